@@ -1,0 +1,43 @@
+"""Randomness that belongs to a learner, not to its place in a list.
+
+Every split and every candidate's seed derives from ``random_state`` and the learner's id, so that the
+order of learners, the number of workers and who carries the messages change nothing.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.utils import check_random_state
+
+
+def as_entropy(random_state: Any) -> int:
+    """Turn whatever scikit-learn accepts as ``random_state`` into one integer."""
+    if isinstance(random_state, Integral) and int(random_state) >= 0:
+        return int(random_state)
+    return int(check_random_state(random_state).randint(2**31 - 1))
+
+
+def generator_for(entropy: int, learner_id: object) -> np.random.Generator:
+    """Return the generator of one learner; an id and its text give the same one."""
+    digest = hashlib.blake2b(str(learner_id).encode(), digest_size=8).digest()
+    return np.random.default_rng([entropy, int.from_bytes(digest, "little")])
+
+
+def integer_seed(generator: np.random.Generator) -> int:
+    """Draw a seed of the kind that scikit-learn's estimators take."""
+    return int(generator.integers(2**31 - 1))
+
+
+def seed_estimator(estimator: BaseEstimator, seed: int) -> BaseEstimator:
+    """Set every ``random_state`` left at None; a seed that the user set is the user's."""
+    unset = {
+        name: seed
+        for name, value in sorted(estimator.get_params(deep=True).items())
+        if value is None and (name == "random_state" or name.endswith("__random_state"))
+    }
+    return estimator.set_params(**unset) if unset else estimator

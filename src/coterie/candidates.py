@@ -1,0 +1,176 @@
+"""The models that learners may choose from: names, presets, and whatever the user brings.
+
+Candidates that need scaled predictors are pipelines, and those that depend on the unit of the response
+predict a standardised one, so that a change of unit changes nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.compose import TransformedTargetRegressor
+from sklearn.ensemble import GradientBoostingRegressor, RandomForestRegressor
+from sklearn.linear_model import (
+    ElasticNetCV,
+    LarsCV,
+    LassoCV,
+    LinearRegression,
+    RidgeCV,
+)
+from sklearn.neighbors import KNeighborsRegressor
+from sklearn.neural_network import MLPRegressor
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import SVR
+
+from coterie._options import listed
+
+Candidates = dict[str, BaseEstimator]
+
+
+def _scaled(estimator: BaseEstimator) -> BaseEstimator:
+    return make_pipeline(StandardScaler(), estimator)
+
+
+def _unit_free(estimator: BaseEstimator) -> BaseEstimator:
+    return TransformedTargetRegressor(estimator, transformer=StandardScaler())
+
+
+def _neural_network() -> BaseEstimator:
+    network = MLPRegressor((32,), solver="lbfgs", alpha=1.0, max_iter=200)
+    return _unit_free(_scaled(network))
+
+
+# The penalties of lasso, LARS and elastic net are chosen by half-half cross-validation, as the paper does.
+KNOWN: dict[str, Callable[[], BaseEstimator]] = {
+    "rf": lambda: _unit_free(RandomForestRegressor(50, min_samples_leaf=2)),
+    "knn": lambda: _scaled(KNeighborsRegressor(5, weights="distance")),
+    "svr": lambda: _unit_free(_scaled(SVR())),
+    "nn": _neural_network,
+    "gb": lambda: _unit_free(GradientBoostingRegressor()),
+    "lasso": lambda: _scaled(LassoCV(cv=2)),
+    "lars": lambda: _scaled(LarsCV(cv=2)),
+    "en": lambda: _scaled(ElasticNetCV(cv=2)),
+    "ridge": lambda: _scaled(RidgeCV(np.logspace(-3, 4, 15))),
+    "lr": LinearRegression,
+}
+
+PRESETS: dict[str, tuple[str, ...]] = {
+    "default": ("ridge", "lasso", "rf"),
+    "linear": ("lr", "ridge", "lasso"),
+    "paper": ("rf", "knn", "svr", "nn", "gb", "lasso", "lars", "en", "ridge"),
+}
+
+
+def _named(name: str) -> BaseEstimator:
+    if name not in KNOWN:
+        raise ValueError(
+            f"The candidate {name!r} is not known. Known names: {listed(KNOWN, most=99)}; "
+            f"known presets: {listed(PRESETS, most=99)}. Or pass a scikit-learn regressor."
+        )
+    return KNOWN[name]()
+
+
+def _is_regressor(value: Any) -> bool:
+    return not isinstance(value, type) and hasattr(value, "fit") and hasattr(value, "predict")
+
+
+def _from_list(entries: Iterable[Any]) -> Candidates:
+    chosen: Candidates = {}
+    for entry in entries:
+        if isinstance(entry, str):
+            names = PRESETS.get(entry, (entry,))
+            chosen.update({name: _named(name) for name in names})
+        elif _is_regressor(entry):
+            name = type(entry).__name__.lower()
+            name = type(entry.steps[-1][1]).__name__.lower() if hasattr(entry, "steps") else name
+            again = sum(known.rstrip("0123456789-") == name for known in chosen)
+            chosen[f"{name}-{again + 1}" if again else name] = entry
+        else:
+            raise ValueError(
+                "The 'candidates' option takes names, presets and scikit-learn regressors "
+                f"(instances, not classes). Got {entry!r}."
+            )
+    if not chosen:
+        raise ValueError("The 'candidates' option is empty: name at least one candidate.")
+    return chosen
+
+
+def make_candidates(spec: Any = None) -> Candidates:
+    """Resolve one candidate set.
+
+    Parameters
+    ----------
+    spec : str, estimator, list, dict or None, default=None
+        A preset (``"default"``, ``"linear"``, ``"paper"``), a name (``"rf"``, ``"lasso"``, ...), a
+        scikit-learn regressor, a list of names and regressors, or a dict of name to either. None is
+        the preset ``"default"``.
+
+    Returns
+    -------
+    dict of str to estimator
+        Unfitted candidates by name.
+
+    Examples
+    --------
+    >>> from coterie.candidates import make_candidates
+    >>> list(make_candidates("linear"))
+    ['lr', 'ridge', 'lasso']
+    """
+    if spec is None:
+        spec = "default"
+    if isinstance(spec, str) or _is_regressor(spec):
+        return _from_list([spec])
+    if isinstance(spec, Mapping):
+        resolved = {}
+        for name, entry in spec.items():
+            if isinstance(entry, str):
+                entry = _named(entry)
+            if not _is_regressor(entry):
+                raise ValueError(
+                    f"The candidate {name!r} must be a known name or a scikit-learn regressor. Got {entry!r}."
+                )
+            resolved[str(name)] = entry
+        return resolved or _from_list([])
+    if isinstance(spec, Iterable):
+        return _from_list(spec)
+    raise ValueError(
+        f"The 'candidates' option takes a preset ({listed(PRESETS)}), a list, or a dict. Got {spec!r}."
+    )
+
+
+def names_learners(spec: Any, learner_ids: Iterable[Any]) -> bool:
+    """Tell a mapping of learners to candidates from a mapping of names to candidates."""
+    return isinstance(spec, Mapping) and not set(spec).isdisjoint(learner_ids)
+
+
+def candidates_per_learner(spec: Any, learner_ids: Iterable[Any]) -> list[Candidates]:
+    """Resolve the candidate set of every learner.
+
+    Parameters
+    ----------
+    spec : str, list, dict or None
+        As for `make_candidates`, or a mapping of learner id to any of these, which must name every
+        learner.
+    learner_ids : iterable
+        The learners.
+
+    Returns
+    -------
+    list of dict
+        One candidate set per learner, in the order of ``learner_ids``.
+    """
+    ids = list(learner_ids)
+    if not names_learners(spec, ids):
+        shared = make_candidates(spec)
+        return [shared] * len(ids)
+    missing = [i for i in ids if i not in spec]
+    if missing:
+        raise ValueError(
+            f"The 'candidates' mapping names no candidates for learner {listed(missing)}: "
+            "give every learner an entry, or one set for all."
+        )
+    return [make_candidates(spec[i]) for i in ids]

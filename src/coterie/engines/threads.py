@@ -1,0 +1,65 @@
+"""Work in the threads of this process.
+
+Threads, not processes: the candidates' own loops release the interpreter lock, and nothing is copied.
+``joblib.parallel_config`` still has the last word on the backend.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any, Protocol, TypeVar, cast
+
+from joblib import Parallel, delayed
+
+Job = TypeVar("Job")
+Result = TypeVar("Result")
+
+
+class Engine(Protocol):
+    """Runs a function over jobs."""
+
+    def map(self, function: Callable[[Job], Result], jobs: Iterable[Job]) -> list[Result]:
+        """Return the results in the order of the jobs."""
+        ...
+
+
+class ThreadEngine:
+    """Threads, through joblib.
+
+    Parameters
+    ----------
+    n_jobs : int or None, default=None
+        As everywhere in scikit-learn: None is one unless in a ``joblib.parallel_config`` context.
+    """
+
+    def __init__(self, n_jobs: int | None = None) -> None:
+        self.n_jobs = n_jobs
+
+    def map(self, function: Callable[[Job], Result], jobs: Iterable[Job]) -> list[Result]:
+        """Return the results in the order of the jobs."""
+        parallel = Parallel(n_jobs=self.n_jobs, prefer="threads")
+        return cast("list[Result]", parallel(delayed(function)(job) for job in jobs))
+
+
+def resolve_engine(engine: Any = None, n_jobs: int | None = None) -> Engine:
+    """Return the engine named, or the object itself when it can ``map``.
+
+    Parameters
+    ----------
+    engine : {None, "threads"} or an object with ``map``, default=None
+        None means threads.
+    n_jobs : int or None, default=None
+        Number of threads.
+
+    Returns
+    -------
+    Engine
+        What runs the work.
+    """
+    if engine is None or (isinstance(engine, str) and engine == "threads"):
+        return ThreadEngine(n_jobs)
+    if not isinstance(engine, (str, type)) and callable(getattr(engine, "map", None)):
+        return cast("Engine", engine)
+    raise ValueError(
+        f"The 'engine' option must be None, 'threads' or an object with a map method. Got {engine!r}."
+    )

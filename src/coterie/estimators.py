@@ -1,0 +1,480 @@
+"""The scikit-learn face: `CoterieRegressor`, whose ``fit`` is the stages in a row."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.metrics import r2_score
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from coterie._options import check_count, check_option, listed
+from coterie._rows import Learners, gather_learners
+from coterie._seeds import as_entropy
+from coterie._tables import (
+    as_ids,
+    check_finite,
+    check_predictors,
+    column_names,
+    split_group_column,
+)
+from coterie.candidates import candidates_per_learner, names_learners
+from coterie.engines import resolve_engine
+from coterie.how_many import cluster_learners
+from coterie.stages import collaborate, cross_evaluate, select_models
+from coterie.stages.collaborate import METHODS
+from coterie.stages.select import FEWEST_ROWS
+from coterie.verdicts import Gains, measure_gains, place_newcomers
+from coterie.verdicts.gains import error_and_spread, gain_of
+
+Array = NDArray[Any]
+
+SMALL_LEARNERS = ("admit", "drop", "raise")
+
+
+class CoterieRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
+    """Cluster learners by the relation between X and y in their rows, and let each learn with its cluster.
+
+    Parameters
+    ----------
+    candidates : str, list, dict or None, default=None
+        The models that learners choose from: a preset (``"default"``, ``"linear"``, ``"paper"``), names
+        (``"rf"``, ``"knn"``, ``"svr"``, ``"nn"``, ``"gb"``, ``"lasso"``, ``"lars"``, ``"en"``, ``"ridge"``,
+        ``"lr"``), scikit-learn regressors, a list of these, a dict of name to regressor, or a mapping of
+        learner id to any of these. None: ``"default"``, which is ridge, lasso and random forest.
+    n_clusters : int or str, default="auto"
+        A number, or a rule: ``"held-out"`` (which ``"auto"`` means), ``"gap"``, ``"gap-jump"``,
+        ``"eigengap"``, ``"penalty"``, ``"cv"``.
+    max_clusters : int or None, default=None
+        The largest number that a rule looks at. None: 2 sqrt(L), at least 8 and at most 20.
+    scale : {"noise", "median"} or float, default="noise"
+        The factor a of the similarity exp(-a v).
+    refine : {"pooled", "average", None}, default="pooled"
+        How clusters predict when learners are moved to the cluster that predicts them best. None: nobody
+        is moved, as in the paper.
+    collaboration : {"pooled", "average", "local", "global"}, default="pooled"
+        What a learner predicts with: one model on its coterie's rows; the average of its coterie's
+        models; its own; one model on all rows.
+    robust : bool, default=False
+        Clip squared residuals in the exchange, against outlying rows.
+    standardize : {"learner", None}, default=None
+        ``"learner"`` standardises x and y inside each learner, as the paper's simulations do; undone in
+        ``predict``.
+    group_column : str, int or None, default=None
+        The column of X that holds the learner ids, in ``fit`` and ``predict`` alike. With it the
+        estimator works in ``cross_validate``, in a grid search and in a pipeline without routing.
+    small_learners : {"admit", "drop", "raise"}, default="admit"
+        What happens to learners with fewer than ``min_rows`` rows: they are placed after the clusters
+        have been found, left out, or refused.
+    min_rows : int or "auto", default="auto"
+        Rows that a learner needs to take part in the clustering. ``"auto"``: 2p + 5 where at least half
+        of the learners have as many, else 4.
+    splitter : scikit-learn splitter or None, default=None
+        Holds out rows that are not independent, such as blocks in time. None: random halves.
+    engine : {None, "threads"} or an object with ``map``, default=None
+        Who runs the work.
+    random_state : int, RandomState or None, default=0
+        Seed. Each learner's randomness derives from it and from the learner's id.
+    n_jobs : int or None, default=None
+        Number of threads.
+
+    Attributes
+    ----------
+    learner_ids_ : ndarray of shape (L,)
+        The learners, in order of first appearance.
+    learner_labels_ : ndarray of shape (L,)
+        Cluster of each learner, 0 to K - 1, the largest first.
+    n_clusters_ : int
+        Number of clusters.
+    selection_ : Selection
+        What Select found. This and the next three hold the learners that shaped the clusters.
+    exchange_ : Exchange
+        Losses and dissimilarities.
+    partition_ : Partition
+        Clusters, spectrum and the curves of all rules.
+    collaboration_ : Collaboration
+        How each learner predicts.
+    gains_ : Gains
+        A row per learner: error alone, with its coterie, with all, held out.
+    min_rows_ : int
+        Rows that a learner needed to take part in the clustering.
+    n_features_in_ : int
+        Number of predictors.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the predictors, where X had names.
+
+    Examples
+    --------
+    >>> from coterie import CoterieRegressor
+    >>> from coterie.datasets import make_linear_learners
+    >>> data = make_linear_learners(n_learners=12, n_truths=3, random_state=0)
+    >>> model = CoterieRegressor(candidates="linear").fit(data.X, data.y, groups=data.groups)
+    >>> model.n_clusters_
+    3
+    >>> model.predict(data.X[:2], groups=data.groups[:2]).shape
+    (2,)
+    """
+
+    # Weights reach the candidates that take them; see ``fit``.
+    __metadata_request__fit = {"sample_weight": None}  # noqa: RUF012
+
+    def __init__(
+        self,
+        candidates: Any = None,
+        n_clusters: Any = "auto",
+        max_clusters: int | None = None,
+        scale: Any = "noise",
+        refine: str | None = "pooled",
+        collaboration: str = "pooled",
+        robust: bool = False,
+        standardize: str | None = None,
+        group_column: str | int | None = None,
+        small_learners: str = "admit",
+        min_rows: Any = "auto",
+        splitter: Any = None,
+        engine: Any = None,
+        random_state: Any = 0,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.candidates = candidates
+        self.n_clusters = n_clusters
+        self.max_clusters = max_clusters
+        self.scale = scale
+        self.refine = refine
+        self.collaboration = collaboration
+        self.robust = robust
+        self.standardize = standardize
+        self.group_column = group_column
+        self.small_learners = small_learners
+        self.min_rows = min_rows
+        self.splitter = splitter
+        self.engine = engine
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+
+    def fit(self, X: Any, y: Any, groups: Any = None, **fit_params: Any) -> CoterieRegressor:
+        """Select, exchange, cluster, collaborate.
+
+        Parameters
+        ----------
+        X : array-like or table of shape (N, p)
+            Predictors of all learners: an array, or a pandas, polars or pyarrow table.
+        y : array-like of shape (N,)
+            Response.
+        groups : array-like of shape (N,), str, or None, default=None
+            Learner id of each row, or the name of the column of X that holds it. None: one learner,
+            or ``group_column``.
+        **fit_params : dict
+            ``sample_weight``, an array-like of shape (N,), for the candidates that take it; it weights
+            the losses too.
+
+        Returns
+        -------
+        CoterieRegressor
+            Itself, fitted.
+        """
+        caller = "CoterieRegressor.fit"
+        self._check_options()
+        unknown = sorted(set(fit_params) - {"sample_weight"})
+        if unknown:
+            raise TypeError(f"{caller} takes 'sample_weight' beside X, y and groups. Got {unknown[0]!r}.")
+        column = self.group_column if groups is None else groups
+        self._group_column = column if isinstance(column, (str, int)) else None
+        X, groups = self._split_groups(X, groups, caller)
+        if y is None:
+            raise ValueError(f"{caller} requires y to be passed, but the target y is None.")
+        if column_names(X) is None:
+            X = check_predictors(X, caller)
+        validate_data(self, X, skip_check_array=True)
+        weight = fit_params.get("sample_weight")
+        learners = gather_learners(X, y, groups, sample_weight=weight, caller=caller)
+        self._fit_learners(learners, as_entropy(self.random_state))
+        return self
+
+    def _check_options(self) -> None:
+        check_option(self.collaboration, "collaboration", METHODS)
+        check_option(self.small_learners, "small_learners", SMALL_LEARNERS)
+        check_option(self.standardize, "standardize", ("learner", None))
+        check_option(self.robust, "robust", (True, False))
+        check_option(self.refine, "refine", ("pooled", "average", None))
+        if self.min_rows != "auto":
+            check_count(self.min_rows, "min_rows", least=FEWEST_ROWS)
+
+    def _split_groups(self, X: Any, groups: Any, caller: str) -> tuple[Any, Any]:
+        column = self.group_column if groups is None else groups
+        if groups is None and column is None:
+            column = getattr(self, "_group_column", None)
+        if isinstance(column, (str, int)):
+            return split_group_column(X, column, caller)
+        return X, groups
+
+    def _threshold(self, learners: Learners) -> int:
+        if self.min_rows != "auto":
+            return int(self.min_rows)
+        enough = 2 * learners.n_features + 5
+        return enough if np.mean(learners.sizes >= enough) >= 0.5 else FEWEST_ROWS
+
+    def _fit_learners(self, learners: Learners, entropy: int) -> None:
+        self.min_rows_ = self._threshold(learners)
+        small = learners.sizes < self.min_rows_
+        if small.any() and (self.small_learners == "raise" or small.all()):
+            raise ValueError(
+                f"Learner {listed(learners.ids[small])} has fewer than {self.min_rows_} rows "
+                f"(n_samples = {learners.sizes[small].min()}). "
+                "Drop such learners, lower min_rows, or set small_learners='admit'."
+            )
+        shaping = learners.take(np.flatnonzero(~small))
+        units = None
+        if self.standardize:
+            shaping, units = shaping.standardized()
+        work = {"engine": self.engine, "n_jobs": self.n_jobs}
+        seeded = {"random_state": entropy, **work}
+        selection = select_models(
+            shaping, candidates=self.candidates_for(shaping.ids), splitter=self.splitter, **seeded
+        )
+        exchange = cross_evaluate(selection, shaping, robust=self.robust, **work)
+        partition = cluster_learners(
+            exchange,
+            shaping,
+            selection=selection,
+            n_clusters=self.n_clusters,
+            max_clusters=self.max_clusters,
+            scale=self.scale,
+            refine=self.refine,
+            **seeded,
+        )
+        together = {"candidates": self.candidates_for(shaping.ids), **seeded}
+        coterie = collaborate(selection, partition, shaping, method=self.collaboration, **together)
+        everybody = collaborate(selection, partition, shaping, method="global", **together)
+        self.selection_, self.exchange_, self.partition_ = selection, exchange, partition
+        self.collaboration_, self._everybody = coterie, everybody
+        self._shaping, self._units, self._entropy = shaping, units, entropy
+        self._admitted: dict[Any, tuple[int, int]] = {}
+        self.gains_ = measure_gains(selection, partition, coterie, everybody)
+        self.n_clusters_ = partition.n_clusters
+        self.learner_ids_, self.learner_labels_ = selection.learner_ids, partition.labels
+        if small.any() and self.small_learners == "admit":
+            self._admit_learners(learners.take(np.flatnonzero(small)))
+            self._in_order_of(learners.ids[learners.appearance])
+
+    def candidates_for(self, learner_ids: Array) -> Any:
+        """Return the candidates of some learners; a mapping keeps the entries that name them.
+
+        Parameters
+        ----------
+        learner_ids : ndarray
+            The learners.
+
+        Returns
+        -------
+        str, list, dict or None
+            As the parameter ``candidates``. A learner that a mapping does not name, a newcomer,
+            chooses among everybody's candidates.
+        """
+        spec = self.candidates
+        known = getattr(self, "learner_ids_", learner_ids)
+        if not names_learners(spec, [*known.tolist(), *learner_ids.tolist()]):
+            return spec
+        unnamed = [i for i in learner_ids.tolist() if i not in spec]
+        if unnamed and hasattr(self, "learner_ids_"):
+            union: dict[str, Any] = {}
+            for candidates in candidates_per_learner(spec, list(spec)):
+                union.update(candidates)
+            return {i: spec.get(i, union) for i in learner_ids.tolist()}
+        return spec
+
+    def _admit_learners(self, newcomers: Learners) -> Array:
+        """Place newcomers, remember how they predict, and add them to the tables."""
+        original = newcomers
+        if self._units is not None:
+            newcomers, units = newcomers.standardized()
+            first = len(self._units.centre_y)
+            self._units = self._units.joined(units)
+        else:
+            first = 0
+        canonical = self._shaping.ids
+        selection = self.selection_.aligned_to(canonical)
+        partition = self.partition_.aligned_to(canonical)
+        engine = resolve_engine(self.engine, self.n_jobs)
+        labels = np.empty(len(newcomers), dtype=int)
+        alone = np.full((len(newcomers), 2), np.nan)
+        names = np.full(len(newcomers), "", dtype=object)
+        large = newcomers.sizes >= self.min_rows_
+        for enough in (False, True):
+            chosen = np.flatnonzero(large == enough)
+            if not len(chosen):
+                continue
+            group, own = newcomers.take(chosen), None
+            if enough:
+                own = select_models(
+                    group,
+                    candidates=self.candidates_for(group.ids),
+                    splitter=self.splitter,
+                    random_state=self._entropy,
+                    engine=self.engine,
+                    n_jobs=self.n_jobs,
+                ).aligned_to(group.ids)
+                alone[chosen] = [error_and_spread(r) for r in own.residuals]
+                names[chosen] = own.names
+            labels[chosen] = place_newcomers(group, own, self._shaping, selection, partition, engine).labels
+        self._extend(original, newcomers, labels, alone, names.astype(str), first)
+        return labels
+
+    def _extend(
+        self,
+        original: Learners,
+        newcomers: Learners,
+        labels: Array,
+        alone: Array,
+        names: Array,
+        first_unit: int,
+    ) -> None:
+        shown = newcomers.appearance
+        way = self.collaboration_.newcomer_ways[labels]
+        for place, learner in enumerate(original.ids.tolist()):
+            self._admitted[learner] = int(way[place]), first_unit + place
+        errors = {}
+        for name, model in (("coterie", self.collaboration_), ("all", self._everybody)):
+            ways = model.newcomer_ways[labels][newcomers.owner]
+            residuals = newcomers.y - model.predict(newcomers.X, ways)
+            parts = np.split(residuals, newcomers.offsets[1:-1])
+            errors[name] = np.array([error_and_spread(part) for part in parts])
+        added = {
+            "learner": original.ids,
+            "cluster": labels,
+            "model": names,
+            "n_rows": newcomers.sizes,
+            "alone": alone[:, 0],
+            "alone_se": alone[:, 1],
+            "coterie": errors["coterie"][:, 0],
+            "coterie_se": errors["coterie"][:, 1],
+            "all": errors["all"][:, 0],
+            "all_se": errors["all"][:, 1],
+            "gain": gain_of(alone[:, 0], errors["coterie"][:, 0]),
+        }
+        self.gains_ = Gains({name: np.concatenate([self.gains_[name], added[name][shown]]) for name in added})
+        self.learner_ids_ = self.gains_["learner"]
+        self.learner_labels_ = self.gains_["cluster"]
+
+    def _in_order_of(self, learner_ids: Array) -> None:
+        place = {learner: p for p, learner in enumerate(self.learner_ids_.tolist())}
+        order = np.array([place[i] for i in learner_ids.tolist() if i in place], dtype=int)
+        self.gains_ = Gains({name: column[order] for name, column in self.gains_.items()})
+        self.learner_ids_ = self.gains_["learner"]
+        self.learner_labels_ = self.gains_["cluster"]
+
+    def admit(self, X: Any, y: Any, groups: Any = None) -> Array:
+        """Place newcomers into the coteries; they can then be predicted.
+
+        Parameters
+        ----------
+        X : array-like or table of shape (N, p)
+            Predictors of the newcomers, with the columns of ``fit``.
+        y : array-like of shape (N,)
+            Response.
+        groups : array-like of shape (N,), str, or None, default=None
+            Id of the newcomer who holds each row, or the name of the column of X that holds it.
+
+        Returns
+        -------
+        ndarray of shape (M,)
+            Cluster of each newcomer, in order of first appearance.
+        """
+        check_is_fitted(self)
+        caller = "CoterieRegressor.admit"
+        X, groups = self._split_groups(X, groups, caller)
+        if groups is None:
+            raise ValueError(
+                f"{caller} needs an id for every row: pass groups, or set group_column before fit."
+            )
+        if column_names(X) is None:
+            X = check_predictors(X, caller)
+        validate_data(self, X, reset=False, skip_check_array=True)
+        newcomers = gather_learners(X, y, groups, caller=caller)
+        known = set(self.learner_ids_.tolist()) & set(newcomers.ids.tolist())
+        if known:
+            raise ValueError(
+                f"Learner {listed(sorted(known, key=str))} is known already: admit takes new ids."
+            )
+        labels = self._admit_learners(newcomers)
+        return labels[newcomers.appearance]
+
+    def _ways_of(self, groups: Any, n_rows: int, caller: str) -> tuple[Array, Array]:
+        """Return each row's way of predicting and its learner's place among the units."""
+        canonical = {learner: p for p, learner in enumerate(self._shaping.ids.tolist())}
+        shown = zip(self.selection_.learner_ids.tolist(), self.collaboration_.ways, strict=True)
+        known = {learner: (int(way), canonical[learner]) for learner, way in shown}
+        known.update(self._admitted)
+        if groups is None:
+            if len(known) > 1:
+                raise ValueError(
+                    f"{caller} needs to know whose rows these are: pass groups, one id per row of X."
+                )
+            ids = [next(iter(known))] * n_rows
+        else:
+            ids = as_ids(groups, caller).tolist()
+        if len(ids) != n_rows:
+            raise ValueError(
+                f"The 'groups' argument of {caller} must have one entry per row of X ({n_rows}). "
+                f"Got {len(ids)}."
+            )
+        unknown = list(dict.fromkeys(i for i in ids if i not in known))
+        if unknown:
+            raise ValueError(f"Learner {listed(unknown)} was not seen in fit: use admit to place newcomers.")
+        found = np.array([known[i] for i in ids], dtype=int).reshape(n_rows, 2)
+        return found[:, 0], found[:, 1]
+
+    def predict(self, X: Any, groups: Any = None) -> Array:
+        """Predict rows, each with the coterie of the learner who holds it.
+
+        Parameters
+        ----------
+        X : array-like or table of shape (N, p)
+            Predictors, with the columns of ``fit``.
+        groups : array-like of shape (N,), str, or None, default=None
+            Id of the learner who holds each row, or the name of the column of X that holds it. None:
+            the column used in ``fit``, or the only learner there is.
+
+        Returns
+        -------
+        ndarray of shape (N,)
+            Predictions.
+        """
+        check_is_fitted(self)
+        caller = "CoterieRegressor.predict"
+        X, groups = self._split_groups(X, groups, caller)
+        names = column_names(X)
+        if names is None:
+            X = check_predictors(X, caller)
+        validate_data(self, X, reset=False, skip_check_array=True)
+        X = check_predictors(X, caller)
+        ways, places = self._ways_of(groups, len(X), caller)
+        ids = np.zeros(len(X), dtype=int) if groups is None else as_ids(groups, caller)
+        check_finite(X, names, np.arange(len(X)), ids, caller)
+        if self._units is None:
+            return self.collaboration_.predict(X, ways)
+        inside = self._units.forward_X(X, places)
+        return self._units.backward_y(self.collaboration_.predict(inside, ways), places)
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> float:
+        """Return the coefficient of determination of the predictions.
+
+        Parameters
+        ----------
+        X : array-like or table of shape (N, p)
+            Predictors.
+        y : array-like of shape (N,)
+            Response.
+        sample_weight : array-like of shape (N,) or None, default=None
+            Weights of the rows.
+        groups : array-like of shape (N,), str, or None, default=None
+            As for ``predict``.
+
+        Returns
+        -------
+        float
+            R squared.
+        """
+        return float(r2_score(y, self.predict(X, groups=groups), sample_weight=sample_weight))

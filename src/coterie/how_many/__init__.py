@@ -1,0 +1,10 @@
+"""How many clusters: the rules, one file each, and `cluster_learners`, which runs them.
+
+The rules stand above the stages because ``"held-out"`` runs Cluster and Refine for every number of clusters.
+"""
+
+from __future__ import annotations
+
+from coterie.how_many.partition import RULES, cluster_learners
+
+__all__ = ["RULES", "cluster_learners"]

@@ -1,0 +1,35 @@
+"""Eigengap: the largest drop between the sorted eigenvalues of S, as the paper's Algorithm 1 has it."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from coterie.how_many.evidence import Evidence
+from coterie.records import Curve
+from coterie.stages.cluster import top_eigenpairs
+
+
+def eigengap(evidence: Evidence) -> Curve:
+    """Choose the number of clusters by the largest gap between eigenvalues of S.
+
+    Parameters
+    ----------
+    evidence : Evidence
+        What is known of the learners.
+
+    Returns
+    -------
+    Curve
+        The drop behind each number of clusters.
+    """
+    count = min(evidence.most + 1, evidence.n_learners)
+    values, _ = top_eigenpairs(evidence.similarity, None, count)
+    values = np.append(values, 0.0) if count <= evidence.most else values
+    drops = values[: evidence.most] - values[1 : evidence.most + 1]
+    return Curve(
+        rule="eigengap",
+        n_clusters=np.arange(1, len(drops) + 1),
+        values=drops,
+        chosen=int(drops.argmax()) + 1,
+        criterion="drop to the next eigenvalue of the similarity (higher is better)",
+    )

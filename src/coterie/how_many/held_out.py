@@ -1,0 +1,146 @@
+"""Held-out: the smallest number of clusters that predicts every learner as well as the best number does.
+
+For each K the learners are clustered and refined. Each learner's rows are split in two: on one half it
+finds the cluster that predicts it best, on the other half that cluster's model is scored; then the halves
+swap. Assignment and score never see the same rows, so splitting one truth hardly looks good. Chosen is the
+smallest K for which
+
+1. the mean over learners of loss / noise is within two standard errors of the best K's, paired over learners;
+2. no single learner does significantly worse than under the best K: paired over its rows, Student's t,
+   one-sided, one per cent shared out among the learners. This finds one attacked learner among fifty, whom
+   the first condition cannot see.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import t as student
+
+from coterie.how_many.evidence import Evidence
+from coterie.kernels.together import TogetherLosses
+from coterie.records import Curve
+from coterie.stages.refine import labelling_score, refine_labels
+
+Array = NDArray[Any]
+
+STANDARD_ERRORS = 2.0
+SIGNIFICANCE = 0.01
+# Looking further than this many clusters beyond the best so far has not paid.
+PATIENCE = 4
+# Above this many standard errors of (loss / noise - 1), clusters do not explain the learners.
+UNCLEAR = -2.0
+
+
+@dataclass(frozen=True)
+class _Trial:
+    labels: Array
+    picks: Array
+    ratios: Array
+
+
+@dataclass(frozen=True)
+class HeldOut:
+    """The rule's answer.
+
+    Parameters
+    ----------
+    curve : Curve
+        Mean loss in units of noise for each number of clusters.
+    labels : mapping of int to ndarray
+        The refined labelling for each number of clusters.
+    excess : float
+        Mean of loss / noise - 1 at the chosen number, in its standard errors.
+    """
+
+    curve: Curve
+    labels: dict[int, Array]
+    excess: float
+
+
+def best_refined(
+    evidence: Evidence, losses: TogetherLosses, n_clusters: int, *, refine: bool = True
+) -> Array:
+    """Refine from every start and keep the labelling with the lowest loss in units of noise."""
+    if not refine:
+        return evidence.starts(n_clusters)[0]
+    distinct = {labels.tobytes(): labels for labels in evidence.starts(n_clusters)}
+    refined = [refine_labels(losses, labels) for labels in distinct.values()]
+    return min(refined, key=lambda labels: labelling_score(losses, labels))
+
+
+def _try(losses: TogetherLosses, labels: Array) -> _Trial:
+    halves = losses.on_halves(labels)
+    # Each half is predicted by the cluster that is best on the other half.
+    picks = halves.argmin(axis=0)[:, ::-1]
+    everybody = np.arange(len(labels))
+    scored = np.stack([halves[picks[:, h], everybody, h] for h in (0, 1)], axis=1)
+    sizes = losses.half_sizes
+    means = (scored * sizes).sum(axis=1) / sizes.sum(axis=1)
+    return _Trial(labels, picks, means / losses.noise)
+
+
+def _within_two_errors(trial: _Trial, best: _Trial) -> bool:
+    difference = trial.ratios - best.ratios
+    error = difference.std(ddof=1) / np.sqrt(len(difference)) if len(difference) > 1 else 0.0
+    return bool(difference.mean() <= STANDARD_ERRORS * error + 1e-12)
+
+
+def _nobody_worse(losses: TogetherLosses, trial: _Trial, best: _Trial) -> bool:
+    excess, error = losses.paired_t(trial.labels, trial.picks, best.labels, best.picks)
+    freedom = np.maximum(losses.half_sizes.sum(axis=1) - 1, 1)
+    bound = student.isf(SIGNIFICANCE / len(excess), freedom)
+    return not bool(np.any((excess > bound * error) & (excess > 1e-12 * losses.noise)))
+
+
+def held_out(evidence: Evidence, losses: TogetherLosses, *, refine: bool = True) -> HeldOut:
+    """Choose the number of clusters on rows that neither assignment nor model has seen.
+
+    Parameters
+    ----------
+    evidence : Evidence
+        What is known of the learners.
+    losses : TogetherLosses
+        What clusters lose together.
+    refine : bool, default=True
+        Move learners to the clusters that predict them best; False: the paper's clusters as they are.
+
+    Returns
+    -------
+    HeldOut
+        The curve, the labellings, and how well clusters explain the learners.
+    """
+    trials: dict[int, _Trial] = {}
+    best = 1
+    for k in range(1, evidence.most + 1):
+        trials[k] = _try(losses, best_refined(evidence, losses, k, refine=refine))
+        if trials[k].ratios.mean() < trials[best].ratios.mean() - 1e-12:
+            best = k
+        if k - best >= PATIENCE:
+            break
+    chosen = next(
+        k
+        for k in range(1, best + 1)
+        if k == best
+        or (_within_two_errors(trials[k], trials[best]) and _nobody_worse(losses, trials[k], trials[best]))
+    )
+    ratios = trials[chosen].ratios
+    spread = np.array([_standard_error(trial.ratios) for trial in trials.values()])
+    curve = Curve(
+        rule="held-out",
+        n_clusters=np.array(list(trials)),
+        values=np.array([trial.ratios.mean() for trial in trials.values()]),
+        chosen=chosen,
+        criterion="mean held-out loss in units of the learner's noise (lower is better)",
+        spread=spread,
+    )
+    error = _standard_error(ratios)
+    excess = float((ratios.mean() - 1) / error) if error > 0 else float("-inf")
+    return HeldOut(curve, {k: trial.labels for k, trial in trials.items()}, excess)
+
+
+def _standard_error(values: Array) -> float:
+    return float(values.std(ddof=1) / np.sqrt(len(values))) if len(values) > 1 else 0.0

@@ -1,0 +1,325 @@
+"""From losses to a partition: the rules side by side, one of which decides."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from coterie._options import check_count, check_option, listed
+from coterie._rows import Learners, gather_learners
+from coterie._seeds import as_entropy
+from coterie._tables import as_table
+from coterie.engines import Engine, resolve_engine
+from coterie.how_many.cross_validation import cross_validated
+from coterie.how_many.eigengap import eigengap
+from coterie.how_many.evidence import Evidence
+from coterie.how_many.gap import gap_rules
+from coterie.how_many.held_out import UNCLEAR, HeldOut, best_refined, held_out
+from coterie.how_many.penalty import penalty
+from coterie.kernels.averages import AverageLosses
+from coterie.kernels.refits import pooled_losses
+from coterie.kernels.tiles import DenseTiles
+from coterie.kernels.together import LocalLosses
+from coterie.records import Curve, Exchange, Partition, Selection
+from coterie.stages.cluster import resolve_scale, tidy_labels
+
+Array = NDArray[Any]
+
+RULES = ("auto", "held-out", "gap", "gap-jump", "eigengap", "penalty", "cv")
+REFINEMENTS = ("pooled", "average", None)
+# Beyond this many learners the curve of cross-validation is drawn only when asked for.
+CROSS_VALIDATED_LEARNERS = 1_000
+
+
+@dataclass(frozen=True)
+class _Rows:
+    learners: Learners
+    selection: Selection
+    engine: Engine
+
+
+def default_max_clusters(n_learners: int) -> int:
+    """Return how many clusters are looked at: 2 sqrt(L), at least 8 and at most 20."""
+    return int(min(n_learners, max(8, np.ceil(2 * np.sqrt(n_learners))), 20))
+
+
+def exchange_from_losses(losses: Any, learner_ids: Any = None) -> Exchange:
+    """Return the exchange of a precomputed matrix of losses.
+
+    Parameters
+    ----------
+    losses : array-like or table of shape (L, L)
+        Row i is the model of learner i on everybody; the diagonal is each model on its own rows.
+    learner_ids : array-like of shape (L,) or None, default=None
+        Names of the learners. None: the columns of a table, else 0 to L - 1.
+
+    Returns
+    -------
+    Exchange
+        With the diagonal as errors and as noise levels.
+    """
+    table = as_table(losses)
+    if learner_ids is None and table is not None:
+        learner_ids = list(table.columns)
+    matrix = np.asarray(losses if table is None else table.to_numpy(), dtype=float)
+    if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or not matrix.size:
+        raise ValueError(
+            "A precomputed matrix of losses must be square, models by learners. "
+            f"Got the shape {matrix.shape}."
+        )
+    ids = np.arange(len(matrix)) if learner_ids is None else np.asarray(learner_ids)
+    if len(ids) != len(matrix):
+        raise ValueError(f"{len(ids)} learner ids do not fit {len(matrix)} learners: pass one each.")
+    if (matrix < 0).any():
+        raise ValueError("Losses must not be negative: pass mean squared errors, not scores.")
+    finite = np.isfinite(matrix).all(axis=1)
+    if not finite.any():
+        raise ValueError("Every row of the matrix of losses has entries that are not finite.")
+    errors = matrix.diagonal().copy()
+    return Exchange(ids, DenseTiles(matrix), errors, np.where(finite, errors, np.nan), ~finite)
+
+
+def _check_n_clusters(n_clusters: Any, n_learners: int) -> Any:
+    if isinstance(n_clusters, str):
+        check_option(n_clusters, "n_clusters", RULES)
+        return n_clusters
+    count = check_count(n_clusters, "n_clusters")
+    if count > n_learners:
+        raise ValueError(
+            f"The 'n_clusters' option must not exceed the number of learners ({n_learners}). Got {count}."
+        )
+    return count
+
+
+def _together(rows: _Rows | None, refine: str | None) -> LocalLosses | None:
+    if rows is None:
+        return None
+    if refine == "pooled":
+        return pooled_losses(rows.learners, rows.selection)
+    return AverageLosses(rows.learners, rows.selection, rows.engine)
+
+
+def _curves(
+    evidence: Evidence, rows: _Rows | None, rule: Any, refine: str | None
+) -> tuple[dict[str, Curve], HeldOut | None]:
+    first, jump = gap_rules(evidence)
+    curves = {"eigengap": eigengap(evidence), "gap": first, "gap-jump": jump}
+    curves["penalty"] = penalty(evidence)
+    answer = None
+    if rows is not None and isinstance(rule, str):
+        if rule == "cv" or evidence.n_learners <= CROSS_VALIDATED_LEARNERS:
+            curves["cv"] = cross_validated(evidence, rows.learners, rows.selection, rows.engine)
+        assert evidence.losses is not None
+        answer = held_out(evidence, evidence.losses, refine=refine is not None)
+        curves["held-out"] = answer.curve
+    return curves, answer
+
+
+def _notes(answer: HeldOut | None, evidence: Evidence, n_features: int | None) -> list[str]:
+    notes = []
+    if answer is not None:
+        at_the_end = answer.curve.chosen == evidence.most < evidence.n_learners
+        if answer.excess > UNCLEAR or at_the_end:
+            why = (
+                "more clusters would predict still better"
+                if at_the_end
+                else "no number of clusters predicts the learners as well as their own noise allows"
+            )
+            notes.append(f"No clear coteries: {why}; take the labels as a summary, not as groups.")
+    if n_features is not None and evidence.n_rows is not None:
+        few = int(np.sum(evidence.n_rows < 2 * n_features + 5))
+        if few:
+            notes.append(
+                f"The number of clusters is uncertain: {few} of {evidence.n_learners} learners hold "
+                f"fewer than 2p + 5 = {2 * n_features + 5} rows."
+            )
+    return notes
+
+
+def _partition(
+    exchange: Exchange,
+    rows: _Rows | None,
+    n_clusters: Any,
+    most: int,
+    scale: Any,
+    refine: str | None,
+    seed: int,
+) -> Partition:
+    """Cluster learners all of whose losses are finite, in the order given."""
+    losses = _together(rows, refine)
+    sizes = None if rows is None else rows.learners.sizes
+    evidence = Evidence(exchange, resolve_scale(exchange, scale), most, seed, sizes, losses)
+    rule = n_clusters
+    notes = []
+    if rule == "auto":
+        rule = "eigengap" if rows is None else "held-out"
+    if rows is None and n_clusters == "auto":
+        notes.append(
+            "The number of clusters is by eigengap: the held-out rule needs the learners' rows, "
+            "and there is only a matrix of losses."
+        )
+    if rows is None and rule in ("held-out", "cv"):
+        raise ValueError(
+            f"The rule {rule!r} needs the learners' rows; from a matrix of losses alone take "
+            "'eigengap', 'gap', 'gap-jump', 'penalty' or a number."
+        )
+    curves, answer = _curves(evidence, rows, rule, refine)
+    count = curves[rule].chosen if isinstance(rule, str) else rule
+    if losses is None or refine is None:
+        labels = evidence.labels(count)
+    elif answer is not None and count in answer.labels:
+        labels = answer.labels[count]
+    else:
+        labels = best_refined(evidence, losses, count)
+    labels = tidy_labels(labels)
+    found = int(labels.max()) + 1
+    if found < count:
+        notes.append(f"Of {count} clusters {count - found} stayed without members.")
+    if rule != "held-out":
+        answer = None
+    unclear = _notes(answer, evidence, None if rows is None else rows.learners.n_features)
+    return Partition(
+        learner_ids=exchange.learner_ids,
+        labels=labels,
+        similarity=evidence.similarity,
+        eigenvalues=evidence.spectrum.eigenvalues,
+        embedding=evidence.spectrum.embedding(found),
+        scale=evidence.scale,
+        rule=rule if isinstance(rule, str) else "given",
+        curves=curves,
+        clear=not any(note.startswith("No clear") for note in unclear),
+        notes=(*notes, *unclear),
+    )
+
+
+def _with_isolated(partition: Partition, exchange: Exchange) -> Partition:
+    """Put back the learners whose models gave no finite losses, each in a cluster of its own."""
+    apart = exchange.isolated
+    n, kept = len(apart), np.flatnonzero(~apart)
+    labels = np.empty(n, dtype=int)
+    labels[kept] = partition.labels
+    labels[apart] = partition.n_clusters + np.arange(apart.sum())
+    similarity = np.eye(n)
+    similarity[np.ix_(kept, kept)] = partition.similarity
+    embedding = np.zeros((n, partition.embedding.shape[1]))
+    embedding[kept] = partition.embedding
+    embedding[apart, 0] = 1.0
+    note = (
+        f"Learner {listed(exchange.learner_ids[apart])} stands alone: "
+        "the losses of its model were not finite."
+    )
+    return Partition(
+        exchange.learner_ids,
+        labels,
+        similarity,
+        partition.eigenvalues,
+        embedding,
+        partition.scale,
+        partition.rule,
+        partition.curves,
+        partition.clear,
+        (*partition.notes, note),
+    )
+
+
+def cluster_learners(
+    exchange: Any,
+    X: Any = None,
+    y: Any = None,
+    groups: Any = None,
+    *,
+    selection: Selection | None = None,
+    n_clusters: Any = "auto",
+    max_clusters: int | None = None,
+    scale: Any = "noise",
+    refine: str | None = "pooled",
+    sample_weight: Any = None,
+    learner_ids: Any = None,
+    random_state: Any = 0,
+    engine: Any = None,
+    n_jobs: int | None = None,
+) -> Partition:
+    """Cluster the learners, with a given number of clusters or by a rule.
+
+    Parameters
+    ----------
+    exchange : Exchange or array-like of shape (L, L)
+        What `cross_evaluate` returned, or a precomputed matrix of losses: row i is the model of
+        learner i on everybody.
+    X : array-like or table of shape (N, p), or None, default=None
+        Predictors. Refine, ``"held-out"`` and ``"cv"`` need the rows and the selection; without
+        them the learners are clustered by their losses alone, and ``"auto"`` is ``"eigengap"``.
+    y : array-like of shape (N,) or None, default=None
+        Response.
+    groups : array-like of shape (N,), str, or None, default=None
+        Learner id of each row, or the name of the column of X that holds it.
+    selection : Selection or None, default=None
+        What `select_models` returned for these rows.
+    n_clusters : int or str, default="auto"
+        A number, or one of the rules ``"held-out"`` (which ``"auto"`` means), ``"gap"``,
+        ``"gap-jump"``, ``"eigengap"``, ``"penalty"``, ``"cv"``.
+    max_clusters : int or None, default=None
+        The largest number that a rule looks at. None: 2 sqrt(L), at least 8 and at most 20.
+    scale : {"noise", "median"} or float, default="noise"
+        The factor a of S = exp(-a v): one over the median noise level, one over the median
+        dissimilarity, or a number.
+    refine : {"pooled", "average", None}, default="pooled"
+        How clusters predict when learners are moved to the cluster that predicts them best; None:
+        nobody is moved, as in the paper.
+    sample_weight : array-like of shape (N,) or None, default=None
+        Weights of the rows.
+    learner_ids : array-like of shape (L,) or None, default=None
+        Names for a precomputed matrix of losses.
+    random_state : int, RandomState or None, default=0
+        For k-means and for the reference sets of the gap statistic.
+    engine : {None, "threads"} or an object with ``map``, default=None
+        Who runs the predictions.
+    n_jobs : int or None, default=None
+        Number of threads.
+
+    Returns
+    -------
+    Partition
+        Labels, similarity, spectrum, and the curves of all rules.
+
+    Examples
+    --------
+    >>> from coterie import cluster_learners
+    >>> losses = [[1, 1.1, 9], [1.1, 1, 9], [9, 9, 1]]
+    >>> cluster_learners(losses, n_clusters=2).labels.tolist()
+    [0, 0, 1]
+    """
+    if refine is not None:
+        check_option(refine, "refine", REFINEMENTS)
+    if not isinstance(exchange, Exchange):
+        exchange = exchange_from_losses(exchange, learner_ids)
+    n_learners = len(exchange.learner_ids)
+    n_clusters = _check_n_clusters(n_clusters, n_learners)
+    kept = np.flatnonzero(~exchange.isolated)
+    texts = np.array([str(learner) for learner in exchange.learner_ids[kept].tolist()])
+    kept = kept[np.argsort(texts, kind="stable")]
+    known = exchange.take(kept)
+    rows = None
+    if X is not None:
+        if selection is None:
+            raise ValueError("cluster_learners needs the selection beside the rows: pass selection=.")
+        learners = gather_learners(X, y, groups, sample_weight=sample_weight, caller="cluster_learners")
+        place = {learner: p for p, learner in enumerate(learners.ids.tolist())}
+        learners = learners.take(np.array([place[i] for i in known.learner_ids.tolist()], dtype=int))
+        chosen = selection.aligned_to(known.learner_ids)
+        rows = _Rows(learners, chosen, resolve_engine(engine, n_jobs))
+    most = default_max_clusters(len(kept))
+    if max_clusters is not None:
+        most = min(check_count(max_clusters, "max_clusters"), len(kept))
+    count = n_clusters if isinstance(n_clusters, str) else min(n_clusters, len(kept))
+    if not isinstance(count, str):
+        most = max(most, count)
+    partition = _partition(known, rows, count, most, scale, refine, as_entropy(random_state))
+    if exchange.isolated.any():
+        reordered = exchange.take(np.r_[kept, np.flatnonzero(exchange.isolated)])
+        partition = _with_isolated(partition, reordered)
+    ordered: Partition = partition.aligned_to(exchange.learner_ids)
+    return ordered

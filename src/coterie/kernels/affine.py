@@ -1,0 +1,216 @@
+"""Losses of affine models without predicting: second moments once per learner, then one product.
+
+An affine model is a vector w~ = (w, b). With Z = (X, 1) and the moments G_j = Z'Z/n, c_j = Z'y/n,
+s_j = y'y/n of learner j, its loss there is w~'G_j w~ - 2 w~'c_j + s_j: an inner product of features of the
+model with features of the learner. Where the loss is tiny against these terms the difference cancels,
+and the residuals themselves are used.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.compose import TransformedTargetRegressor
+from sklearn.linear_model import LinearRegression
+from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, RobustScaler, StandardScaler
+
+from coterie._rows import Learners
+
+Array = NDArray[Any]
+Affine = tuple[Array, float]
+
+# The difference above is good to about 1e-16 of its terms: below this share of them, use residuals.
+CANCELLATION = 1e-8
+
+
+def _or(value: Any, default: float) -> Any:
+    return default if value is None else value
+
+
+def _scaler_form(step: Any) -> tuple[Any, Any] | None:
+    """Return (centre, spread) when the step maps x to (x - centre) / spread."""
+    if type(step) is StandardScaler:
+        return (
+            _or(step.mean_ if step.with_mean else None, 0.0),
+            _or(step.scale_ if step.with_std else None, 1.0),
+        )
+    if type(step) is RobustScaler:
+        return (
+            _or(step.center_ if step.with_centering else None, 0.0),
+            _or(step.scale_ if step.with_scaling else None, 1.0),
+        )
+    if type(step) is MinMaxScaler and not step.clip:
+        return -step.min_ / step.scale_, 1.0 / step.scale_
+    if type(step) is MaxAbsScaler and not getattr(step, "clip", False):
+        return 0.0, step.scale_
+    return None
+
+
+def affine_form(model: Any, n_features: int) -> Affine | None:
+    """Return ``(w, b)`` when the model predicts x'w + b, else None.
+
+    Known are the linear models that predict as scikit-learn's LinearRegression does, pipelines of
+    scalers and these, and standardised targets around them. Anything that overrides ``predict`` is
+    not taken for linear.
+    """
+    if isinstance(model, Pipeline):
+        form = affine_form(model.steps[-1][1], n_features)
+        for _, step in reversed(model.steps[:-1]):
+            scaler = (0.0, 1.0) if step in (None, "passthrough") else _scaler_form(step)
+            if form is None or scaler is None:
+                return None
+            w = form[0] / scaler[1]
+            form = w, form[1] - float(np.sum(w * scaler[0]))
+        return form
+    if isinstance(model, TransformedTargetRegressor):
+        form = affine_form(model.regressor_, n_features)
+        scaler = _scaler_form(model.transformer_)
+        if form is None or scaler is None:
+            return None
+        centre, spread = (float(np.ravel(part)[0]) for part in scaler)
+        return form[0] * spread, form[1] * spread + centre
+    if getattr(type(model), "predict", None) is not LinearRegression.predict:
+        return None
+    w = np.asarray(model.coef_, dtype=float)
+    b = np.ravel(np.asarray(model.intercept_, dtype=float))
+    if w.shape != (n_features,) or b.size != 1:
+        return None
+    return w, float(b[0])
+
+
+def affine_matrix(models: Sequence[Any], n_features: int) -> tuple[Array, Array]:
+    """Return the vectors w~ of the models, and which of them are affine (NaN rows where not)."""
+    vectors = np.full((len(models), n_features + 1), np.nan)
+    for i, model in enumerate(models):
+        form = affine_form(model, n_features)
+        if form is not None:
+            vectors[i, :-1], vectors[i, -1] = form
+    return vectors, np.isfinite(vectors).all(axis=1)
+
+
+class Frame:
+    """Predictors centred and scaled by all rows together, with a column of ones behind them.
+
+    Moments are accurate when the columns are of one size. The same map serves everybody, so that a
+    model keeps its predictions: `vectors` brings w~ into the frame.
+
+    Parameters
+    ----------
+    learners : Learners
+        Whose rows set the centre and the scale.
+    """
+
+    def __init__(self, learners: Learners) -> None:
+        self.centre = learners.X.mean(axis=0)
+        spread = learners.X.std(axis=0)
+        self.spread = np.where(spread > 0, spread, 1.0)
+        self.middle = float(learners.y.mean())
+
+    def rows(self, X: Array) -> Array:
+        """Return Z, the rows in this frame."""
+        Z = np.empty((len(X), X.shape[1] + 1))
+        np.subtract(X, self.centre, out=Z[:, :-1])
+        Z[:, :-1] /= self.spread
+        Z[:, -1] = 1.0
+        return Z
+
+    def vectors(self, vectors: Array) -> Array:
+        """Bring models (w, b) into this frame; their responses are then measured from the middle."""
+        inside = np.empty_like(vectors)
+        inside[:, :-1] = vectors[:, :-1] * self.spread
+        inside[:, -1] = vectors[:, -1] + vectors[:, :-1] @ self.centre - self.middle
+        return inside
+
+
+def second_moments(Z: Array, y: Array, learners: Learners) -> tuple[Array, Array, Array]:
+    """Return G (L, d, d), c (L, d) and s (L,), the mean moments of every learner's rows."""
+    d = Z.shape[1]
+    G, c, s = np.empty((len(learners), d, d)), np.empty((len(learners), d)), np.empty(len(learners))
+    for j in range(len(learners)):
+        span = learners.span(j)
+        mine, response = Z[span], y[span]
+        weighted = mine if learners.weights is None else mine * learners.weights[span, None]
+        G[j], c[j] = weighted.T @ mine, weighted.T @ response
+        s[j] = response @ (response if learners.weights is None else response * learners.weights[span])
+    sizes = learners.sizes
+    return G / sizes[:, None, None], c / sizes[:, None], s / sizes
+
+
+class AffineLosses:
+    """Losses of affine models on learners, tile by tile.
+
+    Parameters
+    ----------
+    vectors : ndarray of shape (M, p + 1)
+        The models (w, b).
+    learners : Learners
+        On whose rows they are evaluated.
+    """
+
+    def __init__(self, vectors: Array, learners: Learners) -> None:
+        self._learners = learners
+        frame = Frame(learners)
+        self._Z, self._y = frame.rows(learners.X), learners.y - frame.middle
+        self._vectors = frame.vectors(vectors)
+        G, c, s = second_moments(self._Z, self._y, learners)
+        d = self._Z.shape[1]
+        # When rows are few against predictors, multiplying rows is cheaper than multiplying moments.
+        self._by_moments = d * (d + 1) / 2 + d + 1 < learners.sizes.mean() * d
+        if self._by_moments:
+            upper = np.triu_indices(d)
+            self._learner_features = np.column_stack([G[:, upper[0], upper[1]], c, s])
+        # Bounds the size of the terms that cancel: |w~|' sqrt(diag G), squared, plus s.
+        self._sizes = np.column_stack([np.sqrt(np.diagonal(G, axis1=1, axis2=2)), np.sqrt(s)])
+
+    @property
+    def n_learners(self) -> int:
+        """Number of learners."""
+        return len(self._learners)
+
+    @property
+    def finite(self) -> Array:
+        """True for the models whose losses cannot overflow on any learner."""
+        largest = np.abs(self._vectors) @ self._sizes[:, :-1].max(axis=0)
+        with np.errstate(over="ignore"):
+            finite: Array = np.isfinite((largest + self._sizes[:, -1].max()) ** 2)
+        return finite
+
+    def among(self, models: Array, learners: Array) -> Array:
+        """Return the losses of some models, by position, on some learners."""
+        vectors, columns = self._vectors[models], learners
+        if not self._by_moments:
+            by_rows = np.empty((len(vectors), len(columns)))
+            self._from_rows(by_rows, vectors, enumerate(columns))
+            return by_rows
+        upper = np.triu_indices(vectors.shape[1])
+        doubled = np.where(upper[0] == upper[1], 1.0, 2.0)
+        features = np.empty((len(vectors), len(doubled) + vectors.shape[1] + 1))
+        np.multiply(vectors[:, upper[0]], vectors[:, upper[1]], out=features[:, : len(doubled)])
+        features[:, : len(doubled)] *= doubled
+        features[:, len(doubled) : -1] = -2 * vectors
+        features[:, -1] = 1.0
+        losses: Array = features @ self._learner_features[learners].T
+        terms = np.column_stack([np.abs(vectors), np.ones(len(vectors))]) @ self._sizes[learners].T
+        np.square(terms, out=terms)
+        terms *= CANCELLATION
+        cancelled = losses < terms
+        touched = np.flatnonzero(cancelled.any(axis=0))
+        for place in touched:
+            few = np.flatnonzero(cancelled[:, place])
+            exact = losses[few, place : place + 1]
+            self._from_rows(exact, vectors[few], [(0, columns[place])])
+            losses[few, place] = exact[:, 0]
+        return losses
+
+    def _from_rows(self, losses: Array, vectors: Array, columns: Iterable[tuple[int, int]]) -> None:
+        weights = self._learners.weights
+        for place, j in columns:
+            span = self._learners.span(j)
+            squares = (self._Z[span] @ vectors.T - self._y[span, None]) ** 2
+            if weights is not None:
+                squares *= weights[span, None]
+            losses[:, place] = squares.mean(axis=0)

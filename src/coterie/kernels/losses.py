@@ -1,0 +1,64 @@
+"""Losses of many models on many learners: affine ones by moments, the rest by blocks of rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from coterie._rows import Learners
+from coterie.engines import Engine
+from coterie.kernels.affine import AffineLosses, affine_matrix
+from coterie.kernels.blocks import model_losses
+
+Array = NDArray[Any]
+
+
+@dataclass(frozen=True)
+class _LossJob:
+    model: Any
+    learners: Learners = field(repr=False)
+    clips: Array | None = field(repr=False)
+
+
+def _losses_of(job: _LossJob) -> Array:
+    return model_losses(job.model, job.learners, job.clips)
+
+
+def loss_matrix(
+    models: Sequence[Any], learners: Learners, engine: Engine, clips: Array | None = None
+) -> Array:
+    """Return the losses of shape (M, L) of M models on L learners.
+
+    Parameters
+    ----------
+    models : sequence of estimators
+        Fitted.
+    learners : Learners
+        On whose rows they are evaluated.
+    engine : Engine
+        Who predicts, where models are not affine.
+    clips : ndarray of shape (L,) or None, default=None
+        Bounds for squared residuals; with bounds there is no closed form.
+
+    Returns
+    -------
+    ndarray of shape (M, L)
+        Mean squared residuals, not finite where a model failed.
+    """
+    vectors, affine = affine_matrix(models, learners.n_features)
+    if clips is not None:
+        affine = np.zeros_like(affine)
+    losses = np.empty((len(models), len(learners)))
+    closed = np.flatnonzero(affine)
+    if len(closed):
+        moments = AffineLosses(vectors[closed], learners)
+        losses[closed] = moments.among(np.arange(len(closed)), np.arange(len(learners)))
+    rest = np.flatnonzero(~affine)
+    jobs = [_LossJob(models[i], learners, clips) for i in rest.tolist()]
+    if jobs:
+        losses[rest] = engine.map(_losses_of, jobs)
+    return losses

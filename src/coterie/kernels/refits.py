@@ -1,0 +1,152 @@
+"""Clusters that predict by refitting a flexible family on their members' pooled rows.
+
+A forest has no moments to subtract, so rows are cross-fitted instead: the model of one half of the members'
+rows predicts the other half of everybody's. A set of members is fitted once, however many labellings it
+occurs in. Where flexible and linear models are both in use, a cluster takes the form that predicts its
+members better.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone
+
+from coterie._rows import Learners
+from coterie.kernels.affine import affine_matrix
+from coterie.kernels.blocks import predict_rows
+from coterie.kernels.fitting import quiet_fits, weight_parameter
+from coterie.kernels.pooled import PooledLosses
+from coterie.kernels.together import LocalLosses
+from coterie.records import Selection
+
+Array = NDArray[Any]
+
+# More rows than this make a cluster's model slower, not its labels better.
+MOST_ROWS = 4_000
+# Below this share of learners with a flexible model, linear models decide who belongs together.
+FLEXIBLE_SHARE = 0.25
+# Solving for more predictors than this, once per learner and labelling, costs more than refitting.
+MOST_PREDICTORS = 150
+
+
+class RefitLosses(LocalLosses):
+    """Losses of the members' most frequent family, refitted on their pooled rows by halves.
+
+    Parameters
+    ----------
+    learners : Learners
+        Everybody's rows.
+    selection : Selection
+        Of the same learners, in the same order.
+    """
+
+    def __init__(self, learners: Learners, selection: Selection) -> None:
+        super().__init__(learners, selection)
+        self._fitted: dict[bytes, Array] = {}
+
+    def residuals(self, labels: Array, n_clusters: int) -> Array:
+        """Return residuals of shape (K, N); NaN for the rows of a learner alone in its cluster."""
+        residuals = np.full((n_clusters, len(self.learners.y)), np.nan)
+        for k in range(n_clusters):
+            members = labels == k
+            if members.any():
+                residuals[k] = self._cluster_residuals(members)
+        return residuals
+
+    def _cluster_residuals(self, members: Array) -> Array:
+        key = np.packbits(members).tobytes()
+        if key not in self._fitted:
+            positions = np.flatnonzero(members)
+            if len(positions) == 1:
+                alone = self.learners.y - predict_rows(self.selection.models[positions[0]], self.learners.X)
+                alone[self.learners.span(positions[0])] = np.nan
+                self._fitted[key] = alone
+            else:
+                self._fitted[key] = self._cross_fitted(members, positions)
+        return self._fitted[key]
+
+    def _cross_fitted(self, members: Array, positions: Array) -> Array:
+        names = Counter(self.selection.names[j] for j in positions)
+        family = min(names, key=lambda name: (-names[name], name))
+        model = next(self.selection.models[j] for j in positions if self.selection.names[j] == family)
+        theirs = members[self.learners.owner]
+        residuals = np.empty(len(self.learners.y))
+        for half in (False, True):
+            rows = np.flatnonzero(theirs & (self.second != half))
+            if len(rows) > MOST_ROWS:
+                rows = rows[np.linspace(0, len(rows) - 1, MOST_ROWS).astype(int)]
+            held_out = self.second == half
+            fitted = self._fit(model, rows)
+            prediction = predict_rows(fitted, self.learners.X[held_out])
+            residuals[held_out] = self.learners.y[held_out] - prediction
+        return residuals
+
+    def _fit(self, model: Any, rows: Array) -> Any:
+        fresh = clone(model)
+        name = weight_parameter(fresh)
+        weights = self.learners.weights
+        extra = {} if name is None or weights is None else {name: weights[rows]}
+        with quiet_fits():
+            return fresh.fit(self.learners.X[rows], self.learners.y[rows], **extra)
+
+
+class BestFormLosses(LocalLosses):
+    """Losses of each cluster's better form: linear by moments, or its family refitted.
+
+    Parameters
+    ----------
+    linear : PooledLosses
+        The one form.
+    flexible : RefitLosses
+        The other.
+    """
+
+    def __init__(self, linear: PooledLosses, flexible: RefitLosses) -> None:
+        super().__init__(linear.learners, linear.selection)
+        self._forms = linear, flexible
+
+    def residuals(self, labels: Array, n_clusters: int) -> Array:
+        """Return residuals of shape (K, N) of the form with the lower loss on the cluster's members."""
+        linear, flexible = (form.residuals(labels, n_clusters) for form in self._forms)
+        for k in range(n_clusters):
+            members = labels == k
+            if members.sum() < 2:
+                continue
+            ratios = [
+                (self.learners.mean_by_learner(np.minimum(form[k] ** 2, self.clips)) / self.noise)
+                for form in (linear, flexible)
+            ]
+            if ratios[1][members].mean() < ratios[0][members].mean():
+                linear[k] = flexible[k]
+        return linear
+
+
+def pooled_losses(learners: Learners, selection: Selection) -> LocalLosses:
+    """Return the pooled form that fits the learners' models.
+
+    Parameters
+    ----------
+    learners : Learners
+        Everybody's rows.
+    selection : Selection
+        Of the same learners, in the same order.
+
+    Returns
+    -------
+    LocalLosses
+        By moments where models are linear, by refitting where they are not, by the better of both
+        where both are in use.
+    """
+    _, affine = affine_matrix(selection.models, learners.n_features)
+    if learners.n_features > MOST_PREDICTORS:
+        return RefitLosses(learners, selection)
+    linear = PooledLosses(learners, selection)
+    if np.mean(~affine) < FLEXIBLE_SHARE:
+        return linear
+    if not affine.any():
+        return RefitLosses(learners, selection)
+    return BestFormLosses(linear, RefitLosses(learners, selection))

@@ -1,0 +1,67 @@
+"""Losses given out piece by piece, whatever they come from."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from coterie.kernels.affine import AffineLosses
+
+Array = NDArray[Any]
+
+
+class DenseTiles:
+    """Losses that are there as an array.
+
+    Parameters
+    ----------
+    losses : ndarray of shape (L, L)
+        Row i is model i on everybody.
+    """
+
+    def __init__(self, losses: Array) -> None:
+        self._losses = losses
+
+    @property
+    def n_learners(self) -> int:
+        """Number of learners."""
+        return len(self._losses)
+
+    def tile(self, models: slice, learners: slice) -> Array:
+        """Return the losses of some models on some learners."""
+        return self._losses[models, learners]
+
+    def take(self, positions: Array) -> DenseTiles:
+        """Return the losses among some of the learners, in the order given."""
+        return DenseTiles(self._losses[np.ix_(positions, positions)])
+
+
+class AffineTiles:
+    """Losses of affine models, computed when asked for and not kept.
+
+    Parameters
+    ----------
+    losses : AffineLosses
+        One model per learner.
+    positions : ndarray of shape (L,) or None, default=None
+        The learners, in the order in which they are given out; None: as they are.
+    """
+
+    def __init__(self, losses: AffineLosses, positions: Array | None = None) -> None:
+        self._losses = losses
+        self._positions = np.arange(losses.n_learners) if positions is None else positions
+
+    @property
+    def n_learners(self) -> int:
+        """Number of learners."""
+        return len(self._positions)
+
+    def tile(self, models: slice, learners: slice) -> Array:
+        """Return the losses of some models on some learners."""
+        return self._losses.among(self._positions[models], self._positions[learners])
+
+    def take(self, positions: Array) -> AffineTiles:
+        """Return the losses among some of the learners, in the order given."""
+        return AffineTiles(self._losses, self._positions[positions])

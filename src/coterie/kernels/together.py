@@ -1,0 +1,157 @@
+"""What a set of learners loses together on each learner: the one question behind Refine and the rules for K.
+
+The question goes through the protocol `TogetherLosses`. Local rows answer it by arithmetic (`averages`,
+`pooled`, `refits`); parties that keep their rows can answer it by messages of scalars. A learner's own
+contribution is always left out of the model that predicts it; a learner alone in its cluster is predicted
+by its own honest residuals.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from coterie._rows import Learners
+from coterie.records import Selection
+
+Array = NDArray[Any]
+
+
+class TogetherLosses(Protocol):
+    """Answers what the clusters of a labelling lose on each learner."""
+
+    @property
+    def noise(self) -> Array:
+        """Noise level of each learner."""
+        ...
+
+    @property
+    def half_sizes(self) -> Array:
+        """Rows in the two halves of each learner, of shape (L, 2)."""
+        ...
+
+    def on_halves(self, labels: Array) -> Array:
+        """Return mean losses of shape (K, L, 2): each cluster's model on both halves of each learner.
+
+        Infinite where a cluster has nobody to predict with.
+        """
+        ...
+
+    def paired_t(
+        self, labels: Array, picks: Array, other_labels: Array, other_picks: Array
+    ) -> tuple[Array, Array]:
+        """Compare two ways of predicting, learner by learner, paired over rows.
+
+        ``picks`` of shape (L, 2) says which cluster of ``labels`` predicts each half of each learner.
+        Returns the mean excess of the first way over the second, and its standard error.
+        """
+        ...
+
+
+def whole_losses(losses: TogetherLosses, labels: Array) -> Array:
+    """Return mean losses of shape (K, L) over all rows of each learner."""
+    sizes = losses.half_sizes
+    halves = losses.on_halves(labels)
+    counted = np.where(sizes > 0, halves, 0.0) * sizes
+    whole: Array = counted.sum(axis=-1) / sizes.sum(axis=-1)
+    return whole
+
+
+class LocalLosses(ABC):
+    """Answers from rows that are here. What differs between forms is how a cluster predicts.
+
+    Parameters
+    ----------
+    learners : Learners
+        Everybody's rows.
+    selection : Selection
+        Of the same learners, in the same order.
+    """
+
+    def __init__(self, learners: Learners, selection: Selection) -> None:
+        self.learners = learners
+        self.selection = selection
+        self.clips = selection.clips[learners.owner]
+        second = np.concatenate([halves_of(folds) for folds in selection.folds])
+        # Rows of a half lie together, so that means of halves are segmented sums.
+        self.order = np.lexsort((second, learners.owner))
+        cells = 2 * learners.owner + second
+        counts = np.bincount(cells, minlength=2 * len(learners))
+        self._half_sizes = counts.reshape(-1, 2)
+        self._starts = np.r_[0, np.cumsum(counts)[:-1]]
+        self.second = second.astype(bool)
+        own = np.concatenate(selection.residuals)
+        own = np.where(np.isfinite(own), own, np.sqrt(selection.noise)[learners.owner])
+        self.own_losses = self._loss(own)
+        self._remembered: dict[bytes, Array] = {}
+
+    @property
+    def noise(self) -> Array:
+        """Noise level of each learner."""
+        return self.selection.noise
+
+    @property
+    def half_sizes(self) -> Array:
+        """Rows in the two halves of each learner."""
+        return self._half_sizes
+
+    @abstractmethod
+    def residuals(self, labels: Array, n_clusters: int) -> Array:
+        """Return residuals of shape (K, N), own contributions left out, NaN where nobody is left."""
+
+    def _loss(self, residuals: Array) -> Array:
+        with np.errstate(over="ignore"):
+            losses = np.minimum(np.square(residuals), self.clips)
+        return losses if self.learners.weights is None else losses * self.learners.weights
+
+    def row_losses(self, labels: Array) -> Array:
+        """Return the clipped losses of every row under every cluster, of shape (K, N)."""
+        key = labels.tobytes()
+        if key not in self._remembered:
+            n_clusters = int(labels.max()) + 1
+            losses = self._loss(self.residuals(labels, n_clusters))
+            empty = np.isnan(losses)
+            losses[empty] = np.inf
+            mine = labels[self.learners.owner], np.arange(len(self.learners.owner))
+            losses[mine] = np.where(empty[mine], self.own_losses, losses[mine])
+            if len(self._remembered) > 4:
+                self._remembered.pop(next(iter(self._remembered)))
+            self._remembered[key] = losses
+        return self._remembered[key]
+
+    def on_halves(self, labels: Array) -> Array:
+        """Return mean losses of shape (K, L, 2)."""
+        rows = self.row_losses(labels)[:, self.order]
+        padded = np.concatenate([rows, np.zeros((len(rows), 1))], axis=1)
+        sums = np.add.reduceat(padded, self._starts, axis=1)
+        # reduceat answers an empty half with the next half's first row; its size of zero wipes it out.
+        sizes = self._half_sizes.reshape(-1)
+        means = np.where(sizes > 0, sums / np.maximum(sizes, 1), 0.0)
+        return means.reshape(len(rows), -1, 2)
+
+    def paired_t(
+        self, labels: Array, picks: Array, other_labels: Array, other_picks: Array
+    ) -> tuple[Array, Array]:
+        """Return mean excess and standard error per learner."""
+        difference = self._picked(labels, picks) - self._picked(other_labels, other_picks)
+        starts, sizes = self.learners.offsets[:-1], self.learners.sizes
+        mean = np.add.reduceat(difference, starts) / sizes
+        spread = np.add.reduceat((difference - mean[self.learners.owner]) ** 2, starts)
+        return mean, np.sqrt(spread / np.maximum(sizes - 1, 1) / sizes)
+
+    def _picked(self, labels: Array, picks: Array) -> Array:
+        rows = self.row_losses(labels)
+        chosen = picks[self.learners.owner, self.second.astype(int)]
+        picked: Array = rows[chosen, np.arange(rows.shape[1])]
+        return picked
+
+
+def halves_of(folds: Array) -> Array:
+    """Return 1 for the rows of the second half: those that the later folds hold out."""
+    n_folds = int(folds.max()) + 1
+    if n_folds < 2:
+        return np.arange(len(folds)) % 2
+    return (folds >= (n_folds + 1) // 2).astype(int)

@@ -1,0 +1,338 @@
+"""What the stages hand on: frozen results, one per verb of the method.
+
+Select makes a `Selection`, Exchange an `Exchange`, Cluster a `Partition`, Collaborate a `Collaboration`.
+Every record names its learners, so that two records can always be brought into the same order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, fields, replace
+from functools import cached_property
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[Any]
+
+
+class Model(Protocol):
+    """Anything that predicts a response from rows."""
+
+    def predict(self, X: Array) -> Array:
+        """Predict the response of each row of X."""
+        ...
+
+
+class LossTiles(Protocol):
+    """Losses of models on learners, given out piece by piece."""
+
+    @property
+    def n_learners(self) -> int:
+        """Number of learners."""
+        ...
+
+    def tile(self, models: slice, learners: slice) -> Array:
+        """Return the losses of some models on some learners."""
+        ...
+
+    def take(self, positions: Array) -> LossTiles:
+        """Return the losses among some of the learners, in the order given."""
+        ...
+
+
+# Marks the fields that run over learners.
+_BY_LEARNER = {"by_learner": True}
+
+
+def _taken(value: Any, positions: Array) -> Any:
+    if isinstance(value, tuple):
+        return tuple(value[p] for p in positions)
+    return value[positions]
+
+
+@dataclass(frozen=True)
+class _Aligned:
+    """Records whose fields run over learners."""
+
+    learner_ids: Array = field(metadata=_BY_LEARNER)
+
+    def take(self, positions: Array) -> Any:
+        """Return the record of some of the learners, in the order given."""
+        names = [f.name for f in fields(self) if f.metadata.get("by_learner")]
+        changed = {name: _taken(getattr(self, name), positions) for name in names}
+        return replace(self, **changed)
+
+    def aligned_to(self, learner_ids: Array) -> Any:
+        """Return the record in the order of ``learner_ids``; every one of them must be in it."""
+        place = {learner: p for p, learner in enumerate(self.learner_ids.tolist())}
+        missing = [i for i in learner_ids.tolist() if i not in place]
+        if missing:
+            raise ValueError(
+                f"The {type(self).__name__} knows nothing of learner {missing[0]!r}: "
+                "pass the rows of the learners that it was made from."
+            )
+        return self.take(np.array([place[i] for i in learner_ids.tolist()], dtype=int))
+
+
+@dataclass(frozen=True)
+class Selection(_Aligned):
+    """What Select hands on: one model per learner.
+
+    Parameters
+    ----------
+    learner_ids : ndarray of shape (L,)
+        Who selected.
+    names : tuple of str
+        Name of each learner's chosen candidate.
+    models : tuple of estimators
+        The chosen candidate refitted on all rows of the learner (the paper's f_i).
+    errors : ndarray of shape (L,)
+        Mean squared error of the model on the rows that it was fitted on (the paper's e_i).
+    held_out_errors : ndarray of shape (L,)
+        Mean squared error of the chosen candidate on the rows that it had not seen.
+    n_rows : ndarray of shape (L,)
+        Rows of each learner.
+    candidate_errors : tuple of dict
+        Held-out error of every candidate that could be fitted.
+    residuals : tuple of ndarray
+        Honest residual of each row: from a model that had not seen it. NaN where a splitter never
+        holds the row out.
+    folds : tuple of ndarray
+        Which fold held the row out; -1 where none did.
+    fold_models : tuple of tuple of estimators
+        The models behind the residuals, by fold.
+    noise : ndarray of shape (L,)
+        Noise level h_j: mean of the clipped squared residuals, shrunk towards the median level.
+    clips : ndarray of shape (L,)
+        Squared residuals above this bound count as this bound where losses are clipped.
+    """
+
+    names: tuple[str, ...] = field(metadata=_BY_LEARNER)
+    models: tuple[Any, ...] = field(metadata=_BY_LEARNER, repr=False)
+    errors: Array = field(metadata=_BY_LEARNER)
+    held_out_errors: Array = field(metadata=_BY_LEARNER)
+    n_rows: Array = field(metadata=_BY_LEARNER)
+    candidate_errors: tuple[dict[str, float], ...] = field(metadata=_BY_LEARNER, repr=False)
+    residuals: tuple[Array, ...] = field(metadata=_BY_LEARNER, repr=False)
+    folds: tuple[Array, ...] = field(metadata=_BY_LEARNER, repr=False)
+    fold_models: tuple[tuple[Any, ...], ...] = field(metadata=_BY_LEARNER, repr=False)
+    noise: Array = field(metadata=_BY_LEARNER)
+    clips: Array = field(metadata=_BY_LEARNER, repr=False)
+
+
+@dataclass(frozen=True)
+class Exchange(_Aligned):
+    """What Exchange hands on: everybody's model on everybody's rows.
+
+    Parameters
+    ----------
+    learner_ids : ndarray of shape (L,)
+        Who exchanged.
+    source : LossTiles
+        Where the losses come from, piece by piece.
+    errors : ndarray of shape (L,)
+        Loss of each model on its own learner (e_i).
+    noise : ndarray of shape (L,)
+        Noise level of each learner.
+    isolated : ndarray of shape (L,)
+        True for a learner whose model gave a loss that is not finite.
+    """
+
+    source: LossTiles = field(metadata=_BY_LEARNER, repr=False)
+    errors: Array = field(metadata=_BY_LEARNER)
+    noise: Array = field(metadata=_BY_LEARNER)
+    isolated: Array = field(metadata=_BY_LEARNER)
+
+    def take(self, positions: Array) -> Exchange:
+        """Return the exchange among some of the learners, in the order given."""
+        return Exchange(
+            self.learner_ids[positions],
+            self.source.take(positions),
+            self.errors[positions],
+            self.noise[positions],
+            self.isolated[positions],
+        )
+
+    def dissimilarity_tiles(
+        self, units: Array | None = None, block: int = 1024
+    ) -> Iterator[tuple[slice, slice, Array]]:
+        """Give out v = |E[i,j] - e_j| + |E[j,i] - e_i| tile by tile, the upper triangle of tiles.
+
+        Parameters
+        ----------
+        units : ndarray of shape (L,) or None, default=None
+            Divides each term by the unit of the learner on whose rows it was measured.
+        block : int, default=1024
+            Rows and columns of a tile.
+
+        Yields
+        ------
+        rows : slice
+            Where the tile lies.
+        columns : slice
+            Where the tile lies.
+        tile : ndarray
+            The dissimilarities there.
+        """
+        n = len(self.learner_ids)
+        unit = np.ones(n) if units is None else units
+        spans = [slice(start, min(start + block, n)) for start in range(0, n, block)]
+        for place, rows in enumerate(spans):
+            for columns in spans[place:]:
+                there = np.abs(self.source.tile(rows, columns) - self.errors[columns])
+                back = np.abs(self.source.tile(columns, rows) - self.errors[rows])
+                tile = there / unit[columns] + (back / unit[rows]).T
+                if rows == columns:
+                    np.fill_diagonal(tile, 0.0)
+                yield rows, columns, tile
+
+    @cached_property
+    def losses(self) -> Array:
+        """All losses as an array of shape (L, L): row i is the model of learner i on everybody."""
+        everybody = slice(0, len(self.learner_ids))
+        return self.source.tile(everybody, everybody)
+
+    @cached_property
+    def dissimilarity(self) -> Array:
+        """The dissimilarity v of the paper, an array of shape (L, L) with a zero diagonal."""
+        n = len(self.learner_ids)
+        v = np.empty((n, n))
+        for rows, columns, tile in self.dissimilarity_tiles():
+            v[rows, columns] = tile
+            v[columns, rows] = tile.T
+        return v
+
+
+@dataclass(frozen=True)
+class Curve:
+    """How a rule for the number of clusters came to its answer.
+
+    Parameters
+    ----------
+    rule : str
+        Name of the rule.
+    n_clusters : ndarray of shape (M,)
+        The numbers of clusters looked at.
+    values : ndarray of shape (M,)
+        The rule's criterion for each.
+    chosen : int
+        The rule's answer.
+    criterion : str
+        What the values are, in words.
+    spread : ndarray of shape (M,) or None, default=None
+        Standard errors of the values, where the rule has them.
+    """
+
+    rule: str
+    n_clusters: Array
+    values: Array
+    chosen: int
+    criterion: str
+    spread: Array | None = None
+
+
+@dataclass(frozen=True)
+class Partition(_Aligned):
+    """What Cluster hands on: who learns with whom.
+
+    Parameters
+    ----------
+    learner_ids : ndarray of shape (L,)
+        Who was clustered.
+    labels : ndarray of shape (L,)
+        Cluster of each learner, 0 to K - 1, the largest first.
+    similarity : ndarray of shape (L, L)
+        The matrix S = exp(-a v).
+    eigenvalues : ndarray of shape (M,)
+        Largest eigenvalues of the normalised similarity, in descending order.
+    embedding : ndarray of shape (L, K)
+        Rows of the top eigenvectors, scaled to length one.
+    scale : float
+        The factor a.
+    rule : str
+        What decided the number of clusters.
+    curves : mapping of str to Curve
+        Every rule's curve, also of those that did not decide.
+    clear : bool
+        False when the learners do not fall into clear coteries.
+    notes : tuple of str
+        What a reader of the partition should know, in sentences.
+    """
+
+    labels: Array = field(metadata=_BY_LEARNER)
+    similarity: Array = field(repr=False)
+    eigenvalues: Array = field(repr=False)
+    embedding: Array = field(metadata=_BY_LEARNER, repr=False)
+    scale: float = 1.0
+    rule: str = "given"
+    curves: Mapping[str, Curve] = field(default_factory=dict, repr=False)
+    clear: bool = True
+    notes: tuple[str, ...] = ()
+
+    @property
+    def n_clusters(self) -> int:
+        """Number of clusters that have members."""
+        return int(self.labels.max()) + 1
+
+    def take(self, positions: Array) -> Partition:
+        """Return the partition of some of the learners, in the order given."""
+        taken: Partition = super().take(positions)
+        return replace(taken, similarity=self.similarity[np.ix_(positions, positions)])
+
+
+@dataclass(frozen=True)
+class Collaboration(_Aligned):
+    """What Collaborate hands on: how each learner predicts.
+
+    Parameters
+    ----------
+    learner_ids : ndarray of shape (L,)
+        Who collaborates.
+    method : str
+        The form of collaboration.
+    models : tuple of estimators
+        The models that are averaged.
+    names : tuple of str
+        Name of the candidate behind each model.
+    weights : ndarray of shape (M, len(models))
+        Ways of predicting: a row of weights over the models, which sum to one.
+    ways : ndarray of shape (L,)
+        The row of ``weights`` that each learner predicts with.
+    newcomer_ways : ndarray of shape (K,)
+        The row of ``weights`` that a newcomer to each cluster predicts with.
+    residuals : tuple of ndarray
+        Honest residual of each row of each learner under this collaboration.
+    """
+
+    method: str
+    models: tuple[Any, ...] = field(repr=False)
+    names: tuple[str, ...]
+    weights: Array = field(repr=False)
+    ways: Array = field(metadata=_BY_LEARNER)
+    newcomer_ways: Array
+    residuals: tuple[Array, ...] = field(metadata=_BY_LEARNER, repr=False)
+
+    def predict(self, X: Array, ways: Array) -> Array:
+        """Predict rows, each in its own way.
+
+        Parameters
+        ----------
+        X : ndarray of shape (N, p)
+            Predictors.
+        ways : ndarray of shape (N,)
+            Row of ``weights`` to predict each row of X with.
+
+        Returns
+        -------
+        ndarray of shape (N,)
+            Predictions.
+        """
+        prediction = np.zeros(len(X))
+        for way in np.unique(ways):
+            mine = np.flatnonzero(ways == way)
+            for position in np.flatnonzero(self.weights[way]):
+                part = np.asarray(self.models[position].predict(X[mine]), dtype=float).reshape(-1)
+                prediction[mine] += self.weights[way, position] * part
+        return prediction

@@ -1,0 +1,174 @@
+"""Select: every learner lets its candidates compete on rows that they have not seen.
+
+The learner's rows are split at random into halves; each candidate is fitted on the first half and scored
+on the second; the best one is refitted on all rows. It becomes the learner's model f_i, with its fitted
+error e_i. The chosen candidate's residuals from both directions of the split are kept: no row was seen by
+the model that predicts it, so they measure the learner's noise.
+"""
+
+from __future__ import annotations
+
+import copy
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from coterie._options import listed
+from coterie._rows import Learners, gather_learners
+from coterie._seeds import as_entropy, generator_for, integer_seed
+from coterie.candidates import candidates_per_learner
+from coterie.engines import resolve_engine
+from coterie.kernels.fitting import FitJob, Fitted, choose_candidate, quiet_fits
+from coterie.kernels.noise import clip_bounds, noise_levels
+from coterie.records import Selection
+
+Array = NDArray[Any]
+
+# Two rows to fit and two to score.
+FEWEST_ROWS = 4
+
+
+def split_halves(n_rows: int, generator: np.random.Generator) -> Array:
+    """Return the fold that holds each row out; fold 0 trains on the smaller half and holds out the rest."""
+    order = generator.permutation(n_rows)
+    folds = np.zeros(n_rows, dtype=int)
+    folds[order[: n_rows // 2]] = 1
+    return folds
+
+
+def split_with(splitter: Any, X: Array, y: Array, seed: int) -> Array:
+    """Return the fold of a scikit-learn splitter that holds each row out; -1 where none does."""
+    own = copy.deepcopy(splitter)
+    if getattr(own, "random_state", 0) is None:
+        own.random_state = seed
+    folds = np.full(len(y), -1)
+    for fold, (_, held_out) in enumerate(own.split(X, y)):
+        folds[held_out] = fold
+    # A splitter that draws with overlap can leave a fold without rows of its own.
+    kept = np.unique(folds[folds >= 0])
+    return np.where(folds >= 0, np.searchsorted(kept, folds), -1)
+
+
+def _job(learners: Learners, j: int, candidates: Any, splitter: Any, entropy: int) -> FitJob:
+    span = learners.span(j)
+    X, y = learners.X[span], learners.y[span]
+    generator = generator_for(entropy, learners.ids[j])
+    seed = integer_seed(generator)
+    owner = listed([learners.ids[j]])
+    scored: tuple[int, ...] = (0,)
+    if splitter is None:
+        folds = split_halves(len(y), generator)
+    else:
+        try:
+            folds = split_with(splitter, X, y, seed)
+        except Exception as cause:
+            raise ValueError(
+                f"The splitter {splitter!r} could not split the {len(y)} rows of learner {owner}: "
+                f"{cause} Take one with fewer splits, or raise min_rows."
+            ) from cause
+        scored = tuple(range(int(folds.max()) + 1))
+    weights = None if learners.weights is None else learners.weights[span]
+    return FitJob(owner, X, y, folds, scored, candidates, seed, weights)
+
+
+def _warn_of_failures(fitted: Sequence[Fitted], learners: Learners) -> None:
+    dropped: dict[str, list[int]] = {}
+    for j, result in enumerate(fitted):
+        for name in result.failures:
+            dropped.setdefault(name, []).append(j)
+    for name, positions in dropped.items():
+        warnings.warn(
+            f"The candidate {name!r} was dropped for learner {listed(learners.ids[positions])}: "
+            f"{fitted[positions[0]].failures[name]}",
+            UserWarning,
+            stacklevel=3,
+        )
+
+
+def select_models(
+    X: Any,
+    y: Any = None,
+    groups: Any = None,
+    *,
+    candidates: Any = None,
+    splitter: Any = None,
+    sample_weight: Any = None,
+    random_state: Any = 0,
+    engine: Any = None,
+    n_jobs: int | None = None,
+) -> Selection:
+    """Select a model for every learner.
+
+    Parameters
+    ----------
+    X : array-like or table of shape (N, p)
+        Predictors of all learners.
+    y : array-like of shape (N,)
+        Response.
+    groups : array-like of shape (N,), str, or None, default=None
+        Learner id of each row, or the name of the column of X that holds it. None: one learner.
+    candidates : str, list, dict or None, default=None
+        As for `CoterieRegressor`.
+    splitter : scikit-learn splitter or None, default=None
+        Holds out rows that are not independent, such as blocks in time. None: random halves.
+    sample_weight : array-like of shape (N,) or None, default=None
+        Weights of the rows, for the candidates that take them.
+    random_state : int, RandomState or None, default=0
+        Seed; each learner's randomness derives from it and from the learner's id.
+    engine : {None, "threads"} or an object with ``map``, default=None
+        Who runs the fits.
+    n_jobs : int or None, default=None
+        Number of threads.
+
+    Returns
+    -------
+    Selection
+        Models, errors and honest residuals, in order of the learners' first appearance.
+
+    Examples
+    --------
+    >>> from coterie import select_models
+    >>> from coterie.datasets import make_linear_learners
+    >>> data = make_linear_learners(n_learners=3, n_truths=1, random_state=0)
+    >>> selection = select_models(data.X, data.y, groups=data.groups, candidates="linear")
+    >>> len(selection.models)
+    3
+    """
+    learners = gather_learners(X, y, groups, sample_weight=sample_weight, caller="select_models")
+    if splitter is not None and not callable(getattr(splitter, "split", None)):
+        raise ValueError(
+            f"The 'splitter' option must be None or have a split method, as KFold has. Got {splitter!r}."
+        )
+    small = learners.sizes < FEWEST_ROWS
+    if small.any():
+        raise ValueError(
+            f"Learner {listed(learners.ids[small])} has fewer than {FEWEST_ROWS} rows "
+            f"(n_samples = {learners.sizes[small][0]}): leave it out and admit it later."
+        )
+    entropy = as_entropy(random_state)
+    sets = candidates_per_learner(candidates, learners.ids.tolist())
+    jobs = [_job(learners, j, sets[j], splitter, entropy) for j in range(len(learners))]
+    with quiet_fits():
+        fitted = resolve_engine(engine, n_jobs).map(choose_candidate, jobs)
+    _warn_of_failures(fitted, learners)
+    residuals = tuple(result.residuals for result in fitted)
+    clips = clip_bounds(residuals)
+    selection = Selection(
+        learner_ids=learners.ids,
+        names=tuple(result.name for result in fitted),
+        models=tuple(result.model for result in fitted),
+        errors=np.array([result.error for result in fitted]),
+        held_out_errors=np.array([result.held_out_error for result in fitted]),
+        n_rows=learners.sizes,
+        candidate_errors=tuple(result.candidate_errors for result in fitted),
+        residuals=residuals,
+        folds=tuple(job.folds for job in jobs),
+        fold_models=tuple(result.fold_models for result in fitted),
+        noise=noise_levels(residuals, clips, float(learners.y.var())),
+        clips=clips,
+    )
+    ordered: Selection = selection.take(learners.appearance)
+    return ordered
