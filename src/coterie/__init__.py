@@ -11,6 +11,7 @@ from __future__ import annotations
 from coterie._rows import stack_learners
 from coterie.estimators import CoterieRegressor
 from coterie.how_many import cluster_learners
+from coterie.persistence import load, save
 from coterie.stages import collaborate, cross_evaluate, select_models
 
 __version__ = "0.1.0"
@@ -21,6 +22,8 @@ __all__ = [
     "cluster_learners",
     "collaborate",
     "cross_evaluate",
+    "load",
+    "save",
     "select_models",
     "stack_learners",
 ]

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from numbers import Integral, Real
 
+import numpy as np
+
 
 def check_option(value: object, name: str, known: Iterable[object]) -> None:
     """Refuse an unknown option, listing the known ones."""
@@ -29,8 +31,14 @@ def check_positive(value: object, name: str, alternatives: str) -> float:
     return float(value)  # type: ignore[arg-type]
 
 
+def _shown(name: object) -> str:
+    if isinstance(name, np.datetime64):
+        return str(name)
+    return repr(name.item() if isinstance(name, np.generic) else name)
+
+
 def listed(names: Iterable[object], most: int = 5) -> str:
     """Join names for a sentence, the rest as a count."""
-    texts = [repr(name.item() if hasattr(name, "item") else name) for name in names]
+    texts = [_shown(name) for name in names]
     rest = len(texts) - most
     return ", ".join(texts[:most]) + (f" and {rest} more" if rest > 0 else "")

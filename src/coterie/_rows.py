@@ -21,6 +21,7 @@ from coterie._tables import (
     check_response,
     check_weights,
     column_names,
+    id_array,
     split_group_column,
     whose,
 )
@@ -92,6 +93,11 @@ class Learners:
             appearance=np.argsort(np.argsort(self.appearance)[positions], kind="stable"),
             weights=None if self.weights is None else self.weights[kept],
         )
+
+    def rearranged(self, order: Array) -> Learners:
+        """Return the same learners with their rows in another order, each learner's still together."""
+        weights = None if self.weights is None else self.weights[order]
+        return replace(self, X=self.X[order], y=self.y[order], rows=self.rows[order], weights=weights)
 
     def only(self, mask: Array) -> Learners:
         """Return all learners with some of their rows, at least one each."""
@@ -291,4 +297,4 @@ def stack_learners(datasets: Any) -> tuple[Array, Array, Array]:
         parts.append(part)
         responses.append(check_response(y, "stack_learners", len(part)))
         ids.extend([learner] * len(part))
-    return np.vstack(parts), np.concatenate(responses), np.asarray(ids)
+    return np.vstack(parts), np.concatenate(responses), id_array(ids)

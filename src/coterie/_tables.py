@@ -15,21 +15,22 @@ Array = NDArray[Any]
 
 
 def as_table(X: Any) -> Any:
-    """Return X as a narwhals table where it is one (pandas, polars, pyarrow), else None."""
+    """Return X as a narwhals table where it is one with named columns, else None.
+
+    Tables are those of pandas, polars and pyarrow. A table whose columns are numbered is an array.
+    """
     table = nw.from_native(X, eager_only=True, pass_through=True)
-    return table if isinstance(table, nw.DataFrame) else None
+    named = isinstance(table, nw.DataFrame) and all(isinstance(name, str) for name in table.columns)
+    return table if named else None
 
 
 def column_names(X: Any) -> list[str] | None:
-    """Return the column names of a table whose names are all text, else None."""
+    """Return the column names of a table, or None."""
     table = as_table(X)
-    if table is None:
-        return None
-    names = list(table.columns)
-    return names if all(isinstance(name, str) for name in names) else None
+    return None if table is None else list(table.columns)
 
 
-def split_group_column(X: Any, column: str | int, caller: str) -> tuple[Any, Array]:
+def split_group_column(X: Any, column: Any, caller: str) -> tuple[Any, Array]:
     """Take the column of learner ids out of X."""
     table = as_table(X)
     if table is not None and isinstance(column, str):
@@ -40,6 +41,12 @@ def split_group_column(X: Any, column: str | int, caller: str) -> tuple[Any, Arr
             )
         ids = as_ids(table[column].to_native(), caller)
         return table.drop(column).to_native(), ids
+    if (
+        table is not None
+        and not isinstance(column, str)
+        and -len(table.columns) <= column < len(table.columns)
+    ):
+        return split_group_column(X, table.columns[int(column)], caller)
     if isinstance(column, str):
         raise ValueError(
             f"The groups column {column!r} of {caller} needs X to be a table with named columns. "
@@ -53,15 +60,32 @@ def split_group_column(X: Any, column: str | int, caller: str) -> tuple[Any, Arr
     return np.delete(array, column, axis=1), as_ids(array[:, column], caller)
 
 
+def _is_missing(value: Any) -> bool:
+    # pandas' NA and NaT answer no comparison with a truth value: they are known by name.
+    return value is None or type(value).__name__ in ("NAType", "NaTType") or value != value
+
+
+def id_array(values: list[Any]) -> Array:
+    """Return ids as an array that keeps their types: text stays text, numbers stay numbers."""
+    if values and all(isinstance(value, np.datetime64) for value in values):
+        return np.asarray(values)
+    values = [value.item() if isinstance(value, np.generic) else value for value in values]
+    if len({type(value) for value in values}) == 1 and isinstance(values[0], (str, int, float)):
+        return np.asarray(values)
+    ids = np.empty(len(values), dtype=object)
+    ids[:] = values
+    return ids
+
+
 def as_ids(groups: Any, caller: str) -> Array:
     """Return learner ids as a one-dimensional array without missing entries."""
     series = nw.from_native(groups, series_only=True, pass_through=True)
     if isinstance(series, nw.Series):
-        missing = int(series.is_null().sum())
-        ids = np.asarray(series.to_list(), dtype=None if missing == 0 else object)
+        ids = id_array(series.to_list())
+    elif isinstance(groups, (list, tuple)) and not any(isinstance(g, (list, np.ndarray)) for g in groups):
+        ids = id_array(list(groups))
     else:
         ids = np.asarray(groups)
-        missing = 0
     if ids.ndim == 2 and ids.shape[1] == 1:
         ids = ids[:, 0]
     if ids.ndim != 1:
@@ -69,10 +93,14 @@ def as_ids(groups: Any, caller: str) -> Array:
             f"The 'groups' argument of {caller} must have one dimension, one id per row of X. "
             f"Got the shape {ids.shape}."
         )
-    if missing == 0 and ids.dtype.kind in "fcMm":
-        missing = int((np.isnat(ids) if ids.dtype.kind in "Mm" else np.isnan(ids)).sum())
-    elif missing == 0 and ids.dtype.kind == "O":
-        missing = sum(x is None or bool(x != x) for x in ids.tolist())
+    if ids.dtype.kind in "Mm":
+        missing = int(np.isnat(ids).sum())
+    elif ids.dtype.kind in "fc":
+        missing = int(np.isnan(ids).sum())
+    elif ids.dtype.kind == "O":
+        missing = sum(_is_missing(value) for value in ids.tolist())
+    else:
+        missing = 0
     if missing:
         raise ValueError(
             f"The 'groups' argument of {caller} must name a learner for every row. "
@@ -83,6 +111,8 @@ def as_ids(groups: Any, caller: str) -> Array:
 
 def check_predictors(X: Any, caller: str) -> Array:
     """Return predictors as float64, non-finite cells not yet looked at."""
+    if isinstance(nw.from_native(X, pass_through=True), nw.LazyFrame):
+        raise ValueError(f"X of {caller} is a lazy table: collect() it first.")
     table = as_table(X)
     if table is not None:
         schema = table.schema
@@ -94,12 +124,34 @@ def check_predictors(X: Any, caller: str) -> Array:
                 "Encode them first (OneHotEncoder, OrdinalEncoder) or drop them."
             )
         if table.shape[0] and table.shape[1]:
-            columns = [np.asarray(table[n].to_numpy(), dtype=np.float64) for n in table.columns]
-            X = np.column_stack(columns)
+            X = np.column_stack([_numbers(table[name]) for name in table.columns])
         else:
             X = np.empty(table.shape)
-    array: Array = check_array(X, dtype=np.float64, ensure_all_finite=False)
-    return array
+    if getattr(getattr(X, "dtype", None), "kind", "") == "c":
+        raise ValueError(f"Complex data not supported in X of {caller}: pass real numbers.")
+    array = check_array(X, dtype=None, ensure_all_finite=False)
+    if array.dtype.kind in "OUS":
+        _refuse_text(array, caller)
+    numbers: Array = check_array(array, dtype=np.float64, ensure_all_finite=False)
+    return numbers
+
+
+def _refuse_text(array: Array, caller: str) -> None:
+    for column in range(array.shape[1]):
+        try:
+            array[:, column].astype(np.float64)
+        except ValueError:
+            raise ValueError(
+                f"The column {column} of X in {caller} is not numeric. "
+                "Encode it first (OneHotEncoder, OrdinalEncoder) or drop it."
+            ) from None
+
+
+def _numbers(series: Any) -> Array:
+    if series.dtype == nw.Object:
+        return np.asarray(series.to_list(), dtype=np.float64)
+    # The cast turns the gaps of nullable columns into NaN.
+    return np.asarray(series.cast(nw.Float64).to_numpy(), dtype=np.float64)
 
 
 def _holds_numbers(series: Any) -> bool:
@@ -135,8 +187,10 @@ def check_response(y: Any, caller: str, n_rows: int) -> Array:
 
 def check_finite(X: Array, names: list[str] | None, owners: Array, ids: Array, caller: str) -> None:
     """Refuse NaN and infinity in X, naming the column and the learner."""
-    if np.isfinite(X.sum()) or np.isfinite(X).all():
-        return
+    with np.errstate(over="ignore", invalid="ignore"):
+        # One pass without a copy settles the usual case.
+        if np.isfinite(X.sum()) or np.isfinite(X).all():
+            return
     row, column = np.argwhere(~np.isfinite(X))[0]
     what = "NaN" if np.isnan(X[row, column]) else "infinity"
     label = repr(names[column]) if names else str(column)

@@ -40,7 +40,7 @@ def _unit_free(estimator: BaseEstimator) -> BaseEstimator:
 
 
 def _neural_network() -> BaseEstimator:
-    network = MLPRegressor((32,), solver="lbfgs", alpha=1.0, max_iter=200)
+    network = MLPRegressor(hidden_layer_sizes=(32,), solver="lbfgs", alpha=1.0, max_iter=200)
     return _unit_free(_scaled(network))
 
 
@@ -52,8 +52,8 @@ KNOWN: dict[str, Callable[[], BaseEstimator]] = {
     "nn": _neural_network,
     "gb": lambda: _unit_free(GradientBoostingRegressor()),
     "lasso": lambda: _scaled(LassoCV(cv=2)),
-    "lars": lambda: _scaled(LarsCV(cv=2)),
-    "en": lambda: _scaled(ElasticNetCV(cv=2)),
+    "lars": lambda: _unit_free(_scaled(LarsCV(cv=2))),
+    "en": lambda: _unit_free(_scaled(ElasticNetCV(cv=2))),
     "ridge": lambda: _scaled(RidgeCV(np.logspace(-3, 4, 15))),
     "lr": LinearRegression,
 }
@@ -78,17 +78,23 @@ def _is_regressor(value: Any) -> bool:
     return not isinstance(value, type) and hasattr(value, "fit") and hasattr(value, "predict")
 
 
+def _free_name(name: str, taken: Candidates) -> str:
+    numbered = (f"{name}-{number}" for number in range(2, len(taken) + 3))
+    return name if name not in taken else next(free for free in numbered if free not in taken)
+
+
 def _from_list(entries: Iterable[Any]) -> Candidates:
     chosen: Candidates = {}
+    named: set[str] = set()
     for entry in entries:
         if isinstance(entry, str):
-            names = PRESETS.get(entry, (entry,))
-            chosen.update({name: _named(name) for name in names})
+            # A name that a preset has brought already brings nothing new.
+            for name in (n for n in PRESETS.get(entry, (entry,)) if n not in named):
+                chosen[_free_name(name, chosen)] = _named(name)
+                named.add(name)
         elif _is_regressor(entry):
-            name = type(entry).__name__.lower()
-            name = type(entry.steps[-1][1]).__name__.lower() if hasattr(entry, "steps") else name
-            again = sum(known.rstrip("0123456789-") == name for known in chosen)
-            chosen[f"{name}-{again + 1}" if again else name] = entry
+            last = entry.steps[-1][1] if hasattr(entry, "steps") else entry
+            chosen[_free_name(type(last).__name__.lower(), chosen)] = entry
         else:
             raise ValueError(
                 "The 'candidates' option takes names, presets and scikit-learn regressors "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -22,12 +23,13 @@ from coterie._tables import (
 )
 from coterie.candidates import candidates_per_learner, names_learners
 from coterie.engines import resolve_engine
-from coterie.how_many import cluster_learners
+from coterie.how_many import RULES, check_n_clusters, cluster_learners
+from coterie.records import Selection
 from coterie.stages import collaborate, cross_evaluate, select_models
+from coterie.stages.cluster import check_scale
 from coterie.stages.collaborate import METHODS
 from coterie.stages.select import FEWEST_ROWS
-from coterie.verdicts import Gains, measure_gains, place_newcomers
-from coterie.verdicts.gains import error_and_spread, gain_of
+from coterie.verdicts import Gains, measure_gains, newcomer_gains, place_newcomers
 
 Array = NDArray[Any]
 
@@ -46,7 +48,7 @@ class CoterieRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         learner id to any of these. None: ``"default"``, which is ridge, lasso and random forest.
     n_clusters : int or str, default="auto"
         A number, or a rule: ``"held-out"`` (which ``"auto"`` means), ``"gap"``, ``"gap-jump"``,
-        ``"eigengap"``, ``"penalty"``, ``"cv"``.
+        ``"eigengap"``, ``"penalty"``, ``"cv"``. Without groups there is one cluster.
     max_clusters : int or None, default=None
         The largest number that a rule looks at. None: 2 sqrt(L), at least 8 and at most 20.
     scale : {"noise", "median"} or float, default="noise"
@@ -181,7 +183,7 @@ class CoterieRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         if unknown:
             raise TypeError(f"{caller} takes 'sample_weight' beside X, y and groups. Got {unknown[0]!r}.")
         column = self.group_column if groups is None else groups
-        self._group_column = column if isinstance(column, (str, int)) else None
+        self._group_column = column if isinstance(column, (str, Integral)) else None
         X, groups = self._split_groups(X, groups, caller)
         if y is None:
             raise ValueError(f"{caller} requires y to be passed, but the target y is None.")
@@ -190,7 +192,9 @@ class CoterieRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         validate_data(self, X, skip_check_array=True)
         weight = fit_params.get("sample_weight")
         learners = gather_learners(X, y, groups, sample_weight=weight, caller=caller)
-        self._fit_learners(learners, as_entropy(self.random_state))
+        # Without groups there is one learner, hence one cluster, whatever n_clusters says.
+        n_clusters = 1 if groups is None else self.n_clusters
+        self._fit_learners(learners, n_clusters, as_entropy(self.random_state))
         return self
 
     def _check_options(self) -> None:
@@ -199,14 +203,21 @@ class CoterieRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         check_option(self.standardize, "standardize", ("learner", None))
         check_option(self.robust, "robust", (True, False))
         check_option(self.refine, "refine", ("pooled", "average", None))
+        if isinstance(self.n_clusters, str):
+            check_option(self.n_clusters, "n_clusters", RULES)
+        else:
+            check_count(self.n_clusters, "n_clusters")
         if self.min_rows != "auto":
             check_count(self.min_rows, "min_rows", least=FEWEST_ROWS)
+        if self.max_clusters is not None:
+            check_count(self.max_clusters, "max_clusters")
+        check_scale(self.scale)
 
     def _split_groups(self, X: Any, groups: Any, caller: str) -> tuple[Any, Any]:
         column = self.group_column if groups is None else groups
         if groups is None and column is None:
             column = getattr(self, "_group_column", None)
-        if isinstance(column, (str, int)):
+        if isinstance(column, (str, Integral)):
             return split_group_column(X, column, caller)
         return X, groups
 
@@ -216,7 +227,7 @@ class CoterieRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         enough = 2 * learners.n_features + 5
         return enough if np.mean(learners.sizes >= enough) >= 0.5 else FEWEST_ROWS
 
-    def _fit_learners(self, learners: Learners, entropy: int) -> None:
+    def _fit_learners(self, learners: Learners, n_clusters: Any, entropy: int) -> None:
         self.min_rows_ = self._threshold(learners)
         small = learners.sizes < self.min_rows_
         if small.any() and (self.small_learners == "raise" or small.all()):
@@ -226,144 +237,97 @@ class CoterieRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
                 "Drop such learners, lower min_rows, or set small_learners='admit'."
             )
         shaping = learners.take(np.flatnonzero(~small))
-        units = None
+        check_n_clusters(n_clusters, len(shaping))
+        self._entropy, self._units = entropy, None
         if self.standardize:
-            shaping, units = shaping.standardized()
+            shaping, self._units = shaping.standardized()
+        self._shaping = shaping
         work = {"engine": self.engine, "n_jobs": self.n_jobs}
         seeded = {"random_state": entropy, **work}
-        selection = select_models(
-            shaping, candidates=self.candidates_for(shaping.ids), splitter=self.splitter, **seeded
-        )
+        selection = select_models(shaping, candidates=self.candidates, splitter=self.splitter, **seeded)
         exchange = cross_evaluate(selection, shaping, robust=self.robust, **work)
         partition = cluster_learners(
             exchange,
             shaping,
             selection=selection,
-            n_clusters=self.n_clusters,
+            n_clusters=n_clusters,
             max_clusters=self.max_clusters,
             scale=self.scale,
             refine=self.refine,
             **seeded,
         )
-        together = {"candidates": self.candidates_for(shaping.ids), **seeded}
-        coterie = collaborate(selection, partition, shaping, method=self.collaboration, **together)
-        everybody = collaborate(selection, partition, shaping, method="global", **together)
+        seeded["candidates"] = self.candidates
+        coterie = collaborate(selection, partition, shaping, method=self.collaboration, **seeded)
+        if partition.n_clusters == 1 and coterie.method == "pooled":
+            everybody = coterie
+        else:
+            everybody = collaborate(selection, partition, shaping, method="global", **seeded)
         self.selection_, self.exchange_, self.partition_ = selection, exchange, partition
         self.collaboration_, self._everybody = coterie, everybody
-        self._shaping, self._units, self._entropy = shaping, units, entropy
         self._admitted: dict[Any, tuple[int, int]] = {}
         self.gains_ = measure_gains(selection, partition, coterie, everybody)
         self.n_clusters_ = partition.n_clusters
         self.learner_ids_, self.learner_labels_ = selection.learner_ids, partition.labels
         if small.any() and self.small_learners == "admit":
             self._admit_learners(learners.take(np.flatnonzero(small)))
-            self._in_order_of(learners.ids[learners.appearance])
+            self._show_in_order(learners.ids[learners.appearance].tolist())
 
-    def candidates_for(self, learner_ids: Array) -> Any:
-        """Return the candidates of some learners; a mapping keeps the entries that name them.
-
-        Parameters
-        ----------
-        learner_ids : ndarray
-            The learners.
-
-        Returns
-        -------
-        str, list, dict or None
-            As the parameter ``candidates``. A learner that a mapping does not name, a newcomer,
-            chooses among everybody's candidates.
-        """
-        spec = self.candidates
-        known = getattr(self, "learner_ids_", learner_ids)
-        if not names_learners(spec, [*known.tolist(), *learner_ids.tolist()]):
+    def _candidates_for(self, learner_ids: list[Any]) -> Any:
+        """Return the candidates; a newcomer whom a mapping does not name chooses among everybody's."""
+        spec, known = self.candidates, self._shaping.ids.tolist()
+        if not names_learners(spec, known) or all(learner in spec for learner in learner_ids):
             return spec
-        unnamed = [i for i in learner_ids.tolist() if i not in spec]
-        if unnamed and hasattr(self, "learner_ids_"):
-            union: dict[str, Any] = {}
-            for candidates in candidates_per_learner(spec, list(spec)):
-                union.update(candidates)
-            return {i: spec.get(i, union) for i in learner_ids.tolist()}
-        return spec
+        everybody: dict[str, Any] = {}
+        for candidates in candidates_per_learner(spec, list(spec)):
+            everybody.update(candidates)
+        return {learner: spec.get(learner, everybody) for learner in learner_ids}
 
-    def _admit_learners(self, newcomers: Learners) -> Array:
-        """Place newcomers, remember how they predict, and add them to the tables."""
-        original = newcomers
-        if self._units is not None:
-            newcomers, units = newcomers.standardized()
-            first = len(self._units.centre_y)
-            self._units = self._units.joined(units)
-        else:
-            first = 0
-        canonical = self._shaping.ids
-        selection = self.selection_.aligned_to(canonical)
-        partition = self.partition_.aligned_to(canonical)
-        engine = resolve_engine(self.engine, self.n_jobs)
-        labels = np.empty(len(newcomers), dtype=int)
-        alone = np.full((len(newcomers), 2), np.nan)
-        names = np.full(len(newcomers), "", dtype=object)
+    def _select(self, learners: Learners) -> Selection:
+        return select_models(
+            learners,
+            candidates=self._candidates_for(learners.ids.tolist()),
+            splitter=self.splitter,
+            random_state=self._entropy,
+            engine=self.engine,
+            n_jobs=self.n_jobs,
+        )
+
+    def _admit_learners(self, newcomers: Learners) -> None:
+        """Place newcomers and add them to the tables, behind the learners that are there."""
+        shown = [*self.learner_ids_.tolist(), *newcomers.ids[newcomers.appearance].tolist()]
         large = newcomers.sizes >= self.min_rows_
-        for enough in (False, True):
-            chosen = np.flatnonzero(large == enough)
-            if not len(chosen):
-                continue
-            group, own = newcomers.take(chosen), None
-            if enough:
-                own = select_models(
-                    group,
-                    candidates=self.candidates_for(group.ids),
-                    splitter=self.splitter,
-                    random_state=self._entropy,
-                    engine=self.engine,
-                    n_jobs=self.n_jobs,
-                ).aligned_to(group.ids)
-                alone[chosen] = [error_and_spread(r) for r in own.residuals]
-                names[chosen] = own.names
-            labels[chosen] = place_newcomers(group, own, self._shaping, selection, partition, engine).labels
-        self._extend(original, newcomers, labels, alone, names.astype(str), first)
-        return labels
+        for alike in (np.flatnonzero(large), np.flatnonzero(~large)):
+            if len(alike):
+                self._admit_alike(newcomers.take(alike), with_models=bool(large[alike[0]]))
+        self._show_in_order(shown)
 
-    def _extend(
-        self,
-        original: Learners,
-        newcomers: Learners,
-        labels: Array,
-        alone: Array,
-        names: Array,
-        first_unit: int,
-    ) -> None:
-        shown = newcomers.appearance
-        way = self.collaboration_.newcomer_ways[labels]
-        for place, learner in enumerate(original.ids.tolist()):
-            self._admitted[learner] = int(way[place]), first_unit + place
-        errors = {}
-        for name, model in (("coterie", self.collaboration_), ("all", self._everybody)):
-            ways = model.newcomer_ways[labels][newcomers.owner]
-            residuals = newcomers.y - model.predict(newcomers.X, ways)
-            parts = np.split(residuals, newcomers.offsets[1:-1])
-            errors[name] = np.array([error_and_spread(part) for part in parts])
-        added = {
-            "learner": original.ids,
-            "cluster": labels,
-            "model": names,
-            "n_rows": newcomers.sizes,
-            "alone": alone[:, 0],
-            "alone_se": alone[:, 1],
-            "coterie": errors["coterie"][:, 0],
-            "coterie_se": errors["coterie"][:, 1],
-            "all": errors["all"][:, 0],
-            "all_se": errors["all"][:, 1],
-            "gain": gain_of(alone[:, 0], errors["coterie"][:, 0]),
-        }
-        self.gains_ = Gains({name: np.concatenate([self.gains_[name], added[name][shown]]) for name in added})
-        self.learner_ids_ = self.gains_["learner"]
-        self.learner_labels_ = self.gains_["cluster"]
+    def _admit_alike(self, newcomers: Learners, *, with_models: bool) -> None:
+        first_unit = 0
+        if self._units is not None:
+            first_unit = len(self._units.centre_y)
+            newcomers, units = newcomers.standardized()
+            self._units = self._units.joined(units)
+        own = self._select(newcomers).aligned_to(newcomers.ids) if with_models else None
+        known = self._shaping.ids
+        labels = place_newcomers(
+            newcomers,
+            own,
+            self._shaping,
+            self.selection_.aligned_to(known),
+            self.partition_.aligned_to(known),
+            resolve_engine(self.engine, self.n_jobs),
+        ).labels
+        ways = self.collaboration_.newcomer_ways[labels]
+        for place, learner in enumerate(newcomers.ids.tolist()):
+            self._admitted[learner] = int(ways[place]), first_unit + place
+        added = newcomer_gains(newcomers, own, labels, self.collaboration_, self._everybody)
+        self.gains_ = self.gains_.joined(added)
 
-    def _in_order_of(self, learner_ids: Array) -> None:
-        place = {learner: p for p, learner in enumerate(self.learner_ids_.tolist())}
-        order = np.array([place[i] for i in learner_ids.tolist() if i in place], dtype=int)
+    def _show_in_order(self, learner_ids: list[Any]) -> None:
+        place = {learner: p for p, learner in enumerate(self.gains_["learner"].tolist())}
+        order = np.array([place[learner] for learner in learner_ids], dtype=int)
         self.gains_ = Gains({name: column[order] for name, column in self.gains_.items()})
-        self.learner_ids_ = self.gains_["learner"]
-        self.learner_labels_ = self.gains_["cluster"]
+        self.learner_ids_, self.learner_labels_ = self.gains_["learner"], self.gains_["cluster"]
 
     def admit(self, X: Any, y: Any, groups: Any = None) -> Array:
         """Place newcomers into the coteries; they can then be predicted.
@@ -398,8 +362,12 @@ class CoterieRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             raise ValueError(
                 f"Learner {listed(sorted(known, key=str))} is known already: admit takes new ids."
             )
-        labels = self._admit_learners(newcomers)
-        return labels[newcomers.appearance]
+        if self._shaping.n_features != self.n_features_in_ or not len(self._shaping.y):
+            raise ValueError(
+                "This model was saved without its rows, which admit needs: save it with rows=True."
+            )
+        self._admit_learners(newcomers)
+        return self.learner_labels_[-len(newcomers) :]
 
     def _ways_of(self, groups: Any, n_rows: int, caller: str) -> tuple[Array, Array]:
         """Return each row's way of predicting and its learner's place among the units."""

@@ -101,6 +101,8 @@ class Selection(_Aligned):
         holds the row out.
     folds : tuple of ndarray
         Which fold held the row out; -1 where none did.
+    training : tuple of ndarray
+        The rows that each fold trained on, of shape (folds, n_j).
     fold_models : tuple of tuple of estimators
         The models behind the residuals, by fold.
     noise : ndarray of shape (L,)
@@ -117,6 +119,7 @@ class Selection(_Aligned):
     candidate_errors: tuple[dict[str, float], ...] = field(metadata=_BY_LEARNER, repr=False)
     residuals: tuple[Array, ...] = field(metadata=_BY_LEARNER, repr=False)
     folds: tuple[Array, ...] = field(metadata=_BY_LEARNER, repr=False)
+    training: tuple[Array, ...] = field(metadata=_BY_LEARNER, repr=False)
     fold_models: tuple[tuple[Any, ...], ...] = field(metadata=_BY_LEARNER, repr=False)
     noise: Array = field(metadata=_BY_LEARNER)
     clips: Array = field(metadata=_BY_LEARNER, repr=False)

@@ -24,9 +24,11 @@ from coterie.datasets.simulated import (
     make_simulation2,
 )
 from coterie.datasets.splitting import LearnerSplit, split_into_learners
+from coterie.datasets.stress import STRESS_SETTINGS, make_stress
 from coterie.datasets.transfer import DatasetCorrupted, DatasetUnavailable, download
 
 __all__ = [
+    "STRESS_SETTINGS",
     "DatasetCorrupted",
     "DatasetUnavailable",
     "GroupedTable",
@@ -45,6 +47,7 @@ __all__ = [
     "make_linear_learners",
     "make_simulation1",
     "make_simulation2",
+    "make_stress",
     "parse_ct_slices",
     "split_into_learners",
 ]

@@ -39,8 +39,8 @@ def cross_validated(evidence: Evidence, learners: Learners, selection: Selection
     Curve
         The error on the second half for each number of clusters.
     """
-    held_out = np.concatenate(selection.folds) == 0
-    first, second = learners.only(~held_out), learners.only(held_out)
+    first = learners.only(np.concatenate([training[0] for training in selection.training]))
+    second = learners.only(np.concatenate(selection.folds) == 0)
     models = tuple(by_fold[0] for by_fold in selection.fold_models)
     errors = np.array(
         [

@@ -13,6 +13,7 @@ from coterie.kernels.together import TogetherLosses
 from coterie.records import Exchange
 from coterie.stages.cluster import (
     Spectrum,
+    cluster_rows,
     linkage_labels,
     similarity_matrix,
     spectral_labels,
@@ -69,9 +70,25 @@ class Evidence:
         in_noise = similarity_matrix(self.exchange, 1.0, self.exchange.noise)
         return spectrum_of(in_noise, max(self.most, 2) + 1)
 
+    @cached_property
+    def _labels(self) -> dict[int, Array]:
+        return {}
+
     def labels(self, n_clusters: int) -> Array:
         """Return the paper's clusters: spectral, on v."""
-        return spectral_labels(self.spectrum, self.exchange, n_clusters, self.seed)
+        if n_clusters not in self._labels:
+            self._labels[n_clusters] = spectral_labels(self.spectrum, self.exchange, n_clusters, self.seed)
+        return self._labels[n_clusters]
+
+    @cached_property
+    def within_sums(self) -> Array:
+        """Within-cluster sums of squares of the embedding's rows for 1 to ``most`` clusters.
+
+        The one-column embedding has no spread by construction, so one cluster is judged in the two
+        columns of two clusters: there its sum of squares is the total one.
+        """
+        counts = range(1, self.most + 1)
+        return np.array([cluster_rows(self.spectrum.embedding(max(k, 2)), k, self.seed)[1] for k in counts])
 
     def starts(self, n_clusters: int) -> list[Array]:
         """Return three labellings to refine: spectral on v, on v per noise of the target, linkage on v."""

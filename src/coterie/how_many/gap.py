@@ -17,12 +17,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from coterie.how_many.evidence import Evidence
-from coterie.how_many.within import within_sums
+from coterie.kernels.kmeans import kmeans
 from coterie.records import Curve
 
 Array = NDArray[Any]
 
-REFERENCES = 20
+REFERENCES = 10
+# A uniform sum of squares is proportional to the number of points: more of them only cost time.
+REFERENCE_POINTS = 250
 # Rows of an embedding that coincide have a sum of squares of zero, whose log is not finite.
 SMALLEST_SUM = 1e-9
 
@@ -34,9 +36,10 @@ def gap_curve(evidence: Evidence) -> tuple[Array, Array]:
     for k in range(1, evidence.most + 1):
         rows = evidence.spectrum.embedding(max(k, 2))
         low, high = rows.min(axis=0), rows.max(axis=0)
-        references = generator.uniform(low, high, size=(REFERENCES, *rows.shape))
-        observed = within_sums(rows[None], k, generator)[0]
-        expected = within_sums(references, k, generator)
+        n_points = min(len(rows), REFERENCE_POINTS)
+        references = generator.uniform(low, high, size=(REFERENCES, n_points, rows.shape[1]))
+        observed = evidence.within_sums[k - 1]
+        expected = kmeans(references, k, generator, restarts=2)[1] * len(rows) / n_points
         logs = np.log(np.maximum(expected, SMALLEST_SUM))
         gaps[k - 1] = logs.mean() - np.log(max(observed, SMALLEST_SUM))
         errors[k - 1] = logs.std() * np.sqrt(1 + 1 / REFERENCES)

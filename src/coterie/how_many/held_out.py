@@ -23,14 +23,19 @@ from scipy.stats import t as student
 from coterie.how_many.evidence import Evidence
 from coterie.kernels.together import TogetherLosses
 from coterie.records import Curve
+from coterie.stages.cluster import tidy_labels
 from coterie.stages.refine import labelling_score, refine_labels
 
 Array = NDArray[Any]
 
 STANDARD_ERRORS = 2.0
 SIGNIFICANCE = 0.01
+# A thousandth of the noise is no difference, however surely it is measured.
+NEGLIGIBLE = 1e-3
 # Looking further than this many clusters beyond the best so far has not paid.
 PATIENCE = 4
+# Rounds of refining left to a costly form once a cheaper one has searched.
+ROUNDS_AFTER_PROXY = 3
 # Above this many standard errors of (loss / noise - 1), clusters do not explain the learners.
 UNCLEAR = -2.0
 
@@ -61,15 +66,26 @@ class HeldOut:
     excess: float
 
 
+def _distinct(labellings: list[Array]) -> list[Array]:
+    """Drop labellings that differ from an earlier one in the names of the clusters only."""
+    tidy = (tidy_labels(labels) for labels in labellings)
+    return list({labels.tobytes(): labels for labels in tidy}.values())
+
+
 def best_refined(
     evidence: Evidence, losses: TogetherLosses, n_clusters: int, *, refine: bool = True
 ) -> Array:
     """Refine from every start and keep the labelling with the lowest loss in units of noise."""
     if not refine:
         return evidence.starts(n_clusters)[0]
-    distinct = {labels.tobytes(): labels for labels in evidence.starts(n_clusters)}
-    refined = [refine_labels(losses, labels) for labels in distinct.values()]
-    return min(refined, key=lambda labels: labelling_score(losses, labels))
+    starts = _distinct(evidence.starts(n_clusters))
+    if losses.proxy is None:
+        refined = [refine_labels(losses, labels) for labels in starts]
+        return min(refined, key=lambda answer: answer[1])[0]
+    searched = [refine_labels(losses.proxy, labels)[0] for labels in starts]
+    tried = _distinct([*starts, *searched])
+    best = min(tried, key=lambda labels: labelling_score(losses, labels))
+    return refine_labels(losses, best, rounds=ROUNDS_AFTER_PROXY)[0]
 
 
 def _try(losses: TogetherLosses, labels: Array) -> _Trial:
@@ -86,14 +102,14 @@ def _try(losses: TogetherLosses, labels: Array) -> _Trial:
 def _within_two_errors(trial: _Trial, best: _Trial) -> bool:
     difference = trial.ratios - best.ratios
     error = difference.std(ddof=1) / np.sqrt(len(difference)) if len(difference) > 1 else 0.0
-    return bool(difference.mean() <= STANDARD_ERRORS * error + 1e-12)
+    return bool(difference.mean() <= STANDARD_ERRORS * error + NEGLIGIBLE)
 
 
 def _nobody_worse(losses: TogetherLosses, trial: _Trial, best: _Trial) -> bool:
     excess, error = losses.paired_t(trial.labels, trial.picks, best.labels, best.picks)
     freedom = np.maximum(losses.half_sizes.sum(axis=1) - 1, 1)
     bound = student.isf(SIGNIFICANCE / len(excess), freedom)
-    return not bool(np.any((excess > bound * error) & (excess > 1e-12 * losses.noise)))
+    return not bool(np.any((excess > bound * error) & (excess > NEGLIGIBLE * losses.noise)))
 
 
 def held_out(evidence: Evidence, losses: TogetherLosses, *, refine: bool = True) -> HeldOut:

@@ -64,6 +64,16 @@ def exchange_from_losses(losses: Any, learner_ids: Any = None) -> Exchange:
     table = as_table(losses)
     if learner_ids is None and table is not None:
         learner_ids = list(table.columns)
+        names = getattr(losses, "index", None)
+        if names is not None and set(names) == set(learner_ids):
+            # pandas names the models too: their order need not be that of the learners.
+            losses = losses.loc[learner_ids]
+            table = as_table(losses)
+        elif names is not None and not all(isinstance(name, int) for name in names):
+            raise ValueError(
+                "The index of the table of losses must name the same learners as its columns: "
+                f"{listed(set(names) ^ set(learner_ids))} stands in one of them only."
+            )
     matrix = np.asarray(losses if table is None else table.to_numpy(), dtype=float)
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or not matrix.size:
         raise ValueError(
@@ -73,6 +83,9 @@ def exchange_from_losses(losses: Any, learner_ids: Any = None) -> Exchange:
     ids = np.arange(len(matrix)) if learner_ids is None else np.asarray(learner_ids)
     if len(ids) != len(matrix):
         raise ValueError(f"{len(ids)} learner ids do not fit {len(matrix)} learners: pass one each.")
+    if len(set(ids.tolist())) < len(ids):
+        twice = [i for i in dict.fromkeys(ids.tolist()) if ids.tolist().count(i) > 1]
+        raise ValueError(f"Learner ids must differ: {listed(twice)} stands for several learners.")
     if (matrix < 0).any():
         raise ValueError("Losses must not be negative: pass mean squared errors, not scores.")
     finite = np.isfinite(matrix).all(axis=1)
@@ -82,7 +95,8 @@ def exchange_from_losses(losses: Any, learner_ids: Any = None) -> Exchange:
     return Exchange(ids, DenseTiles(matrix), errors, np.where(finite, errors, np.nan), ~finite)
 
 
-def _check_n_clusters(n_clusters: Any, n_learners: int) -> Any:
+def check_n_clusters(n_clusters: Any, n_learners: int) -> Any:
+    """Refuse what is neither a rule nor a number that the learners can fill."""
     if isinstance(n_clusters, str):
         check_option(n_clusters, "n_clusters", RULES)
         return n_clusters
@@ -94,12 +108,12 @@ def _check_n_clusters(n_clusters: Any, n_learners: int) -> Any:
     return count
 
 
-def _together(rows: _Rows | None, refine: str | None) -> LocalLosses | None:
+def _together(exchange: Exchange, rows: _Rows | None, refine: str | None) -> LocalLosses | None:
     if rows is None:
         return None
     if refine == "pooled":
-        return pooled_losses(rows.learners, rows.selection)
-    return AverageLosses(rows.learners, rows.selection, rows.engine)
+        return pooled_losses(rows.learners, rows.selection, exchange, rows.engine)
+    return AverageLosses(rows.learners, rows.selection, exchange, rows.engine)
 
 
 def _curves(
@@ -149,7 +163,7 @@ def _partition(
     seed: int,
 ) -> Partition:
     """Cluster learners all of whose losses are finite, in the order given."""
-    losses = _together(rows, refine)
+    losses = _together(exchange, rows, refine)
     sizes = None if rows is None else rows.learners.sizes
     evidence = Evidence(exchange, resolve_scale(exchange, scale), most, seed, sizes, losses)
     rule = n_clusters
@@ -297,7 +311,7 @@ def cluster_learners(
     if not isinstance(exchange, Exchange):
         exchange = exchange_from_losses(exchange, learner_ids)
     n_learners = len(exchange.learner_ids)
-    n_clusters = _check_n_clusters(n_clusters, n_learners)
+    n_clusters = check_n_clusters(n_clusters, n_learners)
     kept = np.flatnonzero(~exchange.isolated)
     texts = np.array([str(learner) for learner in exchange.learner_ids[kept].tolist()])
     kept = kept[np.argsort(texts, kind="stable")]
@@ -308,6 +322,12 @@ def cluster_learners(
             raise ValueError("cluster_learners needs the selection beside the rows: pass selection=.")
         learners = gather_learners(X, y, groups, sample_weight=sample_weight, caller="cluster_learners")
         place = {learner: p for p, learner in enumerate(learners.ids.tolist())}
+        missing = [i for i in known.learner_ids.tolist() if i not in place]
+        if missing:
+            raise ValueError(
+                f"Learner {listed(missing)} of the exchange has no rows in X: pass the rows that "
+                "the exchange was made from."
+            )
         learners = learners.take(np.array([place[i] for i in known.learner_ids.tolist()], dtype=int))
         chosen = selection.aligned_to(known.learner_ids)
         rows = _Rows(learners, chosen, resolve_engine(engine, n_jobs))

@@ -12,7 +12,6 @@ from __future__ import annotations
 import numpy as np
 
 from coterie.how_many.evidence import Evidence
-from coterie.how_many.within import within_sums
 from coterie.records import Curve
 
 
@@ -29,13 +28,10 @@ def penalty(evidence: Evidence) -> Curve:
     Curve
         The penalised sum for each number of clusters.
     """
-    generator = np.random.default_rng(evidence.seed)
     # From a matrix of losses alone the sample sizes are not known: a hundred rows are assumed.
     n = 100.0 if evidence.n_rows is None else max(float(np.median(evidence.n_rows)), 3.0)
     counts = np.arange(1, evidence.most + 1)
-    embedded = [evidence.spectrum.embedding(max(k, 2))[None] for k in counts.tolist()]
-    sums = [within_sums(rows, k, generator)[0] for k, rows in zip(counts.tolist(), embedded, strict=True)]
-    values = np.array(sums) / evidence.n_learners + counts * np.log(n) / n
+    values = evidence.within_sums / evidence.n_learners + counts * np.log(n) / n
     return Curve(
         rule="penalty",
         n_clusters=counts,

@@ -14,9 +14,31 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.compose import TransformedTargetRegressor
-from sklearn.linear_model import LinearRegression
+from sklearn.linear_model import (
+    ARDRegression,
+    BayesianRidge,
+    ElasticNet,
+    ElasticNetCV,
+    HuberRegressor,
+    Lars,
+    LarsCV,
+    Lasso,
+    LassoCV,
+    LassoLars,
+    LassoLarsCV,
+    LassoLarsIC,
+    LinearRegression,
+    OrthogonalMatchingPursuit,
+    OrthogonalMatchingPursuitCV,
+    QuantileRegressor,
+    Ridge,
+    RidgeCV,
+    SGDRegressor,
+    TheilSenRegressor,
+)
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, RobustScaler, StandardScaler
+from sklearn.svm import LinearSVR
 
 from coterie._rows import Learners
 
@@ -25,6 +47,35 @@ Affine = tuple[Array, float]
 
 # The difference above is good to about 1e-16 of its terms: below this share of them, use residuals.
 CANCELLATION = 1e-8
+
+# Ways to predict that are x'w + b. A subclass that keeps its parent's way is affine too, one that has a
+# way of its own is not; generalised linear models have coefficients and a way of their own.
+AFFINE_PREDICTIONS = {
+    family.predict
+    for family in (
+        ARDRegression,
+        BayesianRidge,
+        ElasticNet,
+        ElasticNetCV,
+        HuberRegressor,
+        Lars,
+        LarsCV,
+        Lasso,
+        LassoCV,
+        LassoLars,
+        LassoLarsCV,
+        LassoLarsIC,
+        LinearRegression,
+        LinearSVR,
+        OrthogonalMatchingPursuit,
+        OrthogonalMatchingPursuitCV,
+        QuantileRegressor,
+        Ridge,
+        RidgeCV,
+        SGDRegressor,
+        TheilSenRegressor,
+    )
+}
 
 
 def _or(value: Any, default: float) -> Any:
@@ -53,11 +104,10 @@ def _scaler_form(step: Any) -> tuple[Any, Any] | None:
 def affine_form(model: Any, n_features: int) -> Affine | None:
     """Return ``(w, b)`` when the model predicts x'w + b, else None.
 
-    Known are the linear models that predict as scikit-learn's LinearRegression does, pipelines of
-    scalers and these, and standardised targets around them. Anything that overrides ``predict`` is
-    not taken for linear.
+    Known are scikit-learn's linear models, pipelines of scalers and these, and standardised targets
+    around them. Anything that overrides ``predict`` is not taken for linear.
     """
-    if isinstance(model, Pipeline):
+    if type(model) is Pipeline:
         form = affine_form(model.steps[-1][1], n_features)
         for _, step in reversed(model.steps[:-1]):
             scaler = (0.0, 1.0) if step in (None, "passthrough") else _scaler_form(step)
@@ -66,14 +116,14 @@ def affine_form(model: Any, n_features: int) -> Affine | None:
             w = form[0] / scaler[1]
             form = w, form[1] - float(np.sum(w * scaler[0]))
         return form
-    if isinstance(model, TransformedTargetRegressor):
+    if type(model) is TransformedTargetRegressor:
         form = affine_form(model.regressor_, n_features)
         scaler = _scaler_form(model.transformer_)
         if form is None or scaler is None:
             return None
         centre, spread = (float(np.ravel(part)[0]) for part in scaler)
         return form[0] * spread, form[1] * spread + centre
-    if getattr(type(model), "predict", None) is not LinearRegression.predict:
+    if getattr(type(model), "predict", None) not in AFFINE_PREDICTIONS:
         return None
     w = np.asarray(model.coef_, dtype=float)
     b = np.ravel(np.asarray(model.intercept_, dtype=float))
@@ -174,13 +224,18 @@ class AffineLosses:
     @property
     def finite(self) -> Array:
         """True for the models whose losses cannot overflow on any learner."""
-        largest = np.abs(self._vectors) @ self._sizes[:, :-1].max(axis=0)
-        with np.errstate(over="ignore"):
+        with np.errstate(over="ignore", invalid="ignore"):
+            largest = np.abs(self._vectors) @ self._sizes[:, :-1].max(axis=0)
             finite: Array = np.isfinite((largest + self._sizes[:, -1].max()) ** 2)
         return finite
 
     def among(self, models: Array, learners: Array) -> Array:
         """Return the losses of some models, by position, on some learners."""
+        # Models that overflow are isolated by whoever asked; a warning for each would say nothing more.
+        with np.errstate(over="ignore", invalid="ignore"):
+            return self._among(models, learners)
+
+    def _among(self, models: Array, learners: Array) -> Array:
         vectors, columns = self._vectors[models], learners
         if not self._by_moments:
             by_rows = np.empty((len(vectors), len(columns)))

@@ -13,9 +13,13 @@ from coterie.engines import Engine
 from coterie.kernels.affine import Frame, affine_matrix
 from coterie.kernels.blocks import BLOCK_ROWS, predict_rows
 from coterie.kernels.together import LocalLosses
-from coterie.records import Selection
+from coterie.records import Exchange, Selection
 
 Array = NDArray[Any]
+
+
+# A learner without noise would outweigh all others without end.
+LARGEST_WEIGHT = 1e6
 
 
 def membership(labels: Array, n_clusters: int, weights: Array) -> Array:
@@ -48,6 +52,7 @@ class ModelAverages:
         self._owner = learners.owner
         vectors, affine = affine_matrix(models, learners.n_features)
         self._table: Array | None = None
+        self._failed: Array | None = None
         if affine.all():
             # A sum of affine models is the affine model of the sums: no table is needed.
             frame = Frame(learners)
@@ -56,11 +61,18 @@ class ModelAverages:
         else:
             jobs = [(model, learners.X) for model in models]
             self._table = np.array(engine.map(_predict_everywhere, jobs))
+            failed = ~np.isfinite(self._table)
+            if failed.any():
+                self._table[failed] = 0.0
+                self._failed = failed.astype(float)
 
     def predict(self, weights: Array) -> Array:
         """Return the predictions of shape (M, N) of M sums of models, weights of shape (M, L)."""
         if self._table is not None:
             sums: Array = weights @ self._table
+            if self._failed is not None:
+                # Zero times NaN is NaN: only those who weigh a failed model may hear of it.
+                sums[(weights != 0).astype(float) @ self._failed > 0] = np.nan
             return sums
         linear: Array = (weights @ self._vectors) @ self._Z.T + self._middle * weights.sum(axis=1)[:, None]
         return linear
@@ -68,14 +80,55 @@ class ModelAverages:
     def own(self) -> Array:
         """Return the prediction of each row by the model of the learner who holds it."""
         if self._table is not None:
-            mine: Array = self._table[self._owner, np.arange(len(self._owner))]
-            return mine
-        own: Array = np.einsum("nd,nd->n", self._Z, self._vectors[self._owner]) + self._middle
-        return own
+            mine = self._owner, np.arange(len(self._owner))
+            own = self._table[mine].copy()
+            if self._failed is not None:
+                own[self._failed[mine] > 0] = np.nan
+            return own
+        linear: Array = np.einsum("nd,nd->n", self._Z, self._vectors[self._owner]) + self._middle
+        return linear
+
+
+def bounded_weights(weights: Array) -> Array:
+    """Return weights in units of their median, none so large that taking it out loses the others' digits."""
+    bounded: Array = np.minimum(weights / np.median(weights), LARGEST_WEIGHT)
+    return bounded
+
+
+def how_models_travel(exchange: Exchange, block: int = 1024) -> Array:
+    """Return the loss of each model on the learners that it suits best, in units of their noise.
+
+    Parameters
+    ----------
+    exchange : Exchange
+        Losses among the learners.
+    block : int, default=1024
+        Models looked at together.
+
+    Returns
+    -------
+    ndarray of shape (L,)
+        Median over the third of the other learners on whom the model loses least; one where there are
+        no others.
+    """
+    n = len(exchange.learner_ids)
+    if n == 1:
+        return np.ones(1)
+    nearest = max(1, round((n - 1) / 3))
+    travel = np.empty(n)
+    for start in range(0, n, block):
+        models = slice(start, min(start + block, n))
+        ratios = exchange.source.tile(models, slice(0, n)) / exchange.noise
+        ratios[np.arange(len(ratios)), np.arange(start, start + len(ratios))] = np.inf
+        travel[models] = np.median(np.partition(ratios, nearest - 1, axis=1)[:, :nearest], axis=1)
+    return travel
 
 
 class AverageLosses(LocalLosses):
-    """Losses of averages of models, members weighted by their precision n_j / h_j.
+    """Losses of averages of models, each weighted by its learner's precision and by how well it travels.
+
+    The weight is n_j / h_j / t_j^2, with t_j from `how_models_travel`. By precision alone, a cluster is
+    spoilt by the models of those members who fitted badly, and splitting them off looks like a discovery.
 
     Parameters
     ----------
@@ -83,27 +136,29 @@ class AverageLosses(LocalLosses):
         Everybody's rows.
     selection : Selection
         Of the same learners, in the same order.
+    exchange : Exchange
+        Of the same learners, in the same order.
     engine : Engine
         Who predicts, where models are not affine.
     """
 
-    def __init__(self, learners: Learners, selection: Selection, engine: Engine) -> None:
+    def __init__(self, learners: Learners, selection: Selection, exchange: Exchange, engine: Engine) -> None:
         super().__init__(learners, selection)
-        precision = learners.sizes / selection.noise
-        self._precision = precision / precision.mean()
-        self._averages = ModelAverages(selection.models, learners, engine)
+        weights = learners.sizes / selection.noise / np.maximum(how_models_travel(exchange), 1e-6) ** 2
+        self._weights = bounded_weights(weights)
+        self._averages = ModelAverages(selection.models, self.learners, engine)
         self._own = self._averages.own()
 
     def residuals(self, labels: Array, n_clusters: int) -> Array:
         """Return residuals of shape (K, N), own contributions left out."""
         owner = self.learners.owner
-        weights = membership(labels, n_clusters, self._precision)
+        weights = membership(labels, n_clusters, self._weights)
         counts, totals = np.bincount(labels, minlength=n_clusters), weights.sum(axis=1)
         sums = self._averages.predict(weights)
         residuals = self.learners.y - sums / np.where(counts > 0, totals, np.nan)[:, None]
         # What is left after taking oneself out of a cluster of one is rounding, not a weight.
-        rest = np.where(counts[labels] > 1, totals[labels] - self._precision, np.nan)
+        rest = np.where(counts[labels] > 1, totals[labels] - self._weights, np.nan)
         mine = labels[owner], np.arange(len(owner))
-        without = (sums[mine] - self._precision[owner] * self._own) / rest[owner]
+        without = (sums[mine] - self._weights[owner] * self._own) / rest[owner]
         residuals[mine] = self.learners.y - without
         return residuals

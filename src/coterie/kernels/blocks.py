@@ -61,7 +61,8 @@ def model_losses(model: Any, learners: Learners, clips: Array | None = None) -> 
         with np.errstate(over="ignore", invalid="ignore"):
             squares = (predict_rows(model, learners.X[rows]) - learners.y[rows]) ** 2
         if clips is not None:
-            squares = np.minimum(squares, clips[learners.owner[rows]])
+            # A bound must not hide that the model failed.
+            squares = np.where(np.isfinite(squares), np.minimum(squares, clips[learners.owner[rows]]), np.inf)
         if learners.weights is not None:
             squares = squares * learners.weights[rows]
         starts = learners.offsets[start:stop] - learners.offsets[start]

@@ -18,6 +18,8 @@ from scipy.linalg import LinAlgWarning
 from sklearn.base import BaseEstimator, clone
 from sklearn.compose import TransformedTargetRegressor
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.linear_model import LinearRegression
+from sklearn.model_selection import GridSearchCV, RandomizedSearchCV
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import has_fit_parameter
 
@@ -40,6 +42,8 @@ class FitJob:
         Response.
     folds : ndarray of shape (n,)
         The fold that holds each row out; -1 for rows that are never held out.
+    training : ndarray of bool, shape (F, n)
+        The rows that each fold trains on.
     scored : tuple of int
         The folds on which candidates compete.
     candidates : dict of str to estimator
@@ -54,6 +58,7 @@ class FitJob:
     X: Array = field(repr=False)
     y: Array = field(repr=False)
     folds: Array = field(repr=False)
+    training: Array = field(repr=False)
     scored: tuple[int, ...]
     candidates: dict[str, BaseEstimator] = field(repr=False)
     seed: int
@@ -112,7 +117,10 @@ def weight_parameter(estimator: Any) -> str | None:
         inner = weight_parameter(last)
         return None if inner is None else f"{name}__{inner}"
     if isinstance(estimator, TransformedTargetRegressor):
-        return None if estimator.regressor is None else weight_parameter(estimator.regressor)
+        inside = LinearRegression() if estimator.regressor is None else estimator.regressor
+        return weight_parameter(inside)
+    if isinstance(estimator, (GridSearchCV, RandomizedSearchCV)):
+        return weight_parameter(estimator.estimator)
     return "sample_weight" if has_fit_parameter(estimator, "sample_weight") else None
 
 
@@ -141,7 +149,7 @@ def _mean_square(residuals: Array, job: FitJob, rows: Array) -> float:
 
 def _fold_fit(candidate: BaseEstimator, job: FitJob, fold: int) -> tuple[Any, Array, Array]:
     held_out = np.flatnonzero(job.folds == fold)
-    model = fit_candidate(candidate, job, np.flatnonzero(job.folds != fold))
+    model = fit_candidate(candidate, job, np.flatnonzero(job.training[fold]))
     return model, held_out, _residuals(model, job, held_out)
 
 
@@ -176,7 +184,7 @@ def choose_candidate(job: FitJob) -> Fitted:
     for name in sorted(errors, key=errors.__getitem__):
         candidate, mine = job.candidates[name], fits[name]
         try:
-            for fold in range(int(job.folds.max()) + 1):
+            for fold in range(len(job.training)):
                 if fold not in mine:
                     mine[fold] = _fold_fit(candidate, job, fold)
             model = fit_candidate(candidate, job, everything)

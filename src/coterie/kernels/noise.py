@@ -18,16 +18,29 @@ Array = NDArray[Any]
 SMALLEST_SHARE = 1e-12
 
 
-def clip_bounds(residuals: Sequence[Array]) -> Array:
+def response_variance(y: Array) -> float:
+    """Return the variance of the response, zero where it is no more than rounding."""
+    variance = float(y.var())
+    return variance if variance > (1e-12 * np.abs(y).max()) ** 2 else 0.0
+
+
+def smallest_level(variance: float) -> float:
+    """Return the level below which noise is rounding; one where the response does not vary."""
+    return SMALLEST_SHARE * variance or 1.0
+
+
+def clip_bounds(residuals: Sequence[Array], variance: float) -> Array:
     """Return the bound for squared residuals of each learner: (3 * 1.4826 * median |r|)^2.
 
-    A learner more than half of whose residuals are zero has no robust spread: nothing is clipped.
+    A learner more than half of whose residuals are zero has no robust spread: nothing is clipped. Spreads
+    that are rounding count as the smallest level, lest every loss be clipped to the same rounding.
     """
     spread = np.array([1.4826 * np.median(np.abs(r[np.isfinite(r)])) for r in residuals])
-    return np.where(spread > 0, (3 * spread) ** 2, np.inf)
+    bounds = 9 * np.maximum(spread**2, smallest_level(variance))
+    return np.where(spread > 0, bounds, np.inf)
 
 
-def noise_levels(residuals: Sequence[Array], clips: Array, response_variance: float) -> Array:
+def noise_levels(residuals: Sequence[Array], clips: Array, variance: float) -> Array:
     """Return the noise level h_j of each learner.
 
     Parameters
@@ -36,15 +49,15 @@ def noise_levels(residuals: Sequence[Array], clips: Array, response_variance: fl
         Honest residuals of each learner.
     clips : ndarray of shape (L,)
         Bounds for the squared residuals.
-    response_variance : float
-        Of all rows together; sets what counts as zero.
+    variance : float
+        Of the response of all rows together; sets what counts as zero.
 
     Returns
     -------
     ndarray of shape (L,)
         Positive levels, shrunk in the log towards their median.
     """
-    floor = SMALLEST_SHARE * response_variance or 1.0
+    floor = smallest_level(variance)
     levels, variances = np.empty(len(residuals)), np.empty(len(residuals))
     for j, r in enumerate(residuals):
         losses = np.minimum(r[np.isfinite(r)] ** 2, clips[j])

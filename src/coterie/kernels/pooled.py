@@ -6,6 +6,7 @@ Members count by their precision 1 / h_j per row.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from numpy.typing import NDArray
 
 from coterie._rows import Learners
 from coterie.kernels.affine import Frame, second_moments
-from coterie.kernels.averages import membership
+from coterie.kernels.averages import bounded_weights, membership
 from coterie.kernels.together import LocalLosses
 from coterie.records import Selection
 
@@ -37,17 +38,21 @@ class PooledLosses(LocalLosses):
     def __init__(self, learners: Learners, selection: Selection) -> None:
         super().__init__(learners, selection)
         frame = Frame(learners)
-        self._Z, self._y = frame.rows(learners.X), learners.y - frame.middle
-        G, c, _ = second_moments(self._Z, self._y, learners)
-        weight = learners.sizes * np.median(selection.noise) / selection.noise
+        self._Z, self._y = frame.rows(self.learners.X), self.learners.y - frame.middle
+        weights = 1.0 if self.learners.weights is None else self.learners.weights
+        tempered = replace(self.learners, weights=weights * self.tempering)
+        G, c, _ = second_moments(self._Z, self._y, tempered)
+        weight = learners.sizes * bounded_weights(1 / selection.noise)
         self._G, self._c = G * weight[:, None, None], c * weight[:, None]
-        self._ridge = RIDGE * np.eye(self._Z.shape[1])
+        # Where noise is nothing against the signal, the ridge's bias must be nothing against the noise.
+        share = np.sqrt(np.median(selection.noise) / max(float(self._y.var()), 1e-300))
+        self._ridge = RIDGE * min(1.0, share) * np.eye(self._Z.shape[1])
 
     def residuals(self, labels: Array, n_clusters: int) -> Array:
         """Return residuals of shape (K, N), own contributions left out."""
         owner = self.learners.owner
         member = membership(labels, n_clusters, np.ones(len(labels)))
-        G = np.tensordot(member, self._G, 1)
+        G = (member @ self._G.reshape(len(labels), -1)).reshape(n_clusters, *self._G.shape[1:])
         c = member @ self._c
         together = np.linalg.solve(G + self._ridge, c[..., None])[..., 0]
         counts = member.sum(axis=1)

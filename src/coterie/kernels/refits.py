@@ -16,21 +16,35 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from coterie._rows import Learners
+from coterie.engines import Engine
 from coterie.kernels.affine import affine_matrix
+from coterie.kernels.averages import AverageLosses
 from coterie.kernels.blocks import predict_rows
 from coterie.kernels.fitting import quiet_fits, weight_parameter
 from coterie.kernels.pooled import PooledLosses
 from coterie.kernels.together import LocalLosses
-from coterie.records import Selection
+from coterie.records import Exchange, Selection
 
 Array = NDArray[Any]
 
 # More rows than this make a cluster's model slower, not its labels better.
 MOST_ROWS = 4_000
+# Enough trees to tell clusters apart; the coterie's own model has as many as its candidate asks for.
+MOST_TREES = 20
 # Below this share of learners with a flexible model, linear models decide who belongs together.
 FLEXIBLE_SHARE = 0.25
 # Solving for more predictors than this, once per learner and labelling, costs more than refitting.
 MOST_PREDICTORS = 150
+
+
+def _lighter(model: Any) -> Any:
+    """Return an ensemble with fewer members, anything else as it is."""
+    large = {
+        name: MOST_TREES
+        for name, value in model.get_params(deep=True).items()
+        if name.split("__")[-1] == "n_estimators" and isinstance(value, int) and value > MOST_TREES
+    }
+    return model.set_params(**large) if large else model
 
 
 class RefitLosses(LocalLosses):
@@ -42,10 +56,13 @@ class RefitLosses(LocalLosses):
         Everybody's rows.
     selection : Selection
         Of the same learners, in the same order.
+    proxy : LocalLosses
+        A cheaper form, which does most of the searching.
     """
 
-    def __init__(self, learners: Learners, selection: Selection) -> None:
+    def __init__(self, learners: Learners, selection: Selection, proxy: LocalLosses) -> None:
         super().__init__(learners, selection)
+        self.proxy = proxy
         self._fitted: dict[bytes, Array] = {}
 
     def residuals(self, labels: Array, n_clusters: int) -> Array:
@@ -75,7 +92,7 @@ class RefitLosses(LocalLosses):
         model = next(self.selection.models[j] for j in positions if self.selection.names[j] == family)
         theirs = members[self.learners.owner]
         residuals = np.empty(len(self.learners.y))
-        for half in (False, True):
+        for half in (0, 1):
             rows = np.flatnonzero(theirs & (self.second != half))
             if len(rows) > MOST_ROWS:
                 rows = rows[np.linspace(0, len(rows) - 1, MOST_ROWS).astype(int)]
@@ -86,7 +103,7 @@ class RefitLosses(LocalLosses):
         return residuals
 
     def _fit(self, model: Any, rows: Array) -> Any:
-        fresh = clone(model)
+        fresh = _lighter(clone(model))
         name = weight_parameter(fresh)
         weights = self.learners.weights
         extra = {} if name is None or weights is None else {name: weights[rows]}
@@ -99,15 +116,17 @@ class BestFormLosses(LocalLosses):
 
     Parameters
     ----------
-    linear : PooledLosses
-        The one form.
-    flexible : RefitLosses
-        The other.
+    learners : Learners
+        Everybody's rows.
+    selection : Selection
+        Of the same learners, in the same order.
     """
 
-    def __init__(self, linear: PooledLosses, flexible: RefitLosses) -> None:
-        super().__init__(linear.learners, linear.selection)
-        self._forms = linear, flexible
+    def __init__(self, learners: Learners, selection: Selection) -> None:
+        super().__init__(learners, selection)
+        linear = PooledLosses(learners, selection)
+        self.proxy = linear
+        self._forms = linear, RefitLosses(learners, selection, linear)
 
     def residuals(self, labels: Array, n_clusters: int) -> Array:
         """Return residuals of shape (K, N) of the form with the lower loss on the cluster's members."""
@@ -125,7 +144,9 @@ class BestFormLosses(LocalLosses):
         return linear
 
 
-def pooled_losses(learners: Learners, selection: Selection) -> LocalLosses:
+def pooled_losses(
+    learners: Learners, selection: Selection, exchange: Exchange, engine: Engine
+) -> LocalLosses:
     """Return the pooled form that fits the learners' models.
 
     Parameters
@@ -134,6 +155,10 @@ def pooled_losses(learners: Learners, selection: Selection) -> LocalLosses:
         Everybody's rows.
     selection : Selection
         Of the same learners, in the same order.
+    exchange : Exchange
+        Of the same learners, in the same order.
+    engine : Engine
+        Who predicts, where models are not affine.
 
     Returns
     -------
@@ -142,11 +167,8 @@ def pooled_losses(learners: Learners, selection: Selection) -> LocalLosses:
         where both are in use.
     """
     _, affine = affine_matrix(selection.models, learners.n_features)
-    if learners.n_features > MOST_PREDICTORS:
-        return RefitLosses(learners, selection)
-    linear = PooledLosses(learners, selection)
+    if learners.n_features > MOST_PREDICTORS or not affine.any():
+        return RefitLosses(learners, selection, AverageLosses(learners, selection, exchange, engine))
     if np.mean(~affine) < FLEXIBLE_SHARE:
-        return linear
-    if not affine.any():
-        return RefitLosses(learners, selection)
-    return BestFormLosses(linear, RefitLosses(learners, selection))
+        return PooledLosses(learners, selection)
+    return BestFormLosses(learners, selection)

@@ -24,13 +24,18 @@ class TogetherLosses(Protocol):
     """Answers what the clusters of a labelling lose on each learner."""
 
     @property
+    def proxy(self) -> TogetherLosses | None:
+        """A cheaper form to search with before this one decides, or None."""
+        ...
+
+    @property
     def noise(self) -> Array:
         """Noise level of each learner."""
         ...
 
     @property
     def half_sizes(self) -> Array:
-        """Rows in the two halves of each learner, of shape (L, 2)."""
+        """Number of rows in the two halves of each learner, of shape (L, 2)."""
         ...
 
     def on_halves(self, labels: Array) -> Array:
@@ -71,22 +76,27 @@ class LocalLosses(ABC):
         Of the same learners, in the same order.
     """
 
+    proxy: LocalLosses | None = None
+
     def __init__(self, learners: Learners, selection: Selection) -> None:
-        self.learners = learners
-        self.selection = selection
-        self.clips = selection.clips[learners.owner]
         second = np.concatenate([halves_of(folds) for folds in selection.folds])
         # Rows of a half lie together, so that means of halves are segmented sums.
-        self.order = np.lexsort((second, learners.owner))
-        cells = 2 * learners.owner + second
-        counts = np.bincount(cells, minlength=2 * len(learners))
+        order = np.lexsort((second, learners.owner))
+        self.learners = learners.rearranged(order)
+        self.selection = selection
+        self.clips = selection.clips[learners.owner]
+        self.second = second[order]
+        counts = np.bincount(2 * learners.owner + second, minlength=2 * len(learners))
         self._half_sizes = counts.reshape(-1, 2)
         self._starts = np.r_[0, np.cumsum(counts)[:-1]]
-        self.second = second.astype(bool)
-        own = np.concatenate(selection.residuals)
+        own = np.concatenate(selection.residuals)[order]
         own = np.where(np.isfinite(own), own, np.sqrt(selection.noise)[learners.owner])
         self.own_losses = self._loss(own)
-        self._remembered: dict[bytes, Array] = {}
+        # Rows that a learner's own honest model misses by more than the bound count less where rows are
+        # pooled: one wild row must not drive the others out of its cluster.
+        with np.errstate(divide="ignore"):
+            self.tempering = np.minimum(1.0, self.clips / np.square(own))
+        self._remembered: dict[bytes, tuple[Array, Array]] = {}
 
     @property
     def noise(self) -> Array:
@@ -95,7 +105,7 @@ class LocalLosses(ABC):
 
     @property
     def half_sizes(self) -> Array:
-        """Rows in the two halves of each learner."""
+        """Number of rows in the two halves of each learner."""
         return self._half_sizes
 
     @abstractmethod
@@ -107,8 +117,8 @@ class LocalLosses(ABC):
             losses = np.minimum(np.square(residuals), self.clips)
         return losses if self.learners.weights is None else losses * self.learners.weights
 
-    def row_losses(self, labels: Array) -> Array:
-        """Return the clipped losses of every row under every cluster, of shape (K, N)."""
+    def _answer(self, labels: Array) -> tuple[Array, Array]:
+        """Return losses by row, of shape (K, N), and by half, remembering the last few labellings."""
         key = labels.tobytes()
         if key not in self._remembered:
             n_clusters = int(labels.max()) + 1
@@ -119,18 +129,19 @@ class LocalLosses(ABC):
             losses[mine] = np.where(empty[mine], self.own_losses, losses[mine])
             if len(self._remembered) > 4:
                 self._remembered.pop(next(iter(self._remembered)))
-            self._remembered[key] = losses
+            self._remembered[key] = losses, self._halves(losses)
         return self._remembered[key]
+
+    def _halves(self, rows: Array) -> Array:
+        sizes = self._half_sizes.reshape(-1)
+        filled = np.flatnonzero(sizes)
+        means = np.zeros((len(rows), len(sizes)))
+        means[:, filled] = np.add.reduceat(rows, self._starts[filled], axis=1) / sizes[filled]
+        return means.reshape(len(rows), -1, 2)
 
     def on_halves(self, labels: Array) -> Array:
         """Return mean losses of shape (K, L, 2)."""
-        rows = self.row_losses(labels)[:, self.order]
-        padded = np.concatenate([rows, np.zeros((len(rows), 1))], axis=1)
-        sums = np.add.reduceat(padded, self._starts, axis=1)
-        # reduceat answers an empty half with the next half's first row; its size of zero wipes it out.
-        sizes = self._half_sizes.reshape(-1)
-        means = np.where(sizes > 0, sums / np.maximum(sizes, 1), 0.0)
-        return means.reshape(len(rows), -1, 2)
+        return self._answer(labels)[1]
 
     def paired_t(
         self, labels: Array, picks: Array, other_labels: Array, other_picks: Array
@@ -143,8 +154,8 @@ class LocalLosses(ABC):
         return mean, np.sqrt(spread / np.maximum(sizes - 1, 1) / sizes)
 
     def _picked(self, labels: Array, picks: Array) -> Array:
-        rows = self.row_losses(labels)
-        chosen = picks[self.learners.owner, self.second.astype(int)]
+        rows = self._answer(labels)[0]
+        chosen = picks[self.learners.owner, self.second]
         picked: Array = rows[chosen, np.arange(rows.shape[1])]
         return picked
 

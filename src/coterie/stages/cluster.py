@@ -16,17 +16,28 @@ from numpy.typing import NDArray
 from scipy.cluster.hierarchy import fcluster, linkage
 from scipy.sparse.linalg import LinearOperator, eigsh
 from scipy.spatial.distance import squareform
-from sklearn.cluster import KMeans
 
 from coterie._options import check_option, check_positive
+from coterie.kernels.kmeans import kmeans
 from coterie.records import Exchange
 
 Array = NDArray[Any]
 
-# Below this many learners all eigenpairs cost less than an iteration's overhead.
-DENSE_LEARNERS = 400
+# Up to this many learners a dense decomposition costs less than an iteration to convergence.
+DENSE_LEARNERS = 600
+SMALLEST_EIGENVALUE = 1e-10
+# Beyond this many learners k-means starts less often.
+MANY_LEARNERS = 500
 # Similarities below this do not connect: they are rounding against a learner's own, which is one.
 CONNECTED = 1e-12
+
+
+def check_scale(scale: Any) -> None:
+    """Refuse what is neither a known scale nor a positive number."""
+    if isinstance(scale, str):
+        check_option(scale, "scale", ("noise", "median"))
+    else:
+        check_positive(scale, "scale", "'noise' or 'median'")
 
 
 def resolve_scale(exchange: Exchange, scale: Any) -> float:
@@ -45,9 +56,9 @@ def resolve_scale(exchange: Exchange, scale: Any) -> float:
         Positive and finite. Where the level asked for is zero, one over the smallest positive
         dissimilarity's median; where all learners agree, one.
     """
+    check_scale(scale)
     if not isinstance(scale, str):
-        return check_positive(scale, "scale", "'noise' or 'median'")
-    check_option(scale, "scale", ("noise", "median"))
+        return float(scale)
     level = float(np.median(exchange.noise)) if scale == "noise" else 0.0
     if not level > 0:
         v = exchange.dissimilarity
@@ -103,8 +114,10 @@ class Spectrum:
     n_parts: int
 
     def embedding(self, n_clusters: int) -> Array:
-        """Return the rows of the top eigenvectors, scaled to length one."""
-        U = self.eigenvectors[:, :n_clusters]
+        """Return the rows of the top eigenvectors, scaled to length one; no more than are not zero."""
+        # Eigenvectors of an eigenvalue of zero are rounding: learners that agree would be torn apart.
+        n_columns = max(1, int(np.sum(self.eigenvalues[:n_clusters] > SMALLEST_EIGENVALUE)))
+        U = self.eigenvectors[:, :n_columns]
         lengths = np.linalg.norm(U, axis=1, keepdims=True)
         embedding: Array = np.divide(U, lengths, out=np.zeros_like(U), where=lengths > 0)
         # A learner without any similarity has no direction: it gets the first axis.
@@ -117,11 +130,12 @@ def top_eigenpairs(matrix: Array, degrees: Array | None, count: int) -> tuple[Ar
     n = len(matrix)
     root = np.ones(n) if degrees is None else 1.0 / np.sqrt(degrees)
     if n <= max(DENSE_LEARNERS, 3 * count):
+        # Of all drivers only this one never fails on eigenvalues that repeat.
         values, vectors = np.linalg.eigh(matrix * root[:, None] * root)
         values, vectors = values[::-1][:count], vectors[:, ::-1][:, :count]
     else:
         operator = LinearOperator((n, n), matvec=lambda x: root * (matrix @ (root * x.ravel())), dtype=float)
-        values, vectors = eigsh(operator, k=count, which="LA", v0=np.ones(n))
+        values, vectors = eigsh(operator, k=count, which="LA", v0=np.ones(n), tol=1e-7)
         order = np.argsort(-values, kind="stable")
         values, vectors = values[order], vectors[:, order]
     # An eigenvector's sign is arbitrary; a fixed one makes results the same everywhere.
@@ -136,14 +150,17 @@ def spectrum_of(similarity: Array, count: int) -> Spectrum:
     return Spectrum(values, vectors, count_parts(similarity))
 
 
-def kmeans_labels(points: Array, n_clusters: int, seed: int, n_init: int = 10) -> Array:
-    """Return k-means labels; points that coincide share a label, however many clusters are asked for."""
+def cluster_rows(points: Array, n_clusters: int, seed: int) -> tuple[Array, float]:
+    """Return the k-means labels of an embedding's rows, and their within-cluster sum of squares.
+
+    Rows that coincide share a label, however many clusters are asked for.
+    """
     distinct = len(np.unique(np.round(points, 9), axis=0))
-    n_clusters = min(n_clusters, distinct)
-    if n_clusters == 1:
-        return np.zeros(len(points), dtype=int)
-    labels: Array = KMeans(n_clusters, n_init=n_init, random_state=seed).fit(points).labels_
-    return labels.astype(int)
+    # Each start costs in proportion to the learners; with many of them fewer starts go wrong.
+    restarts = 10 if len(points) <= MANY_LEARNERS else 3
+    generator = np.random.default_rng(seed)
+    labels, sums = kmeans(points[None], min(n_clusters, distinct), generator, restarts)
+    return labels[0], float(sums[0])
 
 
 def linkage_labels(dissimilarity: Array, n_clusters: int) -> Array:
@@ -161,7 +178,7 @@ def spectral_labels(spectrum: Spectrum, exchange: Exchange, n_clusters: int, see
         return np.zeros(len(exchange.learner_ids), dtype=int)
     if spectrum.n_parts > n_clusters:
         return linkage_labels(exchange.dissimilarity, n_clusters)
-    return kmeans_labels(spectrum.embedding(n_clusters), n_clusters, seed)
+    return cluster_rows(spectrum.embedding(n_clusters), n_clusters, seed)[0]
 
 
 def tidy_labels(labels: Array) -> Array:

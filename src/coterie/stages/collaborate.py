@@ -2,8 +2,8 @@
 
 ``"average"`` weights the members' models by their rows and moves no data (the paper's first case);
 ``"pooled"`` fits one model on the members' pooled rows (its second case); ``"local"`` and
-``"global"`` are the two ends. The pooled model is chosen as every learner's was, on the same split of the rows, so its residuals
-are honest and comparable with those of learning alone.
+``"global"`` are the two ends. The pooled model is chosen as every learner's was, on the same split of the
+rows, so its residuals are honest and comparable with those of learning alone.
 """
 
 from __future__ import annotations
@@ -79,12 +79,23 @@ def _pooled_job(
         for name, candidate in sets[j].items():
             candidates.setdefault(name, candidate)
     folds = np.concatenate([selection.folds[j] for j in members])
+    # A member with fewer folds than others trains with all its rows in the folds that it lacks.
+    n_folds = max(len(selection.training[j]) for j in members)
+    lacking = [(0, n_folds - len(selection.training[j])) for j in members]
+    training = np.hstack(
+        [
+            np.pad(selection.training[j], (lack, (0, 0)), constant_values=True)
+            for j, lack in zip(members, lacking, strict=True)
+        ]
+    )
     # Random halves compete on one half, as in Select; a splitter's folds all count.
-    scored = (0,) if folds.max() <= 1 else tuple(range(int(folds.max()) + 1))
+    scored = (0,) if n_folds == 2 else tuple(range(n_folds))
     seed = integer_seed(generator_for(entropy, f"coterie of {learners.ids[members[0]]}"))
     weights = None if learners.weights is None else learners.weights[rows]
     owner = f"coterie of {learners.ids[members[0]]!r}"
-    return FitJob(owner, learners.X[rows], learners.y[rows], folds, scored, candidates, seed, weights)
+    return FitJob(
+        owner, learners.X[rows], learners.y[rows], folds, training, scored, candidates, seed, weights
+    )
 
 
 def _own(selection: Selection, j: int) -> Fitted:

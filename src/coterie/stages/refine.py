@@ -17,6 +17,8 @@ from coterie.kernels.together import TogetherLosses, whole_losses
 Array = NDArray[Any]
 
 ROUNDS = 10
+# Rounds without a better labelling after which the rest of them would only shuffle learners about.
+STALE_ROUNDS = 2
 
 
 def labelling_score(losses: TogetherLosses, labels: Array) -> float:
@@ -28,7 +30,7 @@ def labelling_score(losses: TogetherLosses, labels: Array) -> float:
 
 def refine_labels(
     losses: TogetherLosses, labels: Array, *, rounds: int = ROUNDS, noise_factor: float = 0.0
-) -> Array:
+) -> tuple[Array, float]:
     """Move learners to the clusters that predict them best.
 
     Parameters
@@ -44,18 +46,24 @@ def refine_labels(
 
     Returns
     -------
-    ndarray of shape (L,)
+    labels : ndarray of shape (L,)
         The best labelling seen; clusters may have become empty.
+    score : float
+        Its mean loss in units of noise.
     """
     everybody = np.arange(len(labels))
     best, best_score = labels, np.inf
     seen: set[bytes] = set()
+    stale = 0
     for _ in range(rounds):
         seen.add(labels.tobytes())
         whole = whole_losses(losses, labels)
         score = float(np.mean(whole[labels, everybody] / losses.noise))
+        stale = 0 if score < best_score * (1 - 1e-3) else stale + 1
         if score < best_score - 1e-12:
             best, best_score = labels, score
+        if stale > STALE_ROUNDS:
+            break
         nearest = whole.argmin(axis=0)
         if noise_factor > 0 and (nearest != labels).any():
             stay, go = np.repeat(labels[:, None], 2, 1), np.repeat(nearest[:, None], 2, 1)
@@ -64,4 +72,4 @@ def refine_labels(
         if (nearest == labels).all() or nearest.tobytes() in seen:
             break
         labels = nearest
-    return best
+    return best, best_score

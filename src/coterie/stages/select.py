@@ -22,7 +22,7 @@ from coterie._seeds import as_entropy, generator_for, integer_seed
 from coterie.candidates import candidates_per_learner
 from coterie.engines import resolve_engine
 from coterie.kernels.fitting import FitJob, Fitted, choose_candidate, quiet_fits
-from coterie.kernels.noise import clip_bounds, noise_levels
+from coterie.kernels.noise import clip_bounds, noise_levels, response_variance
 from coterie.records import Selection
 
 Array = NDArray[Any]
@@ -31,25 +31,29 @@ Array = NDArray[Any]
 FEWEST_ROWS = 4
 
 
-def split_halves(n_rows: int, generator: np.random.Generator) -> Array:
-    """Return the fold that holds each row out; fold 0 trains on the smaller half and holds out the rest."""
+def split_halves(n_rows: int, generator: np.random.Generator) -> tuple[Array, Array]:
+    """Return the fold that holds each row out, and the rows that each of the two folds trains on.
+
+    Fold 0 trains on the smaller half and holds out the rest.
+    """
     order = generator.permutation(n_rows)
     folds = np.zeros(n_rows, dtype=int)
     folds[order[: n_rows // 2]] = 1
-    return folds
+    return folds, np.stack([folds == 1, folds == 0])
 
 
-def split_with(splitter: Any, X: Array, y: Array, seed: int) -> Array:
-    """Return the fold of a scikit-learn splitter that holds each row out; -1 where none does."""
+def split_with(splitter: Any, X: Array, y: Array, seed: int) -> tuple[Array, Array]:
+    """Return the same for a scikit-learn splitter; rows that no fold holds out have the fold -1."""
     own = copy.deepcopy(splitter)
     if getattr(own, "random_state", 0) is None:
         own.random_state = seed
-    folds = np.full(len(y), -1)
-    for fold, (_, held_out) in enumerate(own.split(X, y)):
+    folds, training = np.full(len(y), -1), []
+    for fold, (train, held_out) in enumerate(own.split(X, y)):
         folds[held_out] = fold
+        training.append(np.isin(np.arange(len(y)), train))
     # A splitter that draws with overlap can leave a fold without rows of its own.
     kept = np.unique(folds[folds >= 0])
-    return np.where(folds >= 0, np.searchsorted(kept, folds), -1)
+    return np.where(folds >= 0, np.searchsorted(kept, folds), -1), np.array(training)[kept]
 
 
 def _job(learners: Learners, j: int, candidates: Any, splitter: Any, entropy: int) -> FitJob:
@@ -60,18 +64,18 @@ def _job(learners: Learners, j: int, candidates: Any, splitter: Any, entropy: in
     owner = listed([learners.ids[j]])
     scored: tuple[int, ...] = (0,)
     if splitter is None:
-        folds = split_halves(len(y), generator)
+        folds, training = split_halves(len(y), generator)
     else:
         try:
-            folds = split_with(splitter, X, y, seed)
+            folds, training = split_with(splitter, X, y, seed)
         except Exception as cause:
             raise ValueError(
                 f"The splitter {splitter!r} could not split the {len(y)} rows of learner {owner}: "
                 f"{cause} Take one with fewer splits, or raise min_rows."
             ) from cause
-        scored = tuple(range(int(folds.max()) + 1))
+        scored = tuple(range(len(training)))
     weights = None if learners.weights is None else learners.weights[span]
-    return FitJob(owner, X, y, folds, scored, candidates, seed, weights)
+    return FitJob(owner, X, y, folds, training, scored, candidates, seed, weights)
 
 
 def _warn_of_failures(fitted: Sequence[Fitted], learners: Learners) -> None:
@@ -138,7 +142,8 @@ def select_models(
     3
     """
     learners = gather_learners(X, y, groups, sample_weight=sample_weight, caller="select_models")
-    if splitter is not None and not callable(getattr(splitter, "split", None)):
+    splits = callable(getattr(splitter, "split", None)) and not isinstance(splitter, (str, bytes))
+    if splitter is not None and not splits:
         raise ValueError(
             f"The 'splitter' option must be None or have a split method, as KFold has. Got {splitter!r}."
         )
@@ -155,7 +160,8 @@ def select_models(
         fitted = resolve_engine(engine, n_jobs).map(choose_candidate, jobs)
     _warn_of_failures(fitted, learners)
     residuals = tuple(result.residuals for result in fitted)
-    clips = clip_bounds(residuals)
+    variance = response_variance(learners.y)
+    clips = clip_bounds(residuals, variance)
     selection = Selection(
         learner_ids=learners.ids,
         names=tuple(result.name for result in fitted),
@@ -166,8 +172,9 @@ def select_models(
         candidate_errors=tuple(result.candidate_errors for result in fitted),
         residuals=residuals,
         folds=tuple(job.folds for job in jobs),
+        training=tuple(job.training for job in jobs),
         fold_models=tuple(result.fold_models for result in fitted),
-        noise=noise_levels(residuals, clips, float(learners.y.var())),
+        noise=noise_levels(residuals, clips, variance),
         clips=clips,
     )
     ordered: Selection = selection.take(learners.appearance)

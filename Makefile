@@ -1,0 +1,52 @@
+# Two commands on a fresh machine: `make demo` and `make test`. Both make their own virtual environment.
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+
+.PHONY: demo test test-slow lint bench reproduce docs clean
+
+$(BIN)/python:
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --upgrade pip
+
+# A stamp per set of extras: installing again only when pyproject.toml has changed.
+$(VENV)/.demo: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet -e ".[plot]"
+	touch $@
+
+$(VENV)/.test: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet -e ".[test,lint]"
+	touch $@
+
+$(VENV)/.docs: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet -e ".[docs]"
+	touch $@
+
+demo: $(VENV)/.demo
+	$(BIN)/python examples/01_quick_start.py demo
+
+test: lint
+	$(BIN)/python -m pytest -n 2 -m "not slow"
+
+test-slow: $(VENV)/.test
+	$(BIN)/python -m pytest -n 2 -m slow
+
+lint: $(VENV)/.test
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/numpydoc lint $$(git ls-files 'src/coterie/*.py')
+
+bench: $(VENV)/.test
+	$(BIN)/python benchmarks/speed/exchange.py
+	$(BIN)/python benchmarks/quality/how_many/run.py
+
+reproduce:
+	@echo "The paper's experiments are not packaged yet; benchmarks/quality/how_many holds Simulation 1."
+
+docs: $(VENV)/.docs
+	$(BIN)/mkdocs build --strict
+
+clean:
+	rm -rf $(VENV) site demo

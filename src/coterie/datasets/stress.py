@@ -1,0 +1,161 @@
+"""Settings that strain a rule for the number of clusters, a function each.
+
+Unless said otherwise: thirty learners of sixty rows, five predictors N(0, 1), coefficients N(0, 1) per truth,
+noise of variance one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import norm
+
+from coterie.datasets.simulated import Simulation, make_linear_learners
+from coterie.datasets.splitting import learner_names
+
+Generator = np.random.Generator
+Float = NDArray[np.float64]
+
+
+def _linear(rng: Generator, n_truths: int, **changes: object) -> Simulation:
+    settings = {"n_learners": 30, "n_features": 5, "noise_variance": 1.0, **changes}
+    return make_linear_learners(n_truths=n_truths, random_state=rng, **settings)  # type: ignore[arg-type]
+
+
+def _with_noise(data: Simulation, noise: Float) -> Simulation:
+    return replace(data, y=data.signal + noise)
+
+
+def _uneven_noise(rng: Generator, n_truths: int) -> Simulation:
+    spread = rng.permutation(np.geomspace(0.3, 3, 30))
+    return _linear(rng, n_truths, noise_variance=spread**2)
+
+
+def _outliers(rng: Generator, n_truths: int) -> Simulation:
+    data = _linear(rng, n_truths)
+    noise = data.y - data.signal
+    return _with_noise(data, np.where(rng.random(len(noise)) < 0.02, 20 * noise, noise))
+
+
+def _heavy_tails(rng: Generator, n_truths: int) -> Simulation:
+    data = _linear(rng, n_truths)
+    return _with_noise(data, rng.standard_t(3, len(data.y)))
+
+
+def _uneven_sizes(rng: Generator, n_truths: int) -> Simulation:
+    return _linear(rng, n_truths, n_rows=np.r_[np.full(4, 500), rng.integers(15, 26, 26)])
+
+
+def _lone_learners(rng: Generator) -> Simulation:
+    return _linear(rng, 3, labels=np.r_[np.zeros(27, int), 1, 1, 2])
+
+
+def _tiny(rng: Generator, n_truths: int) -> Simulation:
+    return _linear(rng, n_truths, n_learners=40, n_rows=rng.integers(8, 13, 40))
+
+
+def _weak(rng: Generator, n_rows: int) -> Simulation:
+    first = rng.standard_normal(10)
+    second = first + np.r_[0.5, np.zeros(9)]
+    return _linear(rng, 2, coefficients=np.array([first, second]), n_rows=n_rows)
+
+
+def _continuum(rng: Generator) -> Simulation:
+    centre = rng.standard_normal(5)
+    own = centre + 0.5 * rng.standard_normal((30, 5))
+    data = _linear(rng, 30, coefficients=own)
+    return replace(data, truth=None)
+
+
+def _shifted_linear(rng: Generator) -> Simulation:
+    data = _linear(rng, 1)
+    assert data.coefficients is not None
+    owner = np.repeat(np.arange(30), 60)
+    X = data.X + rng.uniform(-2, 2, (30, 5))[owner]
+    signal = X @ data.coefficients[0]
+    return replace(data, X=X, signal=signal, y=signal + (data.y - data.signal))
+
+
+def _circuit(U: Float) -> tuple[Float, Float]:
+    """Return the two terms that Friedman's second and third functions are made of."""
+    resistance, frequency = 100 * U[:, 0], np.pi * (40 + 520 * U[:, 1])
+    return resistance, frequency * U[:, 2] - 1 / (frequency * (1 + 10 * U[:, 3]))
+
+
+def _wave(U: Float) -> Float:
+    bent: Float = 10 * np.sin(np.pi * U[:, 0] * U[:, 1]) + 20 * (U[:, 2] - 0.5) ** 2 + 10 * U[:, 3]
+    return (bent - 13) / 4.5
+
+
+def _impedance(U: Float) -> Float:
+    resistance, reactance = _circuit(U)
+    return (np.hypot(resistance, reactance) - 480) / 380
+
+
+def _phase(U: Float) -> Float:
+    resistance, reactance = _circuit(U)
+    return (np.arctan(reactance / (resistance + 1e-9)) - 1.35) / 0.3
+
+
+def _curved(rng: Generator, n_truths: int, shift: float = 0.0) -> Simulation:
+    functions = (_impedance, _phase, _wave)[:n_truths]
+    truth = np.arange(30) % n_truths
+    owner = np.repeat(np.arange(30), 100)
+    centres = rng.uniform(-shift, shift, (30, 6)) if shift else np.zeros((30, 6))
+    normal = centres[owner] + rng.standard_normal((len(owner), 6))
+    U = norm.cdf(normal / np.sqrt(1 + shift**2 / 3))
+    signal = np.choose(truth[owner], [function(U) for function in functions])
+    ids = learner_names(30)
+    noise = 0.4 * rng.standard_normal(len(owner))
+    return Simulation(U, signal + noise, ids[owner], truth, ids, signal, np.full(30, 0.16))
+
+
+STRESS_SETTINGS: dict[str, Callable[[Generator], Simulation]] = {
+    "one truth": lambda rng: _linear(rng, 1),
+    "three truths": lambda rng: _linear(rng, 3),
+    "noise .3 to 3, three truths": lambda rng: _uneven_noise(rng, 3),
+    "noise .3 to 3, one truth": lambda rng: _uneven_noise(rng, 1),
+    "2% outliers x 20, three truths": lambda rng: _outliers(rng, 3),
+    "2% outliers x 20, one truth": lambda rng: _outliers(rng, 1),
+    "sizes 15 to 500, three truths": lambda rng: _uneven_sizes(rng, 3),
+    "Student t3 noise, three truths": lambda rng: _heavy_tails(rng, 3),
+    "27, 2 and 1 learners": _lone_learners,
+    "twelve truths, 60 learners": lambda rng: _linear(rng, 12, n_learners=60, n_features=6),
+    "8 to 12 rows, one truth": lambda rng: _tiny(rng, 1),
+    "one of 10 coefficients differs by .5, 60 rows": lambda rng: _weak(rng, 60),
+    "one of 10 coefficients differs by .5, 200 rows": lambda rng: _weak(rng, 200),
+    "continuum of truths": _continuum,
+    "covariate shift, one linear truth": _shifted_linear,
+    "three curved truths": lambda rng: _curved(rng, 3),
+    "one curved truth": lambda rng: _curved(rng, 1),
+    "covariate shift, one curved truth": lambda rng: _curved(rng, 1, shift=2.0),
+}
+
+
+def make_stress(setting: str, random_state: int | Generator | None = 0) -> Simulation:
+    """Draw one of the stress settings.
+
+    Parameters
+    ----------
+    setting : str
+        One of the keys of ``STRESS_SETTINGS``.
+    random_state : int, numpy.random.Generator or None, default=0
+        Seed of the draw; None draws a new one.
+
+    Returns
+    -------
+    Simulation
+        The learners; `truth` is None where they do not fall into clusters.
+
+    Examples
+    --------
+    >>> make_stress("27, 2 and 1 learners").truth.tolist()[-4:]
+    [0, 1, 1, 2]
+    """
+    if setting not in STRESS_SETTINGS:
+        known = ", ".join(repr(name) for name in STRESS_SETTINGS)
+        raise ValueError(f"The stress setting {setting!r} is not known. Known: {known}.")
+    return STRESS_SETTINGS[setting](np.random.default_rng(random_state))

@@ -1,0 +1,236 @@
+"""Why this number of clusters: the curve of every rule, side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from textwrap import fill
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from coterie._options import check_option
+from coterie.displays._look import (
+    FAINT,
+    INK,
+    QUIET,
+    calm,
+    counted,
+    fitted,
+    integer_ticks,
+    is_wide,
+    open_axis,
+    plain_log_ticks,
+    pyplot,
+    styled,
+)
+from coterie.records import Curve
+
+Array = NDArray[Any]
+
+COLUMNS = 3
+# Characters of the criterion on a line above a panel.
+LINE = 44
+# Criteria that are losses, and can span decades; a drop or a gap on a log scale would mislead.
+LOSSES = ("held-out", "cv")
+
+
+def _finite(values: Array) -> Array:
+    return np.where(np.isfinite(values), values, np.nan)
+
+
+class ClusterCountDisplay:
+    """The curve of every rule for the number of clusters, with each rule's choice marked.
+
+    Parameters
+    ----------
+    curves : mapping of str to Curve
+        Every rule's curve, by the rule's name.
+    rule : str or None, default=None
+        The rule that decided. None, or a name that is not among the curves: the number was given.
+    n_clusters : int or None, default=None
+        The number of clusters that was taken.
+
+    Attributes
+    ----------
+    ax_ : matplotlib Axes or ndarray of Axes
+        Where ``plot`` drew: an array, one axis per rule, where ``plot`` was given neither axis nor rule.
+    figure_ : matplotlib Figure
+        The figure of ``ax_``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from coterie.displays import ClusterCountDisplay
+    >>> from coterie.records import Curve
+    >>> curve = Curve("eigengap", np.array([1, 2, 3]), np.array([0.1, 0.9, 0.2]), 2, "drop to the next")
+    >>> ClusterCountDisplay({"eigengap": curve}).frame()["chosen"].tolist()
+    [False, True, False]
+    """
+
+    ax_: Any
+    figure_: Any
+
+    def __init__(
+        self, curves: Mapping[str, Curve], *, rule: str | None = None, n_clusters: int | None = None
+    ) -> None:
+        self.curves = dict(curves)
+        self.rule = rule
+        self.n_clusters = n_clusters
+
+    @classmethod
+    def from_estimator(cls, model: Any) -> Self:
+        """Take the curves from a fitted model.
+
+        Parameters
+        ----------
+        model : CoterieRegressor
+            Fitted.
+
+        Returns
+        -------
+        ClusterCountDisplay
+            Ready to be drawn.
+        """
+        partition = fitted(model, cls).partition_
+        return cls(partition.curves, rule=partition.rule, n_clusters=partition.n_clusters)
+
+    @property
+    def _names(self) -> list[str]:
+        """The rules, the one that decided first."""
+        return sorted(self.curves, key=lambda name: name != self.rule)
+
+    def frame(self) -> dict[str, Array]:
+        """Return the numbers that are drawn, one rule after the other.
+
+        Returns
+        -------
+        dict of str to ndarray
+            Columns ``rule``, ``n_clusters``, ``value``, ``spread`` (NaN where the rule has none),
+            ``chosen`` (the rule's own choice) and ``decided`` (the rule decided), a row per rule and number
+            of clusters.
+        """
+        names = self._names
+        curves = [self.curves[name] for name in names]
+        lengths = [len(curve.values) for curve in curves]
+
+        def joined(parts: list[Array], kind: type) -> Array:
+            return np.concatenate([np.empty(0, dtype=kind), *parts]).astype(kind)
+
+        spreads = [
+            np.full(length, np.nan) if curve.spread is None else curve.spread
+            for curve, length in zip(curves, lengths, strict=True)
+        ]
+        return {
+            "rule": np.repeat(np.array(names, dtype=str), lengths),
+            "n_clusters": joined([curve.n_clusters for curve in curves], int),
+            "value": joined([curve.values for curve in curves], float),
+            "spread": joined(spreads, float),
+            "chosen": joined([curve.n_clusters == curve.chosen for curve in curves], bool),
+            "decided": np.repeat(np.array([name == self.rule for name in names], dtype=bool), lengths),
+        }
+
+    def plot(self, ax: Any = None, *, rule: str | None = None, **kwargs: Any) -> Self:
+        """Draw the curves.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes or None, default=None
+            Where to draw one rule's curve. None: a new figure.
+        rule : str or None, default=None
+            The rule to draw. None: without ``ax``, every rule on an axis of its own; with ``ax``, the rule
+            that decided.
+        **kwargs : dict
+            For the curves, passed to ``Axes.errorbar``.
+
+        Returns
+        -------
+        ClusterCountDisplay
+            Itself, with ``ax_`` and ``figure_``.
+        """
+        if not self.curves:
+            raise ValueError(
+                "There is no curve to draw: the 'curves' argument of ClusterCountDisplay is empty."
+            )
+        if rule is None and ax is not None:
+            if self.rule not in self.curves:
+                names = ", ".join(repr(name) for name in self.curves)
+                raise ValueError(
+                    f"No rule decided, so one axis can not show which: pass rule=, one of {names}."
+                )
+            rule = self.rule
+        if rule is None:
+            return self._plot_all(kwargs)
+        check_option(rule, "rule", self.curves)
+        ax = open_axis(ax, (4.6, 3.6))
+        self._draw(ax, rule, kwargs)
+        ax.set_xlabel("number of clusters")
+        self.ax_, self.figure_ = ax, ax.figure
+        return self
+
+    def _plot_all(self, kwargs: dict[str, Any]) -> Self:
+        names = self._names
+        # Four fit better two by two.
+        columns = 2 if len(names) == 4 else min(COLUMNS, len(names))
+        rows = -(-len(names) // columns)
+        size = (3.7 * columns + 0.3, 2.9 * rows + 0.5)
+        figure, grid = pyplot().subplots(rows, columns, figsize=size, squeeze=False, layout="constrained")
+        axes = grid.ravel()
+        for ax, name in zip(axes, names, strict=False):
+            self._draw(ax, name, kwargs)
+        for ax in axes[len(names) :]:
+            ax.remove()
+        for place, ax in enumerate(axes[: len(names)]):
+            if place + columns >= len(names):
+                ax.set_xlabel("number of clusters")
+        heading = self._heading()
+        if heading:
+            figure.suptitle(heading, color=INK, x=0.01, ha="left")
+        self.ax_, self.figure_ = axes[: len(names)], figure
+        return self
+
+    def _heading(self) -> str:
+        if self.n_clusters is None:
+            return ""
+        how = f"decided by {self.rule}" if self.rule in self.curves else "as asked for"
+        return f"{counted(self.n_clusters, 'cluster')}, {how}"
+
+    def _draw(self, ax: Any, name: str, kwargs: dict[str, Any]) -> None:
+        curve = self.curves[name]
+        values = _finite(np.asarray(curve.values, dtype=float))
+        spread = None if curve.spread is None else _finite(np.asarray(curve.spread, dtype=float))
+        counts = np.asarray(curve.n_clusters)
+        ax.axvline(curve.chosen, color=FAINT, linewidth=7, solid_capstyle="butt", zorder=1)
+        look: dict[str, Any] = {
+            "color": QUIET,
+            "ecolor": QUIET,
+            "elinewidth": 1,
+            "capsize": 2,
+            "linewidth": 1.3,
+            "marker": "o",
+            "markersize": 3.5,
+            "zorder": 2,
+        }
+        ax.errorbar(counts, values, yerr=spread, **styled(look, kwargs))
+        chosen = counts == curve.chosen
+        ax.plot(counts[chosen], values[chosen], "o", color=INK, markersize=8, zorder=4)
+        if name in LOSSES and is_wide(values):
+            ax.set_yscale("log")
+            plain_log_ticks(ax.yaxis, np.nanmin(values), np.nanmax(values))
+        ax.set_xlim(counts.min() - 0.6, counts.max() + 0.6)
+        integer_ticks(ax.xaxis)
+        criterion = fill(curve.criterion, LINE)
+        title = ax.set_title(criterion, loc="left", fontsize="small", color=INK, parse_math=False)
+        # A text has one weight, so the rule's name is a text of its own, on top of the title.
+        ax.annotate(
+            f"{name}: {curve.chosen}",
+            (0, 1),
+            xycoords=title,
+            xytext=(0, 3),
+            textcoords="offset points",
+            fontweight="bold",
+            color=INK,
+            annotation_clip=False,
+            parse_math=False,
+        )
+        calm(ax)

@@ -1,0 +1,134 @@
+"""The spectrum of the similarity, and how much of it the clusters use."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from coterie.displays._look import (
+    FAINT,
+    INK,
+    QUIET,
+    calm,
+    counted,
+    fitted,
+    integer_ticks,
+    open_axis,
+    styled,
+)
+
+Array = NDArray[Any]
+
+
+class EigenvaluesDisplay:
+    """Eigenvalues of the normalised similarity, with the number of clusters marked.
+
+    Clear clusters show as so many eigenvalues close to one, and a drop behind them.
+
+    Parameters
+    ----------
+    eigenvalues : array-like of shape (M,)
+        In descending order.
+    n_clusters : int
+        How many of them the clusters use.
+
+    Attributes
+    ----------
+    ax_ : matplotlib Axes
+        Where ``plot`` drew.
+    figure_ : matplotlib Figure
+        The figure of ``ax_``.
+
+    Examples
+    --------
+    >>> from coterie.displays import EigenvaluesDisplay
+    >>> EigenvaluesDisplay([1.0, 0.9, 0.1], n_clusters=2).frame()["kept"].tolist()
+    [True, True, False]
+    """
+
+    ax_: Any
+    figure_: Any
+
+    def __init__(self, eigenvalues: ArrayLike, *, n_clusters: int) -> None:
+        self.eigenvalues: Array = np.asarray(eigenvalues, dtype=float)
+        self.n_clusters = int(n_clusters)
+
+    @classmethod
+    def from_estimator(cls, model: Any) -> Self:
+        """Take the spectrum from a fitted model.
+
+        Parameters
+        ----------
+        model : CoterieRegressor
+            Fitted.
+
+        Returns
+        -------
+        EigenvaluesDisplay
+            Ready to be drawn.
+        """
+        partition = fitted(model, cls).partition_
+        # A learner whose losses are not finite has a cluster but no part in the spectrum, so the columns of
+        # the embedding are counted, not the clusters.
+        return cls(partition.eigenvalues, n_clusters=partition.embedding.shape[1])
+
+    def frame(self) -> dict[str, Array]:
+        """Return the numbers that are drawn.
+
+        Returns
+        -------
+        dict of str to ndarray
+            Columns ``position`` (from one), ``eigenvalue`` and ``kept``, a row per eigenvalue.
+        """
+        position = np.arange(1, len(self.eigenvalues) + 1)
+        return {
+            "position": position,
+            "eigenvalue": self.eigenvalues,
+            "kept": position <= self.n_clusters,
+        }
+
+    def plot(self, ax: Any = None, **kwargs: Any) -> Self:
+        """Draw the eigenvalues.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes or None, default=None
+            Where to draw. None: a new figure.
+        **kwargs : dict
+            For the points, passed to ``Axes.scatter``.
+
+        Returns
+        -------
+        EigenvaluesDisplay
+            Itself, with ``ax_`` and ``figure_``.
+        """
+        ax = open_axis(ax, (5.5, 3.6))
+        table = self.frame()
+        colours = np.where(table["kept"], INK, QUIET)
+        ax.axhline(0, color=FAINT, linewidth=1, zorder=0)
+        ax.plot(table["position"], table["eigenvalue"], color=FAINT, linewidth=1.2, zorder=1)
+        points: dict[str, Any] = {"s": np.where(table["kept"], 44, 22), "color": colours, "zorder": 3}
+        ax.scatter(table["position"], table["eigenvalue"], **styled(points, kwargs))
+        ax.axvline(self.n_clusters + 0.5, color=INK, linewidth=1, linestyle=(0, (4, 3)))
+        last = max(len(table["position"]), self.n_clusters)
+        side = -1 if 2 * self.n_clusters > last > 1 else 1
+        ax.annotate(
+            counted(self.n_clusters, "cluster"),
+            (self.n_clusters + 0.5, 1),
+            xycoords=("data", "axes fraction"),
+            xytext=(5 * side, -3),
+            textcoords="offset points",
+            va="top",
+            ha="left" if side > 0 else "right",
+            color=INK,
+        )
+        ax.set_xlim(0.4, last + 0.8)
+        ax.margins(y=0.12)
+        integer_ticks(ax.xaxis)
+        ax.set_xlabel("position, largest first")
+        ax.set_ylabel("eigenvalue of the similarity")
+        calm(ax)
+        self.ax_, self.figure_ = ax, ax.figure
+        return self

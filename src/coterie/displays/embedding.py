@@ -1,0 +1,229 @@
+"""Where the learners lie in the space in which they are clustered."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import combinations
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from coterie.displays._look import (
+    FAINT,
+    calm,
+    cluster_colour,
+    cluster_marker,
+    counted,
+    fitted,
+    integer_ticks,
+    open_axis,
+    pyplot,
+    same_length,
+    styled,
+)
+
+Array = NDArray[Any]
+
+# Pairs of columns are looked for among this many leading ones.
+MOST_COLUMNS = 12
+MOST_PANELS = 3
+# Rows have length one: centres this far apart are seen to be apart, and further apart is no better.
+SEEN_APART = 0.3
+# A longer legend says no more: colours and shapes repeat.
+MOST_ENTRIES = 24
+
+
+def _telling_pairs(embedding: Array, labels: Array, most: int) -> list[tuple[int, int]]:
+    """Return pairs of columns, at most so many, in which the clusters are seen apart.
+
+    The leading column of a connected graph has one sign for all learners and tells little, so that the first
+    two columns are often not the ones to look at. Two columns cannot show many clusters apart: each further
+    pair is the one that shows most of what the pairs before it do not.
+    """
+    present = np.unique(labels)
+    centres = np.array([embedding[labels == label].mean(axis=0) for label in present])
+    width = min(embedding.shape[1], MOST_COLUMNS)
+    every = list(combinations(range(width), 2))
+    upper = np.triu_indices(len(present), 1)
+    # One squared distance per pair of clusters and column: those of two columns add up.
+    squares = (centres[:, None, :width] - centres[None, :, :width])[upper] ** 2
+    distances = np.sqrt(np.array([squares[:, list(pair)].sum(axis=1) for pair in every]))
+    seen = np.zeros(len(squares))
+    pairs: list[tuple[int, int]] = []
+    while len(pairs) < most:
+        together = np.minimum(np.maximum(distances, seen), SEEN_APART).sum(axis=1)
+        # Rounding keeps the choice from hanging on the last digits where pairs are equally good.
+        best = int(np.lexsort((-distances.sum(axis=1).round(6), -together.round(6)))[0])
+        shown_more = together[best] - np.minimum(seen, SEEN_APART).sum()
+        if pairs and shown_more < SEEN_APART / 2:
+            break
+        pairs.append(every[best])
+        seen = np.maximum(seen, distances[best])
+    return pairs
+
+
+class EmbeddingDisplay:
+    """Learners as rows of the top eigenvectors, coloured by cluster.
+
+    Two columns are drawn against each other: those in which the clusters are seen apart, and up to two more
+    pairs where one pair cannot show all of them. With one cluster there is one column only, which is drawn
+    over the learners in their order.
+
+    Parameters
+    ----------
+    embedding : array-like of shape (L, K)
+        A row per learner.
+    labels : array-like of shape (L,)
+        Cluster of each learner.
+    learner_ids : array-like of shape (L,) or None, default=None
+        Names of the learners. None: 0 to L - 1.
+
+    Attributes
+    ----------
+    ax_ : matplotlib Axes or ndarray of Axes
+        Where ``plot`` drew: an array where it drew more than one pair of columns.
+    figure_ : matplotlib Figure
+        The figure of ``ax_``.
+
+    Examples
+    --------
+    >>> from coterie.displays import EmbeddingDisplay
+    >>> display = EmbeddingDisplay([[1, 0], [1, 0], [0, 1]], labels=[0, 0, 1])
+    >>> list(display.frame())
+    ['learner', 'cluster', 'column_0', 'column_1']
+    """
+
+    ax_: Any
+    figure_: Any
+
+    def __init__(
+        self, embedding: ArrayLike, *, labels: ArrayLike, learner_ids: ArrayLike | None = None
+    ) -> None:
+        self.embedding: Array = np.asarray(embedding, dtype=float)
+        self.labels: Array = np.asarray(labels, dtype=int)
+        self.learner_ids: Array = (
+            np.arange(len(self.labels)) if learner_ids is None else np.asarray(learner_ids)
+        )
+        same_length(type(self), embedding=self.embedding, labels=self.labels, learner_ids=self.learner_ids)
+
+    @classmethod
+    def from_estimator(cls, model: Any) -> Self:
+        """Take the embedding from a fitted model.
+
+        Parameters
+        ----------
+        model : CoterieRegressor
+            Fitted.
+
+        Returns
+        -------
+        EmbeddingDisplay
+            Of the learners that shaped the clusters, ready to be drawn.
+        """
+        partition = fitted(model, cls).partition_
+        return cls(partition.embedding, labels=partition.labels, learner_ids=partition.learner_ids)
+
+    def frame(self) -> dict[str, Array]:
+        """Return the numbers that are drawn, and the columns that ``plot`` leaves out.
+
+        Returns
+        -------
+        dict of str to ndarray
+            Columns ``learner``, ``cluster``, ``column_0`` to ``column_{K-1}``, a row per learner.
+        """
+        columns = {f"column_{k}": self.embedding[:, k] for k in range(self.embedding.shape[1])}
+        return {"learner": self.learner_ids, "cluster": self.labels, **columns}
+
+    def _pairs(self, columns: Sequence[int] | None, most: int) -> list[tuple[int, int]]:
+        width = self.embedding.shape[1]
+        if columns is not None:
+            if len(columns) != 2 or not all(0 <= c < width for c in columns):
+                raise ValueError(
+                    f"The 'columns' option must name two columns of the embedding, 0 to {width - 1}. "
+                    f"Got {columns!r}."
+                )
+            return [(columns[0], columns[1])]
+        return _telling_pairs(self.embedding, self.labels, most) if width > 1 else []
+
+    def plot(self, ax: Any = None, *, columns: tuple[int, int] | None = None, **kwargs: Any) -> Self:
+        """Draw the learners.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes or None, default=None
+            Where to draw one pair of columns. None: a new figure.
+        columns : tuple of two int or None, default=None
+            The columns of the embedding to draw. None: those in which the clusters are seen apart.
+        **kwargs : dict
+            For the points, passed to ``Axes.scatter``.
+
+        Returns
+        -------
+        EmbeddingDisplay
+            Itself, with ``ax_`` and ``figure_``.
+        """
+        pairs = self._pairs(columns, MOST_PANELS if ax is None else 1)
+        n_panels = max(len(pairs), 1)
+        own_figure = ax is None
+        if ax is None:
+            size = (3.5 * n_panels + 2.2, 3.9)
+            _, axes = pyplot().subplots(1, n_panels, figsize=size, squeeze=False, layout="constrained")
+            axes = axes.ravel()
+        else:
+            axes = np.array([open_axis(ax, (0, 0))], dtype=object)
+        for panel, pair in zip(axes, pairs, strict=False):
+            panel.axhline(0, color=FAINT, linewidth=1, zorder=0)
+            panel.axvline(0, color=FAINT, linewidth=1, zorder=0)
+            self._points(panel, self.embedding[:, pair[0]], self.embedding[:, pair[1]], kwargs)
+            panel.set_xlabel(f"column {pair[0]} of the embedding")
+            panel.set_ylabel(f"column {pair[1]} of the embedding")
+            # Rows have length one, so that the columns have one unit.
+            panel.set_aspect("equal", adjustable="datalim")
+        if not pairs:
+            self._only_column(axes[0], kwargs)
+        self._legend(axes[-1], own_figure)
+        self.ax_, self.figure_ = axes if n_panels > 1 else axes[0], axes[0].figure
+        return self
+
+    def _only_column(self, ax: Any, kwargs: dict[str, Any]) -> None:
+        ax.axhline(0, color=FAINT, linewidth=1, zorder=0)
+        self._points(ax, np.arange(1, len(self.labels) + 1), self.embedding[:, 0], kwargs)
+        ax.set_xlim(0.4, len(self.labels) + 0.6)
+        integer_ticks(ax.xaxis)
+        ax.set_xlabel("learner, in order")
+        ax.set_ylabel("the only column of the embedding")
+
+    def _points(self, ax: Any, across: Array, up: Array, kwargs: dict[str, Any]) -> None:
+        for label in np.unique(self.labels).tolist():
+            mine = self.labels == label
+            points: dict[str, Any] = {
+                "s": 44,
+                "color": cluster_colour(label),
+                "marker": cluster_marker(label),
+                "alpha": 0.8,
+                "edgecolors": "white",
+                "linewidths": 0.6,
+                "label": f"cluster {label} ({counted(int(mine.sum()), 'learner')})",
+                "zorder": 3,
+            }
+            ax.scatter(across[mine], up[mine], **styled(points, kwargs))
+        ax.margins(0.1)
+        calm(ax)
+
+    def _legend(self, ax: Any, own_figure: bool) -> None:
+        handles, texts = ax.get_legend_handles_labels()
+        title = None
+        if len(handles) > MOST_ENTRIES:
+            title = f"the first {MOST_ENTRIES} of {len(handles)}"
+            handles, texts = handles[:MOST_ENTRIES], texts[:MOST_ENTRIES]
+        look: dict[str, Any] = {
+            "frameon": False,
+            "fontsize": "small",
+            "title": title,
+            "title_fontsize": "small",
+        }
+        if own_figure:
+            # Beside the axis it can cover no learner.
+            look |= {"loc": "upper left", "bbox_to_anchor": (1.01, 1.0), "borderaxespad": 0.0}
+        ax.legend(handles, texts, **look)

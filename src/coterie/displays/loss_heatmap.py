@@ -1,0 +1,269 @@
+"""Everybody's model on everybody's rows, learners ordered by cluster."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from coterie.displays._look import (
+    INK,
+    axis_inches,
+    cluster_colour,
+    fitted,
+    name_size,
+    open_axis,
+    plain_log_ticks,
+    same_length,
+    shown_names,
+)
+
+Array = NDArray[Any]
+
+MOST_NAMES = 40
+# A cluster narrower than these shares of the axis has no room for its number, or for the word before it.
+NARROWEST = 0.025
+ROOM_FOR_WORD = 0.16
+# Width of the bands in the clusters' colours, as a share of the axis.
+BAND = 0.022
+NOT_FINITE = "#BDBDBD"
+
+
+def _log_limits(values: Array) -> tuple[float, float] | None:
+    """Return where the colours begin and end, or None when no value is positive."""
+    positive = values[np.isfinite(values) & (values > 0)]
+    if not len(positive):
+        return None
+    low, high = float(positive.min()), float(positive.max())
+    # Equal losses still need a scale to stand on.
+    return (low / 2, high * 2) if high <= low * 1.001 else (low, high)
+
+
+class LossHeatmapDisplay:
+    """Losses of everybody's model on everybody's rows, as colours on a log scale.
+
+    Learners are ordered by cluster and, inside a cluster, as given. Clusters show as blocks of small losses
+    on the diagonal. A loss of zero has the colour of the smallest positive one; a loss that is not finite is
+    grey.
+
+    Parameters
+    ----------
+    losses : array-like of shape (L, L)
+        Row i is the model of learner i on everybody.
+    labels : array-like of shape (L,)
+        Cluster of each learner.
+    learner_ids : array-like of shape (L,) or None, default=None
+        Names of the learners. None: 0 to L - 1.
+    noise : array-like of shape (L,) or None, default=None
+        Noise level of each learner; where given, losses can be drawn in units of it.
+
+    Attributes
+    ----------
+    ax_ : matplotlib Axes
+        Where ``plot`` drew.
+    figure_ : matplotlib Figure
+        The figure of ``ax_``.
+    colorbar_ : matplotlib Colorbar
+        The scale of the colours.
+
+    Examples
+    --------
+    >>> from coterie.displays import LossHeatmapDisplay
+    >>> display = LossHeatmapDisplay([[1, 9, 2], [9, 1, 9], [2, 9, 1]], labels=[0, 1, 0])
+    >>> display.frame()["learner"][:3].tolist()
+    [0, 2, 1]
+    """
+
+    ax_: Any
+    figure_: Any
+    colorbar_: Any
+
+    def __init__(
+        self,
+        losses: ArrayLike,
+        *,
+        labels: ArrayLike,
+        learner_ids: ArrayLike | None = None,
+        noise: ArrayLike | None = None,
+    ) -> None:
+        self.losses: Array = np.asarray(losses, dtype=float)
+        self.labels: Array = np.asarray(labels, dtype=int)
+        self.learner_ids: Array = (
+            np.arange(len(self.labels)) if learner_ids is None else np.asarray(learner_ids)
+        )
+        self.noise: Array | None = None if noise is None else np.asarray(noise, dtype=float)
+        columns = {"losses": self.losses, "labels": self.labels, "learner_ids": self.learner_ids}
+        same_length(type(self), **columns, **({} if self.noise is None else {"noise": self.noise}))
+        if self.losses.shape != (len(self.labels), len(self.labels)):
+            raise ValueError(
+                f"The 'losses' argument of {type(self).__name__} must be square, models by learners. "
+                f"Got the shape {self.losses.shape}."
+            )
+
+    @classmethod
+    def from_estimator(cls, model: Any) -> Self:
+        """Take the losses from a fitted model.
+
+        Parameters
+        ----------
+        model : CoterieRegressor
+            Fitted.
+
+        Returns
+        -------
+        LossHeatmapDisplay
+            Of the learners that shaped the clusters, ready to be drawn.
+        """
+        exchange = fitted(model, cls).exchange_
+        labels = model.partition_.labels
+        return cls(exchange.losses, labels=labels, learner_ids=exchange.learner_ids, noise=exchange.noise)
+
+    @property
+    def _order(self) -> Array:
+        return np.argsort(self.labels, kind="stable")
+
+    def _per_noise(self) -> Array:
+        if self.noise is None:
+            raise ValueError(
+                "Losses in units of noise need the learners' noise levels: pass noise= to LossHeatmapDisplay."
+            )
+        # A learner without noise has no unit: its column is left grey.
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            return np.where(self.noise > 0, self.losses / self.noise, np.nan)
+
+    def frame(self) -> dict[str, Array]:
+        """Return the numbers that are drawn, row by row of the picture.
+
+        Returns
+        -------
+        dict of str to ndarray
+            Columns ``model`` (whose model), ``learner`` (on whose rows), ``model_cluster``,
+            ``learner_cluster``, ``loss`` and, where noise levels are known, ``loss_per_noise``: a row per
+            cell of the picture.
+        """
+        order, n = self._order, len(self.labels)
+        cells = np.ix_(order, order)
+        table = {
+            "model": np.repeat(self.learner_ids[order], n),
+            "learner": np.tile(self.learner_ids[order], n),
+            "model_cluster": np.repeat(self.labels[order], n),
+            "learner_cluster": np.tile(self.labels[order], n),
+            "loss": self.losses[cells].ravel(),
+        }
+        if self.noise is not None:
+            table["loss_per_noise"] = self._per_noise()[cells].ravel()
+        return table
+
+    def plot(self, ax: Any = None, *, per_noise: bool = False, **kwargs: Any) -> Self:
+        """Draw the losses.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes or None, default=None
+            Where to draw. None: a new figure.
+        per_noise : bool, default=False
+            Divide each loss by the noise level of the learner on whose rows it was measured.
+        **kwargs : dict
+            For the image, passed to ``Axes.imshow``: ``cmap``, ``vmin``, ``vmax``, ``norm`` and so on.
+
+        Returns
+        -------
+        LossHeatmapDisplay
+            Itself, with ``ax_``, ``figure_`` and ``colorbar_``.
+        """
+        values = self._per_noise() if per_noise else self.losses
+        order = self._order
+        names = shown_names(self.learner_ids[order])
+        ax = open_axis(ax, self._size(names))
+        drawn = values[np.ix_(order, order)]
+        image = ax.imshow(drawn, **self._colours(drawn, kwargs))
+        self._boundaries(ax, self.labels[order])
+        self._axes_of_learners(ax, names)
+        self.ax_, self.figure_ = ax, ax.figure
+        self.colorbar_ = self._colorbar(image, drawn)
+        unit = "mean squared error / noise of the learner" if per_noise else "mean squared error"
+        self.colorbar_.set_label(unit)
+        return self
+
+    def _size(self, names: list[str]) -> tuple[float, float]:
+        n = len(names)
+        room = 0.065 * max(map(len, names)) if n <= MOST_NAMES else 0.2
+        side = float(np.clip(1.8 + 0.13 * n, 2.6, 6.0)) + room
+        return side + 1.7, side + 0.7
+
+    def _colours(self, drawn: Array, kwargs: dict[str, Any]) -> dict[str, Any]:
+        from matplotlib import colormaps
+        from matplotlib.colors import LogNorm, Normalize
+
+        look: dict[str, Any] = {"interpolation": "nearest", "cmap": "cividis", **kwargs}
+        look["cmap"] = colormaps.get_cmap(look["cmap"]).with_extremes(bad=NOT_FINITE)
+        if look.get("norm") is None:
+            limits = _log_limits(drawn)
+            low, high = limits or (0.0, 1.0)
+            low, high = look.pop("vmin", None) or low, look.pop("vmax", None) or high
+            # Clipping puts zeros at the lower end of the colours; a log norm alone would leave them out.
+            look["norm"] = LogNorm(low, high, clip=True) if limits else Normalize(low, high)
+        return look
+
+    def _colorbar(self, image: Any, drawn: Array) -> Any:
+        from matplotlib.colors import LogNorm
+
+        logarithmic = isinstance(image.norm, LogNorm)
+        extend = "min" if logarithmic and (drawn <= 0).any() else "neither"
+        colorbar = self.figure_.colorbar(image, ax=self.ax_, extend=extend, shrink=0.9, pad=0.05)
+        colorbar.outline.set_visible(False)
+        if logarithmic:
+            plain_log_ticks(colorbar.ax.yaxis, image.norm.vmin, image.norm.vmax)
+        return colorbar
+
+    def _boundaries(self, ax: Any, labels: Array) -> None:
+        from matplotlib.patches import Rectangle
+
+        n = len(labels)
+        present, starts, counts = np.unique(labels, return_index=True, return_counts=True)
+        for start in starts[1:].tolist():
+            ax.axhline(start - 0.5, color="white", linewidth=1.2)
+            ax.axvline(start - 0.5, color="white", linewidth=1.2)
+        for label, start, count in zip(present.tolist(), starts.tolist(), counts.tolist(), strict=True):
+            look: dict[str, Any] = {
+                "facecolor": cluster_colour(label),
+                "edgecolor": "white",
+                "linewidth": 0.8,
+                "clip_on": False,
+            }
+            first, share = start / n, count / n
+            # From the top of the picture down, as the rows of the matrix run.
+            ax.add_patch(Rectangle((first, 1.008), share, BAND, transform=ax.transAxes, **look))
+            ax.add_patch(Rectangle((1.008, 1 - first - share), BAND, share, transform=ax.transAxes, **look))
+            if share >= NARROWEST:
+                middle = (first + share / 2, 1.008 + BAND)
+                ax.annotate(
+                    f"cluster {label}" if share >= ROOM_FOR_WORD else str(label),
+                    middle,
+                    xycoords="axes fraction",
+                    xytext=(0, 2),
+                    textcoords="offset points",
+                    ha="center",
+                    va="bottom",
+                    color=INK,
+                    fontsize="small",
+                )
+
+    def _axes_of_learners(self, ax: Any, names: list[str]) -> None:
+        n = len(names)
+        ax.spines[:].set_visible(False)
+        ax.set_ylabel("model of")
+        ax.set_xlabel("on the rows of")
+        if n > MOST_NAMES:
+            ax.set_xticks([])
+            ax.set_yticks([])
+            ax.set_ylabel(f"model of each of {n} learners")
+            ax.set_xlabel(f"on the rows of each of {n} learners")
+            return
+        # Names are not mathematics: a dollar sign is a dollar sign.
+        width, height = axis_inches(ax)
+        size = name_size(min(width, height), n)
+        ax.set_xticks(range(n), labels=names, rotation=90, fontsize=size, parse_math=False)
+        ax.set_yticks(range(n), labels=names, fontsize=size, parse_math=False)
+        ax.tick_params(length=0, labelcolor=INK)

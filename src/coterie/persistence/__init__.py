@@ -1,0 +1,216 @@
+"""Models as files: a zip of JSON, arrays and skops, never pickle.
+
+``manifest.json`` has the versions, the parameters, who is in which cluster, and the checksum of every other
+member; ``arrays.npz`` the numbers; ``models/*.skops`` one fitted model each. Loading a file runs none of its
+code: types are rebuilt only where they are on a list of exact names, or where the user names them.
+"""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Iterable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import sklearn
+from sklearn.utils.validation import check_is_fitted
+
+import coterie
+from coterie._rows import Learners
+from coterie.estimators import CoterieRegressor
+from coterie.kernels.affine import AffineLosses, affine_matrix
+from coterie.kernels.tiles import AffineTiles, DenseTiles
+from coterie.persistence.archive import PersistenceError, new_archive, read_archive, unfit
+from coterie.persistence.checks import check_state
+from coterie.persistence.codec import Decoder, Encoder, check_ids, pack_arrays, unpack_arrays
+from coterie.persistence.models import dump_model, load_model
+from coterie.records import Exchange, Selection
+
+__all__ = ["PersistenceError", "load", "save"]
+
+# Routing requests refer to the estimator that holds them; see the docstring of `save`.
+_LEFT_OUT = ("_metadata_request",)
+_ARRAYS = "arrays.npz"
+
+
+def _without_rows(shaping: Learners) -> Learners:
+    none = np.empty(0)
+    return replace(
+        shaping,
+        X=np.empty((0, shaping.n_features)),
+        y=none,
+        rows=np.empty(0, dtype=int),
+        weights=None if shaping.weights is None else none,
+    )
+
+
+def _state_of(model: CoterieRegressor, rows: bool) -> dict[str, Any]:
+    """Return the attributes to save, without what can be computed again or is needed no more."""
+    parameters = model.get_params(deep=False)
+    state = {k: v for k, v in vars(model).items() if k not in parameters and k not in _LEFT_OUT}
+    selection, exchange = model.selection_, model.exchange_
+    state["selection_"] = replace(selection, fold_models=((),) * len(selection.models))
+    again = rows and isinstance(exchange.source, AffineTiles)
+    source: Any = None if again else DenseTiles(exchange.losses)
+    state["exchange_"] = replace(exchange, source=source)
+    if not rows:
+        state = {k: _without_rows(v) if isinstance(v, Learners) else v for k, v in state.items()}
+    return state
+
+
+def _affine_tiles(exchange: Exchange, selection: Selection, shaping: Learners) -> AffineTiles:
+    """Compute the losses of affine models again, as Exchange did."""
+    models = selection.aligned_to(shaping.ids).models
+    vectors, affine = affine_matrix(models, shaping.n_features)
+    if not affine.all():
+        raise unfit("holds no losses, and a model without coefficients to compute them from")
+    place = {learner: j for j, learner in enumerate(shaping.ids.tolist())}
+    positions = np.array([place[i] for i in exchange.learner_ids.tolist()], dtype=int)
+    return AffineTiles(AffineLosses(vectors, shaping), positions)
+
+
+def save(model: CoterieRegressor, path: str | os.PathLike[str], *, rows: bool = True) -> None:
+    """Save a fitted model as a file that can be loaded without pickle.
+
+    The file appears at once or not at all: a failure leaves the old file as it was.
+
+    Parameters
+    ----------
+    model : CoterieRegressor
+        A fitted model.
+    path : str or path-like
+        The file, by convention ``*.coterie``. An old file is replaced.
+    rows : bool, default=True
+        Keep the rows of ``fit``, which ``admit`` needs. Without them the file still holds what models
+        remember of them (k-NN, SVR and Gaussian processes keep rows), and each row's residuals.
+
+    Notes
+    -----
+    Left out are the models behind the residuals (``selection_.fold_models`` becomes a tuple of empty
+    tuples), an ``engine`` that is an object (it becomes None), and requests for metadata
+    (``set_fit_request``). A pipeline's cache folder (``memory``) is not restored.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from coterie import CoterieRegressor
+    >>> from coterie.datasets import make_linear_learners
+    >>> from coterie.persistence import load, save
+    >>> data = make_linear_learners(n_learners=6, n_truths=2, random_state=0)
+    >>> model = CoterieRegressor(candidates="linear").fit(data.X, data.y, groups=data.groups)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     save(model, Path(folder) / "model.coterie")
+    ...     again = load(Path(folder) / "model.coterie")
+    >>> bool((again.predict(data.X, data.groups) == model.predict(data.X, data.groups)).all())
+    True
+    """
+    if type(model) is not CoterieRegressor:
+        raise TypeError(f"coterie.save takes a CoterieRegressor. Got {type(model).__name__}.")
+    check_is_fitted(
+        model, "collaboration_", msg="This CoterieRegressor is not fitted yet: call fit before coterie.save."
+    )
+    check_ids(model.learner_ids_)
+    # A model that was loaded without rows has none to save.
+    rows = bool(rows and len(model._shaping.X) == model._shaping.offsets[-1])
+    state = _state_of(model, rows)
+    parameters = model.get_params(deep=False)
+    if not isinstance(parameters["engine"], (str, type(None))):
+        parameters["engine"] = None
+    with new_archive(Path(path)) as archive:
+
+        def add_model(number: int, part: Any) -> str:
+            member = f"models/{number}.skops"
+            archive.add(member, dump_model(part))
+            return member
+
+        encoder = Encoder(add_model)
+        learners = {
+            "ids": encoder.readable(state.pop("learner_ids_")),
+            "labels": encoder.readable(state.pop("learner_labels_")),
+        }
+        manifest = {
+            "coterie": coterie.__version__,
+            "scikit-learn": sklearn.__version__,
+            "numpy": np.__version__,
+            "rows": rows,
+            "parameters": {name: encoder.encode(value) for name, value in parameters.items()},
+            "learners": learners,
+            "state": {name: encoder.encode(value) for name, value in state.items()},
+        }
+        archive.add(_ARRAYS, pack_arrays(encoder.arrays))
+        archive.finish(manifest)
+
+
+def _restored(
+    manifest: dict[str, Any], members: dict[str, bytes], trusted: list[str | type]
+) -> CoterieRegressor:
+    match manifest:
+        case {
+            "parameters": dict(parameters),
+            "learners": {"ids": ids, "labels": labels},
+            "state": dict(attributes),
+            "rows": bool(rows),
+        }:
+            pass
+        case _:
+            raise unfit("has a manifest whose fields are missing or of the wrong type")
+    known = set(CoterieRegressor().get_params(deep=False))
+    odd = set(parameters) - known | {name for name in attributes if hasattr(CoterieRegressor, name)}
+    if odd or known & set(attributes):
+        raise unfit("names parameters or attributes that a CoterieRegressor does not have")
+    decoder = Decoder(unpack_arrays(members[_ARRAYS]), lambda member: load_model(members[member], trusted))
+    model = CoterieRegressor(**{name: decoder.decode(value) for name, value in parameters.items()})
+    state = {name: decoder.decode(value) for name, value in attributes.items()}
+    state |= {"learner_ids_": decoder.decode(ids), "learner_labels_": decoder.decode(labels)}
+    check_state(state, rows)
+    if state["exchange_"].source is None:
+        source = _affine_tiles(state["exchange_"], state["selection_"], state["_shaping"])
+        state["exchange_"] = replace(state["exchange_"], source=source)
+    model.__dict__.update(state)
+    return model
+
+
+def load(path: str | os.PathLike[str], *, trusted: Iterable[str | type] = ()) -> CoterieRegressor:
+    """Load a model that `save` wrote.
+
+    No code from the file is run: types are rebuilt only where their names are on our list or yours, and
+    what scikit-learn would follow blindly is checked. Whether the model in it is a good one, no check tells.
+
+    Parameters
+    ----------
+    path : str or path-like
+        The file.
+    trusted : iterable of str or type, default=()
+        Types to rebuild beside those of scikit-learn's regressors: your own candidates, by
+        ``"module.Name"`` or as the class itself.
+
+    Returns
+    -------
+    CoterieRegressor
+        The fitted model.
+    """
+    manifest, members = read_archive(Path(path))
+    names: list[str | type] = [trusted] if isinstance(trusted, (str, type)) else list(trusted)
+    try:
+        model = _restored(manifest, members, names)
+    except PersistenceError:
+        raise
+    # What is read by now is whole but may be anything, and so may be what goes wrong with it.
+    except Exception as error:
+        raise PersistenceError(
+            f"The file {str(path)!r} cannot be made into a model ({type(error).__name__}: {error}): "
+            "save the model again with this version of coterie."
+        ) from error
+    theirs = manifest.get("scikit-learn")
+    if theirs != sklearn.__version__:
+        warnings.warn(
+            f"The model was saved with scikit-learn {theirs} and is loaded with {sklearn.__version__}, so "
+            "its predictions may differ: fit it again to be sure.",
+            UserWarning,
+            stacklevel=2,
+        )
+    return model

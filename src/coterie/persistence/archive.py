@@ -1,0 +1,272 @@
+"""The file itself: a zip whose manifest names every other member with its checksum.
+
+A file is written beside its target and takes its place in one step, so that whoever looks finds the old file
+or the new one. A file that is read may be damaged or hostile: nothing in it is used before its names, sizes
+and checksums have been looked at.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import os
+import re
+import secrets
+import shutil
+import zipfile
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any, NoReturn
+
+from coterie._options import listed
+
+FORMAT = 1
+MANIFEST = "manifest.json"
+
+# A file that unpacks to more is refused: unpacked in all, and against its size on disk. Deflate alone could
+# do 1000 to 1, but a true file also holds numbers that hardly shrink.
+LARGEST = 4 * 2**30
+STEEPEST = 1000
+
+_KNOWN = re.compile(r"manifest\.json|arrays\.npz|models/\d{1,9}\.skops", re.ASCII)
+
+
+class PersistenceError(ValueError):
+    """A model that cannot be saved, or a file that cannot be loaded."""
+
+
+def unfit(what: str) -> PersistenceError:
+    """Make the error of a file whose parts were not written by us, or not for each other.
+
+    Parameters
+    ----------
+    what : str
+        The rest of a sentence that begins with "The file".
+
+    Returns
+    -------
+    PersistenceError
+        To be raised.
+    """
+    return PersistenceError(f"The file {what}: it was not written by coterie.save.")
+
+
+def check_stored(content: bytes) -> None:
+    """Refuse a zip inside the file that would unpack to more than its own size.
+
+    Parameters
+    ----------
+    content : bytes
+        The zip, whose members coterie.save does not compress a second time.
+    """
+    with zipfile.ZipFile(io.BytesIO(content)) as zipped:
+        entries = zipped.infolist()
+    plain = all(entry.compress_type == zipfile.ZIP_STORED for entry in entries)
+    if not plain or sum(entry.file_size for entry in entries) > len(content):
+        raise unfit("holds an archive that grows when it is unpacked")
+
+
+class NewArchive:
+    """The members of a file that is being written.
+
+    Parameters
+    ----------
+    zipped : ZipFile
+        Where they go.
+    """
+
+    def __init__(self, zipped: zipfile.ZipFile) -> None:
+        self._zipped = zipped
+        self._size = 0
+        self._checksums: dict[str, str] = {}
+
+    def _write(self, name: str, content: bytes) -> None:
+        self._size += len(content)
+        if self._size > LARGEST:
+            raise PersistenceError(
+                f"The model takes more than {LARGEST / 2**30:g} GiB, the most that coterie.load would "
+                "unpack: save it with rows=False, or fit with smaller candidates."
+            )
+        # A ZipInfo of its own has a fixed date: the file does not tell when it was made.
+        self._zipped.writestr(zipfile.ZipInfo(name), content, zipfile.ZIP_DEFLATED)
+
+    def add(self, name: str, content: bytes) -> None:
+        """Write a member and remember its checksum.
+
+        Parameters
+        ----------
+        name : str
+            Its name.
+        content : bytes
+            What is in it.
+        """
+        self._write(name, content)
+        self._checksums[name] = hashlib.sha256(content).hexdigest()
+
+    def finish(self, manifest: dict[str, Any]) -> None:
+        """Write the manifest, with the checksums of all other members.
+
+        Parameters
+        ----------
+        manifest : dict
+            What it says beside these.
+        """
+        complete = {"format": FORMAT, **manifest, "checksums": self._checksums}
+        self._write(MANIFEST, json.dumps(complete, allow_nan=False).encode())
+
+
+def _sync_folder(folder: Path) -> None:
+    # The file is whole and in its place by now: where a folder cannot be synced, nothing is lost.
+    with suppress(OSError):
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+
+
+@contextmanager
+def new_archive(path: Path) -> Iterator[NewArchive]:
+    """Write a file beside ``path`` and put it there once it is whole; on any failure leave no trace.
+
+    Parameters
+    ----------
+    path : Path
+        The target. A link keeps pointing where it points; a file that is replaced hands on its
+        permissions.
+
+    Yields
+    ------
+    NewArchive
+        Takes the members.
+    """
+    target = path.resolve()
+    if not target.parent.is_dir():
+        raise FileNotFoundError(
+            f"There is no folder {str(target.parent)!r} to save the model in: make it first."
+        )
+    if target.is_dir():
+        raise IsADirectoryError(f"{str(path)!r} is a folder: give coterie.save the name of a file.")
+    temporary = target.with_name(f".coterie-{secrets.token_hex(8)}.tmp")
+    try:
+        with open(temporary, "xb") as file:
+            with zipfile.ZipFile(file, "w") as zipped:
+                yield NewArchive(zipped)
+            file.flush()
+            os.fsync(file.fileno())
+        if target.exists():
+            shutil.copymode(target, temporary)
+        os.replace(temporary, target)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+    _sync_folder(target.parent)
+
+
+def _refuse(path: Path, why: str) -> NoReturn:
+    raise PersistenceError(f"The file {str(path)!r} {why}.")
+
+
+def _check_entries(path: Path, entries: list[zipfile.ZipInfo], on_disk: int) -> None:
+    names = Counter(entry.filename for entry in entries)
+    repeated = [name for name, count in names.items() if count > 1]
+    if repeated:
+        _refuse(path, f"holds {listed(repeated)} more than once: it was not written by coterie.save")
+    if MANIFEST not in names:
+        _refuse(path, f"has no {MANIFEST}: it was not written by coterie.save")
+    unpacked = sum(entry.file_size for entry in entries)
+    if unpacked > min(LARGEST, STEEPEST * on_disk):
+        _refuse(path, f"would unpack to {unpacked / 2**20:.0f} MiB, more than coterie.load takes")
+    for entry in entries:
+        plain = entry.compress_type in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+        if not plain or entry.flag_bits & 1:
+            _refuse(path, f"holds {entry.filename!r} in a form that coterie.save does not write")
+
+
+def _parse_manifest(path: Path, text: bytes) -> dict[str, Any]:
+    def no_constant(name: str) -> NoReturn:
+        raise ValueError(name)
+
+    try:
+        manifest = json.loads(text, parse_constant=no_constant)
+    except (ValueError, RecursionError):
+        _refuse(path, f"has a {MANIFEST} that is not JSON: save the model again")
+    if not isinstance(manifest, dict):
+        _refuse(path, f"has a {MANIFEST} that is not a JSON object: save the model again")
+    version = manifest.get("format")
+    if type(version) is not int or version < 1:
+        _refuse(path, f"has a {MANIFEST} without a format version: save the model again")
+    if version > FORMAT:
+        _refuse(
+            path,
+            f"was written by a newer coterie ({manifest.get('coterie')}, format {version}; this one reads "
+            f"formats up to {FORMAT}): update coterie",
+        )
+    checksums = manifest.get("checksums")
+    if not isinstance(checksums, dict):
+        _refuse(path, f"has a {MANIFEST} without checksums: save the model again")
+    return manifest
+
+
+def _check_members(path: Path, found: set[str], named: set[str]) -> None:
+    unknown = sorted(name for name in found | named if not _KNOWN.fullmatch(name))
+    unknown = unknown or sorted(found - named - {MANIFEST})
+    if unknown:
+        _refuse(path, f"holds the unknown member {unknown[0]!r}: it was not written by coterie.save")
+    missing = sorted(named - found)
+    if missing:
+        _refuse(path, f"lacks its member {missing[0]!r}: copy it or save the model again")
+
+
+def _unpack(path: Path, content: bytes) -> tuple[dict[str, Any], dict[str, bytes]]:
+    with zipfile.ZipFile(io.BytesIO(content)) as zipped:
+        entries = zipped.infolist()
+        _check_entries(path, entries, len(content))
+        # The manifest first: what else belongs into the file depends on its format.
+        manifest = _parse_manifest(path, zipped.read(MANIFEST))
+        checksums = manifest["checksums"]
+        _check_members(path, {entry.filename for entry in entries}, set(checksums))
+        members = {name: zipped.read(name) for name in checksums}
+    for name, member in members.items():
+        if hashlib.sha256(member).hexdigest() != checksums[name]:
+            _refuse(path, f"is damaged: the checksum of {name!r} is wrong; copy it or save the model again")
+    return manifest, members
+
+
+def read_archive(path: Path) -> tuple[dict[str, Any], dict[str, bytes]]:
+    """Read a file that may be damaged or hostile.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+
+    Returns
+    -------
+    manifest : dict
+        What the manifest says; only its format version and its checksums have been checked.
+    members : dict of str to bytes
+        All other members.
+    """
+    try:
+        if path.stat().st_size > LARGEST:
+            _refuse(path, f"is larger than {LARGEST / 2**30:g} GiB: it was not written by coterie.save")
+        content = path.read_bytes()
+    except FileNotFoundError:
+        raise FileNotFoundError(f"There is no file {str(path)!r}: check the path.") from None
+    except IsADirectoryError:
+        raise IsADirectoryError(f"{str(path)!r} is a folder: give coterie.load the name of a file.") from None
+    if not content.startswith(b"PK"):
+        _refuse(path, "is not a file that coterie.save wrote: it is not a zip")
+    try:
+        return _unpack(path, content)
+    except PersistenceError:
+        raise
+    # A damaged zip makes zipfile raise almost anything: struct.error, zlib.error, NotImplementedError, ...
+    except Exception as error:
+        raise PersistenceError(
+            f"The file {str(path)!r} is damaged or cut short ({error}): copy it or save the model again."
+        ) from error

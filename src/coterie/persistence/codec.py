@@ -1,0 +1,321 @@
+"""Records to JSON and arrays, and back.
+
+Plain values stay as they are in JSON; everything else is an object whose ``"$"`` says what it is. Numbers
+go to the arrays, ids and names stay readable in the manifest, models go to members of their own. A record is
+written field by field, and checked against the types of its fields when it is read: a field that is added to
+a record needs nothing here, a new record needs its line in `RECORDS`.
+"""
+
+from __future__ import annotations
+
+import io
+import math
+import re
+import zipfile
+from collections.abc import Callable, Mapping
+from dataclasses import fields
+from datetime import date, datetime
+from types import NoneType, UnionType
+from typing import Any, Union, get_args, get_origin, get_type_hints
+
+import numpy as np
+from numpy.typing import NDArray
+
+from coterie._rows import Learners, Standardization
+from coterie.kernels.tiles import DenseTiles
+from coterie.persistence.archive import PersistenceError, check_stored, unfit
+from coterie.records import Collaboration, Curve, Exchange, LossTiles, Partition, Selection
+from coterie.verdicts import Gains
+
+Array = NDArray[Any]
+
+RECORDS: dict[str, type[Any]] = {
+    cls.__name__: cls
+    for cls in (Selection, Exchange, Partition, Curve, Collaboration, Learners, Standardization)
+}
+MAPPINGS: dict[str, type[dict[Any, Any]]] = {"dict": dict, "Gains": Gains}
+DATES: dict[str, type[date]] = {"date": date, "datetime": datetime}
+
+_PLAIN = (NoneType, bool, int, str)
+_NUMERIC = "biuf"
+_DTYPE = re.compile(r"[<>|=]?([biuf]\d{1,2}|M8\[\d{0,9}[a-zA-Z]{1,2}\])", re.ASCII)
+
+
+def check_ids(ids: Array) -> None:
+    """Refuse ids that a file cannot hold.
+
+    Parameters
+    ----------
+    ids : ndarray
+        Learner ids.
+    """
+    odd = [] if ids.dtype.kind != "O" else [i for i in ids.tolist() if not _writable_id(i)]
+    if odd or ids.dtype.kind not in _NUMERIC + "UMO":
+        kind = type(odd[0]).__name__ if odd else ids.dtype.name
+        raise PersistenceError(
+            f"A learner's id is of type {kind}, which a file cannot hold: name the learners by int, str, "
+            "float, bool or numpy.datetime64 before fit."
+        )
+
+
+def _writable_id(value: Any) -> bool:
+    if isinstance(value, np.generic):
+        return value.dtype.kind in _NUMERIC + "U"
+    return type(value) in (bool, int, str, float, date, datetime)
+
+
+class Encoder:
+    """Turns values into JSON, and gathers the arrays that the JSON refers to.
+
+    Parameters
+    ----------
+    add_model : callable
+        Takes a number and a model, writes the model and returns the name of its member.
+    """
+
+    def __init__(self, add_model: Callable[[int, Any], str]) -> None:
+        self.arrays: dict[str, Array] = {}
+        self._add_model = add_model
+        self._members: dict[int, str] = {}
+        # What has been written stays alive here, for a new object may get the address of a dead one.
+        self._written: dict[int, tuple[Any, Any]] = {}
+
+    def _array(self, values: Array) -> str:
+        name = f"a{len(self.arrays)}"
+        self.arrays[name] = values
+        return name
+
+    def readable(self, values: Array) -> dict[str, Any]:
+        """Write an array of one dimension as a list.
+
+        Parameters
+        ----------
+        values : ndarray of shape (L,)
+            Ids, names or labels.
+
+        Returns
+        -------
+        dict
+            For JSON.
+        """
+        if values.dtype.kind in "UO":
+            items = [self.encode(item) for item in values.tolist()]
+            return {"$": "strings" if values.dtype.kind == "U" else "objects", "items": items}
+        whole = values.view(np.int64) if values.dtype.kind == "M" else values
+        return {"$": "values", "dtype": values.dtype.str, "items": self.encode(whole.tolist())}
+
+    def _encode_tuple(self, value: tuple[Any, ...]) -> Any:
+        rows = value and all(type(part) is np.ndarray and part.ndim == 1 for part in value)
+        if rows and len({part.dtype for part in value}) == 1 and value[0].dtype.kind in _NUMERIC:
+            # A residual per row and learner: one array, not one per learner.
+            cuts = np.cumsum([len(part) for part in value])
+            return {"$": "pieces", "name": self._array(np.concatenate(value)), "cuts": self._array(cuts)}
+        return {"$": "tuple", "items": [self.encode(part) for part in value]}
+
+    def _encode_once(self, value: Any) -> Any:
+        if isinstance(value, np.ndarray):
+            if value.dtype.kind in _NUMERIC:
+                return {"$": "array", "name": self._array(value)}
+            return self.readable(value)
+        member = self._add_model(len(self._members), value)
+        self._members[id(value)] = member
+        return {"$": "model", "member": member}
+
+    def encode(self, value: Any) -> Any:
+        """Turn a value into what JSON can hold.
+
+        Parameters
+        ----------
+        value : object
+            Plain values, arrays, records, lists, tuples and mappings of these; all else is taken for a
+            model.
+
+        Returns
+        -------
+        None, bool, int, float, str, list or dict
+            For JSON.
+        """
+        kind = type(value)
+        if kind in _PLAIN or (kind is float and math.isfinite(value)):
+            return value
+        if kind is float:
+            return {"$": "float", "text": repr(value)}
+        if kind in DATES.values():
+            return {"$": kind.__name__, "text": value.isoformat()}
+        if isinstance(value, np.generic):
+            return self.encode(value.item())
+        if kind is tuple:
+            return self._encode_tuple(value)
+        if kind is list:
+            return [self.encode(part) for part in value]
+        if isinstance(value, Mapping):
+            items = [[self.encode(key), self.encode(part)] for key, part in value.items()]
+            return {"$": "Gains" if kind is Gains else "dict", "items": items}
+        if kind in RECORDS.values():
+            parts = {f.name: self.encode(getattr(value, f.name)) for f in fields(value)}
+            return {"$": kind.__name__, "fields": parts}
+        if kind is DenseTiles:
+            everybody = slice(0, value.n_learners)
+            return {"$": "losses", "of": self.encode(value.tile(everybody, everybody))}
+        if id(value) not in self._written:
+            self._written[id(value)] = value, self._encode_once(value)
+        return self._written[id(value)][1]
+
+
+def _fits(value: Any, hint: Any) -> bool:
+    """Tell whether a value is of the type that a record's field declares."""
+    kind, inner = get_origin(hint) or hint, get_args(hint)
+    if kind is Any:
+        return True
+    if kind in (Union, UnionType):
+        return any(_fits(value, option) for option in inner)
+    if kind is LossTiles:
+        # None: to be computed again from the rows.
+        return value is None or isinstance(value, DenseTiles)
+    if kind is tuple:
+        return isinstance(value, tuple) and all(_fits(part, inner[0]) for part in value)
+    if kind in (dict, Mapping):
+        parts = value.items() if isinstance(value, dict) else [(None, None)]
+        return all(_fits(key, inner[0]) and _fits(part, inner[1]) for key, part in parts)
+    if kind is float:
+        return isinstance(value, (int, float)) and not isinstance(value, bool)
+    return isinstance(value, kind) and (kind is not int or not isinstance(value, bool))
+
+
+class Decoder:
+    """Turns JSON that may be anything back into values.
+
+    Parameters
+    ----------
+    arrays : dict of str to ndarray
+        What the JSON refers to.
+    load_model : callable
+        Takes the name of a member and returns its model.
+    """
+
+    def __init__(self, arrays: dict[str, Array], load_model: Callable[[str], Any]) -> None:
+        self._arrays = arrays
+        self._load_model = load_model
+        self._models: dict[str, Any] = {}
+
+    def _model(self, member: str) -> Any:
+        if member not in self._models:
+            self._models[member] = self._load_model(member)
+        return self._models[member]
+
+    def _objects(self, items: list[Any]) -> Array:
+        values = np.empty(len(items), dtype=object)
+        values[:] = [self.decode(item) for item in items]
+        if not all(type(value) in (bool, int, str, float, date, datetime) for value in values):
+            raise unfit("holds a list of ids that are not ids")
+        return values
+
+    def _values(self, dtype: str, encoded: list[Any]) -> Array:
+        items = self.decode(encoded)
+        if not _DTYPE.fullmatch(dtype) or not all(type(item) in (bool, int, float) for item in items):
+            raise unfit(f"holds values of the unknown kind {dtype!r}")
+        if "M8" in dtype:
+            return np.array(items, dtype=np.int64).view(dtype)
+        return np.array(items, dtype=dtype)
+
+    def _pieces(self, name: str, cuts: str) -> tuple[Array, ...]:
+        values, ends = self._arrays[name], self._arrays[cuts]
+        if ends.dtype.kind != "i" or not len(ends) or ends[-1] != len(values) or (np.diff(ends) < 0).any():
+            raise unfit("holds pieces that do not fit their array")
+        return tuple(np.split(values, ends[:-1]))
+
+    def _record(self, cls: type[Any], parts: dict[str, Any]) -> Any:
+        hints = get_type_hints(cls)
+        values = {name: self.decode(part) for name, part in parts.items()}
+        wrong = [name for name, value in values.items() if name in hints and not _fits(value, hints[name])]
+        if wrong or set(values) - {f.name for f in fields(cls)}:
+            raise unfit(f"holds a {cls.__name__} whose fields are not what they should be")
+        return cls(**values)
+
+    def decode(self, tree: Any) -> Any:
+        """Turn what `Encoder.encode` returned back into the value.
+
+        Parameters
+        ----------
+        tree : object
+            From JSON.
+
+        Returns
+        -------
+        object
+            The value.
+        """
+        if isinstance(tree, list):
+            return [self.decode(part) for part in tree]
+        if not isinstance(tree, dict):
+            return tree
+        match tree:
+            case {"$": "float", "text": str(text)}:
+                return float(text)
+            case {"$": str(kind), "text": str(text)} if kind in DATES:
+                return DATES[kind].fromisoformat(text)
+            case {"$": "array", "name": str(name)}:
+                return self._arrays[name]
+            case {"$": "pieces", "name": str(name), "cuts": str(cuts)}:
+                return self._pieces(name, cuts)
+            case {"$": "strings", "items": list(items)} if all(isinstance(item, str) for item in items):
+                return np.array(items, dtype=str)
+            case {"$": "objects", "items": list(items)}:
+                return self._objects(items)
+            case {"$": "values", "dtype": str(dtype), "items": list(items)}:
+                return self._values(dtype, items)
+            case {"$": "tuple", "items": list(items)}:
+                return tuple(self.decode(item) for item in items)
+            case {"$": str(kind), "items": list(items)} if kind in MAPPINGS:
+                return MAPPINGS[kind]({self.decode(key): self.decode(value) for key, value in items})
+            case {"$": "losses", "of": dict(part)}:
+                return DenseTiles(self.decode(part))
+            case {"$": "model", "member": str(member)}:
+                return self._model(member)
+            case {"$": str(kind), "fields": dict(parts)} if kind in RECORDS:
+                return self._record(RECORDS[kind], parts)
+        raise unfit(f"holds an entry of the unknown kind {tree.get('$')!r}")
+
+
+def pack_arrays(arrays: dict[str, Array]) -> bytes:
+    """Turn arrays into an npz file.
+
+    Parameters
+    ----------
+    arrays : dict of str to ndarray
+        Arrays of numbers.
+
+    Returns
+    -------
+    bytes
+        The file.
+    """
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w") as zipped:
+        for name, values in arrays.items():
+            array = io.BytesIO()
+            np.lib.format.write_array(array, values, allow_pickle=False)
+            zipped.writestr(zipfile.ZipInfo(f"{name}.npy"), array.getvalue())
+    return packed.getvalue()
+
+
+def unpack_arrays(packed: bytes) -> dict[str, Array]:
+    """Read an npz file of numbers, whatever it holds.
+
+    Parameters
+    ----------
+    packed : bytes
+        The file.
+
+    Returns
+    -------
+    dict of str to ndarray
+        The arrays.
+    """
+    check_stored(packed)
+    with np.load(io.BytesIO(packed), allow_pickle=False) as file:
+        arrays = {name: file[name] for name in file.files}
+    for name, values in arrays.items():
+        if values.dtype.kind not in _NUMERIC:
+            raise unfit(f"holds the array {name!r}, which is not of numbers")
+    return arrays

@@ -1,0 +1,159 @@
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+from coterie import CoterieRegressor, cluster_learners
+from coterie._rows import Learners
+from coterie.datasets import make_linear_learners
+from coterie.engines import ThreadEngine
+from coterie.how_many.evidence import Evidence
+from coterie.how_many.held_out import PATIENCE, best_refined, held_out
+from coterie.kernels.refits import pooled_losses
+from coterie.records import Exchange, Selection
+from coterie.stages.cluster import tidy_labels
+
+Rows = tuple[Learners, Selection, Exchange, Any]
+SIZES = np.array([[6, 4], [5, 5], [4, 6], [5, 5], [5, 5], [5, 5]])
+
+
+class Scripted:
+    """Answers what clusters lose by a script: from the number of clusters to losses (K, L, 2)."""
+
+    proxy = None
+    noise = np.full(6, 2.0)
+    half_sizes = SIZES
+
+    def __init__(self, script: Callable[[int], Any], excess: Any = 0.0, error: Any = 1.0) -> None:
+        self.script, self.excess, self.error = script, excess, error
+        self.asked: list[int] = []
+
+    def on_halves(self, labels: Any) -> Any:
+        k = int(labels.max()) + 1
+        self.asked.append(k)
+        return np.broadcast_to(self.script(k), (k, 6, 2)).astype(float)
+
+    def paired_t(self, *_: Any) -> tuple[Any, Any]:
+        return np.broadcast_to(self.excess, 6), np.broadcast_to(self.error, 6)
+
+
+@pytest.fixture
+def blocks(block_losses: Callable[..., Any], evidence_of: Callable[..., Any]) -> Evidence:
+    """Six learners that can be told apart into any number of clusters."""
+    losses = 1.0 + np.abs(np.subtract.outer(np.arange(6.0), np.arange(6.0))) ** 2
+    evidence: Evidence = evidence_of(losses, most=6, scale=0.1)
+    assert [int(evidence.labels(k).max()) + 1 for k in range(1, 7)] == [1, 2, 3, 4, 5, 6]
+    return evidence
+
+
+def steps(*values: float) -> Callable[[int], Any]:
+    """Give every learner the same loss, by the number of clusters."""
+    return lambda k: values[min(k, len(values)) - 1]
+
+
+def test_values_are_the_mean_loss_in_units_of_noise(blocks: Evidence) -> None:
+    answer = held_out(blocks, Scripted(steps(8, 4, 2, 2, 2, 2)), refine=False)
+    assert answer.curve.rule == "held-out"
+    assert_allclose(answer.curve.values[:3], [4, 2, 1])
+    assert answer.curve.chosen == 3
+
+
+def test_each_half_is_predicted_by_the_cluster_that_is_best_on_the_other_half(blocks: Evidence) -> None:
+    # Of two clusters the first is best on the first half and the second on the second; swapped, both lose.
+    halves = np.array([[1.0, 7.0], [9.0, 3.0]])[:, None, :]
+    answer = held_out(blocks, Scripted(lambda k: halves if k == 2 else 100.0), refine=False)
+    # The first half goes to the second cluster (9), the second half to the first (7), weighted by rows.
+    expected = (SIZES @ [9.0, 7.0]) / SIZES.sum(axis=1) / 2
+    assert_allclose(answer.curve.values[1], expected.mean())
+
+
+def test_the_smallest_number_within_two_standard_errors_of_the_best_is_chosen(blocks: Evidence) -> None:
+    # Differences to the best have the standard error 1.095 / sqrt(6) / 2 = 0.2236 in units of noise.
+    spread = np.array([-1.0, 1, -1, 1, -1, 1])[:, None]
+    for shift, chosen in ((0.85, 1), (0.95, 2)):
+        script = [10 + shift + spread, 10.0, 20, 20, 20, 20]
+        answer = held_out(blocks, Scripted(lambda k, s=script: s[k - 1]), refine=False)
+        assert answer.curve.chosen == chosen, shift
+
+
+def test_one_learner_who_is_significantly_worse_forbids_the_smaller_number(blocks: Evidence) -> None:
+    # However bad one learner is, the mean is never more than one of its standard errors away. But over its
+    # rows he is: t with 9 degrees of freedom exceeds 3.954 with a probability of one per cent over six.
+    alone = np.array([0, 0, 0, 0, 60.0, 0])[:, None]
+    for t, chosen in ((3.9, 1), (4.05, 2)):
+        losses = Scripted(lambda k: [10 + alone, 10.0, 20, 20, 20, 20][k - 1], excess=t * alone[:, 0] / 60)
+        assert held_out(blocks, losses, refine=False).curve.chosen == chosen, t
+
+
+def test_the_search_ends_when_more_clusters_have_not_paid_for_a_while(
+    evidence_of: Callable[..., Any],
+) -> None:
+    losses = 1.0 + np.abs(np.subtract.outer(np.arange(6.0), np.arange(6.0))) ** 2
+    answer = held_out(evidence_of(losses, most=6, scale=0.1), Scripted(steps(1, 2, 3, 4, 5, 6)), refine=False)
+    assert answer.curve.n_clusters.tolist() == list(range(1, PATIENCE + 2))
+    assert answer.curve.chosen == 1
+
+
+def test_excess_says_how_well_clusters_explain_the_learners(blocks: Evidence) -> None:
+    ratios = np.array([0.7, 0.9, 0.7, 0.9, 0.7, 0.9])
+    answer = held_out(blocks, Scripted(lambda k: 2 * ratios[:, None] * k), refine=False)
+    assert answer.curve.chosen == 1
+    assert answer.excess == pytest.approx((0.8 - 1) / (ratios.std(ddof=1) / np.sqrt(6)))
+
+
+def test_labels_are_kept_for_every_number_looked_at(blocks: Evidence) -> None:
+    answer = held_out(blocks, Scripted(steps(8, 4, 2, 2, 2, 2)), refine=False)
+    assert sorted(answer.labels) == answer.curve.n_clusters.tolist()
+    assert all(len(set(labels.tolist())) == k for k, labels in answer.labels.items())
+
+
+def test_refining_from_three_starts_finds_the_truth(three_truths: Rows) -> None:
+    learners, selection, exchange, truth = three_truths
+    chosen, known = selection.aligned_to(learners.ids), exchange.aligned_to(learners.ids)
+    losses = pooled_losses(learners, chosen, known, ThreadEngine())
+    # A scale that is far too small blinds the first start; the others see.
+    evidence = Evidence(known, 1e-9, 6, seed=0, losses=losses)
+    labels = best_refined(evidence, losses, 3)
+    assert np.array_equal(tidy_labels(labels), truth)
+
+
+@pytest.mark.parametrize("refine", ["pooled", "average", None])
+def test_three_truths_are_found(three_truths: Rows, refine: str | None) -> None:
+    learners, selection, exchange, truth = three_truths
+    partition = cluster_learners(
+        exchange, learners, selection=selection, n_clusters="held-out", refine=refine
+    )
+    assert partition.rule == "held-out"
+    assert partition.clear
+    assert partition.notes == ()
+    assert np.array_equal(partition.labels, truth)
+
+
+@pytest.mark.parametrize("refine", ["pooled", "average"])
+@pytest.mark.parametrize("noise", [0.375, 6.0])
+def test_one_truth_is_one_cluster(refine: str, noise: float) -> None:
+    data = make_linear_learners(20, 1, n_rows=40, noise_variance=noise, random_state=0)
+    model = CoterieRegressor(["lr"], refine=refine).fit(data.X, data.y, groups=data.groups)
+    assert model.n_clusters_ == 1
+    assert model.partition_.clear
+
+
+@pytest.mark.parametrize("attacked", [0, 17])
+def test_one_attacked_learner_among_thirty_is_found(attacked: int) -> None:
+    data = make_linear_learners(30, 1, random_state=0)
+    y = np.where(data.groups == data.learner_ids[attacked], -data.y, data.y)
+    model = CoterieRegressor(["lr"]).fit(data.X, y, groups=data.groups)
+    assert np.flatnonzero(model.learner_labels_ == 1).tolist() == [attacked]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_continuum_of_truths_is_answered_with_no_clear_coteries(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    own = rng.standard_normal(5) + 0.5 * rng.standard_normal((30, 5))
+    data = make_linear_learners(30, coefficients=own, noise_variance=1.0, random_state=seed)
+    model = CoterieRegressor(["lr"]).fit(data.X, data.y, groups=data.groups)
+    assert not model.partition_.clear
+    assert model.partition_.notes[0].startswith("No clear coteries")
+    assert model.gains_["gain"].shape == (30,)

@@ -1,0 +1,314 @@
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.base import BaseEstimator, RegressorMixin, clone
+from sklearn.ensemble import RandomForestRegressor
+from sklearn.linear_model import LinearRegression
+from sklearn.neighbors import KNeighborsRegressor
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from coterie import cross_evaluate
+from coterie._rows import Learners
+from coterie.engines import ThreadEngine
+from coterie.kernels import refits
+from coterie.kernels.averages import AverageLosses
+from coterie.kernels.pooled import PooledLosses
+from coterie.kernels.refits import BestFormLosses, RefitLosses, pooled_losses
+from coterie.kernels.together import LocalLosses, halves_of, whole_losses
+from coterie.records import Selection
+
+LABELS = np.array([0, 1, 0, 3, 1])
+
+
+class Counting(RegressorMixin, BaseEstimator):
+    """Predicts the mean and counts how often it was fitted, and on how many rows."""
+
+    fits: list[int] = []  # noqa: RUF012
+
+    def fit(self, X: Any, y: Any) -> Any:
+        self.mean_ = y.mean()
+        self.fits.append(len(y))
+        return self
+
+    def predict(self, X: Any) -> Any:
+        return np.full(len(X), self.mean_)
+
+
+def refit(learners: Learners, selection: Selection) -> RefitLosses:
+    return RefitLosses(learners, selection, PooledLosses(learners, selection))
+
+
+def by_hand(losses: RefitLosses, model: Any, members: list[int]) -> Any:
+    """Each half of everybody's rows from the other half of the members', in the order of the answer."""
+    learners = losses.learners
+    second = np.concatenate([halves_of(folds) for folds in losses.selection.folds])[learners.rows]
+    theirs = np.isin(learners.owner, members)
+    residuals = np.empty(len(learners.y))
+    for half in (0, 1):
+        rows, out = theirs & (second != half), second == half
+        extra = {}
+        if learners.weights is not None and isinstance(model, RandomForestRegressor):
+            extra = {"sample_weight": learners.weights[rows]}
+        fitted = clone(model).fit(learners.X[rows], learners.y[rows], **extra)
+        residuals[out] = learners.y[out] - fitted.predict(learners.X[out])
+    return residuals
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize(
+    "model",
+    [KNeighborsRegressor(2), RandomForestRegressor(3, random_state=0)],
+    ids=lambda m: type(m).__name__,
+)
+def test_clusters_predict_one_half_from_the_other_half_of_their_members(
+    model: Any,
+    weighted: bool,
+    make_learners: Callable[..., Learners],
+    select: Callable[..., Selection],
+) -> None:
+    learners = make_learners(weighted=weighted)
+    losses = refit(learners, select(learners, [model]))
+    residuals = losses.residuals(LABELS, 4)
+    assert np.allclose(residuals[0], by_hand(losses, model, [0, 2]))
+    assert np.allclose(residuals[1], by_hand(losses, model, [1, 4]))
+    assert np.isnan(residuals[2]).all()
+
+
+def test_a_cluster_of_one_predicts_others_by_its_model_and_itself_by_honest_residuals(
+    make_learners: Callable[..., Learners], select: Callable[..., Selection]
+) -> None:
+    learners = make_learners()
+    losses = refit(learners, select(learners, [KNeighborsRegressor(1)]))
+    residuals, whole = losses.residuals(LABELS, 4), whole_losses(losses, LABELS)
+    mine = losses.learners.owner == 3
+    assert np.isnan(residuals[3, mine]).all()
+    others = losses.learners.X[~mine], losses.learners.y[~mine]
+    assert np.allclose(residuals[3, ~mine], others[1] - losses.selection.models[3].predict(others[0]))
+    own = np.minimum(losses.selection.residuals[3] ** 2, losses.selection.clips[3])
+    assert whole[3, 3] == pytest.approx(own.mean())
+    assert whole[3, 3] > 0
+    assert np.isinf(whole[2]).all()
+
+
+def test_a_memorising_family_never_predicts_a_row_that_it_has_seen(
+    make_learners: Callable[..., Learners], select: Callable[..., Selection]
+) -> None:
+    learners = make_learners()
+    losses = refit(learners, select(learners, [KNeighborsRegressor(1)]))
+    assert (np.abs(losses.residuals(np.zeros(5, dtype=int), 1)) > 1e-9).all()
+
+
+def test_the_most_frequent_family_is_refitted_and_the_first_by_name_of_equals(
+    make_learners: Callable[..., Learners], select: Callable[..., Selection]
+) -> None:
+    learners = make_learners()
+    near, far = KNeighborsRegressor(1), KNeighborsRegressor(4)
+    families = {0: {"b": near}, 1: {"b": near}, 2: {"a": far}, 3: {"a": far}, 4: {"b": near}}
+    losses = refit(learners, select(learners, families))
+    often = losses.residuals(np.array([0, 0, 0, 1, 1]), 2)
+    assert np.allclose(often[0], by_hand(losses, near, [0, 1, 2]))
+    assert np.allclose(often[1], by_hand(losses, far, [3, 4]))
+
+
+def test_a_set_of_members_is_fitted_once_in_however_many_labellings(
+    make_learners: Callable[..., Learners], select: Callable[..., Selection]
+) -> None:
+    learners = make_learners()
+    losses = refit(learners, select(learners, [Counting()]))
+    Counting.fits.clear()
+    for labels in ([0, 1, 0, 2, 1], [1, 0, 1, 2, 0], [0, 1, 0, 1, 1]):
+        losses.on_halves(np.array(labels))
+    # {0, 2} and {1, 4} and {1, 3, 4}, a fit a half each; the cluster of one is not fitted again.
+    assert len(Counting.fits) == 6
+
+
+def test_more_rows_than_needed_are_thinned_out(
+    make_learners: Callable[..., Learners],
+    select: Callable[..., Selection],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    learners = make_learners()
+    losses = refit(learners, select(learners, [Counting()]))
+    monkeypatch.setattr(refits, "MOST_ROWS", 10)
+    Counting.fits.clear()
+    assert np.isfinite(losses.residuals(np.zeros(5, dtype=int), 1)).all()
+    assert Counting.fits == [10, 10]
+
+
+@pytest.mark.parametrize("within", [lambda e: e, lambda e: make_pipeline(StandardScaler(), e)])
+def test_a_large_ensemble_is_searched_with_in_a_lighter_copy(
+    within: Any,
+    make_learners: Callable[..., Learners],
+    select: Callable[..., Selection],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    learners = make_learners((12, 9))
+    monkeypatch.setattr(refits, "MOST_TREES", 2)
+    labels = np.zeros(2, dtype=int)
+    light, heavy = (
+        refit(learners, select(learners, [within(RandomForestRegressor(n, random_state=0))])) for n in (2, 4)
+    )
+    assert np.allclose(heavy.residuals(labels, 1), light.residuals(labels, 1))
+    assert (
+        heavy.selection.models[0].get_params()[
+            "n_estimators" if within(1) == 1 else "randomforestregressor__n_estimators"
+        ]
+        == 4
+    )
+
+
+def test_a_refit_that_cannot_predict_is_an_infinite_loss_for_others(
+    make_learners: Callable[..., Learners], select: Callable[..., Selection]
+) -> None:
+    learners = make_learners((12, 9, 15))
+    selection = select(learners, [KNeighborsRegressor(4)])
+    greedy = replace(selection, models=(KNeighborsRegressor(1000).fit(learners.X, learners.y),) * 3)
+    whole = whole_losses(refit(learners, greedy), np.array([0, 0, 1]))
+    assert np.isinf(whole[0, 2])
+    assert np.isfinite(whole[0, :2]).all()
+
+
+# The better form.
+
+
+def stairs(X: Any, owner: Any) -> Any:
+    return 4.0 * (X[:, 0] > 0) - 4.0 * (np.abs(X[:, 0]) > 1.2)
+
+
+def both(
+    truth: Any,
+    make_learners: Callable[..., Learners],
+    select: Callable[..., Selection],
+    weighted: bool = False,
+) -> tuple[PooledLosses, RefitLosses, BestFormLosses]:
+    learners = make_learners((40,) * 5, noise=0.3, truth=truth, weighted=weighted)
+    forest = RandomForestRegressor(10, random_state=0)
+    selection = select(learners, {i: {"lr": LinearRegression()} if i == 4 else [forest] for i in range(5)})
+    linear = PooledLosses(learners, selection)
+    flexible = RefitLosses(learners, selection, linear)
+    return linear, flexible, BestFormLosses(learners, selection)
+
+
+def line(X: Any, owner: Any) -> Any:
+    return 3 * X[:, 0] - 2 * X[:, 1]
+
+
+@pytest.mark.parametrize(("truth", "better"), [(stairs, 1), (line, 0)], ids=["steps", "line"])
+@pytest.mark.parametrize("weighted", [False, True], ids=["plain", "weighted"])
+def test_forests_are_taken_on_a_step_and_lines_on_a_line(
+    truth: Any,
+    better: int,
+    weighted: bool,
+    make_learners: Callable[..., Learners],
+    select: Callable[..., Selection],
+) -> None:
+    *forms, best = both(truth, make_learners, select, weighted)
+    for labels in (np.zeros(5, dtype=int), np.array([0, 1, 0, 1, 0])):
+        assert np.allclose(best.on_halves(labels), forms[better].on_halves(labels))
+
+
+def test_each_cluster_takes_its_own_form(
+    make_learners: Callable[..., Learners], select: Callable[..., Selection]
+) -> None:
+    def truth(X: Any, owner: Any) -> Any:
+        return np.where(owner < 2, stairs(X, owner), line(X, owner))
+
+    linear, flexible, best = both(truth, make_learners, select)
+    labels = np.array([0, 0, 1, 1, 1])
+    residuals = best.residuals(labels, 2)
+    assert np.array_equal(residuals[0], flexible.residuals(labels, 2)[0])
+    assert np.array_equal(residuals[1], linear.residuals(labels, 2)[1])
+
+
+def test_only_members_decide_about_the_form_of_their_cluster(
+    make_learners: Callable[..., Learners],
+    select: Callable[..., Selection],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    linear, _, best = both(line, make_learners, select)
+    labels = np.array([0, 0, 1, 1, 1])
+    theirs = labels[linear.learners.owner] == 0
+    # On the members of the first cluster the flexible form is better, on everybody else much worse.
+    answers = (np.where(theirs, 0.2, 0.0), np.where(theirs, 0.1, 0.4))
+    for form, answer in zip((PooledLosses, RefitLosses), answers, strict=True):
+        monkeypatch.setattr(form, "residuals", lambda self, labels, n, a=answer: np.array([a, a]))
+    residuals = best.residuals(labels, 2)
+    assert np.array_equal(residuals[0], answers[1])
+    assert np.array_equal(residuals[1], answers[0])
+
+
+def test_clusters_of_one_and_empty_clusters_keep_their_meaning_in_the_better_form(
+    make_learners: Callable[..., Learners], select: Callable[..., Selection]
+) -> None:
+    _, _, best = both(stairs, make_learners, select)
+    whole = whole_losses(best, LABELS)
+    assert np.isinf(whole[2]).all()
+    own = np.minimum(best.selection.residuals[3] ** 2, best.selection.clips[3])
+    assert whole[3, 3] == pytest.approx(own.mean())
+    assert np.isfinite(whole[[0, 1, 3]]).all()
+
+
+# Which form.
+
+
+def pooled(learners: Learners, selection: Selection) -> LocalLosses:
+    exchange = cross_evaluate(selection, learners).aligned_to(learners.ids)
+    return pooled_losses(learners, selection, exchange, ThreadEngine())
+
+
+@pytest.mark.parametrize(
+    ("n_flexible", "form"),
+    [(0, PooledLosses), (1, PooledLosses), (2, BestFormLosses), (4, BestFormLosses), (5, RefitLosses)],
+)
+def test_the_form_follows_the_models_in_use(
+    n_flexible: int, form: type, make_learners: Callable[..., Learners], select: Callable[..., Selection]
+) -> None:
+    learners = make_learners()
+    families = {i: KNeighborsRegressor(2) if i < n_flexible else LinearRegression() for i in range(5)}
+    assert type(pooled(learners, select(learners, families))) is form
+
+
+def test_the_search_begins_with_a_cheaper_form(
+    make_learners: Callable[..., Learners], select: Callable[..., Selection]
+) -> None:
+    learners = make_learners()
+
+    def proxy(families: Any) -> Any:
+        return pooled(learners, select(learners, families)).proxy
+
+    nearest = KNeighborsRegressor(2)
+    assert proxy([LinearRegression()]) is None
+    assert type(proxy([nearest])) is AverageLosses
+    assert type(proxy({i: nearest if i < 3 else LinearRegression() for i in range(5)})) is PooledLosses
+
+
+def test_many_predictors_are_refitted(
+    make_learners: Callable[..., Learners], select: Callable[..., Selection], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    learners = make_learners(n_features=3)
+    selection = select(learners, [LinearRegression()])
+    monkeypatch.setattr(refits, "MOST_PREDICTORS", 3)
+    assert type(pooled(learners, selection)) is PooledLosses
+    monkeypatch.setattr(refits, "MOST_PREDICTORS", 2)
+    assert type(pooled(learners, selection)) is RefitLosses
+
+
+@pytest.mark.parametrize(
+    "candidate",
+    [
+        "lr",
+        "lasso",
+        make_pipeline(StandardScaler(), LinearRegression()),
+        "ridge",
+    ],
+    ids=["lr", "lasso", "scaled", "ridge"],
+)
+def test_linear_candidates_are_pooled_by_moments(
+    candidate: Any, make_learners: Callable[..., Learners], select: Callable[..., Selection]
+) -> None:
+    learners = make_learners()
+    assert type(pooled(learners, select(learners, [candidate]))) is PooledLosses

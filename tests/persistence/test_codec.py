@@ -1,0 +1,191 @@
+"""Values to JSON and back, and JSON that nobody wrote."""
+
+from __future__ import annotations
+
+import io
+import json
+import math
+import zipfile
+from datetime import date, datetime
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+from numpy.typing import NDArray
+
+from coterie.persistence import PersistenceError
+from coterie.persistence.codec import Decoder, Encoder, check_ids, pack_arrays, unpack_arrays
+from coterie.records import Curve
+from coterie.verdicts import Gains
+
+
+def no_models(*_: Any) -> Any:
+    raise AssertionError("no model was expected")
+
+
+def through(value: Any) -> Any:
+    """Send a value through text and bytes."""
+    encoder = Encoder(no_models)
+    text = json.dumps(encoder.encode(value), allow_nan=False)
+    arrays = unpack_arrays(pack_arrays(encoder.arrays))
+    return Decoder(arrays, no_models).decode(json.loads(text))
+
+
+def same(one: Any, other: Any) -> bool:
+    if isinstance(one, np.ndarray):
+        alike = isinstance(other, np.ndarray) and one.shape == other.shape
+        return alike and all(
+            same(a, b) for a, b in zip(one.ravel().tolist(), other.ravel().tolist(), strict=True)
+        )
+    if type(one) is not type(other):
+        return False
+    if isinstance(one, (list, tuple)):
+        return len(one) == len(other) and all(map(same, one, other))
+    if isinstance(one, dict):
+        return same(list(one), list(other)) and same(list(one.values()), list(other.values()))
+    return one == other or (isinstance(one, float) and math.isnan(one) and math.isnan(other))
+
+
+numbers = hnp.arrays(
+    st.sampled_from(["f8", "f4", "i8", "u1", "?", ">f8"]),
+    hnp.array_shapes(min_dims=0, max_dims=3, min_side=0),
+)
+texts = hnp.arrays(hnp.unicode_string_dtypes(max_len=4), hnp.array_shapes(max_dims=1))
+plain = st.none() | st.booleans() | st.integers() | st.floats() | st.text() | st.dates() | st.datetimes()
+keys = st.booleans() | st.integers() | st.text() | st.floats(allow_nan=False) | st.dates()
+values = st.recursive(
+    plain | numbers | texts,
+    lambda inner: (
+        st.lists(inner, max_size=4)
+        | st.lists(inner, max_size=4).map(tuple)
+        | st.dictionaries(keys, inner, max_size=4)
+        | st.dictionaries(st.text(), inner, max_size=4).map(Gains)
+    ),
+    max_leaves=12,
+)
+
+
+@settings(max_examples=150, deadline=None)
+@given(values)
+def test_values_come_back(value: Any) -> None:
+    assert same(through(value), value)
+
+
+def test_pieces_are_one_array() -> None:
+    pieces = (np.array([1.0, 2.0]), np.empty(0), np.array([3.0]))
+    encoder = Encoder(no_models)
+    encoder.encode(pieces)
+    assert len(encoder.arrays) == 2
+    assert same(through(pieces), pieces)
+
+
+def test_numpy_scalars_become_plain_numbers() -> None:
+    assert same(through([np.int64(3), np.float64(0.1), np.bool_(True), np.str_("x")]), [3, 0.1, True, "x"])
+
+
+def test_the_same_thing_is_written_once_and_memory_is_not_mixed_up() -> None:
+    written: list[Any] = []
+
+    def add(number: int, model: Any) -> str:
+        written.append(model)
+        return f"models/{number}.skops"
+
+    encoder = Encoder(add)
+    one = object()
+    encoded = encoder.encode([one, one, *(object() for _ in range(20))])
+    assert len(written) == 21
+    assert encoded[0] == encoded[1]
+    assert len({part["member"] for part in encoded}) == 21
+    array = np.arange(3.0)
+    encoder.encode([array, array])
+    assert len(encoder.arrays) == 1
+
+
+def test_records_come_back() -> None:
+    curve = Curve("gap", np.array([1, 2]), np.array([0.5, np.nan]), 2, "gap", None)
+    again = through({"gap": curve})["gap"]
+    assert type(again) is Curve
+    assert (again.rule, again.chosen, again.spread) == ("gap", 2, None)
+    np.testing.assert_array_equal(again.values, curve.values)
+
+
+CURVE = {"rule": "x", "n_clusters": {"$": "array", "name": "a0"}, "chosen": 1, "criterion": "c"}
+CURVE["values"] = CURVE["n_clusters"]
+
+
+@pytest.mark.parametrize(
+    "tree",
+    [
+        {},
+        {"a": 1},
+        {"$": "nothing"},
+        {"$": ["dict"], "items": []},
+        {"$": "dict", "items": "ab"},
+        {"$": "array", "name": 3},
+        {"$": "strings", "items": [1]},
+        {"$": "objects", "items": [[1]]},
+        {"$": "objects", "items": [None]},
+        {"$": "values", "dtype": "O", "items": [1]},
+        {"$": "values", "dtype": "i8,i8", "items": [1]},
+        {"$": "values", "dtype": "U9999999999", "items": ["1"]},
+        {"$": "values", "dtype": "i8", "items": ["1"]},
+        {"$": "pieces", "name": "a0", "cuts": "a0"},
+        {"$": "model", "member": ["x"]},
+        {"$": "Selection", "fields": {"nothing": 1}},
+        {"$": "object", "fields": {}},
+        {"$": "CoterieRegressor", "fields": {}},
+        {"$": "Curve", "fields": {**CURVE, "rule": 3}},
+        {"$": "Curve", "fields": {**CURVE, "chosen": True}},
+        {"$": "Curve", "fields": {**CURVE, "chosen": 1.5}},
+        {"$": "Curve", "fields": {**CURVE, "values": [1, 2]}},
+        {"$": "Curve", "fields": {**CURVE, "spread": "wide"}},
+        {"$": "Curve", "fields": {**CURVE, "more": 1}},
+    ],
+    ids=str,
+)
+def test_json_that_nobody_wrote_is_refused(tree: Any) -> None:
+    decoder = Decoder({"a0": np.array([1, 5])}, no_models)
+    with pytest.raises(PersistenceError, match=r"^The file holds .*: it was not written by coterie\.save\.$"):
+        decoder.decode(tree)
+    assert type(decoder.decode({"$": "Curve", "fields": CURVE})) is Curve
+
+
+def npz(array: NDArray[Any], *, allow_pickle: bool = False) -> bytes:
+    packed, content = io.BytesIO(), io.BytesIO()
+    np.lib.format.write_array(content, array, allow_pickle=allow_pickle)
+    with zipfile.ZipFile(packed, "w") as zipped:
+        zipped.writestr("a0.npy", content.getvalue())
+    return packed.getvalue()
+
+
+class Bomb:
+    went_off = False
+
+    def __reduce__(self) -> Any:
+        return setattr, (Bomb, "went_off", True)
+
+
+def test_arrays_are_never_unpickled() -> None:
+    armed = np.empty(1, dtype=object)
+    armed[0] = Bomb()
+    with pytest.raises(ValueError, match="allow_pickle=False"):
+        unpack_arrays(npz(armed, allow_pickle=True))
+    assert not Bomb.went_off
+    for array in (np.array(["x"]), np.zeros(2, dtype="i8,f8"), np.zeros(2, complex)):
+        with pytest.raises(PersistenceError, match="'a0', which is not of numbers"):
+            unpack_arrays(npz(array))
+
+
+def test_ids_that_a_file_can_hold() -> None:
+    mixed = np.array([1, "a", 0.5, True, date(2020, 1, 1), datetime(2020, 1, 1)], dtype=object)
+    for ids in (np.arange(3), np.array(["a"]), np.array(["2020"], "M8[Y]"), mixed):
+        check_ids(ids)
+    for odd in (b"bytes", None, (1, 2), 1j):
+        with pytest.raises(PersistenceError, match="which a file cannot hold: name the learners by int, str"):
+            check_ids(np.array([1, odd, "x"], dtype=object))
+    for array in (np.array([b"x"]), np.array([1], "m8[s]"), np.array([1j])):
+        with pytest.raises(PersistenceError, match="which a file cannot hold"):
+            check_ids(array)

@@ -1,0 +1,53 @@
+"""Importing coterie needs none of the extras, and the layers and versions are what they claim."""
+
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import coterie
+
+ROOT = Path(__file__).parents[1]
+EXTRAS = (
+    "matplotlib",
+    "polars",
+    "pyarrow",
+    "plotly",
+    "jinja2",
+    "typer",
+    "rich",
+    "dask",
+    "torch",
+    "flwr",
+    "onnx",
+)
+
+
+def test_the_library_imports_without_any_extra():
+    code = f"""
+import importlib.abc, sys
+class Missing(importlib.abc.MetaPathFinder):
+    def find_spec(self, name, path, target=None):
+        if name.split(".")[0] in {EXTRAS!r}:
+            raise ModuleNotFoundError("No module named " + repr(name), name=name)
+sys.meta_path.insert(0, Missing())
+import coterie, coterie.displays, coterie.datasets
+"""
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_skops_is_imported_by_nothing_but_save_and_load():
+    code = "import sys, coterie; assert 'skops' not in sys.modules, 'skops was imported'"
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_the_version_stands_in_one_form_everywhere():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    assert project["version"] == coterie.__version__
+    assert f"version: {coterie.__version__}" in (ROOT / "CITATION.cff").read_text()
+    assert f"## {coterie.__version__}" in (ROOT / "CHANGELOG.md").read_text()
+
+
+def test_every_public_name_exists():
+    for name in coterie.__all__:
+        assert hasattr(coterie, name)

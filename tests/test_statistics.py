@@ -1,0 +1,166 @@
+"""How often the truth is found: a few fixed draws each time, many of them in the slow tests."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.linear_model import Ridge
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import PolynomialFeatures, StandardScaler
+
+from coterie import CoterieRegressor
+from coterie.datasets import Simulation, make_linear_learners, make_simulation1
+
+Draw = Callable[[int], Simulation]
+
+
+def truths(n_truths: int, **settings: Any) -> Draw:
+    return lambda seed: make_linear_learners(30, n_truths, random_state=seed, **settings)
+
+
+def uneven_noise(n_truths: int) -> Draw:
+    """Standard deviations from .3 to 3 across learners."""
+
+    def draw(seed: int) -> Simulation:
+        spread = np.random.default_rng(seed).permutation(np.geomspace(0.3, 3, 30))
+        return make_linear_learners(30, n_truths, noise_variance=spread**2, random_state=seed)
+
+    return draw
+
+
+def outliers(n_truths: int) -> Draw:
+    """Two per cent of the rows with noise of twenty times the size."""
+
+    def draw(seed: int) -> Simulation:
+        data = make_linear_learners(30, n_truths, noise_variance=1.0, random_state=seed)
+        wild = np.random.default_rng(seed).random(len(data.y)) < 0.02
+        return replace(data, y=np.where(wild, data.signal + 20 * (data.y - data.signal), data.y))
+
+    return draw
+
+
+def uneven_sizes(n_truths: int) -> Draw:
+    """From 15 to 500 rows a learner."""
+
+    def draw(seed: int) -> Simulation:
+        sizes = np.random.default_rng(seed).permutation(np.geomspace(15, 500, 30).astype(int))
+        return make_linear_learners(30, n_truths, n_rows=sizes, n_features=5, random_state=seed)
+
+    return draw
+
+
+def heavy_tails(n_truths: int) -> Draw:
+    """Noise of Student's t with three degrees of freedom."""
+
+    def draw(seed: int) -> Simulation:
+        data = make_linear_learners(30, n_truths, n_features=5, noise_variance=1.0, random_state=seed)
+        return replace(data, y=data.signal + np.random.default_rng(seed).standard_t(3, len(data.y)))
+
+    return draw
+
+
+def lone_learners() -> Draw:
+    """Twenty-seven of one truth, two of another, one of a third."""
+    return truths(3, labels=np.repeat([0, 1, 2], [27, 2, 1]))
+
+
+def is_right(data: Simulation, candidates: Any) -> bool:
+    """Tell whether the number of clusters and every label are right."""
+    model = CoterieRegressor(candidates).fit(data.X, data.y, groups=data.groups)
+    found, truth = model.learner_labels_, data.truth
+    pairs = set(zip(found.tolist(), truth.tolist(), strict=True))
+    return len(pairs) == len(set(found.tolist())) == len(set(truth.tolist()))
+
+
+def share_right(draw: Draw, draws: int, candidates: Any = None) -> float:
+    return float(np.mean([is_right(draw(seed), candidates) for seed in range(draws)]))
+
+
+SETTINGS: dict[str, Draw] = {
+    "three truths": truths(3),
+    "five truths": truths(5),
+    "one truth": truths(1),
+    "one truth, much noise": truths(1, noise_variance=6.0),
+    "three truths, uneven noise": uneven_noise(3),
+    "one truth, uneven noise": uneven_noise(1),
+    "three truths, outliers": outliers(3),
+    "one truth, outliers": outliers(1),
+    "three truths, uneven sizes": uneven_sizes(3),
+    "three truths, heavy tails": heavy_tails(3),
+    "27, 2 and 1 learners": lone_learners(),
+}
+
+
+@pytest.mark.parametrize("name", list(SETTINGS))
+def test_the_truth_is_found_in_three_draws(name: str) -> None:
+    assert share_right(SETTINGS[name], 3, ["lr"]) == 1.0
+
+
+def test_the_truth_is_found_with_the_linear_preset() -> None:
+    assert is_right(truths(3)(0), "linear")
+
+
+def test_the_truth_is_found_with_the_default_candidates() -> None:
+    data = make_linear_learners(12, 3, n_rows=50, random_state=1)
+    assert is_right(data, None)
+
+
+@pytest.mark.xfail(strict=True, reason="refitted families pool the rows of noisy and of quiet learners alike")
+@pytest.mark.parametrize("name", ["three truths, uneven noise", "three truths, outliers"])
+def test_the_truth_is_found_with_a_family_that_is_refitted(name: str) -> None:
+    # A line, but not one that is known for a line: clusters are refitted, not added up from moments.
+    line = make_pipeline(StandardScaler(), PolynomialFeatures(1), Ridge())
+    assert is_right(SETTINGS[name](1), [line])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["three truths", "five truths", "one truth", "one truth, much noise"])
+def test_the_truth_is_found_in_nineteen_of_twenty_draws_by_default(name: str) -> None:
+    assert share_right(SETTINGS[name], 20) >= 0.95
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("snr", "share"), [(16, 0.95), (8, 0.6)])
+def test_simulation_1_is_solved_with_the_number_of_clusters_unknown(snr: float, share: float) -> None:
+    assert share_right(lambda seed: make_simulation1(20, snr, random_state=seed), 40) >= share
+
+
+# Shares that the recipe reached in sixteen draws when it was settled, less two standard errors of a share.
+STRESS = {
+    "three truths, uneven noise": 1.0,
+    "one truth, uneven noise": 1.0,
+    "three truths, outliers": 1.0,
+    "one truth, outliers": 1.0,
+    "three truths, uneven sizes": 1.0,
+    "three truths, heavy tails": 1.0,
+    "27, 2 and 1 learners": 0.88,
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", list(STRESS))
+def test_the_stress_settings_are_solved_in_most_of_twenty_draws(name: str) -> None:
+    share = STRESS[name]
+    spread = max(np.sqrt(share * (1 - share) / 20), 0.05)
+    assert share_right(SETTINGS[name], 20, "linear") >= share - 2 * spread
+
+
+@pytest.mark.slow
+def test_a_continuum_of_truths_is_never_clear() -> None:
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        own = rng.standard_normal(5) + 0.5 * rng.standard_normal((30, 5))
+        data = make_linear_learners(30, coefficients=own, noise_variance=1.0, random_state=seed)
+        model = CoterieRegressor("linear").fit(data.X, data.y, groups=data.groups)
+        assert not model.partition_.clear, seed
+
+
+@pytest.mark.slow
+def test_one_attacked_learner_is_always_found() -> None:
+    for seed in range(20):
+        data = make_linear_learners(30, 1, random_state=seed)
+        y = np.where(data.groups == data.learner_ids[seed], -data.y, data.y)
+        model = CoterieRegressor("linear").fit(data.X, y, groups=data.groups)
+        assert np.flatnonzero(model.learner_labels_).tolist() == [seed]

@@ -1,0 +1,303 @@
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.testing import assert_allclose
+from sklearn.base import BaseEstimator, RegressorMixin, clone
+from sklearn.linear_model import LinearRegression
+
+from coterie import CoterieRegressor, select_models
+from coterie._rows import gather_learners
+from coterie.datasets import make_linear_learners
+from coterie.engines import ThreadEngine
+from coterie.verdicts import place_newcomers
+
+TRUTHS = np.array([[2.0, 0, 1], [-2, 1, 0]])
+DATA = make_linear_learners(6, n_rows=30, coefficients=TRUTHS, random_state=0)
+NOISE = float(DATA.noise_variance[0])
+
+
+def newcomers(n_rows: Any, n: int = 4, seed: int = 9) -> Any:
+    """Draw learners of both truths in turn, with names of their own."""
+    data = make_linear_learners(n, n_rows=n_rows, coefficients=TRUTHS, random_state=seed)
+    groups = np.array([f"new {name}" for name in data.groups])
+    return data.X, data.y, groups
+
+
+def fitted(**options: Any) -> CoterieRegressor:
+    options = {"candidates": ["lr"], "n_clusters": 2, **options}
+    return CoterieRegressor(**options).fit(DATA.X, DATA.y, groups=DATA.groups)
+
+
+@pytest.mark.parametrize("collaboration", ["pooled", "average", "local", "global"])
+@pytest.mark.parametrize("n_rows", [30, 5])
+def test_newcomers_of_each_truth_land_in_the_right_cluster_and_predict(
+    collaboration: str, n_rows: int
+) -> None:
+    model = fitted(collaboration=collaboration)
+    X, y, groups = newcomers(n_rows)
+    labels = model.admit(X, y, groups=groups)
+    assert labels.tolist() == [0, 1, 0, 1]
+    assert model.learner_ids_.tolist()[6:] == [
+        "new learner 00",
+        "new learner 01",
+        "new learner 02",
+        "new learner 03",
+    ]
+    assert model.learner_labels_.tolist() == [0, 1, 0, 1, 0, 1, 0, 1, 0, 1]
+    error = np.mean((y - model.predict(X, groups=groups)) ** 2)
+    if collaboration == "global":
+        assert np.isfinite(error)
+    else:
+        assert error < 3 * NOISE
+
+
+@pytest.mark.parametrize("n_rows", [1, 2, 3, 4, 8, 12])
+def test_newcomers_of_any_size_are_placed(n_rows: int) -> None:
+    model = fitted()
+    X, y, groups = newcomers(n_rows, n=6)
+    labels = model.admit(X, y, groups=groups)
+    assert np.mean(labels == [0, 1, 0, 1, 0, 1]) >= (0.5 if n_rows == 1 else 1.0)
+    assert np.isfinite(model.predict(X, groups=groups)).all()
+
+
+def test_a_newcomer_predicts_as_its_coterie_does() -> None:
+    model = fitted()
+    X, y, groups = newcomers(5)
+    model.admit(X, y, groups=groups)
+    mine = groups == "new learner 01"
+    assert np.array_equal(
+        model.predict(X[mine], groups=groups[mine]),
+        model.predict(X[mine], groups=np.repeat("learner 01", mine.sum())),
+    )
+
+
+def test_known_learners_predict_as_before() -> None:
+    model = fitted()
+    before = model.predict(DATA.X, groups=DATA.groups)
+    model.admit(*newcomers(20)[:2], groups=newcomers(20)[2])
+    assert np.array_equal(model.predict(DATA.X, groups=DATA.groups), before)
+    assert model.selection_.learner_ids.tolist() == DATA.learner_ids.tolist()
+    assert model.partition_.labels.tolist() == DATA.truth.tolist()
+
+
+def test_newcomers_are_placed_one_by_one_as_together() -> None:
+    together, apart = fitted(), fitted()
+    X, y, groups = newcomers([30, 5, 5, 30])
+    labels = together.admit(X, y, groups=groups)
+    assert labels.tolist() == [0, 1, 0, 1]
+    for name in dict.fromkeys(groups):
+        mine = groups == name
+        apart.admit(X[mine], y[mine], groups=groups[mine])
+    assert np.array_equal(together.learner_ids_, apart.learner_ids_)
+    assert np.array_equal(together.learner_labels_, apart.learner_labels_)
+    for name in together.gains_:
+        assert np.array_equal(
+            together.gains_[name], apart.gains_[name], equal_nan=name not in ("learner", "model")
+        )
+
+
+def test_labels_come_in_order_of_first_appearance() -> None:
+    X, y, groups = newcomers([30, 5, 5, 30])
+    turned = np.argsort(groups, kind="stable")[::-1]
+    model = fitted()
+    labels = model.admit(X[turned], y[turned], groups=groups[turned])
+    assert labels.tolist() == [1, 0, 1, 0]
+    assert model.learner_ids_[6:].tolist() == [f"new learner 0{k}" for k in (3, 2, 1, 0)]
+
+
+def test_gains_of_newcomers_are_added() -> None:
+    model = fitted()
+    X, y, groups = newcomers([30, 5, 5, 30])
+    model.admit(X, y, groups=groups)
+    gains = model.gains_
+    assert gains["learner"].tolist() == model.learner_ids_.tolist()
+    assert gains["n_rows"].tolist() == [30] * 6 + [30, 5, 5, 30]
+    assert gains["model"].tolist() == ["lr"] * 7 + ["", "", "lr"]
+    assert np.isnan(gains["alone"]).tolist() == [False] * 7 + [True, True, False]
+    assert np.isfinite(gains["coterie"]).all()
+    residuals = y - model.predict(X, groups=groups)
+    mine = groups == "new learner 01"
+    assert gains["coterie"][7] == pytest.approx(np.mean(residuals[mine] ** 2))
+
+
+@pytest.mark.parametrize("known", ["learner 03", "new learner 00"])
+def test_a_known_learner_is_refused(known: str) -> None:
+    model = fitted()
+    X, y, groups = newcomers(10)
+    model.admit(X, y, groups=groups)
+    with pytest.raises(ValueError, match=f"Learner '{known}' is known already: admit takes new ids"):
+        model.admit(X[:10], y[:10], groups=[known] * 10)
+    assert len(model.learner_ids_) == 10
+
+
+def test_newcomers_need_ids() -> None:
+    X, y, _ = newcomers(10)
+    with pytest.raises(ValueError, match="admit needs an id for every row: pass groups"):
+        fitted().admit(X, y)
+
+
+def test_newcomers_of_other_columns_are_refused() -> None:
+    X, y, groups = newcomers(10)
+    with pytest.raises(ValueError, match="X has 2 features, but CoterieRegressor is expecting 3"):
+        fitted().admit(X[:, :2], y, groups=groups)
+
+
+def test_newcomers_may_name_the_column_of_ids() -> None:
+    X, y, groups = newcomers(10)
+    table = pd.DataFrame(DATA.X, columns=list("abc")).assign(site=DATA.groups)
+    more = pd.DataFrame(X, columns=list("abc")).assign(site=groups)
+    model = CoterieRegressor(["lr"], n_clusters=2, group_column="site").fit(table, DATA.y)
+    assert model.admit(more, y).tolist() == [0, 1, 0, 1]
+    assert np.isfinite(model.predict(more)).all()
+
+
+def test_newcomers_are_standardised_by_their_own_rows() -> None:
+    model = fitted(standardize="learner")
+    X, y, groups = newcomers(20)
+    labels = model.admit(X * 7 + 3, y * 100 - 5, groups=groups)
+    assert labels.tolist() == [0, 1, 0, 1]
+    error = np.mean((y * 100 - 5 - model.predict(X * 7 + 3, groups=groups)) ** 2)
+    assert error < 3 * NOISE * 100**2
+
+
+def test_a_newcomer_may_choose_among_everybody_s_candidates() -> None:
+    mapping: dict[str, Any] = {i: ["lr"] if k % 2 else ["ridge"] for k, i in enumerate(DATA.learner_ids)}
+    model = fitted(candidates=mapping)
+    X, y, groups = newcomers(30)
+    model.admit(X, y, groups=groups)
+    assert set(model.gains_["model"][6:]) <= {"lr", "ridge"}
+
+
+def test_newcomers_may_have_ids_of_another_type() -> None:
+    numbers = np.repeat(np.arange(6), 30)
+    model = CoterieRegressor(["lr"], n_clusters=2).fit(DATA.X, DATA.y, groups=numbers)
+    X, y, groups = newcomers(30)
+    assert model.admit(X, y, groups=groups).tolist() == [0, 1, 0, 1]
+    assert model.learner_ids_.tolist()[:2] == [0, 1]
+    assert model.learner_ids_.tolist()[-1] == "new learner 03"
+    assert np.isfinite(model.predict(DATA.X, groups=numbers)).all()
+    with pytest.raises(ValueError, match="Learner 0 is known already"):
+        model.admit(X[:30], y[:30], groups=[0] * 30)
+
+
+@pytest.mark.parametrize("small_learners", ["admit", "drop", "raise"])
+@pytest.mark.parametrize("n_small", [1, 2, 3, 5])
+def test_small_learners_are_admitted_dropped_or_refused(small_learners: str, n_small: int) -> None:
+    X, y, groups = newcomers(n_small, n=2)
+    # A small learner comes first, another last.
+    X = np.vstack([X[:n_small], DATA.X, X[n_small:]])
+    y = np.r_[y[:n_small], DATA.y, y[n_small:]]
+    groups = np.r_[groups[:n_small], DATA.groups, groups[n_small:]]
+    model = CoterieRegressor(["lr"], n_clusters=2, small_learners=small_learners)
+    if small_learners == "raise":
+        with pytest.raises(
+            ValueError, match=f"'new learner 00', 'new learner 01' has fewer than 11 rows .* = {n_small}"
+        ):
+            model.fit(X, y, groups=groups)
+        return
+    model.fit(X, y, groups=groups)
+    assert model.min_rows_ == 11
+    assert model.selection_.learner_ids.tolist() == DATA.learner_ids.tolist()
+    if small_learners == "admit":
+        assert model.learner_ids_.tolist() == ["new learner 00", *DATA.learner_ids, "new learner 01"]
+        assert model.learner_labels_.tolist()[1:-1] == DATA.truth.tolist()
+        assert model.gains_["n_rows"].tolist() == [n_small, *[30] * 6, n_small]
+        assert np.isfinite(model.predict(X, groups=groups)).all()
+    else:
+        assert model.learner_ids_.tolist() == DATA.learner_ids.tolist()
+        assert np.isfinite(model.predict(DATA.X, groups=DATA.groups)).all()
+        with pytest.raises(ValueError, match="Learner 'new learner 00' was not seen in fit"):
+            model.predict(X[:1], groups=groups[:1])
+
+
+def test_small_learners_do_not_shape_the_clusters() -> None:
+    X, y, groups = newcomers(5)
+    both = CoterieRegressor(["lr"], n_clusters=2).fit(
+        np.vstack([DATA.X, X]), np.r_[DATA.y, y], groups=np.r_[DATA.groups, groups]
+    )
+    without = fitted()
+    assert np.array_equal(both.partition_.similarity, without.partition_.similarity)
+    assert np.array_equal(
+        both.predict(DATA.X, groups=DATA.groups), without.predict(DATA.X, groups=DATA.groups)
+    )
+    assert both.learner_labels_[6:].tolist() == [0, 1] * 2
+
+
+def test_the_rows_that_a_learner_needs_may_be_set() -> None:
+    with pytest.raises(ValueError, match="fewer than 31 rows"):
+        fitted(min_rows=31)
+    assert fitted(min_rows=30).min_rows_ == 30
+    with pytest.raises(ValueError, match=r"'min_rows' option must be an integer of at least 4. Got 3"):
+        fitted(min_rows=3)
+
+
+def test_where_most_learners_are_small_all_of_four_rows_take_part() -> None:
+    data = make_linear_learners(6, n_rows=[4, 5, 6, 7, 30, 30], coefficients=TRUTHS, random_state=0)
+    model = CoterieRegressor(["ridge"], n_clusters=2).fit(data.X, data.y, groups=data.groups)
+    assert model.min_rows_ == 4
+    assert len(model.selection_.learner_ids) == 6
+
+
+def test_the_cluster_has_the_largest_sum_of_similarities() -> None:
+    model = fitted()
+    X, y, groups = newcomers(30, n=2)
+    learners = gather_learners(DATA.X, DATA.y, DATA.groups, caller="test")
+    strangers = gather_learners(X, y, groups, caller="test")
+    own = select_models(strangers, candidates=["lr"])
+    selection, partition = model.selection_, model.partition_
+    admission = place_newcomers(strangers, own, learners, selection, partition, ThreadEngine())
+    for m in range(2):
+        span = strangers.span(m)
+        sums = np.zeros(2)
+        for j in range(6):
+            home = learners.span(j)
+            there = np.mean((strangers.y[span] - selection.models[j].predict(strangers.X[span])) ** 2)
+            back = np.mean((learners.y[home] - own.models[m].predict(learners.X[home])) ** 2)
+            v = abs(there - own.errors[m]) + abs(back - selection.errors[j])
+            sums[partition.labels[j]] += np.exp(-partition.scale * v)
+        assert_allclose(np.exp(admission.similarities[m]), sums)
+        assert admission.labels[m] == sums.argmax()
+
+
+def test_a_newcomer_without_a_model_is_judged_by_the_members_models() -> None:
+    model = fitted()
+    X, y, groups = newcomers(3, n=2)
+    learners = gather_learners(DATA.X, DATA.y, DATA.groups, caller="test")
+    strangers = gather_learners(X, y, groups, caller="test")
+    admission = place_newcomers(strangers, None, learners, model.selection_, model.partition_, ThreadEngine())
+    assert admission.labels.tolist() == [0, 1]
+    losses = np.array([np.mean((y[:3] - m.predict(X[:3])) ** 2) for m in model.selection_.models])
+    weights = np.exp(-2 * model.partition_.scale * (losses - losses.min()))
+    sums = [weights[model.partition_.labels == k].sum() for k in (0, 1)]
+    assert_allclose(np.exp(admission.similarities[0]), sums, rtol=1e-6, atol=1e-300)
+
+
+class Shy(RegressorMixin, BaseEstimator):
+    """A line that will not be drawn beyond what it has seen."""
+
+    def fit(self, X: Any, y: Any) -> Any:
+        self.line_ = LinearRegression().fit(X, y)
+        self.highest_ = np.abs(X).max() * 3
+        return self
+
+    def predict(self, X: Any) -> Any:
+        return np.where((np.abs(X) > self.highest_).any(axis=1), np.nan, self.line_.predict(X))
+
+
+def test_a_newcomer_whom_some_models_cannot_predict_is_placed_by_the_others() -> None:
+    candidates = {i: {"lr": LinearRegression()} for i in DATA.learner_ids}
+    candidates["learner 00"] = {"shy": clone(Shy())}
+    model = fitted(candidates=candidates)
+    X, y, groups = newcomers(3, n=2)
+    X = X * 100
+    y = np.r_[X[:3] @ TRUTHS[0], X[3:] @ TRUTHS[1]]
+    assert model.admit(X, y, groups=groups).tolist() == [0, 1]
+
+
+def test_far_newcomers_are_placed_though_every_similarity_underflows() -> None:
+    model = fitted()
+    X, y, groups = newcomers(30, n=2)
+    labels = model.admit(X * 1e3, y * 1e3 + 1, groups=groups)
+    assert labels.tolist() == [0, 1]

@@ -1,0 +1,147 @@
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from numpy.testing import assert_allclose
+from sklearn.neighbors import KNeighborsRegressor
+
+from coterie import CoterieRegressor
+from coterie.datasets import make_linear_learners
+from coterie.verdicts import Gains
+from coterie.verdicts.gains import error_and_spread, gain_of
+
+COLUMNS = [
+    "learner",
+    "cluster",
+    "model",
+    "n_rows",
+    "alone",
+    "alone_se",
+    "coterie",
+    "coterie_se",
+    "all",
+    "all_se",
+    "gain",
+]
+SIZES = [20, 22, 24, 26, 28, 30]
+DATA = make_linear_learners(6, n_rows=SIZES, coefficients=[[2, 0, 1], [-2, 1, 0]], random_state=0)
+
+
+def fitted(candidates: Any = ("lr",), **options: Any) -> CoterieRegressor:
+    candidates = list(candidates) if isinstance(candidates, tuple) else candidates
+    model = CoterieRegressor(candidates, n_clusters=2, **options)
+    return model.fit(DATA.X, DATA.y, groups=DATA.groups)
+
+
+def test_error_and_spread_are_the_mean_square_and_its_standard_error() -> None:
+    mean, spread = error_and_spread(np.array([1.0, -2.0, np.nan, 3.0]))
+    assert mean == pytest.approx((1 + 4 + 9) / 3)
+    assert spread == pytest.approx(np.std([1, 4, 9], ddof=1) / np.sqrt(3))
+
+
+@pytest.mark.parametrize("residuals", [[], [np.nan]])
+def test_there_is_no_error_where_there_is_nothing_to_measure(residuals: list[float]) -> None:
+    assert np.isnan(error_and_spread(np.array(residuals, dtype=float))).all()
+
+
+def test_one_row_has_an_error_but_no_spread() -> None:
+    mean, spread = error_and_spread(np.array([3.0]))
+    assert mean == 9.0
+    assert np.isnan(spread)
+
+
+def test_the_gain_is_the_share_of_the_error_alone_that_is_saved() -> None:
+    alone = np.array([4.0, 4.0, 4.0, 0.0, 1e-30, np.nan])
+    coterie = np.array([1.0, 4.0, 8.0, 0.0, 3e-30, 1.0])
+    # Errors that are rounding are neither gained nor lost.
+    assert_allclose(gain_of(alone, coterie, np.full(6, 1e-20)), [0.75, 0.0, -1.0, 0.0, 0.0, np.nan])
+
+
+def test_gains_have_a_row_per_learner() -> None:
+    gains = fitted().gains_
+    assert list(gains) == COLUMNS
+    assert gains["learner"].tolist() == DATA.learner_ids.tolist()
+    assert gains["cluster"].tolist() == DATA.truth.tolist()
+    assert gains["model"].tolist() == ["lr"] * 6
+    assert gains["n_rows"].tolist() == SIZES
+    assert_allclose(gains["gain"], 1 - gains["coterie"] / gains["alone"])
+
+
+@pytest.mark.parametrize("collaboration", ["pooled", "average", "local", "global"])
+def test_gains_are_the_errors_of_honest_residuals(collaboration: str) -> None:
+    model = fitted(collaboration=collaboration)
+    for place in range(6):
+        alone = model.selection_.residuals[place] ** 2
+        coterie = model.collaboration_.residuals[place] ** 2
+        assert model.gains_["alone"][place] == pytest.approx(alone.mean())
+        assert model.gains_["coterie"][place] == pytest.approx(coterie.mean())
+        assert model.gains_["coterie_se"][place] == pytest.approx(coterie.std(ddof=1) / np.sqrt(SIZES[place]))
+
+
+def test_a_coterie_of_one_truth_pays_and_all_together_do_not() -> None:
+    gains = fitted().gains_
+    assert gains["gain"].mean() > 0
+    assert np.all(gains["all"] > gains["coterie"])
+
+
+def test_local_gains_nothing_and_global_gains_what_all_do() -> None:
+    assert_allclose(fitted(collaboration="local").gains_["gain"], 0.0)
+    everybody = fitted(collaboration="global").gains_
+    assert_allclose(everybody["coterie"], everybody["all"])
+
+
+@pytest.mark.parametrize("collaboration", ["pooled", "average", "local", "global"])
+def test_a_model_that_memorises_its_rows_shows_its_true_error(collaboration: str) -> None:
+    # The nearest neighbour of a seen row is the row itself: an error that is not held out would be zero.
+    gains = fitted([KNeighborsRegressor(1)], collaboration=collaboration).gains_
+    noise = DATA.noise_variance[0]
+    for name in ("alone", "coterie", "all"):
+        assert np.all(gains[name] > noise)
+
+
+def test_gains_promise_what_new_rows_keep() -> None:
+    # The errors held out in the fit are those of new rows of the same learners, up to sampling.
+    truths = [[2, 0, 1], [-2, 1, 0]]
+    data = make_linear_learners(10, n_rows=60, coefficients=truths, noise_variance=1.0, random_state=1)
+    new = make_linear_learners(10, n_rows=200, coefficients=truths, noise_variance=1.0, random_state=2)
+    for candidates in (["lr"], [KNeighborsRegressor(1)]):
+        model = CoterieRegressor(candidates, n_clusters=2).fit(data.X, data.y, groups=data.groups)
+        error = np.mean((new.y - model.predict(new.X, groups=new.groups)) ** 2)
+        assert model.gains_["coterie"].mean() == pytest.approx(error, rel=0.15)
+
+
+def test_gains_become_tables_as_they_are() -> None:
+    gains = fitted().gains_
+    for table in (pd.DataFrame(gains), pl.DataFrame(gains)):
+        assert list(table.columns) == COLUMNS
+        assert table.shape == (6, 11)
+        assert_allclose(table["gain"].to_numpy(), gains["gain"])
+
+
+def test_gains_print_as_a_table() -> None:
+    lines = str(fitted().gains_).splitlines()
+    assert len(lines) == 7
+    assert lines[0].split() == COLUMNS
+    assert lines[1].split()[:2] == ["learner", "00"]
+    assert len({len(line) for line in lines}) == 1
+
+
+def test_numbers_are_printed_short() -> None:
+    gains = Gains(learner=np.array(["a", "b"]), alone=np.array([1 / 3, np.nan]))
+    assert str(gains).splitlines() == ["learner   alone", "      a  0.3333", "      b     nan"]
+
+
+def test_gains_join_row_by_row() -> None:
+    one = Gains(learner=np.array(["a"]), alone=np.array([1.0]))
+    two = Gains(learner=np.array(["long"]), alone=np.array([2.0]))
+    joined = one.joined(two)
+    assert joined["learner"].tolist() == ["a", "long"]
+    assert joined["alone"].tolist() == [1.0, 2.0]
+
+
+def test_the_gain_is_finite_where_both_errors_are_rounding() -> None:
+    model = CoterieRegressor(["lr"], n_clusters=1)
+    model.fit(DATA.X, np.full(len(DATA.y), 1e-12), groups=DATA.groups)
+    assert np.isfinite(model.gains_["gain"]).all()
