@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any, Protocol, TypeVar, cast
 
-from joblib import Parallel, delayed
+from joblib import Parallel, delayed, effective_n_jobs, parallel_config
 
 Job = TypeVar("Job")
 Result = TypeVar("Result")
@@ -21,6 +21,16 @@ class Engine(Protocol):
     def map(self, function: Callable[[Job], Result], jobs: Iterable[Job]) -> list[Result]:
         """Return the results in the order of the jobs."""
         ...
+
+
+def _undivided(function: Callable[[Job], Result], job: Job) -> Result:
+    """Run a job without workers of its own.
+
+    Threads inside threads crowd the cores, and a forest whose trees are summed by several of them in the
+    order of their arrival predicts differently in the last digit from run to run.
+    """
+    with parallel_config(backend="sequential"):
+        return function(job)
 
 
 class ThreadEngine:
@@ -37,8 +47,10 @@ class ThreadEngine:
 
     def map(self, function: Callable[[Job], Result], jobs: Iterable[Job]) -> list[Result]:
         """Return the results in the order of the jobs."""
+        if effective_n_jobs(self.n_jobs) == 1:
+            return [function(job) for job in jobs]
         parallel = Parallel(n_jobs=self.n_jobs, prefer="threads")
-        return cast("list[Result]", parallel(delayed(function)(job) for job in jobs))
+        return cast("list[Result]", parallel(delayed(_undivided)(function, job) for job in jobs))
 
 
 def resolve_engine(engine: Any = None, n_jobs: int | None = None) -> Engine:
