@@ -107,7 +107,6 @@ def test_the_truth_is_found_with_the_default_candidates() -> None:
     assert is_right(data, None)
 
 
-@pytest.mark.xfail(strict=True, reason="refitted families pool the rows of noisy and of quiet learners alike")
 @pytest.mark.parametrize("name", ["three truths, uneven noise", "three truths, outliers"])
 def test_the_truth_is_found_with_a_family_that_is_refitted(name: str) -> None:
     # A line, but not one that is known for a line: clusters are refitted, not added up from moments.

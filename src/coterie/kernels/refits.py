@@ -18,7 +18,7 @@ from sklearn.base import clone
 from coterie._rows import Learners
 from coterie.engines import Engine
 from coterie.kernels.affine import affine_matrix
-from coterie.kernels.averages import AverageLosses
+from coterie.kernels.averages import AverageLosses, bounded_weights
 from coterie.kernels.blocks import predict_rows
 from coterie.kernels.fitting import quiet_fits, weight_parameter
 from coterie.kernels.pooled import PooledLosses
@@ -63,6 +63,9 @@ class RefitLosses(LocalLosses):
     def __init__(self, learners: Learners, selection: Selection, proxy: LocalLosses) -> None:
         super().__init__(learners, selection)
         self.proxy = proxy
+        # As where moments are added up: quiet learners count more, wild rows less.
+        weights = bounded_weights(1 / selection.noise)[learners.owner] * self.tempering
+        self._row_weights = weights if self.learners.weights is None else weights * self.learners.weights
         self._fitted: dict[bytes, Array] = {}
 
     def residuals(self, labels: Array, n_clusters: int) -> Array:
@@ -105,8 +108,7 @@ class RefitLosses(LocalLosses):
     def _fit(self, model: Any, rows: Array) -> Any:
         fresh = _lighter(clone(model))
         name = weight_parameter(fresh)
-        weights = self.learners.weights
-        extra = {} if name is None or weights is None else {name: weights[rows]}
+        extra = {} if name is None else {name: self._row_weights[rows]}
         with quiet_fits():
             return fresh.fit(self.learners.X[rows], self.learners.y[rows], **extra)
 
