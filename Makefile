@@ -46,7 +46,7 @@ reproduce:
 	@echo "The paper's experiments are not packaged yet; benchmarks/quality/how_many holds Simulation 1."
 
 docs: $(VENV)/.docs
-	$(BIN)/mkdocs build --strict
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 clean:
 	rm -rf $(VENV) site demo
