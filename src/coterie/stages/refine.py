@@ -3,7 +3,7 @@
 Each cluster's collaborative model is scored on every learner, leaving out the learner's own contribution.
 A learner moves to the cluster that predicts it best. Ten rounds at most; a labelling seen before ends the
 search; the labelling with the lowest mean loss, in units of noise, is kept, so that a right partition is not
-spoilt. Asking for moves to gain more than their standard error (``noise_factor``) was measured and found fewer
+spoilt. Asking for moves to gain more than their standard error (``noise_factor``) was measured to find fewer
 right partitions at low signal: learners that start in the wrong cluster then stay there.
 """
 
