@@ -315,7 +315,6 @@ def test_missing_ids_are_counted_and_refused(groups: Any) -> None:
     [
         (np.zeros((3, 2)), r"\(3, 2\)"),
         (pd.DataFrame({"a": [1], "b": [2]}), r"\(1, 2\)"),
-        (5, r"\(\)"),
         ([["a", 1], ["b", 2]], r"\(2, 2\)"),
     ],
 )
@@ -323,6 +322,12 @@ def test_ids_of_another_dimension_are_refused(groups: Any, shape: str) -> None:
     with pytest.raises(
         ValueError, match=f"must have one dimension, one id per row of X. Got the shape {shape}"
     ):
+        as_ids(groups, "fit")
+
+
+@pytest.mark.parametrize(("groups", "kind"), [(5, "int"), ((g for g in "ab"), "generator")])
+def test_what_is_no_list_of_ids_is_refused(groups: Any, kind: str) -> None:
+    with pytest.raises(ValueError, match=f"must be a list or an array with one id per row of X.*Got {kind}"):
         as_ids(groups, "fit")
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import narwhals.stable.v1 as nw
 import numpy as np
+from narwhals.exceptions import DuplicateError
 from numpy.typing import NDArray
 from sklearn.utils import check_array, column_or_1d
 
@@ -19,7 +20,10 @@ def as_table(X: Any) -> Any:
 
     Tables are those of pandas, polars and pyarrow. A table whose columns are numbered is an array.
     """
-    table = nw.from_native(X, eager_only=True, pass_through=True)
+    try:
+        table = nw.from_native(X, eager_only=True, pass_through=True)
+    except DuplicateError:
+        raise ValueError("Two columns of X have the same name: rename one of them.") from None
     named = isinstance(table, nw.DataFrame) and all(isinstance(name, str) for name in table.columns)
     return table if named else None
 
@@ -86,6 +90,11 @@ def as_ids(groups: Any, caller: str) -> Array:
         ids = id_array(list(groups))
     else:
         ids = np.asarray(groups)
+    if ids.ndim == 0:
+        raise ValueError(
+            f"The 'groups' argument of {caller} must be a list or an array with one id per row of X, "
+            f"or the name of a column. Got {type(groups).__name__}."
+        )
     if ids.ndim == 2 and ids.shape[1] == 1:
         ids = ids[:, 0]
     if ids.ndim != 1:
@@ -167,6 +176,8 @@ def check_response(y: Any, caller: str, n_rows: int) -> Array:
     if y is None:
         raise ValueError(f"{caller} requires y to be passed, but the target y is None.")
     values = np.asarray(y)
+    if values.dtype.kind in "mM":
+        raise ValueError(f"The 'y' argument of {caller} holds dates: turn them into numbers first.")
     if values.dtype.kind == "c":
         raise ValueError(f"Complex data not supported in y of {caller}: pass real numbers.")
     values = column_or_1d(values, warn=True)

@@ -183,7 +183,8 @@ class CoterieRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         if unknown:
             raise TypeError(f"{caller} takes 'sample_weight' beside X, y and groups. Got {unknown[0]!r}.")
         column = self.group_column if groups is None else groups
-        self._group_column = column if isinstance(column, (str, Integral)) else None
+        by_column = isinstance(column, str) or (groups is None and isinstance(column, Integral))
+        self._group_column = column if by_column else None
         X, groups = self._split_groups(X, groups, caller)
         if y is None:
             raise ValueError(f"{caller} requires y to be passed, but the target y is None.")
@@ -217,7 +218,12 @@ class CoterieRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         column = self.group_column if groups is None else groups
         if groups is None and column is None:
             column = getattr(self, "_group_column", None)
-        if isinstance(column, (str, Integral)):
+        if groups is not None and self.group_column is not None:
+            raise ValueError(
+                f"{caller} got learner ids twice: from groups and from group_column="
+                f"{self.group_column!r}. Pass one of them."
+            )
+        if isinstance(column, str) or (groups is None and isinstance(column, Integral)):
             return split_group_column(X, column, caller)
         return X, groups
 
@@ -230,9 +236,15 @@ class CoterieRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     def _fit_learners(self, learners: Learners, n_clusters: Any, entropy: int) -> None:
         self.min_rows_ = self._threshold(learners)
         small = learners.sizes < self.min_rows_
-        if small.any() and (self.small_learners == "raise" or small.all()):
+        if small.all():
             raise ValueError(
-                f"Learner {listed(learners.ids[small])} has fewer than {self.min_rows_} rows "
+                f"No learner has the {self.min_rows_} rows that clustering needs "
+                f"(n_samples = {learners.sizes.max()} at most): lower min_rows, down to {FEWEST_ROWS}, "
+                "or give the learners more rows."
+            )
+        if small.any() and self.small_learners == "raise":
+            raise ValueError(
+                f"Too few rows for learner {listed(learners.ids[small])}: fewer than {self.min_rows_} "
                 f"(n_samples = {learners.sizes[small].min()}). "
                 "Drop such learners, lower min_rows, or set small_learners='admit'."
             )
@@ -390,7 +402,10 @@ class CoterieRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             )
         unknown = list(dict.fromkeys(i for i in ids if i not in known))
         if unknown:
-            raise ValueError(f"Learner {listed(unknown)} was not seen in fit: use admit to place newcomers.")
+            raise ValueError(
+                f"Learner {listed(unknown)} was not seen in fit: use admit to place newcomers, and in "
+                "cross-validation folds that leave every learner training rows (KFold with shuffle=True)."
+            )
         found = np.array([known[i] for i in ids], dtype=int).reshape(n_rows, 2)
         return found[:, 0], found[:, 1]
 

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
 from coterie import cluster_learners, cross_evaluate, select_models
-from coterie._rows import Learners
+from coterie._rows import Learners, gather_learners
+from coterie.datasets import make_linear_learners
 from coterie.how_many import RULES
 from coterie.how_many.partition import default_max_clusters, exchange_from_losses
 from coterie.records import Exchange, Selection
@@ -332,3 +333,14 @@ def test_an_exchange_from_a_matrix_has_its_diagonal_for_errors_and_noise() -> No
     exchange = exchange_from_losses([[1.0, 5.0], [6.0, 2.0]])
     assert exchange.errors.tolist() == exchange.noise.tolist() == [1.0, 2.0]
     assert exchange.dissimilarity[0, 1] == abs(5 - 2) + abs(6 - 1)
+
+
+def test_learners_of_many_rows_in_clear_clusters_are_not_called_unclear() -> None:
+    # With many rows a coterie hardly beats a learner's own model, and that is no sign of a continuum.
+    for n_rows in (200, 800):
+        data = make_linear_learners(12, 3, n_rows=n_rows, random_state=0)
+        learners = gather_learners(data.X, data.y, data.groups, caller="test")
+        selection = select_models(learners, candidates=["lr"])
+        partition = cluster_learners(cross_evaluate(selection, learners), learners, selection=selection)
+        assert partition.n_clusters == 3
+        assert partition.clear

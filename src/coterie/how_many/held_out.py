@@ -36,8 +36,10 @@ NEGLIGIBLE = 1e-3
 PATIENCE = 4
 # Rounds of refining left to a costly form once a cheaper one has searched.
 ROUNDS_AFTER_PROXY = 3
-# Above this many standard errors of (loss / noise - 1), clusters do not explain the learners.
-UNCLEAR = -2.0
+# Above this many standard errors of (loss / noise - 1), clusters do not explain the learners. Where they do,
+# it is far below zero for learners of few rows and rises towards zero with their number; on continua of
+# truths it was never below 2.
+UNCLEAR = 1.5
 
 
 @dataclass(frozen=True)

@@ -135,13 +135,15 @@ def _curves(
 def _notes(answer: HeldOut | None, evidence: Evidence, n_features: int | None) -> list[str]:
     notes = []
     if answer is not None:
-        at_the_end = answer.curve.chosen == evidence.most < evidence.n_learners
-        if answer.excess > UNCLEAR or at_the_end:
-            why = (
-                "more clusters would predict still better"
-                if at_the_end
-                else "no number of clusters predicts the learners as well as their own noise allows"
-            )
+        n_learners = evidence.n_learners
+        why = None
+        if answer.curve.chosen == evidence.most < n_learners:
+            why = "more clusters would predict still better"
+        elif answer.excess > UNCLEAR:
+            why = "no number of clusters predicts the learners as well as their own noise allows"
+        elif answer.curve.chosen == n_learners > 1:
+            why = "every learner stands alone"
+        if why is not None:
             notes.append(f"No clear coteries: {why}; take the labels as a summary, not as groups.")
     if n_features is not None and evidence.n_rows is not None:
         few = int(np.sum(evidence.n_rows < 2 * n_features + 5))
