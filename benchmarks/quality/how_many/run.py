@@ -122,6 +122,7 @@ def main() -> None:
     parser.add_argument("--settings", nargs="*", choices=list(SETTINGS), default=list(SETTINGS))
     parser.add_argument("--out", type=Path, default=HERE)
     arguments = parser.parse_args()
+    arguments.out.mkdir(parents=True, exist_ok=True)
     rows: list[dict] = []
     for setting in arguments.settings:
         start = time.perf_counter()
@@ -129,11 +130,11 @@ def main() -> None:
         mine = [row for draw in draws for row in draw]
         rows += mine
         print(table(mine).splitlines()[-1], f"{time.perf_counter() - start:.0f} s", flush=True)
-    arguments.out.mkdir(parents=True, exist_ok=True)
-    with open(arguments.out / "results.csv", "w", newline="") as file:
-        writer = csv.DictWriter(file, list(rows[0]))
-        writer.writeheader()
-        writer.writerows(rows)
+        # Written after every setting, so that an interrupted run keeps what it has measured.
+        with open(arguments.out / "results.csv", "w", newline="") as file:
+            writer = csv.DictWriter(file, list(rows[0]))
+            writer.writeheader()
+            writer.writerows(rows)
     text = (HERE / "README.head.md").read_text() + "\n" + table(rows) + "\n"
     (arguments.out / "README.md").write_text(text)
     if arguments.out == HERE:
