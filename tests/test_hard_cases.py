@@ -8,6 +8,7 @@ import pytest
 from numpy.testing import assert_allclose
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.linear_model import LinearRegression
+from sklearn.neighbors import KNeighborsRegressor
 
 from coterie import CoterieRegressor
 from coterie.datasets import make_linear_learners
@@ -191,6 +192,33 @@ def test_a_candidate_that_fails_in_some_learners(way: str) -> None:
     with pytest.warns(UserWarning, match="candidate 'moody' was dropped for learner 1, 2, 4, 5: "):
         model = answered(DATA.X, y, OWNER, candidates=candidates)
     assert set(model.selection_.names[1:3]) == {"mean"}
+
+
+class Modest(RegressorMixin, BaseEstimator):
+    """A line through a few rows; many are too many for it."""
+
+    def fit(self, X: Any, y: Any) -> Any:
+        if len(y) > 30:
+            raise ValueError("too many rows")
+        self.line_ = LinearRegression().fit(X, y)
+        return self
+
+    def predict(self, X: Any) -> Any:
+        return self.line_.predict(X)
+
+
+@pytest.mark.xfail(
+    strict=True,
+    raises=ValueError,
+    reason="a family that fails on the rows of a cluster ends the fit while clusters are searched",
+)
+@pytest.mark.parametrize("collaboration", ["pooled", "average", "local"])
+def test_a_candidate_that_fails_on_pooled_rows_only(collaboration: str) -> None:
+    # Everybody's own choice, but no cluster's.
+    candidates = {"modest": Modest(), "knn": KNeighborsRegressor(2)}
+    model = answered(DATA.X, DATA.y, OWNER, candidates=candidates, collaboration=collaboration)
+    assert set(model.selection_.names) == {"modest"}
+    assert model.learner_labels_.tolist() == DATA.truth.tolist()
 
 
 class Local(RegressorMixin, BaseEstimator):

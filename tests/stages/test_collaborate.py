@@ -3,6 +3,7 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
+from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.linear_model import LinearRegression
 from sklearn.model_selection import KFold
 from sklearn.neighbors import KNeighborsRegressor
@@ -213,3 +214,32 @@ def test_rows_of_learners_without_a_selection_are_refused() -> None:
     selection, partition = selected()
     with pytest.raises(ValueError, match="knows nothing of learner 'stranger'"):
         collaborate(selection, partition, DATA.X, DATA.y, groups=["stranger"] * len(DATA.y))
+
+
+class Modest(RegressorMixin, BaseEstimator):
+    """A line through a few rows; many are too many for it."""
+
+    def fit(self, X: Any, y: Any) -> Any:
+        if len(y) > 45:
+            raise ValueError("too many rows")
+        self.line_ = LinearRegression().fit(X, y)
+        return self
+
+    def predict(self, X: Any) -> Any:
+        return self.line_.predict(X)
+
+
+def test_a_coterie_leaves_out_a_candidate_that_fails_on_its_rows() -> None:
+    candidates = {"modest": Modest(), "knn": KNeighborsRegressor(2)}
+    selection, partition = selected(candidates)
+    assert set(selection.names) == {"modest"}
+    assert collaborate(selection, partition, **ROWS, candidates=candidates).names == ("knn", "knn")
+
+
+@pytest.mark.xfail(strict=True, reason="the sentence says: learner coterie of np.str_('learner 00')")
+def test_a_coterie_all_of_whose_candidates_fail_is_named_with_the_causes() -> None:
+    selection, partition = selected([Modest()])
+    with pytest.raises(
+        ValueError, match=r"for the coterie of 'learner 00'.*modest: ValueError: too many rows"
+    ):
+        collaborate(selection, partition, **ROWS, candidates=[Modest()])
