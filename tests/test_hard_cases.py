@@ -207,11 +207,6 @@ class Modest(RegressorMixin, BaseEstimator):
         return self.line_.predict(X)
 
 
-@pytest.mark.xfail(
-    strict=True,
-    raises=ValueError,
-    reason="a family that fails on the rows of a cluster ends the fit while clusters are searched",
-)
 @pytest.mark.parametrize("collaboration", ["pooled", "average", "local"])
 def test_a_candidate_that_fails_on_pooled_rows_only(collaboration: str) -> None:
     # Everybody's own choice, but no cluster's.

@@ -58,7 +58,7 @@ class Troubled(RegressorMixin, BaseEstimator):
 def job(candidates: dict[str, Any], **changes: Any) -> FitJob:
     """Rows 0 to 8 with small responses: fold 0 holds out the even ones, fold 1 the odd ones."""
     parts: dict[str, Any] = {
-        "owner": "'north'",
+        "owner": "learner 'north'",
         "X": np.arange(float(N))[:, None],
         "y": np.linspace(-0.1, 0.1, N),
         "folds": np.arange(N) % 2,

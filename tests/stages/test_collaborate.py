@@ -236,7 +236,6 @@ def test_a_coterie_leaves_out_a_candidate_that_fails_on_its_rows() -> None:
     assert collaborate(selection, partition, **ROWS, candidates=candidates).names == ("knn", "knn")
 
 
-@pytest.mark.xfail(strict=True, reason="the sentence says: learner coterie of np.str_('learner 00')")
 def test_a_coterie_all_of_whose_candidates_fail_is_named_with_the_causes() -> None:
     selection, partition = selected([Modest()])
     with pytest.raises(

@@ -207,6 +207,5 @@ def choose_candidate(job: FitJob) -> Fitted:
         )
     causes = "; ".join(f"{name}: {cause}" for name, cause in failures.items())
     raise ValueError(
-        f"No candidate could be fitted for learner {job.owner} ({causes}). "
-        "Give it other candidates or more rows."
+        f"No candidate could be fitted for {job.owner} ({causes}). Give it other candidates or more rows."
     )

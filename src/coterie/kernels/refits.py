@@ -62,7 +62,7 @@ class RefitLosses(LocalLosses):
 
     def __init__(self, learners: Learners, selection: Selection, proxy: LocalLosses) -> None:
         super().__init__(learners, selection)
-        self.proxy = proxy
+        self.proxy: LocalLosses = proxy
         # As where moments are added up: quiet learners count more, wild rows less.
         weights = bounded_weights(1 / selection.noise)[learners.owner] * self.tempering
         self._row_weights = weights if self.learners.weights is None else weights * self.learners.weights
@@ -86,7 +86,10 @@ class RefitLosses(LocalLosses):
                 alone[self.learners.span(positions[0])] = np.nan
                 self._fitted[key] = alone
             else:
-                self._fitted[key] = self._cross_fitted(members, positions)
+                try:
+                    self._fitted[key] = self._cross_fitted(members, positions)
+                except Exception:  # a family may fail on pooled rows though it fits every learner's
+                    self._fitted[key] = self.proxy.residuals((~members).astype(int), 2)[0]
         return self._fitted[key]
 
     def _cross_fitted(self, members: Array, positions: Array) -> Array:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from coterie._options import check_option
+from coterie._options import check_option, listed
 from coterie._rows import Learners, gather_learners
 from coterie._seeds import as_entropy, generator_for, integer_seed
 from coterie.candidates import candidates_per_learner
@@ -92,7 +92,7 @@ def _pooled_job(
     scored = (0,) if n_folds == 2 else tuple(range(n_folds))
     seed = integer_seed(generator_for(entropy, f"coterie of {learners.ids[members[0]]}"))
     weights = None if learners.weights is None else learners.weights[rows]
-    owner = f"coterie of {learners.ids[members[0]]!r}"
+    owner = f"the coterie of learner {listed([learners.ids[members[0]]])}"
     return FitJob(
         owner, learners.X[rows], learners.y[rows], folds, training, scored, candidates, seed, weights
     )

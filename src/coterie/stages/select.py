@@ -61,7 +61,7 @@ def _job(learners: Learners, j: int, candidates: Any, splitter: Any, entropy: in
     X, y = learners.X[span], learners.y[span]
     generator = generator_for(entropy, learners.ids[j])
     seed = integer_seed(generator)
-    owner = listed([learners.ids[j]])
+    owner = f"learner {listed([learners.ids[j]])}"
     scored: tuple[int, ...] = (0,)
     if splitter is None:
         folds, training = split_halves(len(y), generator)
@@ -70,7 +70,7 @@ def _job(learners: Learners, j: int, candidates: Any, splitter: Any, entropy: in
             folds, training = split_with(splitter, X, y, seed)
         except Exception as cause:
             raise ValueError(
-                f"The splitter {splitter!r} could not split the {len(y)} rows of learner {owner}: "
+                f"The splitter {splitter!r} could not split the {len(y)} rows of {owner}: "
                 f"{cause} Take one with fewer splits, or raise min_rows."
             ) from cause
         scored = tuple(range(len(training)))
