@@ -239,6 +239,6 @@ def test_a_coterie_leaves_out_a_candidate_that_fails_on_its_rows() -> None:
 def test_a_coterie_all_of_whose_candidates_fail_is_named_with_the_causes() -> None:
     selection, partition = selected([Modest()])
     with pytest.raises(
-        ValueError, match=r"for the coterie of 'learner 00'.*modest: ValueError: too many rows"
+        ValueError, match=r"for the coterie of learner 'learner 00'.*modest: ValueError: too many rows"
     ):
         collaborate(selection, partition, **ROWS, candidates=[Modest()])
