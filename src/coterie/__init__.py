@@ -8,22 +8,45 @@ Ghanadan and Ding.
 
 from __future__ import annotations
 
-from coterie._rows import stack_learners
-from coterie.estimators import CoterieRegressor
-from coterie.how_many import cluster_learners
-from coterie.persistence import load, save
-from coterie.stages import collaborate, cross_evaluate, select_models
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from coterie._rows import stack_learners as stack_learners
+    from coterie.estimators import CoterieRegressor as CoterieRegressor
+    from coterie.how_many import cluster_learners as cluster_learners
+    from coterie.persistence import load as load
+    from coterie.persistence import save as save
+    from coterie.stages import collaborate as collaborate
+    from coterie.stages import cross_evaluate as cross_evaluate
+    from coterie.stages import select_models as select_models
 
 __version__ = "0.1.0"
 
-__all__ = [
-    "CoterieRegressor",
-    "__version__",
-    "cluster_learners",
-    "collaborate",
-    "cross_evaluate",
-    "load",
-    "save",
-    "select_models",
-    "stack_learners",
-]
+# A name is imported when it is first used: `coterie --help` need not wait for scikit-learn.
+_HOMES = {
+    "CoterieRegressor": "coterie.estimators",
+    "cluster_learners": "coterie.how_many",
+    "collaborate": "coterie.stages",
+    "cross_evaluate": "coterie.stages",
+    "load": "coterie.persistence",
+    "save": "coterie.persistence",
+    "select_models": "coterie.stages",
+    "stack_learners": "coterie._rows",
+}
+
+__all__ = [*_HOMES, "__version__"]
+
+
+def __getattr__(name: str) -> Any:
+    """Import a public name when it is first used."""
+    if name not in _HOMES:
+        raise AttributeError(f"module 'coterie' has no attribute {name!r}")
+    value = getattr(import_module(_HOMES[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    """Return the public names beside what has been imported."""
+    return sorted({*globals(), *_HOMES})
