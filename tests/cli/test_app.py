@@ -23,6 +23,9 @@ def test_an_unknown_command_exits_with_2_and_no_traceback():
 
 
 def test_help_waits_for_none_of_the_heavy_libraries():
-    code = "import sys; from coterie.cli import app; print([m for m in ('numpy', 'sklearn', 'polars') if m in sys.modules])"
+    code = (
+        "import sys; from coterie.cli import app; "
+        "print([m for m in ('numpy', 'sklearn', 'polars') if m in sys.modules])"
+    )
     shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert shown.stdout.strip() == "[]"
