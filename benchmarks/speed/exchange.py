@@ -115,12 +115,12 @@ def exchange_of_forests(n_learners: int, n_rows: int) -> list[dict]:
 def peak_memory(n_learners: int) -> list[dict]:
     """Run Select, Exchange and Cluster in a process of its own and read its peak memory."""
     code = (
-        "import sys; sys.path.insert(0, sys.argv[1]); import exchange as e\n"
+        "import resource, sys; sys.path.insert(0, sys.argv[1]); import exchange as e\n"
         "learners = e.linear_learners(int(sys.argv[2]), 100, 20)\n"
         "selection = e.select_models(learners, candidates='lr')\n"
         "exchange = e.cross_evaluate(selection, learners)\n"
         "partition = e.cluster_learners(exchange, learners, selection=selection)\n"
-        "print(partition.n_clusters, e.resource.getrusage(e.resource.RUSAGE_SELF).ru_maxrss / 2**20)"
+        "print(partition.n_clusters, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20)"
     )
     command = [sys.executable, "-c", code, str(HERE), str(n_learners)]
     start = time.perf_counter()

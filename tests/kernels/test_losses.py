@@ -11,7 +11,7 @@ from coterie._seeds import seed_estimator
 from coterie.candidates import PRESETS, make_candidates
 from coterie.engines import ThreadEngine
 from coterie.kernels.fitting import quiet_fits
-from coterie.kernels.losses import loss_matrix
+from coterie.kernels.losses import loss_matrix, own_errors
 
 
 class Fails:
@@ -80,3 +80,14 @@ def test_a_linear_model_with_an_infinite_coefficient_is_not_finite_anywhere(
 
 def test_no_models_have_no_losses(make_learners: Callable[..., Learners]) -> None:
     assert loss_matrix([], make_learners((3, 3)), ThreadEngine()).shape == (0, 2)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_own_errors_are_the_diagonal_of_the_losses(
+    weighted: bool, make_learners: Callable[..., Learners], double_loop: Callable[..., Any]
+) -> None:
+    learners = make_learners((12, 9, 15), weighted=weighted)
+    models = [fitted(name, learners)[j] for j, name in enumerate(("knn", "lasso", "lr"))]
+    assert np.allclose(own_errors(models, learners), np.diag(double_loop(models, learners)), rtol=1e-9)
+    models[1] = Fails()
+    assert np.isnan(own_errors(models, learners)[1])

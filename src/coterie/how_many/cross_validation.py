@@ -15,7 +15,7 @@ from coterie._rows import Learners
 from coterie.engines import Engine
 from coterie.how_many.evidence import Evidence
 from coterie.kernels.averages import ModelAverages, membership
-from coterie.kernels.blocks import predict_rows
+from coterie.kernels.losses import own_errors
 from coterie.records import Curve, Selection
 from coterie.stages.exchange import cross_evaluate
 
@@ -42,12 +42,7 @@ def cross_validated(evidence: Evidence, learners: Learners, selection: Selection
     first = learners.only(np.concatenate([training[0] for training in selection.training]))
     second = learners.only(np.concatenate(selection.folds) == 0)
     models = tuple(by_fold[0] for by_fold in selection.fold_models)
-    errors = np.array(
-        [
-            np.mean((predict_rows(m, first.X[first.span(j)]) - first.y[first.span(j)]) ** 2)
-            for j, m in enumerate(models)
-        ]
-    )
+    errors = own_errors(models, first)
     halves = replace(selection, models=models, errors=errors, n_rows=first.sizes)
     exchange = cross_evaluate(halves, first, engine=engine).aligned_to(evidence.exchange.learner_ids)
     trial = replace(evidence, exchange=exchange, losses=None)

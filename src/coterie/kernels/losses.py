@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from coterie._rows import Learners
 from coterie.engines import Engine
-from coterie.kernels.affine import AffineLosses, affine_matrix
-from coterie.kernels.blocks import model_losses
+from coterie.kernels.affine import AffineLosses, Frame, affine_matrix
+from coterie.kernels.blocks import model_losses, predict_rows
 
 Array = NDArray[Any]
 
@@ -62,3 +62,16 @@ def loss_matrix(
     if jobs:
         losses[rest] = engine.map(_losses_of, jobs)
     return losses
+
+
+def own_errors(models: Sequence[Any], learners: Learners) -> Array:
+    """Return the mean squared residual of each model on its own learner's rows, which count by weight."""
+    vectors, affine = affine_matrix(models, learners.n_features)
+    frame = Frame(learners)
+    inside = frame.vectors(np.where(affine[:, None], vectors, 0.0))
+    predictions = np.einsum("nd,nd->n", frame.rows(learners.X), inside[learners.owner]) + frame.middle
+    for j in np.flatnonzero(~affine).tolist():
+        span = learners.span(j)
+        predictions[span] = predict_rows(models[j], learners.X[span])
+    with np.errstate(over="ignore", invalid="ignore"):
+        return learners.mean_by_learner((predictions - learners.y) ** 2)
