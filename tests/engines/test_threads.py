@@ -1,5 +1,6 @@
 import threading
 import time
+import warnings
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -74,3 +75,18 @@ def test_an_unknown_engine_is_refused(engine: Any) -> None:
         ValueError, match="The 'engine' option must be None, 'threads' or an object with a map"
     ):
         resolve_engine(engine)
+
+
+def warn_without_filters(message: str) -> None:
+    with warnings.catch_warnings():
+        warnings.resetwarnings()
+        warnings.warn(message, UserWarning, stacklevel=1)
+
+
+def test_the_race_of_scikit_learns_threads_is_not_shown_and_other_warnings_are() -> None:
+    race = "`sklearn.utils.parallel.delayed` should be used with `sklearn.utils.parallel.Parallel`"
+    with warnings.catch_warnings(record=True) as shown:
+        before = list(warnings.filters)
+        ThreadEngine(2).map(warn_without_filters, [race, "the rows are odd"])
+        assert list(warnings.filters) == before
+    assert [str(warning.message) for warning in shown] == ["the rows are odd"]

@@ -6,7 +6,9 @@ Threads, not processes: the candidates' own loops release the interpreter lock, 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import warnings
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any, Protocol, TypeVar, cast
 
 from joblib import Parallel, delayed, effective_n_jobs, parallel_config
@@ -33,6 +35,26 @@ def _undivided(function: Callable[[Job], Result], job: Job) -> Result:
         return function(job)
 
 
+# scikit-learn says this when another thread empties the warning filters between two of its own lines.
+_RACE = "`sklearn.utils.parallel.delayed` should be used with"
+
+
+@contextmanager
+def _steady_warnings() -> Iterator[None]:
+    """Keep the warning filters whole while threads of scikit-learn change and restore them."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message=_RACE)
+        show = warnings.showwarning
+
+        def show_others(message: Any, *where: Any, **more: Any) -> None:
+            if not str(message).startswith(_RACE):
+                show(message, *where, **more)
+
+        # With the filters emptied only what shows a warning can still hold it back.
+        warnings.showwarning = show_others
+        yield
+
+
 class ThreadEngine:
     """Threads, through joblib.
 
@@ -50,7 +72,8 @@ class ThreadEngine:
         if effective_n_jobs(self.n_jobs) == 1:
             return [function(job) for job in jobs]
         parallel = Parallel(n_jobs=self.n_jobs, prefer="threads")
-        return cast("list[Result]", parallel(delayed(_undivided)(function, job) for job in jobs))
+        with _steady_warnings():
+            return cast("list[Result]", parallel(delayed(_undivided)(function, job) for job in jobs))
 
 
 def resolve_engine(engine: Any = None, n_jobs: int | None = None) -> Engine:
