@@ -18,6 +18,10 @@ $(VENV)/.test: pyproject.toml | $(BIN)/python
 	$(BIN)/python -m pip install --quiet -e ".[test,lint]"
 	touch $@
 
+$(VENV)/.reproduce: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet -e ".[cli,plot]"
+	touch $@
+
 $(VENV)/.docs: pyproject.toml | $(BIN)/python
 	$(BIN)/python -m pip install --quiet -e ".[docs]"
 	touch $@
@@ -42,8 +46,9 @@ bench: $(VENV)/.test
 	$(BIN)/python benchmarks/speed/exchange.py
 	$(BIN)/python benchmarks/quality/how_many/run.py
 
-reproduce:
-	@echo "The paper's experiments are not packaged yet; benchmarks/quality/how_many holds Simulation 1."
+# `make reproduce ARGS=--quick` for a look in minutes; interrupted, the same command continues.
+reproduce: $(VENV)/.reproduce
+	$(BIN)/coterie reproduce all $(ARGS)
 
 docs: $(VENV)/.docs
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict

@@ -11,6 +11,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from coterie._version import __version__ as __version__
+
 if TYPE_CHECKING:
     from coterie._rows import stack_learners as stack_learners
     from coterie.estimators import CoterieRegressor as CoterieRegressor
@@ -20,8 +22,6 @@ if TYPE_CHECKING:
     from coterie.stages import collaborate as collaborate
     from coterie.stages import cross_evaluate as cross_evaluate
     from coterie.stages import select_models as select_models
-
-__version__ = "0.1.0"
 
 # A name is imported when it is first used: `coterie --help` need not wait for scikit-learn.
 _HOMES = {

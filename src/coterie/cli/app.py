@@ -10,6 +10,7 @@ import typer
 
 from coterie import __version__
 from coterie.cli.errors import CommandError
+from coterie.cli.reproduce import reproduce_command
 
 app = typer.Typer(
     name="coterie",
@@ -34,6 +35,9 @@ def _root(
     ] = False,
 ) -> None:
     """Take the options that every command has."""
+
+
+app.command("reproduce")(reproduce_command)
 
 
 def main() -> None:
