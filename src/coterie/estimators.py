@@ -23,13 +23,21 @@ from coterie._tables import (
 )
 from coterie.candidates import candidates_per_learner, names_learners
 from coterie.engines import resolve_engine
-from coterie.how_many import RULES, check_n_clusters, cluster_learners
+from coterie.how_many import RULES, check_n_clusters, search_clusters
 from coterie.records import Selection
 from coterie.stages import collaborate, cross_evaluate, select_models
 from coterie.stages.cluster import check_scale
 from coterie.stages.collaborate import METHODS
 from coterie.stages.select import FEWEST_ROWS
-from coterie.verdicts import Gains, measure_gains, newcomer_gains, place_newcomers
+from coterie.verdicts import (
+    Admission,
+    Gains,
+    bootstrap_clustering,
+    measure_gains,
+    newcomer_gains,
+    place_newcomers,
+    standing_in,
+)
 
 Array = NDArray[Any]
 
@@ -75,6 +83,9 @@ class CoterieRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         of the learners have as many, else 4.
     splitter : scikit-learn splitter or None, default=None
         Holds out rows that are not independent, such as blocks in time. None: random halves.
+    n_bootstrap : int, default=100
+        How often rows are resampled inside each learner to see how sure its cluster is, and the number of
+        clusters; no model is refitted. 0: not at all.
     engine : {None, "threads"} or an object with ``map``, default=None
         Who runs the work.
     random_state : int, RandomState or None, default=0
@@ -99,7 +110,13 @@ class CoterieRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     collaboration_ : Collaboration
         How each learner predicts.
     gains_ : Gains
-        A row per learner: error alone, with its coterie, with all, held out.
+        A row per learner: error alone, with its coterie, with all, held out; the gain, the verdict, and
+        how sure its cluster is.
+    stability_ : Stability or None
+        How often learners keep their cluster and the rule its number when rows are resampled; None where
+        ``n_bootstrap`` is 0.
+    admission_ : Admission or None
+        Where newcomers and small learners were placed, and how surely; None while there are none.
     min_rows_ : int
         Rows that a learner needed to take part in the clustering.
     n_features_in_ : int
@@ -136,6 +153,7 @@ class CoterieRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         small_learners: str = "admit",
         min_rows: Any = "auto",
         splitter: Any = None,
+        n_bootstrap: int = 100,
         engine: Any = None,
         random_state: Any = 0,
         n_jobs: int | None = None,
@@ -152,6 +170,7 @@ class CoterieRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         self.small_learners = small_learners
         self.min_rows = min_rows
         self.splitter = splitter
+        self.n_bootstrap = n_bootstrap
         self.engine = engine
         self.random_state = random_state
         self.n_jobs = n_jobs
@@ -212,6 +231,7 @@ class CoterieRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             check_count(self.min_rows, "min_rows", least=FEWEST_ROWS)
         if self.max_clusters is not None:
             check_count(self.max_clusters, "max_clusters")
+        check_count(self.n_bootstrap, "n_bootstrap", least=0)
         check_scale(self.scale)
 
     def _split_groups(self, X: Any, groups: Any, caller: str) -> tuple[Any, Any]:
@@ -258,7 +278,7 @@ class CoterieRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         seeded = {"random_state": entropy, **work}
         selection = select_models(shaping, candidates=self.candidates, splitter=self.splitter, **seeded)
         exchange = cross_evaluate(selection, shaping, robust=self.robust, **work)
-        partition = cluster_learners(
+        clustering = search_clusters(
             exchange,
             shaping,
             selection=selection,
@@ -268,6 +288,7 @@ class CoterieRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             refine=self.refine,
             **seeded,
         )
+        partition = clustering.partition
         seeded["candidates"] = self.candidates
         coterie = collaborate(selection, partition, shaping, method=self.collaboration, **seeded)
         if partition.n_clusters == 1 and coterie.method == "pooled":
@@ -277,7 +298,15 @@ class CoterieRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         self.selection_, self.exchange_, self.partition_ = selection, exchange, partition
         self.collaboration_, self._everybody = coterie, everybody
         self._admitted: dict[Any, tuple[int, int]] = {}
-        self.gains_ = measure_gains(selection, partition, coterie, everybody)
+        self._loners: tuple[Any, ...] = ()
+        self.admission_: Admission | None = None
+        self.stability_ = None
+        if self.n_bootstrap:
+            self.stability_ = bootstrap_clustering(clustering, n_replicates=self.n_bootstrap, entropy=entropy)
+        standing = standing_in(clustering)
+        self.gains_ = measure_gains(
+            selection, partition, coterie, everybody, shaping, standing, self.stability_, self._units
+        )
         self.n_clusters_ = partition.n_clusters
         self.learner_ids_, self.learner_labels_ = selection.learner_ids, partition.labels
         if small.any() and self.small_learners == "admit":
@@ -321,19 +350,38 @@ class CoterieRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             self._units = self._units.joined(units)
         own = self._select(newcomers).aligned_to(newcomers.ids) if with_models else None
         known = self._shaping.ids
-        labels = place_newcomers(
+        partition = self.partition_.aligned_to(known)
+        placed = place_newcomers(
             newcomers,
             own,
             self._shaping,
             self.selection_.aligned_to(known),
-            self.partition_.aligned_to(known),
+            partition,
             resolve_engine(self.engine, self.n_jobs),
-        ).labels
-        ways = self.collaboration_.newcomer_ways[labels]
+            collaboration=self.collaboration_,
+            n_replicates=self.n_bootstrap,
+            entropy=self._entropy,
+        )
+        ways = self.collaboration_.newcomer_ways[placed.nearest]
         for place, learner in enumerate(newcomers.ids.tolist()):
-            self._admitted[learner] = int(ways[place]), first_unit + place
-        added = newcomer_gains(newcomers, own, labels, self.collaboration_, self._everybody)
+            way = int(ways[place])
+            if placed.labels[place] < 0:
+                # Whom no cluster fits predicts with its own model; its way counts from the end.
+                assert own is not None
+                self._loners = (*self._loners, own.models[place])
+                way = -len(self._loners)
+            self._admitted[learner] = way, first_unit + place
+        added = newcomer_gains(
+            newcomers,
+            own,
+            placed,
+            self.collaboration_,
+            self._everybody,
+            np.bincount(partition.labels),
+            self._units,
+        )
         self.gains_ = self.gains_.joined(added)
+        self.admission_ = placed if self.admission_ is None else self.admission_.joined(placed)
 
     def _show_in_order(self, learner_ids: list[Any]) -> None:
         place = {learner: p for p, learner in enumerate(self.gains_["learner"].tolist())}
@@ -356,7 +404,9 @@ class CoterieRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         Returns
         -------
         ndarray of shape (M,)
-            Cluster of each newcomer, in order of first appearance.
+            Cluster of each newcomer, in order of first appearance; -1 where none of the clusters predicts
+            it as well as its own noise allows: it then predicts with its own model. How sure the answer
+            is, ``admission_`` says.
         """
         check_is_fitted(self)
         caller = "CoterieRegressor.admit"
@@ -409,6 +459,18 @@ class CoterieRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         found = np.array([known[i] for i in ids], dtype=int).reshape(n_rows, 2)
         return found[:, 0], found[:, 1]
 
+    def _predict_inside(self, X: Array, ways: Array) -> Array:
+        """Predict rows in the units of the models: with a coterie, or as a newcomer whom none fits."""
+        together = ways >= 0
+        if together.all():
+            return self.collaboration_.predict(X, ways)
+        prediction = np.empty(len(X))
+        prediction[together] = self.collaboration_.predict(X[together], ways[together])
+        for way in np.unique(ways[~together]).tolist():
+            mine = ways == way
+            prediction[mine] = np.asarray(self._loners[-way - 1].predict(X[mine]), dtype=float).reshape(-1)
+        return prediction
+
     def predict(self, X: Any, groups: Any = None) -> Array:
         """Predict rows, each with the coterie of the learner who holds it.
 
@@ -437,9 +499,9 @@ class CoterieRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         ids = np.zeros(len(X), dtype=int) if groups is None else as_ids(groups, caller)
         check_finite(X, names, np.arange(len(X)), ids, caller)
         if self._units is None:
-            return self.collaboration_.predict(X, ways)
+            return self._predict_inside(X, ways)
         inside = self._units.forward_X(X, places)
-        return self._units.backward_y(self.collaboration_.predict(inside, ways), places)
+        return self._units.backward_y(self._predict_inside(inside, ways), places)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> float:
         """Return the coefficient of determination of the predictions.

@@ -24,6 +24,11 @@ COLUMNS = [
     "all",
     "all_se",
     "gain",
+    "gain_se",
+    "verdict",
+    "reason",
+    "membership",
+    "second_cluster",
 ]
 SIZES = [20, 22, 24, 26, 28, 30]
 DATA = make_linear_learners(6, n_rows=SIZES, coefficients=[[2, 0, 1], [-2, 1, 0]], random_state=0)
@@ -116,7 +121,7 @@ def test_gains_become_tables_as_they_are() -> None:
     gains = fitted().gains_
     for table in (pd.DataFrame(gains), pl.DataFrame(gains)):
         assert list(table.columns) == COLUMNS
-        assert table.shape == (6, 11)
+        assert table.shape == (6, len(COLUMNS))
         assert_allclose(table["gain"].to_numpy(), gains["gain"])
 
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from coterie._rows import Learners, Standardization
 from coterie.persistence.archive import unfit
 from coterie.records import Collaboration, Exchange, Partition, Selection
-from coterie.verdicts import Gains
+from coterie.verdicts import Admission, Gains, Stability
 
 Array = NDArray[Any]
 
@@ -24,6 +24,8 @@ REQUIRED: dict[str, tuple[type[Any], ...]] = {
     "partition_": (Partition,),
     "collaboration_": (Collaboration,),
     "gains_": (Gains,),
+    "stability_": (Stability, NoneType),
+    "admission_": (Admission, NoneType),
     "learner_ids_": (np.ndarray,),
     "learner_labels_": (np.ndarray,),
     "n_clusters_": (int,),
@@ -34,6 +36,7 @@ REQUIRED: dict[str, tuple[type[Any], ...]] = {
     "_units": (Standardization, NoneType),
     "_entropy": (int,),
     "_admitted": (dict,),
+    "_loners": (tuple,),
     "_group_column": (str, int, NoneType),
 }
 
@@ -43,8 +46,8 @@ def _need(fits: Any, what: str) -> None:
         raise unfit(f"holds {what} that does not fit the rest")
 
 
-def _within(values: Array, bound: int) -> bool:
-    return values.dtype.kind in "iu" and bool(((values >= 0) & (values < bound)).all())
+def _within(values: Array, bound: int, least: int = 0) -> bool:
+    return values.dtype.kind in "iu" and bool(((values >= least) & (values < bound)).all())
 
 
 def _check_learners(shaping: Learners, n_features: int, rows: bool) -> None:
@@ -90,7 +93,8 @@ def _check_collaboration(record: Collaboration, n_clusters: int, n_rows: Array) 
 
 def _check_admitted(state: dict[str, Any], n_shaping: int) -> None:
     units, admitted = state["_units"], state["_admitted"]
-    n_ways = len(state["collaboration_"].weights)
+    n_ways, n_loners = len(state["collaboration_"].weights), len(state["_loners"])
+    _need(all(hasattr(model, "predict") for model in state["_loners"]), "a newcomer's model")
     n_units = n_shaping + len(admitted) if units is None else len(units.centre_x)
     if units is not None:
         shape = n_units, state["n_features_in_"]
@@ -99,16 +103,42 @@ def _check_admitted(state: dict[str, Any], n_shaping: int) -> None:
         _need(units.centre_y.shape == units.spread_y.shape == shape[:1], "a standardization")
     for pair in admitted.values():
         plain = isinstance(pair, tuple) and len(pair) == 2 and all(type(part) is int for part in pair)
-        _need(plain and 0 <= pair[0] < n_ways and 0 <= pair[1] < n_units, "a newcomer")
+        _need(plain and -n_loners <= pair[0] < n_ways and 0 <= pair[1] < n_units, "a newcomer")
 
 
 def _check_table(state: dict[str, Any], n_shaping: int) -> None:
     ids, labels = state["learner_ids_"], state["learner_labels_"]
     _need(ids.shape == (n_shaping + len(state["_admitted"]),), "a list of learners")
-    _need(labels.shape == ids.shape and _within(labels, state["n_clusters_"]), "a list of labels")
+    # A newcomer whom no cluster fits has the label -1.
+    _need(labels.shape == ids.shape and _within(labels, state["n_clusters_"], -1), "a list of labels")
     for name, column in state["gains_"].items():
         sized = isinstance(column, np.ndarray) and column.shape == ids.shape
         _need(isinstance(name, str) and sized, "a table of gains")
+
+
+def _check_stability(record: Stability | None, shaping: Learners, n_clusters: int) -> None:
+    if record is None:
+        return
+    what, n = "a Stability", len(shaping)
+    _need(
+        record.learner_ids.shape == (n,) and set(record.learner_ids.tolist()) == set(shaping.ids.tolist()),
+        what,
+    )
+    _need(record.membership.shape == (n, n_clusters) and record.membership.dtype == np.float64, what)
+    _need(record.n_clusters.ndim == 1 and record.n_clusters.dtype.kind == "i", what)
+    _need(record.shares.shape == record.n_clusters.shape and record.n_replicates > 0, what)
+
+
+def _check_admission(record: Admission | None, admitted: dict[Any, Any], n_clusters: int) -> None:
+    what = "an Admission"
+    _need((record is None) == (not admitted), what)
+    if record is None:
+        return
+    n = len(admitted)
+    _need(record.learner_ids.shape == (n,) and set(record.learner_ids.tolist()) == set(admitted), what)
+    _need(record.labels.shape == record.nearest.shape == record.sure.shape == (n,), what)
+    _need(_within(record.labels, n_clusters, -1) and _within(record.nearest, n_clusters), what)
+    _need(record.similarities.shape == record.probabilities.shape == (n, n_clusters), what)
 
 
 def check_state(state: dict[str, Any], rows: bool) -> None:
@@ -144,6 +174,8 @@ def check_state(state: dict[str, Any], rows: bool) -> None:
     for name in ("collaboration_", "_everybody"):
         _check_collaboration(state[name], n_clusters, n_rows)
     _check_admitted(state, n)
+    _check_stability(state["stability_"], shaping, n_clusters)
+    _check_admission(state["admission_"], state["_admitted"], n_clusters)
     _check_table(state, n)
     names = state.get("feature_names_in_")
     _need(names is None or (isinstance(names, np.ndarray) and names.shape == (n_features,)), "a column name")

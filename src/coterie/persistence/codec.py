@@ -25,13 +25,23 @@ from coterie._rows import Learners, Standardization
 from coterie.kernels.tiles import DenseTiles
 from coterie.persistence.archive import PersistenceError, check_stored, unfit
 from coterie.records import Collaboration, Curve, Exchange, LossTiles, Partition, Selection
-from coterie.verdicts import Gains
+from coterie.verdicts import Admission, Gains, Stability
 
 Array = NDArray[Any]
 
 RECORDS: dict[str, type[Any]] = {
     cls.__name__: cls
-    for cls in (Selection, Exchange, Partition, Curve, Collaboration, Learners, Standardization)
+    for cls in (
+        Selection,
+        Exchange,
+        Partition,
+        Curve,
+        Collaboration,
+        Learners,
+        Standardization,
+        Stability,
+        Admission,
+    )
 }
 MAPPINGS: dict[str, type[dict[Any, Any]]] = {"dict": dict, "Gains": Gains}
 DATES: dict[str, type[date]] = {"date": date, "datetime": datetime}

@@ -1,8 +1,24 @@
-"""What a learner is told: whether its coterie pays, and where a newcomer belongs."""
+"""What a learner is told: whether its coterie pays, how sure that is, and where a newcomer belongs."""
 
 from __future__ import annotations
 
 from coterie.verdicts.admission import Admission, place_newcomers
+from coterie.verdicts.bootstrap import Stability, bootstrap_clustering, bootstrap_losses
 from coterie.verdicts.gains import Gains, measure_gains, newcomer_gains
+from coterie.verdicts.standing import Standing, measure_standing, standing_in
+from coterie.verdicts.verdict import VERDICTS
 
-__all__ = ["Admission", "Gains", "measure_gains", "newcomer_gains", "place_newcomers"]
+__all__ = [
+    "VERDICTS",
+    "Admission",
+    "Gains",
+    "Stability",
+    "Standing",
+    "bootstrap_clustering",
+    "bootstrap_losses",
+    "measure_gains",
+    "measure_standing",
+    "newcomer_gains",
+    "place_newcomers",
+    "standing_in",
+]
