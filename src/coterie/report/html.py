@@ -12,7 +12,8 @@ import json
 from importlib.resources import files
 from typing import Any
 
-from coterie.report.figures import THEMES, Figure, colour, draw
+from coterie.report.figures import Figure, draw
+from coterie.report.figures.look import THEMES, colour
 from coterie.report.words import number, percent
 
 NEEDS_EXTRA = 'A report page needs plotly and jinja2: pip install "coterie[report]".'
@@ -148,11 +149,13 @@ def page(summary: dict[str, Any]) -> str:
     environment = jinja2.Environment(
         autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
-    environment.filters |= {"number": number, "percent": percent}
+    environment.filters["number"], environment.filters["percent"] = number, percent
     environment.globals["colour"] = lambda cluster: colour(cluster)[1:]
     store = {"themes": THEMES, "figures": drawn}
     # NaN is not JSON: a number that slipped through must fail here, not in the reader's browser.
-    dumped = safe_json(store, dumps=lambda value, **_: json.dumps(value, allow_nan=False, separators=(",", ":")))
+    dumped = safe_json(
+        store, dumps=lambda value, **_: json.dumps(value, allow_nan=False, separators=(",", ":"))
+    )
     rendered: str = environment.from_string(_asset("report.html.jinja")).render(
         summary=summary,
         figures=figures,

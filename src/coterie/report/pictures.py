@@ -139,14 +139,15 @@ def _scaled(subject: Subject) -> Array:
 
 
 def _apart(embedding: Array, labels: Array) -> Array:
-    """Return how clearly each learner lies: 1 on its cluster's centre, 0 half-way to the next, below beyond."""
+    """Return how clearly each learner lies: 1 on its cluster's centre, 0 half-way to the next one."""
     centres = np.array([embedding[labels == label].mean(axis=0) for label in range(labels.max() + 1)])
     distances = np.linalg.norm(embedding[:, None, :] - centres[None, :, :], axis=2)
     everybody = np.arange(len(labels))
     own = distances[everybody, labels]
     distances[everybody, labels] = np.inf
     other = distances.min(axis=1)
-    return (other - own) / np.maximum(np.maximum(own, other), np.finfo(float).tiny)
+    clear: Array = (other - own) / np.maximum(np.maximum(own, other), np.finfo(float).tiny)
+    return clear
 
 
 def map_picture(subject: Subject) -> dict[str, Any]:
@@ -266,11 +267,11 @@ def membership_picture(subject: Subject) -> dict[str, Any] | None:
 
 def weights_picture(subject: Subject) -> dict[str, Any] | None:
     """Return what each learner's predictions are made of, those that take most from others first."""
-    together = None if subject.model is None else subject.model.collaboration_
+    together: Any = None if subject.model is None else subject.model.collaboration_
     names = getattr(together, "share_names", None)
-    if together is None or not names:
+    if not names:
         return None
-    shares = np.asarray(together.shares, float)  # type: ignore[attr-defined]
+    shares = np.asarray(together.shares, float)
     order = np.argsort(shares[:, 0], kind="stable")
     shown = order[both_ends(len(order), MOST_MEMBERS)]
     return {

@@ -22,7 +22,9 @@ def _write_in_one_step(path: Path, text: str) -> None:
     """Write a file beside its target and put it there once it is whole; on any failure leave no trace."""
     target = path.resolve()
     if not target.parent.is_dir():
-        raise FileNotFoundError(f"There is no folder {str(target.parent)!r} to write the report in: make it first.")
+        raise FileNotFoundError(
+            f"There is no folder {str(target.parent)!r} to write the report in: make it first."
+        )
     if target.is_dir():
         raise IsADirectoryError(f"{str(path)!r} is a folder: give Report.write_html the name of a file.")
     temporary = target.with_name(f".coterie-{secrets.token_hex(8)}.tmp")

@@ -45,12 +45,12 @@ class Subject:
 
     @property
     def gains(self) -> dict[str, Array] | None:
-        """Columns of the table of gains, a row per learner, newcomers too."""
+        """The table of gains as columns, a row per learner, newcomers too."""
         return None if self.model is None else dict(self.model.gains_)
 
     @property
     def names(self) -> list[str]:
-        """Names of the learners that shaped the clusters."""
+        """The names of the learners that shaped the clusters."""
         return [full_name(learner) for learner in self.partition.learner_ids]
 
     @property

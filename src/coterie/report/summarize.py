@@ -153,9 +153,7 @@ def _sections(
     if gains is not None:
         gains["saved"] = saved
     sections = [
-        _section(
-            "losses", "Who predicts whom", pictures.losses_picture(subject), words.losses_words
-        ),
+        _section("losses", "Who predicts whom", pictures.losses_picture(subject), words.losses_words),
         _section("map", "Map of the learners", pictures.map_picture(subject), words.map_words),
         _section("why", "Why this many coteries", pictures.curves_picture(subject), words.curves_words),
         _section(
@@ -175,9 +173,7 @@ def _sections(
     ]
     weights = pictures.weights_picture(subject)
     if weights is not None:
-        sections.append(
-            _section("weights", "What the predictions are made of", weights, words.weights_words)
-        )
+        sections.append(_section("weights", "What the predictions are made of", weights, words.weights_words))
     return sections
 
 

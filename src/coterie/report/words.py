@@ -46,17 +46,17 @@ def losses_words(data: dict[str, Any]) -> list[str]:
     if data["unit"] == "similarity":
         first = (
             "Each cell is the similarity of two learners, 1 when their models predict each other's rows "
-            "as well as their own. Learners are ordered by coterie, so that coteries are blocks on the diagonal."
+            "as well as their own. Learners are ordered by coterie: coteries are blocks on the diagonal."
         )
     else:
         unit = (
-            ", in units of that learner's noise: 1 is as well as its own noise allows"
+            ", in units of the latter's noise level: 1 is its own model's error on rows not seen"
             if data["unit"] == "noise"
             else ""
         )
         first = (
             f"Each cell is the mean squared error of the model of one learner (row) on the rows of another "
-            f"(column){unit}. Learners are ordered by coterie, so that coteries are blocks on the diagonal."
+            f"(column){unit}. Learners are ordered by coterie: coteries are blocks on the diagonal."
         )
     if between is None:
         second = f"There is one coterie; its typical cell is {number(inside)}." if inside is not None else ""
@@ -79,10 +79,11 @@ def losses_words(data: dict[str, Any]) -> list[str]:
 def map_words(data: dict[str, Any]) -> list[str]:
     """Say what the map of learners shows."""
     text = (
-        "Each point is a learner, its colour and shape the coterie. The first map is the space in which the "
-        f"learners were clustered ({counted(data['embedding_columns'], 'column')}, of whose spread the two "
-        f"directions shown hold {percent(data['embedding_share'])}); learners who agree fall onto one another. "
-        "The second places them by the distance of their models, far ones drawn nearer."
+        "Each point is a learner, its colour and shape the coterie. One map places learners by the distance "
+        "of their models, far ones drawn nearer. The other is the space in which they were clustered, where "
+        "learners who agree fall onto one another; it has "
+        f"{counted(data['embedding_columns'], 'column')}, of whose spread the two directions shown hold "
+        f"{percent(data['embedding_share'])}."
     )
     if data["apart"] is None:
         return [text + " There is one coterie only, so that nothing separates them."]
@@ -107,7 +108,9 @@ def curves_words(data: dict[str, Any]) -> list[str]:
     else:
         text = f"There are {found} because the rule {rule} says so."
         if decided[0]["chosen"] != k:
-            text = f"The rule {rule} answers {decided[0]['chosen']}, of which {found} have members of their own."
+            text = (
+                f"The rule {rule} answers {decided[0]['chosen']}, of which {found} have members of their own."
+            )
         if rule == "held-out":
             text += (
                 " It looks for the smallest number whose coteries predict rows that they have not seen as "
@@ -129,20 +132,21 @@ def curves_words(data: dict[str, Any]) -> list[str]:
 def gains_words(data: dict[str, Any], verdicts: dict[str, int] | None) -> list[str]:
     """Say whether it pays."""
     text = (
-        "Each row is a learner: its error with its coterie (coloured) and with all learners (cross) as a share of "
-        "its error alone (the line at 100%). Left of the line is better. All errors are on rows that no model "
-        "had seen."
+        "Each row is a learner: its error with its coterie (coloured) and with all learners (cross) as a "
+        "share of its error alone (the line at 100%). Left of the line is better. All errors are on rows "
+        "that no model had seen."
     )
     saved = data["saved"]
     if not saved["n"]:
         return [f"{text} For no learner could an error alone be measured."]
     text += (
         f" {saved['better']} of {counted(saved['n'], 'learner')} predict better with the coterie than alone; "
-        f"half of them save {percent(saved['median'])} of their error or more (from {percent(saved['least'])} "
-        f"to {percent(saved['most'])})."
+        f"the typical saving is {percent(saved['median'])} of the error (from {percent(saved['least'])} to "
+        f"{percent(saved['most'])})."
     )
     if saved["all_median"] is not None:
-        text += f" With all learners the typical error would be {percent(saved['all_median'])} of the error alone."
+        everybody = percent(saved["all_median"])
+        text += f" With all learners the typical error would be {everybody} of the error alone."
     if verdicts:
         text += " Verdicts: " + ", ".join(f"{count} {name}" for name, count in verdicts.items()) + "."
     if data["left_out"]:
@@ -158,8 +162,9 @@ def gains_words(data: dict[str, Any], verdicts: dict[str, int] | None) -> list[s
 def membership_words(data: dict[str, Any]) -> list[str]:
     """Say how sure the coteries are."""
     text = (
-        f"Every learner's rows were drawn again {data['n_replicates']} times and the learners clustered anew. "
-        f"{data['sure']} of {counted(data['n_learners'], 'learner')} kept their coterie in at least 95% of the draws."
+        f"Every learner's rows were drawn again {data['n_replicates']} times and the learners clustered "
+        f"anew. {data['sure']} of {counted(data['n_learners'], 'learner')} kept their coterie in at least "
+        "95% of the draws."
     )
     unsure = [
         f"{name} ({percent(own)})"
@@ -193,8 +198,10 @@ def answer_words(facts: dict[str, Any]) -> list[str]:
     learners, k = counted(facts["n_learners"], "learner"), facts["n_clusters"]
     sizes = facts["sizes"]
     if k == 1:
-        text = f"The {learners} are one coterie: no split of them predicts better." if facts["ruled"] else (
-            f"The {learners} are one coterie, as asked for."
+        text = (
+            f"The {learners} are one coterie: no split of them predicts better."
+            if facts["ruled"]
+            else (f"The {learners} are one coterie, as asked for.")
         )
     else:
         alone = sum(size == 1 for size in sizes)

@@ -25,18 +25,16 @@
     button.setAttribute("aria-label", dark ? "Switch to the light theme" : "Switch to the dark theme");
   };
 
-  // Colours are names in the theme; long lists of numbers are passed on as they are.
+  // Colours are names in the theme; the long lists hold none and are passed on as they are.
+  const PASSED_ON = new Set(["x", "y", "z", "text", "customdata"]);
   const coloured = (value, colours) => {
     if (typeof value === "string") return value.startsWith("@") ? colours[value.slice(1)] || value : value;
-    if (Array.isArray(value)) {
-      const first = value.find((item) => item !== null);
-      const plain = typeof first === "number" || Array.isArray(first);
-      return plain ? value : value.map((item) => coloured(item, colours));
-    }
-    if (value !== null && typeof value === "object") {
-      return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, coloured(item, colours)]));
-    }
-    return value;
+    if (Array.isArray(value)) return value.map((item) => coloured(item, colours));
+    if (value === null || typeof value !== "object") return value;
+    const entries = Object.entries(value);
+    return Object.fromEntries(
+      entries.map(([key, item]) => [key, PASSED_ON.has(key) ? item : coloured(item, colours)]),
+    );
   };
 
   // Losses are stored as logarithms; hovering tells the loss itself.
@@ -74,8 +72,13 @@
     }
     return Plotly.react(place, coloured(figure.data, colours), layout, config);
   };
-  const drawAll = (name, width) => {
-    for (const figure of store.figures) draw(figure, store.themes[name], width);
+  // Paper is white, and as wide as the style sheet says.
+  const PAPER = { one: 680, several: 330 };
+  const drawOnPaper = () => {
+    for (const figure of store.figures) {
+      const among = document.getElementById("figure-" + figure.name).closest(".pictures");
+      draw(figure, store.themes.light, among.classList.contains("several") ? PAPER.several : PAPER.one);
+    }
   };
   // One picture at a time, so that the page answers meanwhile.
   const drawInTurn = async () => {
@@ -100,9 +103,8 @@
     drawInTurn();
   });
 
-  // Paper is white and narrow.
-  window.addEventListener("beforeprint", () => drawAll("light", 680));
-  window.addEventListener("afterprint", () => drawAll(theme()));
+  window.addEventListener("beforeprint", drawOnPaper);
+  window.addEventListener("afterprint", drawInTurn);
   let known = window.innerWidth;
   let waiting;
   window.addEventListener("resize", () => {
