@@ -84,10 +84,11 @@ def losses_picture(subject: Subject) -> dict[str, Any]:
         values, unit = subject.partition.similarity, "similarity"
         logarithms = values
     else:
-        values, noise = subject.exchange.losses, subject.exchange.noise
-        per_noise = bool((np.isfinite(noise) & (noise > 0)).all())
-        unit = "noise" if per_noise else "loss"
-        values = values / noise if per_noise else values
+        values, unit = subject.exchange.losses, "loss"
+        noise = subject.exchange.noise
+        # A matrix of losses alone has no honest noise levels.
+        if subject.model is not None and (np.isfinite(noise) & (noise > 0)).all():
+            values, unit = values / noise, "noise"
         logarithms = _logarithms(values)
     blocks = _blocks(labels)
     names = subject.names
