@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from coterie.how_many import cluster_learners as cluster_learners
     from coterie.persistence import load as load
     from coterie.persistence import save as save
+    from coterie.report import Report as Report
     from coterie.stages import collaborate as collaborate
     from coterie.stages import cross_evaluate as cross_evaluate
     from coterie.stages import select_models as select_models
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 # A name is imported when it is first used: `coterie --help` need not wait for scikit-learn.
 _HOMES = {
     "CoterieRegressor": "coterie.estimators",
+    "Report": "coterie.report",
     "cluster_learners": "coterie.how_many",
     "collaborate": "coterie.stages",
     "cross_evaluate": "coterie.stages",

@@ -9,8 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.metrics import r2_score
+from sklearn.utils import estimator_html_repr
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from coterie._notebook import summary_html
 from coterie._options import check_count, check_option, listed
 from coterie._rows import Learners, gather_learners
 from coterie._seeds import as_entropy
@@ -502,6 +504,23 @@ class CoterieRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             return self._predict_inside(X, ways)
         inside = self._units.forward_X(X, places)
         return self._units.backward_y(self._predict_inside(inside, ways), places)
+
+    def _html_repr(self) -> str:
+        diagram: str = estimator_html_repr(self)
+        if not hasattr(self, "gains_"):
+            return diagram
+        rule = self.partition_.rule
+        return summary_html(self.learner_labels_, self.n_clusters_, rule, self.gains_) + diagram
+
+    # Up to scikit-learn 1.6 the next two ask for the diagram by themselves.
+    def _repr_html_inner(self) -> str:
+        return self._html_repr()
+
+    def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, Any]:
+        bundle: dict[str, Any] = super()._repr_mimebundle_(**kwargs)
+        if "text/html" in bundle:
+            bundle["text/html"] = self._html_repr()
+        return bundle
 
     def score(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> float:
         """Return the coefficient of determination of the predictions.
