@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from coterie._rows import stack_learners as stack_learners
+    from coterie.encoding import TableEncoder as TableEncoder
     from coterie.estimators import CoterieRegressor as CoterieRegressor
     from coterie.how_many import cluster_learners as cluster_learners
     from coterie.persistence import load as load
@@ -26,6 +27,7 @@ __version__ = "0.1.0"
 # A name is imported when it is first used: `coterie --help` need not wait for scikit-learn.
 _HOMES = {
     "CoterieRegressor": "coterie.estimators",
+    "TableEncoder": "coterie.encoding",
     "cluster_learners": "coterie.how_many",
     "collaborate": "coterie.stages",
     "cross_evaluate": "coterie.stages",

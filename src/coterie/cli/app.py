@@ -10,6 +10,7 @@ import typer
 
 from coterie import __version__
 from coterie.cli.errors import CommandError
+from coterie.cli.fit import fit
 
 app = typer.Typer(
     name="coterie",
@@ -36,13 +37,16 @@ def _root(
     """Take the options that every command has."""
 
 
+app.command()(fit)
+
+
 def main() -> None:
-    """Run the command line; a foreseen error is one sentence on stderr and exit code 2."""
+    """Run the command line; a foreseen error is one sentence on stderr and an exit code."""
     try:
         app()
     except CommandError as error:
         typer.echo(f"coterie: {error}", err=True)
-        sys.exit(2)
+        sys.exit(error.exit_code)
     except BrokenPipeError:
         # The reader has gone (`coterie ... | head`): nothing is left to say, not even at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from coterie._rows import Learners, Standardization
+from coterie.encoding import ColumnPlan, TableRecipe
 from coterie.kernels.tiles import DenseTiles
 from coterie.persistence.archive import PersistenceError, check_stored, unfit
 from coterie.records import Collaboration, Curve, Exchange, LossTiles, Partition, Selection
@@ -31,7 +32,17 @@ Array = NDArray[Any]
 
 RECORDS: dict[str, type[Any]] = {
     cls.__name__: cls
-    for cls in (Selection, Exchange, Partition, Curve, Collaboration, Learners, Standardization)
+    for cls in (
+        Selection,
+        Exchange,
+        Partition,
+        Curve,
+        Collaboration,
+        Learners,
+        Standardization,
+        TableRecipe,
+        ColumnPlan,
+    )
 }
 MAPPINGS: dict[str, type[dict[Any, Any]]] = {"dict": dict, "Gains": Gains}
 DATES: dict[str, type[date]] = {"date": date, "datetime": datetime}

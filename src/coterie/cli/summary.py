@@ -1,0 +1,204 @@
+"""The answer in a few lines: how many coteries, who is in which, does it pay, who is out, why this K."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
+
+    from coterie.estimators import CoterieRegressor
+    from coterie.records import Partition
+
+# Learners of a coterie, and rows of a table, that are named before "and so many more".
+_NAMED = 12
+_WIDTH = 110
+VERDICTS = ("collaborate", "stay alone", "does not belong")
+
+
+def plain(value: Any) -> Any:
+    """Return a value as JSON has it: numbers that are not finite become null."""
+    if hasattr(value, "item"):
+        value = value.item()
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value if isinstance(value, (bool, int, float, str, type(None))) else str(value)
+
+
+def table_rows(columns: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return a table of columns as a list of rows for JSON."""
+    names = list(columns)
+    return [
+        {name: plain(value) for name, value in zip(names, row, strict=True)}
+        for row in zip(*columns.values(), strict=True)
+    ]
+
+
+def _curves(partition: Partition) -> dict[str, Any]:
+    return {
+        name: {
+            "chosen": int(curve.chosen),
+            "criterion": curve.criterion,
+            "n_clusters": [int(k) for k in curve.n_clusters],
+            "values": [plain(value) for value in curve.values],
+        }
+        for name, curve in partition.curves.items()
+    }
+
+
+def summarise_partition(partition: Partition) -> dict[str, Any]:
+    """Return what is known of a partition alone, for JSON."""
+    coteries = []
+    for label in range(partition.n_clusters):
+        members = partition.learner_ids[partition.labels == label]
+        coteries.append({"coterie": label, "learners": [plain(learner) for learner in members.tolist()]})
+    return {
+        "n_learners": len(partition.labels),
+        "n_coteries": partition.n_clusters,
+        "clear": bool(partition.clear),
+        "rule": partition.rule,
+        "coteries": coteries,
+        "rules": _curves(partition),
+        "notes": list(partition.notes),
+    }
+
+
+def _mean(values: Any) -> float | None:
+    import numpy as np
+
+    finite = np.asarray(values, dtype=float)
+    finite = finite[np.isfinite(finite)]
+    return float(finite.mean()) if len(finite) else None
+
+
+def summarise_model(model: CoterieRegressor) -> dict[str, Any]:
+    """Return what a fitted model answers, for JSON."""
+    gains = model.gains_
+    summary = summarise_partition(model.partition_)
+    summary["n_learners"] = len(model.learner_ids_)
+    for coterie in summary["coteries"]:
+        mine = model.learner_labels_ == coterie["coterie"]
+        coterie["learners"] = [plain(learner) for learner in model.learner_ids_[mine].tolist()]
+        errors = (("alone", "alone"), ("together", "coterie"), ("with_all", "all"), ("gain", "gain"))
+        coterie |= {name: _mean(gains[column][mine]) for name, column in errors}
+    summary["pays"] = {name: _mean(gains[name]) for name in ("alone", "coterie", "all", "gain")}
+    if "verdict" in gains:
+        verdicts = gains["verdict"]
+        summary["pays"]["verdicts"] = {name: int((verdicts == name).sum()) for name in VERDICTS}
+        outside = verdicts == VERDICTS[-1]
+        pairs = zip(gains["learner"][outside].tolist(), gains["reason"][outside].tolist(), strict=True)
+        summary["does_not_belong"] = [{"learner": plain(who), "reason": str(why)} for who, why in pairs]
+    summary["gains"] = table_rows(gains)
+    return summary
+
+
+def named(learners: Sequence[Any], most: int = _NAMED) -> str:
+    """Join names for a table's cell, the rest as a count."""
+    rest = len(learners) - most
+    return ", ".join(str(name) for name in learners[:most]) + (f" and {rest} more" if rest > 0 else "")
+
+
+def _number(value: Any) -> str:
+    return "-" if value is None else f"{value:.4g}"
+
+
+def _share(value: Any) -> str:
+    return "-" if value is None else f"{value:+.0%}"
+
+
+def _grid(*headings: str) -> Table:
+    from rich import box
+    from rich.table import Table
+
+    grid = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for place, heading in enumerate(headings):
+        grid.add_column(heading, justify="left" if place == 0 or heading == "learners" else "right")
+    return grid
+
+
+def _why(summary: Mapping[str, Any]) -> str:
+    """Say why there are so many coteries."""
+    rule, count = summary["rule"], summary["n_coteries"]
+    others = {name: curve["chosen"] for name, curve in summary["rules"].items() if name != rule}
+    beside = ", ".join(f"{name} {chosen}" for name, chosen in others.items())
+    if rule == "given":
+        return f"{count} were asked for. By rule: {beside}."
+    curve = summary["rules"][rule]
+    values = dict(zip(curve["n_clusters"], curve["values"], strict=True))
+    near = [k for k in sorted(values) if abs(k - curve["chosen"]) <= 2]
+    shown = ", ".join(f"{k}: {_number(values[k])}" for k in near)
+    return f"{rule}, {curve['criterion']}: {shown}. Other rules: {beside}."
+
+
+def make_console(stream: Any) -> Console:
+    """Return a console that writes as wide as the terminal, or as a file can take."""
+    from rich.console import Console
+
+    width = None if stream.isatty() else _WIDTH
+    return Console(file=stream, width=width, highlight=False, markup=False)
+
+
+def _line(console: Console, text: str) -> None:
+    # A terminal breaks lines between words; in a file a sentence stays in one line.
+    console.print(text, soft_wrap=not console.is_terminal)
+
+
+def show_partition(console: Console, summary: Mapping[str, Any]) -> None:
+    """Print how many coteries there are and who is in which."""
+    clear = "" if summary["clear"] else ", but no clear ones"
+    console.print(f"{summary['n_learners']} learners, {summary['n_coteries']} coteries{clear}", style="bold")
+    paid = "pays" in summary
+    grid = _grid("coterie", "learners", "", *(("alone", "together", "gain") if paid else ()))
+    for coterie in summary["coteries"]:
+        members = coterie["learners"]
+        cells = [str(coterie["coterie"]), named(members), str(len(members))]
+        if paid:
+            cells += [_number(coterie["alone"]), _number(coterie["together"]), _share(coterie["gain"])]
+        grid.add_row(*cells)
+    console.print(grid)
+
+
+def _show_gains(console: Console, summary: Mapping[str, Any]) -> None:
+    pays = summary["pays"]
+    _line(
+        console,
+        f"Does it pay? Mean squared error, held out: alone {_number(pays['alone'])}, with the coterie "
+        f"{_number(pays['coterie'])}, with all {_number(pays['all'])}; mean gain {_share(pays['gain'])}.",
+    )
+    if "verdicts" not in pays:
+        return
+    verdicts = ", ".join(f"{name} {count}" for name, count in pays["verdicts"].items() if count)
+    _line(console, f"Verdicts: {verdicts}.")
+    outside = summary["does_not_belong"]
+    _line(
+        console,
+        f"Who does not belong? {len(outside)} learners." if outside else "Who does not belong? Nobody.",
+    )
+    for entry in outside[:_NAMED]:
+        _line(console, f"  {entry['learner']}: {entry['reason']}")
+    if len(outside) > _NAMED:
+        _line(console, f"  and {len(outside) - _NAMED} more, see gains.csv")
+
+
+def show_summary(console: Console, summary: Mapping[str, Any]) -> None:
+    """Print what a fit has found, as answers to the questions that one has.
+
+    Parameters
+    ----------
+    console : rich.console.Console
+        Where it goes.
+    summary : mapping
+        From `summarise_model` or `summarise_partition`.
+    """
+    show_partition(console, summary)
+    if "pays" in summary:
+        _show_gains(console, summary)
+    _line(console, f"Why {summary['n_coteries']}? {_why(summary)}")
+    for plan in summary.get("columns", ()):
+        if plan["kind"] != "number" or "missing" in plan["remark"]:
+            _line(console, f"Column {plan['name']!r}: {plan['remark']}.")
+    for note in summary["notes"]:
+        _line(console, f"Note: {note}")
