@@ -9,8 +9,13 @@ from typing import Annotated
 import typer
 
 from coterie import __version__
+from coterie.cli.admit import admit
+from coterie.cli.demo import demo
 from coterie.cli.errors import CommandError
 from coterie.cli.fit import fit
+from coterie.cli.inspect import inspect
+from coterie.cli.predict import predict
+from coterie.cli.report import report
 
 app = typer.Typer(
     name="coterie",
@@ -37,7 +42,8 @@ def _root(
     """Take the options that every command has."""
 
 
-app.command()(fit)
+for command in (demo, fit, predict, admit, report, inspect):
+    app.command()(command)
 
 
 def main() -> None:

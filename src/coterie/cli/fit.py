@@ -190,15 +190,6 @@ def print_summary(summary: dict[str, Any], *, as_json: bool) -> None:
     typer.echo(f"Results are in {summary['out']}/")
 
 
-def check_report(wanted: bool) -> None:
-    """Refuse early what would fail after an hour."""
-    if wanted:
-        try:
-            import coterie.report  # noqa: F401
-        except ImportError as error:
-            raise CommandError(f"{error}; or leave the page out with --no-report.") from None
-
-
 def fit(
     tables: Annotated[
         list[str] | None,
@@ -269,9 +260,11 @@ def fit(
             raise CommandError(f"{option} is missing: name the column, as in {option} NAME.")
     from coterie.cli.preparing import prepare
     from coterie.cli.reading import find_files, read_tables, stem_of, wants_filename
+    from coterie.cli.report import check_report
 
     make_model(options)
-    check_report(report)
+    if report:
+        check_report()
     stem = stem_of(find_files(tables)[0]) if len(tables) == 1 and Path(tables[0]).exists() else "fit"
     place = Workplace(folder_of(out, f"coterie-{stem}"))
     place.check(force=force, resume=resume)

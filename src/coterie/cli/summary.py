@@ -109,16 +109,6 @@ def _share(value: Any) -> str:
     return "-" if value is None else f"{value:+.0%}"
 
 
-def _grid(*headings: str) -> Table:
-    from rich import box
-    from rich.table import Table
-
-    grid = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for place, heading in enumerate(headings):
-        grid.add_column(heading, justify="left" if place == 0 or heading == "learners" else "right")
-    return grid
-
-
 def _why(summary: Mapping[str, Any]) -> str:
     """Say why there are so many coteries."""
     rule, count = summary["rule"], summary["n_coteries"]
@@ -141,7 +131,23 @@ def make_console(stream: Any) -> Console:
     return Console(file=stream, width=width, highlight=False, markup=False)
 
 
-def _line(console: Console, text: str) -> None:
+def rows_grid(names: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> Table:
+    """Return a table for the console: text to the left, numbers to the right and short."""
+    from rich import box
+    from rich.table import Table
+
+    grid = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for name in names:
+        text = any(isinstance(row[name], str) for row in rows)
+        grid.add_column(name, justify="left" if text else "right")
+    for row in rows:
+        cells = (row[name] for name in names)
+        grid.add_row(*(_number(c) if isinstance(c, float) or c is None else str(c) for c in cells))
+    return grid
+
+
+def show_line(console: Console, text: str) -> None:
+    """Print a sentence."""
     # A terminal breaks lines between words; in a file a sentence stays in one line.
     console.print(text, soft_wrap=not console.is_terminal)
 
@@ -150,20 +156,20 @@ def show_partition(console: Console, summary: Mapping[str, Any]) -> None:
     """Print how many coteries there are and who is in which."""
     clear = "" if summary["clear"] else ", but no clear ones"
     console.print(f"{summary['n_learners']} learners, {summary['n_coteries']} coteries{clear}", style="bold")
-    paid = "pays" in summary
-    grid = _grid("coterie", "learners", "", *(("alone", "together", "gain") if paid else ()))
+    lines: list[dict[str, Any]] = []
     for coterie in summary["coteries"]:
-        members = coterie["learners"]
-        cells = [str(coterie["coterie"]), named(members), str(len(members))]
-        if paid:
-            cells += [_number(coterie["alone"]), _number(coterie["together"]), _share(coterie["gain"])]
-        grid.add_row(*cells)
-    console.print(grid)
+        line = {"coterie": coterie["coterie"], "learners": named(coterie["learners"])}
+        line["number"] = len(coterie["learners"])
+        if "pays" in summary:
+            line |= {"alone": coterie["alone"], "together": coterie["together"]}
+            line["gain"] = _share(coterie["gain"])
+        lines.append(line)
+    console.print(rows_grid(list(lines[0]), lines))
 
 
 def _show_gains(console: Console, summary: Mapping[str, Any]) -> None:
     pays = summary["pays"]
-    _line(
+    show_line(
         console,
         f"Does it pay? Mean squared error, held out: alone {_number(pays['alone'])}, with the coterie "
         f"{_number(pays['coterie'])}, with all {_number(pays['all'])}; mean gain {_share(pays['gain'])}.",
@@ -171,16 +177,16 @@ def _show_gains(console: Console, summary: Mapping[str, Any]) -> None:
     if "verdicts" not in pays:
         return
     verdicts = ", ".join(f"{name} {count}" for name, count in pays["verdicts"].items() if count)
-    _line(console, f"Verdicts: {verdicts}.")
+    show_line(console, f"Verdicts: {verdicts}.")
     outside = summary["does_not_belong"]
-    _line(
+    show_line(
         console,
         f"Who does not belong? {len(outside)} learners." if outside else "Who does not belong? Nobody.",
     )
     for entry in outside[:_NAMED]:
-        _line(console, f"  {entry['learner']}: {entry['reason']}")
+        show_line(console, f"  {entry['learner']}: {entry['reason']}")
     if len(outside) > _NAMED:
-        _line(console, f"  and {len(outside) - _NAMED} more, see gains.csv")
+        show_line(console, f"  and {len(outside) - _NAMED} more, see gains.csv")
 
 
 def show_summary(console: Console, summary: Mapping[str, Any]) -> None:
@@ -196,9 +202,9 @@ def show_summary(console: Console, summary: Mapping[str, Any]) -> None:
     show_partition(console, summary)
     if "pays" in summary:
         _show_gains(console, summary)
-    _line(console, f"Why {summary['n_coteries']}? {_why(summary)}")
+    show_line(console, f"Why {summary['n_coteries']}? {_why(summary)}")
     for plan in summary.get("columns", ()):
         if plan["kind"] != "number" or "missing" in plan["remark"]:
-            _line(console, f"Column {plan['name']!r}: {plan['remark']}.")
+            show_line(console, f"Column {plan['name']!r}: {plan['remark']}.")
     for note in summary["notes"]:
-        _line(console, f"Note: {note}")
+        show_line(console, f"Note: {note}")
