@@ -15,6 +15,7 @@ from coterie._version import __version__ as __version__
 
 if TYPE_CHECKING:
     from coterie._rows import stack_learners as stack_learners
+    from coterie.encoding import TableEncoder as TableEncoder
     from coterie.estimators import CoterieRegressor as CoterieRegressor
     from coterie.how_many import cluster_learners as cluster_learners
     from coterie.persistence import load as load
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 _HOMES = {
     "CoterieRegressor": "coterie.estimators",
     "Report": "coterie.report",
+    "TableEncoder": "coterie.encoding",
     "cluster_learners": "coterie.how_many",
     "collaborate": "coterie.stages",
     "cross_evaluate": "coterie.stages",

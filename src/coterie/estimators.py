@@ -125,6 +125,8 @@ class CoterieRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         Number of predictors.
     feature_names_in_ : ndarray of shape (n_features_in_,)
         Names of the predictors, where X had names.
+    table_ : TableRecipe
+        How a table became X, where the command ``coterie fit`` made the model; set after ``fit``.
 
     Examples
     --------
@@ -200,6 +202,8 @@ class CoterieRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         """
         caller = "CoterieRegressor.fit"
         self._check_options()
+        # What an earlier fit's table was says nothing of this one's.
+        self.__dict__.pop("table_", None)
         unknown = sorted(set(fit_params) - {"sample_weight"})
         if unknown:
             raise TypeError(f"{caller} takes 'sample_weight' beside X, y and groups. Got {unknown[0]!r}.")

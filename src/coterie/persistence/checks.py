@@ -11,6 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from coterie._rows import Learners, Standardization
+from coterie.encoding import TableRecipe
+from coterie.encoding.columns import DATE_PARTS, ENCODERS
 from coterie.persistence.archive import unfit
 from coterie.records import Collaboration, Exchange, Partition, Selection
 from coterie.verdicts import Admission, Gains, Stability
@@ -141,6 +143,17 @@ def _check_admission(record: Admission | None, admitted: dict[Any, Any], n_clust
     _need(record.similarities.shape == record.probabilities.shape == (n, n_clusters), what)
 
 
+def _check_recipe(recipe: Any, names: Any) -> None:
+    what = "a recipe for tables"
+    _need(isinstance(recipe, TableRecipe) and isinstance(names, np.ndarray), what)
+    _need(names.tolist() == list(recipe.features), what)
+    for plan in recipe.columns:
+        _need(plan.kind in (*ENCODERS, "left out"), what)
+        n_fills = {"number": 1, "date": len(plan.parts)}.get(plan.kind, 0)
+        _need(len(plan.fills) == n_fills and set(plan.parts) <= set(DATE_PARTS), what)
+        _need(bool(plan.levels) == (plan.kind == "category"), what)
+
+
 def check_state(state: dict[str, Any], rows: bool) -> None:
     """Refuse attributes that do not make a fitted model.
 
@@ -179,3 +192,5 @@ def check_state(state: dict[str, Any], rows: bool) -> None:
     _check_table(state, n)
     names = state.get("feature_names_in_")
     _need(names is None or (isinstance(names, np.ndarray) and names.shape == (n_features,)), "a column name")
+    if "table_" in state:
+        _check_recipe(state["table_"], names)

@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from coterie._rows import Learners, Standardization
+from coterie.encoding import ColumnPlan, TableRecipe
 from coterie.kernels.tiles import DenseTiles
 from coterie.persistence.archive import PersistenceError, check_stored, unfit
 from coterie.records import Collaboration, Curve, Exchange, LossTiles, Partition, Selection
@@ -41,6 +42,8 @@ RECORDS: dict[str, type[Any]] = {
         Standardization,
         Stability,
         Admission,
+        TableRecipe,
+        ColumnPlan,
     )
 }
 MAPPINGS: dict[str, type[dict[Any, Any]]] = {"dict": dict, "Gains": Gains}

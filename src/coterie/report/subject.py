@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from coterie.displays._look import shown_name
 from coterie.estimators import CoterieRegressor
-from coterie.how_many.partition import exchange_from_losses
+from coterie.how_many.precomputed import exchange_from_losses
 from coterie.records import Exchange, Partition
 
 Array = NDArray[Any]
