@@ -98,7 +98,8 @@ def _clustered_error(
         resolve_engine(),
     )
     cluster_of = dict(zip(partition.learner_ids.tolist(), partition.labels.tolist(), strict=True))
-    cluster_of.update(zip(placed.learner_ids.tolist(), placed.labels.tolist(), strict=True))
+    # The nearest cluster, as in the paper, also for those whom no cluster predicts well.
+    cluster_of.update(zip(placed.learner_ids.tolist(), placed.nearest.tolist(), strict=True))
     mine = np.array([cluster_of[learner] for learner in training.groups.tolist()])
     theirs = np.array([cluster_of[learner] for learner in scoring.groups.tolist()])
     predicted = np.empty(len(scoring.y))
