@@ -34,6 +34,7 @@ from coterie.stages.select import FEWEST_ROWS
 from coterie.verdicts import (
     Admission,
     Gains,
+    bad_models,
     bootstrap_clustering,
     measure_gains,
     newcomer_gains,
@@ -114,6 +115,9 @@ class CoterieRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     gains_ : Gains
         A row per learner: error alone, with its coterie, with all, held out; the gain, the verdict, and
         how sure its cluster is.
+    standing_ : Standing
+        How the learners stand towards the clusters: what each cluster loses on each learner, and whether
+        it predicts it as well as its own noise allows.
     stability_ : Stability or None
         How often learners keep their cluster and the rule its number when rows are resampled; None where
         ``n_bootstrap`` is 0.
@@ -309,9 +313,17 @@ class CoterieRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         self.stability_ = None
         if self.n_bootstrap:
             self.stability_ = bootstrap_clustering(clustering, n_replicates=self.n_bootstrap, entropy=entropy)
-        standing = standing_in(clustering)
+        self.standing_ = standing_in(clustering, selection, coterie)
         self.gains_ = measure_gains(
-            selection, partition, coterie, everybody, shaping, standing, self.stability_, self._units
+            selection,
+            partition,
+            coterie,
+            everybody,
+            shaping,
+            self.standing_,
+            self.stability_,
+            self._units,
+            bad_models(exchange, partition, self.standing_),
         )
         self.n_clusters_ = partition.n_clusters
         self.learner_ids_, self.learner_labels_ = selection.learner_ids, partition.labels

@@ -15,7 +15,7 @@ from coterie.encoding import TableRecipe
 from coterie.encoding.columns import DATE_PARTS, ENCODERS
 from coterie.persistence.archive import unfit
 from coterie.records import Collaboration, Exchange, Partition, Selection
-from coterie.verdicts import Admission, Gains, Stability
+from coterie.verdicts import Admission, Gains, Stability, Standing
 
 Array = NDArray[Any]
 
@@ -26,6 +26,7 @@ REQUIRED: dict[str, tuple[type[Any], ...]] = {
     "partition_": (Partition,),
     "collaboration_": (Collaboration,),
     "gains_": (Gains,),
+    "standing_": (Standing,),
     "stability_": (Stability, NoneType),
     "admission_": (Admission, NoneType),
     "learner_ids_": (np.ndarray,),
@@ -118,6 +119,16 @@ def _check_table(state: dict[str, Any], n_shaping: int) -> None:
         _need(isinstance(name, str) and sized, "a table of gains")
 
 
+def _check_standing(record: Standing, shaping: Learners, n_clusters: int) -> None:
+    what, n = "a Standing", len(shaping)
+    _need(record.learner_ids.shape == (n,), what)
+    _need(set(record.learner_ids.tolist()) == set(shaping.ids.tolist()), what)
+    _need(record.losses.shape == record.fits.shape == (n, n_clusters), what)
+    _need(record.losses.dtype == np.float64 and record.fits.dtype == record.related.dtype == bool, what)
+    _need(record.nearest_other.shape == (n,) and _within(record.nearest_other, n_clusters, -1), what)
+    _need(record.related.shape == (n_clusters,), what)
+
+
 def _check_stability(record: Stability | None, shaping: Learners, n_clusters: int) -> None:
     if record is None:
         return
@@ -187,6 +198,7 @@ def check_state(state: dict[str, Any], rows: bool) -> None:
     for name in ("collaboration_", "_everybody"):
         _check_collaboration(state[name], n_clusters, n_rows)
     _check_admitted(state, n)
+    _check_standing(state["standing_"], shaping, n_clusters)
     _check_stability(state["stability_"], shaping, n_clusters)
     _check_admission(state["admission_"], state["_admitted"], n_clusters)
     _check_table(state, n)

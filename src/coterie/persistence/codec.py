@@ -26,7 +26,7 @@ from coterie.encoding import ColumnPlan, TableRecipe
 from coterie.kernels.tiles import DenseTiles
 from coterie.persistence.archive import PersistenceError, check_stored, unfit
 from coterie.records import Collaboration, Curve, Exchange, LossTiles, Partition, Selection
-from coterie.verdicts import Admission, Gains, Stability
+from coterie.verdicts import Admission, Gains, Stability, Standing
 
 Array = NDArray[Any]
 
@@ -41,6 +41,7 @@ RECORDS: dict[str, type[Any]] = {
         Learners,
         Standardization,
         Stability,
+        Standing,
         Admission,
         TableRecipe,
         ColumnPlan,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from coterie.verdicts.admission import Admission, place_newcomers
 from coterie.verdicts.bootstrap import Stability, bootstrap_clustering, bootstrap_losses
 from coterie.verdicts.gains import Gains, measure_gains, newcomer_gains
+from coterie.verdicts.outliers import Outliers, bad_models, find_outliers, outliers_among
 from coterie.verdicts.standing import Standing, measure_standing, standing_in
 from coterie.verdicts.verdict import VERDICTS
 
@@ -12,13 +13,17 @@ __all__ = [
     "VERDICTS",
     "Admission",
     "Gains",
+    "Outliers",
     "Stability",
     "Standing",
+    "bad_models",
     "bootstrap_clustering",
     "bootstrap_losses",
+    "find_outliers",
     "measure_gains",
     "measure_standing",
     "newcomer_gains",
+    "outliers_among",
     "place_newcomers",
     "standing_in",
 ]

@@ -16,8 +16,8 @@ from coterie._rows import Learners, Standardization
 from coterie.records import Collaboration, Partition, Selection
 from coterie.verdicts.admission import Admission, joined_ids
 from coterie.verdicts.bootstrap import Stability
-from coterie.verdicts.standing import FALSE_ALARMS, Standing, is_worse, paired_excess
-from coterie.verdicts.verdict import BAD_DATA, COLLABORATE, DOES_NOT_BELONG, FEW_ROWS, decide
+from coterie.verdicts.standing import Standing
+from coterie.verdicts.verdict import BAD_DATA, BAD_MODEL, COLLABORATE, DOES_NOT_BELONG, FEW_ROWS, decide
 
 Array = NDArray[Any]
 
@@ -133,24 +133,6 @@ def _table(
     return table
 
 
-def _coterie_fits(selection: Selection, coterie: Collaboration, company: Array) -> Array:
-    """Tell whose coterie, the learner's own rows included, predicts it as well as its noise allows."""
-    if coterie.method not in ("pooled", "average"):
-        return np.zeros(len(company), dtype=bool)
-    fits = np.zeros(len(company), dtype=bool)
-    for j in np.flatnonzero(company > 0).tolist():
-        both = np.array([coterie.residuals[j], selection.residuals[j]])
-        both = both[:, np.isfinite(both).all(axis=0)]
-        if not both.shape[1]:
-            continue
-        theirs, mine = np.minimum(both**2, selection.clips[j])
-        sizes = np.array([len(mine)])
-        excess, error = paired_excess(theirs, mine, np.zeros(1, dtype=int), sizes)
-        worse = is_worse(excess, error, sizes, selection.noise[j], FALSE_ALARMS / len(company))
-        fits[j] = not worse[0]
-    return fits
-
-
 def measure_gains(
     selection: Selection,
     partition: Partition,
@@ -160,6 +142,7 @@ def measure_gains(
     standing: Standing,
     stability: Stability | None = None,
     units: Standardization | None = None,
+    bad_model: Array | None = None,
 ) -> Gains:
     """Compare learning alone, with the coterie and with all, and say what to do.
 
@@ -181,6 +164,8 @@ def measure_gains(
         How sure their clusters are; None: not known.
     units : Standardization or None, default=None
         Where rows were standardised inside each learner: errors are in the units of the response.
+    bad_model : ndarray of bool, shape (L,), or None, default=None
+        Whose model disagrees with everybody though its data do not.
 
     Returns
     -------
@@ -200,8 +185,11 @@ def measure_gains(
     }
     columns = {"alone": selection.residuals, "coterie": coterie.residuals, "all": everybody.residuals}
     table = _table(known, selection.noise, _rows_of(learners, units, selection.learner_ids), columns)
-    fits = standing.fits.any(axis=1) | _coterie_fits(selection, coterie, company)
-    table["verdict"], table["reason"] = decide(table["gain"], table["gain_se"], company, fits)
+    fits = np.asarray(standing.fits.any(axis=1))
+    verdicts, reasons = decide(table["gain"], table["gain_se"], company, fits)
+    if bad_model is not None:
+        reasons = np.where(bad_model, BAD_MODEL, reasons)
+    table["verdict"], table["reason"] = verdicts, reasons
     everyone = np.arange(len(labels))
     unknown = np.full(len(labels), np.nan)
     table["membership"] = unknown if stability is None else stability.membership[everyone, labels]

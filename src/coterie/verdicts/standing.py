@@ -15,6 +15,7 @@ from scipy.stats import t as student
 
 from coterie.how_many import Clustering
 from coterie.kernels.together import LocalLosses
+from coterie.records import Collaboration, Selection
 
 Array = NDArray[Any]
 
@@ -22,6 +23,7 @@ Array = NDArray[Any]
 FALSE_ALARMS = 0.01
 # A thousandth of the noise is no difference, however surely it is measured.
 NEGLIGIBLE = 1e-3
+STANDARD_ERRORS = 2.0
 
 
 @dataclass(frozen=True)
@@ -38,12 +40,15 @@ class Standing:
         Whether the cluster predicts the learner as well as its own noise allows.
     nearest_other : ndarray of shape (L,)
         Of the clusters other than the learner's own, the one that loses least on it; -1 without others.
+    related : ndarray of bool, shape (K,)
+        Whether the cluster predicts its members better than the mean of their responses does.
     """
 
     learner_ids: Array
     losses: Array
     fits: Array
     nearest_other: Array
+    related: Array
 
 
 def paired_excess(first: Array, second: Array, starts: Array, sizes: Array) -> tuple[Array, Array]:
@@ -82,6 +87,43 @@ def is_worse(mean: Array, error: Array, sizes: Array, noise: Array, rate: float)
     return worse
 
 
+def _related(losses: LocalLosses, labels: Array, rows: Array) -> Array:
+    """Tell which clusters predict their members better, beyond two standard errors, than a constant."""
+    learners = losses.learners
+    means = learners.mean_by_learner(learners.y)[learners.owner]
+    constant = np.minimum((learners.y - means) ** 2, losses.clips)
+    if learners.weights is not None:
+        constant = constant * learners.weights
+    mine = rows[labels[learners.owner], np.arange(len(learners.owner))]
+    excess, error = paired_excess(mine, constant, learners.offsets[:-1], learners.sizes)
+    total = np.bincount(labels, excess / losses.noise, minlength=len(rows))
+    spread = np.sqrt(np.bincount(labels, (error / losses.noise) ** 2, minlength=len(rows)))
+    related: Array = total < -STANDARD_ERRORS * spread
+    return related
+
+
+def _fits_with_coterie(selection: Selection, coterie: Collaboration, company: Array) -> Array:
+    """Tell whose coterie, the learner's own rows included, predicts it as well as its noise allows.
+
+    A learner with many rows among some with few is predicted badly by the others alone, yet it loses nothing
+    by their company.
+    """
+    fits = np.zeros(len(company), dtype=bool)
+    if coterie.method not in ("pooled", "average"):
+        return fits
+    for j in np.flatnonzero(company > 0).tolist():
+        both = np.array([coterie.residuals[j], selection.residuals[j]])
+        both = both[:, np.isfinite(both).all(axis=0)]
+        if not both.shape[1]:
+            continue
+        theirs, mine = np.minimum(both**2, selection.clips[j])
+        sizes = np.array([len(mine)])
+        excess, error = paired_excess(theirs, mine, np.zeros(1, dtype=int), sizes)
+        worse = is_worse(excess, error, sizes, selection.noise[j], FALSE_ALARMS / len(company))
+        fits[j] = not worse[0]
+    return fits
+
+
 def measure_standing(losses: LocalLosses, labels: Array) -> Standing:
     """Compare what each cluster loses on each learner with what the learner's own honest model loses.
 
@@ -115,7 +157,7 @@ def measure_standing(losses: LocalLosses, labels: Array) -> Standing:
     others = mean.copy()
     others[labels, everybody] = np.inf
     nearest = np.where(np.isfinite(others).any(axis=0), others.argmin(axis=0), -1)
-    return Standing(learners.ids, mean.T, ~worse.T, nearest)
+    return Standing(learners.ids, mean.T, ~worse.T, nearest, _related(losses, labels, rows))
 
 
 def places_of(clustering: Clustering) -> Array:
@@ -124,13 +166,17 @@ def places_of(clustering: Clustering) -> Array:
     return np.array([place[learner] for learner in clustering.learner_ids.tolist()], dtype=int)
 
 
-def standing_in(clustering: Clustering) -> Standing:
+def standing_in(clustering: Clustering, selection: Selection, coterie: Collaboration) -> Standing:
     """Measure how all learners of a partition stand towards its clusters.
 
     Parameters
     ----------
     clustering : Clustering
         With losses.
+    selection : Selection
+        Of the learners, in the order of the partition.
+    coterie : Collaboration
+        Of the learners, in the order of the partition.
 
     Returns
     -------
@@ -142,8 +188,11 @@ def standing_in(clustering: Clustering) -> Standing:
     known = measure_standing(clustering.losses, partition.labels[places])
     n, n_clusters = len(partition.labels), partition.n_clusters
     losses, fits = np.full((n, n_clusters), np.inf), np.zeros((n, n_clusters), dtype=bool)
-    nearest = np.full(n, -1)
+    nearest, related = np.full(n, -1), np.ones(n_clusters, dtype=bool)
     losses[places, : known.losses.shape[1]] = known.losses
     fits[places, : known.fits.shape[1]] = known.fits
     nearest[places] = known.nearest_other
-    return Standing(partition.learner_ids, losses, fits, nearest)
+    related[: len(known.related)] = known.related
+    company = np.bincount(partition.labels)[partition.labels] - 1
+    fits[np.arange(n), partition.labels] |= _fits_with_coterie(selection, coterie, company)
+    return Standing(partition.learner_ids, losses, fits, nearest, related)

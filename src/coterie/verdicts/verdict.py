@@ -25,7 +25,6 @@ NO_COMPANY = "nobody shares its cluster"
 NOBODY_ELSE = "there is nobody else"
 COSTS = "its coterie predicts it worse than it does itself"
 FEW_ROWS = "too few rows to be sure"
-NOT_FINITE = "its model gives losses that are not finite"
 
 # A gain counts as one, or as a cost, beyond this many of its standard errors.
 STANDARD_ERRORS = 2.0
