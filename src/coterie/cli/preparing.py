@@ -172,6 +172,8 @@ def prepare(
     for name in (target, group):
         if name in chosen:
             raise CommandError(f"The column {name!r} cannot be a predictor, too: take it out of --features.")
+    if not chosen:
+        raise CommandError("No column is left to predict from: name some with --features, or --drop fewer.")
     y, names, kept, notes = _usable(frame, target, group)
     _check_groups(names, group)
     used = frame.select(chosen)

@@ -194,25 +194,26 @@ def _stacked(files: list[Path], tables: list[polars.DataFrame]) -> polars.DataFr
                 f"{str(path)!r} {where} the column {odd[0]!r}: "
                 f"give all files the columns of {str(files[0])!r}."
             )
-    # A file whose entries are all missing has columns of no type, or of text.
-    empty = [[name for name in names if t[name].null_count() == len(t)] for t in tables]
-    cast = [
-        t.select(pl.lit(None).alias(n) if n in none else pl.col(n) for n in names)
-        for t, none in zip(tables, empty, strict=True)
+    # A file whose entries of a column are all missing says nothing of its type.
+    typed = [
+        table.select(pl.col(n).cast(pl.Null) if table[n].null_count() == table.height else n for n in names)
+        for table in tables
     ]
+    for name in names:
+        kinds = {str(table.schema[name]): path for table, path in zip(typed, files, strict=True)}
+        other = next((kind for kind in kinds if kind not in ("String", "Null")), None)
+        # polars would turn the numbers into text.
+        if "String" in kinds and other is not None:
+            raise CommandError(
+                f"The column {name!r} is text in {str(kinds['String'])!r} and {other} in "
+                f"{str(kinds[other])!r}: give it one type."
+            )
     try:
-        return pl.concat(cast, how="vertical_relaxed")
-    except pl.exceptions.PolarsError:
-        for name in names:
-            kinds = {str(t.schema[name]): path for t, path in zip(cast, files, strict=True)}
-            kinds.pop("Null", None)
-            if "String" in kinds and len(kinds) > 1:
-                other = next(kind for kind in kinds if kind != "String")
-                raise CommandError(
-                    f"The column {name!r} is text in {str(kinds['String'])!r} and {other} in "
-                    f"{str(kinds[other])!r}: give it one type."
-                ) from None
-        raise CommandError("The files' columns are of types that do not fit: give them one type.") from None
+        return pl.concat(typed, how="vertical_relaxed")
+    except pl.exceptions.PolarsError as error:
+        raise CommandError(
+            f"The files do not fit together ({_first_line(error)}): give them one type."
+        ) from None
 
 
 def read_tables(
