@@ -12,6 +12,7 @@ from sklearn.metrics import r2_score
 from sklearn.utils import estimator_html_repr
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from coterie._leaving import positions_without, remove_learners, units_without
 from coterie._notebook import summary_html
 from coterie._options import check_count, check_option, listed
 from coterie._rows import Learners, gather_learners
@@ -26,7 +27,7 @@ from coterie._tables import (
 from coterie.candidates import candidates_per_learner, names_learners
 from coterie.engines import resolve_engine
 from coterie.how_many import RULES, check_n_clusters, search_clusters
-from coterie.records import Selection
+from coterie.records import Collaboration, Exchange, Partition, Selection
 from coterie.stages import collaborate, cross_evaluate, select_models
 from coterie.stages.cluster import check_scale
 from coterie.stages.collaborate import METHODS
@@ -300,11 +301,7 @@ class CoterieRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         )
         partition = clustering.partition
         seeded["candidates"] = self.candidates
-        coterie = collaborate(selection, partition, shaping, method=self.collaboration, **seeded)
-        if partition.n_clusters == 1 and coterie.method == "pooled":
-            everybody = coterie
-        else:
-            everybody = collaborate(selection, partition, shaping, method="global", **seeded)
+        coterie, everybody = self._collaborate(selection, exchange, partition, shaping, seeded)
         self.selection_, self.exchange_, self.partition_ = selection, exchange, partition
         self.collaboration_, self._everybody = coterie, everybody
         self._admitted: dict[Any, tuple[int, int]] = {}
@@ -314,22 +311,40 @@ class CoterieRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         if self.n_bootstrap:
             self.stability_ = bootstrap_clustering(clustering, n_replicates=self.n_bootstrap, entropy=entropy)
         self.standing_ = standing_in(clustering, selection, coterie)
-        self.gains_ = measure_gains(
-            selection,
-            partition,
-            coterie,
-            everybody,
-            shaping,
-            self.standing_,
-            self.stability_,
-            self._units,
-            bad_models(exchange, partition, self.standing_),
-        )
+        self.gains_ = self._measure_gains()
         self.n_clusters_ = partition.n_clusters
         self.learner_ids_, self.learner_labels_ = selection.learner_ids, partition.labels
         if small.any() and self.small_learners == "admit":
             self._admit_learners(learners.take(np.flatnonzero(small)))
             self._show_in_order(learners.ids[learners.appearance].tolist())
+
+    def _collaborate(
+        self,
+        selection: Selection,
+        exchange: Exchange,
+        partition: Partition,
+        shaping: Learners,
+        settings: dict[str, Any],
+    ) -> tuple[Collaboration, Collaboration]:
+        """Return how learners predict with their coteries, and with all."""
+        coterie = collaborate(selection, partition, shaping, method=self.collaboration, **settings)
+        if partition.n_clusters == 1 and coterie.method == "pooled":
+            return coterie, coterie
+        return coterie, collaborate(selection, partition, shaping, method="global", **settings)
+
+    def _measure_gains(self) -> Gains:
+        """Return the table of the learners that shaped the clusters."""
+        return measure_gains(
+            self.selection_,
+            self.partition_,
+            self.collaboration_,
+            self._everybody,
+            self._shaping,
+            self.standing_,
+            self.stability_,
+            None if self._units is None else units_without(self._units, np.arange(len(self._shaping))),
+            bad_models(self.exchange_, self.partition_, self.standing_),
+        )
 
     def _candidates_for(self, learner_ids: list[Any]) -> Any:
         """Return the candidates; a newcomer whom a mapping does not name chooses among everybody's."""
@@ -442,12 +457,49 @@ class CoterieRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             raise ValueError(
                 f"Learner {listed(sorted(known, key=str))} is known already: admit takes new ids."
             )
-        if self._shaping.n_features != self.n_features_in_ or not len(self._shaping.y):
+        if not self._has_rows():
             raise ValueError(
                 "This model was saved without its rows, which admit needs: save it with rows=True."
             )
         self._admit_learners(newcomers)
         return self.learner_labels_[-len(newcomers) :]
+
+    def remove(self, learner_ids: Any) -> CoterieRegressor:
+        """Take learners out of the model: their rows, losses and models, and what was fitted on their rows.
+
+        Costs no losses and no new clusters. The models of the clusters that lost a member, and that of all
+        rows, are fitted anew on the rows that are left; the other clusters' stay as they are. How sure the
+        clusters are, and how well other clusters predict a learner, stays as ``fit`` measured it.
+
+        Parameters
+        ----------
+        learner_ids : id or array-like of ids
+            Who leaves: learners of ``fit``, or newcomers.
+
+        Returns
+        -------
+        CoterieRegressor
+            Itself, without them.
+        """
+        check_is_fitted(self)
+        caller = "CoterieRegressor.remove"
+        single = isinstance(learner_ids, (str, bytes)) or np.ndim(learner_ids) == 0
+        leaving = set(as_ids([learner_ids] if single else learner_ids, caller).tolist())
+        unknown = leaving - set(self.learner_ids_.tolist())
+        if unknown:
+            raise ValueError(f"Learner {listed(sorted(unknown, key=str))} is not in the model.")
+        staying = positions_without(self.selection_.learner_ids, leaving)
+        if not len(staying):
+            raise ValueError(f"{caller} must leave at least one learner that shaped the clusters.")
+        if len(staying) < len(self._shaping) and not self._has_rows():
+            raise ValueError(
+                "This model was saved without its rows, which remove needs: save it with rows=True."
+            )
+        remove_learners(self, leaving, staying)
+        return self
+
+    def _has_rows(self) -> bool:
+        return self._shaping.n_features == self.n_features_in_ and len(self._shaping.y) > 0
 
     def _ways_of(self, groups: Any, n_rows: int, caller: str) -> tuple[Array, Array]:
         """Return each row's way of predicting and its learner's place among the units."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from coterie.verdicts.admission import Admission, place_newcomers
+from coterie.verdicts.admission import Admission, place_newcomers, second_clusters
 from coterie.verdicts.bootstrap import Stability, bootstrap_clustering, bootstrap_losses
 from coterie.verdicts.gains import Gains, measure_gains, newcomer_gains
 from coterie.verdicts.outliers import Outliers, bad_models, find_outliers, outliers_among
@@ -25,5 +25,6 @@ __all__ = [
     "newcomer_gains",
     "outliers_among",
     "place_newcomers",
+    "second_clusters",
     "standing_in",
 ]

@@ -83,6 +83,15 @@ class Admission:
         return Admission(*(getattr(self, name)[positions] for name in self.__dataclass_fields__))
 
 
+def second_clusters(admission: Admission) -> Array:
+    """Return the nearest cluster that newcomers were not placed into; -1 where there is no other."""
+    others = admission.similarities.copy()
+    placed = np.flatnonzero(admission.labels >= 0)
+    others[placed, admission.labels[placed]] = -np.inf
+    lonely = (admission.labels >= 0) & (others.shape[1] == 1)
+    return np.where(lonely, -1, others.argmax(axis=1))
+
+
 def joined_ids(first: Array, second: Array) -> Array:
     """Return ids one after the other; numbers beside text stay numbers."""
     ids = [*first.tolist(), *second.tolist()]

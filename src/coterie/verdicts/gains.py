@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from coterie._rows import Learners, Standardization
 from coterie.records import Collaboration, Partition, Selection
-from coterie.verdicts.admission import Admission, joined_ids
+from coterie.verdicts.admission import Admission, joined_ids, second_clusters
 from coterie.verdicts.bootstrap import Stability
 from coterie.verdicts.standing import Standing
 from coterie.verdicts.verdict import BAD_DATA, BAD_MODEL, COLLABORATE, DOES_NOT_BELONG, FEW_ROWS, decide
@@ -255,8 +255,5 @@ def newcomer_gains(
     table["reason"] = np.where(fits, reasons, BAD_DATA)
     mine = admission.probabilities[np.arange(n), admission.nearest]
     table["membership"] = np.where(fits, mine, np.nan)
-    others = admission.similarities.copy()
-    others[np.arange(n)[fits], admission.labels[fits]] = -np.inf
-    alone = fits & (len(company) == 1)
-    table["second_cluster"] = np.where(alone, -1, others.argmax(axis=1))
+    table["second_cluster"] = second_clusters(admission)
     return table
