@@ -1,10 +1,7 @@
 from pathlib import Path
 
-import pytest
-
 
 def test_the_demo_ends_with_the_path_of_its_report(run, here):
-    pytest.importorskip("coterie.report")
     outcome = run("demo", "--out", "demo")
     assert outcome.code == 0
     assert "30 learners, 3 coteries" in outcome.out

@@ -107,7 +107,6 @@ def test_a_dropped_candidate_is_a_note_not_a_warning(run, here, table):
 
 
 def test_the_report_page_is_written(run, here):
-    pytest.importorskip("coterie.report")
     assert run("fit", "table.csv", *FIT, "--out", "out").code == 0
     assert "<html" in Path("out/report.html").read_text()
 

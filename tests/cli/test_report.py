@@ -1,10 +1,7 @@
 from pathlib import Path
 
-import pytest
-
 
 def test_the_page_of_a_model_is_written_and_named(run, fitted):
-    pytest.importorskip("coterie.report")
     outcome = run("report", fitted, "--out", "page.html")
     assert outcome.code == 0
     assert outcome.out.strip() == "page.html"

@@ -240,7 +240,11 @@ def fit(
     per entry (rare ones joined); dates become year, month, weekday and hour. What was done to which column is
     listed in the output.
     """
+    from coterie.cli.report import check_report
+
     options = FitOptions(candidates, n_clusters, max_clusters, collaboration, seed, jobs)
+    if report:
+        check_report()
     if from_nvflare is not None:
         from coterie.cli.nvflare import cluster_nvflare
 
@@ -249,7 +253,7 @@ def fit(
         place = Workplace(folder_of(out, f"coterie-{Path(from_nvflare).stem}"))
         place.check(force=force, resume=resume)
         summary = cluster_nvflare(
-            from_nvflare, place, options, metric=metric, higher_is_better=higher_is_better
+            from_nvflare, place, options, metric=metric, higher_is_better=higher_is_better, report=report
         )
         print_summary(summary, as_json=as_json)
         return
@@ -260,11 +264,8 @@ def fit(
             raise CommandError(f"{option} is missing: name the column, as in {option} NAME.")
     from coterie.cli.preparing import prepare
     from coterie.cli.reading import find_files, read_tables, stem_of, wants_filename
-    from coterie.cli.report import check_report
 
     make_model(options)
-    if report:
-        check_report()
     stem = stem_of(find_files(tables)[0]) if len(tables) == 1 and Path(tables[0]).exists() else "fit"
     place = Workplace(folder_of(out, f"coterie-{stem}"))
     place.check(force=force, resume=resume)

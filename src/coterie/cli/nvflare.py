@@ -103,7 +103,13 @@ def read_losses(
 
 
 def cluster_nvflare(
-    path: str, place: Workplace, options: FitOptions, *, metric: str | None, higher_is_better: bool
+    path: str,
+    place: Workplace,
+    options: FitOptions,
+    *,
+    metric: str | None,
+    higher_is_better: bool,
+    report: bool = True,
 ) -> dict[str, Any]:
     """Cluster the sites of NVFlare's matrix and write who is in which coterie.
 
@@ -119,6 +125,8 @@ def cluster_nvflare(
         Which metric. None: the only one.
     higher_is_better : bool
         Whether the metric is a score.
+    report : bool, default=True
+        Whether to write the report page.
 
     Returns
     -------
@@ -127,6 +135,7 @@ def cluster_nvflare(
     """
     import polars as pl
 
+    import coterie
     from coterie.cli.fit import parse_count
     from coterie.cli.summary import summarise_partition
     from coterie.how_many import cluster_learners
@@ -155,6 +164,8 @@ def cluster_nvflare(
                 with open(folder / name, "wb") as file:
                     table.write_csv(file)
             (folder / "summary.json").write_text(json.dumps(summary, indent=1), encoding="utf-8")
+            if report:
+                coterie.Report(partition, losses=losses).write_html(folder / "report.html")
     finally:
         place.discard(finished_learners=True)
     return summary

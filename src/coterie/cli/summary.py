@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 # Learners of a coterie, and rows of a table, that are named before "and so many more".
 _NAMED = 12
 _WIDTH = 110
-VERDICTS = ("collaborate", "stay alone", "does not belong")
 
 
 def plain(value: Any) -> Any:
@@ -76,6 +75,8 @@ def _mean(values: Any) -> float | None:
 
 def summarise_model(model: CoterieRegressor) -> dict[str, Any]:
     """Return what a fitted model answers, for JSON."""
+    from coterie.verdicts.verdict import DOES_NOT_BELONG, VERDICTS
+
     gains = model.gains_
     summary = summarise_partition(model.partition_)
     summary["n_learners"] = len(model.learner_ids_)
@@ -84,13 +85,14 @@ def summarise_model(model: CoterieRegressor) -> dict[str, Any]:
         coterie["learners"] = [plain(learner) for learner in model.learner_ids_[mine].tolist()]
         errors = (("alone", "alone"), ("together", "coterie"), ("with_all", "all"), ("gain", "gain"))
         coterie |= {name: _mean(gains[column][mine]) for name, column in errors}
-    summary["pays"] = {name: _mean(gains[name]) for name in ("alone", "coterie", "all", "gain")}
-    if "verdict" in gains:
-        verdicts = gains["verdict"]
-        summary["pays"]["verdicts"] = {name: int((verdicts == name).sum()) for name in VERDICTS}
-        outside = verdicts == VERDICTS[-1]
-        pairs = zip(gains["learner"][outside].tolist(), gains["reason"][outside].tolist(), strict=True)
-        summary["does_not_belong"] = [{"learner": plain(who), "reason": str(why)} for who, why in pairs]
+    verdicts = gains["verdict"]
+    summary["pays"] = {
+        **{name: _mean(gains[name]) for name in ("alone", "coterie", "all", "gain")},
+        "verdicts": {name: int((verdicts == name).sum()) for name in VERDICTS},
+    }
+    outside = verdicts == DOES_NOT_BELONG
+    pairs = zip(gains["learner"][outside].tolist(), gains["reason"][outside].tolist(), strict=True)
+    summary["does_not_belong"] = [{"learner": plain(who), "reason": str(why)} for who, why in pairs]
     summary["gains"] = table_rows(gains)
     return summary
 
@@ -174,8 +176,6 @@ def _show_gains(console: Console, summary: Mapping[str, Any]) -> None:
         f"Does it pay? Mean squared error, held out: alone {_number(pays['alone'])}, with the coterie "
         f"{_number(pays['coterie'])}, with all {_number(pays['all'])}; mean gain {_share(pays['gain'])}.",
     )
-    if "verdicts" not in pays:
-        return
     verdicts = ", ".join(f"{name} {count}" for name, count in pays["verdicts"].items() if count)
     show_line(console, f"Verdicts: {verdicts}.")
     outside = summary["does_not_belong"]
