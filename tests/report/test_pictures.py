@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from coterie.report.pictures import (
     BLOCKS,
     MOST_GAINS,
+    FEWEST_MEMBERS,
     MOST_MEMBERS,
     both_ends,
     curves_picture,
@@ -153,8 +154,11 @@ def test_membership_shows_the_least_sure_first(many_learners):
     assert picture["learners"][0] == "site 0007"
     assert picture["own"][:2] == [0.25, 1.0]
     assert picture["sure"] == 59
-    assert picture["left_out"] == 60 - MOST_MEMBERS
+    assert len(picture["learners"]) == FEWEST_MEMBERS
+    assert picture["left_out"] == 60 - FEWEST_MEMBERS
     assert curves_picture(subject)["again"]["shares"] == [0.1, 0.9]
+    found.membership = np.full((60, 4), 0.25)
+    assert len(membership_picture(subject)["learners"]) == MOST_MEMBERS
 
 
 def test_weights_are_shown_where_the_collaboration_has_them(model):

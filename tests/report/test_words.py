@@ -49,7 +49,7 @@ def test_names_are_joined():
 
 
 def test_the_heat_map_tells_inside_from_between():
-    data = {"unit": "noise", "inside": 1.0, "between": 8.0, "binned": False}
+    data = {"unit": "noise", "inside": 1.0, "between": 8.0, "binned": False, "admitted": 0}
     assert "Inside the coteries the typical cell is 1.00, between them 8.00: 8.0 times apart." in str(
         losses_words(data)
     )
@@ -60,9 +60,10 @@ def test_the_heat_map_tells_inside_from_between():
 
 
 def test_the_map_names_who_lies_between():
-    data = {"embedding_columns": 2, "embedding_share": 1.0, "learners": ["a", "b"], "apart": [0.9, 0.1]}
+    data = {"embedding_columns": 2, "embedding_share": 1.0, "learners": ["a", "b"], "apart": [0.9, 0.1], "admitted": 2}
     assert "Least clearly placed: b, who lies between coteries." in map_words(data)[0]
     assert "Every learner lies clearly" in map_words(data | {"apart": [0.9, 0.8]})[0]
+    assert "2 learners with too few rows" in map_words(data)[0]
     assert "one coterie only" in map_words(data | {"apart": None})[0]
 
 
@@ -80,7 +81,7 @@ def test_the_number_of_coteries_is_explained():
     text = curves_words(data)[0]
     assert "3 coteries because the rule held-out says so" in text
     assert "Of 2 other rules 1 would answer the same; different answers: cv (4)." in text
-    assert "(50 times) 3 coteries came out in 90% of the draws" in text
+    assert "(50 times) the held-out rule answered 3 in 90% of the draws" in text
     given = data | {"rule": "given", "curves": [curve("gap", 3)], "again": None}
     assert curves_words(given)[0].startswith("The number of coteries was given: 3. Of 1 other rule 1 would")
 

@@ -23,6 +23,9 @@ BLOCKS = 250
 # Rows of the pictures that have a row per learner.
 MOST_GAINS = 60
 MOST_MEMBERS = 40
+# Who is surer than this has a full bar, which tells nothing; a few are shown all the same.
+SURE = 0.995
+FEWEST_MEMBERS = 8
 # Rounded to this, a logarithm of a loss is right to a tenth of a percent.
 LOG_DIGITS = 4
 
@@ -94,6 +97,7 @@ def losses_picture(subject: Subject) -> dict[str, Any]:
     names = subject.names
     return {
         "unit": unit,
+        "admitted": subject.n_admitted,
         "learners": [_block_name([names[p] for p in block]) for block in blocks],
         "clusters": [int(labels[block[0]]) for block in blocks],
         "binned": len(blocks) < len(labels),
@@ -168,6 +172,7 @@ def map_picture(subject: Subject) -> dict[str, Any]:
         "embedding_share": round(share, 4),
         "distances": [finite_list(models[:, 0]), finite_list(models[:, 1])],
         "apart": apart,
+        "admitted": subject.n_admitted,
     }
 
 
@@ -253,7 +258,8 @@ def membership_picture(subject: Subject) -> dict[str, Any] | None:
     place = {learner: p for p, learner in enumerate(subject.partition.learner_ids.tolist())}
     labels = np.array([subject.partition.labels[place[i]] for i in stability.learner_ids.tolist()])
     own = probabilities[np.arange(len(labels)), labels]
-    order = np.argsort(own, kind="stable")[:MOST_MEMBERS]
+    count = int(np.clip((own < SURE).sum(), FEWEST_MEMBERS, MOST_MEMBERS))
+    order = np.argsort(own, kind="stable")[:count]
     return {
         "learners": [full_name(stability.learner_ids[p]) for p in order],
         "clusters": labels[order].tolist(),

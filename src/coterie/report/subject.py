@@ -54,6 +54,12 @@ class Subject:
         return [full_name(learner) for learner in self.partition.learner_ids]
 
     @property
+    def n_admitted(self) -> int:
+        """How many learners were placed after the clusters had been found."""
+        shaping = len(self.partition.learner_ids)
+        return 0 if self.model is None else len(self.model.learner_ids_) - shaping
+
+    @property
     def stability(self) -> Any:
         """What the bootstrap found, or None where there was none."""
         return getattr(self.model, "stability_", None)

@@ -40,6 +40,14 @@ def joined(names: Sequence[str], most: int = 3) -> str:
     return f"{', '.join(shown[:-1])} and {shown[-1]}" if len(shown) > 1 else "".join(shown)
 
 
+def _without_admitted(data: dict[str, Any]) -> str:
+    if not data["admitted"]:
+        return ""
+    learners = counted(data["admitted"], "learner")
+    were = "was" if data["admitted"] == 1 else "were"
+    return f"{learners} with too few rows to shape the coteries, or admitted later, {were} left out here."
+
+
 def losses_words(data: dict[str, Any]) -> list[str]:
     """Say what the heat map of losses shows."""
     inside, between = data["inside"], data["between"]
@@ -73,7 +81,7 @@ def losses_words(data: dict[str, Any]) -> list[str]:
         if data["binned"]
         else ""
     )
-    return [" ".join(part for part in (first, second, third) if part)]
+    return [" ".join(part for part in (first, second, third, _without_admitted(data)) if part)]
 
 
 def map_words(data: dict[str, Any]) -> list[str]:
@@ -85,6 +93,8 @@ def map_words(data: dict[str, Any]) -> list[str]:
         f"{counted(data['embedding_columns'], 'column')}, of whose spread the two directions shown hold "
         f"{percent(data['embedding_share'])}."
     )
+    if data["admitted"]:
+        text += f" {_without_admitted(data)}"
     if data["apart"] is None:
         return [text + " There is one coterie only, so that nothing separates them."]
     clear = np.array([-1.0 if value is None else value for value in data["apart"]])
@@ -119,14 +129,14 @@ def curves_words(data: dict[str, Any]) -> list[str]:
     if others:
         text += f" Of {counted(len(others), 'other rule')} {len(agree)} would answer the same"
         text += f"; different answers: {joined(differ, 6)}." if differ else "."
-    if data["again"] is not None:
+    if data["again"] is not None and decided:
         again = data["again"]
         shares = dict(zip(again["n_clusters"], again["shares"], strict=True))
         text += (
-            f" With rows drawn again ({again['n_replicates']} times) {found} came out in "
+            f" With rows drawn again ({again['n_replicates']} times) the held-out rule answered {k} in "
             f"{percent(shares.get(k, 0.0))} of the draws."
         )
-    return [text + " The dark point on each curve is that rule's answer."]
+    return [text + " The large point on each curve is that rule's answer."]
 
 
 def gains_words(data: dict[str, Any], verdicts: dict[str, int] | None) -> list[str]:
@@ -162,9 +172,9 @@ def gains_words(data: dict[str, Any], verdicts: dict[str, int] | None) -> list[s
 def membership_words(data: dict[str, Any]) -> list[str]:
     """Say how sure the coteries are."""
     text = (
-        f"Every learner's rows were drawn again {data['n_replicates']} times and the learners clustered "
-        f"anew. {data['sure']} of {counted(data['n_learners'], 'learner')} kept their coterie in at least "
-        "95% of the draws."
+        f"Every learner's rows were drawn again {data['n_replicates']} times; each bar shows how often each "
+        f"coterie predicted the learner best. For {data['sure']} of {counted(data['n_learners'], 'learner')} "
+        "it was their own in at least 95% of the draws."
     )
     unsure = [
         f"{name} ({percent(own)})"
@@ -173,7 +183,7 @@ def membership_words(data: dict[str, Any]) -> list[str]:
     ]
     text += f" Least sure: {joined(unsure)}." if unsure else ""
     if data["left_out"]:
-        text += f" The picture shows the {len(data['learners'])} least sure."
+        text += f" The picture shows the {len(data['learners'])} least sure; the table has all."
     return [text]
 
 

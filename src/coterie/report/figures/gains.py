@@ -34,6 +34,10 @@ def _share_ticks(low: float, high: float) -> list[float]:
     return ticks[:: -(-len(ticks) // MOST_SHARE_TICKS)]
 
 
+def _coterie(cluster: int) -> str:
+    return "no coterie" if cluster < 0 else f"coterie {cluster}:"
+
+
 def gains_figures(data: dict[str, Any]) -> list[Figure]:
     """Draw the errors with the coterie and with all as shares of the error alone."""
     n = len(data["learners"])
@@ -50,7 +54,7 @@ def gains_figures(data: dict[str, Any]) -> list[Figure]:
     errors = data["errors"]
     texts = [
         f"<b>{plotly_text(shown_name(name, 60))}</b><br>alone {number(errors['alone'][p])}<br>"
-        f"with coterie {data['clusters'][p]}: {number(errors['coterie'][p])}<br>"
+        f"with {_coterie(data['clusters'][p])} {number(errors['coterie'][p])}<br>"
         f"with all {number(errors['all'][p])}<br>saved {percent(1 - (data['coterie'][p] or 0), sign=True)}"
         for p, name in enumerate(data["learners"])
     ]
@@ -64,7 +68,7 @@ def gains_figures(data: dict[str, Any]) -> list[Figure]:
             "type": "scatter",
             "mode": "lines",
             "hoverinfo": "skip",
-            "line": {"color": "@quiet", "width": 1.5},
+            "line": {"color": "@faint", "width": 5},
         },
         {
             **shared,

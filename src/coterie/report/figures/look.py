@@ -57,7 +57,9 @@ def short_names(names: list[str]) -> list[str]:
 
 
 def colour(cluster: int) -> str:
-    """Return the name of a cluster's colour in the themes."""
+    """Return the name of a cluster's colour in the themes; who has no cluster has no colour."""
+    if cluster < 0:
+        return "@quiet"
     return f"@c{cluster % len(PALETTE)}"
 
 

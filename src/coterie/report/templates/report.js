@@ -87,6 +87,7 @@
       await new Promise((resolve) => setTimeout(resolve, 0));
     }
     root.dataset.drawn = theme();
+    root.dataset.width = window.innerWidth;
   };
 
   const choice = remembered();
@@ -121,7 +122,8 @@
   const heads = [...table.tHead.rows[0].cells];
   const rows = [...body.rows].map((row) => ({
     row,
-    text: row.textContent.toLowerCase(),
+    // Cells apart: the end of one and the start of the next make no word.
+    text: [...row.cells].map((cell) => cell.textContent).join("\n").toLowerCase(),
     keys: [...row.cells].map((cell) => cell.dataset.sort),
   }));
   const collator = new Intl.Collator(undefined, { numeric: true, sensitivity: "base" });
