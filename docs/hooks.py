@@ -1,4 +1,4 @@
-"""Bring the committed measurements into the site: READMEs of benchmarks/ and reproductions/, with their figures.
+"""Bring the committed measurements into the site: the READMEs of benchmarks and reproductions, with figures.
 
 A README stays where its numbers are made and is a page of the site too. Links from pages to files of the
 repository that are no part of the site become plain text, so that one source reads well in both places.

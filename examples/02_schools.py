@@ -1,9 +1,10 @@
-"""Schools: which of 65 London schools share a relation between intake and exam, and does it pay to learn together?
+"""Schools: which of 65 London schools share a relation between intake and exam, and does it pay?
 
     python examples/02_schools.py [FOLDER]
 
-Reads exam_london/exam_london.csv.gz (Goldstein et al., 1993) from the folder that COTERIE_DATA names; without it,
-schools are generated. Half of each school's pupils train, the other half test. Saves schools.png into FOLDER.
+Reads exam_london/exam_london.csv.gz (Goldstein et al., 1993) from the folder that COTERIE_DATA names; without
+it, schools are generated. Half of each school's pupils train, the other half test. Saves schools.png into
+FOLDER.
 """
 
 from __future__ import annotations
@@ -41,7 +42,9 @@ def read_schools() -> pl.DataFrame:
     """Return the table of pupils, or a stand-in and a sentence."""
     path = local_copy("exam_london", "exam_london.csv.gz")
     if path is None:
-        print("COTERIE_DATA names no folder with exam_london/exam_london.csv.gz: these schools are generated.")
+        print(
+            "COTERIE_DATA names no folder with exam_london/exam_london.csv.gz: these schools are generated."
+        )
         return generated_schools()
     return pl.read_csv(path)
 
@@ -66,9 +69,10 @@ def draw(X: np.ndarray, y: np.ndarray, label: np.ndarray, errors: dict[str, floa
         left.plot(span, level + slope * span, label=f"coterie {k}")
     left.set(xlabel="reading test at intake", ylabel="exam", title="One line per coterie")
     left.legend(frameon=False)
-    right.barh(list(errors), list(errors.values()), color="0.6")
+    right.plot(list(errors.values()), list(errors), "o", color="C0")
     right.set(xlabel="mean squared error on the other half of the pupils", title="Does it pay?")
-    right.set_xlim(0.9 * min(errors.values()), 1.02 * max(errors.values()))
+    right.margins(x=0.2, y=0.3)
+    right.grid(axis="y", color="0.9")
     figure.savefig(path, dpi=110)
     plt.close(figure)
 
@@ -95,7 +99,13 @@ def main(folder: Path) -> None:
         print(f"Note: {note}")
     labels = dict(zip(model.learner_ids_.tolist(), model.learner_labels_.tolist(), strict=True))
     folder.mkdir(parents=True, exist_ok=True)
-    draw(X[train], y[train], np.array([labels[s] for s in school[train].tolist()]), errors, folder / "schools.png")
+    draw(
+        X[train],
+        y[train],
+        np.array([labels[s] for s in school[train].tolist()]),
+        errors,
+        folder / "schools.png",
+    )
     print(f"The figure is {folder / 'schools.png'}")
 
 

@@ -2,9 +2,9 @@
 
     python examples/03_air_stations.py [FOLDER]
 
-Reads beijing_air/beijing_air.parquet (Zhang et al., 2017) from the folder that COTERIE_DATA names. Four thousand hours
-per station, in time order: blocks of time are held out, because an hour gives away the next. Saves
-air_losses.png and air_gains.png into FOLDER.
+Reads beijing_air/beijing_air.parquet (Zhang et al., 2017) from the folder that COTERIE_DATA names. Four
+thousand hours per station, in time order: blocks of time are held out, because an hour gives away the next.
+Saves air_losses.png and air_gains.png into FOLDER.
 """
 
 from __future__ import annotations

@@ -1,10 +1,11 @@
-"""Attack screening: some of fifty grid operators report the negated response; the fiftieth knows that it is intact.
+"""Attack screening: some of fifty learners report the negated response; the fiftieth knows it is intact.
 
     python examples/04_attack_screening.py [FOLDER]
 
-The paper's last experiment, at nine of its fifty points: with whom should the fiftieth learn? With all, alone, with
-its coterie, or, were they known, with the intact ones. Reads the grid stability table of the UCI archive, from the
-folder that COTERIE_DATA names, else downloaded once. Saves attack_screening.png into FOLDER.
+The paper's last experiment, at nine of its fifty points: with whom should the fiftieth learn? With all,
+alone, with its coterie, or, were they known, with the intact ones. Reads the grid stability table of the UCI
+archive, from the folder that COTERIE_DATA names, else downloaded once. Saves attack_screening.png into
+FOLDER.
 """
 
 from __future__ import annotations
@@ -67,8 +68,8 @@ def main(folder: Path) -> None:
         for name, value in choices.items():
             curves.setdefault(name, []).append(value)
         mine = model.learner_labels_[-1] == model.learner_labels_
-        right = bool((mine == (np.arange(50) >= d)).all())
-        print(f"{d:2} attacked: {model.n_clusters_} coteries, mine has {mine.sum()}: {'exact' if right else 'not exact'}")
+        said = "exact" if (mine == (np.arange(50) >= d)).all() else "not exact"
+        print(f"{d:2} attacked: {model.n_clusters_} coteries, mine has {mine.sum()}: {said}")
 
     folder.mkdir(parents=True, exist_ok=True)
     draw(curves, folder / "attack_screening.png")

@@ -2,8 +2,9 @@
 
     python examples/06_your_own_candidates.py [FOLDER]
 
-Eighteen learners of three truths, two of which have the same best straight line. With straight lines only, these two
-cannot be told apart; with a spline among the candidates they can. Saves own_candidates.png into FOLDER.
+Eighteen learners of three truths, two of which have the same best straight line. With straight lines only,
+these two cannot be told apart; with a spline among the candidates they can. Saves own_candidates.png into
+FOLDER.
 """
 
 from __future__ import annotations
@@ -52,12 +53,16 @@ def main(folder: Path) -> None:
     X, y, groups = stack_learners(datasets)
     figure, axes = plt.subplots(1, 2, figsize=(11, 4.2), sharey=True, layout="constrained")
     span = np.linspace(-np.pi, np.pi, 200)[:, None]
-    for ax, (name, candidates) in zip(axes, {"lines": LINES, "lines and splines": SPLINES}.items(), strict=True):
+    for ax, (name, candidates) in zip(
+        axes, {"lines": LINES, "lines and splines": SPLINES}.items(), strict=True
+    ):
         model = CoterieRegressor(candidates=candidates, collaboration="pooled").fit(X, y, groups=groups)
         together = {(t, k) for t, k in zip(truth, model.learner_labels_.tolist(), strict=True)}
         exact = len(together) == 3 == model.n_clusters_
-        print(f"{name}: {model.n_clusters_} coteries, {'exact' if exact else 'not the truth'}; chosen: "
-              f"{sorted(set(model.selection_.names))}; {' '.join(model.partition_.notes)}")
+        print(
+            f"{name}: {model.n_clusters_} coteries, {'exact' if exact else 'not the truth'}; chosen: "
+            f"{sorted(set(model.selection_.names))}; {' '.join(model.partition_.notes)}"
+        )
         ax.scatter(X[:, 0], y, s=4, color="0.8")
         for k in range(model.n_clusters_):
             member = model.learner_ids_[model.learner_labels_ == k][0]

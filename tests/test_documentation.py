@@ -3,6 +3,8 @@
 import importlib.util
 import os
 import re
+import shlex
+import sys
 import warnings
 from pathlib import Path
 
@@ -10,12 +12,16 @@ import pytest
 
 import coterie
 import coterie.displays
+from coterie.cli.app import main
 
 ROOT = Path(__file__).parents[1]
 SITE = sorted((ROOT / "docs").rglob("*.md"))
 PAGES = [ROOT / "README.md", *SITE]
 MEASURED = [page for shelf in ("benchmarks", "reproductions") for page in (ROOT / shelf).rglob("README.md")]
-BLOCK = re.compile(r"(?:<!-- needs (\w+) -->\n)?```python\n(.*?)```(?:\n```\n(.*?)```)?", re.DOTALL)
+BLOCK = re.compile(
+    r"^(?:<!-- needs (\w+) -->\n)?```(python|bash)\n(.*?)^```$(?:\n```\n(.*?)^```$)?",
+    re.DOTALL | re.MULTILINE,
+)
 
 
 def name_of(page: Path) -> str:
@@ -31,17 +37,32 @@ def is_there(library: str) -> bool:
     return False
 
 
-@pytest.mark.parametrize("page", [page for page in PAGES if "```python" in page.read_text()], ids=name_of)
+def run_commands(lines: str) -> None:
+    """Run commands as a shell would, in this process."""
+    for line in lines.replace("\\\n", "").splitlines():
+        words = shlex.split(line, comments=True)
+        assert words[0] == "coterie", f"only the coterie command is run here, not {line!r}"
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(sys, "argv", words)
+            with pytest.raises(SystemExit) as end:
+                main()
+        assert end.value.code in (0, None), line
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if BLOCK.search(page.read_text())], ids=name_of)
 def test_code_on_a_page_runs_and_prints_what_the_page_says(page, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     names: dict = {}
-    for library, code, output in BLOCK.findall(page.read_text()):
+    for library, language, code, output in BLOCK.findall(page.read_text()):
         if library and not is_there(library):
             continue
         with warnings.catch_warnings():
             if library:  # what other libraries warn about is not ours
                 warnings.simplefilter("ignore")
-            exec(compile(code, str(page), "exec"), names)
+            if language == "bash":
+                run_commands(code)
+            else:
+                exec(compile(code, str(page), "exec"), names)
         printed = capsys.readouterr().out
         if output:
             assert printed.strip() == output.strip()
@@ -50,7 +71,9 @@ def test_code_on_a_page_runs_and_prints_what_the_page_says(page, tmp_path, monke
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_no_code_on_a_page_escapes_the_test_above(page):
     text = page.read_text()
-    assert len(re.findall(r"^\s*(?:```|~~~)\s*py", text, re.MULTILINE)) == len(BLOCK.findall(text))
+    assert len(re.findall(r"^\s*(?:```|~~~)\s*(?:py|bash|sh|console)", text, re.MULTILINE)) == len(
+        BLOCK.findall(text)
+    )
 
 
 def test_the_two_commands_stand_at_the_top_of_the_readme():
