@@ -69,10 +69,13 @@ def test_those_outside_the_last_one_s_cluster_are_accused(labels, n_attacked, pr
 
 def test_tables_and_figures_of_a_small_run(small_grid, tmp_path):
     records = [{"replication": 0, **record} for record in grid.replicate(3, small_grid)]
-    errors, found = tabulate(records, small_grid)
+    errors, *found = tabulate(records, small_grid)
     assert [row[0] for row in errors.rows] == ["0", "1"]
     assert errors.rows[0][1] == "-7.65"
-    assert len(found.columns) == 9
+    assert found[1].rows == (
+        ("0", "", "100 %", "1.000", "1.000", "1.00"),
+        ("1", "all", "100 %", "1.000", "1.000", "2.00"),
+    )
     paths = draw(records, small_grid, tmp_path)
     assert [path.name for path in paths] == ["attack.png", "attack.svg", "found.png", "found.svg"]
     assert all(path.stat().st_size > 1000 for path in paths)
