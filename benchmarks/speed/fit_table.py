@@ -53,14 +53,14 @@ def write_table(path: Path, n_learners: int, n_rows: int, n_features: int) -> No
     frame.with_columns(y=pl.Series(data.y), learner=pl.Series(data.groups)).write_parquet(path)
 
 
-def measured(command: list[str]) -> tuple[float, float]:
-    """Run a command; return its seconds and its peak memory in GiB."""
+def measured(command: list[str]) -> tuple[float, float, float]:
+    """Run a command; return its seconds, its seconds of processor and its peak memory in GiB."""
     start = time.perf_counter()
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
     _, status, usage = os.wait4(process.pid, 0)
     if os.waitstatus_to_exitcode(status):
         raise SystemExit(f"{command[:4]} failed")
-    return time.perf_counter() - start, usage.ru_maxrss / 2**20
+    return time.perf_counter() - start, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 2**20
 
 
 def main() -> None:
@@ -76,10 +76,10 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         table = Path(folder) / "table.parquet"
         write_table(table, options.learners, options.rows, options.predictors)
-        baseline, baseline_memory = measured([sys.executable, "-c", BASELINE, str(table)])
+        baseline, baseline_processor, baseline_memory = measured([sys.executable, "-c", BASELINE, str(table)])
         fit = [sys.executable, "-m", "coterie.cli", "fit", str(table), "--target", "y", "--group", "learner"]
         fit += ["--candidates", "linear", "--out", str(Path(folder) / "out")]
-        seconds, memory = measured(fit)
+        seconds, processor, memory = measured(fit)
     result = {
         "learners": options.learners,
         "rows": options.learners * options.rows,
@@ -87,6 +87,9 @@ def main() -> None:
         "fit_seconds": round(seconds, 1),
         "baseline_seconds": round(baseline, 1),
         "ratio": round(seconds / baseline, 2),
+        "fit_processor_seconds": round(processor, 1),
+        "baseline_processor_seconds": round(baseline_processor, 1),
+        "processor_ratio": round(processor / baseline_processor, 2),
         "fit_gibibytes": round(memory, 2),
         "baseline_gibibytes": round(baseline_memory, 2),
         "machine": f"{os.cpu_count()} cores, {platform.machine()}, Python {platform.python_version()}, "
