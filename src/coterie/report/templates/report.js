@@ -80,12 +80,17 @@
       draw(figure, store.themes.light, among.classList.contains("several") ? PAPER.several : PAPER.one);
     }
   };
-  // One picture at a time, so that the page answers meanwhile.
+  // One picture at a time, so that the page answers meanwhile; whoever begins anew ends the turn before.
+  let turn = 0;
   const drawInTurn = async () => {
+    const mine = ++turn;
+    delete root.dataset.drawn;
     for (const figure of store.figures) {
+      if (mine !== turn) return;
       await draw(figure, store.themes[theme()]);
       await new Promise((resolve) => setTimeout(resolve, 0));
     }
+    if (mine !== turn) return;
     root.dataset.drawn = theme();
     root.dataset.width = window.innerWidth;
   };
