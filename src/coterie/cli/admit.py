@@ -1,4 +1,4 @@
-"""``coterie admit``: where do newcomers belong?"""
+"""``coterie admit``: where newcomers belong."""
 
 from __future__ import annotations
 

@@ -59,7 +59,7 @@ class ColumnPlan:
 
     @property
     def features(self) -> tuple[str, ...]:
-        """Names of the columns that it becomes."""
+        """The columns that it becomes, by name."""
         names: list[str] = []
         if self.kind == "number":
             names.append(self.name)

@@ -36,5 +36,5 @@ class TableRecipe:
 
     @property
     def features(self) -> tuple[str, ...]:
-        """Names of the predictors, in their order."""
+        """The predictors by name, in their order."""
         return tuple(name for plan in self.columns for name in plan.features)

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from scipy.stats import t as student
 
 from coterie._seeds import generator_for
+from coterie.engines import report
 from coterie.how_many import Clustering
 from coterie.how_many.held_out import NEGLIGIBLE, SIGNIFICANCE, STANDARD_ERRORS
 from coterie.kernels.together import LocalLosses
@@ -187,6 +188,7 @@ def bootstrap_losses(
         for place in range(len(numbers)):
             part = halves[:, cuts[place] : cuts[place + 1]]
             ratios[place, j] = _held_out_ratios(part, losses.half_sizes[j], losses.noise[j])
+        report("Bootstrap", j + 1, n_learners)
     if not numbers:
         return Stability(ids, membership, np.array([n_clusters]), np.ones(1), n_replicates)
     chosen = _chosen_numbers(ratios, trials[1:], losses)
