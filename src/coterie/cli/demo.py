@@ -47,5 +47,6 @@ def demo(
         extra_files={"learners.csv": frame.write_csv().encode()},
     )
     print_summary(summary, as_json=False)
-    typer.echo(f"The same by hand: coterie fit {place.out}/learners.csv --target y --group learner")
+    by_hand = f"coterie fit {place.out}/learners.csv --target y --group learner --candidates linear"
+    typer.echo(f"The same by hand: {by_hand}")
     typer.echo(f"{place.out}/report.html")
