@@ -1,6 +1,6 @@
 """Are attacked learners found? Precision and recall on the electrical grid, attack by attack.
 
-    python benchmarks/quality/attacks/run.py [--draws 4] [--out FOLDER]
+    python benchmarks/quality/attacks/run.py [--draws 2] [--out FOLDER]
 
 Needs the grid table: in the folder named by COTERIE_DATA, in the cache, or from the network. Writes
 ``results.csv`` and ``README.md``.
@@ -145,7 +145,7 @@ def table(rows: list[dict[str, Any]]) -> str:
 def main() -> None:
     """Run all attacks and write the table."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--draws", type=int, default=4)
+    parser.add_argument("--draws", type=int, default=2)
     parser.add_argument("--out", type=Path, default=HERE)
     arguments = parser.parse_args()
     arguments.out.mkdir(parents=True, exist_ok=True)

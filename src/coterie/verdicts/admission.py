@@ -20,6 +20,7 @@ from scipy.special import logsumexp
 from coterie._rows import Learners
 from coterie._seeds import generator_for
 from coterie.engines import Engine
+from coterie.kernels.affine import affine_matrix
 from coterie.kernels.averages import ModelAverages, bounded_weights, membership
 from coterie.kernels.blocks import learner_blocks, predict_rows
 from coterie.kernels.losses import loss_matrix
@@ -36,8 +37,13 @@ SURE = 0.95
 MOST_ENTRIES = 20_000_000
 # Beyond this many rows, blocks of neighbouring rows are resampled together.
 MOST_BLOCKS = 500
-# Of a lone member, the honest error exceeds the fitted one by about three times its model's own error.
-HONEST_TO_OWN = 3.0
+# With as many rows for fitting as for scoring, the honest error of a linear model lies above the noise twice
+# as much as the fitted error lies below it: two thirds of the gap between them are the model's, not noise.
+ABOVE_NOISE = 2 / 3
+# How much a cluster errs by estimation is itself known badly where its members are few. So measured that a
+# newcomer of the cluster's truth is turned away in one case of a hundred at most; see the tests.
+UNSURE_OF_FEW = 2.0
+UNSURE_OF_ONE = 3.0
 
 
 @dataclass(frozen=True)
@@ -133,15 +139,16 @@ class _Clusters:
         share = self.shares[k, mine]
         deviations = predictions[mine] - share @ predictions[mine]
         between = np.mean((share[:, None] * deviations) ** 2, axis=1).sum()
-        return float(between * len(mine) / (len(mine) - 1))
+        others = len(mine) - 1
+        return float(between * len(mine) / others * (1 + UNSURE_OF_FEW / others))
 
 
 def _clusters_of(selection: Selection, partition: Partition) -> _Clusters:
     labels, n_clusters = partition.labels, partition.n_clusters
     weights = membership(labels, n_clusters, bounded_weights(selection.n_rows / selection.noise))
     lone = np.zeros(n_clusters)
-    own = np.maximum(selection.noise - selection.errors, 0.0) / HONEST_TO_OWN
-    lone[labels] = own
+    # The fitted error lies below the noise by as much as the model errs on other rows.
+    lone[labels] = UNSURE_OF_ONE * (1 - ABOVE_NOISE) * np.maximum(selection.noise - selection.errors, 0.0)
     return _Clusters(labels, partition.scale, weights / weights.sum(axis=1, keepdims=True), lone)
 
 
@@ -151,7 +158,8 @@ class _Newcomer:
 
     ``predictions`` (L, n) are those of the members' models, ``pooled`` (K, n) those of the clusters'
     pooled models. When it has a model, there are also ``fitted``, ``honest``, ``clip``, ``noise`` and
-    ``there`` (L,), what its model loses on the members beyond their own errors.
+    ``there`` (L,), what its model loses on the members beyond their own errors; ``linear`` tells whether it
+    is linear.
     """
 
     y: Array
@@ -163,6 +171,7 @@ class _Newcomer:
     clip: float = np.inf
     noise: float = 0.0
     there: Array | None = None
+    linear: bool = False
 
     def squares(self) -> Array:
         """Return the squared errors of the members' models, and of its own in the last row."""
@@ -180,7 +189,18 @@ class _Newcomer:
         both_ways: Array = np.abs(means[:-1] - means[-1]) + back
         return both_ways
 
-    def fits(self, clusters: _Clusters, k: int, honest: Array) -> bool:
+    def own_losses(self) -> Array:
+        """Return what its own model loses on each row, less what a linear model's estimation adds to it."""
+        assert self.honest is not None
+        assert self.fitted is not None
+        honest = np.minimum(np.where(np.isfinite(self.honest), self.honest**2, self.noise), self.clip)
+        if not self.linear:
+            return honest
+        fitted = np.minimum((self.y - self.fitted) ** 2, self.clip)
+        less: Array = honest - ABOVE_NOISE * (honest - fitted)
+        return less
+
+    def fits(self, clusters: _Clusters, k: int, own: Array) -> bool:
         """Tell whether a cluster predicts the newcomer as well as its own noise allows."""
         mine = clusters.labels == k
         if not np.isfinite(self.predictions[mine]).all():
@@ -190,7 +210,6 @@ class _Newcomer:
             forms.append(self.pooled[k])
         losses = np.minimum((self.y - np.array(forms)) ** 2, self.clip)
         best = losses[losses.mean(axis=1).argmin()]
-        own = np.minimum(np.where(np.isfinite(honest), honest**2, self.noise), self.clip)
         sizes = np.array([len(self.y)])
         excess, error = paired_excess(best, own, np.zeros(1, dtype=int), sizes)
         allowed = min(clusters.estimation_error(self.predictions, k), self.noise)
@@ -218,9 +237,10 @@ def _meet(
     collaboration: Collaboration | None,
 ) -> Iterator[_Newcomer]:
     """Give out newcomers one by one, with everybody's predictions on their rows."""
-    there = None
+    there, linear = None, np.zeros(len(newcomers), dtype=bool)
     if models is not None:
         there = np.abs(loss_matrix(models.models, learners, engine) - selection.errors)
+        linear = affine_matrix(models.models, newcomers.n_features)[1]
     each = np.eye(len(selection.models))
     for start, stop in learner_blocks(newcomers, max(1, MOST_ENTRIES // len(each))):
         block = newcomers.take(np.arange(start, stop))
@@ -247,6 +267,7 @@ def _meet(
                     clip=float(models.clips[m]),
                     noise=float(models.noise[m]),
                     there=there[m],
+                    linear=bool(linear[m]),
                 )
             yield met
 
@@ -304,7 +325,8 @@ def place_newcomers(
             winners = clusters.log_sums(met.dissimilarity(means)).argmax(axis=0)
             probabilities[m] = np.bincount(winners, minlength=n_clusters) / n_replicates
         if met.honest is not None:
-            fits[m] = any(met.fits(clusters, k, met.honest) for k in range(n_clusters))
+            own = met.own_losses()
+            fits[m] = any(met.fits(clusters, k, own) for k in range(n_clusters))
     nearest = similarities.argmax(axis=1)
     with np.errstate(invalid="ignore"):
         agreed = probabilities[np.arange(n), nearest] >= SURE
