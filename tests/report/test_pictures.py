@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from coterie.report.pictures import (
     BLOCKS,
-    MOST_GAINS,
     FEWEST_MEMBERS,
+    MOST_GAINS,
     MOST_MEMBERS,
     both_ends,
     curves_picture,
@@ -88,7 +88,7 @@ def test_the_maps_put_members_nearer_than_strangers(model):
     assert min(picture["apart"]) > 0.5
 
 
-@pytest.mark.parametrize("count", [1, 2, 3])
+@pytest.mark.parametrize("count", [1, 2, 3, 6])
 def test_few_learners_have_a_map(count):
     from coterie import cluster_learners
 

@@ -4,6 +4,7 @@ import pytest
 from coterie.report.words import (
     answer_words,
     curves_words,
+    differences_words,
     gains_words,
     joined,
     losses_words,
@@ -11,6 +12,7 @@ from coterie.report.words import (
     membership_words,
     number,
     percent,
+    region_words,
     weights_words,
 )
 
@@ -60,7 +62,13 @@ def test_the_heat_map_tells_inside_from_between():
 
 
 def test_the_map_names_who_lies_between():
-    data = {"embedding_columns": 2, "embedding_share": 1.0, "learners": ["a", "b"], "apart": [0.9, 0.1], "admitted": 2}
+    data = {
+        "embedding_columns": 2,
+        "embedding_share": 1.0,
+        "learners": ["a", "b"],
+        "apart": [0.9, 0.1],
+        "admitted": 2,
+    }
     assert "Least clearly placed: b, who lies between coteries." in map_words(data)[0]
     assert "Every learner lies clearly" in map_words(data | {"apart": [0.9, 0.8]})[0]
     assert "2 learners with too few rows" in map_words(data)[0]
@@ -112,6 +120,26 @@ def test_membership_names_the_least_sure():
     assert "Least sure" not in membership_words(data | {"own": [1.0, 1.0]})[0]
 
 
+def test_differences_name_the_predictor_and_the_region():
+    pair = {
+        "clusters": [0, 2],
+        "disagreement": 3.0,
+        "noise": 1.5,
+        "predictors": [{"name": "dose", "importance": 0.9}],
+        "regions": [{"where": "dose > 1", "share": 0.25, "difference": -4.0}],
+    }
+    text = differences_words({"pairs": [pair], "n_pairs": 3})[0]
+    assert "coteries 0 and 2, whose predictions differ by 3.00" in text
+    assert "2.0 times the noise; 90% of that goes with dose" in text
+    assert "1 of 3 pairs" in text
+    said = region_words(pair)
+    assert said == (
+        "Furthest apart where dose > 1 (25% of the rows): there coterie 2 predicts 4.00 more than coterie 0."
+    )
+    assert region_words(pair | {"regions": []}) == ""
+    assert "noise;" not in differences_words({"pairs": [pair | {"noise": 0.0}], "n_pairs": 1})[0]
+
+
 def test_weights_are_told_on_average():
     data = {"names": ["alone", "3 coteries", "all"], "mean": [0.25, 0.75, 0.0], "left_out": 0}
     assert "On average: 25% alone, 75% 3 coteries." in weights_words(data)[0]
@@ -122,7 +150,7 @@ def test_the_answer_counts_members_and_those_alone():
     facts["strangers"] = ["x"]
     words = answer_words(facts)
     assert words[0] == "The 6 learners fall into 3 coteries, of 4 members and 2 learners by themselves."
-    assert words[-1] == "x does not belong to any coterie."
+    assert words[-1] == "Learner x does not belong to any coterie."
     one = facts | {"n_clusters": 1, "sizes": [6], "strangers": []}
     assert "one coterie: no split of them predicts better" in answer_words(one)[0]
     assert "as asked for" in answer_words(one | {"ruled": False})[0]

@@ -28,7 +28,7 @@ COLUMNS = (
     ("coterie", "With coterie", "number", "coterie_se"),
     ("all", "With all", "number", "all_se"),
     ("membership", "Sure", "percent", None),
-    ("second_cluster", "Next coterie", "cluster", None),
+    ("second_cluster", "Next", "cluster", None),
     ("model", "Model", "text", None),
     ("n_rows", "Rows", "count", None),
 )

@@ -26,6 +26,8 @@ MOST_MEMBERS = 40
 # Who is surer than this has a full bar, which tells nothing; a few are shown all the same.
 SURE = 0.995
 FEWEST_MEMBERS = 8
+# Learners whose distances are no more than rounding have one place on the map.
+ALL_ALIKE = 1e-12
 # Rounded to this, a logarithm of a loss is right to a tenth of a percent.
 LOG_DIGITS = 4
 
@@ -129,6 +131,8 @@ def _scaled(subject: Subject) -> Array:
     rows = squares.mean(axis=1)
     products = -0.5 * (squares - rows[:, None] - rows[None, :] + rows.mean())
     n = len(products)
+    if np.abs(products).max() < ALL_ALIKE:
+        return np.zeros((n, 2))
     if n < 4:
         sizes, vectors = np.linalg.eigh(products)
     else:

@@ -187,6 +187,42 @@ def membership_words(data: dict[str, Any]) -> list[str]:
     return [text]
 
 
+def region_words(pair: dict[str, Any]) -> str:
+    """Say where two coteries disagree most."""
+    if not pair["regions"]:
+        return ""
+    region = pair["regions"][0]
+    first, second = pair["clusters"]
+    more, less = (first, second) if region["difference"] >= 0 else (second, first)
+    where = "everywhere" if region["where"] == "everywhere" else f"where {region['where']}"
+    return (
+        f"Furthest apart {where} ({percent(region['share'])} of the rows): there coterie {more} predicts "
+        f"{number(abs(region['difference']))} more than coterie {less}."
+    )
+
+
+def differences_words(data: dict[str, Any]) -> list[str]:
+    """Say how the coteries differ."""
+    pairs = data["pairs"]
+    text = (
+        "Two coteries' models predict the same rows; the line is the mean difference along the predictor "
+        "that tells them apart best, the band the size of the noise."
+    )
+    furthest = pairs[0]
+    first, second = furthest["clusters"]
+    text += (
+        f" Furthest apart are coteries {first} and {second}, whose predictions differ by "
+        f"{number(furthest['disagreement'])} (root mean square)"
+    )
+    if furthest["noise"] > 0:
+        text += f", {number(furthest['disagreement'] / furthest['noise'], 2)} times the noise"
+    text += f"; {percent(min(furthest['predictors'][0]['importance'], 1.0))} of that goes with "
+    text += f"{furthest['predictors'][0]['name']}."
+    if len(pairs) < data["n_pairs"]:
+        text += f" Shown are {len(pairs)} of {data['n_pairs']} pairs: coteries with their nearest."
+    return [text]
+
+
 def weights_words(data: dict[str, Any]) -> list[str]:
     """Say what the predictions are made of."""
     parts = [
@@ -228,6 +264,6 @@ def answer_words(facts: dict[str, Any]) -> list[str]:
             f"the typical saving is {percent(saved['median'])}."
         )
     if facts["strangers"]:
-        belong = "does" if len(facts["strangers"]) == 1 else "do"
-        words.append(f"{joined(facts['strangers'])} {belong} not belong to any coterie.")
+        who = "Learner {} does" if len(facts["strangers"]) == 1 else "Learners {} do"
+        words.append(f"{who.format(joined(facts['strangers']))} not belong to any coterie.")
     return words

@@ -44,6 +44,7 @@ def _stacked(
         "yaxis": name_axis(names),
         "height": 110 + ROW_HEIGHT * len(names),
         "showlegend": True,
+        "margin": {"l": 8, "r": 24, "t": 8, "b": 8},
         "legend": {"orientation": "h", "yanchor": "top", "y": -0.02, "x": 0, "traceorder": "normal"},
         "hovermode": "closest",
     }
