@@ -68,18 +68,18 @@ def admission_without(admission: Admission, staying: Array, old: Array) -> Admis
     taken = admission.take(staying)
     new = np.full(admission.similarities.shape[1], -1)
     new[old] = np.arange(len(old))
-    orphans = taken.learner_ids[new[taken.nearest] < 0]
+    orphans = taken.learner_ids[(taken.labels >= 0) & (new[taken.nearest] < 0)]
     if len(orphans):
         raise ValueError(
             f"Newcomer {listed(orphans)} would be left in a cluster without the learners that made it: "
             "remove it too, and admit it again."
         )
-    labels = np.where(taken.labels < 0, -1, new[taken.labels])
+    similarities = taken.similarities[:, old]
     return replace(
         taken,
-        labels=labels,
-        nearest=new[taken.nearest],
-        similarities=taken.similarities[:, old],
+        labels=np.where(taken.labels < 0, -1, new[taken.labels]),
+        nearest=similarities.argmax(axis=1),
+        similarities=similarities,
         probabilities=taken.probabilities[:, old],
     )
 
