@@ -60,7 +60,13 @@ def test_the_heat_map_tells_inside_from_between():
 
 
 def test_the_map_names_who_lies_between():
-    data = {"embedding_columns": 2, "embedding_share": 1.0, "learners": ["a", "b"], "apart": [0.9, 0.1], "admitted": 2}
+    data = {
+        "embedding_columns": 2,
+        "embedding_share": 1.0,
+        "learners": ["a", "b"],
+        "apart": [0.9, 0.1],
+        "admitted": 2,
+    }
     assert "Least clearly placed: b, who lies between coteries." in map_words(data)[0]
     assert "Every learner lies clearly" in map_words(data | {"apart": [0.9, 0.8]})[0]
     assert "2 learners with too few rows" in map_words(data)[0]
