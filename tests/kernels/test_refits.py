@@ -5,8 +5,8 @@ from typing import Any
 import numpy as np
 import pytest
 from sklearn.base import BaseEstimator, RegressorMixin, clone
-from sklearn.ensemble import RandomForestRegressor
-from sklearn.linear_model import LinearRegression
+from sklearn.ensemble import HistGradientBoostingRegressor, RandomForestRegressor
+from sklearn.linear_model import Lasso, LinearRegression
 from sklearn.neighbors import KNeighborsRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -164,6 +164,15 @@ def test_a_large_ensemble_is_searched_with_in_a_lighter_copy(
         ]
         == 4
     )
+
+
+def test_boosting_by_bins_counts_its_trees_under_another_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(refits, "MOST_TREES", 2)
+    inside = make_pipeline(StandardScaler(), HistGradientBoostingRegressor(max_iter=7))
+    assert refits._lighter(inside)[-1].max_iter == 2
+    assert refits._lighter(HistGradientBoostingRegressor(max_iter=7)).max_iter == 2
+    # Elsewhere the same name bounds a search, which has to end where it ends.
+    assert refits._lighter(Lasso(max_iter=7)).max_iter == 7
 
 
 def test_a_refit_that_cannot_predict_is_an_infinite_loss_for_others(

@@ -85,9 +85,11 @@ def best_refined(
     if losses.proxy is None:
         refined = [refine_labels(losses, labels) for labels in starts]
         return min(refined, key=lambda answer: answer[1])[0]
-    searched = [refine_labels(losses.proxy, labels)[0] for labels in starts]
-    tried = _distinct([*starts, *searched])
-    best = min(tried, key=lambda labels: labelling_score(losses, labels))
+    proxy = losses.proxy
+    started = min(starts, key=lambda labels: labelling_score(proxy, labels))
+    searched = min((refine_labels(proxy, labels) for labels in starts), key=lambda answer: answer[1])[0]
+    # The costly form judges two of them: the search of a cheaper one may have led astray.
+    best = min(_distinct([started, searched]), key=lambda labels: labelling_score(losses, labels))
     return refine_labels(losses, best, rounds=ROUNDS_AFTER_PROXY)[0]
 
 

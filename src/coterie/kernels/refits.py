@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
+from sklearn.ensemble import HistGradientBoostingRegressor
 
 from coterie._rows import Learners
 from coterie.engines import Engine
@@ -39,11 +40,13 @@ MOST_PREDICTORS = 150
 
 def _lighter(model: Any) -> Any:
     """Return an ensemble with fewer members, anything else as it is."""
-    large = {
-        name: MOST_TREES
-        for name, value in model.get_params(deep=True).items()
-        if name.split("__")[-1] == "n_estimators" and isinstance(value, int) and value > MOST_TREES
-    }
+    parameters, large = model.get_params(deep=True), {}
+    for name, value in parameters.items():
+        holder, _, parameter = name.rpartition("__")
+        part = parameters[holder] if holder else model
+        counts = "max_iter" if isinstance(part, HistGradientBoostingRegressor) else "n_estimators"
+        if parameter == counts and isinstance(value, int) and value > MOST_TREES:
+            large[name] = MOST_TREES
     return model.set_params(**large) if large else model
 
 

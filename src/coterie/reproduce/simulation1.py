@@ -16,6 +16,7 @@ from coterie._rows import gather_learners
 from coterie.datasets import make_simulation1
 from coterie.reproduce.cells import cell, column, mean_and_error
 from coterie.reproduce.experiment import Experiment, Record, Table
+from coterie.reproduce.pages import written_readme
 from coterie.reproduce.recovery import is_exact
 from coterie.reproduce.simulation1_figures import draw
 from coterie.reproduce.simulation1_ways import HEADS, coterie_labels, oracle_labels, paper_labels
@@ -134,44 +135,6 @@ def tabulate(records: Sequence[Record], settings: Mapping[str, Any]) -> list[Tab
     ]
 
 
-README = {
-    "What is reproduced": """\
-Simulation 1 (Figures A1, A2 and A3): the share of draws in which SEC finds the number of clusters and every
-learner's label, against the signal-to-noise ratio, for 5, 10 and 20 predictors; and for one draw the
-eigenvalues and the rows of the eigenvectors.
-""",
-    "Settings": """\
-20 learners of 50 rows; the first ten with Y = b1'X + noise, the others with b2; X ~ N(0, I_p), b1 and b2 ~
-N(0, I_p) drawn anew in every replication, noise ~ N(0, p^2 / SNR), SNR from 2^0 to 2^7.
-
-- *Paper's settings*: x and y standardised inside each learner; candidates lasso, its penalty by half-half
-  cross-validation, and a random forest of 50 trees of depth 3; K by the gap statistic; nobody is moved
-  after the spectral clustering.
-- *With Refine*: the same K, then learners move to the cluster whose model predicts them best.
-- *coterie's defaults*: what `CoterieRegressor()` does: ridge, lasso and forest, held-out K, Refine pooled,
-  and no standardisation.
-- *Oracle*: knows both functions and assigns each learner to the one with the smaller error on its rows.
-""",
-    "Where the paper is silent and what we chose": """\
-- **K.** The paper counts a draw as accurate only when the number of clusters is right too, so K is
-  estimated; the caption of Figure A2 names the gap statistic. The paper describes its rule, in the fairness
-  example, as the K that improves most on K - 1: this is our *paper's settings*. Tibshirani's own rule, the
-  first K that the next does not beat, stands beside it, and so does K = 2 given.
-- **Scale** a of exp(-a v): 1, since the response is standardised.
-- **Lasso's penalties**: thirty between 1 and 0.001; none above 1 leaves a coefficient where x and y are
-  standardised.
-- **SNR** is the paper's p^2 / sigma^2, though the expected squared norm of b is p: at equal SNR a larger p
-  has more noise in relation to its signal.
-- **The reference of the gap statistic** is uniform over the box of the embedding's rows.
-""",
-    "How our numbers differ and why": """\
-The published figure has no numbers to compare with; its shape returns: recovery rises with SNR, is higher
-for smaller p, and is flat beyond SNR 32. Refine moves the rise to a lower SNR. coterie's defaults do not
-standardise: standardising inside learners of 50 rows gives each its own unit, off by about a tenth, and
-where the noise is small the held-out rule sees these units and reports more than two groups.
-""",
-}
-
 EXPERIMENT = Experiment(
     name="simulation1",
     title="Simulation 1: clustering accuracy",
@@ -182,5 +145,5 @@ EXPERIMENT = Experiment(
     replicate=replicate,
     tabulate=tabulate,
     draw=draw,
-    readme=README,
+    readme=written_readme("simulation1"),
 )
