@@ -61,7 +61,7 @@ class Outliers:
 
     @property
     def suspects(self) -> Array:
-        """Ids of the learners whose data or whose model disagree."""
+        """The learners whose data or whose model disagree."""
         return self.learner_ids[self.data | self.model]
 
     def frame(self) -> dict[str, Array]:
