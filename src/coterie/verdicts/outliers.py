@@ -61,7 +61,7 @@ class Outliers:
 
     @property
     def suspects(self) -> Array:
-        """The learners whose data or whose model disagree, by id."""
+        """The learners whose data or whose model disagree."""
         return self.learner_ids[self.data | self.model]
 
     def frame(self) -> dict[str, Array]:

@@ -1,4 +1,4 @@
-"""How each learner stands towards each cluster: whether it is predicted as well as its own noise allows.
+"""How each learner stands towards each cluster, and whether it predicts it as well as its own noise allows.
 
 The loss of a cluster's model on a learner, the learner's own contribution left out, is compared row by row
 with the learner's own honest loss. Both are clipped as in Refine, so that one wild row does not decide.
