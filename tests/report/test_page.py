@@ -25,7 +25,7 @@ FLAGS = [
     "--disable-sync",
     "--no-first-run",
 ]
-SECTIONS = ("answer", "losses", "map", "why", "gains", "membership", "table", "settings")
+SECTIONS = ("answer", "losses", "map", "why", "gains", "membership", "differences", "table", "settings")
 # A busy machine may take its time; nothing here measures it.
 PATIENCE = 300_000
 

@@ -19,7 +19,7 @@ def test_a_model_is_summed_up_in_numbers_and_words(model):
     assert summary["n_clusters"] == model.n_clusters_ == 3
     assert sum(len(coterie["learners"]) for coterie in summary["coteries"]) == 13
     assert summary["n_rows"] == 12 * 40 + 6
-    assert {"losses", "map", "why", "gains", "membership"} <= set(sections(summary))
+    assert {"losses", "map", "why", "gains", "membership", "differences"} <= set(sections(summary))
     assert all(section["words"] for section in summary["sections"])
     assert summary["table"]["learner"][0] == "<script>alert(1)</script>"
 
@@ -41,7 +41,7 @@ def test_settings_versions_and_seed_are_kept(model):
 def test_without_rows_the_sections_that_need_them_say_so(partition, losses):
     summary = summarize(as_subject(partition, losses))
     found = sections(summary)
-    for name in ("gains", "membership"):
+    for name in ("gains", "membership", "differences"):
         assert found[name]["missing"]
         assert "this report was made from a matrix of losses alone" in found[name]["words"][0]
     assert summary["notes"] == list(partition.notes)

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 import coterie
 from coterie.report import pictures, words
+from coterie.report.differences import differences_picture
 from coterie.report.subject import Subject, finite_list, full_name
 
 Array = NDArray[Any]
@@ -30,7 +31,6 @@ NO_BOOTSTRAP = (
     "Nothing is known about how sure the coteries are: the model was fitted without a bootstrap, or by a "
     "version of coterie that had none. Fit with n_bootstrap=200."
 )
-ONE_COTERIE = "There is one coterie, so that there is nothing to compare."
 
 
 def _saved(gains: dict[str, Array] | None) -> dict[str, Any] | None:
@@ -137,12 +137,13 @@ def _settings(subject: Subject) -> dict[str, Any]:
 def _section(
     name: str,
     heading: str,
-    data: dict[str, Any] | None,
+    data: dict[str, Any] | str | None,
     say: Callable[[dict[str, Any]], list[str]],
     missing: str = "",
 ) -> dict[str, Any]:
-    said = [missing] if data is None else say(data)
-    return {"id": name, "heading": heading, "missing": data is None, "words": said, "data": data}
+    if data is None or isinstance(data, str):
+        return {"id": name, "heading": heading, "missing": True, "words": [data or missing], "data": None}
+    return {"id": name, "heading": heading, "missing": False, "words": say(data), "data": data}
 
 
 def _sections(
@@ -171,6 +172,8 @@ def _sections(
             subject.why_no_rows("Membership probabilities") if no_rows else NO_BOOTSTRAP,
         ),
     ]
+    differences = differences_picture(subject)
+    sections.append(_section("differences", "How the coteries differ", differences, words.differences_words))
     weights = pictures.weights_picture(subject)
     if weights is not None:
         sections.append(_section("weights", "What the predictions are made of", weights, words.weights_words))

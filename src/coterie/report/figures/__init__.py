@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from coterie.report.figures.curves import curves_figures
+from coterie.report.figures.differences import differences_figures
 from coterie.report.figures.gains import gains_figures
 from coterie.report.figures.look import Figure
 from coterie.report.figures.losses import losses_figures
@@ -23,6 +24,7 @@ DRAWN = {
     "why": curves_figures,
     "gains": gains_figures,
     "membership": membership_figures,
+    "differences": differences_figures,
     "weights": weights_figures,
 }
 
