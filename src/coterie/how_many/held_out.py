@@ -86,10 +86,10 @@ def best_refined(
         refined = [refine_labels(losses, labels) for labels in starts]
         return min(refined, key=lambda answer: answer[1])[0]
     proxy = losses.proxy
-    started = min(starts, key=lambda labels: labelling_score(proxy, labels))
     searched = min((refine_labels(proxy, labels) for labels in starts), key=lambda answer: answer[1])[0]
-    # The costly form judges two of them: the search of a cheaper one may have led astray.
-    best = min(_distinct([started, searched]), key=lambda labels: labelling_score(losses, labels))
+    # Judging a labelling is costly here, so of what the cheaper form found only its best is judged; but every
+    # start is, for the cheaper form may be blind to what sets the clusters apart.
+    best = min(_distinct([*starts, searched]), key=lambda labels: labelling_score(losses, labels))
     return refine_labels(losses, best, rounds=ROUNDS_AFTER_PROXY)[0]
 
 
