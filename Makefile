@@ -2,6 +2,8 @@
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
+# What the tests are run with. Tests that need more (the site's tools, the peers) skip with a sentence without it.
+EXTRAS ?= test,lint
 
 .PHONY: demo test test-slow lint bench reproduce docs clean
 
@@ -15,7 +17,7 @@ $(VENV)/.demo: pyproject.toml | $(BIN)/python
 	touch $@
 
 $(VENV)/.test: pyproject.toml | $(BIN)/python
-	$(BIN)/python -m pip install --quiet -e ".[test,lint]"
+	$(BIN)/python -m pip install --quiet -e ".[$(EXTRAS)]"
 	touch $@
 
 $(VENV)/.reproduce: pyproject.toml | $(BIN)/python

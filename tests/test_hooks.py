@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -14,7 +15,9 @@ README = "benchmarks/quality/how_many/README.md"
 
 @pytest.fixture
 def hooks():
-    pytest.importorskip("mkdocs", reason="the site's tools are not installed")
+    if importlib.util.find_spec("mkdocs") is None:
+        missing = "the site's tools are not installed: pip install '.[docs]'"
+        pytest.fail(missing) if os.environ.get("COTERIE_REQUIRE_ALL") == "1" else pytest.skip(missing)
     spec = importlib.util.spec_from_file_location("site_hooks", ROOT / "docs" / "hooks.py")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
