@@ -84,15 +84,17 @@
   let turn = 0;
   const drawInTurn = async () => {
     const mine = ++turn;
+    // What the turn began with is what it has drawn, whatever has changed meanwhile.
+    const [name, width] = [theme(), window.innerWidth];
     delete root.dataset.drawn;
     for (const figure of store.figures) {
       if (mine !== turn) return;
-      await draw(figure, store.themes[theme()]);
+      await draw(figure, store.themes[name]);
       await new Promise((resolve) => setTimeout(resolve, 0));
     }
     if (mine !== turn) return;
-    root.dataset.drawn = theme();
-    root.dataset.width = window.innerWidth;
+    root.dataset.drawn = name;
+    root.dataset.width = width;
   };
 
   const choice = remembered();
