@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from numbers import Integral
 from typing import Any
 
@@ -24,7 +25,8 @@ from coterie._tables import (
 from coterie.candidates import candidates_per_learner, names_learners
 from coterie.engines import resolve_engine
 from coterie.how_many import RULES, check_n_clusters, cluster_learners
-from coterie.records import Selection
+from coterie.nested import NestedCollaboration, nest_coteries
+from coterie.records import Collaboration, Exchange, Partition, Selection
 from coterie.stages import collaborate, cross_evaluate, select_models
 from coterie.stages.cluster import check_scale
 from coterie.stages.collaborate import METHODS
@@ -56,9 +58,15 @@ class CoterieRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     refine : {"pooled", "average", None}, default="pooled"
         How clusters predict when learners are moved to the cluster that predicts them best. None: nobody
         is moved, as in the paper.
-    collaboration : {"pooled", "average", "local", "global"}, default="pooled"
-        What a learner predicts with: one model on its coterie's rows; the average of its coterie's
-        models; its own; one model on all rows.
+    collaboration : {"auto", "pooled", "average", "local", "global"}, default="auto"
+        What a learner predicts with. ``"auto"``: nested coteries, which mix learning alone, with clusters
+        at several resolutions and with all, as held-out rows tell; of averages of models where
+        ``refine="average"``, of models of pooled rows otherwise. The others are one thing for everybody:
+        one model on its coterie's rows; the average of its coterie's models; its own; one model on all
+        rows.
+    nested_folds : int, default=4
+        Folds on which ``"auto"`` learns its weights. Each costs about as much as fitting the coteries
+        once; a ``splitter`` brings its own.
     robust : bool, default=False
         Clip squared residuals in the exchange, against outlying rows.
     standardize : {"learner", None}, default=None
@@ -129,7 +137,8 @@ class CoterieRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         max_clusters: int | None = None,
         scale: Any = "noise",
         refine: str | None = "pooled",
-        collaboration: str = "pooled",
+        collaboration: str = "auto",
+        nested_folds: int = 4,
         robust: bool = False,
         standardize: str | None = None,
         group_column: str | int | None = None,
@@ -146,6 +155,7 @@ class CoterieRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         self.scale = scale
         self.refine = refine
         self.collaboration = collaboration
+        self.nested_folds = nested_folds
         self.robust = robust
         self.standardize = standardize
         self.group_column = group_column
@@ -199,7 +209,8 @@ class CoterieRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         return self
 
     def _check_options(self) -> None:
-        check_option(self.collaboration, "collaboration", METHODS)
+        check_option(self.collaboration, "collaboration", ("auto", *METHODS))
+        check_count(self.nested_folds, "nested_folds", least=2)
         check_option(self.small_learners, "small_learners", SMALL_LEARNERS)
         check_option(self.standardize, "standardize", ("learner", None))
         check_option(self.robust, "robust", (True, False))
@@ -269,20 +280,49 @@ class CoterieRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             **seeded,
         )
         seeded["candidates"] = self.candidates
-        coterie = collaborate(selection, partition, shaping, method=self.collaboration, **seeded)
-        if partition.n_clusters == 1 and coterie.method == "pooled":
-            everybody = coterie
-        else:
-            everybody = collaborate(selection, partition, shaping, method="global", **seeded)
+        coterie, everybody = self._collaborate(selection, exchange, partition, shaping, seeded)
         self.selection_, self.exchange_, self.partition_ = selection, exchange, partition
         self.collaboration_, self._everybody = coterie, everybody
         self._admitted: dict[Any, tuple[int, int]] = {}
-        self.gains_ = measure_gains(selection, partition, coterie, everybody)
+        alone = selection
+        if isinstance(coterie, NestedCollaboration):
+            # All three on the same folds, so that they can be compared.
+            alone = replace(selection, residuals=coterie.alone_residuals)
+        self.gains_ = measure_gains(alone, partition, coterie, everybody)
         self.n_clusters_ = partition.n_clusters
         self.learner_ids_, self.learner_labels_ = selection.learner_ids, partition.labels
         if small.any() and self.small_learners == "admit":
             self._admit_learners(learners.take(np.flatnonzero(small)))
             self._show_in_order(learners.ids[learners.appearance].tolist())
+
+    def _collaborate(
+        self,
+        selection: Selection,
+        exchange: Exchange,
+        partition: Partition,
+        shaping: Learners,
+        settings: dict[str, Any],
+    ) -> tuple[Collaboration, Collaboration]:
+        """Return how learners predict with their coteries, and with all."""
+        if self.collaboration == "auto":
+            nested = nest_coteries(
+                selection,
+                exchange,
+                partition,
+                shaping,
+                form="average" if self.refine == "average" else "pooled",
+                n_folds=self.nested_folds,
+                splitter=self.splitter,
+                scale=self.scale,
+                refine=self.refine,
+                robust=self.robust,
+                **settings,
+            )
+            return nested, nested.with_all()
+        coterie = collaborate(selection, partition, shaping, method=self.collaboration, **settings)
+        if partition.n_clusters == 1 and coterie.method == "pooled":
+            return coterie, coterie
+        return coterie, collaborate(selection, partition, shaping, method="global", **settings)
 
     def _candidates_for(self, learner_ids: list[Any]) -> Any:
         """Return the candidates; a newcomer whom a mapping does not name chooses among everybody's."""

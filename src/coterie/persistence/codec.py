@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 from coterie._rows import Learners, Standardization
 from coterie.kernels.tiles import DenseTiles
+from coterie.nested import NestedCollaboration
 from coterie.persistence.archive import PersistenceError, check_stored, unfit
 from coterie.records import Collaboration, Curve, Exchange, LossTiles, Partition, Selection
 from coterie.verdicts import Gains
@@ -31,7 +32,16 @@ Array = NDArray[Any]
 
 RECORDS: dict[str, type[Any]] = {
     cls.__name__: cls
-    for cls in (Selection, Exchange, Partition, Curve, Collaboration, Learners, Standardization)
+    for cls in (
+        Selection,
+        Exchange,
+        Partition,
+        Curve,
+        Collaboration,
+        NestedCollaboration,
+        Learners,
+        Standardization,
+    )
 }
 MAPPINGS: dict[str, type[dict[Any, Any]]] = {"dict": dict, "Gains": Gains}
 DATES: dict[str, type[date]] = {"date": date, "datetime": datetime}
