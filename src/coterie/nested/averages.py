@@ -1,9 +1,10 @@
 """Nested coteries where rows may not move: the shared predictors are averages of the learners' models.
 
-Others' models have never seen a learner's rows, so only its own model needs folds; the partition is made again by losses on the
-rows outside the fold. A learner's own model is left out of the averages that predict it, for it is weighed apart, and so is a
-peer's model that is wild on its rows: the loss of that model there is known. Models travel with the range of the
-response that they were fitted on, and are clipped to it with a margin.
+Others' models have never seen a learner's rows, so only its own model needs folds; the partition is made
+again by losses on the rows outside the fold. A learner's own model is left out of the averages that predict
+it, for it is weighed apart, and so is a peer's model that is wild on its rows: the loss of that model there
+is known. Models travel with the range of the response that they were fitted on, and are clipped to it with
+a margin.
 """
 
 from __future__ import annotations

@@ -14,13 +14,13 @@ from coterie._options import check_count, check_option
 from coterie._rows import Learners, gather_learners
 from coterie._seeds import as_entropy
 from coterie.candidates import candidates_per_learner
-from coterie.engines import Engine, resolve_engine
+from coterie.engines import resolve_engine
 from coterie.kernels.blocks import predict_rows
 from coterie.kernels.noise import response_variance, smallest_level
+from coterie.nested.averages import average_dictionary
 from coterie.nested.effects import widened
 from coterie.nested.folds import Folds, random_folds, selected_folds
 from coterie.nested.parties import RowParty
-from coterie.nested.averages import average_dictionary
 from coterie.nested.pooled import fit_dictionary
 from coterie.nested.record import NestedCollaboration
 from coterie.nested.resolutions import Recipe, refit_alone, share_names

@@ -1,8 +1,9 @@
 """The shared predictors: resolution by family, plain and centred, fitted on some rows and asked about others.
 
-Plain models predict y from x among the members of a cluster. Centred ones predict how far y is from its learner's mean: levels
-that differ between members then need no explaining by x, which matters where members are few or levels far apart. All
-resolutions have centred models; the chosen clusters and all together have plain ones as well.
+Plain models predict y from x among the members of a cluster. Centred ones predict how far y is from its
+learner's mean: levels that differ between members then need no explaining by x, which matters where members
+are few or levels far apart. All resolutions have centred models; the chosen clusters and all together have
+plain ones as well.
 """
 
 from __future__ import annotations
@@ -112,7 +113,8 @@ def _fit_cluster(job: _ClusterFit) -> Any:
 def _thinned(rows: Array, most: int | None) -> Array:
     if most is None or len(rows) <= most:
         return rows
-    return rows[np.linspace(0, len(rows) - 1, most).astype(int)]
+    thinned: Array = rows[np.linspace(0, len(rows) - 1, most).astype(int)]
+    return thinned
 
 
 def _flexible_fits(

@@ -1,8 +1,8 @@
 """The families that coteries fit on pooled rows: linear ones by moments, others as their candidates are.
 
-All least-squares candidates (linear regression, ridge, lasso, LARS, elastic net) become one family: on pooled rows
-they hardly differ, and moments of rows add up. Of the others the best two on pooled rows are kept, and none that linear
-models beat clearly, both among all and inside the chosen clusters.
+All least-squares candidates (linear regression, ridge, lasso, LARS, elastic net) become one family: on
+pooled rows they hardly differ, and moments of rows add up. Of the others the best two on pooled rows are
+kept, and none that linear models beat clearly, both among all and inside the chosen clusters.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Linear models of pooled rows by second moments: a coterie's model is one small solve.
 
-Plain: y on x among the members. Centred: x and y measured from each member's own mean, as fixed effects are, so that
-levels that differ between members do not pass for slopes. A ridge in units of the rows is chosen by what it loses on held-out
-rows, again by moments.
+Plain: y on x among the members. Centred: x and y measured from each member's own mean, as fixed effects
+are, so that levels that differ between members do not pass for slopes. A ridge in units of the rows is
+chosen by what it loses on held-out rows, again by moments.
 """
 
 from __future__ import annotations

@@ -1,11 +1,12 @@
 """What a learner is asked when weights are learnt: numbers of its own rows, never the rows.
 
-A party knows its rows and what the dictionary's shared models predict there out of fold, its own model included. It is
-asked three things: the spread of its predictors, for common units; log-likelihoods on a grid, for the size of offsets and
-slopes; and the Gram matrix of its residuals fold by fold, for the weights. Summed over the parties these decide, so that parties
-whose rows may not move can answer by messages: E x 132 numbers and F x C x C numbers for E shared models, F folds and
-C = 2 E + 1 columns. With as many models as a party has rows and more, its Gram matrix tells its residuals up to a rotation: say
-so to whom it concerns.
+A party knows its rows and what the dictionary's shared models predict there out of fold, its own model
+included. It is asked three things: the spread of its predictors, for common units; log-likelihoods on a
+grid, for the size of offsets and slopes; and the Gram matrix of its residuals fold by fold, for the
+weights. Summed over the parties these decide, so that parties whose rows may not move can answer by
+messages: E x 132 numbers and F x C x C numbers for E shared models, F folds and C = 2 E + 1 columns. With
+as many models as a party has rows and more, its Gram matrix tells its residuals up to a rotation: say so to
+whom it concerns.
 """
 
 from __future__ import annotations
@@ -83,11 +84,13 @@ class RowParty:
 
     @property
     def _residuals(self) -> Array:
-        return self.y[:, None] - self.shared
+        residuals: Array = self.y[:, None] - self.shared
+        return residuals
 
     def spreads(self) -> Array:
         """Return the standard deviation of every predictor."""
-        return self.X.std(axis=0)
+        spreads: Array = self.X.std(axis=0)
+        return spreads
 
     def likelihoods(self, units: Array) -> Array:
         """Return log-likelihoods of the shared models' residuals."""

@@ -1,4 +1,6 @@
-"""Nested coteries where rows may be pooled: the dictionary is fitted without each fold, weighed there, fitted again."""
+"""Nested coteries where rows may be pooled: the dictionary is fitted without each fold, weighed there, fitted
+again.
+"""
 
 from __future__ import annotations
 
@@ -109,7 +111,7 @@ def _kept_families(
     losses = cross.losses(first).reshape(len(flexible), len(places))
     benchmark = None
     if linear is not None:
-        seen = np.isfinite(first).all(axis=1)
+        seen = np.asarray(np.isfinite(first).all(axis=1))
         benchmark = cross.losses(np.where(seen[:, None], linear, np.nan))
     return worth_fitting(tuple(flexible), losses, benchmark)
 
@@ -122,7 +124,10 @@ def _as_dictionary(
     out_of_fold: Array,
     n_fits: int,
 ) -> Dictionary:
-    shared, models, names, bounds = [], [], [], []
+    shared: list[Shared] = []
+    models: list[Any] = []
+    names: list[str] = []
+    bounds: list[Array] = []
     for entry, found in zip(entries, fitted, strict=True):
         first = n_learners + len(models)
         terms = tuple((np.array([first + k]), np.ones(1)) for k in range(len(found.models)))

@@ -1,4 +1,6 @@
-"""How learners predict with nested coteries: guarded models, weights over resolutions, a correction of one's own."""
+"""How learners predict with nested coteries: guarded models, weights over resolutions, a correction of one's
+own.
+"""
 
 from __future__ import annotations
 
@@ -111,7 +113,7 @@ class NestedCollaboration(Collaboration):
         """
         corrections, limits = self.corrections[ways], self.correction_bounds[ways]
         own = np.einsum("np,np->n", X, corrections[:, :-1]) + corrections[:, -1]
-        prediction = np.clip(own, limits[:, 0], limits[:, 1])
+        prediction: Array = np.clip(own, limits[:, 0], limits[:, 1])
         used, places = np.unique(ways, return_inverse=True)
         # Each model predicts once, for the rows of all who take something from it.
         for position in np.flatnonzero(self.weights[used].any(axis=0)):

@@ -1,8 +1,9 @@
 """The learners at several resolutions, and the same partitions made again without a fold.
 
-Fine clusters fit the rows that they were found on: their partition has to be made again without the rows on which they
-are weighed. Learners' models are fitted again without the fold, exchanged, clustered, and refined by linear models on
-pooled rows, whatever families predict in the end; that costs next to nothing against the fits.
+Fine clusters fit the rows that they were found on: their partition has to be made again without the rows on
+which they are weighed. Learners' models are fitted again without the fold, exchanged, clustered, and
+refined by linear models on pooled rows, whatever families predict in the end; that costs next to nothing
+against the fits.
 """
 
 from __future__ import annotations

@@ -1,9 +1,10 @@
 """Weights over predictors: not negative, summing to one, learnt on rows that the predictors had not seen.
 
-All that is asked of a learner is the Gram matrix of its predictors' residuals, fold by fold: the loss of any mixture w
-is w'Hw. Common weights minimise the mean loss over learners, each in units of its response's variance, so that
-learners count alike. A learner's own weights minimise its own loss with pseudo-rows of the average learner added, which
-draws them towards the common ones the more, the fewer rows it has. How many pseudo-rows is chosen on held-out folds.
+All that is asked of a learner is the Gram matrix of its predictors' residuals, fold by fold: the loss of
+any mixture w is w'Hw. Common weights minimise the mean loss over learners, each in units of its response's
+variance, so that learners count alike. A learner's own weights minimise its own loss with pseudo-rows of
+the average learner added, which draws them towards the common ones the more, the fewer rows it has. How
+many pseudo-rows is chosen on held-out folds.
 """
 
 from __future__ import annotations
