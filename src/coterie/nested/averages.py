@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 from coterie._rows import Learners
 from coterie.engines import Engine
 from coterie.kernels.averages import bounded_weights, how_models_travel, membership
-from coterie.kernels.blocks import predict_rows
 from coterie.nested.folds import Folds
+from coterie.nested.guard import guarded
 from coterie.nested.resolutions import Recipe, labels_at, labels_without, resolution_counts
 from coterie.nested.shared import Dictionary, Shared
 from coterie.records import Exchange, Selection
@@ -38,8 +38,7 @@ class _Prediction:
 
 
 def _predict(job: _Prediction) -> Array:
-    part = np.clip(predict_rows(job.model, job.X), *job.bounds)
-    return np.where(np.isfinite(part), part, job.bounds.mean())
+    return guarded(job.model, job.X, job.bounds)
 
 
 def wild_models(table: Array, learners: Learners) -> Array:

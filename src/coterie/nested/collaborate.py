@@ -15,11 +15,10 @@ from coterie._rows import Learners, gather_learners
 from coterie._seeds import as_entropy
 from coterie.candidates import candidates_per_learner
 from coterie.engines import resolve_engine
-from coterie.kernels.blocks import predict_rows
 from coterie.kernels.noise import response_variance, smallest_level
 from coterie.nested.averages import average_dictionary
-from coterie.nested.effects import widened
 from coterie.nested.folds import Folds, random_folds, selected_folds
+from coterie.nested.guard import guarded, widened
 from coterie.nested.parties import RowParty
 from coterie.nested.pooled import fit_dictionary
 from coterie.nested.record import NestedCollaboration
@@ -41,12 +40,6 @@ class _Alone:
 
     bounds: Array
     out_of_fold: Array
-
-
-def guarded(model: Any, X: Array, bounds: Array) -> Array:
-    """Return a model's predictions within its bounds; the middle where it fails."""
-    prediction = np.clip(predict_rows(model, X), *bounds)
-    return np.where(np.isfinite(prediction), prediction, bounds.mean())
 
 
 def _alone(learners: Learners, folds: Folds, models: Sequence[tuple[Any, ...]]) -> _Alone:
@@ -153,6 +146,7 @@ class _Ways:
     def add_newcomer(self, members: Array, mixing: Array, X: Array) -> None:
         """Add the way of a newcomer to a cluster, who takes the place of its average member."""
         weights, correction = np.zeros(self._n_models), np.zeros(X.shape[1] + 1)
+        weights[members] = (1 - mixing.sum()) / len(members)
         for shared, weight in zip(self._shared, mixing, strict=True):
             if weight > 0:
                 positions, parts = shared.terms[shared.labels[members[0]]]
@@ -200,8 +194,11 @@ def _assembled(
     for j, mixture in enumerate(mixtures):
         ways.add_learner(j, mixture, learners.X[learners.span(j)])
     n_clusters = int(labels.max()) + 1
-    chosen = next((s.count for s in dictionary.shared if np.array_equal(s.labels, labels)), 1)
+    chosen = n_clusters if n_clusters in dictionary.counts else 1
     mixing = _newcomer_weights(agreement, dictionary, chosen)
+    if n_clusters == len(learners):
+        # Everybody stands alone: who joins somebody predicts with that one's model.
+        mixing = np.zeros_like(mixing)
     for k in range(n_clusters):
         members = np.flatnonzero(labels == k)
         ways.add_newcomer(members, mixing, learners.X[np.isin(learners.owner, members)])

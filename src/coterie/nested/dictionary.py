@@ -19,10 +19,9 @@ from sklearn.base import BaseEstimator, clone
 from coterie._rows import Learners
 from coterie._seeds import generator_for, integer_seed, seed_estimator
 from coterie.engines import Engine
-from coterie.kernels.blocks import predict_rows
 from coterie.kernels.fitting import quiet_fits, weight_parameter
-from coterie.nested.effects import widened
 from coterie.nested.families import Family
+from coterie.nested.guard import guarded, widened
 from coterie.nested.linear import Moments
 
 Array = NDArray[Any]
@@ -77,9 +76,7 @@ class FittedEntry:
         clusters = self.labels[owner]
         for k in np.unique(clusters):
             mine = clusters == k
-            low, high = self.bounds[k]
-            part = np.clip(predict_rows(self.models[k], X[mine]), low, high)
-            prediction[mine] = np.where(np.isfinite(part), part, (low + high) / 2)
+            prediction[mine] = guarded(self.models[k], X[mine], self.bounds[k])
         return prediction + self.levels[owner]
 
 

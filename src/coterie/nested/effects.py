@@ -25,8 +25,6 @@ SLOPE_RATIOS = np.r_[0.0, np.logspace(-4, 1, 11)]
 PRIOR_ROWS = 4.0
 # Solving for the slopes of more predictors costs more than they have been seen to bring.
 MOST_SLOPES = 60
-# A correction may exceed those of the rows that it was fitted on by this share of their range.
-MARGIN = 0.3
 
 
 def slope_units(spreads: Array) -> Array:
@@ -154,10 +152,3 @@ def linear_values(X: Array, coefficients: Array) -> Array:
     slopes = coefficients[:, :-1]
     values: Array = X[:, : slopes.shape[1]] @ slopes.T + coefficients[:, -1]
     return values
-
-
-def widened(values: Array) -> tuple[Array, Array]:
-    """Return the range of values along the first axis with a margin on both sides."""
-    low, high = values.min(axis=0), values.max(axis=0)
-    margin = MARGIN * (high - low)
-    return low - margin, high + margin

@@ -17,7 +17,8 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from coterie.nested.effects import OwnRows, linear_values, widened
+from coterie.nested.effects import OwnRows, linear_values
+from coterie.nested.guard import widened
 
 Array = NDArray[Any]
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from coterie.kernels.blocks import predict_rows
+from coterie.nested.guard import guarded
 from coterie.records import Collaboration
 
 Array = NDArray[Any]
@@ -119,9 +119,6 @@ class NestedCollaboration(Collaboration):
         for position in np.flatnonzero(self.weights[used].any(axis=0)):
             share = self.weights[used, position][places]
             mine = np.flatnonzero(share)
-            low, high = self.bounds[position]
-            part = np.clip(predict_rows(self.models[position], X[mine]), low, high)
-            # A model that fails on new rows says what it knows of the response: the middle of its range.
-            part = np.where(np.isfinite(part), part, (low + high) / 2)
+            part = guarded(self.models[position], X[mine], self.bounds[position])
             prediction[mine] += share[mine] * part
         return prediction

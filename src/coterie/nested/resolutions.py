@@ -41,10 +41,10 @@ COUNTS = (12, 6, 3)
 def resolution_counts(n_learners: int, chosen: int) -> tuple[int, ...]:
     """Return the numbers of clusters between everybody alone and all together, finest first.
 
-    Clusters of fewer than two learners on average are left to learning alone.
+    Beside the chosen number, clusters of fewer than two learners on average are left to learning alone.
     """
-    counts = {*COUNTS, chosen} - {1}
-    return tuple(sorted((k for k in counts if 2 * k <= n_learners), reverse=True))
+    counts = {k for k in COUNTS if 2 * k <= n_learners}
+    return tuple(sorted((counts | {chosen}) - {1, n_learners}, reverse=True))
 
 
 def share_names(counts: Sequence[int]) -> tuple[str, ...]:

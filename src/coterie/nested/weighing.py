@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from coterie.nested.effects import best_ratios, linear_values, slope_units, widened
+from coterie.nested.effects import best_ratios, linear_values, slope_units
+from coterie.nested.guard import widened
 from coterie.nested.parties import Party, RowParty
 from coterie.nested.weights import Weights, learn_weights
 
