@@ -370,6 +370,8 @@ class CoterieRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             resolve_engine(self.engine, self.n_jobs),
         ).labels
         ways = self.collaboration_.newcomer_ways[labels]
+        if isinstance(self.collaboration_, NestedCollaboration):
+            self.collaboration_, ways = self.collaboration_.with_newcomers(newcomers, labels)
         for place, learner in enumerate(newcomers.ids.tolist()):
             self._admitted[learner] = int(ways[place]), first_unit + place
         added = newcomer_gains(newcomers, own, labels, self.collaboration_, self._everybody)

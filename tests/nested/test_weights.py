@@ -47,7 +47,7 @@ def test_learners_alike_get_the_same_weights():
     rng = np.random.default_rng(0)
     residuals = rng.normal(size=(20, 12, 3)) * [1, 2, 3]
     learnt = learn_weights(*grams_of(residuals))
-    assert learnt.shrinkage >= 100
+    assert learnt.shrinkage >= 30
     assert np.abs(learnt.personal - learnt.common).max() < 0.15
     assert learnt.common[0] > learnt.common[1] > learnt.common[2]
 
@@ -76,9 +76,20 @@ def test_weights_of_a_fold_do_not_know_its_rows():
     assert (np.abs(before.held_out[1] - after.held_out[1]).max(axis=1) > 0.05).all()
 
 
+def test_one_for_whom_nothing_shared_is_any_good_does_not_speak_for_the_others():
+    rng = np.random.default_rng(0)
+    residuals = rng.normal(size=(10, 40, 2)) * [0.3, 0.1]
+    residuals[0] *= [1, 100]
+    learnt = learn_weights(*grams_of(residuals))
+    assert learnt.common[1] > 0.8
+    assert learnt.personal[0, 0] > 0.99
+    # Where they are many, they are heard.
+    assert learn_weights(*grams_of(residuals[:3])).common[0] > 0.9
+
+
 def test_a_learner_without_rows_in_any_fold_has_the_common_weights():
     rng = np.random.default_rng(0)
-    grams, counts = grams_of(rng.normal(size=(4, 40, 2)) * [1, 2])
+    grams, counts = grams_of(rng.normal(size=(4, 40, 2)) * [2, 1])
     grams[0], counts[0] = 0, 0
     learnt = learn_weights(grams, counts)
     np.testing.assert_allclose(learnt.personal[0], learnt.common, atol=1e-6)

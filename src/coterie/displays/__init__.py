@@ -12,6 +12,7 @@ from coterie.displays.eigenvalues import EigenvaluesDisplay
 from coterie.displays.embedding import EmbeddingDisplay
 from coterie.displays.gains import GainsDisplay
 from coterie.displays.loss_heatmap import LossHeatmapDisplay
+from coterie.displays.weights import WeightsDisplay
 
 __all__ = [
     "ClusterCountDisplay",
@@ -19,4 +20,5 @@ __all__ = [
     "EmbeddingDisplay",
     "GainsDisplay",
     "LossHeatmapDisplay",
+    "WeightsDisplay",
 ]

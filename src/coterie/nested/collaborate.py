@@ -24,7 +24,7 @@ from coterie.nested.pooled import fit_dictionary
 from coterie.nested.record import NestedCollaboration
 from coterie.nested.resolutions import Recipe, refit_alone, share_names
 from coterie.nested.shared import Dictionary
-from coterie.nested.weighing import Agreement, Mixture, agree, correction_bounds, mix
+from coterie.nested.weighing import Mixture, agree, correction_bounds, mix
 from coterie.records import Exchange, Partition, Selection
 
 Array = NDArray[Any]
@@ -89,27 +89,9 @@ def _shares(mixtures: Sequence[Mixture], dictionary: Dictionary) -> Array:
     return shares
 
 
-def _newcomer_weights(agreement: Agreement, dictionary: Dictionary, chosen: int) -> Array:
-    """Return weights over the shared predictors for one who has no model and no history here.
-
-    What others take from finer or coarser clusters a newcomer takes from the cluster that it joins, and
-    what they take from themselves in proportion from the rest.
-    """
-    shared = dictionary.shared
-    common = agreement.weights.common[1:].reshape(2, len(shared)).sum(axis=0)
-    weights = np.zeros(len(shared))
-    place = {(s.count, s.kind): p for p, s in enumerate(shared)}
-    for predictor, weight in zip(shared, common, strict=True):
-        weights[place[1 if predictor.count == 1 else chosen, predictor.kind]] += weight
-    if weights.sum() <= 0:
-        weights[next(p for p, s in enumerate(shared) if s.count == chosen)] = 1.0
-    total: Array = weights / weights.sum()
-    return total
-
-
-def _best_with_all(learners: Learners, dictionary: Dictionary) -> int:
-    """Return the plain predictor of all together that loses least, each learner in units of its variance."""
-    plain = [p for p, s in enumerate(dictionary.shared) if s.count == 1 and not s.levels.any()]
+def _best_plain(learners: Learners, dictionary: Dictionary, count: int) -> int:
+    """Return the plain predictor at a resolution that loses least, each learner in units of its variance."""
+    plain = [p for p, s in enumerate(dictionary.shared) if s.count == count and not s.levels.any()]
     seen = np.isfinite(dictionary.out_of_fold[:, plain]).all(axis=1)
     means = learners.mean_by_learner(learners.y)[learners.owner]
     spread = learners.mean_by_learner((learners.y - means) ** 2)
@@ -143,16 +125,16 @@ class _Ways:
                 correction[-1] += weight * shared.levels[j]
         self._add(weights, correction, X)
 
-    def add_newcomer(self, members: Array, mixing: Array, X: Array) -> None:
-        """Add the way of a newcomer to a cluster, who takes the place of its average member."""
-        weights, correction = np.zeros(self._n_models), np.zeros(X.shape[1] + 1)
-        weights[members] = (1 - mixing.sum()) / len(members)
-        for shared, weight in zip(self._shared, mixing, strict=True):
-            if weight > 0:
-                positions, parts = shared.terms[shared.labels[members[0]]]
-                weights[positions] += weight * parts
-                correction[-1] += weight * shared.levels[members].mean()
-        self._add(weights, correction, X)
+    def add_newcomer(self, members: Array, predictor: int | None, X: Array) -> None:
+        """Add the way of a newcomer to a cluster: the plain predictor of its members, or their models."""
+        weights = np.zeros(self._n_models)
+        if predictor is None:
+            weights[members] = 1 / len(members)
+        else:
+            shared = self._shared[predictor]
+            positions, parts = shared.terms[shared.labels[members[0]]]
+            weights[positions] = parts
+        self._add(weights, np.zeros(X.shape[1] + 1), X)
 
 
 def _only_one(learners: Learners, selection: Selection) -> NestedCollaboration:
@@ -177,6 +159,9 @@ def _only_one(learners: Learners, selection: Selection) -> NestedCollaboration:
         shares=np.ones((1, 1)),
         shrinkage=np.inf,
         n_fits=0,
+        newcomer_ratios=np.zeros(2),
+        units=np.ones(learners.n_features),
+        noise=float(selection.noise[0]),
     )
 
 
@@ -194,16 +179,14 @@ def _assembled(
     for j, mixture in enumerate(mixtures):
         ways.add_learner(j, mixture, learners.X[learners.span(j)])
     n_clusters = int(labels.max()) + 1
-    chosen = n_clusters if n_clusters in dictionary.counts else 1
-    mixing = _newcomer_weights(agreement, dictionary, chosen)
-    if n_clusters == len(learners):
-        # Everybody stands alone: who joins somebody predicts with that one's model.
-        mixing = np.zeros_like(mixing)
+    # Where everybody stands alone, who joins somebody predicts with that one's model.
+    joined = None if n_clusters == len(learners) else _best_plain(learners, dictionary, n_clusters)
     for k in range(n_clusters):
         members = np.flatnonzero(labels == k)
-        ways.add_newcomer(members, mixing, learners.X[np.isin(learners.owner, members)])
+        ways.add_newcomer(members, joined, learners.X[np.isin(learners.owner, members)])
+    ratios = np.zeros(2) if joined is None else agreement.ratios[1, joined]
     cuts = learners.offsets[1:-1]
-    everybody = _best_with_all(learners, dictionary)
+    everybody = _best_plain(learners, dictionary, 1)
     all_weights = np.zeros(len(learners) + len(dictionary.models))
     positions, parts = dictionary.shared[everybody].terms[0]
     all_weights[positions] = parts
@@ -226,6 +209,9 @@ def _assembled(
         shares=_shares(mixtures, dictionary),
         shrinkage=agreement.weights.shrinkage,
         n_fits=dictionary.n_fits,
+        newcomer_ratios=ratios,
+        units=agreement.units,
+        noise=float(np.median(selection.noise)),
     )
 
 

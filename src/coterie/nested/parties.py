@@ -127,16 +127,15 @@ class RowParty:
     def grams(self, units: Array, ratios: Array) -> tuple[Array, Array]:
         """Return the Gram matrices of its residuals by fold, and the weight of its rows by fold."""
         residuals = self.y[:, None] - self.columns(units, ratios)
-        unit = max(float(self.y.var()), self.smallest)
         weights = np.ones(len(self.y)) if self.weights is None else self.weights
         n_columns = residuals.shape[1]
         grams, counts = np.zeros((self.n_folds, n_columns, n_columns)), np.zeros(self.n_folds)
         for fold in range(self.n_folds):
             mine = self.folds == fold
             rows = residuals[mine]
-            grams[fold] = (rows * weights[mine, None]).T @ rows / unit
+            grams[fold] = (rows * weights[mine, None]).T @ rows
             counts[fold] = weights[mine].sum()
-        return grams, counts
+        return grams / max(float(self.y.var()), self.smallest), counts
 
     def coefficients(self, units: Array, ratios: Array) -> Array:
         """Return offsets and slopes of shape (2, E, p + 1) from all rows that were held out."""

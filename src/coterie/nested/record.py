@@ -4,13 +4,15 @@ own.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from coterie.nested.guard import guarded
+from coterie._rows import Learners
+from coterie.nested.effects import OwnRows, linear_values
+from coterie.nested.guard import guarded, widened
 from coterie.records import Collaboration
 
 Array = NDArray[Any]
@@ -63,6 +65,12 @@ class NestedCollaboration(Collaboration):
         where everybody has the same weights.
     n_fits : int
         Models fitted to learn the weights, and to predict with.
+    newcomer_ratios : ndarray of shape (2,)
+        Variance of offsets and of slopes among the learners of a cluster, in units of the noise.
+    units : ndarray of shape (p,)
+        Common units of the predictors, in which slopes are measured.
+    noise : float
+        Typical noise level.
     """
 
     bounds: Array = field(repr=False)
@@ -75,6 +83,9 @@ class NestedCollaboration(Collaboration):
     shares: Array = field(metadata={"by_learner": True})
     shrinkage: float
     n_fits: int
+    newcomer_ratios: Array = field(repr=False)
+    units: Array = field(repr=False)
+    noise: float
 
     def with_all(self) -> Collaboration:
         """Return how everybody would predict with one model of all learners.
@@ -95,6 +106,42 @@ class NestedCollaboration(Collaboration):
             newcomer_ways=np.zeros(len(self.newcomer_ways), dtype=int),
             residuals=self.all_residuals,
         )
+
+    def with_newcomers(self, newcomers: Learners, labels: Array) -> tuple[NestedCollaboration, Array]:
+        """Add newcomers: each predicts with its cluster, and with an offset and slopes of its own.
+
+        Parameters
+        ----------
+        newcomers : Learners
+            Their rows, which no model here has seen.
+        labels : ndarray of shape (M,)
+            The cluster that each has joined.
+
+        Returns
+        -------
+        collaboration : NestedCollaboration
+            This one with a way more for each of them.
+        ways : ndarray of shape (M,)
+            Their ways.
+        """
+        joined = self.newcomer_ways[labels]
+        corrections, bounds = self.corrections[joined].copy(), self.correction_bounds[joined].copy()
+        residuals = newcomers.y - self.predict(newcomers.X, joined[newcomers.owner])
+        for place in range(len(newcomers)):
+            span = newcomers.span(place)
+            own = OwnRows.of(newcomers.X[span], self.units, self.noise)
+            found = own.coefficients(residuals[span, None], self.newcomer_ratios[None])[0]
+            corrections[place, : len(found) - 1] += found[:-1]
+            corrections[place, -1] += found[-1]
+            bounds[place] = widened(linear_values(newcomers.X[span], corrections[place, None])[:, 0])
+        ways = len(self.weights) + np.arange(len(newcomers))
+        added = replace(
+            self,
+            weights=np.vstack([self.weights, self.weights[joined]]),
+            corrections=np.vstack([self.corrections, corrections]),
+            correction_bounds=np.vstack([self.correction_bounds, bounds]),
+        )
+        return added, ways
 
     def predict(self, X: Array, ways: Array) -> Array:
         """Predict rows, each in its own way.

@@ -20,6 +20,10 @@ Array = NDArray[Any]
 
 # Pseudo-rows of the average learner; infinitely many: everybody has the common weights.
 SHRINKAGES = (10.0, 30.0, 100.0, 300.0, np.inf)
+# Who loses so many times more with the best shared predictor than alone has no say in the common weights:
+# one such learner, an attacked one say, would otherwise turn everybody away from everybody.
+LONER = 4.0
+MOST_LONERS = 0.2
 # Against columns that are the same: their weights are then shared out.
 RIDGE = 1e-8
 # Weight of the condition that weights sum to one, in units of the losses.
@@ -61,18 +65,32 @@ def simplex_weights(gram: Array) -> Array:
     return total
 
 
-def _average(grams: Array, counts: Array) -> Array:
+def _loners(grams: Array) -> Array:
+    """Tell who loses several times as much with any shared predictor as with its own, the first column."""
+    losses = grams.diagonal(axis1=1, axis2=2)
+    if losses.shape[1] < 2:
+        return np.zeros(len(losses), dtype=bool)
+    loners: Array = losses[:, 1:].min(axis=1) > LONER * losses[:, 0]
+    # Where they are many, they are no exception and are heard.
+    return loners if loners.mean() <= MOST_LONERS else np.zeros_like(loners)
+
+
+def _average(grams: Array, counts: Array, loners: Array) -> Array:
     """Return the mean over learners of their Gram matrices per row."""
     rows = counts.sum(axis=1)
-    seen = rows > 0
+    seen = (rows > 0) & ~loners
     mean: Array = (grams[seen].sum(axis=1) / rows[seen, None, None]).mean(axis=0)
     return mean
 
 
-def _personal(own: Array, average: Array, common: Array, shrinkage: float) -> Array:
-    if np.isinf(shrinkage):
-        return np.tile(common, (len(own), 1))
-    return np.array([simplex_weights(gram + shrinkage * average) for gram in own])
+def _personal(own: Array, average: Array, common: Array, shrinkage: float, loners: Array) -> Array:
+    personal = np.tile(common, (len(own), 1))
+    for j, gram in enumerate(own):
+        if loners[j]:
+            personal[j] = simplex_weights(gram)
+        elif np.isfinite(shrinkage):
+            personal[j] = simplex_weights(gram + shrinkage * average)
+    return personal
 
 
 def learn_weights(grams: Array, counts: Array) -> Weights:
@@ -93,20 +111,21 @@ def learn_weights(grams: Array, counts: Array) -> Weights:
     """
     n_learners, n_folds, n_columns, _ = grams.shape
     whole = grams.sum(axis=1)
-    average = _average(grams, counts)
+    loners = _loners(whole)
+    average = _average(grams, counts, loners)
     common = simplex_weights(average)
     losses = np.zeros(len(SHRINKAGES))
     held_out = np.empty((len(SHRINKAGES), n_folds, n_learners, n_columns))
     rows = np.maximum(counts.sum(axis=1), 1)
     for fold in range(n_folds):
         others = np.arange(n_folds) != fold
-        rest = _average(grams[:, others], counts[:, others]) if others.any() else average
+        rest = _average(grams[:, others], counts[:, others], loners)
         rest_common = simplex_weights(rest)
         for place, shrinkage in enumerate(SHRINKAGES):
-            w = _personal(whole - grams[:, fold], rest, rest_common, shrinkage)
+            w = _personal(whole - grams[:, fold], rest, rest_common, shrinkage, loners)
             held_out[place, fold] = w
             losses[place] += np.sum(np.einsum("lc,lcd,ld->l", w, grams[:, fold], w) / rows)
     # Of equal ones the strongest: without a reason learners do not differ.
     best = len(losses) - 1 - int(losses[::-1].argmin())
-    personal = _personal(whole, average, common, SHRINKAGES[best])
+    personal = _personal(whole, average, common, SHRINKAGES[best], loners)
     return Weights(common, personal, held_out[best], SHRINKAGES[best])

@@ -83,6 +83,7 @@ def _check_nested(record: NestedCollaboration, n_features: int, n_rows: Array, w
     _need(record.bounds.shape == (n_models, 2) and record.all_weights.shape == (n_models,), what)
     _need(record.corrections.shape == (n_ways, n_features + 1), what)
     _need(record.correction_bounds.shape == (n_ways, 2), what)
+    _need(record.units.shape == (n_features,) and record.newcomer_ratios.shape == (2,), what)
     _need(record.shares.shape == (len(n_rows), len(record.share_names)), what)
     _check_rows(record.alone_residuals, n_rows, what)
     _check_rows(record.all_residuals, n_rows, what)
