@@ -1,5 +1,4 @@
-"""What is a learner's own in the residuals of a shared model: an offset and slopes, shrunk as a mixed model
-does.
+"""What is a learner's own in a shared model's residuals: an offset and slopes, shrunk as mixed models do.
 
 For one learner the residuals of a shared model are r = a + Z b + e, with Z the predictors from the
 learner's own mean in common units, a ~ N(0, A s), b ~ N(0, B s I), e ~ N(0, s I). The two ratios A and B

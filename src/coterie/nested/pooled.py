@@ -1,6 +1,4 @@
-"""Nested coteries where rows may be pooled: the dictionary is fitted without each fold, weighed there, fitted
-again.
-"""
+"""Nested coteries of pooled rows: the dictionary is fitted without each fold, weighed, fitted again."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""How learners predict with nested coteries: guarded models, weights over resolutions, a correction of one's
-own.
-"""
+"""How learners predict with nested coteries: guarded models, weights, a correction of one's own."""
 
 from __future__ import annotations
 
