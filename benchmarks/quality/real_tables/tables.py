@@ -83,7 +83,7 @@ def halves(name: str, seed: int) -> Halves:
     frame, response, learners = TABLES[name]()
     frame = frame.astype(float)
     X = frame.fillna(frame.median()).to_numpy()
-    y, groups = response.to_numpy(float), learners.astype(str).to_numpy()
+    y, groups = response.to_numpy(float), np.asarray(learners.astype(str), dtype=str)
     ids, counts = np.unique(groups, return_counts=True)
     generator = np.random.default_rng(seed)
     train, test = [], []
