@@ -11,11 +11,15 @@ $(BIN)/python:
 
 # A stamp per set of extras: installing again only when pyproject.toml has changed.
 $(VENV)/.demo: pyproject.toml | $(BIN)/python
-	$(BIN)/python -m pip install --quiet -e ".[plot]"
+	$(BIN)/python -m pip install --quiet -e ".[cli,report]"
 	touch $@
 
 $(VENV)/.test: pyproject.toml | $(BIN)/python
 	$(BIN)/python -m pip install --quiet -e ".[test,lint]"
+	touch $@
+
+$(VENV)/.reproduce: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet -e ".[cli,plot]"
 	touch $@
 
 $(VENV)/.docs: pyproject.toml | $(BIN)/python
@@ -23,7 +27,7 @@ $(VENV)/.docs: pyproject.toml | $(BIN)/python
 	touch $@
 
 demo: $(VENV)/.demo
-	$(BIN)/python examples/01_quick_start.py demo
+	$(BIN)/coterie demo --out demo --force
 
 test: lint
 	$(BIN)/python -m pytest -n 2 -m "not slow"
@@ -40,10 +44,12 @@ lint: $(VENV)/.test
 
 bench: $(VENV)/.test
 	$(BIN)/python benchmarks/speed/exchange.py
+	$(BIN)/python benchmarks/speed/fit_table.py
 	$(BIN)/python benchmarks/quality/how_many/run.py
 
-reproduce:
-	@echo "The paper's experiments are not packaged yet; benchmarks/quality/how_many holds Simulation 1."
+# `make reproduce ARGS=--quick` for a look in minutes; interrupted, the same command continues.
+reproduce: $(VENV)/.reproduce
+	$(BIN)/coterie reproduce all $(ARGS)
 
 docs: $(VENV)/.docs
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict

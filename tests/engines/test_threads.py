@@ -90,3 +90,9 @@ def test_the_race_of_scikit_learns_threads_is_not_shown_and_other_warnings_are()
         ThreadEngine(2).map(warn_without_filters, [race, "the rows are odd"])
         assert list(warnings.filters) == before
     assert [str(warning.message) for warning in shown] == ["the rows are odd"]
+
+
+@pytest.mark.parametrize("n_jobs", ["all", 0, 1.5, True])
+def test_a_number_of_threads_that_is_none_is_refused(n_jobs: Any) -> None:
+    with pytest.raises(ValueError, match="'n_jobs' option must be None, a number of threads"):
+        resolve_engine(None, n_jobs)

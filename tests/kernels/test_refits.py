@@ -239,11 +239,30 @@ def test_only_members_decide_about_the_form_of_their_cluster(
     theirs = labels[linear.learners.owner] == 0
     # On the members of the first cluster the flexible form is better, on everybody else much worse.
     answers = (np.where(theirs, 0.2, 0.0), np.where(theirs, 0.1, 0.4))
-    for form, answer in zip((PooledLosses, RefitLosses), answers, strict=True):
-        monkeypatch.setattr(form, "residuals", lambda self, labels, n, a=answer: np.array([a, a]))
+    monkeypatch.setattr(PooledLosses, "residuals", lambda self, labels, n: np.array([answers[0]] * 2))
+    monkeypatch.setattr(RefitLosses, "cluster_residuals", lambda self, members: answers[1])
     residuals = best.residuals(labels, 2)
     assert np.array_equal(residuals[0], answers[1])
     assert np.array_equal(residuals[1], answers[0])
+
+
+def test_a_cluster_of_mostly_linear_members_is_not_refitted(
+    make_learners: Callable[..., Learners],
+    select: Callable[..., Selection],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    linear, _, best = both(stairs, make_learners, select)
+    refitted: list[list[bool]] = []
+    known = RefitLosses.cluster_residuals
+    monkeypatch.setattr(
+        RefitLosses, "cluster_residuals", lambda self, m: refitted.append(m.tolist()) or known(self, m)
+    )
+    labels = np.array([0, 0, 0, 1, 1])
+    # Of the second cluster one member is linear: a tie, and the first name of the two decides.
+    assert sorted(best.selection.names[3:]) == ["lr", "randomforestregressor"]
+    residuals = best.residuals(labels, 2)
+    assert refitted == [[True, True, True, False, False]]
+    assert np.array_equal(residuals[1], linear.residuals(labels, 2)[1])
 
 
 def test_clusters_of_one_and_empty_clusters_keep_their_meaning_in_the_better_form(

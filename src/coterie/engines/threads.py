@@ -9,6 +9,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from numbers import Integral
 from typing import Any, Protocol, TypeVar, cast
 
 from joblib import Parallel, delayed, effective_n_jobs, parallel_config
@@ -91,6 +92,11 @@ def resolve_engine(engine: Any = None, n_jobs: int | None = None) -> Engine:
     Engine
         What runs the work.
     """
+    if n_jobs is not None and (isinstance(n_jobs, bool) or not isinstance(n_jobs, Integral) or n_jobs == 0):
+        raise ValueError(
+            "The 'n_jobs' option must be None, a number of threads, or -1 for as many as there are cores. "
+            f"Got {n_jobs!r}."
+        )
     if engine is None or (isinstance(engine, str) and engine == "threads"):
         return ThreadEngine(n_jobs)
     if not isinstance(engine, (str, type)) and callable(getattr(engine, "map", None)):

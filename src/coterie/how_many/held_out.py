@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import t as student
 
+from coterie.engines import report
 from coterie.how_many.evidence import Evidence
 from coterie.kernels.together import TogetherLosses
 from coterie.records import Curve
@@ -133,12 +134,15 @@ def held_out(evidence: Evidence, losses: TogetherLosses, *, refine: bool = True)
     """
     trials: dict[int, _Trial] = {}
     best = 1
+    report("Cluster", 0, evidence.most)
     for k in range(1, evidence.most + 1):
         trials[k] = _try(losses, best_refined(evidence, losses, k, refine=refine))
         if trials[k].ratios.mean() < trials[best].ratios.mean() - 1e-12:
             best = k
         if k - best >= PATIENCE:
             break
+        report("Cluster", k, evidence.most)
+    report("Cluster", evidence.most, evidence.most)
     chosen = next(
         k
         for k in range(1, best + 1)

@@ -152,6 +152,8 @@ def _only_one(learners: Learners, selection: Selection) -> NestedCollaboration:
         bounds=np.array([[-np.inf, np.inf]]),
         corrections=nothing,
         correction_bounds=np.zeros((1, 2)),
+        form="pooled",
+        plain_residuals=selection.residuals,
         alone_residuals=selection.residuals,
         all_residuals=selection.residuals,
         all_weights=np.ones(1),
@@ -172,6 +174,7 @@ def _assembled(
     alone: _Alone,
     dictionary: Dictionary,
     parties: Sequence[RowParty],
+    form: str,
 ) -> NestedCollaboration:
     agreement = agree(parties)
     mixtures = [mix(party, agreement, j) for j, party in enumerate(parties)]
@@ -185,6 +188,7 @@ def _assembled(
         members = np.flatnonzero(labels == k)
         ways.add_newcomer(members, joined, learners.X[np.isin(learners.owner, members)])
     ratios = np.zeros(2) if joined is None else agreement.ratios[1, joined]
+    plain = alone.out_of_fold if joined is None else dictionary.out_of_fold[:, joined]
     cuts = learners.offsets[1:-1]
     everybody = _best_plain(learners, dictionary, 1)
     all_weights = np.zeros(len(learners) + len(dictionary.models))
@@ -202,6 +206,8 @@ def _assembled(
         bounds=np.vstack([alone.bounds, dictionary.bounds]),
         corrections=np.array(ways.corrections),
         correction_bounds=np.array(ways.correction_bounds),
+        form=form,
+        plain_residuals=tuple(np.split(learners.y - plain, cuts)),
         alone_residuals=tuple(np.split(learners.y - alone.out_of_fold, cuts)),
         all_residuals=tuple(np.split(learners.y - dictionary.out_of_fold[:, everybody], cuts)),
         all_weights=all_weights,
@@ -324,6 +330,6 @@ def nest_coteries(
         len(folds),
     )
     parties = _parties(learners, chosen, folds, alone.out_of_fold, dictionary.out_of_fold)
-    nested = _assembled(learners, chosen, labels, alone, dictionary, parties)
+    nested = _assembled(learners, chosen, labels, alone, dictionary, parties, form)
     ordered: NestedCollaboration = nested.take(learners.appearance)
     return ordered

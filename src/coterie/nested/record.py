@@ -48,6 +48,10 @@ class NestedCollaboration(Collaboration):
         Slopes and intercept that each way adds.
     correction_bounds : ndarray of shape (M, 2)
         What each way's correction is clipped to.
+    form : {"pooled", "average"}
+        What shared predictors are: models of pooled rows, or averages of the learners' models.
+    plain_residuals : tuple of ndarray
+        Honest residual of each row under the plain predictor of its cluster, with nothing of its own.
     alone_residuals : tuple of ndarray
         Honest residual of each row under the learner's own model, by the same folds.
     all_residuals : tuple of ndarray
@@ -74,6 +78,8 @@ class NestedCollaboration(Collaboration):
     bounds: Array = field(repr=False)
     corrections: Array = field(repr=False)
     correction_bounds: Array = field(repr=False)
+    form: str
+    plain_residuals: tuple[Array, ...] = field(metadata={"by_learner": True}, repr=False)
     alone_residuals: tuple[Array, ...] = field(metadata={"by_learner": True}, repr=False)
     all_residuals: tuple[Array, ...] = field(metadata={"by_learner": True}, repr=False)
     all_weights: Array = field(repr=False)
@@ -84,6 +90,16 @@ class NestedCollaboration(Collaboration):
     newcomer_ratios: Array = field(repr=False)
     units: Array = field(repr=False)
     noise: float
+
+    @property
+    def by_pooled_rows(self) -> bool:
+        """Whether a newcomer to a cluster predicts with a model of its members' pooled rows."""
+        return self.form == "pooled"
+
+    @property
+    def cluster_residuals(self) -> tuple[Array, ...] | None:
+        """Honest residuals under what the members of a cluster share."""
+        return self.plain_residuals
 
     def with_all(self) -> Collaboration:
         """Return how everybody would predict with one model of all learners.

@@ -22,11 +22,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from coterie._rows import Learners, Standardization
+from coterie.encoding import ColumnPlan, TableRecipe
 from coterie.kernels.tiles import DenseTiles
 from coterie.nested import NestedCollaboration
 from coterie.persistence.archive import PersistenceError, check_stored, unfit
 from coterie.records import Collaboration, Curve, Exchange, LossTiles, Partition, Selection
-from coterie.verdicts import Gains
+from coterie.verdicts import Admission, Gains, Stability, Standing
 
 Array = NDArray[Any]
 
@@ -41,6 +42,11 @@ RECORDS: dict[str, type[Any]] = {
         NestedCollaboration,
         Learners,
         Standardization,
+        Stability,
+        Standing,
+        Admission,
+        TableRecipe,
+        ColumnPlan,
     )
 }
 MAPPINGS: dict[str, type[dict[Any, Any]]] = {"dict": dict, "Gains": Gains}

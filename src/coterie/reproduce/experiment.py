@@ -10,6 +10,15 @@ from typing import Any
 # One measured line: scalars by name. A replication returns several of them.
 Record = Mapping[str, Any]
 
+# Every experiment's README has these, in this order; `Experiment.readme` holds the text under each.
+HEADINGS = (
+    "What is reproduced",
+    "Settings",
+    "Where the paper is silent and what we chose",
+    "How our numbers differ and why",
+    "How long it takes",
+)
+
 
 @dataclass(frozen=True)
 class Table:
@@ -55,11 +64,12 @@ class Experiment:
         ``replicate(seed, settings)`` runs one replication and returns its records; a module-level function,
         so that processes can run it. Same seed and settings, same records.
     tabulate : callable
-        ``tabulate(records, settings)`` returns the tables.
+        ``tabulate(records, settings)`` returns the tables. Each record has its ``"replication"`` added.
     draw : callable
         ``draw(records, settings, folder)`` writes the figures as PNG and SVG and returns their paths.
     readme : mapping
-        The text under each fixed heading of the experiment's README that is not measured.
+        The text under each of `HEADINGS` in the experiment's README; what is measured is added to it. Only
+        the last, how long it takes, needs no text.
     check_data : callable or None, default=None
         Raises an error that says how to get the data where they are missing.
     """

@@ -1,0 +1,5 @@
+"""The version, in a leaf that every layer may read."""
+
+from __future__ import annotations
+
+__version__ = "0.1.0"

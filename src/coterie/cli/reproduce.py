@@ -1,0 +1,164 @@
+"""``coterie reproduce``: the paper's experiments, our numbers beside the published ones."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from coterie.cli.errors import CommandError
+
+if TYPE_CHECKING:
+    from coterie.reproduce import Outcome, Run
+
+logger = logging.getLogger(__name__)
+
+ALL = "all"
+FULL_FOLDER = Path("reproductions")
+# Not the same: a quick look must not overwrite the results of a hundred replications.
+QUICK_FOLDER = Path("reproductions-quick")
+
+
+def _names(wanted: list[str]) -> list[str]:
+    from coterie.reproduce import known_experiments
+
+    known = known_experiments()
+    unknown = [name for name in wanted if name not in (*known, ALL)]
+    if unknown:
+        raise CommandError(
+            f"there is no experiment {unknown[0]!r}: the known ones are {', '.join(known)}; or {ALL}."
+        )
+    return list(known) if ALL in wanted else list(dict.fromkeys(wanted))
+
+
+def _already(name: str, finished: int, wanted: int) -> None:
+    """Say what an earlier run has left to do."""
+    if finished == wanted:
+        typer.echo(f"{name}: all {wanted} replications are there; --force runs them again", err=True)
+    elif finished:
+        typer.echo(f"{name}: {finished} of {wanted} replications are there", err=True)
+
+
+@contextmanager
+def _progress(name: str) -> Iterator[Callable[..., None]]:
+    """Give a progress bar with the time left on a terminal, and plain lines elsewhere."""
+    from rich.console import Console
+
+    console = Console(stderr=True)
+    if not console.is_terminal:
+
+        def say(finished: int, wanted: int, replication: Any) -> None:
+            if replication is None:
+                _already(name, finished, wanted)
+            else:
+                typer.echo(f"{name}: {finished} of {wanted} ({replication.seconds:.1f} s)", err=True)
+
+        yield say
+        return
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (
+        TextColumn(name),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(elapsed_when_finished=True),
+    )
+    with Progress(*columns, console=console) as bar:
+        task = bar.add_task(name, total=None)
+
+        def advance(finished: int, wanted: int, replication: Any) -> None:
+            if replication is None:
+                _already(name, finished, wanted)
+                # What an earlier run has done says nothing of this one's speed.
+                bar.reset(task, total=wanted, completed=finished)
+            else:
+                bar.update(task, completed=finished)
+
+        yield advance
+
+
+def _show(outcome: Outcome) -> None:
+    from coterie.reproduce.pages import table_as_text
+
+    for table in outcome.tables:
+        typer.echo(table_as_text(table) + "\n")
+    count = len(outcome.seconds)
+    counted = f"{count} replication{'' if count == 1 else 's'}"
+    typer.echo(f"{counted}; results, figures and README in {outcome.folder}")
+
+
+def _attempt(run: Run) -> None:
+    from coterie.reproduce import reproduce
+
+    try:
+        with _progress(run.experiment.name) as progress:
+            outcome = reproduce(run, progress)
+    except KeyboardInterrupt:
+        typer.echo(
+            f"coterie: stopped; what is finished is kept in {run.folder}, and the same command continues.",
+            err=True,
+        )
+        sys.exit(130)
+    _show(outcome)
+
+
+def reproduce_command(
+    experiments: Annotated[
+        list[str],
+        typer.Argument(help="fairness, simulation1, simulation2, ct, grid, or all.", show_default=False),
+    ],
+    replications: Annotated[
+        int | None, typer.Option("--replications", "-r", min=1, help="How many; otherwise as in the paper.")
+    ] = None,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="A handful of replications, under a minute.")
+    ] = False,
+    seed: Annotated[int, typer.Option("--seed", min=0, help="Seed of all replications.")] = 0,
+    n_jobs: Annotated[int, typer.Option("--n-jobs", "-j", help="Number of processes; -1: all cores.")] = 1,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "--out",
+            help=f"Folder of the results; otherwise {FULL_FOLDER}, or {QUICK_FOLDER} with --quick.",
+            file_okay=False,
+            show_default=False,
+        ),
+    ] = None,
+    force: Annotated[
+        bool, typer.Option("--force", help="Throw away the results that the folder holds and begin anew.")
+    ] = False,
+) -> None:
+    """Run the paper's experiments again and print the published numbers beside ours.
+
+    Interrupted and started again, it continues with the replications that are missing.
+    """
+    names = _names(experiments)
+    if n_jobs == 0:
+        raise CommandError("--n-jobs must not be 0: give a number of processes, or -1 for all cores.")
+    from coterie.reproduce import Run, find_experiment
+    from coterie.reproduce.runner import check_run
+
+    folder = out if out is not None else QUICK_FOLDER if quick else FULL_FOLDER
+    refused, ready = [], []
+    for name in names:
+        run = Run(find_experiment(name), folder, quick, replications, seed, n_jobs, force)
+        try:
+            # Before the first one starts: what is missing for the last is better known now than in an hour.
+            check_run(run)
+        except (OSError, ImportError, ValueError) as error:
+            refused.append(f"{name}: {error}")
+        else:
+            ready.append(run)
+    if refused and (len(names) == 1 or not ready):
+        raise CommandError(refused[0].split(": ", 1)[1])
+    for sentence in refused:
+        typer.echo(f"coterie: {sentence}", err=True)
+    for run in ready:
+        _attempt(run)
+    if refused:
+        sys.exit(2)
