@@ -163,9 +163,15 @@ def _collaborate_again(model: Any, before: Collaboration, old: Array, touched: A
         model.collaboration_, model._everybody = again
 
 
-def _keep_newcomers(model: Any, staying: list[Any], admission: Admission | None) -> None:
-    """Give the newcomers who stay their ways of predicting among those that are left."""
+def _keep_newcomers(
+    model: Any, before: Collaboration, staying: list[Any], admission: Admission | None
+) -> None:
+    """Give the newcomers who stay their ways of predicting among those that are left.
+
+    Where models were fitted anew they predict as their cluster does: their own rows are not kept.
+    """
     loners, ways = model._loners, {learner: way for learner, (way, _) in model._admitted.items()}
+    same = model.collaboration_ is before
     model._loners, model._admitted = (), {}
     homes = {}
     if admission is not None:
@@ -174,6 +180,8 @@ def _keep_newcomers(model: Any, staying: list[Any], admission: Admission | None)
         if ways[learner] < 0:
             model._loners = (*model._loners, loners[-ways[learner] - 1])
             way = -len(model._loners)
+        elif same:
+            way = ways[learner]
         else:
             way = int(model.collaboration_.newcomer_ways[homes[learner]])
         model._admitted[learner] = way, len(model._shaping) + place
@@ -227,7 +235,7 @@ def remove_learners(model: Any, leaving: set[Any], staying: Array) -> None:
             model.stability_ = stability_without(model.stability_, staying, partition, old)
         model.partition_, model.n_clusters_ = partition, partition.n_clusters
         _collaborate_again(model, before, old, touched)
-    _keep_newcomers(model, newcomers, admission)
+    _keep_newcomers(model, before, newcomers, admission)
     shown = [learner for learner in model.learner_ids_.tolist() if learner not in leaving]
     model.gains_, model.admission_ = _table_without(model, newcomers, admission), admission
     model._show_in_order(shown)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from numbers import Integral
 from typing import Any
 
@@ -27,6 +28,7 @@ from coterie._tables import (
 from coterie.candidates import candidates_per_learner, names_learners
 from coterie.engines import resolve_engine
 from coterie.how_many import RULES, check_n_clusters, search_clusters
+from coterie.nested import NestedCollaboration, nest_coteries
 from coterie.records import Collaboration, Exchange, Partition, Selection
 from coterie.stages import collaborate, cross_evaluate, select_models
 from coterie.stages.cluster import check_scale
@@ -68,9 +70,15 @@ class CoterieRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     refine : {"pooled", "average", None}, default="pooled"
         How clusters predict when learners are moved to the cluster that predicts them best. None: nobody
         is moved, as in the paper.
-    collaboration : {"pooled", "average", "local", "global"}, default="pooled"
-        What a learner predicts with: one model on its coterie's rows; the average of its coterie's
-        models; its own; one model on all rows.
+    collaboration : {"auto", "pooled", "average", "local", "global"}, default="auto"
+        What a learner predicts with. ``"auto"``: nested coteries, which mix learning alone, with clusters
+        at several resolutions and with all, as held-out rows tell; of averages of models where
+        ``refine="average"``, of models of pooled rows otherwise. The others are one thing for everybody:
+        one model on its coterie's rows; the average of its coterie's models; its own; one model on all
+        rows.
+    nested_folds : int, default=4
+        Folds on which ``"auto"`` learns its weights. Each costs about as much as fitting the coteries
+        once; a ``splitter`` brings its own.
     robust : bool, default=False
         Clip squared residuals in the exchange, against outlying rows.
     standardize : {"learner", None}, default=None
@@ -155,7 +163,8 @@ class CoterieRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         max_clusters: int | None = None,
         scale: Any = "noise",
         refine: str | None = "pooled",
-        collaboration: str = "pooled",
+        collaboration: str = "auto",
+        nested_folds: int = 4,
         robust: bool = False,
         standardize: str | None = None,
         group_column: str | int | None = None,
@@ -173,6 +182,7 @@ class CoterieRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         self.scale = scale
         self.refine = refine
         self.collaboration = collaboration
+        self.nested_folds = nested_folds
         self.robust = robust
         self.standardize = standardize
         self.group_column = group_column
@@ -229,7 +239,8 @@ class CoterieRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         return self
 
     def _check_options(self) -> None:
-        check_option(self.collaboration, "collaboration", METHODS)
+        check_option(self.collaboration, "collaboration", ("auto", *METHODS))
+        check_count(self.nested_folds, "nested_folds", least=2)
         check_option(self.small_learners, "small_learners", SMALL_LEARNERS)
         check_option(self.standardize, "standardize", ("learner", None))
         check_option(self.robust, "robust", (True, False))
@@ -327,6 +338,21 @@ class CoterieRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         settings: dict[str, Any],
     ) -> tuple[Collaboration, Collaboration]:
         """Return how learners predict with their coteries, and with all."""
+        if self.collaboration == "auto":
+            nested = nest_coteries(
+                selection,
+                exchange,
+                partition,
+                shaping,
+                form="average" if self.refine == "average" else "pooled",
+                n_folds=self.nested_folds,
+                splitter=self.splitter,
+                scale=self.scale,
+                refine=self.refine,
+                robust=self.robust,
+                **settings,
+            )
+            return nested, nested.with_all()
         coterie = collaborate(selection, partition, shaping, method=self.collaboration, **settings)
         if partition.n_clusters == 1 and coterie.method == "pooled":
             return coterie, coterie
@@ -334,8 +360,12 @@ class CoterieRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
 
     def _measure_gains(self) -> Gains:
         """Return the table of the learners that shaped the clusters."""
+        alone = self.selection_
+        if isinstance(self.collaboration_, NestedCollaboration):
+            # All three on the same folds, so that they can be compared.
+            alone = replace(alone, residuals=self.collaboration_.alone_residuals)
         return measure_gains(
-            self.selection_,
+            alone,
             self.partition_,
             self.collaboration_,
             self._everybody,
@@ -396,6 +426,8 @@ class CoterieRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             entropy=self._entropy,
         )
         ways = self.collaboration_.newcomer_ways[placed.nearest]
+        if isinstance(self.collaboration_, NestedCollaboration):
+            self.collaboration_, ways = self.collaboration_.with_newcomers(newcomers, placed.nearest)
         for place, learner in enumerate(newcomers.ids.tolist()):
             way = int(ways[place])
             if placed.labels[place] < 0:

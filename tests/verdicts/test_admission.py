@@ -63,7 +63,7 @@ def test_newcomers_of_any_size_are_placed(n_rows: int) -> None:
 
 
 def test_a_newcomer_predicts_as_its_coterie_does() -> None:
-    model = fitted()
+    model = fitted(collaboration="pooled")
     X, y, groups = newcomers(5)
     model.admit(X, y, groups=groups)
     mine = groups == "new learner 01"

@@ -14,6 +14,7 @@ from coterie.displays.embedding import EmbeddingDisplay
 from coterie.displays.gains import GainsDisplay
 from coterie.displays.loss_heatmap import LossHeatmapDisplay
 from coterie.displays.membership import MembershipDisplay
+from coterie.displays.weights import WeightsDisplay
 
 __all__ = [
     "ClusterCountDisplay",
@@ -23,4 +24,5 @@ __all__ = [
     "GainsDisplay",
     "LossHeatmapDisplay",
     "MembershipDisplay",
+    "WeightsDisplay",
 ]

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from coterie._rows import Learners, Standardization
 from coterie.encoding import TableRecipe
 from coterie.encoding.columns import DATE_PARTS, ENCODERS
+from coterie.nested import NestedCollaboration
 from coterie.persistence.archive import unfit
 from coterie.records import Collaboration, Exchange, Partition, Selection
 from coterie.verdicts import Admission, Gains, Stability, Standing
@@ -83,7 +84,20 @@ def _check_rows(residuals: tuple[Array, ...], n_rows: Array, what: str) -> None:
     _need([len(part) for part in residuals] == n_rows.tolist(), what)
 
 
-def _check_collaboration(record: Collaboration, n_clusters: int, n_rows: Array) -> None:
+def _check_nested(record: NestedCollaboration, n_features: int, n_rows: Array, what: str) -> None:
+    n_ways, n_models = record.weights.shape
+    _need(record.bounds.shape == (n_models, 2) and record.all_weights.shape == (n_models,), what)
+    _need(record.corrections.shape == (n_ways, n_features + 1), what)
+    _need(record.correction_bounds.shape == (n_ways, 2), what)
+    _need(record.units.shape == (n_features,) and record.newcomer_ratios.shape == (2,), what)
+    _need(record.shares.shape == (len(n_rows), len(record.share_names)), what)
+    _need(record.form in ("pooled", "average"), what)
+    _check_rows(record.plain_residuals, n_rows, what)
+    _check_rows(record.alone_residuals, n_rows, what)
+    _check_rows(record.all_residuals, n_rows, what)
+
+
+def _check_collaboration(record: Collaboration, n_clusters: int, n_features: int, n_rows: Array) -> None:
     what = f"a Collaboration by {record.method!r}"
     n_models = len(record.models)
     _need(len(record.names) == n_models > 0 and all(hasattr(m, "predict") for m in record.models), what)
@@ -92,6 +106,8 @@ def _check_collaboration(record: Collaboration, n_clusters: int, n_rows: Array) 
     _need(len(record.newcomer_ways) == n_clusters, what)
     _need(_within(record.newcomer_ways, len(record.weights)), what)
     _check_rows(record.residuals, n_rows, what)
+    if isinstance(record, NestedCollaboration):
+        _check_nested(record, n_features, n_rows, what)
 
 
 def _check_admitted(state: dict[str, Any], n_shaping: int) -> None:
@@ -196,7 +212,7 @@ def check_state(state: dict[str, Any], rows: bool) -> None:
     _need(partition.similarity.shape == (n, n) and partition.embedding.ndim == 2, "a similarity")
     _need(_within(partition.labels, n_clusters) and partition.n_clusters == n_clusters, "a partition")
     for name in ("collaboration_", "_everybody"):
-        _check_collaboration(state[name], n_clusters, n_rows)
+        _check_collaboration(state[name], n_clusters, n_features, n_rows)
     _check_admitted(state, n)
     _check_standing(state["standing_"], shaping, n_clusters)
     _check_stability(state["stability_"], shaping, n_clusters)

@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 from coterie._rows import Learners, Standardization
 from coterie.encoding import ColumnPlan, TableRecipe
 from coterie.kernels.tiles import DenseTiles
+from coterie.nested import NestedCollaboration
 from coterie.persistence.archive import PersistenceError, check_stored, unfit
 from coterie.records import Collaboration, Curve, Exchange, LossTiles, Partition, Selection
 from coterie.verdicts import Admission, Gains, Stability, Standing
@@ -38,6 +39,7 @@ RECORDS: dict[str, type[Any]] = {
         Partition,
         Curve,
         Collaboration,
+        NestedCollaboration,
         Learners,
         Standardization,
         Stability,

@@ -247,7 +247,7 @@ def _meet(
         with np.errstate(over="ignore", invalid="ignore"):
             predictions = ModelAverages(selection.models, block, engine).predict(each)
         pooled = None
-        if collaboration is not None and collaboration.method == "pooled":
+        if collaboration is not None and collaboration.by_pooled_rows:
             ways = collaboration.newcomer_ways
             pooled = np.array([collaboration.predict(block.X, np.full(len(block.X), way)) for way in ways])
         weights = np.ones(len(block.y)) if block.weights is None else block.weights

@@ -180,7 +180,7 @@ def _regions(X: Array, values: Array, names: list[str]) -> tuple[Region, ...]:
 def _difference_of(model: Any, selection: Selection, labels: Array, pair: tuple[int, int]) -> Any:
     """Return the function that predicts with the first cluster minus the second."""
     coterie = model.collaboration_
-    if coterie.method == "pooled":
+    if coterie.by_pooled_rows:
         ways = [int(coterie.newcomer_ways[k]) for k in pair]
 
         def by_pooled(X: Array) -> Array:

@@ -109,10 +109,11 @@ def _fits_with_coterie(selection: Selection, coterie: Collaboration, company: Ar
     by their company.
     """
     fits = np.zeros(len(company), dtype=bool)
-    if coterie.method not in ("pooled", "average"):
+    together = coterie.cluster_residuals
+    if together is None:
         return fits
     for j in np.flatnonzero(company > 0).tolist():
-        both = np.array([coterie.residuals[j], selection.residuals[j]])
+        both = np.array([together[j], selection.residuals[j]])
         both = both[:, np.isfinite(both).all(axis=0)]
         if not both.shape[1]:
             continue
