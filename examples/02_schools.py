@@ -22,7 +22,7 @@ import polars as pl
 from coterie import CoterieRegressor
 from coterie.datasets import local_copy
 
-FORMS = {"alone": "local", "with the coterie": "pooled", "with all": "global"}
+FORMS = {"alone": "local", "with the coterie": "pooled", "with all": "global", "nested coteries": "auto"}
 
 
 def generated_schools() -> pl.DataFrame:
