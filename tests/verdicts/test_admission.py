@@ -108,7 +108,7 @@ def test_labels_come_in_order_of_first_appearance() -> None:
 
 
 def test_gains_of_newcomers_are_added() -> None:
-    model = fitted()
+    model = fitted(collaboration="pooled")
     X, y, groups = newcomers([30, 5, 5, 30])
     model.admit(X, y, groups=groups)
     gains = model.gains_

@@ -159,7 +159,7 @@ def weighted(weights: Any, **options: Any) -> CoterieRegressor:
 
 def test_rows_count_by_their_weight() -> None:
     weights = np.random.default_rng(0).integers(1, 4, len(DATA.y)).astype(float)
-    model = weighted(weights)
+    model = weighted(weights, collaboration="pooled")
     for place in range(6):
         mine = weights[DATA.groups == DATA.learner_ids[place]]
         for name, residuals in (
@@ -207,13 +207,15 @@ def test_everybody_collaborates_where_there_are_two_clear_truths() -> None:
 
 
 def test_one_model_for_two_truths_suits_nobody() -> None:
-    model = CoterieRegressor(["lr"], n_clusters=1).fit(DATA.X, DATA.y, groups=DATA.groups)
+    model = CoterieRegressor(["lr"], n_clusters=1, collaboration="pooled")
+    model.fit(DATA.X, DATA.y, groups=DATA.groups)
     assert set(model.gains_["verdict"]) <= {"does not belong", "stay alone"}
     assert model.gains_["second_cluster"].tolist() == [-1] * 6
 
 
 def test_a_cluster_each_leaves_everybody_alone() -> None:
-    model = CoterieRegressor(["lr"], n_clusters=6, refine=None).fit(DATA.X, DATA.y, groups=DATA.groups)
+    model = CoterieRegressor(["lr"], n_clusters=6, refine=None, collaboration="pooled")
+    model.fit(DATA.X, DATA.y, groups=DATA.groups)
     assert model.gains_["gain"].tolist() == [0.0] * 6
     # Others of the same truth would predict them well enough: they could, but do not.
     assert set(model.gains_["verdict"]) == {"stay alone"}

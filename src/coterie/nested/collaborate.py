@@ -14,7 +14,7 @@ from coterie._options import check_count, check_option
 from coterie._rows import Learners, gather_learners
 from coterie._seeds import as_entropy
 from coterie.candidates import candidates_per_learner
-from coterie.engines import resolve_engine
+from coterie.engines import report, resolve_engine
 from coterie.kernels.noise import response_variance, smallest_level
 from coterie.nested.averages import average_dictionary
 from coterie.nested.folds import Folds, random_folds, selected_folds
@@ -311,7 +311,12 @@ def nest_coteries(
     entropy = as_entropy(random_state)
     sets = candidates_per_learner(candidates, learners.ids.tolist())
     folds = random_folds(learners, n_folds, entropy) if splitter is None else selected_folds(chosen)
-    own = [refit_alone(learners.only(kept), chosen, sets, entropy, runner) for kept in folds.training]
+    steps = len(folds) + 2
+    report("Collaborate", 0, steps)
+    own = []
+    for kept in folds.training:
+        own.append(refit_alone(learners.only(kept), chosen, sets, entropy, runner))
+        report("Collaborate", len(own), steps)
     alone = _alone(learners, folds, own)
     recipe = Recipe(int(labels.max()) + 1, scale, refine, robust, entropy)
     if form == "pooled":
@@ -329,7 +334,9 @@ def nest_coteries(
         len(learners) * len(folds),
         len(folds),
     )
+    report("Collaborate", steps - 1, steps)
     parties = _parties(learners, chosen, folds, alone.out_of_fold, dictionary.out_of_fold)
     nested = _assembled(learners, chosen, labels, alone, dictionary, parties, form)
+    report("Collaborate", steps, steps)
     ordered: NestedCollaboration = nested.take(learners.appearance)
     return ordered
