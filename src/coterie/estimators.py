@@ -281,8 +281,8 @@ class CoterieRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         if small.all():
             raise ValueError(
                 f"No learner has the {self.min_rows_} rows that clustering needs "
-                f"(n_samples = {learners.sizes.max()} at most): lower min_rows, down to {FEWEST_ROWS}, "
-                "or give the learners more rows."
+                f"(n_samples = {learners.sizes.max()} at most): give the learners more rows"
+                + ("." if self.min_rows_ == FEWEST_ROWS else f", or lower min_rows, down to {FEWEST_ROWS}.")
             )
         if small.any() and self.small_learners == "raise":
             raise ValueError(
