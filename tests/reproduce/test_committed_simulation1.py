@@ -1,29 +1,28 @@
 """What the committed numbers of Simulation 1 must show."""
 
-from __future__ import annotations
-
-import csv
 from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from coterie.reproduce.cells import column
+from coterie.reproduce.files import read_results
+from coterie.reproduce.simulation1_ways import HEADS
+
 RESULTS = Path(__file__).parents[2] / "reproductions" / "simulation1" / "results.csv"
-pytestmark = pytest.mark.skipif(not RESULTS.exists(), reason="simulation1 has not been run here")
+pytestmark = pytest.mark.skipif(not RESULTS.is_file(), reason="reproductions/simulation1 is not there")
 
 
 @pytest.fixture(scope="module")
 def shares():
-    with RESULTS.open(newline="") as stream:
-        rows = list(csv.DictReader(stream))
-    cells: dict[tuple[int, int], list[dict[str, str]]] = {}
-    for row in rows:
-        cells.setdefault((int(row["p"]), int(float(row["snr"]))), []).append(row)
-    ways = [name for name in rows[0] if name.startswith("exact_")]
+    """Share of exact recovery by cell and way, and the number of draws behind it."""
+    records = read_results(RESULTS)
+    cells = {(record["p"], record["snr"]) for record in records}
     return {
-        cell: {way[6:]: np.mean([float(row[way]) for row in found]) for way in ways} | {"n": len(found)}
-        for cell, found in cells.items()
+        (p, snr): {way: column(records, f"exact_{way}", p=p, snr=snr).mean() for way in HEADS}
+        | {"n": len(column(records, "exact_paper", p=p, snr=snr))}
+        for p, snr in cells
     }
 
 
@@ -32,8 +31,9 @@ def noise(*cells, way="paper"):
     return 2 * np.sqrt(sum(max(c[way] * (1 - c[way]), 0.02) / c["n"] for c in cells))
 
 
-def test_every_cell_of_the_figure_was_run(shares):
+def test_every_cell_of_the_figure_was_run_a_hundred_times(shares):
     assert set(shares) == {(p, 2**e) for p in (5, 10, 20) for e in range(8)}
+    assert min(cell["n"] for cell in shares.values()) >= 100
 
 
 @pytest.mark.parametrize("p", [5, 10, 20])

@@ -28,7 +28,7 @@ SETTINGS: dict[str, Any] = {
     "coterie": {"candidates": None},
     "illustration": {"p": 5, "snr": 16, "seed": 0},
 }
-QUICK_SETTINGS: dict[str, Any] = {"p": [5, 20], "snr": [4, 16]}
+QUICK_SETTINGS: dict[str, Any] = {"p": [5, 20], "snr": [16]}
 
 
 def _one_cell(p: int, snr: float, seed: int, settings: Mapping[str, Any]) -> Record:

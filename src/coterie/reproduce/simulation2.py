@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
-from sklearn.ensemble import HistGradientBoostingRegressor
+from sklearn.ensemble import HistGradientBoostingRegressor, RandomForestRegressor
 from threadpoolctl import threadpool_limits
 
 from coterie._rows import Learners, Standardization, gather_learners
@@ -43,6 +43,7 @@ SETTINGS: dict[str, Any] = {
         ["rf", "knn", "svr", "nn", "gb", "lasso", "lars", "en", "ridge"],
     ],
     "boosting": {"max_iter": 100, "max_depth": 3, "min_samples_leaf": 5, "max_bins": 32},
+    "forest": {"n_estimators": 50, "max_features": 1 / 3, "min_samples_leaf": 2},
     "paper": {"scale": 1.0, "rule": "gap-jump"},
 }
 QUICK_SETTINGS: dict[str, Any] = {"p": 30, "sets": [["gb"], ["rf", "gb", "lasso"]]}
@@ -94,9 +95,13 @@ def candidate_pool(settings: Mapping[str, Any]) -> dict[str, BaseEstimator]:
     Returns
     -------
     dict of str to estimator
-        The preset ``"paper"`` with boosting that is quick on many predictors.
+        The preset ``"paper"``, with ensembles that are quick on many predictors.
     """
-    return {**make_candidates("paper"), "gb": Boosting(early_stopping=False, **settings["boosting"])}
+    return {
+        **make_candidates("paper"),
+        "gb": Boosting(early_stopping=False, **settings["boosting"]),
+        "rf": RandomForestRegressor(**settings["forest"]),
+    }
 
 
 def _inside_first(units: Standardization, X: Array, y: Array) -> tuple[Array, Array]:
