@@ -181,6 +181,9 @@ class Encoder:
 def _fits(value: Any, hint: Any) -> bool:
     """Tell whether a value is of the type that a record's field declares."""
     kind, inner = get_origin(hint) or hint, get_args(hint)
+    while hasattr(kind, "__value__"):
+        # A named alias, as that of NumPy's arrays is since 2.5.
+        kind = get_origin(kind.__value__) or kind.__value__
     if kind is Any:
         return True
     if kind in (Union, UnionType):
