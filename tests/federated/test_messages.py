@@ -46,7 +46,7 @@ SHARE = Share(
     software={"coterie": "0.1.0"},
     privacy=Noise(1.0, 1e-6, 10.0),
 )
-GRAM = Gram(((1.0, 0.5), (0.5, 1.0)), (0.1, 0.2), 3.0)
+GRAM = Gram(((1.0, 0.5), (0.5, 1.0)), (0.1, 0.2), 3.0, 0.5)
 SCORE = Score(
     site="north",
     sha="aa",
@@ -58,7 +58,7 @@ SCORE = Score(
 )
 MEMBERS = (Member("north", "aa", 1.0, 20, 0.7), Member("south", "bb", 2.0, 30, 0.6))
 PAIRING = Pairing((0, 1), ((0, 0), (1, 1)), (0, 0), ((0, 0), (0, 0)))
-QUESTION = Question(MEMBERS, ((0, 0), (0, 1)), (PAIRING,), ((0, 0),))
+QUESTION = Question(MEMBERS, ((0, 0), (0, 1)), (PAIRING,), ((0, 0),), clipped=True)
 VERDICT = Verdict(
     clusters=((-0.1, 0.2), None),
     constant=(0.1, 0.2),

@@ -177,8 +177,8 @@ class AverageLosses(LocalLosses):
     def __init__(self, learners: Learners, selection: Selection, exchange: Exchange, engine: Engine) -> None:
         super().__init__(learners, selection)
         self._weights = model_weights(learners.sizes, selection.noise, exchange)
-        self._averages = ModelAverages(selection.models, self.learners, engine)
-        self._own = self._averages.own()
+        self.averages = ModelAverages(selection.models, self.learners, engine)
+        self._own = self.averages.own()
 
     @classmethod
     def of_one(
@@ -207,8 +207,8 @@ class AverageLosses(LocalLosses):
         losses = cls.__new__(cls)
         LocalLosses.__init__(losses, learner, selection, np.array([place]))
         losses._weights = weights
-        losses._averages = ModelAverages.of_predictions(table[:, losses.order], losses.holder)
-        losses._own = losses._averages.own()
+        losses.averages = ModelAverages.of_predictions(table[:, losses.order], losses.holder)
+        losses._own = losses.averages.own()
         return losses
 
     def residuals(self, labels: Array, n_clusters: int) -> Array:
@@ -216,7 +216,7 @@ class AverageLosses(LocalLosses):
         owner = self.holder
         weights = membership(labels, n_clusters, self._weights)
         counts, totals = np.bincount(labels, minlength=n_clusters), weights.sum(axis=1)
-        sums = self._averages.predict(weights)
+        sums = self.averages.predict(weights)
         residuals = self.learners.y - sums / np.where(counts > 0, totals, np.nan)[:, None]
         # What is left after taking oneself out of a cluster of one is rounding, not a weight; the same holds
         # where the others' models weigh next to nothing.

@@ -96,12 +96,15 @@ class Question:
         For each: how much more does the first way lose on your rows than the second?
     verdicts : tuple of tuple of int
         For each labelling: what would it bring you?
+    clipped : bool
+        Whether squared residuals count up to the site's bound only, so that outlying rows do not decide.
     """
 
     members: tuple[Member, ...]
     labellings: tuple[tuple[int, ...], ...]
     pairings: tuple[Pairing, ...]
     verdicts: tuple[tuple[int, ...], ...]
+    clipped: bool
 
     def __post_init__(self) -> None:
         n = len(self.members)
@@ -134,8 +137,8 @@ class Verdict:
         How much more the site's coterie, its own model included, loses than the site alone.
     errors : tuple of pairs of float
         Mean squared error, held out, and its standard error: alone, with the coterie, with all.
-    gain_error : float
-        Standard error of the gain.
+    gain_error : float or None
+        Standard error of the gain; None where the error alone is no more than rounding.
     membership : tuple of float
         How often each cluster predicts the site best when its rows are resampled; empty: not measured.
     """
@@ -144,12 +147,12 @@ class Verdict:
     constant: Excess
     coterie: Excess
     errors: tuple[Excess, Excess, Excess]
-    gain_error: float
+    gain_error: float | None
     membership: tuple[float, ...]
 
     def __post_init__(self) -> None:
         spreads = [pair[1] for pair in (*self.clusters, self.constant, self.coterie) if pair is not None]
-        good = min((*spreads, self.gain_error, *(part for pair in self.errors for part in pair))) >= 0
+        good = min((*spreads, self.gain_error or 0.0, *(part for pair in self.errors for part in pair))) >= 0
         require(good, "An error or its spread is negative.")
         require(all(0 <= share <= 1 for share in self.membership), "A membership is no share.")
 

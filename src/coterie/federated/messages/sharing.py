@@ -132,17 +132,20 @@ class Gram:
         Products of predictions and response.
     square : float
         Mean square of the response.
+    own : float
+        Mean square of the site's own honest residuals.
     """
 
     models: tuple[tuple[float, ...], ...]
     response: tuple[float, ...]
     square: float
+    own: float
 
     def __post_init__(self) -> None:
         size = len(self.response)
         good = len(self.models) == size and all(len(row) == size for row in self.models)
         require(good, "A Gram matrix must be square, with a product with the response for every model.")
-        require(self.square >= 0, "The mean square of the response is negative.")
+        require(min(self.square, self.own) >= 0, "A mean square is negative.")
 
 
 @dataclass(frozen=True)
