@@ -14,6 +14,16 @@ from typing import Any
 from coterie.federated.messages import ProtocolError, check_site
 
 DIGITS = 64
+# Points of small order: anybody can sign anything for such a "key". Without the sign, the highest bit.
+WORTHLESS = {
+    "00" * 32,
+    "01" + "00" * 31,
+    "26e8958fc2b227b045c3f489f2ef98f0d5dfac05d3c63339b13802886d53fc05",
+    "c7176a703d4dd84fba3c0b760d10670f2a2053fa2c39ccc64ec7fd7792ac037a",
+    "ec" + "ff" * 30 + "7f",
+    "ed" + "ff" * 30 + "7f",
+    "ee" + "ff" * 30 + "7f",
+}
 
 
 def _ed25519() -> Any:
@@ -104,7 +114,10 @@ def is_signed(content: bytes, public: str, signature: str) -> bool:
     from cryptography.exceptions import InvalidSignature
 
     try:
-        key = ed25519.Ed25519PublicKey.from_public_bytes(bytes.fromhex(public))
+        point = bytes.fromhex(public)
+        if not point or (point[:-1] + bytes([point[-1] & 0x7F])).hex() in WORTHLESS:
+            return False
+        key = ed25519.Ed25519PublicKey.from_public_bytes(point)
         key.verify(bytes.fromhex(signature), content)
     except (ValueError, InvalidSignature):
         return False
