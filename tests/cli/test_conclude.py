@@ -117,7 +117,7 @@ def test_people_read_who_learns_with_whom(run, concluded):
 def test_a_round_is_announced_and_exit_code_3_says_so(run, scored):
     outcome = run("conclude", "--folder", "box")
     assert outcome.code == 3
-    assert "Round 1 of at most 12: run `coterie score` again at 'a', 'b', 'c'" in outcome.out
+    assert "Round 1 of at most 11: run `coterie score` again at 'a', 'b', 'c'" in outcome.out
 
 
 def test_who_has_not_scored_is_waited_for_or_left_out(run, scored):

@@ -116,6 +116,20 @@ def test_a_given_number_and_another_rule_come_to_the_local_fit(eight, sites):
         assert found.rule == ("given" if count == 3 else "gap")
 
 
+@pytest.mark.parametrize("moves", [1, 2])
+def test_fewer_rounds_come_to_the_local_partition_with_as_many(moves):
+    data = make_linear_learners(
+        n_learners=12, n_truths=4, n_rows=30, n_features=4, noise_variance=4.0, random_state=1
+    )
+    found = ask_all(make_sites(data), settings=Settings(refine_rounds=moves))
+    rows = {"X": data.X, "y": data.y, "groups": data.groups}
+    selection = select_models(**rows, candidates=CANDIDATES)
+    exchange = cross_evaluate(selection, **rows)
+    local = search_clusters(exchange, **rows, selection=selection, refine="average", refine_rounds=moves)
+    assert found.labels == dict(zip(exchange.learner_ids.tolist(), local.partition.labels, strict=True))
+    assert found.rounds <= moves + 1
+
+
 def test_with_all_is_the_average_of_all_models(eight, conclusion):
     rows = {"X": eight.X, "y": eight.y, "groups": eight.groups}
     selection = select_models(**rows, candidates=CANDIDATES)

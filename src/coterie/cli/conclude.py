@@ -139,6 +139,7 @@ def _step(
             return {
                 "state": "asking",
                 "round": rounds,
+                "of_at_most": settings.refine_rounds + 1,
                 "waiting": dict.fromkeys(missing, "It has not answered."),
             }
         gone |= dict.fromkeys(missing, "it did not answer.")
@@ -152,7 +153,6 @@ def _round(contents: Contents, question: Question) -> int:
 
 def _report(found: dict[str, Any], *, as_json: bool) -> None:
     from coterie.cli.summary import make_console, show_line, show_summary
-    from coterie.federated import MOST_ROUNDS
 
     if as_json:
         typer.echo(json.dumps(found))
@@ -164,7 +164,7 @@ def _report(found: dict[str, Any], *, as_json: bool) -> None:
         return
     if found["state"] == "asking":
         typer.echo(
-            f"Round {found['round']} of at most {MOST_ROUNDS}: run `coterie score` again at "
+            f"Round {found['round']} of at most {found['of_at_most']}: run `coterie score` again at "
             f"{_named(list(found['waiting']))}, then `coterie conclude`."
         )
         return
@@ -186,6 +186,9 @@ def conclude_command(
     ] = "auto",
     max_clusters: Annotated[int | None, typer.Option(help="Largest number that a rule looks at.")] = None,
     min_rows: Annotated[int | None, typer.Option(help="Rows that a site needs; default: as a fit.")] = None,
+    refine_rounds: Annotated[
+        int, typer.Option(min=1, help="How often sites are moved at most; each costs a round.")
+    ] = 10,
     seed: Annotated[int, typer.Option(min=0, help="Of k-means; as at the sites.")] = 0,
     rounds: Annotated[
         bool, typer.Option("--rounds/--no-rounds", help="Ask further questions, or conclude by losses alone.")
@@ -211,7 +214,7 @@ def conclude_command(
     if sign is not None:
         check_inside(sealed.path, sign)
     signer = open_signer(sign)
-    settings = Settings(parse_count(n_clusters), max_clusters, "noise", min_rows, seed, rounds)
+    settings = Settings(parse_count(n_clusters), max_clusters, "noise", min_rows, refine_rounds, seed, rounds)
     without = dict.fromkeys(leave_out or (), WITHOUT)
     ends = time.monotonic() + wait
     seen = None

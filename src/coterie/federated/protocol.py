@@ -35,8 +35,8 @@ from coterie.stages.refine import ROUNDS, refine_labels
 
 Array = NDArray[Any]
 
-# Refine asks at most this often; then two ways of predicting are compared, and the chosen one is judged.
-MOST_ROUNDS = ROUNDS + 2
+# Each round of Refine asks once; one more compares numbers of coteries and judges those that may be chosen.
+MOST_ROUNDS = ROUNDS + 1
 
 
 @dataclass(frozen=True)
@@ -53,6 +53,8 @@ class Settings:
         The factor a of the similarity exp(-a v).
     min_rows : int or None, default=None
         Rows that a site needs. None: as a local fit.
+    refine_rounds : int, default=10
+        How often sites are moved at most, as in `cluster_learners`; each costs a round of questions.
     seed : int, default=0
         For k-means.
     rounds : bool, default=True
@@ -64,6 +66,7 @@ class Settings:
     max_clusters: int | None = None
     scale: str | float = "noise"
     min_rows: int | None = None
+    refine_rounds: int = ROUNDS
     seed: int = 0
     rounds: bool = True
 
@@ -110,7 +113,7 @@ def _grams(attendance: Attendance, members: Sequence[Member]) -> GramAverages | 
     return GramAverages(np.array(products), np.array(responses), np.array(squares), np.array(own), weights)
 
 
-def _answered(evidence: Evidence, losses: AnsweredLosses, n_clusters: int | str) -> bool:
+def _answered(evidence: Evidence, losses: AnsweredLosses, n_clusters: int | str, rounds: int) -> bool:
     """Tell whether the method can be run to its end; if not, note all that can be asked by now.
 
     Refine goes on from every start and for every number of clusters at once, as far as the answers go, so
@@ -118,15 +121,15 @@ def _answered(evidence: Evidence, losses: AnsweredLosses, n_clusters: int | str)
     """
     try:
         if isinstance(n_clusters, str):
-            held_out(evidence, losses)
+            held_out(evidence, losses, rounds=rounds)
         else:
-            best_refined(evidence, losses, n_clusters)
+            best_refined(evidence, losses, n_clusters, rounds=rounds)
         return True
     except NotAnsweredError:
         counts = range(1, evidence.most + 1) if isinstance(n_clusters, str) else [n_clusters]
         for start in (start for count in counts for start in evidence.starts(count)):
             with suppress(NotAnsweredError):
-                refine_labels(losses, tidy_labels(start))
+                refine_labels(losses, tidy_labels(start), rounds=rounds)
         return False
 
 
@@ -191,7 +194,7 @@ def conclude(
     scale = resolve_scale(known, settings.scale)
     evidence = Evidence(known, scale, most, settings.seed, n_rows, losses)
     fixed = n_clusters if isinstance(n_clusters, str) else min(n_clusters, len(members))
-    if not _answered(evidence, losses, fixed):
+    if not _answered(evidence, losses, fixed, settings.refine_rounds):
         return losses.question_now()
     n_features = len(next(iter(attendance.shares.values())).columns)
     found = search_backed(
@@ -200,6 +203,7 @@ def conclude(
         n_clusters=n_clusters,
         max_clusters=settings.max_clusters,
         scale=settings.scale,
+        refine_rounds=settings.refine_rounds,
         seed=settings.seed,
     )
     for labels in losses.candidates():

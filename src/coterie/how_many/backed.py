@@ -21,6 +21,7 @@ from coterie.how_many.penalty import penalty
 from coterie.kernels.together import TogetherLosses
 from coterie.records import Curve, Exchange, Partition
 from coterie.stages.cluster import resolve_scale, tidy_labels
+from coterie.stages.refine import ROUNDS
 
 Array = NDArray[Any]
 
@@ -105,7 +106,7 @@ def in_order(exchange: Exchange) -> Array:
 
 
 def _curves(
-    evidence: Evidence, backing: Backing | None, rule: Any, refine: str | None
+    evidence: Evidence, backing: Backing | None, rule: Any, refine: str | None, rounds: int
 ) -> tuple[dict[str, Curve], HeldOut | None]:
     first, jump = gap_rules(evidence)
     curves = {"eigengap": eigengap(evidence), "gap": first, "gap-jump": jump}
@@ -115,7 +116,7 @@ def _curves(
         few = evidence.n_learners <= CROSS_VALIDATED_LEARNERS
         if backing.cross_validate is not None and (few or rule == "cv"):
             curves["cv"] = backing.cross_validate(evidence)
-        answer = held_out(evidence, backing.losses, refine=refine is not None)
+        answer = held_out(evidence, backing.losses, refine=refine is not None, rounds=rounds)
         curves["held-out"] = answer.curve
     return curves, answer
 
@@ -150,6 +151,7 @@ def _partition(
     most: int,
     scale: Any,
     refine: str | None,
+    rounds: int,
     seed: int,
 ) -> Found:
     """Cluster learners all of whose losses are finite, in the order given."""
@@ -171,14 +173,14 @@ def _partition(
             f"The rule {rule!r} needs the learners' rows; from a matrix of losses alone take "
             "'eigengap', 'gap', 'gap-jump', 'penalty' or a number."
         )
-    curves, answer = _curves(evidence, backing, rule, refine)
+    curves, answer = _curves(evidence, backing, rule, refine, rounds)
     count = curves[rule].chosen if isinstance(rule, str) else rule
     if losses is None or refine is None:
         labels = evidence.labels(count)
     elif answer is not None and count in answer.labels:
         labels = answer.labels[count]
     else:
-        labels = best_refined(evidence, losses, count)
+        labels = best_refined(evidence, losses, count, rounds=rounds)
     labels = tidy_labels(labels)
     found = int(labels.max()) + 1
     if found < count:
@@ -240,6 +242,7 @@ def search_backed(
     max_clusters: int | None = None,
     scale: Any = "noise",
     refine: str | None = "average",
+    refine_rounds: int = ROUNDS,
     seed: int = 0,
 ) -> Found:
     """Cluster learners whose losses are known, whatever stands behind the losses.
@@ -258,6 +261,8 @@ def search_backed(
         As for `cluster_learners`.
     refine : {"pooled", "average", None}, default="average"
         None: nobody is moved.
+    refine_rounds : int, default=10
+        As for `cluster_learners`.
     seed : int, default=0
         For k-means and for the reference sets of the gap statistic.
 
@@ -271,7 +276,8 @@ def search_backed(
     known = exchange.take(kept)
     most = largest_count(len(kept), n_clusters, max_clusters)
     count = n_clusters if isinstance(n_clusters, str) else min(n_clusters, len(kept))
-    found = _partition(known, back(known), count, most, scale, refine, seed)
+    rounds = check_count(refine_rounds, "refine_rounds")
+    found = _partition(known, back(known), count, most, scale, refine, rounds, seed)
     partition = found.partition
     if exchange.isolated.any():
         reordered = exchange.take(np.r_[kept, np.flatnonzero(exchange.isolated)])

@@ -21,6 +21,7 @@ from coterie.kernels.averages import AverageLosses
 from coterie.kernels.refits import pooled_losses
 from coterie.kernels.together import LocalLosses
 from coterie.records import Exchange, Partition, Selection
+from coterie.stages.refine import ROUNDS
 
 Array = NDArray[Any]
 
@@ -60,6 +61,7 @@ def search_clusters(
     max_clusters: int | None = None,
     scale: Any = "noise",
     refine: str | None = "pooled",
+    refine_rounds: int = ROUNDS,
     sample_weight: Any = None,
     learner_ids: Any = None,
     random_state: Any = 0,
@@ -103,6 +105,7 @@ def search_clusters(
         max_clusters=max_clusters,
         scale=scale,
         refine=refine,
+        refine_rounds=refine_rounds,
         seed=as_entropy(random_state),
     )
     return Clustering(found.partition, found.learner_ids, losses, found.labellings)
@@ -119,6 +122,7 @@ def cluster_learners(
     max_clusters: int | None = None,
     scale: Any = "noise",
     refine: str | None = "pooled",
+    refine_rounds: int = ROUNDS,
     sample_weight: Any = None,
     learner_ids: Any = None,
     random_state: Any = 0,
@@ -152,6 +156,8 @@ def cluster_learners(
     refine : {"pooled", "average", None}, default="pooled"
         How clusters predict when learners are moved to the cluster that predicts them best; None:
         nobody is moved, as in the paper.
+    refine_rounds : int, default=10
+        How often learners are moved at most. Parties that answer by messages pay a round for each.
     sample_weight : array-like of shape (N,) or None, default=None
         Weights of the rows.
     learner_ids : array-like of shape (L,) or None, default=None
@@ -185,6 +191,7 @@ def cluster_learners(
         max_clusters=max_clusters,
         scale=scale,
         refine=refine,
+        refine_rounds=refine_rounds,
         sample_weight=sample_weight,
         learner_ids=learner_ids,
         random_state=random_state,
