@@ -3,7 +3,7 @@
     python benchmarks/federated/privacy.py
 
 Thirty sites of three linear truths with four predictors; each tells a ridge regression and losses. The
-losses, the coefficients, or both are blurred by the Gaussian mechanism, delta 1e-6, and the number of coteries
+losses, the coefficients, or both are blurred by the Gaussian mechanism, delta 1e-6; the number of coteries
 is known. The table is the mean adjusted Rand index over draws; ``privacy.csv`` has it.
 """
 

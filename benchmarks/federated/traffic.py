@@ -4,7 +4,7 @@
 
 All sites are in this process, one after the other, so a site's seconds are those of one core. Linear sites
 choose by ridge, forests have a hundred trees on sixty rows. Bytes are those of the messages that a site sends
-(share, score, answers) and that it receives (everybody's shares, the questions). The table is ``traffic.csv``.
+(share, score, answers) and that it receives (everybody's shares, the questions). The table is traffic.csv.
 """
 
 from __future__ import annotations

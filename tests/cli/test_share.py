@@ -126,3 +126,15 @@ def test_what_is_wrong_is_said_in_a_sentence(run, site, options, words):
 def test_a_key_in_the_folder_is_refused(run, site):
     run("keygen", "--name", "a", "--out", "box/key")
     assert "keep it elsewhere" in share(run, "--sign", "box/key").complaint
+
+
+def test_a_blurred_share_states_its_epsilon(run, site):
+    assert "--epsilon needs --clip" in share(run, "--epsilon", "1").complaint
+    assert "must be positive" in share(run, "--epsilon", "-1", "--clip", "2").complaint
+    assert "epsilon 1, delta 1e-06" in share(run, "--epsilon", "1", "--clip", "2", "--dry-run").out
+    assert share(run, "--epsilon", "1", "--clip", "2").code == 0
+    assert shares(site)[0].privacy.epsilon == 1.0
+    assert "blur the score as well" in run("score", "a.csv", "--name", "a", "--folder", "box").complaint
+    blurred = ("--epsilon", "1", "--clip", "9")
+    assert "a scored 1 models" in run("score", "a.csv", "--name", "a", "--folder", "box", *blurred).out
+    assert "1 learners, 1 coteries" in run("conclude", "--folder", "box").out
