@@ -59,6 +59,22 @@ def test_unsound_trees_are_refused(changes: dict[str, np.ndarray], sentence: str
         replace(SOUND, **changes).check(2)
 
 
+def test_a_circle_that_no_root_leads_to_is_refused() -> None:
+    # Every node is reached once: the first is the root, the other two reach each other.
+    apart = Trees(
+        features=ints(0, 0, 0),
+        splits=np.zeros(3),
+        true_ids=ints(0, 2, 1),
+        true_leafs=ints(1, 0, 0),
+        false_ids=ints(1, 2, 3),
+        false_leafs=ints(1, 1, 1),
+        roots=ints(0),
+        weights=np.zeros(4),
+    )
+    with pytest.raises(ProgramError, match="go in a circle"):
+        apart.check(1)
+
+
 def test_deep_and_many_trees_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "MAX_DEPTH", 1)
     with pytest.raises(ProgramError, match="more than 1 levels"):
