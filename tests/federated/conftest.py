@@ -24,7 +24,6 @@ from coterie.federated import (
     share,
 )
 
-
 CANDIDATES = ["ridge"]
 
 

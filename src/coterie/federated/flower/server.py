@@ -98,11 +98,14 @@ class FederatedRun:
         From all sites that shared.
     rounds : tuple of Round
         What was asked, with times and bytes.
+    nodes : mapping of str to int
+        The node of every site that is part of the conclusion, for what comes next.
     """
 
     conclusion: Conclusion
     shares: tuple[Share, ...]
     rounds: tuple[Round, ...]
+    nodes: Mapping[str, int]
 
 
 class _Roll:
@@ -197,7 +200,8 @@ def run_protocol(grid: Carrier, settings: RunSettings | None = None) -> Federate
     # What happened on the way says more than that a message was missing in the end.
     conclusion = replace(conclusion, left_out={**conclusion.left_out, **roll.gone})
     roll.ask(roll.nodes_of(everybody), CONCLUDE, [encode(conclusion)], None)
-    return FederatedRun(conclusion, tuple(shares), tuple(roll.rounds))
+    nodes_by_site = {site: node for node, site in roll.sites.items() if site in conclusion.labels}
+    return FederatedRun(conclusion, tuple(shares), tuple(roll.rounds), nodes_by_site)
 
 
 def log_run(context: Context, run: FederatedRun) -> None:
