@@ -117,7 +117,7 @@ def test_a_given_number_and_another_rule_come_to_the_local_fit(eight, sites):
 
 
 def test_with_all_is_the_average_of_all_models(eight, conclusion):
-    rows = dict(X=eight.X, y=eight.y, groups=eight.groups)
+    rows = {"X": eight.X, "y": eight.y, "groups": eight.groups}
     selection = select_models(**rows, candidates=CANDIDATES)
     partition = local_fit(eight).partition_
     one = replace(partition, labels=np.zeros_like(partition.labels))
@@ -144,7 +144,7 @@ def test_gram_matrices_save_the_rounds_of_refine_and_count_plain_squares(eight):
     data = SimpleNamespace(X=eight.X, y=y, groups=eight.groups)
     found = ask_all(make_sites(data, reveal_gram=True))
     assert found.rounds == 1
-    rows = dict(X=data.X, y=data.y, groups=data.groups)
+    rows = {"X": data.X, "y": data.y, "groups": data.groups}
     selection = select_models(**rows, candidates=CANDIDATES)
     plain = replace(selection, clips=np.full(8, np.inf))
     exchange = cross_evaluate(selection, **rows)

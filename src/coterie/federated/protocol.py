@@ -156,6 +156,8 @@ def conclude(
     """
     settings = settings or Settings()
     check_scale(settings.scale)
+    if settings.n_clusters == "cv":
+        raise ProtocolError("The rule 'cv' needs rows that are here: take 'auto' or another rule.")
     attendance = take_attendance(shares, scores, min_rows=settings.min_rows, leave_out=leave_out)
     if not attendance.shares:
         whole = {**attendance.left_out, **attendance.waiting}

@@ -10,7 +10,7 @@ FEWEST_ROWS = 4
 MOST_COLUMNS = 10_000
 MOST_SITES = 10_000
 # More labellings than this in one question is no question of ours.
-MOST_LABELLINGS = 2_000
+MOST_LABELLINGS = 200
 
 # Mean excess and its standard error.
 Excess = tuple[float, float]
