@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 pytest.importorskip("flwr", reason="Flower is not installed: pip install 'coterie[federated]'")
-from flwr.app import Context, Message, RecordDict
+from flwr.app import Context, Error, Message, RecordDict
 
 from coterie import CoterieRegressor
 from coterie.federated import Party, ProtocolError, Settings, Share, decode, encode
@@ -122,6 +122,20 @@ def test_an_error_of_flower_is_a_sentence(load_party: Load, configs: Any) -> Non
     }
 
 
+def test_the_superlink_speaks_for_a_node_that_is_gone(load_party: Load, configs: Any) -> None:
+    def happens(what: str, node: int, reply: Any) -> Any:
+        if what == "score" and node == 6:
+            asked = reply.metadata.reply_to_message_id
+            reply = Message(Error(5, "Node Unavailable"), reply_to=reply)
+            reply.metadata.__dict__["_reply_to_message_id"] = asked
+            reply.metadata.__dict__["_src_node_id"] = 1
+        return reply
+
+    run = run_protocol(Interfering(make_client_app(load_party), configs, happens=happens), QUICK)
+    assert run.conclusion.left_out == {"learner 05": "When asked to score: It failed: Node Unavailable."}
+    assert run.nodes == {f"learner {k:02d}": k + 1 for k in range(5)}
+
+
 def test_two_nodes_of_one_name_are_both_left_out(load_party: Load, configs: Any) -> None:
     twins = [*configs, {"site": "learner 00"}]
     run = run_protocol(InProcessGrid(make_client_app(load_party), twins), QUICK)
@@ -138,8 +152,7 @@ def test_a_node_that_answers_for_another_is_left_out(load_party: Load, configs: 
             lie = replace(
                 message, site="learner 00", sha=own.sha, losses={**message.losses, "learner 00": own}
             )
-            reply = Message(loaded([encode(lie)]), reply_to=reply)
-            reply.metadata.__dict__["_src_node_id"] = 2
+            reply.content = loaded([encode(lie)])
         return reply
 
     grid = Interfering(make_client_app(load_party), configs, happens=happens)

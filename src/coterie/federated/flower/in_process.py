@@ -42,6 +42,7 @@ class InProcessGrid:
             place + 1: Context(RUN, place + 1, dict(mine), RecordDict(), dict(run_config or {}))
             for place, mine in enumerate(node_configs)
         }
+        self._n_sent = 0
         # Flower stamps messages with the identity of the process that makes them.
         TaskIdentity.task_id = TaskIdentity.run_id = RUN
         TaskIdentity.node_id = 0
@@ -73,6 +74,9 @@ class InProcessGrid:
         """
         replies = []
         for message in messages:
+            self._n_sent += 1
+            # On a real grid the SuperLink numbers messages when they are pushed.
+            message.metadata.__dict__["_message_id"] = str(self._n_sent)
             try:
                 replies.append(self._app(message, self._contexts[message.metadata.dst_node_id]))
             # What an app raises is an error message to the server, as on a real node.

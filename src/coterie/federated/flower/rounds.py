@@ -138,9 +138,12 @@ def ask(
     replies: dict[int, list[Any]] = {}
     failures = dict.fromkeys(asked, f"It did not reply within {seconds:g} seconds when asked to {name}.")
     received = 0
-    for reply in grid.send_and_receive(letters, timeout=seconds):
-        node = int(reply.metadata.src_node_id)
-        if node in replies or node not in failures:
+    came = list(grid.send_and_receive(letters, timeout=seconds))
+    # By letter: where a node is gone, the SuperLink replies in its place and in its own name.
+    addressee = {letter.metadata.message_id: letter.metadata.dst_node_id for letter in letters}
+    for reply in came:
+        node = addressee.get(reply.metadata.reply_to_message_id)
+        if node is None or node in replies:
             continue
         try:
             replies[node], size = _reply(reply, kind)
