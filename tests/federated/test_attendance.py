@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from coterie.federated.attendance import take_attendance
-from coterie.federated.messages import Loss, Noise
+from coterie.federated.messages import Blur, Loss
 
 
 def attend(shares, scores, **options):
@@ -70,7 +70,7 @@ def test_who_contradicts_itself_is_left_out(sites):
     site = sites.shares[0].site
     lied = changed(sites.shares, 0, error=sites.shares[0].error / 2)
     assert "states the error" in attend(lied, sites.scores).left_out[site]
-    private = changed(lied, 0, privacy=Noise(1.0, 1e-5, 1.0))
+    private = changed(lied, 0, privacy=Blur(1.0, 1e-5, 1.0))
     assert site in attend(private, sites.scores).shares
     halves = changed(sites.scores, 0, half_sizes=(20, 19))
     assert "shared 40 rows and scored on 39" in attend(sites.shares, halves).left_out[site]

@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 from coterie.federated.messages import (
     VERSION,
     Answer,
+    Blur,
     Conclusion,
     Curve,
     Gain,
     Gram,
     Loss,
     Member,
-    Noise,
     Pairing,
     ProtocolError,
     Question,
@@ -44,7 +44,7 @@ SHARE = Share(
     candidates=("linear",),
     seed=0,
     software={"coterie": "0.1.0"},
-    privacy=Noise(1.0, 1e-6, 10.0),
+    privacy=Blur(1.0, 1e-6, 10.0),
 )
 GRAM = Gram(((1.0, 0.5), (0.5, 1.0)), (0.1, 0.2), 3.0, 0.5)
 SCORE = Score(

@@ -187,6 +187,9 @@ def conclude_command(
     max_clusters: Annotated[int | None, typer.Option(help="Largest number that a rule looks at.")] = None,
     min_rows: Annotated[int | None, typer.Option(help="Rows that a site needs; default: as a fit.")] = None,
     seed: Annotated[int, typer.Option(min=0, help="Of k-means; as at the sites.")] = 0,
+    rounds: Annotated[
+        bool, typer.Option("--rounds/--no-rounds", help="Ask further questions, or conclude by losses alone.")
+    ] = True,
     wait: Annotated[
         float, typer.Option(min=0, help="Seconds to go on, in a folder that is kept in step.")
     ] = 0.0,
@@ -208,7 +211,7 @@ def conclude_command(
     if sign is not None:
         check_inside(sealed.path, sign)
     signer = open_signer(sign)
-    settings = Settings(parse_count(n_clusters), max_clusters, "noise", min_rows, seed)
+    settings = Settings(parse_count(n_clusters), max_clusters, "noise", min_rows, seed, rounds)
     without = dict.fromkeys(leave_out or (), WITHOUT)
     ends = time.monotonic() + wait
     seen = None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -65,7 +65,7 @@ def _say_troubles(party: Party, contents: Contents) -> None:
 
 
 def _score(
-    party: Party, sealed: SealedFolder, contents: Contents, signer: Signer | None, *, reveal_gram: bool
+    party: Party, sealed: SealedFolder, contents: Contents, signer: Signer | None, options: dict[str, Any]
 ) -> bool:
     """Put the score of the shares that are there; tell whether it is new."""
     from coterie.federated import score as make
@@ -73,11 +73,11 @@ def _score(
     earlier = next((score for score in contents.scores if score.site == party.site), None)
     shas = {share.site: share.sha for share in contents.shares}
     # Scoring again with Gram matrices adds them; without, it does not take them back.
-    complete = earlier is not None and (earlier.grams is not None or not reveal_gram)
+    complete = earlier is not None and (earlier.grams is not None or not options["reveal_gram"])
     if earlier is not None and complete and {s: e.sha for s, e in earlier.losses.items()} == shas:
         return False
     _say_troubles(party, contents)
-    return sealed.put(make(party, contents.shares, reveal_gram=reveal_gram), signer, replace=True)
+    return sealed.put(make(party, contents.shares, **options), signer, replace=True)
 
 
 def _answer(party: Party, sealed: SealedFolder, contents: Contents, signer: Signer | None) -> int:
@@ -106,11 +106,23 @@ def score(
     known_keys: Annotated[
         str | None, typer.Option(metavar="FILE", help="Accept files signed by these keys only.")
     ] = None,
+    epsilon: Annotated[
+        float | None, typer.Option(help="Clip and blur what is revealed; see the guide on privacy.")
+    ] = None,
+    delta: Annotated[float, typer.Option(help="With --epsilon.")] = 1e-6,
+    clip: Annotated[float | None, typer.Option(help="With --epsilon: squared residuals.")] = None,
     delimiter: Annotated[str | None, typer.Option(help="Of text files; default: by suffix.")] = None,
     encoding: Annotated[str, typer.Option(help="Of text files.")] = "utf-8",
 ) -> None:
     """Score everybody's models on this site's rows, or answer the next round; run it as often as asked."""
-    from coterie.cli.sites import check_inside, one_sentence, open_folder, open_signer, say_troubles
+    from coterie.cli.sites import (
+        check_inside,
+        make_blur,
+        one_sentence,
+        open_folder,
+        open_signer,
+        say_troubles,
+    )
 
     if not name:
         raise CommandError("--name is missing: give it, as in --name SITE.")
@@ -118,6 +130,7 @@ def score(
     if sign is not None:
         check_inside(sealed.path, sign)
     signer = open_signer(sign)
+    options = {"reveal_gram": reveal_gram, "blur": make_blur(epsilon, delta, clip)}
     texts = {"delimiter": delimiter, "encoding": encoding}
     with one_sentence():
         contents = sealed.read()
@@ -125,7 +138,7 @@ def score(
         party = _party(tables, target, name, contents, texts)
         ends = time.monotonic() + wait
         while True:
-            scored = _score(party, sealed, contents, signer, reveal_gram=reveal_gram)
+            scored = _score(party, sealed, contents, signer, options)
             answers = _answer(party, sealed, contents, signer)
             if scored:
                 typer.echo(f"{name} scored {len(contents.shares)} models.")

@@ -11,6 +11,7 @@ from coterie.cli.errors import CommandError
 
 if TYPE_CHECKING:
     from coterie.federated import Party, Share
+    from coterie.federated.messages import Blur
 
 LATER = (
     "Later, `coterie score` reveals, as numbers: the mean squared error of every site's model on your rows;",
@@ -59,10 +60,10 @@ def _in_their_order(columns: list[str], shares: tuple[Share, ...]) -> list[str]:
     return list(usual) if set(usual) == set(columns) else columns
 
 
-def _make_share(party: Party) -> Share:
+def _make_share(party: Party, blur: Blur | None) -> Share:
     from coterie.federated import share as make
 
-    return make(party)
+    return make(party, blur=blur)
 
 
 def share(
@@ -86,6 +87,11 @@ def share(
     known_keys: Annotated[
         str | None, typer.Option(metavar="FILE", help="Accept files signed by these keys only.")
     ] = None,
+    epsilon: Annotated[
+        float | None, typer.Option(help="Clip and blur what is revealed; see the guide on privacy.")
+    ] = None,
+    delta: Annotated[float, typer.Option(help="With --epsilon.")] = 1e-6,
+    clip: Annotated[float | None, typer.Option(help="With --epsilon: norm of the coefficients.")] = None,
     delimiter: Annotated[str | None, typer.Option(help="Of text files; default: by suffix.")] = None,
     encoding: Annotated[str, typer.Option(help="Of text files.")] = "utf-8",
 ) -> None:
@@ -96,6 +102,7 @@ def share(
     from coterie.cli.sites import (
         check_inside,
         chosen_columns,
+        make_blur,
         one_sentence,
         open_folder,
         open_signer,
@@ -106,6 +113,7 @@ def share(
     for value, option in ((target, "--target"), (name, "--name")):
         if not value:
             raise CommandError(f"{option} is missing: give it, as in {option} NAME.")
+    blur = make_blur(epsilon, delta, clip)
     sealed = open_folder(folder, known_keys)
     if sign is not None:
         check_inside(sealed.path, sign)
@@ -130,7 +138,7 @@ def share(
             candidates=split_names([candidates]),
             seed=seed,
         )
-        message = _make_share(party)
+        message = _make_share(party, blur)
     for note in notes:
         say(f"Note: {note}")
     if dry_run:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from coterie.federated.folder import Contents, SealedFolder
+    from coterie.federated.messages import Blur
     from coterie.federated.signing import Signer
 
 
@@ -154,6 +155,21 @@ def open_signer(key: str | None) -> Signer | None:
         return None
     with one_sentence():
         return read_key(key)
+
+
+def make_blur(epsilon: float | None, delta: float, clip: float | None) -> Blur | None:
+    """Return how numbers are to be blurred; None: not at all."""
+    from coterie.federated.messages import Blur
+    from coterie.federated.privacy import check_blur
+
+    if epsilon is None:
+        return None
+    if clip is None:
+        raise CommandError(
+            "--epsilon needs --clip: say what the numbers are clipped to before they are blurred."
+        )
+    with one_sentence():
+        return check_blur(Blur(epsilon, delta, clip))
 
 
 def check_inside(folder: Path, key: str) -> None:

@@ -23,9 +23,11 @@ from coterie.verdicts.standing import (
     judge_standing,
     standing_of_all,
 )
+from coterie.verdicts.verdict import COLLABORATE, STAY_ALONE
 
 Array = NDArray[Any]
 COLUMNS = ("alone", "coterie", "all")
+NOT_MEASURED = "by losses alone; what it brings was not measured"
 
 
 def _known(value: float) -> float | None:
@@ -123,6 +125,57 @@ def _curves(partition: Partition) -> dict[str, Curve]:
     }
 
 
+def conclusion_by_losses(attendance: Attendance, found: Found) -> Conclusion:
+    """Return the conclusion where sites were asked for losses only: clusters, and no gains.
+
+    Parameters
+    ----------
+    attendance : Attendance
+        Who took part.
+    found : Found
+        The partition.
+
+    Returns
+    -------
+    Conclusion
+        For everybody.
+    """
+    partition = found.partition
+    company = np.bincount(partition.labels)[partition.labels] - 1
+    rows = tuple(
+        Gain(
+            site=site,
+            coterie=int(label),
+            family=attendance.shares[site].family,
+            n_rows=attendance.shares[site].n_rows,
+            errors=None,
+            gain=None,
+            gain_error=None,
+            verdict=COLLABORATE if others else STAY_ALONE,
+            reason=NOT_MEASURED,
+            membership=None,
+            second=-1,
+        )
+        for site, label, others in zip(partition.learner_ids.tolist(), partition.labels, company, strict=True)
+    )
+    return _concluded(attendance, partition, rows, 0)
+
+
+def _concluded(
+    attendance: Attendance, partition: Partition, rows: tuple[Gain, ...], rounds: int
+) -> Conclusion:
+    return Conclusion(
+        gains=rows,
+        models={site: share.sha for site, share in attendance.shares.items()},
+        rule=partition.rule,
+        clear=bool(partition.clear),
+        curves=_curves(partition),
+        left_out=dict(attendance.left_out) | dict(attendance.waiting),
+        notes=partition.notes,
+        rounds=rounds,
+    )
+
+
 def conclusion_from(
     attendance: Attendance,
     exchange: Exchange,
@@ -161,13 +214,4 @@ def conclusion_from(
     standing = _standing(partition, places, members, verdicts, losses)
     table, membership = _gains(attendance, partition, places, verdicts, exchange.noise)
     table = with_verdicts(table, standing, membership, bad_models(exchange, partition, standing))
-    return Conclusion(
-        gains=_rows(table),
-        models={site: share.sha for site, share in attendance.shares.items()},
-        rule=partition.rule,
-        clear=bool(partition.clear),
-        curves=_curves(partition),
-        left_out=dict(attendance.left_out) | dict(attendance.waiting),
-        notes=partition.notes,
-        rounds=rounds,
-    )
+    return _concluded(attendance, partition, _rows(table), rounds)

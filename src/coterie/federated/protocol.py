@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from coterie.federated.answers import Answered, AnsweredLosses, NotAnsweredError, check_answer
 from coterie.federated.attendance import Attendance, take_attendance
-from coterie.federated.findings import conclusion_from
+from coterie.federated.findings import conclusion_by_losses, conclusion_from
 from coterie.federated.messages import Answer, Conclusion, Member, ProtocolError, Question, Score, Share
 from coterie.how_many import Backing, search_backed
 from coterie.how_many.backed import check_n_clusters, in_order, largest_count
@@ -55,6 +55,9 @@ class Settings:
         Rows that a site needs. None: as a local fit.
     seed : int, default=0
         For k-means.
+    rounds : bool, default=True
+        Ask further questions, for Refine, the held-out rule and the gains. False, or where a site blurs its
+        losses: the paper's method by losses alone, and ``"auto"`` is ``"eigengap"``.
     """
 
     n_clusters: int | str = "auto"
@@ -62,6 +65,7 @@ class Settings:
     scale: str | float = "noise"
     min_rows: int | None = None
     seed: int = 0
+    rounds: bool = True
 
 
 def _exchange(attendance: Attendance) -> Exchange:
@@ -166,6 +170,17 @@ def conclude(
     exchange = _exchange(attendance)
     if exchange.isolated.all():
         raise ProtocolError("Every site's model failed somewhere: let the sites share other models.")
+    if not settings.rounds or any(score.privacy is not None for score in attendance.scores.values()):
+        alone = search_backed(
+            exchange,
+            lambda _: None,
+            n_clusters=settings.n_clusters,
+            max_clusters=settings.max_clusters,
+            scale=settings.scale,
+            refine=None,
+            seed=settings.seed,
+        )
+        return conclusion_by_losses(attendance, alone)
     known = exchange.take(in_order(exchange))
     members = _members(attendance, known)
     half_sizes = np.array([attendance.scores[member.site].half_sizes for member in members])

@@ -7,7 +7,7 @@ local stages, run on the rows of one learner.
 from __future__ import annotations
 
 import platform
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -20,6 +20,7 @@ from coterie.federated import wire
 from coterie.federated.codec import LARGEST
 from coterie.federated.messages import (
     Answer,
+    Blur,
     Gram,
     Loss,
     Pairing,
@@ -31,7 +32,9 @@ from coterie.federated.messages import (
     question_key,
 )
 from coterie.federated.party import Party
-from coterie.federated.peers import evaluate_peers
+from coterie.federated.peers import Peers, evaluate_peers
+from coterie.federated.privacy import blurred_coefficients, blurred_means, check_blur, noise_of_level
+from coterie.kernels.affine import affine_form
 from coterie.kernels.averages import AverageLosses
 from coterie.kernels.noise import clip_bound, noise_statistics, smallest_level
 from coterie.kernels.together import halves_of
@@ -54,13 +57,16 @@ def software_versions() -> dict[str, str]:
     }
 
 
-def share(party: Party) -> Share:
+def share(party: Party, *, blur: Blur | None = None) -> Share:
     """Return what the site tells of itself.
 
     Parameters
     ----------
     party : Party
         The site.
+    blur : Blur or None, default=None
+        Clip and blur the coefficients of a linear model. What else is told then does not depend on the
+        rows but for their number: the error is left to `score`, and the response counts as unknown.
 
     Returns
     -------
@@ -73,7 +79,7 @@ def share(party: Party) -> Share:
         If the model keeps training rows or cannot be written down.
     """
     learners, selection = party.learners, party.selection
-    return Share(
+    open_share = Share(
         site=party.site,
         n_rows=len(learners.y),
         error=float(selection.errors[0]),
@@ -86,6 +92,23 @@ def share(party: Party) -> Share:
         candidates=party.candidates,
         seed=party.seed,
         software=software_versions(),
+    )
+    if blur is None:
+        return open_share
+    form = affine_form(selection.models[0], party.n_features)
+    if form is None or len(party.candidates) != 1:
+        raise ProtocolError(
+            "Only one linear candidate can be blurred: which of several wins, and a forest's leaves, tell of "
+            "the rows. Take --candidates ridge."
+        )
+    w, b = blurred_coefficients(*form, check_blur(blur), np.random.default_rng())
+    return replace(
+        open_share,
+        error=0.0,
+        response_mean=0.0,
+        response_variance=blur.clip**2,
+        model=wire.pack_affine(w, b),
+        privacy=blur,
     )
 
 
@@ -118,7 +141,34 @@ def _gram(table: Array, y: Array, own: Array) -> Gram:
     )
 
 
-def score(party: Party, shares: Sequence[Share], *, reveal_gram: bool = False) -> Score:
+def _blurred_score(party: Party, by_site: Mapping[str, Share], peers: Peers, blur: Blur) -> Score:
+    """Return a score of blurred numbers; the noise level is the loss of the site's own model."""
+    mine = by_site[party.site]
+    if mine.privacy is None:
+        raise ProtocolError(f"The model of {party.site!r} was shared as it is: blur the share as well.")
+    with np.errstate(over="ignore"):
+        squares = (peers.table - party.learners.y) ** 2
+    means = blurred_means(squares, check_blur(blur), np.random.default_rng())
+    values = dict(zip(peers.sites, means.tolist(), strict=True))
+    if party.site not in values:
+        raise ProtocolError("The site's own model could not be evaluated: share another.")
+    n_rows = len(party.learners.y)
+    level = max(values[party.site], 1e-12 * blur.clip)
+    counts = np.bincount(halves_of(party.selection.folds[0]), minlength=2)
+    return Score(
+        site=party.site,
+        sha=mine.sha,
+        losses={site: Loss(peer.sha, values.get(site)) for site, peer in by_site.items()},
+        noise=level,
+        noise_variance=noise_of_level(level, blur, len(means), n_rows),
+        half_sizes=(int(counts[0]), int(counts[1])),
+        privacy=blur,
+    )
+
+
+def score(
+    party: Party, shares: Sequence[Share], *, reveal_gram: bool = False, blur: Blur | None = None
+) -> Score:
     """Return what everybody's models lose on the site's rows.
 
     Parameters
@@ -130,6 +180,8 @@ def score(party: Party, shares: Sequence[Share], *, reveal_gram: bool = False) -
     reveal_gram : bool, default=False
         Send Gram matrices of all models' predictions as well. They save rounds, and reveal more: with as
         many independent linear models as there are predictors, the second moments of the site's rows.
+    blur : Blur or None, default=None
+        Clip the squared residuals and blur the losses; the share must have been blurred, too.
 
     Returns
     -------
@@ -141,7 +193,11 @@ def score(party: Party, shares: Sequence[Share], *, reveal_gram: bool = False) -
         raise ProtocolError("Two shares bear one name: leave one of them out.")
     if party.site not in by_site:
         raise ProtocolError(f"The shares lack that of {party.site!r} itself: run share first.")
+    if blur is None and by_site[party.site].privacy is not None:
+        raise ProtocolError(f"The share of {party.site!r} is blurred: blur the score as well.")
     peers = evaluate_peers(party, shares)
+    if blur is not None:
+        return _blurred_score(party, by_site, peers, blur)
     y = party.learners.y
     with np.errstate(over="ignore"):
         means = np.mean((peers.table - y) ** 2, axis=1)
@@ -243,6 +299,8 @@ def answer(party: Party, shares: Sequence[Share], question: Question, *, n_repli
     """
     sites = [member.site for member in question.members]
     by_site = {peer.site: peer for peer in shares}
+    if party.site in by_site and by_site[party.site].privacy is not None:
+        raise ProtocolError(f"{party.site!r} blurs what it tells, and answers no further questions.")
     if party.site not in sites:
         raise ProtocolError(f"The question is not about {party.site!r}: there is nothing to answer.")
     for member in question.members:

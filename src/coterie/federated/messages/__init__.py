@@ -12,12 +12,13 @@ from coterie.federated.messages.asking import Answer, Member, Pairing, Question,
 from coterie.federated.messages.checks import check_site, digest
 from coterie.federated.messages.concluding import Conclusion, Curve, Gain
 from coterie.federated.messages.envelope import KINDS, VERSION, Message, decode, encode, kind_of, question_key
-from coterie.federated.messages.sharing import Gram, Loss, Noise, Score, Share
+from coterie.federated.messages.sharing import Blur, Gram, Loss, Score, Share
 
 __all__ = [
     "KINDS",
     "VERSION",
     "Answer",
+    "Blur",
     "Conclusion",
     "Curve",
     "Gain",
@@ -25,7 +26,6 @@ __all__ = [
     "Loss",
     "Member",
     "Message",
-    "Noise",
     "Pairing",
     "ProtocolError",
     "Question",

@@ -44,7 +44,7 @@ class Member:
     n_rows : int
         What it weighs in the averages that predict.
     noise : float
-        Noise level of the site.
+        Blur level of the site.
     """
 
     site: str

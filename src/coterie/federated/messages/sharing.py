@@ -16,8 +16,8 @@ from coterie.federated.messages.checks import (
 
 
 @dataclass(frozen=True)
-class Noise:
-    """How a site made its numbers private: the Gaussian mechanism.
+class Blur:
+    """How a site blurs its numbers: clipping, then the Gaussian mechanism.
 
     Parameters
     ----------
@@ -64,7 +64,7 @@ class Share:
         Of everything random.
     software : mapping of str to str
         Versions.
-    privacy : Noise or None, default=None
+    privacy : Blur or None, default=None
         How the model was made private, where it was.
     """
 
@@ -80,7 +80,7 @@ class Share:
     candidates: tuple[str, ...]
     seed: int
     software: Mapping[str, str]
-    privacy: Noise | None = None
+    privacy: Blur | None = None
 
     def __post_init__(self) -> None:
         check_site(self.site)
@@ -168,7 +168,7 @@ class Score:
         Rows in the two halves on which averages are scored.
     grams : tuple of Gram, or None, default=None
         For each half, where the site agreed to reveal it.
-    privacy : Noise or None, default=None
+    privacy : Blur or None, default=None
         How the losses were made private, where they were.
     """
 
@@ -179,7 +179,7 @@ class Score:
     noise_variance: float
     half_sizes: tuple[int, int]
     grams: tuple[Gram, Gram] | None = None
-    privacy: Noise | None = None
+    privacy: Blur | None = None
 
     def __post_init__(self) -> None:
         check_site(self.site)
