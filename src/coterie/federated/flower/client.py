@@ -22,7 +22,16 @@ from coterie.federated.flower.carrying import (
     unloaded,
 )
 from coterie.federated.flower.tables import read_rows
-from coterie.federated.messages import Conclusion, ProtocolError, Question, Share, decode, digest, encode
+from coterie.federated.messages import (
+    Blur,
+    Conclusion,
+    ProtocolError,
+    Question,
+    Share,
+    decode,
+    digest,
+    encode,
+)
 from coterie.federated.party import Party, make_party
 from coterie.federated.site import answer, score, share
 
@@ -50,6 +59,13 @@ def _setting(config: Mapping[str, Any], name: str) -> str:
             f"The node's configuration lacks {name!r}: start it with --node-config '{name}=...'."
         )
     return str(config[name])
+
+
+def _blur(config: Mapping[str, Any], clip: str) -> Blur | None:
+    """Return how the node blurs a message, where its configuration has an epsilon."""
+    if "epsilon" not in config:
+        return None
+    return Blur(float(config["epsilon"]), float(config.get("delta", 1e-6)), float(_setting(config, clip)))
 
 
 def party_from_table(context: Context) -> Party:
@@ -134,17 +150,24 @@ class _Site:
         self._on_conclusion = on_conclusion
 
     def share(self, context: Context, messages: list[bytes]) -> list[bytes]:
-        mine = encode(share(self._load_party(context)))
+        blur = _blur(context.node_config, "clip-coefficients")
+        if blur is not None and _kept(context)[0] is not None:
+            # Who hears the same number blurred often enough can take the noise off.
+            raise ProtocolError("It blurs what it tells, and has told it once in this run.")
+        mine = encode(share(self._load_party(context), blur=blur))
         _keep(context, digest(mine), [])
         return [mine]
 
     def score(self, context: Context, messages: list[bytes]) -> list[bytes]:
-        own, _ = _kept(context)
+        own, scored = _kept(context)
         if own not in [digest(message) for message in messages]:
             raise ProtocolError("Its own share did not come back as it was sent, so it does not score.")
         shares = _decoded(messages, Share)
         reveal = str(context.node_config.get("reveal-gram", False)).lower() == "true"
-        mine = encode(score(self._load_party(context), shares, reveal_gram=reveal))
+        blur = _blur(context.node_config, "clip-losses")
+        if blur is not None and scored:
+            raise ProtocolError("It blurs what it tells, and has told it once in this run.")
+        mine = encode(score(self._load_party(context), shares, reveal_gram=reveal, blur=blur))
         _keep(context, own, messages)
         return [mine]
 

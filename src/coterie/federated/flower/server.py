@@ -61,7 +61,7 @@ class RunSettings:
         config : mapping of str to bool, int, float or str
             May have ``min-nodes``, ``min-sites``, ``wait-seconds``, ``round-seconds``, ``n-clusters``,
             ``max-clusters`` (0: as many as make sense), ``scale``, ``min-rows`` (0: by the number of
-            predictors) and ``seed``.
+            predictors), ``seed`` and ``rounds`` (False: by losses alone, without questions).
 
         Returns
         -------
@@ -75,6 +75,7 @@ class RunSettings:
             scale=config.get("scale", usual.method.scale),
             min_rows=int(config.get("min-rows", 0)) or None,
             seed=int(config.get("seed", usual.method.seed)),
+            rounds=bool(config.get("rounds", usual.method.rounds)),
         )
         return cls(
             min_nodes=int(config.get("min-nodes", usual.min_nodes)),
