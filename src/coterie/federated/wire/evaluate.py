@@ -39,7 +39,7 @@ class Allowance:
     seconds : float, default=60.0
         Longest wait for one model, and its processor time.
     memory : int, default=4 * 2**30
-        Bytes of address space, where the system has such a limit.
+        Bytes of address space beside the rows, where the system has such a limit.
     """
 
     seconds: float = 60.0
@@ -63,7 +63,7 @@ class _Worker:
 
     def __init__(self, rows: Array, allowance: Allowance) -> None:
         self._allowance = allowance
-        limits = [str(allowance.memory), str(int(np.ceil(allowance.seconds)))]
+        limits = [str(allowance.memory + 4 * rows.nbytes), str(int(np.ceil(allowance.seconds)))]
         self._process = subprocess.Popen(
             [sys.executable, "-I", worker.__file__, *_folders(), *limits],
             stdin=subprocess.PIPE,

@@ -124,6 +124,11 @@ def _settings(node: Any) -> dict[str, Any]:
     return found
 
 
+def _is_one_of(value: Any, *admitted: int) -> bool:
+    # A setting may also have arrived as a list or a tensor.
+    return isinstance(value, int) and value in admitted
+
+
 def _expect(settings: dict[str, Any], names: set[str], operator: str) -> None:
     if set(settings) != names:
         raise unreadable(f"has an operator {operator} whose settings are not those that coterie writes")
@@ -143,7 +148,7 @@ def _read_trees(settings: dict[str, Any]) -> Trees:
     if not all(isinstance(settings[name], np.ndarray) for name in lists):
         raise unreadable("has trees whose numbers are not of the type that coterie writes")
     for name, value in _TREE_SETTINGS.items():
-        if not isinstance(settings[name], int) or settings[name] != value:
+        if not _is_one_of(settings[name], value):
             raise unreadable("has trees that are not a plain sum")
     splits = _tree_tensor(settings, "nodes_splits", TensorProto.DOUBLE, np.dtype("<f8"))
     weights = _tree_tensor(settings, "leaf_weights", TensorProto.DOUBLE, np.dtype("<f8"))
@@ -187,11 +192,11 @@ def _read_step(node: Any, constants: dict[str, Array]) -> Step:
         return Step(operator, tuple(inputs), node.output[0], constant, trees=_read_trees(settings))
     if operator in ("Concat", "Gather"):
         _expect(settings, {"axis"}, operator)
-        if not isinstance(settings["axis"], int) or settings["axis"] != 1:
+        if not _is_one_of(settings["axis"], 1):
             raise unreadable(f"has an operator {operator} along rows")
     elif operator == "Cast":
         _expect(settings, {"to"}, operator)
-        if settings["to"] not in (TensorProto.FLOAT, TensorProto.DOUBLE):
+        if not _is_one_of(settings["to"], TensorProto.FLOAT, TensorProto.DOUBLE):
             raise unreadable("casts to another type than float32 and float64")
     else:
         _expect(settings, set(), operator)

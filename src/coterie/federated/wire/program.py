@@ -133,10 +133,10 @@ class Step:
         if constant is not None and not np.isfinite(constant).all():
             raise ProgramError("has a weight that is not a finite number")
         n_inputs = len(taken)
-        if operator == "TreeEnsemble" and self.trees is not None and n_inputs == 1:
+        if operator == "TreeEnsemble" and self.trees is not None:
             self.trees.check(taken[0])
-            return 1
-        if operator in UNARY or operator == "Cast":
+            fits, width = n_inputs == 1 and constant is None, 1
+        elif operator in UNARY or operator == "Cast":
             fits, width = n_inputs == 1 and constant is None, taken[0]
         elif operator in ELEMENTWISE and constant is not None:
             fits, width = n_inputs == 1 and constant.shape == taken, taken[0]
