@@ -20,6 +20,9 @@ EXTRAS = (
     "torch",
     "flwr",
     "onnx",
+    "onnxruntime",
+    "skl2onnx",
+    "cryptography",
 )
 
 
@@ -32,6 +35,7 @@ class Missing(importlib.abc.MetaPathFinder):
             raise ModuleNotFoundError("No module named " + repr(name), name=name)
 sys.meta_path.insert(0, Missing())
 import coterie, coterie.displays, coterie.datasets, coterie.report
+import coterie.federated, coterie.federated.folder, coterie.federated.signing
 """
     subprocess.run([sys.executable, "-c", code], check=True)
 
