@@ -33,7 +33,8 @@ class Missing(importlib.abc.MetaPathFinder):
         if name.split(".")[0] in {EXTRAS!r}:
             raise ModuleNotFoundError("No module named " + repr(name), name=name)
 sys.meta_path.insert(0, Missing())
-import coterie, coterie.displays, coterie.datasets, coterie.report, coterie.federated
+import coterie, coterie.displays, coterie.datasets, coterie.report
+import coterie.federated, coterie.federated.folder, coterie.federated.signing
 """
     subprocess.run([sys.executable, "-c", code], check=True)
 

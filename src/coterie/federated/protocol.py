@@ -256,15 +256,15 @@ def coordinate(
     settings : Settings or None, default=None
         How to conclude.
 
-    Yields
-    ------
-    Question
-        To all its members; send the answers that came.
-
     Returns
     -------
     Conclusion
         Who learns with whom, and who was left out and why.
+
+    Yields
+    ------
+    Question
+        To all its members; send the answers that came.
     """
     answered: list[Answered] = []
     left_out: dict[str, str] = {}

@@ -42,7 +42,7 @@ from coterie.records import Selection
 from coterie.stages.collaborate import average_weights, averaged_residuals
 from coterie.verdicts.bootstrap import bootstrap_losses
 from coterie.verdicts.gains import ROUNDING, error_and_spread, gain_spread
-from coterie.verdicts.standing import compare_clusters, coterie_excess
+from coterie.verdicts.standing import compare_with_alone, coterie_excess
 
 Array = NDArray[Any]
 
@@ -252,7 +252,7 @@ def _verdict(
         for way in (labels, np.zeros_like(labels))
     ]
     together = residuals[0]
-    found = compare_clusters(losses, labels)
+    found = compare_with_alone(losses, labels)
     excess, errors = found.excess[:, 0], found.errors[:, 0]
     spread = gain_spread(alone, together, None, ROUNDING * noise)
     membership: tuple[float, ...] = ()

@@ -119,8 +119,8 @@ def _constant_losses(losses: LocalLosses) -> Array:
     return constant if learners.weights is None else constant * learners.weights
 
 
-def compare_clusters(losses: LocalLosses, labels: Array) -> Comparison:
-    """Compare clusters with the learners whose rows are here.
+def compare_with_alone(losses: LocalLosses, labels: Array) -> Comparison:
+    """Compare what clusters lose on learners whose rows are here with what these lose alone.
 
     Parameters
     ----------
@@ -219,7 +219,7 @@ def measure_standing(losses: LocalLosses, labels: Array) -> Standing:
         In the order of ``losses``.
     """
     learners = losses.learners
-    comparison = compare_clusters(losses, labels)
+    comparison = compare_with_alone(losses, labels)
     return judge_standing(learners.ids, labels, comparison, learners.sizes, losses.noise)
 
 

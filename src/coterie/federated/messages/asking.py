@@ -90,12 +90,12 @@ class Question:
     members : tuple of Member
         Whose models are averaged, sorted by site.
     labellings : tuple of tuple of int
-        For each: what does the average of every cluster lose on both halves of your rows, your own model
-        left out?
+        For each, what the average of every cluster loses on both halves of the site's rows, its own model
+        left out.
     pairings : tuple of Pairing
-        For each: how much more does the first way lose on your rows than the second?
+        For each, how much more the first way loses on the site's rows than the second.
     verdicts : tuple of tuple of int
-        For each labelling: what would it bring you?
+        For each labelling, what it would bring the site.
     clipped : bool
         Whether squared residuals count up to the site's bound only, so that outlying rows do not decide.
     """
