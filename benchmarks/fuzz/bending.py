@@ -85,10 +85,12 @@ def _other_value(field: Any, draw: random.Random, old: Any) -> Any:
         return draw.choice(EXTREME_NUMBERS)
     if field.type == field.TYPE_ENUM:
         return draw.choice([value.number for value in field.enum_type.values])
-    if old is not None and draw.random() < 0.5:
-        return max(-(2**31), min(2**31 - 1, old + draw.choice((-1, 1, -2, 2))))
-    least, most = (-(2**31), 2**31 - 1) if field.type == field.TYPE_INT32 else (-(2**63), 2**63 - 1)
-    return max(least, min(most, draw.choice(EXTREME_INTS)))
+    bits = 32 if field.type in (field.TYPE_INT32, field.TYPE_UINT32) else 64
+    unsigned = field.type in (field.TYPE_UINT32, field.TYPE_UINT64)
+    least, most = (0, 2**bits - 1) if unsigned else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
+    near = old is not None and draw.random() < 0.5
+    value = old + draw.choice((-1, 1, -2, 2)) if near else draw.choice(EXTREME_INTS)
+    return max(least, min(most, value))
 
 
 def _bend_numbers(raw: bytes, draw: random.Random) -> bytes:
