@@ -151,7 +151,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--sites", type=int, default=50)
     parser.add_argument("--attacked", type=int, default=20)
-    parser.add_argument("--candidates", default="lr,lasso")
+    parser.add_argument("--candidates", default="lr")
     parser.add_argument("--source", choices=("grid", "simulated"), default="grid")
     options = parser.parse_args()
     X, y, groups = deal_rows(options.sites, options.attacked, options.source)
