@@ -24,6 +24,7 @@ class Scripted:
 
     proxy = None
     noise = np.full(6, 2.0)
+    price = 0.0
     half_sizes = SIZES
 
     def __init__(self, script: Callable[[int], Any], excess: Any = 0.0, error: Any = 1.0) -> None:
@@ -34,6 +35,12 @@ class Scripted:
         k = int(labels.max()) + 1
         self.asked.append(k)
         return np.broadcast_to(self.script(k), (k, 6, 2)).astype(float)
+
+    def suggest(self, n_clusters: int, seed: int) -> list[Any]:
+        return []
+
+    def estimation_price(self, labels: Any) -> Any:
+        return np.full(len(labels), self.price * (int(labels.max()) + 1))
 
     def paired_t(self, *_: Any) -> tuple[Any, Any]:
         return np.broadcast_to(self.excess, 6), np.broadcast_to(self.error, 6)
@@ -76,6 +83,35 @@ def test_the_smallest_number_within_two_standard_errors_of_the_best_is_chosen(bl
         script = [10 + shift + spread, 10.0, 20, 20, 20, 20]
         answer = held_out(blocks, Scripted(lambda k, s=script: s[k - 1]), refine=False)
         assert answer.curve.chosen == chosen, shift
+
+
+def test_more_clusters_that_gain_in_spite_of_their_price_need_gain_less(blocks: Evidence) -> None:
+    # The standard error is 0.2236 and the gain 0.4 in units of noise, less than two of them. A price of 0.2 a
+    # cluster, at losses of half the noise, adds 0.1: still within two and a half. One of 0.4 adds 0.2.
+    spread = np.array([-1.0, 1, -1, 1, -1, 1])[:, None]
+    script = [1 + 0.8 + spread, 1.0, 20, 20, 20, 20]
+    for price, chosen in ((0.0, 1), (0.2, 1), (0.4, 2), (np.nan, 1)):
+        losses = Scripted(lambda k: script[k - 1])
+        losses.price = price
+        assert held_out(blocks, losses, refine=False).curve.chosen == chosen, price
+
+
+def test_a_gain_of_nothing_is_no_reason_whatever_its_price(blocks: Evidence) -> None:
+    losses = Scripted(steps(1.0, 0.999, 1, 1, 1, 1))
+    losses.price = 10.0
+    assert held_out(blocks, losses, refine=False).curve.chosen == 1
+
+
+def test_suggestions_are_refined_beside_the_starts(three_truths: Rows, monkeypatch: Any) -> None:
+    learners, selection, exchange, truth = three_truths
+    chosen, known = selection.aligned_to(learners.ids), exchange.aligned_to(learners.ids)
+    losses = pooled_losses(learners, chosen, known, ThreadEngine())
+    evidence = Evidence(known, 1.0, 6, seed=0, losses=losses)
+    # Starts from which nobody would move: two clusters are empty.
+    monkeypatch.setattr(Evidence, "starts", lambda self, k: [np.zeros(12, dtype=np.int64)])
+    assert np.array_equal(tidy_labels(best_refined(evidence, losses, 3)), truth)
+    monkeypatch.setattr(type(losses), "suggest", lambda self, k, seed: [])
+    assert not np.array_equal(tidy_labels(best_refined(evidence, losses, 3)), truth)
 
 
 def test_one_learner_who_is_significantly_worse_forbids_the_smaller_number(blocks: Evidence) -> None:

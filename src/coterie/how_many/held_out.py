@@ -5,7 +5,10 @@ finds the cluster that predicts it best, on the other half that cluster's model 
 swap. Assignment and score never see the same rows, so splitting one truth hardly looks good. Chosen is the
 smallest K for which
 
-1. the mean over learners of loss / noise is within two standard errors of the best K's, paired over learners;
+1. the mean over learners of loss / noise is within two standard errors of the best K's, paired over learners,
+   and within two and a half once the best K is given back what its further models cost to estimate: on one
+   truth, models of fewer rows predict worse, so that more clusters which predict better in spite of that say
+   more than their gain alone. Linear models on pooled rows know this price; others take it for nothing;
 2. no single learner does significantly worse than under the best K: paired over its rows, Student's t,
    one-sided, one per cent shared out among the learners. This finds one attacked learner among fifty, whom
    the first condition cannot see.
@@ -30,6 +33,9 @@ from coterie.stages.refine import labelling_score, refine_labels
 Array = NDArray[Any]
 
 STANDARD_ERRORS = 2.0
+# The same where the price of estimating more models is added to their gain. The half is for the search: a
+# partition has seen the rows that it is scored on, which was worth about half a standard error on one truth.
+ERRORS_BEFORE_PRICE = 2.5
 SIGNIFICANCE = 0.01
 # A thousandth of the noise is no difference, however surely it is measured.
 NEGLIGIBLE = 1e-3
@@ -82,11 +88,12 @@ def best_refined(
     if not refine:
         return evidence.starts(n_clusters)[0]
     starts = _distinct(evidence.starts(n_clusters))
+    quick = losses.proxy or losses
+    suggested = quick.suggest(n_clusters, evidence.seed) if n_clusters > 1 else []
+    refined = (refine_labels(quick, labels) for labels in _distinct([*starts, *suggested]))
+    searched = min(refined, key=lambda answer: answer[1])[0]
     if losses.proxy is None:
-        refined = [refine_labels(losses, labels) for labels in starts]
-        return min(refined, key=lambda answer: answer[1])[0]
-    proxy = losses.proxy
-    searched = min((refine_labels(proxy, labels) for labels in starts), key=lambda answer: answer[1])[0]
+        return searched
     # Judging a labelling is costly here, so of what the cheaper form found only its best is judged; but every
     # start is, for the cheaper form may be blind to what sets the clusters apart.
     best = min(_distinct([*starts, searched]), key=lambda labels: labelling_score(losses, labels))
@@ -104,10 +111,21 @@ def _try(losses: TogetherLosses, labels: Array) -> _Trial:
     return _Trial(labels, picks, means / losses.noise)
 
 
-def _within_two_errors(trial: _Trial, best: _Trial) -> bool:
+def _extra_price(losses: TogetherLosses, trial: _Trial, best: _Trial) -> float:
+    """Return what the best number's clusters cost for having fewer rows each, in units of noise."""
+    extra = losses.estimation_price(best.labels) - losses.estimation_price(trial.labels)
+    # The learners' noise as the best clusters show it: their own honest level has a price in it, too.
+    return float(np.nan_to_num(extra).mean() * best.ratios.mean())
+
+
+def _good_enough(losses: TogetherLosses, trial: _Trial, best: _Trial) -> bool:
     difference = trial.ratios - best.ratios
-    error = difference.std(ddof=1) / np.sqrt(len(difference)) if len(difference) > 1 else 0.0
-    return bool(difference.mean() <= STANDARD_ERRORS * error + NEGLIGIBLE)
+    gain, error = difference.mean(), _standard_error(difference)
+    if gain <= NEGLIGIBLE:
+        return True
+    if gain > STANDARD_ERRORS * error + NEGLIGIBLE:
+        return False
+    return bool(gain + _extra_price(losses, trial, best) <= ERRORS_BEFORE_PRICE * error)
 
 
 def _nobody_worse(losses: TogetherLosses, trial: _Trial, best: _Trial) -> bool:
@@ -149,7 +167,7 @@ def held_out(evidence: Evidence, losses: TogetherLosses, *, refine: bool = True)
         k
         for k in range(1, best + 1)
         if k == best
-        or (_within_two_errors(trials[k], trials[best]) and _nobody_worse(losses, trials[k], trials[best]))
+        or (_good_enough(losses, trials[k], trials[best]) and _nobody_worse(losses, trials[k], trials[best]))
     )
     ratios = trials[chosen].ratios
     spread = np.array([_standard_error(trial.ratios) for trial in trials.values()])

@@ -140,6 +140,8 @@ class BestFormLosses(LocalLosses):
         self.proxy: LocalLosses = PooledLosses(learners, selection)
         self._flexible = RefitLosses(learners, selection, self.proxy)
         affine = affine_matrix(selection.models, learners.n_features)[1]
+        # Which clusters of a labelling predict better by their flexible family.
+        self._flexible_clusters: dict[bytes, Array] = {}
         self._linear_families = {selection.names[j] for j in np.flatnonzero(affine)}
 
     def _mean_ratio(self, residuals: Array, members: Array) -> float:
@@ -149,6 +151,7 @@ class BestFormLosses(LocalLosses):
     def residuals(self, labels: Array, n_clusters: int) -> Array:
         """Return residuals of shape (K, N) of the form with the lower loss on the cluster's members."""
         residuals = self.proxy.residuals(labels, n_clusters)
+        better = np.zeros(n_clusters, dtype=bool)
         for k in range(n_clusters):
             members = labels == k
             # Where most members are linear, moments have said it already: refitting would only cost time.
@@ -156,8 +159,16 @@ class BestFormLosses(LocalLosses):
                 continue
             flexible = self._flexible.cluster_residuals(members)
             if self._mean_ratio(flexible, members) < self._mean_ratio(residuals[k], members):
-                residuals[k] = flexible
+                residuals[k], better[k] = flexible, True
+        self._flexible_clusters[labels.tobytes()] = better
         return residuals
+
+    def estimation_price(self, labels: Array) -> Array:
+        """Return the price of linear models; not known in clusters that predict better by their family."""
+        if labels.tobytes() not in self._flexible_clusters:
+            self.residuals(labels, int(labels.max()) + 1)
+        flexible = self._flexible_clusters[labels.tobytes()][labels]
+        return np.where(flexible, np.nan, self.proxy.estimation_price(labels))
 
 
 def pooled_losses(

@@ -38,6 +38,17 @@ class TogetherLosses(Protocol):
         """Number of rows in the two halves of each learner, of shape (L, 2)."""
         ...
 
+    def suggest(self, n_clusters: int, seed: int) -> list[Array]:
+        """Return labellings worth refining; none where there is no cheap way to find any."""
+        ...
+
+    def estimation_price(self, labels: Array) -> Array:
+        """Return what each learner loses because its cluster's model is estimated, per unit of noise.
+
+        NaN where that is not known.
+        """
+        ...
+
     def on_halves(self, labels: Array) -> Array:
         """Return mean losses of shape (K, L, 2): each cluster's model on both halves of each learner.
 
@@ -138,6 +149,14 @@ class LocalLosses(ABC):
         means = np.zeros((len(rows), len(sizes)))
         means[:, filled] = np.add.reduceat(rows, self._starts[filled], axis=1) / sizes[filled]
         return means.reshape(len(rows), -1, 2)
+
+    def suggest(self, n_clusters: int, seed: int) -> list[Array]:
+        """Return labellings worth refining: none, unless a form knows a cheap way to find some."""
+        return []
+
+    def estimation_price(self, labels: Array) -> Array:
+        """Return what estimating a cluster's model costs each learner: not known, unless a form knows."""
+        return np.full(len(labels), np.nan)
 
     def on_halves(self, labels: Array) -> Array:
         """Return mean losses of shape (K, L, 2)."""
