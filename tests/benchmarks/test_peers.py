@@ -15,7 +15,18 @@ from sklearn.metrics import adjusted_rand_score
 from coterie import CoterieRegressor
 
 FOLDER = Path(__file__).parents[2] / "benchmarks" / "quality" / "peers"
-MODULES = "problem settings baselines k_models ifca vectors flexmix ours page run".split()
+MODULES = [
+    "problem",
+    "settings",
+    "baselines",
+    "k_models",
+    "ifca",
+    "vectors",
+    "flexmix",
+    "ours",
+    "page",
+    "run",
+]
 
 
 @pytest.fixture(scope="module")

@@ -85,15 +85,23 @@ def test_the_smallest_number_within_two_standard_errors_of_the_best_is_chosen(bl
         assert answer.curve.chosen == chosen, shift
 
 
-def test_more_clusters_that_gain_in_spite_of_their_price_need_gain_less(blocks: Evidence) -> None:
-    # The standard error is 0.2236 and the gain 0.4 in units of noise, less than two of them. A price of 0.2 a
-    # cluster, at losses of half the noise, adds 0.1: still within two and a half. One of 0.4 adds 0.2.
+def test_clusters_that_gain_in_spite_of_their_price_need_gain_less(blocks: Evidence) -> None:
+    # The standard error is 0.2236 in units of noise, so that one cluster may lose 0.447. Losses are half the
+    # noise: a price of 0.2 a cluster adds 0.1, one of 0.4 adds 0.2; more than the standard error never counts.
     spread = np.array([-1.0, 1, -1, 1, -1, 1])[:, None]
-    script = [1 + 0.8 + spread, 1.0, 20, 20, 20, 20]
-    for price, chosen in ((0.0, 1), (0.2, 1), (0.4, 2), (np.nan, 1)):
-        losses = Scripted(lambda k: script[k - 1])
+    cases = [(0.8, 0.0, 1), (0.8, 0.2, 1), (0.8, 0.4, 2), (0.8, np.nan, 1), (0.64, 9.0, 1), (0.7, 9.0, 2)]
+    for gain, price, chosen in cases:
+        losses = Scripted(lambda k, g=gain: [1 + g + spread, 1.0, 20, 20, 20, 20][k - 1])
         losses.price = price
-        assert held_out(blocks, losses, refine=False).curve.chosen == chosen, price
+        assert held_out(blocks, losses, refine=False).curve.chosen == chosen, (gain, price)
+
+
+def test_the_price_does_not_count_between_several_clusters_and_more(blocks: Evidence) -> None:
+    spread = np.array([-1.0, 1, -1, 1, -1, 1])[:, None]
+    script = [50.0, 1 + 0.8 + spread, 1.0, 20, 20, 20]
+    losses = Scripted(lambda k: script[k - 1])
+    losses.price = 10.0
+    assert held_out(blocks, losses, refine=False).curve.chosen == 2
 
 
 def test_a_gain_of_nothing_is_no_reason_whatever_its_price(blocks: Evidence) -> None:

@@ -5,13 +5,16 @@ finds the cluster that predicts it best, on the other half that cluster's model 
 swap. Assignment and score never see the same rows, so splitting one truth hardly looks good. Chosen is the
 smallest K for which
 
-1. the mean over learners of loss / noise is within two standard errors of the best K's, paired over learners,
-   and within two and a half once the best K is given back what its further models cost to estimate: on one
-   truth, models of fewer rows predict worse, so that more clusters which predict better in spite of that say
-   more than their gain alone. Linear models on pooled rows know this price; others take it for nothing;
+1. the mean over learners of loss / noise is within two standard errors of the best K's, paired over learners;
 2. no single learner does significantly worse than under the best K: paired over its rows, Student's t,
    one-sided, one per cent shared out among the learners. This finds one attacked learner among fifty, whom
    the first condition cannot see.
+
+One cluster must also be within two and a half standard errors once the best K is given back what its models
+cost to estimate. On one truth, models of fewer rows predict worse, so that clusters which predict better in
+spite of that say more than their gain alone. Linear models on pooled rows know this price; others take it for
+nothing; it counts for one standard error at most. Between several clusters and more of them the price does not count: differences inside a cluster
+that are small but real, as standardising leaves them, would be split off.
 """
 
 from __future__ import annotations
@@ -33,8 +36,8 @@ from coterie.stages.refine import labelling_score, refine_labels
 Array = NDArray[Any]
 
 STANDARD_ERRORS = 2.0
-# The same where the price of estimating more models is added to their gain. The half is for the search: a
-# partition has seen the rows that it is scored on, which was worth about half a standard error on one truth.
+# The same for one cluster, where the price of estimating several models is added to their gain. The half is
+# for the search: a partition has seen the rows that it is scored on, worth about that much on one truth.
 ERRORS_BEFORE_PRICE = 2.5
 SIGNIFICANCE = 0.01
 # A thousandth of the noise is no difference, however surely it is measured.
@@ -111,9 +114,9 @@ def _try(losses: TogetherLosses, labels: Array) -> _Trial:
     return _Trial(labels, picks, means / losses.noise)
 
 
-def _extra_price(losses: TogetherLosses, trial: _Trial, best: _Trial) -> float:
-    """Return what the best number's clusters cost for having fewer rows each, in units of noise."""
-    extra = losses.estimation_price(best.labels) - losses.estimation_price(trial.labels)
+def _extra_price(losses: TogetherLosses, one: _Trial, best: _Trial) -> float:
+    """Return what clusters cost for having fewer rows than all have together, in units of noise."""
+    extra = losses.estimation_price(best.labels) - losses.estimation_price(one.labels)
     # The learners' noise as the best clusters show it: their own honest level has a price in it, too.
     return float(np.nan_to_num(extra).mean() * best.ratios.mean())
 
@@ -125,7 +128,11 @@ def _good_enough(losses: TogetherLosses, trial: _Trial, best: _Trial) -> bool:
         return True
     if gain > STANDARD_ERRORS * error + NEGLIGIBLE:
         return False
-    return bool(gain + _extra_price(losses, trial, best) <= ERRORS_BEFORE_PRICE * error)
+    if trial.labels.any():
+        return True
+    # Many or tiny clusters cost the most, and on one truth the search finds those: no more than one error.
+    price = min(_extra_price(losses, trial, best), error)
+    return bool(gain + price <= ERRORS_BEFORE_PRICE * error)
 
 
 def _nobody_worse(losses: TogetherLosses, trial: _Trial, best: _Trial) -> bool:
