@@ -87,7 +87,7 @@ def test_the_smallest_number_within_two_standard_errors_of_the_best_is_chosen(bl
 
 def test_clusters_that_gain_in_spite_of_their_price_need_gain_less(blocks: Evidence) -> None:
     # The standard error is 0.2236 in units of noise, so that one cluster may lose 0.447. Losses are half the
-    # noise: a price of 0.2 a cluster adds 0.1, one of 0.4 adds 0.2; more than the standard error never counts.
+    # noise: a price of 0.2 a cluster adds 0.1, one of 0.4 adds 0.2; beyond the standard error nothing counts.
     spread = np.array([-1.0, 1, -1, 1, -1, 1])[:, None]
     cases = [(0.8, 0.0, 1), (0.8, 0.2, 1), (0.8, 0.4, 2), (0.8, np.nan, 1), (0.64, 9.0, 1), (0.7, 9.0, 2)]
     for gain, price, chosen in cases:

@@ -13,8 +13,9 @@ smallest K for which
 One cluster must also be within two and a half standard errors once the best K is given back what its models
 cost to estimate. On one truth, models of fewer rows predict worse, so that clusters which predict better in
 spite of that say more than their gain alone. Linear models on pooled rows know this price; others take it for
-nothing; it counts for one standard error at most. Between several clusters and more of them the price does not count: differences inside a cluster
-that are small but real, as standardising leaves them, would be split off.
+nothing; it counts for one standard error at most. Between several clusters and more of them the price does
+not count: differences inside a cluster that are small but real, as standardising leaves them, would be split
+off.
 """
 
 from __future__ import annotations
