@@ -59,7 +59,7 @@ def table(means: Means, settings: list[str], methods: tuple[str, ...], column: s
     for setting in settings:
         values = [means[setting].get(method, {}).get(column, np.nan) for method in methods]
         cells = ["-" if np.isnan(value) else form.format(value) for value in values]
-        if column == "ari":
+        if column == "ari" and not np.isnan(values).all():
             best = f"{np.nanmax(values):.2f}"
             cells = [f"**{cell}**" if cell == best else cell for cell in cells]
         lines.append(f"| {setting} | " + " | ".join(cells) + " |")

@@ -35,6 +35,7 @@ from coterie._rows import gather_learners
 
 HERE = Path(__file__).parent
 COLUMNS = ("setting", "draw", "method", "k", "ari", "exact", "mse", "seconds")
+CANDIDATES = {"ours": "default", "ours, linear": "linear"}
 # Each part answers for one or more methods and is run again only if its rows are missing.
 PARTS = ("baselines", "ours", "ours, linear", "vectors", "ifca", "k_models", "flexmix")
 
@@ -71,8 +72,9 @@ def answers_of(part: str, name: str, drawn: Draw, problem: Problem) -> list[Answ
             return []
         train = drawn.train
         rows = ours.Rows(train.X, train.y, train.groups, SETTINGS[name].standardize)
-        candidates, label = ("linear", "coterie, linear candidates") if linear else ("default", "coterie")
-        found = ours.run(rows, drawn.X_test, drawn.groups_test, problem.n_clusters, candidates, label)
+        label = "coterie, linear candidates" if linear else "coterie"
+        k, candidates = problem.n_clusters, CANDIDATES[part]
+        found = ours.run(rows, drawn.X_test, drawn.groups_test, k, candidates, label)
         return found[:2] if linear else found
     if part == "baselines":
         return baselines.run(problem, drawn.train.truth)
