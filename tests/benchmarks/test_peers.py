@@ -92,7 +92,8 @@ def test_stages_in_a_row_are_what_the_estimator_does(bench: Any, standardize: st
     rows = bench.ours.Rows(train.X, train.y, train.groups, standardize is not None)
     given, auto, *_ = bench.ours.run(rows, drawn.X_test, drawn.groups_test, 4, ["ridge"], "coterie")
     for answer, n_clusters in ((given, 4), (auto, "auto")):
-        model = CoterieRegressor(["ridge"], n_clusters=n_clusters, standardize=standardize)
+        options = {"n_clusters": n_clusters, "standardize": standardize, "collaboration": "pooled"}
+        model = CoterieRegressor(["ridge"], **options)
         model.fit(train.X, train.y, groups=train.groups)
         assert np.array_equal(model.learner_labels_, answer.labels)
         predicted = model.predict(drawn.X_test, groups=drawn.groups_test)

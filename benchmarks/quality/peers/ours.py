@@ -46,7 +46,9 @@ def run(
     answers = []
     for suffix, count in (("K given", k), ("auto", "auto")):
         start = time.perf_counter()
-        partition = cluster_learners(exchange, learners, selection=selection, n_clusters=count)
+        partition = cluster_learners(
+            exchange, learners, selection=selection, n_clusters=count, candidates=candidates
+        )
         together = collaborate(selection, partition, learners, candidates=candidates)
         predicted = together.predict(inside, together.ways[places])
         if units is not None:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from coterie._options import check_count, check_option, listed
 from coterie._rows import Learners, gather_learners
 from coterie._seeds import as_entropy
+from coterie.candidates import Candidates, candidates_per_learner
 from coterie.engines import Engine, resolve_engine
 from coterie.how_many.cross_validation import cross_validated
 from coterie.how_many.eigengap import eigengap
@@ -39,6 +40,7 @@ class _Rows:
     learners: Learners
     selection: Selection
     engine: Engine
+    candidates: list[Candidates] | None
 
 
 @dataclass(frozen=True)
@@ -85,7 +87,7 @@ def _together(exchange: Exchange, rows: _Rows | None, refine: str | None) -> Loc
     if rows is None:
         return None
     if refine == "pooled":
-        return pooled_losses(rows.learners, rows.selection, exchange, rows.engine)
+        return pooled_losses(rows.learners, rows.selection, exchange, rows.engine, rows.candidates)
     return AverageLosses(rows.learners, rows.selection, exchange, rows.engine)
 
 
@@ -227,6 +229,7 @@ def search_clusters(
     max_clusters: int | None = None,
     scale: Any = "noise",
     refine: str | None = "pooled",
+    candidates: Any = None,
     sample_weight: Any = None,
     learner_ids: Any = None,
     random_state: Any = 0,
@@ -258,7 +261,8 @@ def search_clusters(
             )
         learners = learners.take(np.array([place[i] for i in known.learner_ids.tolist()], dtype=int))
         chosen = selection.aligned_to(known.learner_ids)
-        rows = _Rows(learners, chosen, resolve_engine(engine, n_jobs))
+        sets = None if candidates is None else candidates_per_learner(candidates, chosen.learner_ids.tolist())
+        rows = _Rows(learners, chosen, resolve_engine(engine, n_jobs), sets)
     most = default_max_clusters(len(kept))
     if max_clusters is not None:
         most = min(check_count(max_clusters, "max_clusters"), len(kept))
@@ -284,6 +288,7 @@ def cluster_learners(
     max_clusters: int | None = None,
     scale: Any = "noise",
     refine: str | None = "pooled",
+    candidates: Any = None,
     sample_weight: Any = None,
     learner_ids: Any = None,
     random_state: Any = 0,
@@ -317,6 +322,9 @@ def cluster_learners(
     refine : {"pooled", "average", None}, default="pooled"
         How clusters predict when learners are moved to the cluster that predicts them best; None:
         nobody is moved, as in the paper.
+    candidates : str, list, dict or None, default=None
+        What `select_models` chose from. A flexible candidate that no learner chose on its few rows may yet
+        predict clusters better. None: clusters predict by what the learners chose.
     sample_weight : array-like of shape (N,) or None, default=None
         Weights of the rows.
     learner_ids : array-like of shape (L,) or None, default=None
@@ -350,6 +358,7 @@ def cluster_learners(
         max_clusters=max_clusters,
         scale=scale,
         refine=refine,
+        candidates=candidates,
         sample_weight=sample_weight,
         learner_ids=learner_ids,
         random_state=random_state,

@@ -33,7 +33,8 @@ def _losses(models: Array, G: Array, c: Array) -> Array:
     """Return w'Gw - 2 c'w of shape (starts, K, L): squared losses less a constant of each learner."""
     n = len(G)
     squares = np.einsum("skd,ske->skde", models, models).reshape(*models.shape[:2], -1)
-    return squares @ G.reshape(n, -1).T - 2 * models @ c.T
+    losses: Array = squares @ G.reshape(n, -1).T - 2 * models @ c.T
+    return losses
 
 
 def search_moments(G: Array, c: Array, ridge: Array, n_clusters: int, seed: int) -> list[Array]:
