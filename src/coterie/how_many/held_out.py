@@ -192,5 +192,30 @@ def held_out(evidence: Evidence, losses: TogetherLosses, *, refine: bool = True)
     return HeldOut(curve, {k: trial.labels for k, trial in trials.items()}, excess)
 
 
+def clusters_are_needed(losses: TogetherLosses, costlier: TogetherLosses, labels: Array) -> bool:
+    """Tell whether clusters predict better than one model of a costlier form for everybody.
+
+    Learners who see different parts of one curve look like different lines.
+
+    Parameters
+    ----------
+    losses : TogetherLosses
+        The form in which the clusters were found.
+    costlier : TogetherLosses
+        The other.
+    labels : ndarray of shape (L,)
+        The clusters.
+
+    Returns
+    -------
+    bool
+        False where one model does at least as well on held-out rows.
+    """
+    if not labels.any():
+        return True
+    apart, together = _try(losses, labels), _try(costlier, np.zeros_like(labels))
+    return bool(apart.ratios.mean() < together.ratios.mean())
+
+
 def _standard_error(values: Array) -> float:
     return float(values.std(ddof=1) / np.sqrt(len(values))) if len(values) > 1 else 0.0

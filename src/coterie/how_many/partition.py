@@ -18,7 +18,7 @@ from coterie.how_many.cross_validation import cross_validated
 from coterie.how_many.eigengap import eigengap
 from coterie.how_many.evidence import Evidence
 from coterie.how_many.gap import gap_rules
-from coterie.how_many.held_out import UNCLEAR, HeldOut, best_refined, held_out
+from coterie.how_many.held_out import UNCLEAR, HeldOut, best_refined, clusters_are_needed, held_out
 from coterie.how_many.penalty import penalty
 from coterie.how_many.precomputed import exchange_from_losses
 from coterie.kernels.averages import AverageLosses
@@ -92,8 +92,8 @@ def _together(exchange: Exchange, rows: _Rows | None, refine: str | None) -> Loc
 
 
 def _curves(
-    evidence: Evidence, rows: _Rows | None, rule: Any, refine: str | None
-) -> tuple[dict[str, Curve], HeldOut | None]:
+    evidence: Evidence, rows: _Rows | None, rule: Any, refine: str | None, losses: LocalLosses | None
+) -> tuple[dict[str, Curve], HeldOut | None, LocalLosses | None]:
     first, jump = gap_rules(evidence)
     curves = {"eigengap": eigengap(evidence), "gap": first, "gap-jump": jump}
     curves["penalty"] = penalty(evidence)
@@ -101,10 +101,14 @@ def _curves(
     if rows is not None and isinstance(rule, str):
         if rule == "cv" or evidence.n_learners <= CROSS_VALIDATED_LEARNERS:
             curves["cv"] = cross_validated(evidence, rows.learners, rows.selection, rows.engine)
-        assert evidence.losses is not None
-        answer = held_out(evidence, evidence.losses, refine=refine is not None)
+        assert losses is not None
+        answer = held_out(evidence, losses, refine=refine is not None)
+        costlier, found = losses.costlier, answer.labels[answer.curve.chosen]
+        if costlier is not None and not clusters_are_needed(losses, costlier, found):
+            losses = costlier
+            answer = held_out(evidence, losses, refine=refine is not None)
         curves["held-out"] = answer.curve
-    return curves, answer
+    return curves, answer, losses
 
 
 def _notes(answer: HeldOut | None, evidence: Evidence, n_features: int | None) -> list[str]:
@@ -157,7 +161,7 @@ def _partition(
             f"The rule {rule!r} needs the learners' rows; from a matrix of losses alone take "
             "'eigengap', 'gap', 'gap-jump', 'penalty' or a number."
         )
-    curves, answer = _curves(evidence, rows, rule, refine)
+    curves, answer, losses = _curves(evidence, rows, rule, refine, losses)
     count = curves[rule].chosen if isinstance(rule, str) else rule
     if losses is None or refine is None:
         labels = evidence.labels(count)

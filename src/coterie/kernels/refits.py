@@ -33,8 +33,8 @@ Array = NDArray[Any]
 MOST_ROWS = 4_000
 # Enough trees to tell clusters apart; the coterie's own model has as many as its candidate asks for.
 MOST_TREES = 20
-# Curves must predict better where at least this share of the learners is; else lines decide who belongs
-# together, which costs far less.
+# Where fewer learners than this chose a curve, lines search first; and curves must predict better where at
+# least this share of the learners is. Lines cost far less.
 FLEXIBLE_SHARE = 0.25
 # By how many standard errors they must, or noise would have every second group refitted.
 SURE = 2.0
@@ -231,7 +231,8 @@ def pooled_losses(
     -------
     LocalLosses
         By moments where lines will do, by refitting where nobody chose a line, by the better of both
-        where curves pay on pooled rows.
+        where curves pay on pooled rows. Where few learners chose curves, by moments, with the better of
+        both as its costlier form.
     """
     _, affine = affine_matrix(selection.models, learners.n_features)
     if learners.n_features > MOST_PREDICTORS or not affine.any():
@@ -240,6 +241,9 @@ def pooled_losses(
     if curve is None:
         return PooledLosses(learners, selection)
     best = BestFormLosses(learners, selection, curve)
+    if np.mean(~affine) < FLEXIBLE_SHARE:
+        best.proxy.costlier = best
+        return best.proxy
     together = np.zeros(len(learners), dtype=np.int64)
     pays = best.curves_pay(together) or best.curves_pay(neighbourhoods(exchange))
     return best if pays else best.proxy

@@ -87,7 +87,10 @@ class LocalLosses(ABC):
         Of the same learners, in the same order.
     """
 
+    # A cheaper form, which does most of the searching.
     proxy: LocalLosses | None = None
+    # A form that is asked whether the clusters found by this one are needed at all.
+    costlier: LocalLosses | None = None
 
     def __init__(self, learners: Learners, selection: Selection) -> None:
         second = np.concatenate([halves_of(folds) for folds in selection.folds])
