@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 # What the tests are run with. Tests that need more (the site's tools, the peers) skip with a sentence without it.
 EXTRAS ?= test,lint
 
-.PHONY: demo test test-slow lint bench bench-quality reproduce docs clean
+.PHONY: demo test test-slow lint bench bench-quality fuzz reproduce docs clean
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
@@ -22,6 +22,10 @@ $(VENV)/.test: pyproject.toml | $(BIN)/python
 
 $(VENV)/.reproduce: pyproject.toml | $(BIN)/python
 	$(BIN)/python -m pip install --quiet -e ".[cli,plot]"
+	touch $@
+
+$(VENV)/.fuzz: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet -e ".[federated,dev]"
 	touch $@
 
 $(VENV)/.docs: pyproject.toml | $(BIN)/python
@@ -56,6 +60,11 @@ bench: $(VENV)/.test
 # Every comparison under benchmarks/quality; a run adds what its results lack.
 bench-quality: $(VENV)/.bench
 	for run in benchmarks/quality/*/run.py; do $(BIN)/python $$run || exit 1; done
+
+# Readers of what peers send, on bent files: no crash, no hang, no growth (see benchmarks/fuzz).
+fuzz: $(VENV)/.fuzz
+	$(BIN)/python benchmarks/fuzz/readers.py
+	$(BIN)/python benchmarks/fuzz/guided.py
 
 # `make reproduce ARGS=--quick` for a look in minutes; interrupted, the same command continues.
 reproduce: $(VENV)/.reproduce

@@ -10,13 +10,17 @@ import typer
 
 from coterie import __version__
 from coterie.cli.admit import admit
+from coterie.cli.conclude import conclude_command
 from coterie.cli.demo import demo
 from coterie.cli.errors import CommandError
 from coterie.cli.fit import fit
 from coterie.cli.inspect import inspect
+from coterie.cli.keygen import keygen
 from coterie.cli.predict import predict
 from coterie.cli.report import report
 from coterie.cli.reproduce import reproduce_command
+from coterie.cli.score import score
+from coterie.cli.share import share
 
 app = typer.Typer(
     name="coterie",
@@ -44,7 +48,8 @@ def _root(
 
 
 app.command("reproduce")(reproduce_command)
-for command in (demo, fit, predict, admit, report, inspect):
+app.command("conclude")(conclude_command)
+for command in (demo, fit, predict, admit, report, inspect, share, score, keygen):
     app.command()(command)
 
 

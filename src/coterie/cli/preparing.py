@@ -60,7 +60,7 @@ def check_columns(names: Sequence[str], known: Sequence[str], option: str) -> No
         raise CommandError(f"The table has no column {name!r} for {option}: {hint}")
 
 
-def _target_values(frame: polars.DataFrame, target: str) -> polars.Series:
+def target_values(frame: polars.DataFrame, target: str) -> polars.Series:
     """Return the response as numbers, null where it is missing or infinite."""
     import polars as pl
 
@@ -116,7 +116,7 @@ def _usable(frame: polars.DataFrame, target: str | None, group: str) -> tuple[An
     notes = _dropped(int((~known).sum()), frame.height, group, "learner")
     values = None
     if target is not None:
-        values = _target_values(frame, target)
+        values = target_values(frame, target)
         answered = values.is_not_null()
         notes += _dropped(int((~answered & known).sum()), frame.height, target, "target")
         known = known & answered

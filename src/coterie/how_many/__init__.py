@@ -5,12 +5,16 @@ The rules stand above the stages because ``"held-out"`` runs Cluster and Refine 
 
 from __future__ import annotations
 
-from coterie.how_many.partition import (
-    RULES,
-    Clustering,
-    check_n_clusters,
-    cluster_learners,
-    search_clusters,
-)
+from coterie.how_many.backed import RULES, Backing, Found, check_n_clusters, search_backed
+from coterie.how_many.partition import Clustering, cluster_learners, search_clusters
 
-__all__ = ["RULES", "Clustering", "check_n_clusters", "cluster_learners", "search_clusters"]
+__all__ = [
+    "RULES",
+    "Backing",
+    "Clustering",
+    "Found",
+    "check_n_clusters",
+    "cluster_learners",
+    "search_backed",
+    "search_clusters",
+]

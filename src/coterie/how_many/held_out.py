@@ -32,7 +32,7 @@ from coterie.how_many.evidence import Evidence
 from coterie.kernels.together import TogetherLosses
 from coterie.records import Curve
 from coterie.stages.cluster import tidy_labels
-from coterie.stages.refine import labelling_score, refine_labels
+from coterie.stages.refine import ROUNDS, labelling_score, refine_labels
 
 Array = NDArray[Any]
 
@@ -86,7 +86,12 @@ def _distinct(labellings: list[Array]) -> list[Array]:
 
 
 def best_refined(
-    evidence: Evidence, losses: TogetherLosses, n_clusters: int, *, refine: bool = True
+    evidence: Evidence,
+    losses: TogetherLosses,
+    n_clusters: int,
+    *,
+    refine: bool = True,
+    rounds: int = ROUNDS,
 ) -> Array:
     """Refine from every start and keep the labelling with the lowest loss in units of noise."""
     if not refine:
@@ -94,14 +99,14 @@ def best_refined(
     starts = _distinct(evidence.starts(n_clusters))
     quick = losses.proxy or losses
     suggested = quick.suggest(n_clusters, evidence.seed) if n_clusters > 1 else []
-    refined = (refine_labels(quick, labels) for labels in _distinct([*starts, *suggested]))
+    refined = (refine_labels(quick, labels, rounds=rounds) for labels in _distinct([*starts, *suggested]))
     searched = min(refined, key=lambda answer: answer[1])[0]
     if losses.proxy is None:
         return searched
     # Judging a labelling is costly here, so of what the cheaper form found only its best is judged; but every
     # start is, for the cheaper form may be blind to what sets the clusters apart.
     best = min(_distinct([*starts, searched]), key=lambda labels: labelling_score(losses, labels))
-    return refine_labels(losses, best, rounds=ROUNDS_AFTER_PROXY)[0]
+    return refine_labels(losses, best, rounds=min(ROUNDS_AFTER_PROXY, rounds))[0]
 
 
 def _try(losses: TogetherLosses, labels: Array) -> _Trial:
@@ -143,7 +148,9 @@ def _nobody_worse(losses: TogetherLosses, trial: _Trial, best: _Trial) -> bool:
     return not bool(np.any((excess > bound * error) & (excess > NEGLIGIBLE * losses.noise)))
 
 
-def held_out(evidence: Evidence, losses: TogetherLosses, *, refine: bool = True) -> HeldOut:
+def held_out(
+    evidence: Evidence, losses: TogetherLosses, *, refine: bool = True, rounds: int = ROUNDS
+) -> HeldOut:
     """Choose the number of clusters on rows that neither assignment nor model has seen.
 
     Parameters
@@ -154,6 +161,8 @@ def held_out(evidence: Evidence, losses: TogetherLosses, *, refine: bool = True)
         What clusters lose together.
     refine : bool, default=True
         Move learners to the clusters that predict them best; False: the paper's clusters as they are.
+    rounds : int, default=10
+        Rounds of moving at most.
 
     Returns
     -------
@@ -164,7 +173,7 @@ def held_out(evidence: Evidence, losses: TogetherLosses, *, refine: bool = True)
     best = 1
     report("Cluster", 0, evidence.most)
     for k in range(1, evidence.most + 1):
-        trials[k] = _try(losses, best_refined(evidence, losses, k, refine=refine))
+        trials[k] = _try(losses, best_refined(evidence, losses, k, refine=refine, rounds=rounds))
         if trials[k].ratios.mean() < trials[best].ratios.mean() - 1e-12:
             best = k
         if k - best >= PATIENCE:

@@ -1,46 +1,32 @@
-"""From losses to a partition: the rules side by side, one of which decides."""
+"""From losses and rows to a partition: `cluster_learners`."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from coterie._options import check_count, check_option, listed
-from coterie._rows import Learners, gather_learners
+from coterie._options import check_option, listed
+from coterie._rows import gather_learners
 from coterie._seeds import as_entropy
-from coterie.candidates import Candidates, candidates_per_learner
-from coterie.engines import Engine, resolve_engine
+from coterie.candidates import candidates_per_learner
+from coterie.engines import resolve_engine
+from coterie.how_many.backed import Backing, check_n_clusters, in_order, search_backed
 from coterie.how_many.cross_validation import cross_validated
-from coterie.how_many.eigengap import eigengap
-from coterie.how_many.evidence import Evidence
-from coterie.how_many.gap import gap_rules
-from coterie.how_many.held_out import UNCLEAR, HeldOut, best_refined, clusters_are_needed, held_out
-from coterie.how_many.penalty import penalty
 from coterie.how_many.precomputed import exchange_from_losses
 from coterie.kernels.averages import AverageLosses
 from coterie.kernels.refits import pooled_losses
 from coterie.kernels.together import LocalLosses
-from coterie.records import Curve, Exchange, Partition, Selection
-from coterie.stages.cluster import resolve_scale, tidy_labels
+from coterie.records import Exchange, Partition, Selection
+from coterie.stages.refine import ROUNDS
 
 Array = NDArray[Any]
 
-RULES = ("auto", "held-out", "gap", "gap-jump", "eigengap", "penalty", "cv")
 REFINEMENTS = ("pooled", "average", None)
-# Beyond this many learners the curve of cross-validation is drawn only when asked for.
-CROSS_VALIDATED_LEARNERS = 1_000
-
-
-@dataclass(frozen=True)
-class _Rows:
-    learners: Learners
-    selection: Selection
-    engine: Engine
-    candidates: list[Candidates] | None
 
 
 @dataclass(frozen=True)
@@ -65,163 +51,6 @@ class Clustering:
     labellings: Mapping[int, Array]
 
 
-def default_max_clusters(n_learners: int) -> int:
-    """Return how many clusters are looked at: 2 sqrt(L), at least 8 and at most 20."""
-    return int(min(n_learners, max(8, np.ceil(2 * np.sqrt(n_learners))), 20))
-
-
-def check_n_clusters(n_clusters: Any, n_learners: int) -> Any:
-    """Refuse what is neither a rule nor a number that the learners can fill."""
-    if isinstance(n_clusters, str):
-        check_option(n_clusters, "n_clusters", RULES)
-        return n_clusters
-    count = check_count(n_clusters, "n_clusters")
-    if count > n_learners:
-        raise ValueError(
-            f"The 'n_clusters' option must not exceed the number of learners ({n_learners}). Got {count}."
-        )
-    return count
-
-
-def _together(exchange: Exchange, rows: _Rows | None, refine: str | None) -> LocalLosses | None:
-    if rows is None:
-        return None
-    if refine == "pooled":
-        return pooled_losses(rows.learners, rows.selection, exchange, rows.engine, rows.candidates)
-    return AverageLosses(rows.learners, rows.selection, exchange, rows.engine)
-
-
-def _curves(
-    evidence: Evidence, rows: _Rows | None, rule: Any, refine: str | None, losses: LocalLosses | None
-) -> tuple[dict[str, Curve], HeldOut | None, LocalLosses | None]:
-    first, jump = gap_rules(evidence)
-    curves = {"eigengap": eigengap(evidence), "gap": first, "gap-jump": jump}
-    curves["penalty"] = penalty(evidence)
-    answer = None
-    if rows is not None and isinstance(rule, str):
-        if rule == "cv" or evidence.n_learners <= CROSS_VALIDATED_LEARNERS:
-            curves["cv"] = cross_validated(evidence, rows.learners, rows.selection, rows.engine)
-        assert losses is not None
-        answer = held_out(evidence, losses, refine=refine is not None)
-        costlier, found = losses.costlier, answer.labels[answer.curve.chosen]
-        if costlier is not None and not clusters_are_needed(losses, costlier, found):
-            losses = costlier
-            answer = held_out(evidence, losses, refine=refine is not None)
-        curves["held-out"] = answer.curve
-    return curves, answer, losses
-
-
-def _notes(answer: HeldOut | None, evidence: Evidence, n_features: int | None) -> list[str]:
-    notes = []
-    if answer is not None:
-        n_learners = evidence.n_learners
-        why = None
-        if answer.curve.chosen == evidence.most < n_learners:
-            why = "more clusters would predict still better"
-        elif answer.excess > UNCLEAR:
-            why = "no number of clusters predicts the learners as well as their own noise allows"
-        elif answer.curve.chosen == n_learners > 1:
-            why = "every learner stands alone"
-        if why is not None:
-            notes.append(f"No clear coteries: {why}; take the labels as a summary, not as groups.")
-    if n_features is not None and evidence.n_rows is not None:
-        few = int(np.sum(evidence.n_rows < 2 * n_features + 5))
-        if few:
-            notes.append(
-                f"The number of clusters is uncertain: {few} of {evidence.n_learners} learners hold "
-                f"fewer than 2p + 5 = {2 * n_features + 5} rows."
-            )
-    return notes
-
-
-def _partition(
-    exchange: Exchange,
-    rows: _Rows | None,
-    n_clusters: Any,
-    most: int,
-    scale: Any,
-    refine: str | None,
-    seed: int,
-) -> Clustering:
-    """Cluster learners all of whose losses are finite, in the order given."""
-    losses = _together(exchange, rows, refine)
-    sizes = None if rows is None else rows.learners.sizes
-    evidence = Evidence(exchange, resolve_scale(exchange, scale), most, seed, sizes, losses)
-    rule = n_clusters
-    notes = []
-    if rule == "auto":
-        rule = "eigengap" if rows is None else "held-out"
-    if rows is None and n_clusters == "auto":
-        notes.append(
-            "The number of clusters is by eigengap: the held-out rule needs the learners' rows, "
-            "and there is only a matrix of losses."
-        )
-    if rows is None and rule in ("held-out", "cv"):
-        raise ValueError(
-            f"The rule {rule!r} needs the learners' rows; from a matrix of losses alone take "
-            "'eigengap', 'gap', 'gap-jump', 'penalty' or a number."
-        )
-    curves, answer, losses = _curves(evidence, rows, rule, refine, losses)
-    count = curves[rule].chosen if isinstance(rule, str) else rule
-    if losses is None or refine is None:
-        labels = evidence.labels(count)
-    elif answer is not None and count in answer.labels:
-        labels = answer.labels[count]
-    else:
-        labels = best_refined(evidence, losses, count)
-    labels = tidy_labels(labels)
-    found = int(labels.max()) + 1
-    if found < count:
-        notes.append(f"Of {count} clusters {count - found} stayed without members.")
-    labellings = {} if answer is None else answer.labels
-    if rule != "held-out":
-        answer = None
-    unclear = _notes(answer, evidence, None if rows is None else rows.learners.n_features)
-    partition = Partition(
-        learner_ids=exchange.learner_ids,
-        labels=labels,
-        similarity=evidence.similarity,
-        eigenvalues=evidence.spectrum.eigenvalues,
-        embedding=evidence.spectrum.embedding(found),
-        scale=evidence.scale,
-        rule=rule if isinstance(rule, str) else "given",
-        curves=curves,
-        clear=not any(note.startswith("No clear") for note in unclear),
-        notes=(*notes, *unclear),
-    )
-    return Clustering(partition, exchange.learner_ids, losses, labellings)
-
-
-def _with_isolated(partition: Partition, exchange: Exchange) -> Partition:
-    """Put back the learners whose models gave no finite losses, each in a cluster of its own."""
-    apart = exchange.isolated
-    n, kept = len(apart), np.flatnonzero(~apart)
-    labels = np.empty(n, dtype=int)
-    labels[kept] = partition.labels
-    labels[apart] = partition.n_clusters + np.arange(apart.sum())
-    similarity = np.eye(n)
-    similarity[np.ix_(kept, kept)] = partition.similarity
-    embedding = np.zeros((n, partition.embedding.shape[1]))
-    embedding[kept] = partition.embedding
-    embedding[apart, 0] = 1.0
-    note = (
-        f"Learner {listed(exchange.learner_ids[apart])} stands alone: "
-        "the losses of its model were not finite."
-    )
-    return Partition(
-        exchange.learner_ids,
-        labels,
-        similarity,
-        partition.eigenvalues,
-        embedding,
-        partition.scale,
-        partition.rule,
-        partition.curves,
-        partition.clear,
-        (*partition.notes, note),
-    )
-
-
 def search_clusters(
     exchange: Any,
     X: Any = None,
@@ -234,6 +63,7 @@ def search_clusters(
     scale: Any = "noise",
     refine: str | None = "pooled",
     candidates: Any = None,
+    refine_rounds: int = ROUNDS,
     sample_weight: Any = None,
     learner_ids: Any = None,
     random_state: Any = 0,
@@ -245,13 +75,9 @@ def search_clusters(
         check_option(refine, "refine", REFINEMENTS)
     if not isinstance(exchange, Exchange):
         exchange = exchange_from_losses(exchange, learner_ids)
-    n_learners = len(exchange.learner_ids)
-    n_clusters = check_n_clusters(n_clusters, n_learners)
-    kept = np.flatnonzero(~exchange.isolated)
-    texts = np.array([str(learner) for learner in exchange.learner_ids[kept].tolist()])
-    kept = kept[np.argsort(texts, kind="stable")]
-    known = exchange.take(kept)
-    rows = None
+    n_clusters = check_n_clusters(n_clusters, len(exchange.learner_ids))
+    known = exchange.take(in_order(exchange))
+    backing, losses = None, None
     if X is not None:
         if selection is None:
             raise ValueError("cluster_learners needs the selection beside the rows: pass selection=.")
@@ -264,21 +90,34 @@ def search_clusters(
                 "the exchange was made from."
             )
         learners = learners.take(np.array([place[i] for i in known.learner_ids.tolist()], dtype=int))
-        chosen = selection.aligned_to(known.learner_ids)
-        sets = None if candidates is None else candidates_per_learner(candidates, chosen.learner_ids.tolist())
-        rows = _Rows(learners, chosen, resolve_engine(engine, n_jobs), sets)
-    most = default_max_clusters(len(kept))
-    if max_clusters is not None:
-        most = min(check_count(max_clusters, "max_clusters"), len(kept))
-    count = n_clusters if isinstance(n_clusters, str) else min(n_clusters, len(kept))
-    if not isinstance(count, str):
-        most = max(most, count)
-    found = _partition(known, rows, count, most, scale, refine, as_entropy(random_state))
-    partition = found.partition
-    if exchange.isolated.any():
-        reordered = exchange.take(np.r_[kept, np.flatnonzero(exchange.isolated)])
-        partition = _with_isolated(partition, reordered)
-    return replace(found, partition=partition.aligned_to(exchange.learner_ids))
+        chosen: Selection = selection.aligned_to(known.learner_ids)
+        runner = resolve_engine(engine, n_jobs)
+        if refine == "pooled":
+            sets = (
+                None if candidates is None else candidates_per_learner(candidates, known.learner_ids.tolist())
+            )
+            losses = pooled_losses(learners, chosen, known, runner, sets)
+        else:
+            losses = AverageLosses(learners, chosen, known, runner)
+        backing = Backing(
+            losses,
+            learners.sizes,
+            learners.n_features,
+            partial(cross_validated, learners=learners, selection=chosen, engine=runner),
+        )
+    found = search_backed(
+        exchange,
+        lambda _: backing,
+        n_clusters=n_clusters,
+        max_clusters=max_clusters,
+        scale=scale,
+        refine=refine,
+        refine_rounds=refine_rounds,
+        seed=as_entropy(random_state),
+    )
+    # The search may have gone over to a costlier form of the same losses.
+    used = losses if losses is None or found.losses is losses else losses.costlier
+    return Clustering(found.partition, found.learner_ids, used, found.labellings)
 
 
 def cluster_learners(
@@ -293,6 +132,7 @@ def cluster_learners(
     scale: Any = "noise",
     refine: str | None = "pooled",
     candidates: Any = None,
+    refine_rounds: int = ROUNDS,
     sample_weight: Any = None,
     learner_ids: Any = None,
     random_state: Any = 0,
@@ -329,6 +169,8 @@ def cluster_learners(
     candidates : str, list, dict or None, default=None
         What `select_models` chose from. A flexible candidate that no learner chose on its few rows may yet
         predict clusters better. None: clusters predict by what the learners chose.
+    refine_rounds : int, default=10
+        How often learners are moved at most. Parties that answer by messages pay a round for each.
     sample_weight : array-like of shape (N,) or None, default=None
         Weights of the rows.
     learner_ids : array-like of shape (L,) or None, default=None
@@ -363,6 +205,7 @@ def cluster_learners(
         scale=scale,
         refine=refine,
         candidates=candidates,
+        refine_rounds=refine_rounds,
         sample_weight=sample_weight,
         learner_ids=learner_ids,
         random_state=random_state,

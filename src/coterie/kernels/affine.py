@@ -82,7 +82,7 @@ def _or(value: Any, default: float) -> Any:
     return default if value is None else value
 
 
-def _scaler_form(step: Any) -> tuple[Any, Any] | None:
+def scaler_form(step: Any) -> tuple[Any, Any] | None:
     """Return (centre, spread) when the step maps x to (x - centre) / spread."""
     if type(step) is StandardScaler:
         return (
@@ -110,7 +110,7 @@ def affine_form(model: Any, n_features: int) -> Affine | None:
     if type(model) is Pipeline:
         form = affine_form(model.steps[-1][1], n_features)
         for _, step in reversed(model.steps[:-1]):
-            scaler = (0.0, 1.0) if step in (None, "passthrough") else _scaler_form(step)
+            scaler = (0.0, 1.0) if step in (None, "passthrough") else scaler_form(step)
             if form is None or scaler is None:
                 return None
             w = form[0] / scaler[1]
@@ -118,7 +118,7 @@ def affine_form(model: Any, n_features: int) -> Affine | None:
         return form
     if type(model) is TransformedTargetRegressor:
         form = affine_form(model.regressor_, n_features)
-        scaler = _scaler_form(model.transformer_)
+        scaler = scaler_form(model.transformer_)
         if form is None or scaler is None:
             return None
         centre, spread = (float(np.ravel(part)[0]) for part in scaler)

@@ -50,11 +50,12 @@ class ModelAverages:
         Who predicts, where models are not affine.
     """
 
+    _table: Array | None = None
+    _failed: Array | None = None
+
     def __init__(self, models: Sequence[Any], learners: Learners, engine: Engine) -> None:
         self._owner = learners.owner
         vectors, affine = affine_matrix(models, learners.n_features)
-        self._table: Array | None = None
-        self._failed: Array | None = None
         if affine.all():
             # A sum of affine models is the affine model of the sums: no table is needed.
             frame = Frame(learners)
@@ -62,11 +63,35 @@ class ModelAverages:
             self._middle = frame.middle
         else:
             jobs = [(model, learners.X) for model in models]
-            self._table = np.array(engine.map(_predict_everywhere, jobs))
-            failed = ~np.isfinite(self._table)
-            if failed.any():
-                self._table[failed] = 0.0
-                self._failed = failed.astype(float)
+            self._keep(np.array(engine.map(_predict_everywhere, jobs)))
+
+    @classmethod
+    def of_predictions(cls, table: Array, owner: Array) -> ModelAverages:
+        """Return the sums of models that have predicted already.
+
+        Parameters
+        ----------
+        table : ndarray of shape (L, N)
+            Predictions of every learner's model; NaN where a model failed.
+        owner : ndarray of shape (N,)
+            The learner who holds each row.
+
+        Returns
+        -------
+        ModelAverages
+            Of these predictions.
+        """
+        averages = cls.__new__(cls)
+        averages._owner = owner
+        averages._keep(table)
+        return averages
+
+    def _keep(self, table: Array) -> None:
+        failed = ~np.isfinite(table)
+        if failed.any():
+            table = np.where(failed, 0.0, table)
+            self._failed = failed.astype(float)
+        self._table = table
 
     def predict(self, weights: Array) -> Array:
         """Return the predictions of shape (M, N) of M sums of models, weights of shape (M, L)."""
@@ -126,6 +151,11 @@ def how_models_travel(exchange: Exchange, block: int = 1024) -> Array:
     return travel
 
 
+def model_weights(sizes: Array, noise: Array, exchange: Exchange) -> Array:
+    """Return what each model weighs in an average: its learner's precision, and how well it travels."""
+    return bounded_weights(sizes / noise / np.maximum(how_models_travel(exchange), 1e-6) ** 2)
+
+
 class AverageLosses(LocalLosses):
     """Losses of averages of models, each weighted by its learner's precision and by how well it travels.
 
@@ -146,17 +176,47 @@ class AverageLosses(LocalLosses):
 
     def __init__(self, learners: Learners, selection: Selection, exchange: Exchange, engine: Engine) -> None:
         super().__init__(learners, selection)
-        weights = learners.sizes / selection.noise / np.maximum(how_models_travel(exchange), 1e-6) ** 2
-        self._weights = bounded_weights(weights)
-        self._averages = ModelAverages(selection.models, self.learners, engine)
-        self._own = self._averages.own()
+        self._weights = model_weights(learners.sizes, selection.noise, exchange)
+        self.averages = ModelAverages(selection.models, self.learners, engine)
+        self._own = self.averages.own()
+
+    @classmethod
+    def of_one(
+        cls, learner: Learners, selection: Selection, table: Array, weights: Array, place: int
+    ) -> AverageLosses:
+        """Return the losses on the rows of one learner, who knows others by their models alone.
+
+        Parameters
+        ----------
+        learner : Learners
+            The one learner's rows.
+        selection : Selection
+            Of this learner.
+        table : ndarray of shape (L, n)
+            What everybody's models predict on these rows.
+        weights : ndarray of shape (L,)
+            From `model_weights`.
+        place : int
+            Where the learner stands among those who are labelled.
+
+        Returns
+        -------
+        AverageLosses
+            Answers of shape (K, 1, 2) to labellings of L learners.
+        """
+        losses = cls.__new__(cls)
+        LocalLosses.__init__(losses, learner, selection, np.array([place]))
+        losses._weights = weights
+        losses.averages = ModelAverages.of_predictions(table[:, losses.order], losses.holder)
+        losses._own = losses.averages.own()
+        return losses
 
     def residuals(self, labels: Array, n_clusters: int) -> Array:
         """Return residuals of shape (K, N), own contributions left out."""
-        owner = self.learners.owner
+        owner = self.holder
         weights = membership(labels, n_clusters, self._weights)
         counts, totals = np.bincount(labels, minlength=n_clusters), weights.sum(axis=1)
-        sums = self._averages.predict(weights)
+        sums = self.averages.predict(weights)
         residuals = self.learners.y - sums / np.where(counts > 0, totals, np.nan)[:, None]
         # What is left after taking oneself out of a cluster of one is rounding, not a weight; the same holds
         # where the others' models weigh next to nothing.

@@ -29,15 +29,37 @@ def smallest_level(variance: float) -> float:
     return SMALLEST_SHARE * variance or 1.0
 
 
-def clip_bounds(residuals: Sequence[Array], variance: float) -> Array:
-    """Return the bound for squared residuals of each learner: (3 * 1.4826 * median |r|)^2.
+def clip_bound(residuals: Array, smallest: float) -> float:
+    """Return the bound for one learner's squared residuals: (3 * 1.4826 * median |r|)^2.
 
-    A learner more than half of whose residuals are zero has no robust spread: nothing is clipped. Spreads
-    that are rounding count as the smallest level, lest every loss be clipped to the same rounding.
+    A learner more than half of whose residuals are zero has no robust spread: nothing is clipped. A spread
+    that is rounding counts as the smallest level, lest every loss be clipped to the same rounding.
     """
-    spread = np.array([1.4826 * np.median(np.abs(r[np.isfinite(r)])) for r in residuals])
-    bounds = 9 * np.maximum(spread**2, smallest_level(variance))
-    return np.where(spread > 0, bounds, np.inf)
+    spread = 1.4826 * float(np.median(np.abs(residuals[np.isfinite(residuals)])))
+    return 9 * max(spread**2, smallest) if spread > 0 else np.inf
+
+
+def clip_bounds(residuals: Sequence[Array], variance: float) -> Array:
+    """Return the bound for squared residuals of each learner; ``variance`` as in `noise_levels`."""
+    return np.array([clip_bound(r, smallest_level(variance)) for r in residuals])
+
+
+def noise_statistics(residuals: Array, clip: float, smallest: float) -> tuple[float, float]:
+    """Return one learner's mean clipped squared residual, and the sampling variance of its logarithm."""
+    losses = np.minimum(residuals[np.isfinite(residuals)] ** 2, clip)
+    level = max(float(losses.mean()), smallest)
+    # Two rows or fewer tell next to nothing.
+    variance = float(losses.var(ddof=1)) / len(losses) / level**2 if len(losses) > 2 else 1.0
+    return level, variance
+
+
+def shrunken_levels(levels: Array, variances: Array) -> Array:
+    """Return noise levels shrunk in the log towards their median, as their sampling variances call for."""
+    logs = np.log(levels)
+    middle = np.median(logs)
+    between = max(np.mean((logs - middle) ** 2 - variances), 0.0)
+    shrunk: Array = np.exp(middle + (logs - middle) * between / (between + variances + 1e-300))
+    return shrunk
 
 
 def noise_levels(residuals: Sequence[Array], clips: Array, variance: float) -> Array:
@@ -57,15 +79,7 @@ def noise_levels(residuals: Sequence[Array], clips: Array, variance: float) -> A
     ndarray of shape (L,)
         Positive levels, shrunk in the log towards their median.
     """
-    floor = smallest_level(variance)
-    levels, variances = np.empty(len(residuals)), np.empty(len(residuals))
-    for j, r in enumerate(residuals):
-        losses = np.minimum(r[np.isfinite(r)] ** 2, clips[j])
-        levels[j] = max(losses.mean(), floor)
-        # Sampling variance of the log of a mean; two rows or fewer tell next to nothing.
-        variances[j] = losses.var(ddof=1) / len(losses) / levels[j] ** 2 if len(losses) > 2 else 1.0
-    logs = np.log(levels)
-    middle = np.median(logs)
-    between = max(np.mean((logs - middle) ** 2 - variances), 0.0)
-    shrunk: Array = np.exp(middle + (logs - middle) * between / (between + variances + 1e-300))
-    return shrunk
+    smallest = smallest_level(variance)
+    pairs = [noise_statistics(r, clip, smallest) for r, clip in zip(residuals, clips, strict=True)]
+    levels, variances = np.array(pairs).T
+    return shrunken_levels(levels, variances)

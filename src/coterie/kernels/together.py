@@ -29,6 +29,11 @@ class TogetherLosses(Protocol):
         ...
 
     @property
+    def costlier(self) -> TogetherLosses | None:
+        """A form that is asked whether the clusters found by this one are needed at all, or None."""
+        ...
+
+    @property
     def noise(self) -> Array:
         """Noise level of each learner."""
         ...
@@ -85,6 +90,8 @@ class LocalLosses(ABC):
         Everybody's rows.
     selection : Selection
         Of the same learners, in the same order.
+    places : ndarray of shape (L,) or None, default=None
+        Where these learners stand among those who are labelled; None: they are all of them.
     """
 
     # A cheaper form, which does most of the searching.
@@ -92,12 +99,15 @@ class LocalLosses(ABC):
     # A form that is asked whether the clusters found by this one are needed at all.
     costlier: LocalLosses | None = None
 
-    def __init__(self, learners: Learners, selection: Selection) -> None:
+    def __init__(self, learners: Learners, selection: Selection, places: Array | None = None) -> None:
         second = np.concatenate([halves_of(folds) for folds in selection.folds])
         # Rows of a half lie together, so that means of halves are segmented sums.
         order = np.lexsort((second, learners.owner))
+        self.order = order
         self.learners = learners.rearranged(order)
         self.selection = selection
+        # Whose rows these are, among those who are labelled.
+        self.holder = learners.owner if places is None else places[learners.owner]
         self.clips = selection.clips[learners.owner]
         self.second = second[order]
         counts = np.bincount(2 * learners.owner + second, minlength=2 * len(learners))
@@ -139,7 +149,7 @@ class LocalLosses(ABC):
             losses = self._loss(self.residuals(labels, n_clusters))
             empty = np.isnan(losses)
             losses[empty] = np.inf
-            mine = labels[self.learners.owner], np.arange(len(self.learners.owner))
+            mine = labels[self.holder], np.arange(len(self.holder))
             losses[mine] = np.where(empty[mine], self.own_losses, losses[mine])
             if len(self._remembered) > 4:
                 self._remembered.pop(next(iter(self._remembered)))
@@ -181,7 +191,7 @@ class LocalLosses(ABC):
 
     def _picked(self, labels: Array, picks: Array) -> Array:
         rows = self._answer(labels)[0]
-        chosen = picks[self.learners.owner, self.second]
+        chosen = picks[self.holder, self.second]
         picked: Array = rows[chosen, np.arange(rows.shape[1])]
         return picked
 

@@ -27,21 +27,49 @@ Array = NDArray[Any]
 METHODS = ("pooled", "average", "local", "global")
 
 
-def _average_weights(selection: Selection, labels: Array) -> Array:
-    weights = membership(labels, int(labels.max()) + 1, selection.n_rows.astype(float))
+def average_weights(n_rows: Array, labels: Array) -> Array:
+    """Return the weights of shape (K, L) of the paper's average: members count by their rows."""
+    weights = membership(labels, int(labels.max()) + 1, n_rows.astype(float))
     shares: Array = weights / weights.sum(axis=1, keepdims=True)
     return shares
 
 
-def _averaged(selection: Selection, learners: Learners, labels: Array, engine: Engine) -> Collaboration:
-    weights = _average_weights(selection, labels)
-    averages = ModelAverages(selection.models, learners, engine)
-    owner = learners.owner
+def averaged_residuals(
+    averages: ModelAverages, weights: Array, labels: Array, owner: Array, y: Array, own: Array
+) -> Array:
+    """Return honest residuals of rows under the average of their owner's cluster.
+
+    Parameters
+    ----------
+    averages : ModelAverages
+        Predicts these rows.
+    weights : ndarray of shape (K, L)
+        From `average_weights`.
+    labels : ndarray of shape (L,)
+        The clusters.
+    owner : ndarray of shape (N,)
+        The learner who holds each row.
+    y : ndarray of shape (N,)
+        Response.
+    own : ndarray of shape (N,)
+        Honest residuals of the owners' own models.
+
+    Returns
+    -------
+    ndarray of shape (N,)
+        Residuals. The other members never saw these rows; the owner's part comes from its honest model.
+    """
     mine = averages.predict(weights)[labels[owner], np.arange(len(owner))]
-    # The other members never saw these rows; the learner's own part comes from its honest model.
     own_weight = weights[labels, np.arange(len(labels))][owner]
-    honest = learners.y - np.concatenate(selection.residuals)
-    residuals = learners.y - (mine + own_weight * (honest - averages.own()))
+    residuals: Array = y - (mine + own_weight * (y - own - averages.own()))
+    return residuals
+
+
+def _averaged(selection: Selection, learners: Learners, labels: Array, engine: Engine) -> Collaboration:
+    weights = average_weights(selection.n_rows, labels)
+    averages = ModelAverages(selection.models, learners, engine)
+    honest = np.concatenate(selection.residuals)
+    residuals = averaged_residuals(averages, weights, labels, learners.owner, learners.y, honest)
     return Collaboration(
         learner_ids=learners.ids,
         method="average",
@@ -56,7 +84,7 @@ def _averaged(selection: Selection, learners: Learners, labels: Array, engine: E
 
 def _local(selection: Selection, learners: Learners, labels: Array) -> Collaboration:
     n = len(labels)
-    averages = _average_weights(selection, labels)
+    averages = average_weights(selection.n_rows, labels)
     return Collaboration(
         learner_ids=learners.ids,
         method="local",

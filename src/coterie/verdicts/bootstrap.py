@@ -155,8 +155,8 @@ def bootstrap_losses(
     ----------
     losses : LocalLosses
         Answers what clusters lose on learners.
-    labels : ndarray of shape (L,)
-        The partition, in the order of ``losses``.
+    labels : ndarray
+        The partition of all who are labelled, in the order of ``losses`` where these are all.
     labellings : mapping of int to ndarray of shape (L,)
         The labelling that the fit found for each number of clusters; empty: the number was given.
     n_replicates : int
@@ -177,7 +177,7 @@ def bootstrap_losses(
     starts, counts = _block_starts(sizes, most)
     trials = [_trial(losses, each, starts) for each in every]
     cuts = np.cumsum([len(trial.blocks) for trial in trials])
-    n_clusters, n_learners = int(cuts[0]), len(labels)
+    n_clusters, n_learners = int(cuts[0]), len(losses.learners)
     membership = np.empty((n_learners, n_clusters))
     ratios = np.empty((len(numbers), n_learners, n_replicates))
     blocks = np.vstack([trial.blocks for trial in trials])

@@ -176,7 +176,6 @@ def measure_gains(
         ``second_cluster``.
     """
     labels = partition.labels
-    company = np.bincount(labels)[labels] - 1
     known = {
         "learner": selection.learner_ids,
         "cluster": labels,
@@ -185,15 +184,40 @@ def measure_gains(
     }
     columns = {"alone": selection.residuals, "coterie": coterie.residuals, "all": everybody.residuals}
     table = _table(known, selection.noise, _rows_of(learners, units, selection.learner_ids), columns)
+    unknown = np.full(len(labels), np.nan)
+    everyone = np.arange(len(labels))
+    membership = unknown if stability is None else stability.membership[everyone, labels]
+    return with_verdicts(table, standing, membership, bad_model)
+
+
+def with_verdicts(
+    table: Gains, standing: Standing, membership: Array, bad_model: Array | None = None
+) -> Gains:
+    """Add to a table of errors and gains what to do, and how sure it is.
+
+    Parameters
+    ----------
+    table : Gains
+        Errors, gains and clusters of all learners.
+    standing : Standing
+        How they stand towards the clusters.
+    membership : ndarray of shape (L,)
+        How sure their clusters are; NaN where not known.
+    bad_model : ndarray of bool, shape (L,), or None, default=None
+        Whose model disagrees with everybody though its data do not.
+
+    Returns
+    -------
+    Gains
+        The same table with ``verdict``, ``reason``, ``membership`` and ``second_cluster``.
+    """
+    company = np.bincount(table["cluster"])[table["cluster"]] - 1
     fits = np.asarray(standing.fits.any(axis=1))
     verdicts, reasons = decide(table["gain"], table["gain_se"], company, fits)
     if bad_model is not None:
         reasons = np.where(bad_model, BAD_MODEL, reasons)
     table["verdict"], table["reason"] = verdicts, reasons
-    everyone = np.arange(len(labels))
-    unknown = np.full(len(labels), np.nan)
-    table["membership"] = unknown if stability is None else stability.membership[everyone, labels]
-    table["second_cluster"] = standing.nearest_other
+    table["membership"], table["second_cluster"] = membership, standing.nearest_other
     return table
 
 

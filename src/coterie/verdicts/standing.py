@@ -15,7 +15,7 @@ from scipy.stats import t as student
 
 from coterie.how_many import Clustering
 from coterie.kernels.together import LocalLosses
-from coterie.records import Collaboration, Selection
+from coterie.records import Collaboration, Partition, Selection
 
 Array = NDArray[Any]
 
@@ -87,19 +87,101 @@ def is_worse(mean: Array, error: Array, sizes: Array, noise: Array, rate: float)
     return worse
 
 
-def _related(losses: LocalLosses, labels: Array, rows: Array) -> Array:
-    """Tell which clusters predict their members better, beyond two standard errors, than a constant."""
+@dataclass(frozen=True)
+class Comparison:
+    """What clusters lose on learners, beside what the learners' own honest models lose.
+
+    Parameters
+    ----------
+    means : ndarray of shape (K, L)
+        Mean clipped loss of each cluster on each learner; infinite where nobody is in the cluster.
+    excess : ndarray of shape (K, L)
+        Mean excess over the learner's own honest loss, paired over rows.
+    errors : ndarray of shape (K, L)
+        Its standard error.
+    constant_excess : ndarray of shape (L,)
+        Mean excess of the learner's own cluster over the mean of the learner's response.
+    constant_errors : ndarray of shape (L,)
+        Its standard error.
+    """
+
+    means: Array
+    excess: Array
+    errors: Array
+    constant_excess: Array
+    constant_errors: Array
+
+
+def _constant_losses(losses: LocalLosses) -> Array:
     learners = losses.learners
     means = learners.mean_by_learner(learners.y)[learners.owner]
-    constant = np.minimum((learners.y - means) ** 2, losses.clips)
-    if learners.weights is not None:
-        constant = constant * learners.weights
-    mine = rows[labels[learners.owner], np.arange(len(learners.owner))]
-    excess, error = paired_excess(mine, constant, learners.offsets[:-1], learners.sizes)
-    total = np.bincount(labels, excess / losses.noise, minlength=len(rows))
-    spread = np.sqrt(np.bincount(labels, (error / losses.noise) ** 2, minlength=len(rows)))
+    constant: Array = np.minimum((learners.y - means) ** 2, losses.clips)
+    return constant if learners.weights is None else constant * learners.weights
+
+
+def compare_with_alone(losses: LocalLosses, labels: Array) -> Comparison:
+    """Compare what clusters lose on learners whose rows are here with what these lose alone.
+
+    Parameters
+    ----------
+    losses : LocalLosses
+        Answers what clusters lose.
+    labels : ndarray
+        The partition of all who are labelled.
+
+    Returns
+    -------
+    Comparison
+        Of the learners of ``losses``, in their order.
+    """
+    learners, rows = losses.learners, losses.by_row(labels)
+    starts, sizes = learners.offsets[:-1], learners.sizes
+    means = np.full((len(rows), len(learners)), np.inf)
+    excess, errors = means.copy(), np.zeros_like(means)
+    for k in np.flatnonzero(np.isfinite(rows).all(axis=1)):
+        excess[k], errors[k] = paired_excess(rows[k], losses.own_losses, starts, sizes)
+        means[k] = np.add.reduceat(rows[k], starts) / sizes
+    mine = rows[labels[losses.holder], np.arange(len(losses.holder))]
+    constant = paired_excess(mine, _constant_losses(losses), starts, sizes)
+    return Comparison(means, excess, errors, *constant)
+
+
+def _related(comparison: Comparison, labels: Array, noise: Array) -> Array:
+    """Tell which clusters predict their members better, beyond two standard errors, than a constant."""
+    n_clusters = len(comparison.means)
+    total = np.bincount(labels, comparison.constant_excess / noise, minlength=n_clusters)
+    squares = (comparison.constant_errors / noise) ** 2
+    spread = np.sqrt(np.bincount(labels, squares, minlength=n_clusters))
     related: Array = total < -STANDARD_ERRORS * spread
     return related
+
+
+def coterie_excess(together: Array, alone: Array, clip: float) -> tuple[float, float]:
+    """Return how much more a learner's coterie loses on its rows than it does alone, and the standard error.
+
+    Parameters
+    ----------
+    together : ndarray of shape (n,)
+        Honest residuals with the coterie.
+    alone : ndarray of shape (n,)
+        Honest residuals alone.
+    clip : float
+        Bound for squared residuals.
+
+    Returns
+    -------
+    excess : float
+        Mean over the rows that both predict; infinite without such rows.
+    error : float
+        Its standard error.
+    """
+    both = np.array([together, alone])
+    both = both[:, np.isfinite(both).all(axis=0)]
+    if not both.shape[1]:
+        return np.inf, 0.0
+    theirs, mine = np.minimum(both**2, clip)
+    excess, error = paired_excess(theirs, mine, np.zeros(1, dtype=int), np.array([len(mine)]))
+    return float(excess[0]), float(error[0])
 
 
 def _fits_with_coterie(selection: Selection, coterie: Collaboration, company: Array) -> Array:
@@ -113,15 +195,11 @@ def _fits_with_coterie(selection: Selection, coterie: Collaboration, company: Ar
     if together is None:
         return fits
     for j in np.flatnonzero(company > 0).tolist():
-        both = np.array([together[j], selection.residuals[j]])
-        both = both[:, np.isfinite(both).all(axis=0)]
-        if not both.shape[1]:
-            continue
-        theirs, mine = np.minimum(both**2, selection.clips[j])
-        sizes = np.array([len(mine)])
-        excess, error = paired_excess(theirs, mine, np.zeros(1, dtype=int), sizes)
-        worse = is_worse(excess, error, sizes, selection.noise[j], FALSE_ALARMS / len(company))
-        fits[j] = not worse[0]
+        excess, error = coterie_excess(together[j], selection.residuals[j], selection.clips[j])
+        n_rows = np.array(np.isfinite(together[j] + selection.residuals[j]).sum())
+        fits[j] = not is_worse(
+            np.array(excess), np.array(error), n_rows, selection.noise[j], FALSE_ALARMS / len(company)
+        )
     return fits
 
 
@@ -141,24 +219,44 @@ def measure_standing(losses: LocalLosses, labels: Array) -> Standing:
         In the order of ``losses``.
     """
     learners = losses.learners
-    rows = losses.by_row(labels)
-    n_clusters, everybody = len(rows), np.arange(len(labels))
-    mean = np.full((n_clusters, len(labels)), np.inf)
-    worse = np.ones((n_clusters, len(labels)), dtype=bool)
-    filled = np.isfinite(rows).all(axis=1)
-    starts, sizes = learners.offsets[:-1], learners.sizes
-    for k in np.flatnonzero(filled):
-        excess, error = paired_excess(rows[k], losses.own_losses, starts, sizes)
-        worse[k] = is_worse(excess, error, sizes, losses.noise, FALSE_ALARMS / len(labels))
-        mean[k] = np.add.reduceat(rows[k], starts) / sizes
-    alone = np.bincount(labels, minlength=n_clusters)[labels] == 1
+    comparison = compare_with_alone(losses, labels)
+    return judge_standing(learners.ids, labels, comparison, learners.sizes, losses.noise)
+
+
+def judge_standing(
+    learner_ids: Array, labels: Array, comparison: Comparison, sizes: Array, noise: Array
+) -> Standing:
+    """Judge how learners stand towards clusters from the numbers of a comparison.
+
+    Parameters
+    ----------
+    learner_ids : ndarray of shape (L,)
+        The learners.
+    labels : ndarray of shape (L,)
+        Their clusters.
+    comparison : Comparison
+        Of all of them.
+    sizes : ndarray of shape (L,)
+        Rows of each learner.
+    noise : ndarray of shape (L,)
+        Noise level of each learner.
+
+    Returns
+    -------
+    Standing
+        In the order of ``learner_ids``.
+    """
+    everybody, mean = np.arange(len(labels)), comparison.means.copy()
+    rate = FALSE_ALARMS / len(labels)
+    worse = is_worse(comparison.excess, comparison.errors, sizes, noise, rate)
+    alone = np.bincount(labels, minlength=len(mean))[labels] == 1
     # A cluster of one predicts its member by the member itself: nobody else does.
     mean[labels[alone], everybody[alone]] = np.inf
     worse[labels[alone], everybody[alone]] = True
     others = mean.copy()
     others[labels, everybody] = np.inf
     nearest = np.where(np.isfinite(others).any(axis=0), others.argmin(axis=0), -1)
-    return Standing(learners.ids, mean.T, ~worse.T, nearest, _related(losses, labels, rows))
+    return Standing(learner_ids, mean.T, ~worse.T, nearest, _related(comparison, labels, noise))
 
 
 def places_of(clustering: Clustering) -> Array:
@@ -187,6 +285,29 @@ def standing_in(clustering: Clustering, selection: Selection, coterie: Collabora
     partition, places = clustering.partition, places_of(clustering)
     assert clustering.losses is not None
     known = measure_standing(clustering.losses, partition.labels[places])
+    company = np.bincount(partition.labels)[partition.labels] - 1
+    return standing_of_all(partition, places, known, _fits_with_coterie(selection, coterie, company))
+
+
+def standing_of_all(partition: Partition, places: Array, known: Standing, with_coterie: Array) -> Standing:
+    """Put learners back whose models gave no finite losses.
+
+    Parameters
+    ----------
+    partition : Partition
+        Of all learners.
+    places : ndarray of shape (M,)
+        Where the learners of ``known`` stand in the partition.
+    known : Standing
+        Of the learners whose losses are finite.
+    with_coterie : ndarray of bool, shape (L,)
+        Whose coterie, its own part included, predicts it as well as its noise allows.
+
+    Returns
+    -------
+    Standing
+        In the order of the partition; learners that were put back fit no cluster.
+    """
     n, n_clusters = len(partition.labels), partition.n_clusters
     losses, fits = np.full((n, n_clusters), np.inf), np.zeros((n, n_clusters), dtype=bool)
     nearest, related = np.full(n, -1), np.ones(n_clusters, dtype=bool)
@@ -194,6 +315,5 @@ def standing_in(clustering: Clustering, selection: Selection, coterie: Collabora
     fits[places, : known.fits.shape[1]] = known.fits
     nearest[places] = known.nearest_other
     related[: len(known.related)] = known.related
-    company = np.bincount(partition.labels)[partition.labels] - 1
-    fits[np.arange(n), partition.labels] |= _fits_with_coterie(selection, coterie, company)
+    fits[np.arange(n), partition.labels] |= with_coterie
     return Standing(partition.learner_ids, losses, fits, nearest, related)

@@ -1,0 +1,78 @@
+"""Good files of every kind, small ones, from which fuzzing starts."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+from sklearn.ensemble import (
+    BaggingRegressor,
+    GradientBoostingRegressor,
+    HistGradientBoostingRegressor,
+    RandomForestRegressor,
+    VotingRegressor,
+)
+from sklearn.linear_model import LinearRegression, PoissonRegressor, Ridge
+from sklearn.neural_network import MLPRegressor
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import MinMaxScaler, PolynomialFeatures, StandardScaler
+
+from coterie.federated import wire
+from coterie.federated.messages import (
+    Answer,
+    Gram,
+    Loss,
+    Member,
+    Pairing,
+    Question,
+    Score,
+    Share,
+    Verdict,
+    encode,
+    question_key,
+)
+
+N_FEATURES = 3
+
+
+def rows(n: int = 30) -> np.ndarray:
+    """Return rows of N_FEATURES predictors."""
+    return np.random.default_rng(0).normal(size=(n, N_FEATURES))
+
+
+def models() -> list[bytes]:
+    """Return payloads of linear models, trees, networks and mixtures."""
+    X = rows()
+    y = np.abs(X[:, 0] + X[:, 1] * X[:, 2]) + 1
+    seed = {"random_state": 0}
+    families: list[Any] = [
+        LinearRegression(),
+        RandomForestRegressor(3, max_depth=3, **seed),
+        GradientBoostingRegressor(n_estimators=3, max_depth=2, **seed),
+        HistGradientBoostingRegressor(max_iter=2, min_samples_leaf=5, **seed),
+        make_pipeline(StandardScaler(), MLPRegressor(hidden_layer_sizes=(3,), max_iter=5, **seed)),
+        make_pipeline(MinMaxScaler(clip=True), PolynomialFeatures(2), Ridge()),
+        make_pipeline(StandardScaler(), PoissonRegressor()),
+        VotingRegressor([("a", Ridge()), ("b", RandomForestRegressor(2, max_depth=2, **seed))]),
+        BaggingRegressor(Ridge(), n_estimators=2, max_features=2, **seed),
+    ]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return [wire.pack(model.fit(X, y), N_FEATURES) for model in families]
+
+
+def messages() -> list[bytes]:
+    """Return one message of every kind that sites send each other before the end."""
+    model = models()[0]
+    share = Share("north", 20, 0.5, 1.0, 2.0, ("a", "b", "c"), "y", "lr", model, ("lr",), 0, {"coterie": "0"})
+    gram = Gram(((1.0, 0.5), (0.5, 1.0)), (0.1, 0.2), 3.0, 0.5)
+    losses = {"north": Loss(share.sha, 0.5), "south": Loss("bb", None)}
+    members = (Member("north", share.sha, 1.0, 20, 0.7), Member("south", "bb", 2.0, 30, 0.6))
+    pairing = Pairing((0, 1), ((0, 0), (1, 1)), (0, 0), ((0, 0), (0, 0)))
+    question = Question(members, ((0, 0), (0, 1)), (pairing,), ((0, 0),), clipped=True)
+    errors = ((1.0, 0.1), (0.9, 0.1), (2.0, 0.1))
+    verdict = Verdict(((-0.1, 0.2), None), (0.1, 0.2), (0.0, 0.1), errors, 0.1, (1.0, 0.0))
+    answer = Answer("north", question_key(question), (((0.5, None),),), ((0.1, 0.2),), (verdict,))
+    score = Score("north", share.sha, losses, 0.7, 0.01, (10, 10), (gram, gram))
+    return [encode(message) for message in (share, score, question, answer)]

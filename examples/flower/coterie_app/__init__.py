@@ -1,0 +1,1 @@
+"""A template: the protocol of coterie as an app of Flower."""

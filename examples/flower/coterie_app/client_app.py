@@ -1,0 +1,14 @@
+"""A site. It reads the table that its own node configuration names.
+
+For rows from a database, or columns that need preparing, write a function from the context to a party:
+
+    def load_party(context):
+        X, y = ...
+        return make_party(X, y, site=str(context.node_config["site"]))
+
+    app = make_client_app(load_party)
+"""
+
+from coterie.federated.flower import make_client_app
+
+app = make_client_app()

@@ -1,0 +1,1 @@
+"""An example: coteries first, then federated averaging inside each of them."""

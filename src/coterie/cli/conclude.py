@@ -1,0 +1,239 @@
+"""``coterie conclude``: who learns with whom, or what the sites have to answer first."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from coterie.cli.errors import CommandError
+
+if TYPE_CHECKING:
+    from coterie.federated import Conclusion, Question
+    from coterie.federated.attendance import Attendance
+    from coterie.federated.folder import Contents, SealedFolder
+    from coterie.federated.signing import Signer
+
+PAUSE = 2.0
+WITHOUT = "it was left out by --leave-out."
+ASKED = 3
+
+
+def summarise(conclusion: Conclusion) -> dict[str, Any]:
+    """Return a conclusion for JSON and for `show_summary`.
+
+    Parameters
+    ----------
+    conclusion : Conclusion
+        From the folder.
+
+    Returns
+    -------
+    dict
+        With the names of `coterie fit --json`, and who was left out and why.
+    """
+    rows = []
+    for row in conclusion.gains:
+        errors = row.errors or ((None, None),) * 3
+        known = {"learner": row.site, "cluster": row.coterie, "model": row.family, "n_rows": row.n_rows}
+        for name, (error, spread) in zip(("alone", "coterie", "all"), errors, strict=True):
+            known |= {name: error, f"{name}_se": spread}
+        known |= {"gain": row.gain, "gain_se": row.gain_error, "verdict": row.verdict, "reason": row.reason}
+        rows.append(known | {"membership": row.membership, "second_cluster": row.second})
+    coteries = []
+    for label in range(conclusion.n_coteries):
+        mine = [row for row in rows if row["cluster"] == label]
+        coterie = {"coterie": label, "learners": [row["learner"] for row in mine]}
+        named = (("alone", "alone"), ("together", "coterie"), ("with_all", "all"), ("gain", "gain"))
+        coterie |= {name: _mean(row[column] for row in mine) for name, column in named}
+        coteries.append(coterie)
+    verdicts = [row["verdict"] for row in rows]
+    outside = [row for row in rows if row["verdict"] == "does not belong"]
+    return {
+        "n_learners": len(rows),
+        "n_coteries": conclusion.n_coteries,
+        "clear": conclusion.clear,
+        "rule": conclusion.rule,
+        "coteries": coteries,
+        "labels": conclusion.labels,
+        "pays": {
+            **{name: _mean(row[name] for row in rows) for name in ("alone", "coterie", "all", "gain")},
+            "verdicts": {name: verdicts.count(name) for name in dict.fromkeys(verdicts)},
+        },
+        "does_not_belong": [{"learner": row["learner"], "reason": row["reason"]} for row in outside],
+        "left_out": dict(conclusion.left_out),
+        "gains": rows,
+        "rules": {
+            name: {
+                "chosen": curve.chosen,
+                "criterion": curve.criterion,
+                "n_clusters": list(curve.n_clusters),
+                "values": list(curve.values),
+            }
+            for name, curve in conclusion.curves.items()
+        },
+        "notes": list(conclusion.notes),
+        "rounds": conclusion.rounds,
+    }
+
+
+def _mean(values: Any) -> float | None:
+    known = [value for value in values if value is not None]
+    return sum(known) / len(known) if known else None
+
+
+def _missing(question: Question, contents: Contents) -> list[str]:
+    """Return who has not answered a question."""
+    for each in contents.answered:
+        if each.question == question:
+            return [member.site for member in question.members if member.site not in each.answers]
+    return [member.site for member in question.members]
+
+
+def _named(sites: list[str]) -> str:
+    from coterie._options import listed
+
+    return listed(sites, most=8)
+
+
+def _waiting(attendance: Attendance) -> dict[str, Any]:
+    return {"state": "waiting for scores", "waiting": dict(attendance.waiting)}
+
+
+def _step(
+    sealed: SealedFolder,
+    contents: Contents,
+    settings: Any,
+    without: Mapping[str, str],
+    signer: Signer | None,
+    *,
+    now: bool,
+) -> dict[str, Any]:
+    """Go as far as the files in the folder allow, and say where that is."""
+    from coterie.federated import Conclusion, conclude
+    from coterie.federated.attendance import take_attendance
+
+    gone = dict(without)
+    attendance = take_attendance(
+        contents.shares, contents.scores, min_rows=settings.min_rows, leave_out=without
+    )
+    if attendance.waiting and not now:
+        return _waiting(attendance)
+    gone |= {site: f"{why[:1].lower()}{why[1:]}" for site, why in attendance.waiting.items()}
+    while True:
+        outcome = conclude(
+            contents.shares, contents.scores, contents.answered, settings=settings, leave_out=gone
+        )
+        if isinstance(outcome, Conclusion):
+            sealed.put(outcome, signer, replace=True)
+            return {"state": "concluded", **summarise(outcome)}
+        missing = _missing(outcome, contents)
+        new = sealed.put(outcome, signer)
+        asked = len(outcome.members)
+        if new or not now or len(missing) == asked:
+            rounds = _round(contents, outcome)
+            return {
+                "state": "asking",
+                "round": rounds,
+                "of_at_most": settings.refine_rounds + 1,
+                "waiting": dict.fromkeys(missing, "It has not answered."),
+            }
+        gone |= dict.fromkeys(missing, "it did not answer.")
+
+
+def _round(contents: Contents, question: Question) -> int:
+    """Return the number of a question among those about the same members."""
+    earlier = [e.question for e in contents.answered if e.question.members == question.members]
+    return len([each for each in earlier if each != question]) + 1
+
+
+def _report(found: dict[str, Any], *, as_json: bool) -> None:
+    from coterie.cli.summary import make_console, show_line, show_summary
+
+    if as_json:
+        typer.echo(json.dumps(found))
+        return
+    if found["state"] == "waiting for scores":
+        for site, why in found["waiting"].items():
+            typer.echo(f"Waiting for {site}. {why}")
+        typer.echo("To go on without them, pass --now, or --leave-out SITE for some.")
+        return
+    if found["state"] == "asking":
+        typer.echo(
+            f"Round {found['round']} of at most {found['of_at_most']}: run `coterie score` again at "
+            f"{_named(list(found['waiting']))}, then `coterie conclude`."
+        )
+        return
+    console = make_console(sys.stdout)
+    show_summary(console, found)
+    for site, why in found["left_out"].items():
+        show_line(console, f"Left out: {site}. {why[:1].upper()}{why[1:]}")
+    show_line(console, "Each site predicts with its coterie: coterie predict FOLDER TABLE --name SITE")
+
+
+def conclude_command(
+    folder: Annotated[str, typer.Option(help="The folder that the sites pass on.")] = "",
+    leave_out: Annotated[
+        list[str] | None, typer.Option(metavar="SITE", help="Go on without this site; may be repeated.")
+    ] = None,
+    now: Annotated[bool, typer.Option("--now", help="Go on without whoever is missing.")] = False,
+    n_clusters: Annotated[
+        str, typer.Option(help="A number, or held-out (auto), eigengap, gap, gap-jump, penalty.")
+    ] = "auto",
+    max_clusters: Annotated[int | None, typer.Option(help="Largest number that a rule looks at.")] = None,
+    min_rows: Annotated[int | None, typer.Option(help="Rows that a site needs; default: as a fit.")] = None,
+    refine_rounds: Annotated[
+        int, typer.Option(min=1, help="How often sites are moved at most; each costs a round.")
+    ] = 10,
+    seed: Annotated[int, typer.Option(min=0, help="Of k-means; as at the sites.")] = 0,
+    rounds: Annotated[
+        bool, typer.Option("--rounds/--no-rounds", help="Ask further questions, or conclude by losses alone.")
+    ] = True,
+    wait: Annotated[
+        float, typer.Option(min=0, help="Seconds to go on, in a folder that is kept in step.")
+    ] = 0.0,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    sign: Annotated[str | None, typer.Option(metavar="KEY", help="Sign with this private key.")] = None,
+    known_keys: Annotated[
+        str | None, typer.Option(metavar="FILE", help="Accept files signed by these keys only.")
+    ] = None,
+) -> None:
+    """Conclude from the files in a folder who learns with whom, or ask the sites for what is missing.
+
+    Anybody may run it, as often as wanted: it needs the folder alone. Exit code 3: the sites have to answer.
+    """
+    from coterie.cli.fit import parse_count
+    from coterie.cli.sites import check_inside, one_sentence, open_folder, open_signer, say_troubles
+    from coterie.federated import Settings
+
+    sealed = open_folder(folder, known_keys)
+    if sign is not None:
+        check_inside(sealed.path, sign)
+    signer = open_signer(sign)
+    settings = Settings(parse_count(n_clusters), max_clusters, "noise", min_rows, refine_rounds, seed, rounds)
+    without = dict.fromkeys(leave_out or (), WITHOUT)
+    ends = time.monotonic() + wait
+    seen = None
+    with one_sentence():
+        while True:
+            contents = sealed.read()
+            say_troubles(contents, seen)
+            seen = contents.troubles
+            shared = {share.site for share in contents.shares}
+            for site in without:
+                if site not in shared:
+                    raise CommandError(f"The folder has no share of {site!r} to leave out: check the name.")
+            if not shared:
+                raise CommandError("The folder has no share: run `coterie share` at every site first.")
+            found = _step(sealed, contents, settings, without, signer, now=now)
+            if found["state"] == "concluded" or time.monotonic() >= ends:
+                break
+            time.sleep(min(PAUSE, max(0.0, ends - time.monotonic())))
+    found["troubles"] = dict(contents.troubles)
+    _report(found, as_json=as_json)
+    if found["state"] != "concluded":
+        raise typer.Exit(ASKED)

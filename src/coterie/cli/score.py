@@ -1,0 +1,161 @@
+"""``coterie score``: what everybody's models lose on a site's rows, and answers to further questions."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from coterie.cli.errors import CommandError
+
+if TYPE_CHECKING:
+    from coterie.federated import Party
+    from coterie.federated.folder import Contents, SealedFolder
+    from coterie.federated.signing import Signer
+
+# Seconds between looks at a folder that others write to.
+PAUSE = 2.0
+# The table is the one that was shared when its model makes the same error, up to rounding.
+SAME_TABLE = 1e-6
+
+
+def _party(
+    tables: list[str], target: str, name: str, contents: Contents, texts: dict[str, str | None]
+) -> Party:
+    """Select again what was shared, and make sure that the table is the same."""
+    from coterie.cli.progress import gathered_warnings
+    from coterie.cli.reading import read_tables
+    from coterie.cli.sites import site_rows
+    from coterie.federated import make_party
+
+    mine = contents.share_of(name)
+    if target and target != mine.target:
+        raise CommandError(
+            f"{name!r} shared a model of {mine.target!r}, not of {target!r}: score with the same."
+        )
+    frame = read_tables(tables, delimiter=texts["delimiter"], encoding=texts["encoding"] or "utf-8")
+    rows = site_rows(frame, mine.target, mine.columns, what="the columns that were shared")
+    with gathered_warnings([]):
+        party = make_party(
+            rows.X,
+            rows.y,
+            site=name,
+            columns=mine.columns,
+            target=mine.target,
+            candidates=list(mine.candidates),
+            seed=mine.seed,
+        )
+    error = float(party.selection.errors[0])
+    same = abs(error - mine.error) <= SAME_TABLE * max(error, mine.error)
+    if len(party.learners.y) != mine.n_rows or not (same or mine.privacy is not None):
+        raise CommandError(
+            f"The table is not the one that {name!r} shared: score with that one, or run `coterie share` "
+            "again with --replace."
+        )
+    return party
+
+
+def _say_troubles(party: Party, contents: Contents) -> None:
+    from coterie.cli.progress import say
+    from coterie.federated.peers import evaluate_peers
+
+    for site, why in evaluate_peers(party, contents.shares).troubles.items():
+        say(f"Note: the model of {site!r} is not scored. {why}")
+
+
+def _score(
+    party: Party, sealed: SealedFolder, contents: Contents, signer: Signer | None, options: dict[str, Any]
+) -> bool:
+    """Put the score of the shares that are there; tell whether it is new."""
+    from coterie.federated import score as make
+
+    earlier = next((score for score in contents.scores if score.site == party.site), None)
+    shas = {share.site: share.sha for share in contents.shares}
+    # Scoring again with Gram matrices adds them; without, it does not take them back.
+    complete = earlier is not None and (earlier.grams is not None or not options["reveal_gram"])
+    if earlier is not None and complete and {s: e.sha for s, e in earlier.losses.items()} == shas:
+        return False
+    _say_troubles(party, contents)
+    return sealed.put(make(party, contents.shares, **options), signer, replace=True)
+
+
+def _answer(party: Party, sealed: SealedFolder, contents: Contents, signer: Signer | None) -> int:
+    """Answer the open questions; tell how many."""
+    from coterie.federated import answer as make
+    from coterie.federated.folder import open_questions
+
+    asked = open_questions(contents, party.site)
+    for question in asked:
+        sealed.put(make(party, contents.shares, question), signer)
+    return len(asked)
+
+
+def score(
+    tables: Annotated[list[str], typer.Argument(metavar="TABLE...", help="The files that were shared from.")],
+    target: Annotated[str, typer.Option(help="Column to predict; default: as shared.")] = "",
+    name: Annotated[str, typer.Option(help="Name of this site, as shared.")] = "",
+    folder: Annotated[str, typer.Option(help="The folder that the sites pass on.")] = "",
+    reveal_gram: Annotated[
+        bool, typer.Option("--reveal-gram", help="Reveal more, and save the rounds if all sites do.")
+    ] = False,
+    wait: Annotated[
+        float, typer.Option(min=0, help="Seconds to go on answering, in a folder that is kept in step.")
+    ] = 0.0,
+    sign: Annotated[str | None, typer.Option(metavar="KEY", help="Sign with this private key.")] = None,
+    known_keys: Annotated[
+        str | None, typer.Option(metavar="FILE", help="Accept files signed by these keys only.")
+    ] = None,
+    epsilon: Annotated[
+        float | None, typer.Option(help="Clip and blur what is revealed; see the guide on privacy.")
+    ] = None,
+    delta: Annotated[float, typer.Option(help="With --epsilon.")] = 1e-6,
+    clip: Annotated[float | None, typer.Option(help="With --epsilon: squared residuals.")] = None,
+    delimiter: Annotated[str | None, typer.Option(help="Of text files; default: by suffix.")] = None,
+    encoding: Annotated[str, typer.Option(help="Of text files.")] = "utf-8",
+) -> None:
+    """Score everybody's models on this site's rows, or answer the next round; run it as often as asked."""
+    from coterie.cli.sites import (
+        check_inside,
+        make_blur,
+        one_sentence,
+        open_folder,
+        open_signer,
+        say_troubles,
+    )
+
+    if not name:
+        raise CommandError("--name is missing: give it, as in --name SITE.")
+    sealed = open_folder(folder, known_keys)
+    if sign is not None:
+        check_inside(sealed.path, sign)
+    signer = open_signer(sign)
+    options = {"reveal_gram": reveal_gram, "blur": make_blur(epsilon, delta, clip)}
+    texts = {"delimiter": delimiter, "encoding": encoding}
+    with one_sentence():
+        contents = sealed.read()
+        say_troubles(contents)
+        party = _party(tables, target, name, contents, texts)
+        ends = time.monotonic() + wait
+        while True:
+            scored = _score(party, sealed, contents, signer, options)
+            answers = _answer(party, sealed, contents, signer)
+            if scored:
+                typer.echo(f"{name} scored {len(contents.shares)} models.")
+            if answers:
+                typer.echo(f"{name} answered {answers} question{'s' if answers > 1 else ''}.")
+            if time.monotonic() >= ends or _concluded(contents):
+                break
+            time.sleep(min(PAUSE, max(0.0, ends - time.monotonic())))
+            seen, contents = contents, sealed.read()
+            say_troubles(contents, seen.troubles)
+    if not (wait or scored or answers):
+        typer.echo(f"{name} has nothing to score or to answer: all is done that was asked.")
+
+
+def _concluded(contents: Contents) -> bool:
+    """Tell whether there is a conclusion about the models that are shared now."""
+    if contents.conclusion is None:
+        return False
+    shas = {share.site: share.sha for share in contents.shares}
+    return all(shas.get(site) == sha for site, sha in contents.conclusion.models.items())

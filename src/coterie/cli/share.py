@@ -1,0 +1,163 @@
+"""``coterie share``: a site's model and a few numbers, sealed for its peers."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from coterie.cli.errors import CommandError
+
+if TYPE_CHECKING:
+    from coterie.federated import Party, Share
+    from coterie.federated.messages import Blur
+
+LATER = (
+    "Later, `coterie score` reveals, as numbers: the mean squared error of every site's model on your rows;",
+    "  your noise level; the sizes of two halves of your rows; in each further round the mean errors of",
+    "  averages of models on both halves, with standard errors. With --reveal-gram also all products of the",
+    "  models' predictions, which can tell the second moments of your rows.",
+)
+
+
+def revealed(share: Share) -> list[str]:
+    """Return what a share reveals, a line each.
+
+    Parameters
+    ----------
+    share : Share
+        What would be sent.
+
+    Returns
+    -------
+    list of str
+        Names, numbers and sizes.
+    """
+    columns = ", ".join(share.columns[:12]) + (" and more" if len(share.columns) > 12 else "")
+    lines = [
+        f"site: {share.site}",
+        f"number of rows: {share.n_rows}",
+        f"columns: {columns}; target: {share.target}",
+        f"mean and variance of the target: {share.response_mean:.6g}, {share.response_variance:.6g}",
+        f"mean squared error of the model on its own rows: {share.error:.6g}",
+        f"the model: {share.family}, {len(share.model)} bytes, sha256 {share.sha[:16]}",
+        f"candidates: {', '.join(share.candidates)}; seed: {share.seed}",
+        "versions: " + ", ".join(f"{name} {version}" for name, version in share.software.items()),
+    ]
+    if share.privacy is not None:
+        lines.append(
+            f"coefficients clipped to the norm {share.privacy.clip:g} and blurred: epsilon "
+            f"{share.privacy.epsilon:g}, delta {share.privacy.delta:g}"
+        )
+    return lines
+
+
+def _in_their_order(columns: list[str], shares: tuple[Share, ...]) -> list[str]:
+    """Return the columns in the order that most sites have, where they are the same columns."""
+    orders = Counter(share.columns for share in shares)
+    usual = max(orders, key=lambda order: orders[order]) if orders else ()
+    return list(usual) if set(usual) == set(columns) else columns
+
+
+def _make_share(party: Party, blur: Blur | None) -> Share:
+    from coterie.federated import share as make
+
+    return make(party, blur=blur)
+
+
+def share(
+    tables: Annotated[
+        list[str], typer.Argument(metavar="TABLE...", help="Files with the rows of this site alone.")
+    ],
+    target: Annotated[str, typer.Option(help="Column to predict.")] = "",
+    name: Annotated[str, typer.Option(help="Name of this site; no two may have the same.")] = "",
+    folder: Annotated[str, typer.Option(help="The folder that the sites pass on.")] = "",
+    features: Annotated[
+        list[str] | None, typer.Option(help="Columns to predict from, by commas; default: all others.")
+    ] = None,
+    drop: Annotated[list[str] | None, typer.Option(help="Columns to leave out, by commas.")] = None,
+    candidates: Annotated[
+        str, typer.Option(help="Presets (default, linear) and names (rf, lasso, ...), by commas.")
+    ] = "default",
+    seed: Annotated[int, typer.Option(min=0, help="Of everything random; the same at all sites.")] = 0,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="List what would be revealed.")] = False,
+    replace: Annotated[bool, typer.Option("--replace", help="Replace this site's earlier share.")] = False,
+    sign: Annotated[str | None, typer.Option(metavar="KEY", help="Sign with this private key.")] = None,
+    known_keys: Annotated[
+        str | None, typer.Option(metavar="FILE", help="Accept files signed by these keys only.")
+    ] = None,
+    epsilon: Annotated[
+        float | None, typer.Option(help="Clip and blur what is revealed; see the guide on privacy.")
+    ] = None,
+    delta: Annotated[float, typer.Option(help="With --epsilon.")] = 1e-6,
+    clip: Annotated[float | None, typer.Option(help="With --epsilon: norm of the coefficients.")] = None,
+    delimiter: Annotated[str | None, typer.Option(help="Of text files; default: by suffix.")] = None,
+    encoding: Annotated[str, typer.Option(help="Of text files.")] = "utf-8",
+) -> None:
+    """Fit a model on this site's rows and put it, sealed, into the folder; no row leaves the site."""
+    from coterie.cli.fit import split_names
+    from coterie.cli.progress import gathered_warnings, say
+    from coterie.cli.reading import read_tables
+    from coterie.cli.sites import (
+        check_inside,
+        chosen_columns,
+        make_blur,
+        one_sentence,
+        open_folder,
+        open_signer,
+        site_rows,
+    )
+    from coterie.federated import make_party
+
+    for value, option in ((target, "--target"), (name, "--name")):
+        if not value:
+            raise CommandError(f"{option} is missing: give it, as in {option} NAME.")
+    blur = make_blur(epsilon, delta, clip)
+    sealed = open_folder(folder, known_keys)
+    if sign is not None:
+        check_inside(sealed.path, sign)
+    signer = open_signer(sign)
+    frame = read_tables(tables, delimiter=delimiter, encoding=encoding)
+    columns = chosen_columns(frame, target, split_names(features), split_names(drop))
+    with one_sentence():
+        contents = sealed.read()
+    others = tuple(each for each in contents.shares if each.site != name)
+    ordered = columns if features else _in_their_order(columns, others)
+    rows = site_rows(frame, target, ordered)
+    notes = list(rows.notes)
+    if ordered != columns:
+        notes.append("The columns were put into the order that the other sites have.")
+    with one_sentence(), gathered_warnings(notes):
+        party = make_party(
+            rows.X,
+            rows.y,
+            site=name,
+            columns=rows.columns,
+            target=target,
+            candidates=split_names([candidates]),
+            seed=seed,
+        )
+        message = _make_share(party, blur)
+    for note in notes:
+        say(f"Note: {note}")
+    if dry_run:
+        typer.echo("`coterie share` would reveal:")
+        for line in revealed(message):
+            typer.echo(f"  {line}")
+        for line in LATER:
+            typer.echo(line)
+        return
+    try:
+        with one_sentence():
+            written = sealed.put(message, signer, replace=replace)
+    except CommandError as error:
+        if "other content" not in str(error):
+            raise
+        raise CommandError(
+            f"The folder has another share of {name!r}: if it is yours and your table has changed, pass "
+            "--replace; otherwise take another name."
+        ) from None
+    done = "shared" if written else "had shared already"
+    typer.echo(f"{name} {done}: {message.family}, {message.n_rows} rows, {len(message.model)} bytes.")
+    typer.echo("When all sites have shared, run `coterie score` at each of them.")

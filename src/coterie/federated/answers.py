@@ -1,0 +1,225 @@
+"""The local method's questions, answered by messages.
+
+`AnsweredLosses` is a `TogetherLosses`: Refine and the rules for the number of clusters ask it what clusters
+lose, as they ask rows that are here. What no message has answered yet is written down, and becomes the next
+question to the sites.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from coterie.federated.messages import Answer, Member, Pairing, ProtocolError, Question, Verdict, question_key
+from coterie.kernels.grams import GramAverages
+from coterie.stages.cluster import tidy_labels
+
+Array = NDArray[Any]
+Labels = tuple[int, ...]
+
+# Two machines may compute weights that differ in their last digits; questions about them are the same.
+SAME_WEIGHT = 1e-6
+
+
+class NotAnsweredError(Exception):
+    """The sites have to be asked first."""
+
+
+def as_labels(labels: Array) -> Labels:
+    """Return a labelling as it stands in messages."""
+    return tuple(labels.tolist())
+
+
+def _as_picks(picks: Array) -> tuple[tuple[int, int], ...]:
+    return tuple((int(first), int(second)) for first, second in picks)
+
+
+def check_answer(question: Question, answer: Answer) -> Answer:
+    """Refuse an answer that is not to the question.
+
+    Parameters
+    ----------
+    question : Question
+        What was asked.
+    answer : Answer
+        What a site answered.
+
+    Returns
+    -------
+    Answer
+        The same.
+    """
+    sites = [member.site for member in question.members]
+    if answer.question != question_key(question) or answer.site not in sites:
+        raise ProtocolError(f"{answer.site!r} answered a question that it was not asked.")
+    place = sites.index(answer.site)
+    wanted = (len(question.labellings), len(question.pairings), len(question.verdicts))
+    if (len(answer.halves), len(answer.pairings), len(answer.verdicts)) != wanted:
+        raise ProtocolError(f"{answer.site!r} did not answer all that it was asked.")
+    for labels, halves in zip(question.labellings, answer.halves, strict=True):
+        if len(halves) != max(labels) + 1 or None in halves[labels[place]]:
+            raise ProtocolError(f"{answer.site!r} did not answer for every cluster.")
+    for labels, verdict in zip(question.verdicts, answer.verdicts, strict=True):
+        n_clusters = max(labels) + 1
+        if len(verdict.clusters) != n_clusters or len(verdict.membership) not in (0, n_clusters):
+            raise ProtocolError(f"{answer.site!r} did not judge every cluster.")
+    return answer
+
+
+@dataclass(frozen=True)
+class Answered:
+    """A question and the answers to it.
+
+    Parameters
+    ----------
+    question : Question
+        What was asked.
+    answers : mapping of str to Answer
+        By site; checked.
+    """
+
+    question: Question
+    answers: Mapping[str, Answer]
+
+    def is_about(self, members: Sequence[Member], *, clipped: bool) -> bool:
+        """Tell whether the question was about these members, with these weights, and all have answered."""
+        asked = self.question.members
+        if [(m.site, m.sha) for m in asked] != [(m.site, m.sha) for m in members]:
+            return False
+        ours, theirs = (np.array([m.weight for m in some]) for some in (members, asked))
+        same = np.allclose(ours, theirs, rtol=SAME_WEIGHT, atol=0) and self.question.clipped == clipped
+        return bool(same) and set(self.answers) == {member.site for member in members}
+
+
+def _halves(answers: Sequence[Answer], place: int) -> Array:
+    """Return what was answered to one labelling, of shape (K, L, 2)."""
+    columns = [[[np.inf if v is None else v for v in pair] for pair in a.halves[place]] for a in answers]
+    return np.moveaxis(np.array(columns), 0, 1)
+
+
+class AnsweredLosses:
+    """What clusters lose, as far as the sites have answered.
+
+    Parameters
+    ----------
+    members : sequence of Member
+        Whose models are averaged, sorted by site.
+    half_sizes : ndarray of shape (L, 2)
+        Rows in the halves of each member.
+    answered : sequence of Answered
+        Earlier rounds.
+    grams : GramAverages or None, default=None
+        Answers for losses on halves where all sites revealed their Gram matrices.
+    """
+
+    proxy = None
+    costlier = None
+
+    def __init__(
+        self,
+        members: Sequence[Member],
+        half_sizes: Array,
+        answered: Sequence[Answered],
+        grams: GramAverages | None = None,
+    ) -> None:
+        self.members, self.half_sizes = tuple(members), half_sizes
+        self.noise = np.array([member.noise for member in members])
+        self._grams = grams
+        self._halves: dict[Labels, Array] = {}
+        self._pairings: dict[Pairing, Array] = {}
+        self._verdicts: dict[Labels, list[Verdict]] = {}
+        self.rounds = 0
+        for each in answered:
+            if each.is_about(members, clipped=self.clipped):
+                self._learn(each)
+                self.rounds += 1
+        # What has to be asked, each once, in the order in which it was wanted.
+        self._labellings: dict[Labels, None] = {}
+        self._wanted_pairings: dict[Pairing, None] = {}
+        self._wanted_verdicts: dict[Labels, None] = {}
+
+    def _learn(self, answered: Answered) -> None:
+        question = answered.question
+        replies = [answered.answers[member.site] for member in self.members]
+        for place, labels in enumerate(question.labellings):
+            self._halves[labels] = _halves(replies, place)
+        for place, pairing in enumerate(question.pairings):
+            self._pairings[pairing] = np.array([reply.pairings[place] for reply in replies]).T
+        for place, labels in enumerate(question.verdicts):
+            self._verdicts[labels] = [reply.verdicts[place] for reply in replies]
+
+    def suggest(self, n_clusters: int, seed: int) -> list[Array]:
+        """Return labellings worth refining: none, as for averages of models whose rows are here."""
+        return []
+
+    def estimation_price(self, labels: Array) -> Array:
+        """Return what estimating a cluster's model costs each learner: not known of averages."""
+        return np.full(len(labels), np.nan)
+
+    @property
+    def clipped(self) -> bool:
+        """Whether squared residuals are bounded; Gram matrices know plain squares only."""
+        return self._grams is None
+
+    @property
+    def has_questions(self) -> bool:
+        """Whether something has to be asked."""
+        return bool(self._labellings or self._wanted_pairings or self._wanted_verdicts)
+
+    def question_now(self) -> Question:
+        """Return all that has to be asked, in one question."""
+        return Question(
+            self.members,
+            tuple(self._labellings),
+            tuple(self._wanted_pairings),
+            tuple(self._wanted_verdicts),
+            self.clipped,
+        )
+
+    def on_halves(self, labels: Array) -> Array:
+        """Return mean losses of shape (K, L, 2); where they are not known, note it and raise."""
+        # Labellings that differ in the names of clusters only are one question.
+        tidy = tidy_labels(labels)
+        key = as_labels(tidy)
+        if key not in self._halves:
+            if self._grams is None:
+                self._labellings[key] = None
+                raise NotAnsweredError
+            self._halves[key] = self._grams.on_halves(tidy)
+        halves = np.full((int(labels.max()) + 1, *self._halves[key].shape[1:]), np.inf)
+        halves[labels] = self._halves[key][tidy]
+        return halves
+
+    def paired_t(
+        self, labels: Array, picks: Array, other_labels: Array, other_picks: Array
+    ) -> tuple[Array, Array]:
+        """Return mean excess and standard error; where they are not known, note it and call it worse.
+
+        Calling it worse lets the rule look at all numbers of clusters that it might have to compare, so that
+        one round answers for all of them. Nothing is concluded from it.
+        """
+        pairing = Pairing(
+            as_labels(labels), _as_picks(picks), as_labels(other_labels), _as_picks(other_picks)
+        )
+        if pairing not in self._pairings:
+            self._wanted_pairings[pairing] = None
+            return np.full(len(labels), np.inf), np.zeros(len(labels))
+        excess, error = self._pairings[pairing]
+        return excess, error
+
+    def verdicts(self, labels: Array) -> list[Verdict] | None:
+        """Return what a labelling brings each member; None where it has to be asked, which is noted."""
+        key = as_labels(labels)
+        if key not in self._verdicts:
+            self._wanted_verdicts[key] = None
+            return None
+        return self._verdicts[key]
+
+    def candidates(self) -> list[Array]:
+        """Return the labellings that are to be compared, one of which will be chosen."""
+        found = dict.fromkeys(labels for p in self._wanted_pairings for labels in (p.labels, p.other_labels))
+        return [np.array(labels) for labels in found]

@@ -1,0 +1,197 @@
+"""Who takes part, who is waited for, and who is left out and why.
+
+One bad site must not stop the others. Whoever contradicts itself or cannot be compared is left out with a
+sentence; whoever has not spoken yet is waited for.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from coterie.federated.messages import Score, Share
+from coterie.federated.peers import other_columns
+from coterie.stages.select import FEWEST_ROWS
+
+# A site that cannot evaluate more than this share of the others' models is left out, not the others.
+MOST_FAILURES = 1 / 3
+# Share and score state the same error; models on the wire differ from the fitted ones by less than this.
+SAME_ERROR = 1e-3
+
+
+@dataclass(frozen=True)
+class Attendance:
+    """Who takes part.
+
+    Parameters
+    ----------
+    shares : mapping of str to Share
+        Of those who take part, sorted by site.
+    scores : mapping of str to Score
+        Of the same.
+    left_out : mapping of str to str
+        Who takes no part, and why.
+    waiting : mapping of str to str
+        Whose next message is missing, and which.
+    """
+
+    shares: Mapping[str, Share]
+    scores: Mapping[str, Score]
+    left_out: Mapping[str, str]
+    waiting: Mapping[str, str]
+
+
+def _shared_once(shares: Sequence[Share], left_out: dict[str, str]) -> dict[str, Share]:
+    found: dict[str, Share] = {}
+    for share in sorted(shares, key=lambda share: share.site):
+        if share.site in found and found[share.site] != share:
+            left_out[share.site] = "Two different shares bear its name: give each site a name of its own."
+        found[share.site] = share
+    return {site: share for site, share in found.items() if site not in left_out}
+
+
+def _same_columns(shares: dict[str, Share], left_out: dict[str, str]) -> dict[str, Share]:
+    """Keep the columns that most sites have; of equal numbers, those of the first site."""
+    counts = Counter((share.columns, share.target) for share in shares.values())
+    if not counts:
+        return {}
+    columns, target = max(counts, key=lambda key: counts[key])
+    kept = {}
+    for site, share in shares.items():
+        if (share.columns, share.target) == (columns, target):
+            kept[site] = share
+        else:
+            left_out[site] = other_columns(share, columns, target)
+    return kept
+
+
+def _large_enough(
+    shares: dict[str, Share], min_rows: int | None, left_out: dict[str, str]
+) -> dict[str, Share]:
+    if not shares:
+        return {}
+    sizes = np.array([share.n_rows for share in shares.values()])
+    needed = min_rows
+    if needed is None:
+        # As a local fit: 2p + 5 where at least half of the learners have as many.
+        enough = 2 * len(next(iter(shares.values())).columns) + 5
+        needed = enough if np.mean(sizes >= enough) >= 0.5 else FEWEST_ROWS
+    for site, share in shares.items():
+        if share.n_rows < needed:
+            left_out[site] = f"It has {share.n_rows} rows, and clustering needs {needed}."
+    return {site: share for site, share in shares.items() if site not in left_out}
+
+
+def _scored_once(
+    scores: Sequence[Score], shares: Mapping[str, Share], left_out: dict[str, str]
+) -> dict[str, Score]:
+    found: dict[str, Score] = {}
+    for score in scores:
+        if score.site not in shares:
+            continue
+        if score.site in found and found[score.site] != score:
+            left_out[score.site] = "It scored twice, and differently."
+        found[score.site] = score
+    return {site: score for site, score in found.items() if site not in left_out}
+
+
+def _contradiction(share: Share, score: Score) -> str | None:
+    """Say how a site contradicts itself."""
+    if sum(score.half_sizes) != share.n_rows:
+        return f"It shared {share.n_rows} rows and scored on {sum(score.half_sizes)}."
+    own = score.losses[share.site].value
+    if own is None:
+        return "It could not evaluate its own model."
+    private = share.privacy is not None or score.privacy is not None
+    if not private and abs(own - share.error) > SAME_ERROR * max(share.error, score.noise):
+        return f"Its share states the error {share.error:.6g} and its score {own:.6g}."
+    return None
+
+
+def _up_to_date(shares: Mapping[str, Share], scores: dict[str, Score]) -> dict[str, str]:
+    """Return who has to score again, because models came or changed after it scored."""
+    waiting: dict[str, str] = {}
+    sites = sorted(scores)
+
+    def knows(scorer: str, site: str) -> bool:
+        loss = scores[scorer].losses.get(site)
+        return loss is not None and loss.sha == shares[site].sha
+
+    while True:
+        lacking = {s: [t for t in sites if not knows(s, t)] for s in sites}
+        if not any(lacking.values()):
+            return waiting
+        lacked = Counter(t for missing in lacking.values() for t in missing)
+        # Somebody who came late is lacked by many; somebody who has not scored again lacks many.
+        worst = max(sites, key=lambda s: max(len(lacking[s]), lacked[s]))
+        if len(lacking[worst]) >= lacked[worst]:
+            waiting[worst] = f"It has not scored the model of {lacking[worst][0]!r}: run score there again."
+        else:
+            waiting[worst] = f"{lacked[worst]} sites have not scored its model: run score there again."
+        sites.remove(worst)
+
+
+def _too_many_failures(scores: Mapping[str, Score], sites: Sequence[str]) -> dict[str, str]:
+    found = {}
+    for site in sites:
+        others = [s for s in sites if s != site]
+        failures = sum(scores[site].losses[s].value is None for s in others)
+        if failures > max(1.0, MOST_FAILURES * len(others)):
+            found[site] = f"It could not evaluate {failures} of {len(others)} models, which others could."
+    return found
+
+
+def take_attendance(
+    shares: Sequence[Share],
+    scores: Sequence[Score],
+    *,
+    min_rows: int | None = None,
+    leave_out: Mapping[str, str] | None = None,
+) -> Attendance:
+    """Sort the sites into those who take part, those who are waited for and those who are left out.
+
+    Parameters
+    ----------
+    shares : sequence of Share
+        All that came.
+    scores : sequence of Score
+        All that came.
+    min_rows : int or None, default=None
+        Rows that a site needs. None: as a local fit, 2p + 5 where at least half of the sites have as many,
+        else 4.
+    leave_out : mapping of str to str or None, default=None
+        Sites to go on without, and why.
+
+    Returns
+    -------
+    Attendance
+        Every site that shared stands in one of its parts.
+    """
+    named, left_out = dict(leave_out or {}), dict[str, str]()
+    known = _shared_once([share for share in shares if share.site not in named], left_out)
+    known = _same_columns(known, left_out)
+    known = _large_enough(known, min_rows, left_out)
+    scored = _scored_once(scores, known, left_out)
+    for site, score in list(scored.items()):
+        if score.sha != known[site].sha:
+            # It shared again since: the score is of an older model.
+            del scored[site]
+            continue
+        why = _contradiction(known[site], score)
+        if why is not None:
+            left_out[site] = why
+            del scored[site]
+    silent = [site for site in known if site not in scored and site not in left_out]
+    waiting = dict.fromkeys(silent, "It has not scored: run score there.")
+    waiting |= _up_to_date(known, scored)
+    present = [site for site in sorted(scored) if site not in waiting]
+    left_out |= _too_many_failures(scored, present)
+    present = [site for site in present if site not in left_out]
+    shared = {share.site for share in shares}
+    left_out |= {site: why for site, why in named.items() if site in shared}
+    return Attendance(
+        {site: known[site] for site in present}, {site: scored[site] for site in present}, left_out, waiting
+    )

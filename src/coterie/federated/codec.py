@@ -1,0 +1,217 @@
+"""Records to JSON and back, strictly: what is not expected is refused with a sentence, never guessed.
+
+A record's type hints are its schema. Text from a peer may be anything: it is bounded in size before it is
+parsed, numbers must be finite, and no field may be missing, unknown, doubled or of another type.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import fields, is_dataclass
+from functools import cache
+from types import NoneType, UnionType
+from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
+
+Record = TypeVar("Record")
+
+# A message carries one model and a few numbers for every peer.
+MOST_BYTES = 64 * 2**20
+MOST_TEXT = 500
+MOST_ENTRIES = 1_000_000
+# Losses beyond this are no losses: their squares leave the range of numbers.
+LARGEST = 1e100
+
+
+class ProtocolError(ValueError):
+    """A message cannot be taken; the text is one sentence and names what is wrong with it."""
+
+
+def _shown(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:57]}..."
+
+
+def _wrong(where: str, expected: str, value: Any) -> ProtocolError:
+    return ProtocolError(f"The field {where!r} must be {expected}. Got {_shown(value)}.")
+
+
+def _number(value: Any, where: str) -> float:
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise _wrong(where, "a number", value)
+    if not abs(value) <= LARGEST:
+        raise _wrong(where, f"finite and at most {LARGEST:g} in size", value)
+    return float(value)
+
+
+def _whole(value: Any, where: str) -> int:
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise _wrong(where, "a whole number", value)
+    if not -(2**53) <= value <= 2**53:
+        raise _wrong(where, "below 2^53 in size", value)
+    return value
+
+
+def _text(value: Any, where: str) -> str:
+    if not isinstance(value, str):
+        raise _wrong(where, "text", value)
+    if len(value) > MOST_TEXT or not value.isprintable():
+        raise _wrong(where, f"printable and at most {MOST_TEXT} characters long", value)
+    return value
+
+
+def _bytes(value: Any, where: str) -> bytes:
+    if not isinstance(value, str):
+        raise _wrong(where, "text in base64", value)
+    try:
+        return base64.b64decode(value.encode("ascii"), validate=True)
+    except (binascii.Error, UnicodeEncodeError):
+        raise _wrong(where, "text in base64", value) from None
+
+
+def _flag(value: Any, where: str) -> bool:
+    if not isinstance(value, bool):
+        raise _wrong(where, "true or false", value)
+    return value
+
+
+_PLAIN = {float: _number, int: _whole, str: _text, bytes: _bytes, bool: _flag}
+
+
+def _sequence(kind: Any, value: Any, where: str) -> tuple[Any, ...]:
+    if not isinstance(value, list):
+        raise _wrong(where, "a list", value)
+    parts = get_args(kind)
+    if len(parts) == 2 and parts[1] is Ellipsis:
+        if len(value) > MOST_ENTRIES:
+            raise ProtocolError(f"The field {where!r} has {len(value)} entries: at most {MOST_ENTRIES}.")
+        return tuple(_from_plain(parts[0], entry, where) for entry in value)
+    if len(value) != len(parts):
+        raise _wrong(where, f"a list of {len(parts)} entries", value)
+    return tuple(_from_plain(part, entry, where) for part, entry in zip(parts, value, strict=True))
+
+
+def _mapping(kind: Any, value: Any, where: str) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise _wrong(where, "an object", value)
+    if len(value) > MOST_ENTRIES:
+        raise ProtocolError(f"The field {where!r} has {len(value)} entries: at most {MOST_ENTRIES}.")
+    inner = get_args(kind)[1]
+    return {_text(name, where): _from_plain(inner, entry, where) for name, entry in value.items()}
+
+
+@cache
+def _hints(record: type) -> dict[str, Any]:
+    return get_type_hints(record)
+
+
+def _record(kind: type, value: Any, where: str) -> Any:
+    if not isinstance(value, dict):
+        raise _wrong(where, "an object", value)
+    known = {field.name for field in fields(kind)}
+    for name in sorted(known - set(value)):
+        raise ProtocolError(f"The field {name!r} of {where!r} is missing.")
+    for name in sorted(set(value) - known):
+        raise ProtocolError(f"The field {_shown(name)} of {where!r} is not known.")
+    hints = _hints(kind)
+    return kind(**{name: _from_plain(hints[name], entry, name) for name, entry in value.items()})
+
+
+def _from_plain(kind: Any, value: Any, where: str) -> Any:
+    if kind in _PLAIN:
+        return _PLAIN[kind](value, where)
+    origin = get_origin(kind)
+    if origin in (Union, UnionType):
+        inner = next(part for part in get_args(kind) if part is not NoneType)
+        return None if value is None else _from_plain(inner, value, where)
+    if origin is tuple:
+        return _sequence(kind, value, where)
+    if origin is Mapping:
+        return _mapping(kind, value, where)
+    return _record(kind, value, where)
+
+
+def _to_plain(value: Any) -> Any:
+    if is_dataclass(value) and not isinstance(value, type):
+        return {field.name: _to_plain(getattr(value, field.name)) for field in fields(value)}
+    if isinstance(value, Mapping):
+        return {name: _to_plain(entry) for name, entry in value.items()}
+    if isinstance(value, tuple):
+        return [_to_plain(entry) for entry in value]
+    if isinstance(value, bytes):
+        return base64.b64encode(value).decode("ascii")
+    if isinstance(value, float) and not math.isfinite(value):
+        raise ProtocolError("A number that is not finite cannot be sent.")
+    return value
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ProtocolError("A field stands twice in one object.")
+    return found
+
+
+def _not_finite(text: str) -> Any:
+    raise ProtocolError(f"Numbers must be finite. Got {text}.")
+
+
+def to_text(value: Any) -> bytes:
+    """Return a record or plain value as JSON, the same bytes for the same content."""
+    plain = _to_plain(value)
+    return json.dumps(plain, sort_keys=True, separators=(",", ":"), allow_nan=False).encode()
+
+
+def parse(text: bytes, what: str) -> dict[str, Any]:
+    """Parse a JSON object that somebody else wrote.
+
+    Parameters
+    ----------
+    text : bytes
+        The JSON.
+    what : str
+        What it should be, for the error.
+
+    Returns
+    -------
+    dict
+        Not yet checked.
+    """
+    if len(text) > MOST_BYTES:
+        raise ProtocolError(f"The {what} has {len(text)} bytes: at most {MOST_BYTES} are read.")
+    try:
+        found = json.loads(text.decode("utf-8"), object_pairs_hook=_once, parse_constant=_not_finite)
+    except ProtocolError:
+        raise
+    except (ValueError, RecursionError):
+        raise ProtocolError(f"The {what} is not JSON: it was cut off or changed on its way.") from None
+    if not isinstance(found, dict):
+        raise ProtocolError(f"The {what} must be a JSON object. Got {_shown(found)}.")
+    return found
+
+
+def from_plain(kind: type[Record], value: Any, where: str) -> Record:
+    """Return the record that parsed JSON stands for.
+
+    Parameters
+    ----------
+    kind : type
+        A dataclass of text, numbers, bytes, tuples, mappings by text and such dataclasses.
+    value : object
+        Parsed JSON.
+    where : str
+        Name of the whole, for errors.
+
+    Returns
+    -------
+    object
+        An instance of ``kind``.
+    """
+    try:
+        found: Record = _record(kind, value, where)
+    except OverflowError:
+        raise ProtocolError(f"A number of the {where} is too large.") from None
+    return found

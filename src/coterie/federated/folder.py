@@ -1,0 +1,288 @@
+"""The sealed folder: files that people pass on by any means, and nobody's code runs.
+
+A file holds one message. What is in the folder is read as if a stranger had written it: links, pipes and
+files too large are not opened, and what cannot be read is named and left out.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import stat
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from urllib.parse import quote
+
+from coterie.federated.answers import Answered, check_answer
+from coterie.federated.codec import MOST_BYTES
+from coterie.federated.messages import (
+    Answer,
+    Conclusion,
+    Message,
+    ProtocolError,
+    Question,
+    Score,
+    Share,
+    digest,
+    kind_of,
+    question_key,
+)
+from coterie.federated.sealing import LONGEST_HEADER, Sealed, read_header, seal, speaker_of, unseal
+from coterie.federated.signing import Signer
+
+SUFFIX = ".coterie"
+MOST_FILES = 100_000
+# Of a site, in a file's name.
+LONGEST_NAME = 120
+# Enough for a few sites to fall silent; whoever asks more often wants something else.
+MOST_QUESTIONS = 30
+
+
+@dataclass(frozen=True)
+class Contents:
+    """What a folder holds.
+
+    Parameters
+    ----------
+    shares : tuple of Share
+        All that can be read.
+    scores : tuple of Score
+        All that can be read.
+    answered : tuple of Answered
+        Questions, with the answers that can be read.
+    conclusion : Conclusion or None
+        The last one.
+    troubles : mapping of str to str
+        Files that cannot be used, and why.
+    """
+
+    shares: tuple[Share, ...]
+    scores: tuple[Score, ...]
+    answered: tuple[Answered, ...]
+    conclusion: Conclusion | None
+    troubles: Mapping[str, str]
+
+    def share_of(self, site: str) -> Share:
+        """Return the share of one site."""
+        found = [share for share in self.shares if share.site == site]
+        if not found:
+            raise ProtocolError(f"The folder has no share of {site!r}: run `coterie share` first.")
+        return found[0]
+
+
+def file_name(message: Message) -> str:
+    """Return the name of a message's file; any name of a site gives a name that every system takes."""
+    site = quote(speaker_of(message), safe="").replace("~", "%7E")
+    if len(site) > LONGEST_NAME:
+        site = digest(speaker_of(message).encode())[:32]
+    parts = [kind_of(message), site]
+    if isinstance(message, Question):
+        parts.append(question_key(message)[:16])
+    if isinstance(message, Answer):
+        parts.append(message.question[:16])
+    return "-".join(part for part in parts if part) + SUFFIX
+
+
+def _content(path: Path) -> bytes:
+    """Return the bytes of a plain file of a sensible size."""
+    try:
+        found = path.lstat()
+        if not stat.S_ISREG(found.st_mode):
+            raise ProtocolError("It is no plain file.")
+        if found.st_size > MOST_BYTES + LONGEST_HEADER:
+            raise ProtocolError(f"It has {found.st_size} bytes: at most {MOST_BYTES} are read.")
+        return path.read_bytes()
+    except OSError as error:
+        raise ProtocolError(f"It cannot be read ({error.strerror or error}).") from None
+
+
+def _check_pinned(found: Mapping[str, Sealed]) -> dict[str, str]:
+    """Return files that are signed by another key than their site's share."""
+    pinned: dict[str, set[str | None]] = {}
+    for sealed in found.values():
+        if isinstance(sealed.message, Share):
+            key = None if sealed.header.signature is None else sealed.header.signature.key
+            pinned.setdefault(sealed.header.site, set()).add(key)
+    troubles = {}
+    for name, sealed in found.items():
+        site = sealed.header.site
+        key = None if sealed.header.signature is None else sealed.header.signature.key
+        if site and not isinstance(sealed.message, Share) and key not in pinned.get(site, {key}):
+            troubles[name] = f"It is not signed with the key that signed the share of {site!r}."
+    return troubles
+
+
+def _answered(
+    questions: Mapping[str, Question], answers: Mapping[str, Answer], troubles: dict[str, str]
+) -> tuple[Answered, ...]:
+    """Sort the answers by their questions; whoever answers twice and differently has not answered."""
+    by_question: dict[str, dict[str, Answer]] = {key: {} for key in questions}
+    twice = set()
+    for name, answer in sorted(answers.items()):
+        question = questions.get(answer.question)
+        if question is None:
+            troubles[name] = "It answers a question that is not in the folder."
+            continue
+        try:
+            check_answer(question, answer)
+        except ProtocolError as error:
+            troubles[name] = str(error)
+            continue
+        mine = by_question[answer.question]
+        if mine.setdefault(answer.site, answer) != answer:
+            twice.add((answer.question, answer.site))
+            troubles[name] = f"{answer.site!r} answered the same question twice, and differently."
+    for key, site in twice:
+        del by_question[key][site]
+    return tuple(Answered(questions[key], by_question[key]) for key in sorted(questions))
+
+
+class SealedFolder:
+    """A folder of sealed files.
+
+    Parameters
+    ----------
+    path : str or Path
+        The folder; it must be there.
+    known_keys : mapping of str to str or None, default=None
+        Public keys by site; None: unsigned files are read.
+    """
+
+    def __init__(self, path: str | Path, known_keys: Mapping[str, str] | None = None) -> None:
+        self.path, self._known_keys = Path(path), known_keys
+        if not self.path.is_dir():
+            raise ProtocolError(f"There is no folder {str(path)!r}: make it, or check the path.")
+
+    def _files(self) -> list[Path]:
+        paths = sorted(path for path in self.path.iterdir() if path.name.endswith(SUFFIX))
+        if len(paths) > MOST_FILES:
+            raise ProtocolError(f"The folder {str(self.path)!r} has {len(paths)} files: that is too many.")
+        return paths
+
+    def read(self) -> Contents:
+        """Read all files; those that cannot be used are named.
+
+        Returns
+        -------
+        Contents
+            What can be used.
+        """
+        found: dict[str, Sealed] = {}
+        troubles: dict[str, str] = {}
+        for path in self._files():
+            try:
+                found[path.name] = unseal(_content(path), self._known_keys)
+            except ProtocolError as error:
+                troubles[path.name] = str(error)
+        pinned = _check_pinned(found)
+        troubles |= pinned
+        messages = {name: sealed.message for name, sealed in found.items() if name not in pinned}
+        questions = {question_key(m): m for m in messages.values() if isinstance(m, Question)}
+        answers = {name: m for name, m in messages.items() if isinstance(m, Answer)}
+        conclusions = [m for m in messages.values() if isinstance(m, Conclusion)]
+        return Contents(
+            shares=tuple(m for m in messages.values() if isinstance(m, Share)),
+            scores=tuple(m for m in messages.values() if isinstance(m, Score)),
+            answered=_answered(questions, answers, troubles),
+            conclusion=conclusions[-1] if conclusions else None,
+            troubles=troubles,
+        )
+
+    def put(self, message: Message, signer: Signer | None = None, *, replace: bool = False) -> bool:
+        """Write a message, whole or not at all; what is newer is not overwritten.
+
+        Parameters
+        ----------
+        message : Share, Score, Question, Answer or Conclusion
+            What to write.
+        signer : Signer or None, default=None
+            Who signs.
+        replace : bool, default=False
+            Replace an older file with other content.
+
+        Returns
+        -------
+        bool
+            Whether something was written; False: the same message is there.
+        """
+        path = self.path / file_name(message)
+        if path.exists() or path.is_symlink():
+            if self._is_there(path, message, signer):
+                return False
+            self._check_older(path, replace=replace)
+        self._write(path, seal(message, signer), overwrite=replace)
+        return True
+
+    def _is_there(self, path: Path, message: Message, signer: Signer | None) -> bool:
+        try:
+            sealed = unseal(_content(path))
+        except ProtocolError:
+            return False
+        key = None if sealed.header.signature is None else sealed.header.signature.key
+        return sealed.message == message and (signer is None or key == signer.public)
+
+    def _check_older(self, path: Path, *, replace: bool) -> None:
+        name = path.name
+        try:
+            header, _ = read_header(_content(path))
+        except ProtocolError as error:
+            if "use the same version" in str(error):
+                raise ProtocolError(f"{name!r} was written by another version and stays as it is.") from None
+            if not replace:
+                raise ProtocolError(f"{name!r} is there and cannot be read: remove it first.") from None
+            return
+        if header.made > datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"):
+            raise ProtocolError(f"{name!r} is newer ({header.made}) than the clock here: it stays as it is.")
+        if not replace:
+            raise ProtocolError(f"{name!r} is there with other content and stays as it is.")
+
+    def _write(self, path: Path, content: bytes, *, overwrite: bool) -> None:
+        temporary = self.path / f".coterie-{secrets.token_hex(8)}.tmp"
+        try:
+            temporary.write_bytes(content)
+            if overwrite:
+                os.replace(temporary, path)
+                return
+            try:
+                # A link, unlike a rename, fails where somebody was quicker.
+                os.link(temporary, path)
+            except FileExistsError:
+                raise ProtocolError(f"{path.name!r} has just been written by somebody else.") from None
+            except OSError:
+                # Some file systems have no links.
+                os.replace(temporary, path)
+        finally:
+            temporary.unlink(missing_ok=True)
+
+
+def open_questions(contents: Contents, site: str) -> Sequence[Question]:
+    """Return the questions that a site has not answered, all about the models that are shared now.
+
+    Parameters
+    ----------
+    contents : Contents
+        Of the folder.
+    site : str
+        Who is asked.
+
+    Returns
+    -------
+    sequence of Question
+        At most `MOST_QUESTIONS` less those that it has answered.
+    """
+    shas = {share.site: share.sha for share in contents.shares}
+    mine = [
+        each
+        for each in contents.answered
+        if any(member.site == site for member in each.question.members)
+        and all(shas.get(member.site) == member.sha for member in each.question.members)
+    ]
+    still_open = [each.question for each in mine if site not in each.answers]
+    if len(mine) > MOST_QUESTIONS and still_open:
+        raise ProtocolError(
+            f"{site!r} was asked {len(mine)} questions, and the method needs at most {MOST_QUESTIONS}: "
+            "somebody asks for more than it."
+        )
+    return still_open

@@ -1,0 +1,101 @@
+"""A site and its rows, as far as they are ever known: at the site."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from coterie._rows import Learners, gather_learners
+from coterie._tables import column_names
+from coterie.federated.messages import check_site
+from coterie.records import Selection
+from coterie.stages.select import select_models
+
+
+@dataclass(frozen=True)
+class Party:
+    """A site, its rows, and what Select found on them; never leaves the site.
+
+    Parameters
+    ----------
+    site : str
+        Its name, from which its randomness derives.
+    learners : Learners
+        Its rows, as the only learner.
+    selection : Selection
+        Of these rows.
+    columns : tuple of str
+        The predictors, in their order.
+    target : str
+        The response.
+    candidates : tuple of str
+        What competed.
+    seed : int
+        Of everything random.
+    seen : dict of str to ndarray or str
+        What peers' models predict on these rows, or why they do not, by the model's sha256: a model is
+        evaluated once, however many rounds there are.
+    """
+
+    site: str
+    learners: Learners = field(repr=False)
+    selection: Selection = field(repr=False)
+    columns: tuple[str, ...]
+    target: str
+    candidates: tuple[str, ...]
+    seed: int
+    seen: dict[str, Any] = field(default_factory=dict, repr=False, compare=False)
+
+    @property
+    def n_features(self) -> int:
+        """Number of predictors."""
+        return self.learners.n_features
+
+
+def make_party(
+    X: Any,
+    y: Any,
+    *,
+    site: str,
+    columns: Sequence[str] | None = None,
+    target: str = "y",
+    candidates: Any = "default",
+    seed: int = 0,
+) -> Party:
+    """Select a model for a site's rows.
+
+    Parameters
+    ----------
+    X : array-like or table of shape (n, p)
+        Predictors.
+    y : array-like of shape (n,)
+        Response.
+    site : str
+        Name of the site; no two may have the same.
+    columns : sequence of str or None, default=None
+        Names of the predictors. None: those of the table, or x0, x1, ...
+    target : str, default="y"
+        Name of the response.
+    candidates : str, list or dict, default="default"
+        As for `CoterieRegressor`. Models that keep training rows cannot travel.
+    seed : int, default=0
+        Of everything random, together with the site's name.
+
+    Returns
+    -------
+    Party
+        For `share`, `score` and `answer`.
+    """
+    check_site(site)
+    names = columns if columns is not None else column_names(X)
+    groups = np.array([site] * len(y), dtype=object)
+    learners = gather_learners(X, y, groups, caller="make_party")
+    selection = select_models(learners, candidates=candidates, random_state=seed)
+    found = [f"x{k}" for k in range(learners.n_features)] if names is None else [str(n) for n in names]
+    if len(found) != learners.n_features:
+        raise ValueError(f"{len(found)} names do not fit {learners.n_features} columns: pass one each.")
+    texts = [candidates] if isinstance(candidates, str) else list(candidates)
+    return Party(site, learners, selection, tuple(found), target, tuple(map(str, texts)), int(seed))

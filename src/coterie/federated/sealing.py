@@ -1,0 +1,216 @@
+"""A message as a file: a line of JSON that says what it is, then the message itself.
+
+The line names the site, the versions, when it was made, the length and the sha256 of the message, and who
+signed it. A file that was cut off, changed or renamed is seen at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+
+from coterie.federated.codec import from_plain, parse, to_text
+from coterie.federated.messages import (
+    Conclusion,
+    Message,
+    ProtocolError,
+    Question,
+    decode,
+    digest,
+    encode,
+    kind_of,
+)
+from coterie.federated.signing import Signer, is_signed
+from coterie.federated.site import software_versions
+
+FORMAT = "coterie-sealed"
+FORMAT_VERSION = 1
+# The first line is short; a file without one is not read to its end.
+LONGEST_HEADER = 10_000
+
+
+@dataclass(frozen=True)
+class Signature:
+    """Who signed.
+
+    Parameters
+    ----------
+    key : str
+        The public key.
+    value : str
+        The signature of the header without it, which holds the sha256 of the message.
+    """
+
+    key: str
+    value: str
+
+
+@dataclass(frozen=True)
+class Header:
+    """The first line of a file.
+
+    Parameters
+    ----------
+    format : str
+        Always the same.
+    version : int
+        Of the format.
+    kind : str
+        Of the message.
+    site : str
+        Who speaks; empty for questions and conclusions.
+    made : str
+        When, in universal time.
+    software : mapping of str to str
+        Versions.
+    length : int
+        Bytes of the message.
+    sha256 : str
+        Of the message.
+    signature : Signature or None
+        Where it was signed.
+    """
+
+    format: str
+    version: int
+    kind: str
+    site: str
+    made: str
+    software: Mapping[str, str]
+    length: int
+    sha256: str
+    signature: Signature | None
+
+
+@dataclass(frozen=True)
+class Sealed:
+    """A file that was opened.
+
+    Parameters
+    ----------
+    header : Header
+        Its first line.
+    message : Message
+        The rest.
+    """
+
+    header: Header
+    message: Message
+
+
+def speaker_of(message: Message) -> str:
+    """Return the site that speaks; nothing for questions and conclusions."""
+    return "" if isinstance(message, (Question, Conclusion)) else message.site
+
+
+def seal(message: Message, signer: Signer | None = None, made: datetime | None = None) -> bytes:
+    """Return a message as the bytes of a file.
+
+    Parameters
+    ----------
+    message : Share, Score, Question, Answer or Conclusion
+        What to write.
+    signer : Signer or None, default=None
+        Who signs; None: nobody.
+    made : datetime or None, default=None
+        When. None: now.
+
+    Returns
+    -------
+    bytes
+        Of the whole file.
+    """
+    body = encode(message)
+    header = Header(
+        format=FORMAT,
+        version=FORMAT_VERSION,
+        kind=kind_of(message),
+        site=speaker_of(message),
+        made=(made or datetime.now(UTC)).astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        software=software_versions(),
+        length=len(body),
+        sha256=digest(body),
+        signature=None,
+    )
+    if signer is not None:
+        header = replace(header, signature=Signature(signer.public, signer.sign(to_text(header))))
+    return to_text(header) + b"\n" + body
+
+
+def read_header(content: bytes) -> tuple[Header, bytes]:
+    """Return the first line of a file, and the rest, unread.
+
+    Parameters
+    ----------
+    content : bytes
+        Of the whole file.
+
+    Returns
+    -------
+    header : Header
+        Not yet compared with the rest.
+    body : bytes
+        The rest.
+    """
+    line, newline, _ = content[:LONGEST_HEADER].partition(b"\n")
+    if not newline:
+        raise ProtocolError("It is no sealed file: it must begin with a line of JSON.")
+    outer = parse(line, "first line")
+    if outer.get("format") != FORMAT:
+        raise ProtocolError("It is no sealed file: its first line is not that of coterie.")
+    if outer.get("version") != FORMAT_VERSION:
+        raise ProtocolError(
+            f"It has version {str(outer.get('version'))[:20]} and this coterie reads version "
+            f"{FORMAT_VERSION}: use the same version of coterie at all sites."
+        )
+    return from_plain(Header, outer, "first line"), content[len(line) + 1 :]
+
+
+def unseal(content: bytes, known_keys: Mapping[str, str] | None = None) -> Sealed:
+    """Open a file that somebody else may have written.
+
+    Parameters
+    ----------
+    content : bytes
+        Of the whole file.
+    known_keys : mapping of str to str or None, default=None
+        Public keys by site. None: unsigned files are read, and a signature only has to be right.
+
+    Returns
+    -------
+    Sealed
+        Its parts, compared with each other.
+
+    Raises
+    ------
+    ProtocolError
+        With a sentence, for anything that is not whole, not ours, or not signed as it must be.
+    """
+    header, body = read_header(content)
+    if len(body) != header.length:
+        raise ProtocolError(f"It has {len(body)} bytes where {header.length} were sealed: copy it again.")
+    if digest(body) != header.sha256:
+        raise ProtocolError("Its content was changed after it was sealed: copy it again.")
+    _check_signature(header, known_keys)
+    message = decode(body, header.kind)
+    if speaker_of(message) != header.site:
+        raise ProtocolError(f"It is sealed for {header.site!r} and speaks for {speaker_of(message)!r}.")
+    return Sealed(header, message)
+
+
+def _check_signature(header: Header, known_keys: Mapping[str, str] | None) -> None:
+    signature = header.signature
+    if signature is None:
+        if known_keys is not None:
+            raise ProtocolError("It is not signed, and only known keys are accepted.")
+        return
+    if not is_signed(to_text(replace(header, signature=None)), signature.key, signature.value):
+        raise ProtocolError("Its signature is wrong: it was changed, or another key signed it.")
+    if known_keys is None:
+        return
+    # Questions and conclusions have no site: anybody who is known may ask and conclude.
+    accepted = set(known_keys.values()) if not header.site else {known_keys.get(header.site)}
+    if signature.key not in accepted:
+        whom = repr(header.site) if header.site else "anybody"
+        raise ProtocolError(f"It is signed with a key that is not known for {whom}.")

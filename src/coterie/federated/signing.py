@@ -1,0 +1,154 @@
+"""Ed25519 keys: who wrote a file, where a folder alone cannot tell.
+
+A key file holds the private key in PEM and stays at its site. Public keys travel as 64 hexadecimal digits; a
+list of known keys has a line ``name key`` for every site, and refuses everybody else.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from coterie.federated.messages import ProtocolError, check_site
+
+DIGITS = 64
+# Points of small order: anybody can sign anything for such a "key". Without the sign, the highest bit.
+WORTHLESS = {
+    "00" * 32,
+    "01" + "00" * 31,
+    "26e8958fc2b227b045c3f489f2ef98f0d5dfac05d3c63339b13802886d53fc05",
+    "c7176a703d4dd84fba3c0b760d10670f2a2053fa2c39ccc64ec7fd7792ac037a",
+    "ec" + "ff" * 30 + "7f",
+    "ed" + "ff" * 30 + "7f",
+    "ee" + "ff" * 30 + "7f",
+}
+
+
+def _ed25519() -> Any:
+    try:
+        from cryptography.hazmat.primitives.asymmetric import ed25519
+    except ModuleNotFoundError as error:
+        raise ProtocolError("Signing needs cryptography: install coterie[federated].") from error
+    return ed25519
+
+
+def make_key(path: str | Path) -> str:
+    """Write a new private key, for its owner's eyes only.
+
+    Parameters
+    ----------
+    path : str or Path
+        A file that does not exist.
+
+    Returns
+    -------
+    str
+        The public key.
+    """
+    from cryptography.hazmat.primitives import serialization
+
+    key = _ed25519().Ed25519PrivateKey.generate()
+    content = key.private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    )
+    with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+        file.write(content)
+    return Signer(key).public
+
+
+class Signer:
+    """Signs with a private key.
+
+    Parameters
+    ----------
+    key : Ed25519PrivateKey
+        Of the library cryptography.
+    """
+
+    def __init__(self, key: Any) -> None:
+        self._key = key
+
+    @property
+    def public(self) -> str:
+        """The public key, 64 hexadecimal digits."""
+        public: str = self._key.public_key().public_bytes_raw().hex()
+        return public
+
+    def sign(self, content: bytes) -> str:
+        """Return the signature of some bytes in hexadecimal digits."""
+        signature: str = self._key.sign(content).hex()
+        return signature
+
+
+def read_key(path: str | Path) -> Signer:
+    """Return the signer of a key file.
+
+    Parameters
+    ----------
+    path : str or Path
+        What `make_key` wrote, or another Ed25519 private key in PEM without a password.
+
+    Returns
+    -------
+    Signer
+        Signs with this key.
+    """
+    ed25519 = _ed25519()
+    from cryptography.exceptions import UnsupportedAlgorithm
+    from cryptography.hazmat.primitives import serialization
+
+    try:
+        key = serialization.load_pem_private_key(Path(path).read_bytes(), None)
+    except (ValueError, TypeError, UnsupportedAlgorithm):
+        raise ProtocolError(f"{str(path)!r} is no private key in PEM without a password.") from None
+    if not isinstance(key, ed25519.Ed25519PrivateKey):
+        raise ProtocolError(f"{str(path)!r} is no Ed25519 key: make one with `coterie keygen`.")
+    return Signer(key)
+
+
+def is_signed(content: bytes, public: str, signature: str) -> bool:
+    """Tell whether a signature of some bytes is that of a public key."""
+    ed25519 = _ed25519()
+    from cryptography.exceptions import InvalidSignature
+
+    try:
+        point = bytes.fromhex(public)
+        if not point or (point[:-1] + bytes([point[-1] & 0x7F])).hex() in WORTHLESS:
+            return False
+        key = ed25519.Ed25519PublicKey.from_public_bytes(point)
+        key.verify(bytes.fromhex(signature), content)
+    except (ValueError, InvalidSignature):
+        return False
+    return True
+
+
+def read_known_keys(path: str | Path) -> Mapping[str, str]:
+    """Return the public keys by name.
+
+    Parameters
+    ----------
+    path : str or Path
+        A line ``name key`` for everybody; lines that begin with # say nothing.
+
+    Returns
+    -------
+    mapping of str to str
+        By name.
+    """
+    known: dict[str, str] = {}
+    for number, line in enumerate(Path(path).read_text(encoding="utf-8").splitlines(), 1):
+        if not line.strip() or line.lstrip().startswith("#"):
+            continue
+        name, _, key = line.strip().rpartition(" ")
+        good = len(key) == DIGITS and set(key.lower()) <= set("0123456789abcdef")
+        if not good or not name.strip():
+            raise ProtocolError(
+                f"Line {number} of {str(path)!r} must be a name and a key of {DIGITS} digits."
+            )
+        name = check_site(name.strip())
+        if known.get(name, key.lower()) != key.lower():
+            raise ProtocolError(f"{str(path)!r} has two keys for {name!r}: remove one of them.")
+        known[name] = key.lower()
+    return known

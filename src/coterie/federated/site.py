@@ -1,0 +1,332 @@
+"""What a site does with its rows: share its model, score everybody's, answer about averages of them.
+
+Pure functions from a `Party`, which holds the rows, and messages to a message. The arithmetic is that of the
+local stages, run on the rows of one learner.
+"""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import sklearn
+from numpy.typing import NDArray
+
+from coterie._version import __version__
+from coterie.federated import wire
+from coterie.federated.codec import LARGEST
+from coterie.federated.messages import (
+    Answer,
+    Blur,
+    Gram,
+    Loss,
+    Pairing,
+    ProtocolError,
+    Question,
+    Score,
+    Share,
+    Verdict,
+    question_key,
+)
+from coterie.federated.party import Party
+from coterie.federated.peers import Peers, evaluate_peers
+from coterie.federated.privacy import blurred_coefficients, blurred_means, check_blur, noise_of_level
+from coterie.kernels.affine import affine_form
+from coterie.kernels.averages import AverageLosses
+from coterie.kernels.noise import clip_bound, noise_statistics, smallest_level
+from coterie.kernels.together import halves_of
+from coterie.records import Selection
+from coterie.stages.collaborate import average_weights, averaged_residuals
+from coterie.verdicts.bootstrap import bootstrap_losses
+from coterie.verdicts.gains import ROUNDING, error_and_spread, gain_spread
+from coterie.verdicts.standing import compare_with_alone, coterie_excess
+
+Array = NDArray[Any]
+
+
+def software_versions() -> dict[str, str]:
+    """Return the versions that a message states."""
+    return {
+        "coterie": __version__,
+        "python": platform.python_version(),
+        "numpy": np.__version__,
+        "scikit-learn": sklearn.__version__,
+    }
+
+
+def share(party: Party, *, blur: Blur | None = None) -> Share:
+    """Return what the site tells of itself.
+
+    Parameters
+    ----------
+    party : Party
+        The site.
+    blur : Blur or None, default=None
+        Clip and blur the coefficients of a linear model. What else is told then does not depend on the
+        rows but for their number: the error is left to `score`, and the response counts as unknown.
+
+    Returns
+    -------
+    Share
+        Its model and a few numbers.
+
+    Raises
+    ------
+    WireError
+        If the model keeps training rows or cannot be written down.
+    """
+    learners, selection = party.learners, party.selection
+    open_share = Share(
+        site=party.site,
+        n_rows=len(learners.y),
+        error=float(selection.errors[0]),
+        response_mean=float(learners.y.mean()),
+        response_variance=float(learners.y.var()),
+        columns=party.columns,
+        target=party.target,
+        family=selection.names[0],
+        model=wire.pack(selection.models[0], party.n_features),
+        candidates=party.candidates,
+        seed=party.seed,
+        software=software_versions(),
+    )
+    if blur is None:
+        return open_share
+    form = affine_form(selection.models[0], party.n_features)
+    if form is None or len(party.candidates) != 1:
+        raise ProtocolError(
+            "Only one linear candidate can be blurred: which of several wins, and a forest's leaves, tell of "
+            "the rows. Take --candidates ridge."
+        )
+    w, b = blurred_coefficients(*form, check_blur(blur), np.random.default_rng())
+    return replace(
+        open_share,
+        error=0.0,
+        response_mean=0.0,
+        response_variance=blur.clip**2,
+        model=wire.pack_affine(w, b),
+        privacy=blur,
+    )
+
+
+def pooled_variance(shares: Sequence[Share]) -> float:
+    """Return the variance of everybody's responses together, zero where it is no more than rounding."""
+    counts = np.array([share.n_rows for share in shares], dtype=float)
+    means = np.array([share.response_mean for share in shares])
+    within = np.array([share.response_variance for share in shares])
+    middle = np.average(means, weights=counts)
+    variance = float(np.average(within + (means - middle) ** 2, weights=counts))
+    return variance if variance > (1e-12 * np.abs(means).max()) ** 2 else 0.0
+
+
+def _bounded(party: Party, shares: Sequence[Share]) -> tuple[Selection, float, float]:
+    """Return the selection with the bound that everybody's responses call for, and the noise statistics."""
+    smallest = smallest_level(pooled_variance(shares))
+    residuals = party.selection.residuals[0]
+    clip = clip_bound(residuals, smallest)
+    level, variance = noise_statistics(residuals, clip, smallest)
+    return replace(party.selection, clips=np.array([clip]), noise=np.array([level])), level, variance
+
+
+def _gram(table: Array, y: Array, own: Array) -> Gram:
+    products = table @ table.T / len(y)
+    return Gram(
+        models=tuple(tuple(row) for row in products.tolist()),
+        response=tuple((table @ y / len(y)).tolist()),
+        square=float(np.mean(y**2)),
+        own=float(np.mean(own**2)),
+    )
+
+
+def _blurred_score(party: Party, by_site: Mapping[str, Share], peers: Peers, blur: Blur) -> Score:
+    """Return a score of blurred numbers; the noise level is the loss of the site's own model."""
+    mine = by_site[party.site]
+    if mine.privacy is None:
+        raise ProtocolError(f"The model of {party.site!r} was shared as it is: blur the share as well.")
+    with np.errstate(over="ignore"):
+        squares = (peers.table - party.learners.y) ** 2
+    means = blurred_means(squares, check_blur(blur), np.random.default_rng())
+    values = dict(zip(peers.sites, means.tolist(), strict=True))
+    if party.site not in values:
+        raise ProtocolError("The site's own model could not be evaluated: share another.")
+    n_rows = len(party.learners.y)
+    level = max(values[party.site], 1e-12 * blur.clip)
+    counts = np.bincount(halves_of(party.selection.folds[0]), minlength=2)
+    return Score(
+        site=party.site,
+        sha=mine.sha,
+        losses={site: Loss(peer.sha, values.get(site)) for site, peer in by_site.items()},
+        noise=level,
+        noise_variance=noise_of_level(level, blur, len(means), n_rows),
+        half_sizes=(int(counts[0]), int(counts[1])),
+        privacy=blur,
+    )
+
+
+def score(
+    party: Party, shares: Sequence[Share], *, reveal_gram: bool = False, blur: Blur | None = None
+) -> Score:
+    """Return what everybody's models lose on the site's rows.
+
+    Parameters
+    ----------
+    party : Party
+        The site.
+    shares : sequence of Share
+        Everybody's, the site's own among them, one per site.
+    reveal_gram : bool, default=False
+        Send Gram matrices of all models' predictions as well. They save rounds, and reveal more: with as
+        many independent linear models as there are predictors, the second moments of the site's rows.
+    blur : Blur or None, default=None
+        Clip the squared residuals and blur the losses; the share must have been blurred, too.
+
+    Returns
+    -------
+    Score
+        Scalars. A model that cannot be read or evaluated has no loss.
+    """
+    by_site = {peer.site: peer for peer in shares}
+    if len(by_site) < len(shares):
+        raise ProtocolError("Two shares bear one name: leave one of them out.")
+    if party.site not in by_site:
+        raise ProtocolError(f"The shares lack that of {party.site!r} itself: run share first.")
+    if blur is None and by_site[party.site].privacy is not None:
+        raise ProtocolError(f"The share of {party.site!r} is blurred: blur the score as well.")
+    peers = evaluate_peers(party, shares)
+    if blur is not None:
+        return _blurred_score(party, by_site, peers, blur)
+    y = party.learners.y
+    with np.errstate(over="ignore"):
+        means = np.mean((peers.table - y) ** 2, axis=1)
+    values = {site: float(m) for site, m in zip(peers.sites, means, strict=True) if m <= LARGEST}
+    _, level, variance = _bounded(party, shares)
+    second = halves_of(party.selection.folds[0])
+    grams = None
+    if reveal_gram:
+        own = party.selection.residuals[0]
+        kept = [site in values for site in peers.sites]
+        first, last = (
+            _gram(peers.table[np.ix_(kept, second == half)], y[second == half], own[second == half])
+            for half in (0, 1)
+        )
+        grams = first, last
+    counts = np.bincount(second, minlength=2)
+    return Score(
+        site=party.site,
+        sha=by_site[party.site].sha,
+        losses={site: Loss(peer.sha, values.get(site)) for site, peer in by_site.items()},
+        noise=level,
+        noise_variance=variance,
+        half_sizes=(int(counts[0]), int(counts[1])),
+        grams=grams,
+    )
+
+
+def _finite(values: Array) -> tuple[float | None, ...]:
+    return tuple(float(value) if value <= LARGEST else None for value in values)
+
+
+def _pair(mean: Any, error: Any) -> tuple[float, float]:
+    pair = float(np.ravel(mean)[0]), float(np.ravel(error)[0])
+    if not np.isfinite(pair).all():
+        raise ProtocolError("The question is about a cluster that has nobody to predict with.")
+    return pair
+
+
+def _paired(losses: AverageLosses, pairing: Pairing) -> tuple[float, float]:
+    ways = (pairing.labels, pairing.picks, pairing.other_labels, pairing.other_picks)
+    with np.errstate(invalid="ignore"):
+        return _pair(*losses.paired_t(*(np.array(way) for way in ways)))
+
+
+def _verdict(
+    losses: AverageLosses, labels: Array, n_rows: Array, noise: float, n_replicates: int, seed: int
+) -> Verdict:
+    learners, holder = losses.learners, losses.holder
+    alone = losses.selection.residuals[0][losses.order]
+    residuals = [
+        averaged_residuals(losses.averages, average_weights(n_rows, way), way, holder, learners.y, alone)
+        for way in (labels, np.zeros_like(labels))
+    ]
+    together = residuals[0]
+    found = compare_with_alone(losses, labels)
+    excess, errors = found.excess[:, 0], found.errors[:, 0]
+    spread = gain_spread(alone, together, None, ROUNDING * noise)
+    membership: tuple[float, ...] = ()
+    if n_replicates:
+        stability = bootstrap_losses(losses, labels, {}, n_replicates=n_replicates, entropy=seed)
+        membership = tuple(stability.membership[0].tolist())
+    return Verdict(
+        clusters=tuple(_pair(e, s) if np.isfinite(e) else None for e, s in zip(excess, errors, strict=True)),
+        constant=_pair(found.constant_excess, found.constant_errors),
+        coterie=_pair(*coterie_excess(together, alone, float(losses.selection.clips[0]))),
+        errors=(
+            _pair(*error_and_spread(alone)),
+            _pair(*error_and_spread(together)),
+            _pair(*error_and_spread(residuals[1])),
+        ),
+        gain_error=spread if np.isfinite(spread) else None,
+        membership=membership,
+    )
+
+
+def answer(party: Party, shares: Sequence[Share], question: Question, *, n_replicates: int = 100) -> Answer:
+    """Return what averages of models lose on the site's rows.
+
+    Parameters
+    ----------
+    party : Party
+        The site.
+    shares : sequence of Share
+        Those that were scored.
+    question : Question
+        What is asked.
+    n_replicates : int, default=100
+        How often rows are resampled to see how sure the site's coterie is; 0: not at all.
+
+    Returns
+    -------
+    Answer
+        Scalars.
+
+    Raises
+    ------
+    ProtocolError
+        If the question is about models that were not shared, or not about this site.
+    """
+    sites = [member.site for member in question.members]
+    by_site = {peer.site: peer for peer in shares}
+    if party.site in by_site and by_site[party.site].privacy is not None:
+        raise ProtocolError(f"{party.site!r} blurs what it tells, and answers no further questions.")
+    if party.site not in sites:
+        raise ProtocolError(f"The question is not about {party.site!r}: there is nothing to answer.")
+    for member in question.members:
+        peer = by_site.get(member.site)
+        if peer is None or peer.sha != member.sha:
+            raise ProtocolError(f"The question is about a model of {member.site!r} that is not here.")
+    peers = evaluate_peers(party, [by_site[site] for site in sites])
+    table = np.full((len(sites), len(party.learners.y)), np.nan)
+    table[[sites.index(site) for site in peers.sites]] = peers.table
+    selection, _, _ = _bounded(party, shares)
+    if not question.clipped:
+        selection = replace(selection, clips=np.array([np.inf]))
+    place = sites.index(party.site)
+    weights = np.array([member.weight for member in question.members])
+    n_rows = np.array([member.n_rows for member in question.members])
+    losses = AverageLosses.of_one(party.learners, selection, table, weights, place)
+    noise = question.members[place].noise
+    labellings = [np.array(labels) for labels in question.labellings]
+    halves = [losses.on_halves(labels)[:, 0] for labels in labellings]
+    return Answer(
+        site=party.site,
+        question=question_key(question),
+        halves=tuple(tuple((_finite(pair)[0], _finite(pair)[1]) for pair in half) for half in halves),
+        pairings=tuple(_paired(losses, pairing) for pairing in question.pairings),
+        verdicts=tuple(
+            _verdict(losses, np.array(labels), n_rows, noise, n_replicates, party.seed)
+            for labels in question.verdicts
+        ),
+    )

@@ -1,0 +1,317 @@
+"""Models of scikit-learn as programs, in float64 from the first scaler to the last sum.
+
+The usual converter, skl2onnx, was tried first: with float64 rows it writes files that onnxruntime refuses for
+every tree ensemble, and it knows no TransformedTargetRegressor, hence none of our candidates; with float32
+rows, predictors far from zero lose their digits before they are scaled. The programs here agree with
+scikit-learn to the rounding of sums: 1e-12 of the size of the predictions, whatever the units of X are
+(``tests/federated/wire/test_convert.py`` holds every family to it).
+
+Models that predict by their training rows do not travel, wherever they sit inside another model.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.compose import TransformedTargetRegressor
+from sklearn.decomposition import PCA, KernelPCA, TruncatedSVD
+from sklearn.dummy import DummyRegressor
+from sklearn.ensemble import (
+    BaggingRegressor,
+    ExtraTreesRegressor,
+    GradientBoostingRegressor,
+    HistGradientBoostingRegressor,
+    RandomForestRegressor,
+    StackingRegressor,
+    VotingRegressor,
+)
+from sklearn.feature_selection import SelectorMixin
+from sklearn.gaussian_process import GaussianProcessRegressor
+from sklearn.impute import KNNImputer
+from sklearn.isotonic import IsotonicRegression
+from sklearn.kernel_approximation import Nystroem
+from sklearn.kernel_ridge import KernelRidge
+from sklearn.linear_model import GammaRegressor, PoissonRegressor, RANSACRegressor, TweedieRegressor
+from sklearn.model_selection import GridSearchCV, RandomizedSearchCV
+from sklearn.neighbors import KNeighborsRegressor, RadiusNeighborsRegressor
+from sklearn.neural_network import MLPRegressor
+from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import FunctionTransformer, MinMaxScaler, PolynomialFeatures, QuantileTransformer
+from sklearn.svm import SVR, NuSVR
+from sklearn.tree import DecisionTreeRegressor, ExtraTreeRegressor
+
+from coterie.federated.wire.limits import WireError
+from coterie.federated.wire.program import ROWS, Program, ProgramError, ProgramWriter
+from coterie.federated.wire.trees import histogram_trees, plain_trees
+from coterie.kernels.affine import affine_form, scaler_form
+
+Array = NDArray[Any]
+
+# What they keep of the rows that they were fitted on.
+CARRIERS: dict[type, str] = {
+    KNeighborsRegressor: "all its training rows",
+    RadiusNeighborsRegressor: "all its training rows",
+    SVR: "training rows, its support vectors",
+    NuSVR: "training rows, its support vectors",
+    KernelRidge: "all its training rows",
+    GaussianProcessRegressor: "all its training rows",
+    IsotonicRegression: "values of its training rows",
+    Nystroem: "training rows, its landmarks",
+    KernelPCA: "all its training rows",
+    KNNImputer: "all its training rows",
+    QuantileTransformer: "values of its training rows, the quantiles",
+}
+ALTERNATIVES = "linear models (ridge, lasso, elastic net), forests, boosting and neural networks"
+_ACTIVATIONS = {"relu": "Relu", "tanh": "Tanh", "logistic": "Sigmoid"}
+_TRANSPARENT = (None, "passthrough")
+
+
+def _refused(model: Any, why: str) -> WireError:
+    return WireError(
+        f"A {type(model).__name__} cannot be shared, because {why}: choose among {ALTERNATIVES} instead."
+    )
+
+
+class _Converter:
+    """Writes models into one program; widths of tables are remembered by name."""
+
+    def __init__(self, n_features: int) -> None:
+        self.writer = ProgramWriter(n_features)
+        self.widths = {ROWS: n_features}
+
+    def add(self, operator: str, *inputs: str, width: int, constant: Any = None, **more: Any) -> str:
+        name = self.writer.add(operator, *inputs, constant=constant, **more)
+        self.widths[name] = width
+        return name
+
+    def elementwise(self, operator: str, table: str, constant: Any) -> str:
+        width = self.widths[table]
+        spelt_out = np.broadcast_to(np.asarray(constant, dtype=float), (width,))
+        return self.add(operator, table, width=width, constant=spelt_out)
+
+    def unary(self, operator: str, table: str) -> str:
+        return self.add(operator, table, width=self.widths[table])
+
+    def columns(self, table: str, places: Any) -> str:
+        places = np.asarray(places, dtype=np.int64)
+        return self.add("Gather", table, width=len(places), constant=places)
+
+    def product(self, table: str, matrix: Array) -> str:
+        return self.add("MatMul", table, width=matrix.shape[1], constant=np.asarray(matrix, dtype=float))
+
+    def together(self, tables: Sequence[str]) -> str:
+        return self.add("Concat", *tables, width=sum(self.widths[table] for table in tables))
+
+    def trees(self, table: str, trees: Any) -> str:
+        return self.add("TreeEnsemble", table, width=1, trees=trees)
+
+    def rounded(self, table: str) -> str:
+        """Round to float32 and back, as scikit-learn's trees do before they compare."""
+        width = self.widths[table]
+        return self.add("Cast", self.add("Cast", table, width=width, single=True), width=width)
+
+    def affine(self, table: str, w: Array, b: float) -> str:
+        return self.elementwise("Add", self.product(table, np.reshape(w, (-1, 1))), b)
+
+    def mean(self, tables: Sequence[str], weights: Any = None) -> str:
+        shares = np.ones(len(tables)) if weights is None else np.asarray(weights, dtype=float)
+        return self.product(self.together(tables), (shares / shares.sum())[:, None])
+
+    def predict(self, model: Any, table: str) -> str:
+        """Write what ``model.predict`` does with the table, and return the name of its column."""
+        for family, held in CARRIERS.items():
+            if isinstance(model, family):
+                raise _refused(model, f"it keeps {held}, and rows may not leave their learner")
+        if getattr(model, "n_outputs_", 1) != 1:
+            raise _refused(model, "it has more than one response")
+        form = affine_form(model, self.widths[table])
+        if form is not None:
+            return self.affine(table, *form)
+        if type(model) not in MODELS:
+            raise _refused(model, "coterie cannot write it down as numbers and known operators")
+        return MODELS[type(model)](self, model, table)
+
+    def transform(self, step: Any, table: str) -> str:
+        """Write what ``step.transform`` does with the table, and return the name of its result."""
+        for family, held in CARRIERS.items():
+            if isinstance(step, family):
+                raise _refused(step, f"it keeps {held}, and rows may not leave their learner")
+        scaler = scaler_form(step)
+        if scaler is not None:
+            return self.elementwise("Div", self.elementwise("Sub", table, scaler[0]), scaler[1])
+        if isinstance(step, SelectorMixin):
+            return self.columns(table, step.get_support(indices=True))
+        if type(step) not in TRANSFORMERS:
+            raise _refused(step, "coterie cannot write it down as numbers and known operators")
+        return TRANSFORMERS[type(step)](self, step, table)
+
+
+def _clipped_min_max(to: _Converter, step: Any, table: str) -> str:
+    scaled = to.elementwise("Add", to.elementwise("Mul", table, step.scale_), step.min_)
+    least, most = step.feature_range
+    return to.elementwise("Min", to.elementwise("Max", scaled, least), most)
+
+
+def _polynomial(to: _Converter, step: Any, table: str) -> str:
+    p = to.widths[table]
+    one = to.elementwise("Add", to.elementwise("Mul", to.columns(table, [0]), 0.0), 1.0)
+    extended = to.together([table, one])
+    # Each product as a list of columns, filled up with the column of ones.
+    degree = int(step.powers_.sum(axis=1).max())
+    factors = np.full((len(step.powers_), degree), p)
+    for row, powers in enumerate(step.powers_):
+        listed = np.repeat(np.arange(p), powers)
+        factors[row, : len(listed)] = listed
+    result = to.columns(extended, factors[:, 0])
+    for place in range(1, degree):
+        result = to.add("Mul", result, to.columns(extended, factors[:, place]), width=len(factors))
+    return result
+
+
+def _components(to: _Converter, step: Any, table: str) -> str:
+    centre = getattr(step, "mean_", None)
+    if getattr(step, "whiten", False):
+        raise _refused(step, "whitening is not among the operators that travel")
+    return to.product(table if centre is None else to.elementwise("Sub", table, centre), step.components_.T)
+
+
+def _pipeline(to: _Converter, model: Any, table: str) -> str:
+    for _, step in model.steps[:-1]:
+        table = table if step in _TRANSPARENT else to.transform(step, table)
+    return to.predict(model.steps[-1][1], table)
+
+
+def _target(to: _Converter, model: Any, table: str) -> str:
+    inside, transformer = to.predict(model.regressor_, table), model.transformer_
+    scaler = scaler_form(transformer)
+    if scaler is not None:
+        centre, spread = (float(np.ravel(part)[0]) for part in scaler)
+        return to.elementwise("Add", to.elementwise("Mul", inside, spread), centre)
+    inverse = transformer.inverse_func if type(transformer) is FunctionTransformer else transformer
+    if inverse is None:
+        return inside
+    if inverse is np.exp or inverse is np.expm1:
+        exponential = to.unary("Exp", inside)
+        return exponential if inverse is np.exp else to.elementwise("Sub", exponential, 1.0)
+    raise _refused(model, "of the ways back from a transformed response only scalers, exp and expm1 travel")
+
+
+def _dummy(to: _Converter, model: Any, table: str) -> str:
+    return to.affine(table, np.zeros(to.widths[table]), float(np.ravel(model.constant_)[0]))
+
+
+def _tree(to: _Converter, model: Any, table: str) -> str:
+    return to.trees(to.rounded(table), plain_trees([model]))
+
+
+def _forest(to: _Converter, model: Any, table: str) -> str:
+    summed = to.trees(to.rounded(table), plain_trees(model.estimators_))
+    return to.elementwise("Div", summed, len(model.estimators_))
+
+
+def _boosting(to: _Converter, model: Any, table: str) -> str:
+    rounded = to.rounded(table)
+    summed = to.trees(rounded, plain_trees(model.estimators_[:, 0], model.learning_rate))
+    if isinstance(model.init_, str):
+        return summed
+    return to.add("Add", summed, to.predict(model.init_, rounded), width=1)
+
+
+def _histogram_boosting(to: _Converter, model: Any, table: str) -> str:
+    if model.is_categorical_ is not None and np.any(model.is_categorical_):
+        raise _refused(model, "it has categorical predictors, which the trees that travel do not ask about")
+    trees = histogram_trees([stage[0] for stage in model._predictors])
+    summed = to.elementwise("Add", to.trees(table, trees), float(np.ravel(model._baseline_prediction)[0]))
+    return to.unary("Exp", summed) if model.loss in ("poisson", "gamma") else summed
+
+
+def _network(to: _Converter, model: Any, table: str) -> str:
+    for layer, (matrix, offset) in enumerate(zip(model.coefs_, model.intercepts_, strict=True)):
+        table = to.elementwise("Add", to.product(table, matrix), offset)
+        if layer < len(model.coefs_) - 1 and model.activation != "identity":
+            table = to.unary(_ACTIVATIONS[model.activation], table)
+    # A network for counts predicts their logarithm.
+    return to.unary("Exp", table) if model.out_activation_ == "exp" else table
+
+
+def _generalised_linear(to: _Converter, model: Any, table: str) -> str:
+    linear = to.affine(table, model.coef_, float(np.ravel(model.intercept_)[0]))
+    identity = type(model._base_loss.link).__name__ == "IdentityLink"
+    return linear if identity else to.unary("Exp", linear)
+
+
+def _bagging(to: _Converter, model: Any, table: str) -> str:
+    everything = np.arange(to.widths[table])
+    parts = []
+    for inner, places in zip(model.estimators_, model.estimators_features_, strict=True):
+        whole = np.array_equal(places, everything)
+        parts.append(to.predict(inner, table if whole else to.columns(table, places)))
+    return to.mean(parts)
+
+
+def _voting(to: _Converter, model: Any, table: str) -> str:
+    return to.mean([to.predict(inner, table) for inner in model.estimators_], model._weights_not_none)
+
+
+def _stacking(to: _Converter, model: Any, table: str) -> str:
+    parts = [to.predict(inner, table) for inner in model.estimators_]
+    return to.predict(model.final_estimator_, to.together([*parts, table] if model.passthrough else parts))
+
+
+# Exact types: a subclass may predict in a way of its own.
+MODELS: dict[type, Callable[[_Converter, Any, str], str]] = {
+    BaggingRegressor: _bagging,
+    DecisionTreeRegressor: _tree,
+    DummyRegressor: _dummy,
+    ExtraTreeRegressor: _tree,
+    ExtraTreesRegressor: _forest,
+    GammaRegressor: _generalised_linear,
+    GradientBoostingRegressor: _boosting,
+    GridSearchCV: lambda to, model, table: to.predict(model.best_estimator_, table),
+    HistGradientBoostingRegressor: _histogram_boosting,
+    MLPRegressor: _network,
+    Pipeline: _pipeline,
+    PoissonRegressor: _generalised_linear,
+    RANSACRegressor: lambda to, model, table: to.predict(model.estimator_, table),
+    RandomForestRegressor: _forest,
+    RandomizedSearchCV: lambda to, model, table: to.predict(model.best_estimator_, table),
+    StackingRegressor: _stacking,
+    TransformedTargetRegressor: _target,
+    TweedieRegressor: _generalised_linear,
+    VotingRegressor: _voting,
+}
+TRANSFORMERS: dict[type, Callable[[_Converter, Any, str], str]] = {
+    MinMaxScaler: _clipped_min_max,
+    PCA: _components,
+    PolynomialFeatures: _polynomial,
+    TruncatedSVD: _components,
+}
+
+
+def convert(model: Any, n_features: int) -> Program:
+    """Write a fitted model as a program.
+
+    Parameters
+    ----------
+    model : estimator
+        A fitted scikit-learn regressor with one response.
+    n_features : int
+        How many predictors it takes.
+
+    Returns
+    -------
+    Program
+        What `predict` does.
+    """
+    converter = _Converter(n_features)
+    converter.predict(model, ROWS)
+    try:
+        return converter.writer.program()
+    except ProgramError as error:
+        raise WireError(
+            f"The {type(model).__name__} cannot be shared, because it {error}: use fewer or smaller parts, "
+            "or leave this candidate out."
+        ) from error

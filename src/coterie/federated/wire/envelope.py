@@ -1,0 +1,80 @@
+"""The outside of a model on the wire: magic, version, kind, number of predictors, length, checksum.
+
+The checksum finds damage, not malice: whoever writes a file can write its checksum too. So nothing behind
+it is believed because it fits.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import struct
+
+from coterie.federated.wire.limits import MAX_BYTES, MAX_FEATURES, unreadable
+
+MAGIC = b"coterie\x1a"
+VERSION = 1
+AFFINE, ONNX = 1, 2
+_HEADER = struct.Struct("<8sHHIQ")
+_DIGEST = hashlib.sha256().digest_size
+
+
+def seal(kind: int, n_features: int, body: bytes) -> bytes:
+    """Return the body behind its header and checksum.
+
+    Parameters
+    ----------
+    kind : int
+        `AFFINE` or `ONNX`.
+    n_features : int
+        How many predictors the model takes.
+    body : bytes
+        The model.
+
+    Returns
+    -------
+    bytes
+        What travels.
+    """
+    header = _HEADER.pack(MAGIC, VERSION, kind, n_features, len(body))
+    return header + hashlib.sha256(header + body).digest() + body
+
+
+def open_sealed(payload: bytes, n_features: int) -> tuple[int, bytes]:
+    """Return kind and body of a payload of which nothing is known yet.
+
+    Parameters
+    ----------
+    payload : bytes
+        What arrived.
+    n_features : int
+        How many predictors the reader's own rows have.
+
+    Returns
+    -------
+    tuple of int and bytes
+        The kind of model, and the model.
+    """
+    start = _HEADER.size + _DIGEST
+    if len(payload) > MAX_BYTES + start:
+        raise unreadable(f"has {len(payload)} bytes, more than the {MAX_BYTES + start} that are read")
+    if payload[: len(MAGIC)] != MAGIC[: len(payload)] or len(payload) == 0:
+        raise unreadable("does not begin as a model of coterie does (pickle, zip or plain ONNX are not read)")
+    if len(payload) < start:
+        raise unreadable(f"is cut short: it has {len(payload)} bytes, fewer than its header")
+    _, version, kind, promised_features, length = _HEADER.unpack_from(payload)
+    if version != VERSION:
+        raise unreadable(f"has version {version} of the format, and this coterie reads version {VERSION}")
+    if length != len(payload) - start:
+        raise unreadable(f"is cut short or has a tail: {len(payload) - start} bytes instead of {length}")
+    body = payload[start:]
+    digest = hashlib.sha256(payload[: _HEADER.size] + body).digest()
+    if not hmac.compare_digest(digest, payload[_HEADER.size : start]):
+        raise unreadable("is damaged: its checksum does not fit")
+    if kind not in (AFFINE, ONNX):
+        raise unreadable(f"holds a model of kind {kind}, which is not known")
+    if not 1 <= promised_features <= MAX_FEATURES:
+        raise unreadable(f"names {promised_features} predictors, and 1 to {MAX_FEATURES} are possible")
+    if promised_features != n_features:
+        raise unreadable(f"takes {promised_features} predictors, and the rows here have {n_features}")
+    return kind, body

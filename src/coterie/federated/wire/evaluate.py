@@ -1,0 +1,174 @@
+"""Evaluates peers' models in a process of their own, with limits on memory, processor time and waiting.
+
+One process serves many models, for starting onnxruntime takes longer than most models do. A model that kills
+it, or keeps it waiting, is left out with a sentence, and the others go on in a fresh process.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import logging
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from coterie.federated.wire import worker
+from coterie.federated.wire.limits import WireError
+
+Array = NDArray[Any]
+logger = logging.getLogger(__name__)
+
+START_SECONDS = 120.0
+
+
+@dataclass(frozen=True)
+class Allowance:
+    """What the evaluation of peers' models may use.
+
+    Parameters
+    ----------
+    seconds : float, default=60.0
+        Longest wait for one model, and its processor time.
+    memory : int, default=4 * 2**30
+        Bytes of address space beside the rows, where the system has such a limit.
+    """
+
+    seconds: float = 60.0
+    memory: int = 4 * 2**30
+
+
+def _folders() -> list[str]:
+    """Return where numpy and onnxruntime are, for isolated mode does not look at PYTHONPATH."""
+    found = (importlib.util.find_spec(name) for name in ("numpy", "onnxruntime"))
+    origins = [spec.origin for spec in found if spec is not None and spec.origin is not None]
+    if len(origins) < 2:
+        raise WireError(
+            "Models that are not linear are evaluated by onnxruntime, which is not installed: "
+            "pip install 'coterie[federated]'."
+        )
+    return sorted({str(Path(origin).parents[1]) for origin in origins})
+
+
+class _Worker:
+    """One running process. A watchdog ends it, so every read and write below comes to an end."""
+
+    def __init__(self, rows: Array, allowance: Allowance) -> None:
+        self._allowance = allowance
+        limits = [str(allowance.memory + 4 * rows.nbytes), str(int(np.ceil(allowance.seconds)))]
+        self._process = subprocess.Popen(
+            [sys.executable, "-I", worker.__file__, *_folders(), *limits],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            # A process with few limits beside our own: it sees no settings, no keys, no folders of ours.
+            env={name: os.environ[name] for name in ("SYSTEMROOT",) if name in os.environ},
+            cwd=os.path.abspath(os.sep),
+        )
+        self.late = False
+        with self._watched(START_SECONDS):
+            if self._take(len(worker.READY)) != worker.READY:
+                self.close()
+                raise WireError(
+                    "The process that evaluates models did not start: give it more memory, or check that "
+                    "onnxruntime can be imported."
+                )
+            self._give(worker.SIZES.pack(*rows.shape) + rows.tobytes())
+
+    @contextlib.contextmanager
+    def _watched(self, seconds: float) -> Iterator[None]:
+        def end() -> None:
+            self.late = True
+            self._process.kill()
+
+        watchdog = threading.Timer(seconds, end)
+        watchdog.daemon = True
+        watchdog.start()
+        try:
+            yield
+        finally:
+            watchdog.cancel()
+
+    def _give(self, content: bytes) -> None:
+        assert self._process.stdin is not None
+        # A process that has ended is noticed when it does not answer.
+        with contextlib.suppress(BrokenPipeError, OSError):
+            self._process.stdin.write(content)
+            self._process.stdin.flush()
+
+    def _take(self, n_bytes: int) -> bytes:
+        assert self._process.stdout is not None
+        return self._process.stdout.read(n_bytes)
+
+    def predict(self, model: bytes, n_rows: int) -> Array | str:
+        """Return predictions, or why there are none; the process may have ended then."""
+        with self._watched(self._allowance.seconds):
+            self._give(worker.LENGTH.pack(len(model)) + model)
+            status = self._take(1)
+            if status == worker.FAILED:
+                length = worker.LENGTH.unpack(self._take(worker.LENGTH.size))[0]
+                return f"could not be evaluated ({self._take(length).decode('ascii')})"
+            content = self._take(8 * n_rows) if status == worker.ANSWERED else b""
+        if len(content) == 8 * n_rows and status == worker.ANSWERED:
+            return np.frombuffer(content)
+        self._process.kill()
+        self._process.wait()
+        if self.late:
+            return f"took longer than {self._allowance.seconds:g} seconds"
+        return f"ended the process that evaluated it (exit code {self._process.returncode})"
+
+    @property
+    def alive(self) -> bool:
+        return self._process.poll() is None
+
+    def close(self) -> None:
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.kill()
+        with contextlib.suppress(OSError):
+            self._process.stdin.close()
+        self._process.stdout.close()
+        self._process.wait()
+
+
+def evaluate(models: Sequence[bytes], rows: Array, allowance: Allowance) -> list[Array | str]:
+    """Predict rows by models that nobody vouches for.
+
+    Parameters
+    ----------
+    models : sequence of bytes
+        ONNX files that were written here, from programs that were checked.
+    rows : ndarray of shape (n, p)
+        In float64.
+    allowance : Allowance
+        Memory and time.
+
+    Returns
+    -------
+    list of ndarray or str
+        Per model its predictions, of shape (n,), or why there are none.
+    """
+    answers: list[Array | str] = []
+    running: _Worker | None = None
+    try:
+        for model in models:
+            if running is None or not running.alive:
+                if running is not None:
+                    running.close()
+                running = _Worker(rows, allowance)
+            answer = running.predict(model, len(rows))
+            if isinstance(answer, str):
+                logger.warning("A model %s and is left out.", answer)
+            answers.append(answer)
+    finally:
+        if running is not None:
+            running.close()
+    return answers

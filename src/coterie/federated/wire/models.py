@@ -1,0 +1,261 @@
+"""Models as bytes for peers, and peers' bytes as models that can only predict."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from coterie.federated.wire.envelope import AFFINE, ONNX, open_sealed, seal
+from coterie.federated.wire.evaluate import Allowance, evaluate
+from coterie.federated.wire.limits import MAX_BYTES, MAX_FEATURES, WireError, unreadable
+from coterie.kernels.affine import affine_form
+
+Array = NDArray[Any]
+
+
+def _checked_rows(X: Any, n_features: int) -> Array:
+    rows = np.ascontiguousarray(X, dtype=np.float64)
+    if rows.ndim != 2 or rows.shape[1] != n_features:
+        raise WireError(
+            f"The 'X' argument must have {n_features} columns, one per predictor. Got shape {rows.shape}."
+        )
+    if not np.isfinite(rows).all():
+        raise WireError("The 'X' argument holds missing or infinite values: fill them in first.")
+    return rows
+
+
+@dataclass(frozen=True, eq=False)
+class WireModel:
+    """A model that came over the wire: it predicts, and does nothing else.
+
+    Parameters
+    ----------
+    n_features : int
+        How many predictors it takes.
+    payload : bytes
+        What arrived, for passing on.
+    affine : tuple of ndarray and float, or None
+        ``(w, b)`` when it predicts x'w + b.
+    onnx : bytes or None
+        Otherwise its program, written afresh as an ONNX file.
+    """
+
+    n_features: int
+    payload: bytes = field(repr=False)
+    affine: tuple[Array, float] | None
+    onnx: bytes | None = field(repr=False)
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of the payload, which names the model."""
+        return hashlib.sha256(self.payload).hexdigest()
+
+    def predict(self, X: Any) -> Array:
+        """Predict rows; use `predict_many` for several models, which start one process together.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, p)
+            Rows without missing values.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+            The predictions.
+        """
+        answers = predict_each([self], X)
+        if answers.troubles:
+            raise WireError(
+                f"The model {answers.troubles[0]}: leave this peer out, or ask it for another model."
+            )
+        only: Array = answers.predictions[0]
+        return only
+
+
+@dataclass(frozen=True, eq=False)
+class Predictions:
+    """What several models predict, and which of them could not.
+
+    Parameters
+    ----------
+    predictions : ndarray of shape (m, n)
+        NaN in the rows of models that could not.
+    troubles : dict of int to str
+        Why, by position of the model: the end of a sentence that begins with 'The model'.
+    """
+
+    predictions: Array
+    troubles: dict[int, str]
+
+
+def pack_affine(w: Any, b: float) -> bytes:
+    """Return x'w + b as bytes.
+
+    Parameters
+    ----------
+    w : array-like of shape (p,)
+        Coefficients.
+    b : float
+        Intercept.
+
+    Returns
+    -------
+    bytes
+        What travels: a header and p + 1 numbers in float64.
+    """
+    vector = np.append(np.asarray(w, dtype=float), float(b))
+    if not np.isfinite(vector).all():
+        raise WireError("The model has a coefficient that is not a finite number: leave this candidate out.")
+    if not 1 <= len(vector) - 1 <= MAX_FEATURES:
+        raise WireError(f"A model on the wire takes 1 to {MAX_FEATURES} predictors. Got {len(vector) - 1}.")
+    return seal(AFFINE, len(vector) - 1, vector.astype("<f8").tobytes())
+
+
+def _need_onnx() -> None:
+    try:
+        import onnx  # noqa: F401
+    except ModuleNotFoundError as error:
+        raise WireError(
+            "Models that are not linear travel as ONNX, and onnx is not installed: "
+            "pip install 'coterie[federated]'."
+        ) from error
+
+
+def pack(model: Any, n_features: int) -> bytes:
+    """Return a fitted model as bytes for peers.
+
+    Parameters
+    ----------
+    model : estimator
+        A fitted regressor. Linear models travel as their coefficients; trees, forests, boosting, neural
+        networks, pipelines and averages of these as ONNX.
+    n_features : int
+        How many predictors it takes.
+
+    Returns
+    -------
+    bytes
+        What travels.
+
+    Raises
+    ------
+    WireError
+        If the model keeps training rows (nearest neighbours, support vectors, kernels, Gaussian processes),
+        also inside another model, or if it cannot be written down.
+    """
+    form = affine_form(model, n_features)
+    if form is not None:
+        return pack_affine(*form)
+    _need_onnx()
+    from coterie.federated.wire.convert import convert
+    from coterie.federated.wire.onnx_form import write_onnx
+
+    body = write_onnx(convert(model, n_features))
+    if len(body) > MAX_BYTES:
+        raise WireError(
+            f"The {type(model).__name__} takes {len(body)} bytes, and a peer reads {MAX_BYTES}: "
+            "use fewer trees, or larger leaves (min_samples_leaf)."
+        )
+    return seal(ONNX, n_features, body)
+
+
+def unpack(payload: bytes, n_features: int) -> WireModel:
+    """Read a model from a peer; nothing of it runs.
+
+    Parameters
+    ----------
+    payload : bytes
+        What arrived.
+    n_features : int
+        How many predictors the reader's own rows have.
+
+    Returns
+    -------
+    WireModel
+        The model, once everything about it has been checked.
+
+    Raises
+    ------
+    WireError
+        With one sentence, for anything that `pack` would not have written.
+    """
+    payload = bytes(payload)
+    kind, body = open_sealed(payload, n_features)
+    if kind == ONNX:
+        _need_onnx()
+        from coterie.federated.wire.onnx_form import read_onnx, write_onnx
+
+        return WireModel(n_features, payload, None, write_onnx(read_onnx(body, n_features)))
+    if len(body) != 8 * (n_features + 1):
+        raise unreadable(f"does not hold {n_features + 1} coefficients")
+    vector = np.frombuffer(body, dtype="<f8").astype(np.float64)
+    if not np.isfinite(vector).all():
+        raise unreadable("has a coefficient that is not a finite number")
+    return WireModel(n_features, payload, (vector[:-1], float(vector[-1])), None)
+
+
+def predict_each(models: Sequence[WireModel], X: Any, allowance: Allowance | None = None) -> Predictions:
+    """Predict rows by many models, each of which may fail for itself.
+
+    Parameters
+    ----------
+    models : sequence of WireModel
+        All for the same predictors.
+    X : array-like of shape (n, p)
+        Rows without missing values.
+    allowance : Allowance or None, default=None
+        Time and memory for a model; None is a minute and four gigabytes.
+
+    Returns
+    -------
+    Predictions
+        The predictions, and what went wrong.
+    """
+    if not models:
+        return Predictions(np.empty((0, len(X))), {})
+    rows = _checked_rows(X, models[0].n_features)
+    if any(model.n_features != rows.shape[1] for model in models):
+        raise WireError("The 'models' argument mixes models with different numbers of predictors.")
+    predictions = np.full((len(models), len(rows)), np.nan)
+    troubles: dict[int, str] = {}
+    waiting = [place for place, model in enumerate(models) if model.onnx is not None]
+    files = [models[place].onnx or b"" for place in waiting]
+    for place, answer in zip(waiting, evaluate(files, rows, allowance or Allowance()), strict=True):
+        if isinstance(answer, str):
+            troubles[place] = answer
+        else:
+            predictions[place] = answer
+    # Coefficients that overflow give infinities, which the check below names.
+    with np.errstate(over="ignore", invalid="ignore"):
+        for place, model in enumerate(models):
+            if model.affine is not None:
+                predictions[place] = rows @ model.affine[0] + model.affine[1]
+    for place in np.flatnonzero(~np.isfinite(predictions).all(axis=1)).tolist():
+        troubles.setdefault(place, "predicts something that is not a finite number")
+        predictions[place] = np.nan
+    return Predictions(predictions, troubles)
+
+
+def predict_many(models: Sequence[WireModel], X: Any, allowance: Allowance | None = None) -> Array:
+    """Predict rows by many models; those that fail give NaN.
+
+    Parameters
+    ----------
+    models : sequence of WireModel
+        All for the same predictors.
+    X : array-like of shape (n, p)
+        Rows without missing values.
+    allowance : Allowance or None, default=None
+        Time and memory for a model; None is a minute and four gigabytes.
+
+    Returns
+    -------
+    ndarray of shape (m, n)
+        A row per model, NaN throughout where it failed; `predict_each` says why.
+    """
+    return predict_each(models, X, allowance).predictions

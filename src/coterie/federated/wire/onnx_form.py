@@ -1,0 +1,263 @@
+"""Programs as ONNX files, and a peer's ONNX file as a program again.
+
+Reading believes nothing: the bytes are walked over first (`scan`), then every operator, attribute, name, type
+and size is compared with what coterie writes. What onnxruntime gets to see later is never the peer's file,
+but a file written afresh from the program that was read.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import onnx
+from google.protobuf.message import DecodeError
+from numpy.typing import NDArray
+from onnx import AttributeProto, TensorProto, helper, numpy_helper
+
+from coterie.federated.wire.limits import MAX_OPERATORS, unreadable
+from coterie.federated.wire.program import OPERATORS, ROWS, Program, ProgramError, Step, Trees
+from coterie.federated.wire.scan import scan
+
+Array = NDArray[Any]
+
+# Of these versions all operators compute in float64 throughout; trees do since version 5 of ai.onnx.ml.
+OPERATOR_SETS = {"": 18, "ai.onnx.ml": 5}
+IR_VERSION = 9
+TREES_DOMAIN = "ai.onnx.ml"
+_DTYPES = {TensorProto.DOUBLE: np.dtype("<f8"), TensorProto.INT64: np.dtype("<i8")}
+_TREE_LISTS = {
+    "features": "nodes_featureids",
+    "true_ids": "nodes_truenodeids",
+    "true_leafs": "nodes_trueleafs",
+    "false_ids": "nodes_falsenodeids",
+    "false_leafs": "nodes_falseleafs",
+    "roots": "tree_roots",
+}
+# n_targets, sum of the trees, no transform behind it.
+_TREE_SETTINGS = {"n_targets": 1, "aggregate_function": 1, "post_transform": 0}
+
+
+def _tree_attributes(trees: Trees) -> dict[str, Any]:
+    lists = {name: getattr(trees, mine).tolist() for mine, name in _TREE_LISTS.items()}
+    return {
+        **_TREE_SETTINGS,
+        **lists,
+        "leaf_targetids": [0] * len(trees.weights),
+        "leaf_weights": numpy_helper.from_array(np.asarray(trees.weights, dtype="<f8")),
+        # All nodes ask x <= split.
+        "nodes_modes": numpy_helper.from_array(np.zeros(len(trees.features), dtype=np.uint8)),
+        "nodes_splits": numpy_helper.from_array(np.asarray(trees.splits, dtype="<f8")),
+    }
+
+
+def _node(step: Step, constants: list[Any]) -> Any:
+    inputs = list(step.inputs)
+    settings: dict[str, Any] = {}
+    domain = ""
+    if step.constant is not None:
+        dtype = "<i8" if step.operator == "Gather" else "<f8"
+        name = f"c{len(constants)}"
+        constants.append(numpy_helper.from_array(np.asarray(step.constant, dtype=dtype), name))
+        inputs.append(name)
+    if step.operator in ("Concat", "Gather"):
+        settings["axis"] = 1
+    if step.operator == "Cast":
+        settings["to"] = TensorProto.FLOAT if step.single else TensorProto.DOUBLE
+    if step.trees is not None:
+        settings, domain = _tree_attributes(step.trees), TREES_DOMAIN
+    return helper.make_node(step.operator, inputs, [step.output], domain=domain, **settings)
+
+
+def write_onnx(program: Program) -> bytes:
+    """Return the program as an ONNX file.
+
+    Parameters
+    ----------
+    program : Program
+        A checked program.
+
+    Returns
+    -------
+    bytes
+        The file; the same program always gives the same bytes.
+    """
+    constants: list[Any] = []
+    nodes = [_node(step, constants) for step in program.steps]
+    rows = helper.make_tensor_value_info(ROWS, TensorProto.DOUBLE, ["n", program.n_features])
+    answer = helper.make_tensor_value_info(program.steps[-1].output, TensorProto.DOUBLE, ["n", 1])
+    model = helper.make_model(
+        helper.make_graph(nodes, "model", [rows], [answer], constants),
+        opset_imports=[helper.make_opsetid(domain, version) for domain, version in OPERATOR_SETS.items()],
+        ir_version=IR_VERSION,
+    )
+    written: bytes = model.SerializeToString(deterministic=True)
+    return written
+
+
+def _array(tensor: Any, *, dtype: np.dtype[Any]) -> Array:
+    """Return a tensor's numbers once its type, shape and bytes fit each other."""
+    shape = tuple(tensor.dims)
+    if len(shape) not in (1, 2) or any(size < 1 for size in shape):
+        raise unreadable("holds a tensor of an impossible shape")
+    # Python's own integers, for the product of two of them may not fit into 64 bits.
+    n_numbers = shape[0] if len(shape) == 1 else shape[0] * shape[1]
+    if n_numbers * dtype.itemsize != len(tensor.raw_data):
+        raise unreadable("holds a tensor whose shape and bytes differ")
+    return np.frombuffer(tensor.raw_data, dtype=dtype).reshape(shape).astype(dtype.newbyteorder("="))
+
+
+def _settings(node: Any) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for attribute in node.attribute:
+        kind = attribute.type
+        if attribute.name in found:
+            raise unreadable(f"has the setting {attribute.name!r} twice")
+        if kind == AttributeProto.INT:
+            found[attribute.name] = attribute.i
+        elif kind == AttributeProto.INTS:
+            found[attribute.name] = np.fromiter(attribute.ints, dtype=np.int64, count=len(attribute.ints))
+        elif kind == AttributeProto.TENSOR:
+            found[attribute.name] = attribute.t
+        else:
+            raise unreadable("has a setting of a kind that models of coterie do not have")
+    return found
+
+
+def _is_one_of(value: Any, *admitted: int) -> bool:
+    # A setting may also have arrived as a list or a tensor.
+    return isinstance(value, int) and value in admitted
+
+
+def _expect(settings: dict[str, Any], names: set[str], operator: str) -> None:
+    if set(settings) != names:
+        raise unreadable(f"has an operator {operator} whose settings are not those that coterie writes")
+
+
+def _tree_tensor(settings: dict[str, Any], name: str, kind: int, dtype: np.dtype[Any]) -> Array:
+    tensor = settings[name]
+    if not isinstance(tensor, TensorProto) or tensor.data_type != kind or tensor.name:
+        raise unreadable("has trees whose numbers are not of the type that coterie writes")
+    return _array(tensor, dtype=dtype).reshape(-1)
+
+
+def _read_trees(settings: dict[str, Any]) -> Trees:
+    lists = {*_TREE_LISTS.values(), "leaf_targetids"}
+    tensors = {"leaf_weights", "nodes_modes", "nodes_splits"}
+    _expect(settings, {*_TREE_SETTINGS, *lists, *tensors}, "TreeEnsemble")
+    if not all(isinstance(settings[name], np.ndarray) for name in lists):
+        raise unreadable("has trees whose numbers are not of the type that coterie writes")
+    for name, value in _TREE_SETTINGS.items():
+        if not _is_one_of(settings[name], value):
+            raise unreadable("has trees that are not a plain sum")
+    splits = _tree_tensor(settings, "nodes_splits", TensorProto.DOUBLE, np.dtype("<f8"))
+    weights = _tree_tensor(settings, "leaf_weights", TensorProto.DOUBLE, np.dtype("<f8"))
+    modes = _tree_tensor(settings, "nodes_modes", TensorProto.UINT8, np.dtype("u1"))
+    targets = settings["leaf_targetids"]
+    if modes.any() or len(modes) != len(splits) or targets.any() or len(targets) != len(weights):
+        raise unreadable("has trees with other questions than x <= split")
+    return Trees(
+        splits=splits, weights=weights, **{mine: settings[name] for mine, name in _TREE_LISTS.items()}
+    )
+
+
+def _read_constants(graph: Any) -> dict[str, Array]:
+    constants: dict[str, Array] = {}
+    for tensor in graph.initializer:
+        if tensor.name in constants or not tensor.name:
+            raise unreadable("gives two constants one name")
+        if tensor.data_type not in _DTYPES:
+            raise unreadable("holds constants that are neither float64 nor int64")
+        constants[tensor.name] = _array(tensor, dtype=_DTYPES[tensor.data_type])
+    return constants
+
+
+def _read_step(node: Any, constants: dict[str, Array]) -> Step:
+    operator, domain = node.op_type, node.domain
+    if operator not in OPERATORS or domain != (TREES_DOMAIN if operator == "TreeEnsemble" else ""):
+        known = ", ".join(OPERATORS)
+        named = f"{domain}.{operator}" if domain else operator
+        raise unreadable(f"uses the operator {named[:60]!r}, and only these are admitted: {known}")
+    settings = _settings(node)
+    inputs: list[str] = list(node.input)
+    constant = None
+    if len(node.output) != 1 or not node.output[0] or not inputs:
+        raise unreadable(f"has an operator {operator} without a name for what it takes or gives")
+    if len(inputs) == 2 and inputs[1] in constants and operator != "Concat":
+        # A constant serves one step, so that a small file cannot ask for the same large product many times.
+        constant = constants.pop(inputs.pop())
+        if (constant.dtype.kind == "i") != (operator == "Gather"):
+            raise unreadable(f"has an operator {operator} with numbers of the wrong type")
+    if operator == "TreeEnsemble":
+        return Step(operator, tuple(inputs), node.output[0], constant, trees=_read_trees(settings))
+    if operator in ("Concat", "Gather"):
+        _expect(settings, {"axis"}, operator)
+        if not _is_one_of(settings["axis"], 1):
+            raise unreadable(f"has an operator {operator} along rows")
+    elif operator == "Cast":
+        _expect(settings, {"to"}, operator)
+        if not _is_one_of(settings["to"], TensorProto.FLOAT, TensorProto.DOUBLE):
+            raise unreadable("casts to another type than float32 and float64")
+    else:
+        _expect(settings, set(), operator)
+    single = operator == "Cast" and settings["to"] == TensorProto.FLOAT
+    return Step(operator, tuple(inputs), node.output[0], constant, single=single)
+
+
+def _check_table(values: Any, name: str, width: int, what: str) -> None:
+    if len(values) != 1 or values[0].name != name:
+        raise unreadable(f"does not have exactly one {what}")
+    kind = values[0].type.tensor_type
+    dims = kind.shape.dim
+    if (
+        kind.elem_type != TensorProto.DOUBLE
+        or len(dims) != 2
+        or dims[0].dim_value
+        or dims[1].dim_value != width
+    ):
+        raise unreadable(f"has an {what} that is not n rows of {width} float64")
+
+
+def read_onnx(content: bytes, n_features: int) -> Program:
+    """Read a program from an ONNX file of which nothing is known.
+
+    Parameters
+    ----------
+    content : bytes
+        The file.
+    n_features : int
+        How many predictors it must take.
+
+    Returns
+    -------
+    Program
+        Checked, and made of plain arrays.
+    """
+    scan(content)
+    model = onnx.ModelProto()
+    try:
+        model.ParseFromString(content)
+    except (DecodeError, UnicodeDecodeError) as error:
+        raise unreadable("is not a sound ONNX file") from error
+    if model.ir_version != IR_VERSION:
+        raise unreadable(f"has version {model.ir_version} of ONNX's own format, and {IR_VERSION} is read")
+    found = [(entry.domain, entry.version) for entry in model.opset_import]
+    if found != list(OPERATOR_SETS.items()):
+        raise unreadable("asks for operator sets that are not admitted")
+    graph = model.graph
+    if not 1 <= len(graph.node) <= MAX_OPERATORS:
+        raise unreadable(f"has {len(graph.node)} operators, and 1 to {MAX_OPERATORS} are possible")
+    constants = _read_constants(graph)
+    if ROWS in constants:
+        raise unreadable("gives a constant the name of the rows")
+    steps = tuple(_read_step(node, constants) for node in graph.node)
+    if constants:
+        raise unreadable("holds constants that no step uses")
+    _check_table(graph.input, ROWS, n_features, "input")
+    _check_table(graph.output, steps[-1].output, 1, "output")
+    program = Program(n_features, steps)
+    try:
+        program.check()
+    except ProgramError as error:
+        raise unreadable(str(error)) from error
+    return program.renamed()

@@ -1,0 +1,230 @@
+"""A model as a short program: steps over tables of n rows, each step one ONNX operator.
+
+This is all that a model on the wire can say. Models are written as programs (`convert`), programs as ONNX
+(`onnx_form`), and a peer's ONNX is read back into a program or refused. Every table has n rows and a width
+known beforehand; a constant spells out its shape, so nothing is broadcast and nothing can grow.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from coterie.federated.wire.limits import MAX_DEPTH, MAX_OPERATORS, MAX_TREES, MAX_WIDTH
+
+Array = NDArray[Any]
+
+UNARY = ("Exp", "Relu", "Sigmoid", "Tanh")
+ELEMENTWISE = ("Add", "Div", "Max", "Min", "Mul", "Sub")
+# Gather picks columns, Concat puts tables side by side, Cast rounds to float32 and back.
+OPERATORS = (*UNARY, *ELEMENTWISE, "Cast", "Concat", "Gather", "MatMul", "TreeEnsemble")
+
+ROWS = "X"
+
+
+class ProgramError(ValueError):
+    """A program is not well formed; the sentence goes on from 'The model'."""
+
+
+@dataclass(frozen=True, eq=False)
+class Trees:
+    """Regression trees whose leaves are summed; inner nodes go left where x <= split.
+
+    Parameters
+    ----------
+    features, splits : ndarray of shape (N,)
+        Column and threshold of the inner nodes of all trees.
+    true_ids, false_ids : ndarray of shape (N,)
+        Where to go: an inner node, or a leaf where ``true_leafs`` or ``false_leafs`` say so.
+    true_leafs, false_leafs : ndarray of shape (N,)
+        One where the child is a leaf, else zero.
+    roots : ndarray of shape (T,)
+        The trees' first nodes.
+    weights : ndarray of shape (M,)
+        The values of the leaves.
+    """
+
+    features: Array
+    splits: Array
+    true_ids: Array
+    true_leafs: Array
+    false_ids: Array
+    false_leafs: Array
+    roots: Array
+    weights: Array
+
+    def check(self, width: int) -> None:
+        """Refuse trees whose indices lead outside, in circles or nowhere."""
+        n, n_leaves = len(self.features), len(self.weights)
+        columns = (self.splits, self.true_ids, self.true_leafs, self.false_ids, self.false_leafs)
+        if n == 0 or any(len(column) != n for column in columns):
+            raise ProgramError("has trees whose lists of nodes differ in length")
+        if not 1 <= len(self.roots) <= MAX_TREES:
+            raise ProgramError(f"has {len(self.roots)} trees, and 1 to {MAX_TREES} are possible")
+        if not (np.isfinite(self.splits).all() and np.isfinite(self.weights).all()):
+            raise ProgramError("has trees with a threshold or a leaf that is not a finite number")
+        if not _within(self.features, width):
+            raise ProgramError(f"has trees that look at a column beyond the {width} there are")
+        ids = np.concatenate([self.true_ids, self.false_ids])
+        flags = np.concatenate([self.true_leafs, self.false_leafs])
+        if not _within(flags, 2):
+            raise ProgramError("has trees whose children are neither nodes nor leaves")
+        to_leaf = flags == 1
+        leaves, nodes = ids[to_leaf], ids[~to_leaf]
+        parents = np.tile(np.arange(n), 2)[~to_leaf]
+        if not (_within(leaves, n_leaves) and _within(nodes, n) and _within(self.roots, n)):
+            raise ProgramError("has trees whose children lie outside of the list of nodes")
+        # Every node is reached once, from a node before it: then the trees are trees, and every walk ends.
+        arrivals = np.bincount(np.concatenate([nodes, self.roots]), minlength=n)
+        if (nodes <= parents).any() or (arrivals != 1).any():
+            raise ProgramError("has trees that go in a circle, meet, or hold nodes that nothing leads to")
+        if (np.bincount(leaves, minlength=n_leaves) != 1).any():
+            raise ProgramError("has trees that share leaves, or leaves that nothing leads to")
+        if self._depth() > MAX_DEPTH:
+            raise ProgramError(f"has trees of more than {MAX_DEPTH} levels")
+
+    def _depth(self) -> int:
+        level, depth = self.roots, 0
+        while len(level) and depth <= MAX_DEPTH:
+            depth += 1
+            left, right = self.true_leafs[level] == 0, self.false_leafs[level] == 0
+            level = np.concatenate([self.true_ids[level][left], self.false_ids[level][right]])
+        return depth
+
+
+def _within(values: Array, bound: int) -> bool:
+    return bool(((values >= 0) & (values < bound)).all())
+
+
+@dataclass(frozen=True, eq=False)
+class Step:
+    """One operator with what it takes and what it gives.
+
+    Parameters
+    ----------
+    operator : str
+        One of `OPERATORS`.
+    inputs : tuple of str
+        Tables, by name.
+    output : str
+        The name of the result.
+    constant : ndarray or None, default=None
+        The second operand of an elementwise operator, of shape (width,); the matrix of MatMul; the columns
+        that Gather picks.
+    single : bool, default=False
+        For Cast: whether to float32, else back to float64.
+    trees : Trees or None, default=None
+        For TreeEnsemble.
+    """
+
+    operator: str
+    inputs: tuple[str, ...]
+    output: str
+    constant: Array | None = None
+    single: bool = False
+    trees: Trees | None = None
+
+    def width(self, taken: tuple[int, ...]) -> int:
+        """Return the width of the result from the widths of what is taken, or refuse the step."""
+        operator, constant = self.operator, self.constant
+        if constant is not None and not np.isfinite(constant).all():
+            raise ProgramError("has a weight that is not a finite number")
+        n_inputs = len(taken)
+        if operator == "TreeEnsemble" and self.trees is not None:
+            self.trees.check(taken[0])
+            fits, width = n_inputs == 1 and constant is None, 1
+        elif operator in UNARY or operator == "Cast":
+            fits, width = n_inputs == 1 and constant is None, taken[0]
+        elif operator in ELEMENTWISE and constant is not None:
+            fits, width = n_inputs == 1 and constant.shape == taken, taken[0]
+        elif operator in ELEMENTWISE:
+            fits, width = n_inputs == 2 and taken[0] == taken[-1], taken[0]
+        elif operator == "Concat":
+            fits, width = constant is None, sum(taken)
+        elif operator == "MatMul" and constant is not None and constant.ndim == 2:
+            fits, width = n_inputs == 1 and len(constant) == taken[0], constant.shape[1]
+        elif operator == "Gather" and constant is not None and constant.ndim == 1:
+            fits, width = n_inputs == 1 and _within(constant, taken[0]), len(constant)
+        else:
+            fits, width = False, 0
+        if not fits or not 1 <= width <= MAX_WIDTH:
+            raise ProgramError(f"has a step {operator} whose parts do not fit each other")
+        return width
+
+
+@dataclass(frozen=True, eq=False)
+class Program:
+    """A model: steps that lead from the rows X to one column of predictions.
+
+    Parameters
+    ----------
+    n_features : int
+        Width of X.
+    steps : tuple of Step
+        In the order in which they run; the last one's result is the prediction.
+    """
+
+    n_features: int
+    steps: tuple[Step, ...]
+
+    def check(self) -> None:
+        """Refuse a program that is not well formed."""
+        if not 1 <= len(self.steps) <= MAX_OPERATORS:
+            raise ProgramError(f"has {len(self.steps)} operators, and 1 to {MAX_OPERATORS} are possible")
+        widths = {ROWS: self.n_features}
+        single: set[str] = set()
+        for step in self.steps:
+            if not step.inputs or any(name not in widths for name in step.inputs):
+                raise ProgramError("uses a result before it is there, as a circle would")
+            if step.output in widths:
+                raise ProgramError("gives two results one name")
+            rounds_back = step.operator == "Cast" and not step.single
+            if any((name in single) != rounds_back for name in step.inputs):
+                raise ProgramError("computes in float32, where only Cast may go")
+            widths[step.output] = step.width(tuple(widths[name] for name in step.inputs))
+            if step.operator == "Cast" and step.single:
+                single.add(step.output)
+        last = self.steps[-1].output
+        if widths[last] != 1 or last in single:
+            raise ProgramError("does not end in one column of float64")
+
+    def renamed(self) -> Program:
+        """Return the program with names of our own, which cannot meet those of constants."""
+        names = {ROWS: ROWS} | {step.output: f"t{place}" for place, step in enumerate(self.steps)}
+        steps = (
+            replace(step, inputs=tuple(names[name] for name in step.inputs), output=names[step.output])
+            for step in self.steps
+        )
+        return Program(self.n_features, tuple(steps))
+
+
+@dataclass
+class ProgramWriter:
+    """Collects the steps of a program; every method returns the name of its result.
+
+    Parameters
+    ----------
+    n_features : int
+        Width of X.
+    steps : list of Step, optional
+        The steps so far.
+    """
+
+    n_features: int
+    steps: list[Step] = field(default_factory=list)
+
+    def add(self, operator: str, *inputs: str, constant: Any = None, **more: Any) -> str:
+        """Append a step."""
+        output = f"t{len(self.steps)}"
+        held = None if constant is None else np.asarray(constant)
+        self.steps.append(Step(operator, inputs, output, held, **more))
+        return output
+
+    def program(self) -> Program:
+        """Return the program, checked."""
+        program = Program(self.n_features, tuple(self.steps))
+        program.check()
+        return program

@@ -1,0 +1,105 @@
+"""The process that evaluates peers' models, and nothing else: it may not open files, write, or stay long.
+
+Run by its path in Python's isolated mode, so it imports nothing of coterie. It reads rows and models from its
+standard input and answers on its standard output, both as raw bytes; see `coterie.federated.wire.evaluate`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import struct
+import sys
+from typing import Any, BinaryIO
+
+SIZES = struct.Struct("<QQ")
+LENGTH = struct.Struct("<Q")
+ANSWERED, FAILED = b"\x01", b"\x00"
+# Rows are predicted in blocks, so that what a model keeps between its steps does not grow with the rows.
+BLOCK = 4096
+READY = b"ready"
+
+
+def _confine(memory: int) -> None:
+    """Give up what evaluating a model does not need; where the system has no such limits, nothing."""
+    try:
+        import resource
+    except ImportError:
+        return
+    for kind in (resource.RLIMIT_CORE, resource.RLIMIT_FSIZE):
+        resource.setrlimit(kind, (0, 0))
+    # No further file, socket or pipe can be opened.
+    resource.setrlimit(resource.RLIMIT_NOFILE, (0, 0))
+    resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
+
+
+def _allow_time(seconds: int) -> None:
+    """Let the system end this process when the next model takes more processor time than that."""
+    try:
+        import resource
+    except ImportError:
+        return
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    limit = int(used.ru_utime + used.ru_stime) + seconds + 1
+    resource.setrlimit(resource.RLIMIT_CPU, (limit, resource.RLIM_INFINITY))
+
+
+def _take(source: BinaryIO, n_bytes: int) -> bytes:
+    content = source.read(n_bytes)
+    if len(content) != n_bytes:
+        raise EOFError
+    return content
+
+
+def _predict(runtime: Any, numpy: Any, model: bytes, rows: Any) -> bytes:
+    options = runtime.SessionOptions()
+    options.intra_op_num_threads = options.inter_op_num_threads = 1
+    options.log_severity_level = 4
+    options.graph_optimization_level = runtime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    options.enable_mem_pattern = options.enable_cpu_mem_arena = False
+    session = runtime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+    predictions = numpy.empty(len(rows))
+    for start in range(0, len(rows), BLOCK):
+        answer = session.run(None, {"X": rows[start : start + BLOCK]})[0]
+        predictions[start : start + BLOCK] = answer[:, 0]
+    content: bytes = predictions.tobytes()
+    return content
+
+
+def main() -> None:
+    """Answer until the standard input ends.
+
+    The arguments are folders to import from, the memory in bytes, and the seconds for each model.
+    """
+    *folders, memory, seconds = sys.argv[1:]
+    source, answers = sys.stdin.buffer, os.fdopen(os.dup(1), "wb")
+    # Whatever a library prints must not be taken for an answer.
+    os.dup2(2, 1)
+    sys.path.extend(folders)
+    import numpy
+    import onnxruntime
+
+    _confine(int(memory))
+    answers.write(READY)
+    answers.flush()
+    n_rows, n_features = SIZES.unpack(_take(source, SIZES.size))
+    rows = numpy.frombuffer(_take(source, 8 * n_rows * n_features)).reshape(n_rows, n_features)
+    while True:
+        length = source.read(LENGTH.size)
+        if len(length) < LENGTH.size:
+            return
+        model = _take(source, LENGTH.unpack(length)[0])
+        _allow_time(int(seconds))
+        try:
+            answer = ANSWERED + _predict(onnxruntime, numpy, model, rows)
+        # Whatever the library raises concerns this model alone.
+        except Exception as error:
+            reason = " ".join(str(error).split())[:300].encode("ascii", "replace")
+            answer = FAILED + LENGTH.pack(len(reason)) + reason
+        answers.write(answer)
+        answers.flush()
+
+
+if __name__ == "__main__":
+    with contextlib.suppress(EOFError, BrokenPipeError):
+        main()

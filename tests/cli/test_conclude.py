@@ -1,0 +1,253 @@
+"""From tables at sites to who learns with whom: the whole way by commands."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+
+import polars as pl
+import pytest
+
+from coterie import CoterieRegressor
+from coterie.federated import Question, answer, conclude, make_party, score, share
+from coterie.federated.folder import SealedFolder
+
+from .conftest import make_table
+
+SITES = "abcdef"
+
+
+def rows_of(table, site):
+    mine = table.filter(pl.col("site") == site).drop("site")
+    return mine.select("x0", "x1").to_numpy(), mine["y"].to_numpy()
+
+
+@pytest.fixture(scope="session")
+def scored_once(tmp_path_factory):
+    """Six sites that have shared and scored, each with its table."""
+    home = tmp_path_factory.mktemp("sealed")
+    table = make_table()
+    (home / "box").mkdir()
+    box = SealedFolder(home / "box")
+    parties = {}
+    for site in SITES:
+        table.filter(pl.col("site") == site).drop("site").write_csv(home / f"{site}.csv")
+        X, y = rows_of(table, site)
+        parties[site] = make_party(X, y, site=site, columns=("x0", "x1"), candidates=["ridge"])
+    shares = [share(party) for party in parties.values()]
+    for message in (*shares, *(score(party, shares) for party in parties.values())):
+        box.put(message)
+    return home, parties
+
+
+@pytest.fixture(scope="session")
+def concluded_once(scored_once, tmp_path_factory):
+    """The same, answered and concluded."""
+    home, parties = scored_once
+    place = tmp_path_factory.mktemp("concluded") / "home"
+    shutil.copytree(home, place)
+    box = SealedFolder(place / "box")
+    while True:
+        contents = box.read()
+        outcome = conclude(contents.shares, contents.scores, contents.answered)
+        box.put(outcome)
+        if not isinstance(outcome, Question):
+            return place
+        for party in parties.values():
+            box.put(answer(party, contents.shares, outcome))
+
+
+@pytest.fixture
+def scored(scored_once, tmp_path, monkeypatch):
+    shutil.copytree(scored_once[0], tmp_path / "home")
+    monkeypatch.chdir(tmp_path / "home")
+    return tmp_path / "home"
+
+
+@pytest.fixture
+def concluded(concluded_once, tmp_path, monkeypatch):
+    shutil.copytree(concluded_once, tmp_path / "done")
+    monkeypatch.chdir(tmp_path / "done")
+    return tmp_path / "done"
+
+
+def score_all(run, sites=SITES):
+    for site in sites:
+        outcome = run("score", f"{site}.csv", "--name", site, "--folder", "box")
+        assert outcome.code == 0, outcome
+
+
+def local_labels():
+    table = make_table()
+    model = CoterieRegressor(["ridge"], refine="average", collaboration="average")
+    model.fit(table.select("x0", "x1"), table["y"], groups=table["site"].to_numpy())
+    return dict(zip(model.learner_ids_.tolist(), model.learner_labels_.tolist(), strict=True)), model
+
+
+def test_the_whole_way_comes_to_the_local_fit(run, scored):
+    for _ in range(12):
+        outcome = run("conclude", "--folder", "box", "--json")
+        found = json.loads(outcome.out)
+        if outcome.code == 0:
+            break
+        assert outcome.code == 3
+        assert found["state"] == "asking"
+        assert set(found["waiting"]) == set(SITES)
+        score_all(run)
+    labels, model = local_labels()
+    assert found["labels"] == labels
+    assert found["left_out"] == {}
+    gains = {row["learner"]: row["gain"] for row in found["gains"]}
+    for site, gain in zip(model.gains_["learner"], model.gains_["gain"], strict=True):
+        assert gains[site] == pytest.approx(gain, abs=1e-10)
+    again = run("conclude", "--folder", "box", "--json")
+    assert json.loads(again.out) == found
+
+
+def test_people_read_who_learns_with_whom(run, concluded):
+    outcome = run("conclude", "--folder", "box")
+    assert outcome.code == 0
+    labels, model = local_labels()
+    assert f"6 learners, {model.n_clusters_} coteries" in outcome.out
+    assert ", ".join(site for site in SITES if labels[site] == 0) in outcome.out
+    assert "Does it pay?" in outcome.out
+
+
+def test_a_round_is_announced_and_exit_code_3_says_so(run, scored):
+    outcome = run("conclude", "--folder", "box")
+    assert outcome.code == 3
+    assert "Round 1 of at most 11: run `coterie score` again at 'a', 'b', 'c'" in outcome.out
+
+
+def test_who_has_not_scored_is_waited_for_or_left_out(run, scored):
+    os.remove("box/score-c.coterie")
+    outcome = run("conclude", "--folder", "box")
+    assert outcome.code == 3
+    assert "Waiting for c. It has not scored" in outcome.out
+    for options in (("--now",), ("--leave-out", "c")):
+        found = json.loads(run("conclude", "--folder", "box", "--json", *options).out)
+        assert set(found["waiting"]) == set(SITES) - {"c"}
+
+
+def test_who_does_not_answer_is_left_out_and_the_rest_concludes(run, scored):
+    for _ in range(24):
+        outcome = run("conclude", "--folder", "box", "--json", "--now")
+        found = json.loads(outcome.out)
+        if outcome.code == 0:
+            break
+        score_all(run, set(found["waiting"]) - {"c"})
+    assert found["left_out"] == {"c": "it did not answer."}
+    assert set(found["labels"]) == set(SITES) - {"c"}
+    outcome = run("conclude", "--folder", "box", "--now")
+    assert "Left out: c. It did not answer." in outcome.out
+
+
+def test_a_damaged_file_is_named_and_the_rest_goes_on(run, scored):
+    with open("box/share-c.coterie", "r+b") as file:
+        file.seek(-5, os.SEEK_END)
+        file.write(b"X")
+    outcome = run("conclude", "--folder", "box", "--json")
+    assert "'share-c.coterie' is not used. Its content was changed" in outcome.err
+    found = json.loads(outcome.out)
+    assert set(found["waiting"]) == set(SITES) - {"c"}
+    assert "share-c.coterie" in found["troubles"]
+
+
+def test_scoring_again_does_nothing_until_asked(run, scored):
+    before = sorted(os.listdir("box"))
+    outcome = run("score", "a.csv", "--name", "a", "--folder", "box")
+    assert "nothing to score or to answer" in outcome.out
+    assert sorted(os.listdir("box")) == before
+
+
+def test_a_newcomer_is_scored_by_all_in_the_next_round(run, scored):
+    table = make_table()
+    X, y = rows_of(table, "a")
+    party = make_party(X[:15], y[:15], site="g", columns=("x0", "x1"), candidates=["ridge"])
+    SealedFolder("box").put(share(party))
+    outcome = run("score", "a.csv", "--name", "a", "--folder", "box")
+    assert "a scored 7 models" in outcome.out
+
+
+def test_another_table_than_was_shared_is_refused(run, scored):
+    complaint = run("score", "b.csv", "--name", "a", "--folder", "box").complaint
+    assert "not the one that 'a' shared" in complaint
+    assert "no share of 'z'" in run("score", "b.csv", "--name", "z", "--folder", "box").complaint
+    assert (
+        "not of 'x0'" in run("score", "a.csv", "--name", "a", "--target", "x0", "--folder", "box").complaint
+    )
+    assert "--name is missing" in run("score", "a.csv", "--folder", "box").complaint
+
+
+def test_gram_matrices_take_one_round(run, scored):
+    for site in SITES:
+        run("score", f"{site}.csv", "--name", site, "--folder", "box", "--reveal-gram")
+    assert json.loads(run("conclude", "--folder", "box", "--json").out)["round"] == 1
+    score_all(run)
+    found = json.loads(run("conclude", "--folder", "box", "--json").out)
+    assert found["state"] == "concluded"
+    assert found["rounds"] == 1
+    assert found["labels"] == local_labels()[0]
+
+
+def test_known_keys_refuse_whoever_is_not_listed(run, scored):
+    line = run("keygen", "--name", "a", "--out", "key").out
+    (scored / "known").write_text(line)
+    outcome = run("conclude", "--folder", "box", "--known-keys", "known")
+    assert outcome.code == 2
+    assert "has no share" in outcome.err
+    options = ("--candidates", "ridge", "--sign", "key", "--replace")
+    run("share", "a.csv", "--target", "y", "--name", "a", "--folder", "box", *options)
+    outcome = run("conclude", "--folder", "box", "--known-keys", "known")
+    assert "Waiting for a" in outcome.out
+
+
+def test_each_site_predicts_with_its_coterie(run, concluded):
+    outcome = run("predict", "box", "a.csv", "--name", "a")
+    assert outcome.code == 0, outcome
+    table = make_table()
+    _, model = local_labels()
+    X, _ = rows_of(table, "a")
+    expected = model.predict(pl.DataFrame(X, schema=["x0", "x1"]), groups=["a"] * len(X))
+    found = pl.read_csv(outcome.out.encode())["prediction"].to_numpy()
+    assert found == pytest.approx(expected)
+    assert run("predict", "box", "a.csv", "--name", "a", "--out", "p.csv").code == 0
+    assert (concluded / "p.csv").read_text() == outcome.out
+
+
+def test_predicting_needs_a_conclusion_a_name_and_the_models_of_then(run, scored, concluded):
+    os.chdir(concluded)
+    assert "--name is missing" in run("predict", "box", "a.csv").complaint
+    assert "no site 'z'" in run("predict", "box", "a.csv", "--name", "z").complaint
+    os.remove("box/conclusion.coterie")
+    assert "no conclusion yet" in run("predict", "box", "a.csv", "--name", "a").complaint
+
+
+def test_a_model_that_changed_since_the_conclusion_is_refused(run, concluded):
+    options = ("--candidates", "lasso", "--replace")
+    run("share", "c.csv", "--target", "y", "--name", "c", "--folder", "box", *options)
+    assert "'c' has shared another model since" in run("predict", "box", "a.csv", "--name", "a").complaint
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (("--folder", "box", "--leave-out", "z"), "no share of 'z'"),
+        (("--folder", "none"), "no folder 'none'"),
+        ((), "--folder is missing"),
+        (("--folder", "box", "--n-clusters", "cv"), "The rule 'cv'"),
+        (("--folder", "box", "--n-clusters", "9"), "must not exceed"),
+        (("--folder", "box", "--n-clusters", "nonsense"), "nonsense"),
+        (("--folder", "."), "has no share"),
+    ],
+)
+def test_what_is_wrong_is_said_in_a_sentence(run, scored, options, words):
+    assert words in run("conclude", *options).complaint
+
+
+def test_waiting_ends(run, scored):
+    outcome = run("conclude", "--folder", "box", "--wait", "0.1")
+    assert outcome.code == 3
+    outcome = run("score", "a.csv", "--name", "a", "--folder", "box", "--wait", "0.1")
+    assert "a answered 1 question." in outcome.out

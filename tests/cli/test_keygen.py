@@ -1,0 +1,24 @@
+"""A key is made once, and its public half is printed for the others."""
+
+from __future__ import annotations
+
+from coterie.federated.signing import read_key, read_known_keys
+
+
+def test_the_line_goes_into_the_list_of_known_keys(run, here):
+    outcome = run("keygen", "--name", "north west", "--out", "key")
+    assert outcome.code == 0
+    (here / "known").write_text(outcome.out)
+    assert read_known_keys(here / "known") == {"north west": read_key(here / "key").public}
+
+
+def test_a_key_is_not_overwritten(run, here):
+    run("keygen", "--name", "a", "--out", "key")
+    before = (here / "key").read_bytes()
+    assert "exists" in run("keygen", "--name", "a", "--out", "key").complaint
+    assert (here / "key").read_bytes() == before
+
+
+def test_what_is_missing_is_said(run, here):
+    assert "--name is missing" in run("keygen", "--out", "key").complaint
+    assert "--out is missing" in run("keygen", "--name", "a").complaint

@@ -1,0 +1,140 @@
+"""A site shares its model, and knows beforehand what that reveals."""
+
+from __future__ import annotations
+
+import os
+
+import polars as pl
+import pytest
+
+from coterie.federated.folder import SealedFolder
+
+
+@pytest.fixture
+def site(here, table):
+    """A folder with the table of one site and an empty box."""
+    table.filter(pl.col("site") == "a").drop("site").write_csv(here / "a.csv")
+    (here / "box").mkdir()
+    return here
+
+
+def share(run, *options, table="a.csv", name="a", target="y", folder="box", candidates="ridge"):
+    return run(
+        "share",
+        table,
+        "--target",
+        target,
+        "--name",
+        name,
+        "--folder",
+        folder,
+        "--candidates",
+        candidates,
+        *options,
+    )
+
+
+def shares(here):
+    return SealedFolder(here / "box").read().shares
+
+
+def test_a_site_shares_its_model(run, site):
+    outcome = share(run)
+    assert outcome.code == 0, outcome
+    assert "a shared: ridge, 20 rows" in outcome.out
+    (found,) = shares(site)
+    assert (found.site, found.n_rows, found.columns, found.target) == ("a", 20, ("x0", "x1"), "y")
+    assert os.listdir(site / "box") == ["share-a.coterie"]
+
+
+def test_sharing_again_changes_nothing(run, site):
+    share(run)
+    before = (site / "box" / "share-a.coterie").read_bytes()
+    assert "had shared already" in share(run).out
+    assert (site / "box" / "share-a.coterie").read_bytes() == before
+
+
+def test_a_dry_run_lists_what_is_revealed_and_writes_nothing(run, site):
+    outcome = share(run, "--dry-run")
+    assert outcome.code == 0
+    for words in (
+        "number of rows: 20",
+        "columns: x0, x1; target: y",
+        "mean and variance of the target",
+        "sha256",
+    ):
+        assert words in outcome.out
+    assert "--reveal-gram" in outcome.out
+    assert os.listdir(site / "box") == []
+
+
+def test_another_site_of_the_same_name_is_refused(run, site, table):
+    share(run)
+    table.filter(pl.col("site") == "b").drop("site").write_csv(site / "b.csv")
+    assert "take another name" in share(run, table="b.csv").complaint
+    assert share(run, "--replace", table="b.csv").code == 0
+    assert len(shares(site)) == 1
+
+
+def test_columns_take_the_order_of_the_others(run, site, table):
+    share(run)
+    mine = table.filter(pl.col("site") == "b").select("y", "x1", "x0")
+    mine.write_csv(site / "b.csv")
+    outcome = share(run, table="b.csv", name="b")
+    assert "order that the other sites have" in outcome.err
+    assert {found.columns for found in shares(site)} == {("x0", "x1")}
+
+
+def test_rows_with_gaps_are_left_out_and_counted(run, site):
+    gaps = pl.read_csv(site / "a.csv").with_columns(
+        x0=pl.when(pl.int_range(pl.len()) == 0).then(None).otherwise(pl.col("x0"))
+    )
+    gaps.write_csv(site / "gaps.csv")
+    assert "1 of 20 rows have gaps" in share(run, table="gaps.csv").err
+    assert shares(site)[0].n_rows == 19
+
+
+def test_text_is_refused_with_a_remedy(run, site):
+    pl.read_csv(site / "a.csv").with_columns(colour=pl.lit("red")).write_csv(site / "text.csv")
+    assert "'colour' is String" in share(run, table="text.csv").complaint
+    assert share(run, "--drop", "colour", table="text.csv").code == 0
+
+
+def test_models_that_keep_rows_are_refused_by_name(run, site):
+    complaint = share(run, candidates="knn").complaint
+    assert "KNeighborsRegressor" in complaint or "neighbours" in complaint
+    assert os.listdir(site / "box") == []
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"target": ""}, "--target is missing"),
+        ({"name": ""}, "--name is missing"),
+        ({"folder": ""}, "--folder is missing"),
+        ({"folder": "none"}, "no folder 'none'"),
+        ({"target": "z"}, "no column 'z'"),
+        ({"candidates": "nonsense"}, "nonsense"),
+        ({"table": "none.csv"}, "no file"),
+        ({"name": " a"}, "no space at its ends"),
+    ],
+)
+def test_what_is_wrong_is_said_in_a_sentence(run, site, options, words):
+    assert words in share(run, **options).complaint
+
+
+def test_a_key_in_the_folder_is_refused(run, site):
+    run("keygen", "--name", "a", "--out", "box/key")
+    assert "keep it elsewhere" in share(run, "--sign", "box/key").complaint
+
+
+def test_a_blurred_share_states_its_epsilon(run, site):
+    assert "--epsilon needs --clip" in share(run, "--epsilon", "1").complaint
+    assert "must be positive" in share(run, "--epsilon", "-1", "--clip", "2").complaint
+    assert "epsilon 1, delta 1e-06" in share(run, "--epsilon", "1", "--clip", "2", "--dry-run").out
+    assert share(run, "--epsilon", "1", "--clip", "2").code == 0
+    assert shares(site)[0].privacy.epsilon == 1.0
+    assert "blur the score as well" in run("score", "a.csv", "--name", "a", "--folder", "box").complaint
+    blurred = ("--epsilon", "1", "--clip", "9")
+    assert "a scored 1 models" in run("score", "a.csv", "--name", "a", "--folder", "box", *blurred).out
+    assert "1 learners, 1 coteries" in run("conclude", "--folder", "box").out

@@ -1,0 +1,99 @@
+"""Sites whose rows are small enough to fit in a moment, and a coordinator that asks them in this process."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+
+from coterie.datasets import make_linear_learners
+from coterie.federated import (
+    Answer,
+    Conclusion,
+    Party,
+    Question,
+    Score,
+    Settings,
+    Share,
+    answer,
+    coordinate,
+    make_party,
+    score,
+    share,
+)
+
+CANDIDATES = ["ridge"]
+
+
+@dataclass(frozen=True)
+class Sites:
+    """Parties with what they shared and scored."""
+
+    parties: dict[str, Party]
+    shares: list[Share]
+    scores: list[Score]
+
+    def replies(self, question: Question) -> list[Answer]:
+        return [answer(self.parties[member.site], self.shares, question) for member in question.members]
+
+    def without(self, *sites: str) -> Sites:
+        return Sites(
+            {name: party for name, party in self.parties.items() if name not in sites},
+            [message for message in self.shares if message.site not in sites],
+            [message for message in self.scores if message.site not in sites],
+        )
+
+
+def make_sites(data, candidates=CANDIDATES, *, reveal_gram=False, seed=0) -> Sites:
+    """Return a site for every learner of a dataset."""
+    parties = {}
+    for learner in dict.fromkeys(data.groups.tolist()):
+        mine = data.groups == learner
+        parties[learner] = make_party(
+            data.X[mine], data.y[mine], site=learner, candidates=candidates, seed=seed
+        )
+    shares = [share(party) for party in parties.values()]
+    scores = [score(party, shares, reveal_gram=reveal_gram) for party in parties.values()]
+    return Sites(parties, shares, scores)
+
+
+def ask_all(
+    sites: Sites,
+    *,
+    settings: Settings | None = None,
+    reply: Callable[[Question, int], Sequence[Answer]] | None = None,
+) -> Conclusion:
+    """Run the coordinator to its end."""
+    asking = coordinate(sites.shares, sites.scores, settings=settings)
+    rounds = 0
+    try:
+        question = next(asking)
+        while True:
+            rounds += 1
+            answers = sites.replies(question) if reply is None else reply(question, rounds)
+            question = asking.send(answers)
+    except StopIteration as end:
+        return end.value
+
+
+@pytest.fixture(scope="session")
+def eight():
+    """Eight learners of two truths."""
+    return make_linear_learners(n_learners=8, n_truths=2, n_rows=40, n_features=3, random_state=0)
+
+
+@pytest.fixture(scope="session")
+def sites(eight) -> Sites:
+    return make_sites(eight)
+
+
+@pytest.fixture(scope="session")
+def conclusion(sites) -> Conclusion:
+    return ask_all(sites)
+
+
+def labels_of(model) -> dict[str, int]:
+    """Return a local fit's labels by learner."""
+    return dict(zip(model.learner_ids_.tolist(), np.asarray(model.learner_labels_).tolist(), strict=True))

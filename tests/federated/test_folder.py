@@ -1,0 +1,219 @@
+"""The folder: whole files or none, nothing newer is lost, and what a stranger left there harms nobody."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from coterie.federated import Conclusion, ProtocolError, Question, answer, conclude
+from coterie.federated import folder as folder_module
+from coterie.federated.folder import SealedFolder, file_name, open_questions
+from coterie.federated.messages import encode
+from coterie.federated.sealing import seal
+from coterie.federated.signing import make_key, read_key
+
+from .test_messages import ANSWER, CONCLUSION, QUESTION, SCORE, SHARE
+
+
+@pytest.fixture
+def box(tmp_path) -> SealedFolder:
+    (tmp_path / "box").mkdir()
+    return SealedFolder(tmp_path / "box")
+
+
+def files(box: SealedFolder) -> list[str]:
+    return sorted(os.listdir(box.path))
+
+
+def test_what_is_put_is_read(box):
+    for message in (SHARE, SCORE, QUESTION, CONCLUSION):
+        assert box.put(message)
+    contents = box.read()
+    assert contents.shares == (SHARE,)
+    assert contents.scores == (SCORE,)
+    assert [each.question for each in contents.answered] == [QUESTION]
+    assert contents.conclusion == CONCLUSION
+    assert contents.troubles == {}
+    assert contents.share_of("north") == SHARE
+    with pytest.raises(ProtocolError, match="no share of 'west'"):
+        contents.share_of("west")
+
+
+def test_the_same_message_is_put_once(box):
+    assert box.put(SHARE)
+    before = (box.path / file_name(SHARE)).stat().st_mtime_ns
+    assert not box.put(SHARE)
+    assert not box.put(SHARE, replace=True)
+    assert (box.path / file_name(SHARE)).stat().st_mtime_ns == before
+
+
+def test_another_message_of_the_same_name_is_refused_unless_replaced(box):
+    box.put(SHARE)
+    with pytest.raises(ProtocolError, match="other content"):
+        box.put(replace(SHARE, n_rows=21))
+    assert box.read().shares == (SHARE,)
+    assert box.put(replace(SHARE, n_rows=21), replace=True)
+    assert box.read().shares[0].n_rows == 21
+    assert files(box) == [file_name(SHARE)]
+
+
+def test_what_is_newer_is_never_overwritten(box):
+    path = box.path / file_name(SHARE)
+    path.write_bytes(seal(SHARE, made=datetime.now(UTC) + timedelta(hours=1)))
+    with pytest.raises(ProtocolError, match="newer"):
+        box.put(replace(SHARE, n_rows=21), replace=True)
+    path.write_bytes(seal(SHARE).replace(b'"version":1', b'"version":2'))
+    with pytest.raises(ProtocolError, match="another version"):
+        box.put(SHARE, replace=True)
+
+
+def test_a_damaged_file_is_replaced_only_where_asked(box):
+    path = box.path / file_name(SHARE)
+    path.write_bytes(b"nothing")
+    with pytest.raises(ProtocolError, match="cannot be read"):
+        box.put(SHARE)
+    assert box.put(SHARE, replace=True)
+    assert box.read().shares == (SHARE,)
+
+
+def test_a_write_that_fails_leaves_nothing(box, monkeypatch):
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "link", full)
+    monkeypatch.setattr(os, "replace", full)
+    with pytest.raises(OSError, match="No space"):
+        box.put(SHARE)
+    assert files(box) == []
+
+
+def test_somebody_who_was_quicker_is_not_overwritten(box, monkeypatch):
+    # The file appears between the look and the write.
+    monkeypatch.setattr(type(box.path), "exists", lambda _: False)
+    (box.path / file_name(SHARE)).write_bytes(seal(replace(SHARE, n_rows=99)))
+    with pytest.raises(ProtocolError, match="somebody else"):
+        box.put(SHARE)
+    assert box.read().shares[0].n_rows == 99
+
+
+@pytest.mark.parametrize("site", ["a/b", "..", ".", "a\\b", "C:", "é", "%2F", "a~b", "x" * 100, "日" * 100])
+def test_any_name_of_a_site_is_a_name_of_a_file(box, site):
+    share = replace(SHARE, site=site)
+    assert box.put(share)
+    assert box.read().shares == (share,)
+    assert len(files(box)) == 1
+    assert len(files(box)[0]) < 200
+
+
+def test_files_that_cannot_be_used_are_named_and_the_others_read(box, tmp_path):
+    box.put(SHARE)
+    good = seal(replace(SHARE, site="south"))
+    (box.path / "cut.coterie").write_bytes(good[:-10])
+    (box.path / "flipped.coterie").write_bytes(good[:-10] + b"X" + good[-9:])
+    (box.path / "old.coterie").write_bytes(good.replace(b'"version":1', b'"version":7'))
+    (box.path / "empty.coterie").write_bytes(b"")
+    (box.path / "notes.txt").write_text("not ours, not read")
+    (box.path / "folder.coterie").mkdir()
+    (tmp_path / "secret").write_text("secret")
+    (box.path / "link.coterie").symlink_to(tmp_path / "secret")
+    os.mkfifo(box.path / "pipe.coterie")
+    contents = box.read()
+    assert contents.shares == (SHARE,)
+    assert set(contents.troubles) == {
+        f"{name}.coterie" for name in ("cut", "flipped", "old", "empty", "folder", "link", "pipe")
+    }
+    assert "secret" not in contents.troubles["link.coterie"]
+
+
+def test_a_file_that_is_too_large_is_not_opened(box, monkeypatch):
+    monkeypatch.setattr(folder_module, "MOST_BYTES", 10)
+    monkeypatch.setattr(folder_module, "LONGEST_HEADER", 10)
+    (box.path / "large.coterie").write_bytes(seal(SHARE))
+    assert "at most 10 are read" in box.read().troubles["large.coterie"]
+
+
+def test_too_many_files_are_refused(box, monkeypatch):
+    monkeypatch.setattr(folder_module, "MOST_FILES", 1)
+    box.put(SHARE)
+    box.put(replace(SHARE, site="south"))
+    with pytest.raises(ProtocolError, match="too many"):
+        box.read()
+
+
+def test_a_folder_that_is_not_there_is_said(tmp_path):
+    with pytest.raises(ProtocolError, match="no folder"):
+        SealedFolder(tmp_path / "none")
+
+
+def test_a_copy_under_another_name_is_the_same_message(box):
+    # As programs that keep folders in step make them.
+    box.put(SHARE)
+    (box.path / "share-north (conflict).coterie").write_bytes(seal(SHARE))
+    (box.path / "share-north (other).coterie").write_bytes(seal(replace(SHARE, n_rows=21)))
+    assert len(box.read().shares) == 3
+
+
+def test_later_files_must_be_signed_as_the_share_was(box, tmp_path):
+    for name in ("mine", "theirs"):
+        make_key(tmp_path / name)
+    box.put(SHARE, read_key(tmp_path / "mine"))
+    box.put(SCORE, read_key(tmp_path / "theirs"))
+    contents = box.read()
+    assert contents.scores == ()
+    assert "the key that signed the share" in contents.troubles["score-north.coterie"]
+    box.put(SCORE, read_key(tmp_path / "mine"), replace=True)
+    assert box.read().scores == (SCORE,)
+
+
+def test_answers_that_fit_no_question_or_contradict_are_not_used(box, sites):
+    question = conclude(sites.shares, sites.scores)
+    assert isinstance(question, Question)
+    first, second, third, *_ = sites.replies(question)
+    box.put(question)
+    box.put(first)
+    box.put(replace(second, halves=second.halves[1:]))
+    box.put(third)
+    twice = replace(third, halves=tuple(((1.0, 1.0),) * len(h) for h in third.halves))
+    (box.path / "again.coterie").write_bytes(seal(twice))
+    box.put(ANSWER)
+    contents = box.read()
+    assert set(contents.answered[0].answers) == {first.site}
+    why = " ".join(contents.troubles.values())
+    assert "did not answer all" in why
+    assert "twice, and differently" in why
+    assert "not in the folder" in why
+
+
+def test_a_folder_comes_to_the_conclusion_of_messages(box, sites, conclusion):
+    for message in (*sites.shares, *sites.scores):
+        box.put(message)
+    for _ in range(12):
+        contents = box.read()
+        outcome = conclude(contents.shares, contents.scores, contents.answered)
+        box.put(outcome, replace=True)
+        if isinstance(outcome, Conclusion):
+            break
+        contents = box.read()
+        for site, party in sites.parties.items():
+            asked = open_questions(contents, site)
+            assert len(asked) == 1
+            box.put(answer(party, contents.shares, asked[0]))
+            assert open_questions(box.read(), site) == []
+    assert encode(box.read().conclusion) == encode(conclusion)
+
+
+def test_questions_about_other_models_are_not_open_and_too_many_are_refused(box, sites, monkeypatch):
+    question = conclude(sites.shares, sites.scores)
+    site = sites.shares[0].site
+    for message in sites.shares:
+        box.put(message)
+    box.put(question)
+    other = replace(question, members=(replace(question.members[0], sha="00"), *question.members[1:]))
+    box.put(other)
+    assert list(open_questions(box.read(), site)) == [question]
+    monkeypatch.setattr(folder_module, "MOST_QUESTIONS", 0)
+    with pytest.raises(ProtocolError, match="asks for more"):
+        open_questions(box.read(), site)

@@ -1,0 +1,141 @@
+"""What a site tells is its own, and follows from its rows alone."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from coterie import cross_evaluate, select_models
+from coterie.federated import (
+    ProtocolError,
+    Question,
+    answer,
+    conclude,
+    encode,
+    make_party,
+    predict,
+    score,
+    share,
+    wire,
+)
+from coterie.federated.peers import evaluate_peers
+from coterie.federated.site import pooled_variance
+
+
+def rows_of(eight, site):
+    mine = eight.groups == site
+    return eight.X[mine], eight.y[mine]
+
+
+def test_a_share_is_what_select_finds_locally(eight, sites):
+    selection = select_models(eight.X, eight.y, eight.groups, candidates=["ridge"])
+    for place, site in enumerate(selection.learner_ids.tolist()):
+        message = next(m for m in sites.shares if m.site == site)
+        assert message.error == pytest.approx(selection.errors[place], rel=1e-12)
+        assert message.n_rows == selection.n_rows[place]
+        assert message.family == selection.names[place]
+        w, _ = wire.unpack(message.model, 3).affine
+        model = selection.models[place]
+        assert np.allclose(model.predict(eight.X[:5]), wire.unpack(message.model, 3).predict(eight.X[:5]))
+        assert len(w) == 3
+
+
+def test_scores_are_the_columns_of_the_local_exchange(eight, sites):
+    selection = select_models(eight.X, eight.y, eight.groups, candidates=["ridge"])
+    exchange = cross_evaluate(selection, eight.X, eight.y, eight.groups)
+    ids = exchange.learner_ids.tolist()
+    for j, site in enumerate(ids):
+        message = next(m for m in sites.scores if m.site == site)
+        found = [message.losses[other].value for other in ids]
+        assert np.allclose(found, exchange.losses[:, j], rtol=1e-12)
+
+
+def test_no_message_holds_a_row(eight, sites):
+    # A value of the table would stand in the text with its sixteen digits.
+    values = {repr(float(v)) for v in np.r_[eight.X.ravel(), eight.y]}
+    question = conclude(sites.shares, sites.scores)
+    assert isinstance(question, Question)
+    for message in (*sites.shares, *sites.scores, *sites.replies(question)):
+        text = encode(message).decode()
+        assert not any(value in text for value in values)
+
+
+def test_names_of_columns_come_from_the_table_or_are_given(eight):
+    X, y = rows_of(eight, "learner 00")
+    assert make_party(X, y, site="a", candidates=["lr"]).columns == ("x0", "x1", "x2")
+    table = pd.DataFrame(X, columns=["age", "dose", "time"])
+    assert make_party(table, y, site="a", candidates=["lr"]).columns == ("age", "dose", "time")
+    with pytest.raises(ValueError, match="2 names do not fit 3 columns"):
+        make_party(X, y, site="a", columns=("p", "q"))
+    with pytest.raises(ProtocolError, match="1 to 100 printable"):
+        make_party(X, y, site="")
+
+
+def test_peers_that_cannot_be_used_have_no_loss_and_a_sentence(sites):
+    party = next(iter(sites.parties.values()))
+    shares = list(sites.shares)
+    shares[1] = replace(shares[1], columns=("x0", "x2", "x1"))
+    shares[2] = replace(shares[2], model=b"\x80\x04pickle")
+    shares[3] = replace(shares[3], target="z")
+    shares[4] = replace(shares[4], model=wire.pack_affine(np.full(3, 1e200), 0.0))
+    found = score(party, shares)
+    assert [found.losses[m.site].value is None for m in shares[:5]] == [False, True, True, True, True]
+    troubles = evaluate_peers(party, shares).troubles
+    assert "another order" in troubles[shares[1].site]
+    assert "not 'y'" in troubles[shares[3].site]
+    assert len(troubles) == 3
+
+
+def test_a_site_scores_all_shares_with_its_own_among_them(sites):
+    party = next(iter(sites.parties.values()))
+    with pytest.raises(ProtocolError, match="lack that of"):
+        score(party, sites.shares[1:])
+    with pytest.raises(ProtocolError, match="Two shares"):
+        score(party, [*sites.shares, sites.shares[0]])
+
+
+def test_a_site_answers_only_what_concerns_it_and_what_it_has(sites):
+    party = next(iter(sites.parties.values()))
+    question = conclude(sites.shares, sites.scores)
+    others = replace(question, members=question.members[1:], labellings=((0,) * 7,))
+    with pytest.raises(ProtocolError, match="not about 'learner 00'"):
+        answer(party, sites.shares, others)
+    with pytest.raises(ProtocolError, match="a model of 'learner 03' that is not here"):
+        answer(party, [m for m in sites.shares if m.site != "learner 03"], question)
+    renewed = [replace(m, model=b"x") if m.site == "learner 03" else m for m in sites.shares]
+    with pytest.raises(ProtocolError, match="that is not here"):
+        answer(party, renewed, question)
+
+
+def test_a_model_is_evaluated_once(eight, sites, monkeypatch):
+    X, y = rows_of(eight, "learner 00")
+    party = make_party(X, y, site="learner 00", candidates=["ridge"])
+    calls = []
+    real = wire.predict_each
+    monkeypatch.setattr(wire, "predict_each", lambda models, X: calls.append(len(models)) or real(models, X))
+    score(party, sites.shares)
+    answer(party, sites.shares, conclude(sites.shares, sites.scores))
+    assert calls == [8, 0]
+
+
+def test_the_variance_of_all_responses_is_pooled_from_moments(eight, sites):
+    assert pooled_variance(sites.shares) == pytest.approx(eight.y.var())
+    constant = [replace(m, response_mean=7.0, response_variance=0.0) for m in sites.shares]
+    assert pooled_variance(constant) == 0.0
+
+
+def test_a_coterie_predicts_by_its_weighted_models(eight, sites):
+    weights = {"learner 00": 0.25, "learner 02": 0.75}
+    models = {m.site: wire.unpack(m.model, 3) for m in sites.shares}
+    expected = 0.25 * models["learner 00"].predict(eight.X) + 0.75 * models["learner 02"].predict(eight.X)
+    assert np.allclose(predict(eight.X, "learner 00", sites.shares, weights), expected)
+    with pytest.raises(ProtocolError, match="'learner 02', of the coterie of 'learner 00', is not here"):
+        predict(eight.X, "learner 00", sites.shares[:1], weights)
+
+
+def test_the_same_rows_seed_and_name_share_the_same(eight, sites):
+    X, y = rows_of(eight, "learner 00")
+    assert share(make_party(X, y, site="learner 00", candidates=["ridge"])) == sites.shares[0]
