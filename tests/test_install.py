@@ -20,6 +20,8 @@ EXTRAS = (
     "torch",
     "flwr",
     "onnx",
+    "onnxruntime",
+    "cryptography",
 )
 
 
@@ -32,6 +34,25 @@ class Missing(importlib.abc.MetaPathFinder):
             raise ModuleNotFoundError("No module named " + repr(name), name=name)
 sys.meta_path.insert(0, Missing())
 import coterie, coterie.displays, coterie.datasets, coterie.report
+import coterie.federated, coterie.federated.folder, coterie.federated.signing
+"""
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_flower_without_flower_names_the_extra():
+    code = """
+import importlib.abc, sys
+class Missing(importlib.abc.MetaPathFinder):
+    def find_spec(self, name, path, target=None):
+        if name.split(".")[0] == "flwr":
+            raise ModuleNotFoundError("No module named " + repr(name), name=name)
+sys.meta_path.insert(0, Missing())
+try:
+    import coterie.federated.flower
+except ModuleNotFoundError as error:
+    assert "pip install 'coterie[federated]'" in str(error), error
+else:
+    raise AssertionError("flwr was not missed")
 """
     subprocess.run([sys.executable, "-c", code], check=True)
 

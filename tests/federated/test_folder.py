@@ -187,6 +187,15 @@ def test_answers_that_fit_no_question_or_contradict_are_not_used(box, sites):
     assert "not in the folder" in why
 
 
+def test_a_site_reads_no_answers_but_its_own(box, sites):
+    question = conclude(sites.shares, sites.scores)
+    box.put(question)
+    for reply in sites.replies(question):
+        box.put(reply)
+    assert len(box.read().answered[0].answers) == 8
+    assert list(box.read(answers_of="learner 03").answered[0].answers) == ["learner 03"]
+
+
 def test_a_folder_comes_to_the_conclusion_of_messages(box, sites, conclusion):
     for message in (*sites.shares, *sites.scores):
         box.put(message)

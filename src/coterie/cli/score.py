@@ -133,7 +133,7 @@ def score(
     options = {"reveal_gram": reveal_gram, "blur": make_blur(epsilon, delta, clip)}
     texts = {"delimiter": delimiter, "encoding": encoding}
     with one_sentence():
-        contents = sealed.read()
+        contents = sealed.read(answers_of=name)
         say_troubles(contents)
         party = _party(tables, target, name, contents, texts)
         ends = time.monotonic() + wait
@@ -147,7 +147,7 @@ def score(
             if time.monotonic() >= ends or _concluded(contents):
                 break
             time.sleep(min(PAUSE, max(0.0, ends - time.monotonic())))
-            seen, contents = contents, sealed.read()
+            seen, contents = contents, sealed.read(answers_of=name)
             say_troubles(contents, seen.troubles)
     if not (wait or scored or answers):
         typer.echo(f"{name} has nothing to score or to answer: all is done that was asked.")

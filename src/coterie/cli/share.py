@@ -121,7 +121,7 @@ def share(
     frame = read_tables(tables, delimiter=delimiter, encoding=encoding)
     columns = chosen_columns(frame, target, split_names(features), split_names(drop))
     with one_sentence():
-        contents = sealed.read()
+        contents = sealed.read(answers_of=name)
     others = tuple(each for each in contents.shares if each.site != name)
     ordered = columns if features else _in_their_order(columns, others)
     rows = site_rows(frame, target, ordered)

@@ -88,7 +88,10 @@ def _sequence(kind: Any, value: Any, where: str) -> tuple[Any, ...]:
     if len(parts) == 2 and parts[1] is Ellipsis:
         if len(value) > MOST_ENTRIES:
             raise ProtocolError(f"The field {where!r} has {len(value)} entries: at most {MOST_ENTRIES}.")
-        return tuple(_from_plain(parts[0], entry, where) for entry in value)
+        check = _PLAIN.get(parts[0])
+        if check is not None:
+            return tuple([check(entry, where) for entry in value])
+        return tuple([_from_plain(parts[0], entry, where) for entry in value])
     if len(value) != len(parts):
         raise _wrong(where, f"a list of {len(parts)} entries", value)
     return tuple(_from_plain(part, entry, where) for part, entry in zip(parts, value, strict=True))
@@ -135,6 +138,8 @@ def _from_plain(kind: Any, value: Any, where: str) -> Any:
 
 
 def _to_plain(value: Any) -> Any:
+    if type(value) is int or type(value) is str:
+        return value
     if is_dataclass(value) and not isinstance(value, type):
         return {field.name: _to_plain(getattr(value, field.name)) for field in fields(value)}
     if isinstance(value, Mapping):

@@ -161,8 +161,13 @@ class SealedFolder:
             raise ProtocolError(f"The folder {str(self.path)!r} has {len(paths)} files: that is too many.")
         return paths
 
-    def read(self) -> Contents:
+    def read(self, answers_of: str | None = None) -> Contents:
         """Read all files; those that cannot be used are named.
+
+        Parameters
+        ----------
+        answers_of : str or None, default=None
+            Read the answers of this site only, which is all that a site has to know. None: of all.
 
         Returns
         -------
@@ -173,7 +178,12 @@ class SealedFolder:
         troubles: dict[str, str] = {}
         for path in self._files():
             try:
-                found[path.name] = unseal(_content(path), self._known_keys)
+                content = _content(path)
+                if answers_of is not None:
+                    header, _ = read_header(content)
+                    if header.kind == "answer" and header.site != answers_of:
+                        continue
+                found[path.name] = unseal(content, self._known_keys)
             except ProtocolError as error:
                 troubles[path.name] = str(error)
         pinned = _check_pinned(found)

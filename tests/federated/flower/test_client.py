@@ -135,7 +135,8 @@ def test_a_site_refuses_messages_of_another_kind(load_party: Load, configs: Any)
 def test_a_peers_name_is_no_path(load_party: Load, configs: Any, tmp_path: Path) -> None:
     hostile = [{"site": "../../escape", "rows-of": configs[0]["site"]}, *configs[1:]]
     with_output = [{**config, "output": str(tmp_path / "out" / "site")} for config in hostile]
-    run_protocol(InProcessGrid(make_client_app(load_party), with_output), QUICK)
+    run = run_protocol(InProcessGrid(make_client_app(load_party), with_output), QUICK)
+    assert not run.rounds[-1].failures
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
     assert [path.name for path in (tmp_path / "out").iterdir()] == ["site"]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any
 
 from coterie.federated.codec import ProtocolError, from_plain, parse, to_text
@@ -82,6 +83,7 @@ def decode(content: bytes, kind: str | None = None) -> Message:
     return message
 
 
+@lru_cache(maxsize=64)
 def question_key(question: Question) -> str:
     """Return the sha256 by which answers name their question."""
     return digest(encode(question))

@@ -75,7 +75,9 @@ def main() -> None:
     source, answers = sys.stdin.buffer, os.fdopen(os.dup(1), "wb")
     # Whatever a library prints must not be taken for an answer.
     os.dup2(2, 1)
-    sys.path.extend(folders)
+    # Behind Python's own modules, before other packages: the same libraries as in the process that asks.
+    place = next((k for k, entry in enumerate(sys.path) if entry.endswith("-packages")), len(sys.path))
+    sys.path[place:place] = folders
     import numpy
     import onnxruntime
 
