@@ -10,7 +10,7 @@ from coterie._rows import Learners
 from coterie.datasets import make_linear_learners
 from coterie.engines import ThreadEngine
 from coterie.how_many.evidence import Evidence
-from coterie.how_many.held_out import PATIENCE, best_refined, held_out
+from coterie.how_many.held_out import PATIENCE, best_refined, clusters_are_needed, held_out
 from coterie.kernels.refits import pooled_losses
 from coterie.records import Exchange, Selection
 from coterie.stages.cluster import tidy_labels
@@ -201,3 +201,24 @@ def test_a_continuum_of_truths_is_answered_with_no_clear_coteries(seed: int) -> 
     assert not model.partition_.clear
     assert model.partition_.notes[0].startswith("No clear coteries")
     assert model.gains_["gain"].shape == (30,)
+
+
+def test_clusters_are_not_needed_where_one_model_of_the_costlier_form_does_as_well() -> None:
+    class Fixed:
+        """Every cluster loses the same on every learner."""
+
+        proxy = costlier = None
+        noise = np.ones(4)
+        half_sizes = np.full((4, 2), 10)
+
+        def __init__(self, loss: float) -> None:
+            self.loss = loss
+
+        def on_halves(self, labels: np.ndarray) -> np.ndarray:
+            return np.full((int(labels.max()) + 1, 4, 2), self.loss)
+
+    split = np.array([0, 0, 1, 1])
+    assert clusters_are_needed(Fixed(1.0), Fixed(1.1), split)
+    assert not clusters_are_needed(Fixed(1.0), Fixed(0.9), split)
+    assert not clusters_are_needed(Fixed(1.0), Fixed(1.0), split)
+    assert clusters_are_needed(Fixed(1.0), Fixed(0.9), np.zeros(4, dtype=int))

@@ -86,10 +86,22 @@ def test_a_curve_that_somebody_chose_goes_before() -> None:
 @pytest.mark.parametrize(("curved", "form"), [(True, BestFormLosses), (False, PooledLosses)])
 def test_pooled_rows_decide_whether_curves_pay(curved: bool, form: type) -> None:
     learners = drawn(curved)
-    selection = select_models(learners, candidates=CANDIDATES)
+    # Half of the learners had to take the tree, so that curves are asked at once.
+    choice = {i: {"tree": TREE} if i < 6 else {"line": LinearRegression()} for i in range(12)}
+    selection = select_models(learners, candidates=choice)
+    exchange = cross_evaluate(selection, learners)
+    assert type(pooled_losses(learners, selection, exchange, resolve_engine())) is form
+
+
+def test_where_nobody_chose_a_curve_lines_search_and_the_curve_is_asked_later() -> None:
+    learners = drawn(curved=False)
+    selection = lines(learners)
+    lost = tuple({**errors, "tree": 2 * errors["line"]} for errors in selection.candidate_errors)
+    selection = replace(selection, candidate_errors=lost)
     exchange = cross_evaluate(selection, learners)
     losses = pooled_losses(learners, selection, exchange, resolve_engine(), [CANDIDATES] * 12)
-    assert type(losses) is form
+    assert type(losses) is PooledLosses
+    assert type(losses.costlier) is BestFormLosses
 
 
 def test_learners_on_different_parts_of_one_curve_are_one_cluster() -> None:

@@ -305,7 +305,8 @@ def pooled(learners: Learners, selection: Selection) -> LocalLosses:
     ("n_flexible", "truth", "form"),
     [
         (0, stairs, PooledLosses),
-        (1, stairs, BestFormLosses),
+        (1, stairs, PooledLosses),
+        (2, stairs, BestFormLosses),
         (4, stairs, BestFormLosses),
         (5, stairs, RefitLosses),
         (0, line, PooledLosses),
