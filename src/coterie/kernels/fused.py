@@ -3,7 +3,8 @@
 The two matrix products of a tile run on tensor cores in half precision with error compensation: every feature
 is split into a half-precision number and the half-precision rest, and three of the four products are summed in
 single precision. What is lost is of the order of 2^-22 of the terms, as in single precision. Columns of features
-are first scaled so that models and learners share the range; that changes no product.
+are first scaled so that models and learners share the range; that changes no product. The product with the
+vectors is split in the same way.
 """
 
 from __future__ import annotations
@@ -19,9 +20,17 @@ from coterie.kernels.matrix_free import PairFeatures
 # Learners on a side of a tile, features taken at once, and tiles that one program walks along.
 SIDE = 128
 DEPTH = 32
-WALK = 64
+WALK = 16
 # Vectors multiplied at once: the width that a tensor core takes.
 WIDTH = 16
+# The largest entry of a vector in half precision: far from both ends of its range.
+LARGEST = 1024.0
+
+
+@triton.jit  # type: ignore[untyped-decorator]
+def _rest(values, halves):  # type: ignore[no-untyped-def]
+    """Return what half precision has left of the values."""
+    return (values - halves.to(tl.float32)).to(tl.float16)
 
 
 @triton.jit  # type: ignore[untyped-decorator]
@@ -52,6 +61,8 @@ def _times_kernel(  # type: ignore[no-untyped-def]
         row_vectors = tl.load(
             vectors + rows[:, None] * WIDTH + width[None, :], mask=in_rows[:, None], other=0.0
         )
+        row_halves = row_vectors.to(tl.float16)
+        row_rests = _rest(row_vectors, row_halves)
         gathered = tl.zeros((SIDE, WIDTH), dtype=tl.float32)
         last = tl.minimum(first + WALK, tl.cdiv(n, SIDE))
         for column_tile in range(tl.maximum(first, row_tile), last):
@@ -84,9 +95,17 @@ def _times_kernel(  # type: ignore[no-untyped-def]
             alike = tl.where(in_rows[:, None] & in_columns[None, :], alike, 0.0)
             offsets = columns[:, None] * WIDTH + width[None, :]
             column_vectors = tl.load(vectors + offsets, mask=in_columns[:, None], other=0.0)
-            gathered = tl.dot(alike, column_vectors, gathered, input_precision="tf32x3")
+            column_halves = column_vectors.to(tl.float16)
+            alike_halves = alike.to(tl.float16)
+            alike_rests = _rest(alike, alike_halves)
+            # Sums over many tiles are taken outside the tensor cores, which cut digits off as they add.
+            here = tl.dot(alike_halves, column_halves)
+            here = tl.dot(alike_halves, _rest(column_vectors, column_halves), here)
+            gathered += tl.dot(alike_rests, column_halves, here)
             if column_tile > row_tile:
-                mirrored = tl.dot(tl.trans(alike), row_vectors, input_precision="tf32x3")
+                mirrored = tl.dot(tl.trans(alike_halves), row_halves)
+                mirrored = tl.dot(tl.trans(alike_halves), row_rests, mirrored)
+                mirrored = tl.dot(tl.trans(alike_rests), row_halves, mirrored)
                 tl.atomic_add(product + offsets, mirrored, mask=in_columns[:, None], sem="relaxed")
         tl.atomic_add(
             product + rows[:, None] * WIDTH + width[None, :], gathered, mask=in_rows[:, None], sem="relaxed"
@@ -127,8 +146,9 @@ class FusedTimes:
 
     def _times(self, vectors: Any) -> Any:
         n, count = vectors.shape
+        size = vectors.abs().amax(0).clamp_min(torch.finfo(torch.float32).tiny) / LARGEST
         padded = torch.zeros(n, WIDTH, device=vectors.device)
-        padded[:, :count] = vectors
+        padded[:, :count] = vectors / size
         product = torch.zeros_like(padded)
         tiles = triton.cdiv(n, SIDE)
         _times_kernel[(triton.cdiv(tiles, WALK), tiles)](
@@ -147,4 +167,4 @@ class FusedTimes:
             num_warps=8,
             num_stages=3,
         )
-        return product[:, :count]
+        return product[:, :count] * size
