@@ -2,6 +2,8 @@
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
+# What the tests are run with. Tests that need more (the site's tools, the peers) skip with a sentence without it.
+EXTRAS ?= test,lint
 
 .PHONY: demo test test-slow lint bench reproduce docs clean
 
@@ -11,11 +13,11 @@ $(BIN)/python:
 
 # A stamp per set of extras: installing again only when pyproject.toml has changed.
 $(VENV)/.demo: pyproject.toml | $(BIN)/python
-	$(BIN)/python -m pip install --quiet -e ".[plot]"
+	$(BIN)/python -m pip install --quiet -e ".[cli,report]"
 	touch $@
 
 $(VENV)/.test: pyproject.toml | $(BIN)/python
-	$(BIN)/python -m pip install --quiet -e ".[test,lint]"
+	$(BIN)/python -m pip install --quiet -e ".[$(EXTRAS)]"
 	touch $@
 
 $(VENV)/.reproduce: pyproject.toml | $(BIN)/python
@@ -27,7 +29,7 @@ $(VENV)/.docs: pyproject.toml | $(BIN)/python
 	touch $@
 
 demo: $(VENV)/.demo
-	$(BIN)/python examples/01_quick_start.py demo
+	$(BIN)/coterie demo --out demo --force
 
 test: lint
 	$(BIN)/python -m pytest -n 2 -m "not slow"
@@ -44,6 +46,7 @@ lint: $(VENV)/.test
 
 bench: $(VENV)/.test
 	$(BIN)/python benchmarks/speed/exchange.py
+	$(BIN)/python benchmarks/speed/fit_table.py
 	$(BIN)/python benchmarks/quality/how_many/run.py
 
 # `make reproduce ARGS=--quick` for a look in minutes; interrupted, the same command continues.

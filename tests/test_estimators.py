@@ -35,6 +35,7 @@ from coterie import (
     stack_learners,
 )
 from coterie.datasets import make_linear_learners
+from coterie.nested import nest_coteries
 
 TRUTHS = [[2, 0, 1], [-2, 1, 0]]
 DATA = make_linear_learners(6, n_rows=24, coefficients=TRUTHS, random_state=0)
@@ -78,7 +79,7 @@ def test_the_fit_is_the_stages_in_a_row(model: CoterieRegressor) -> None:
     selection = select_models(**rows, candidates=["lr"])
     exchange = cross_evaluate(selection, **rows)
     partition = cluster_learners(exchange, **rows, selection=selection)
-    together = collaborate(selection, partition, **rows, candidates=["lr"])
+    together = nest_coteries(selection, exchange, partition, **rows, candidates=["lr"])
     assert np.array_equal(model.selection_.errors, selection.errors)
     assert np.array_equal(model.exchange_.losses, exchange.losses)
     assert np.array_equal(model.partition_.labels, partition.labels)
@@ -98,7 +99,48 @@ def test_what_a_fit_leaves_behind(model: CoterieRegressor) -> None:
     assert is_regressor(model)
 
 
-def test_a_learner_predicts_with_its_coterie(model: CoterieRegressor) -> None:
+def test_one_form_of_collaboration_may_be_asked_for() -> None:
+    model = fitted(collaboration="pooled")
+    rows = {"X": DATA.X, "y": DATA.y, "groups": SITES}
+    together = collaborate(model.selection_, model.partition_, **rows, candidates=["lr"])
+    by_hand = together.predict(DATA.X, together.ways[np.repeat(np.arange(6), 24)])
+    assert np.array_equal(model.predict(DATA.X, groups=SITES), by_hand)
+
+
+@pytest.mark.parametrize("collaboration", ["auto", "pooled", "average", "local", "global"])
+@pytest.mark.parametrize("standardize", ["learner", None])
+def test_newcomers_predict_under_every_collaboration(collaboration: str, standardize: str | None) -> None:
+    model = fitted(collaboration=collaboration, standardize=standardize)
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(30, 3))
+    y = X @ TRUTHS[1] + 0.1 * rng.normal(size=30)
+    model.admit(X[:20], y[:20], groups=["new"] * 20)
+    prediction = model.predict(X[20:], groups=["new"] * 10)
+    wrong_by = np.mean((prediction - y[20:]) ** 2) / y[20:].var()
+    assert wrong_by < (1.5 if collaboration == "global" else 0.1)
+
+
+@pytest.mark.parametrize("refine", ["pooled", "average", None])
+def test_the_default_weighs_what_each_learner_takes_from_whom(refine: str | None) -> None:
+    model = fitted(refine=refine)
+    nested = model.collaboration_
+    assert nested.share_names == ("alone", "3 coteries", "2 coteries", "all")
+    assert_allclose(nested.shares.sum(axis=1), 1)
+    assert (nested.shares >= 0).all()
+    # With two truths, who learns with all learns little.
+    assert (nested.shares[:, -1] < 0.5).all()
+    assert np.mean(model.gains_["coterie"]) < np.mean(model.gains_["alone"])
+
+
+def test_fewer_folds_may_be_asked_for() -> None:
+    two, four = fitted(nested_folds=2), fitted()
+    assert not np.array_equal(two.collaboration_.residuals[0], four.collaboration_.residuals[0])
+    with pytest.raises(ValueError, match="'nested_folds' option must be an integer of at least 2"):
+        fitted(nested_folds=1)
+
+
+def test_a_learner_predicts_with_its_coterie() -> None:
+    model = fitted(collaboration="pooled")
     theirs = DATA.truth[np.repeat(np.arange(6), 24)] == 1
     pooled = LinearRegression().fit(DATA.X[theirs], DATA.y[theirs])
     new = np.random.default_rng(5).normal(size=(4, 3))

@@ -31,7 +31,7 @@ class Missing(importlib.abc.MetaPathFinder):
         if name.split(".")[0] in {EXTRAS!r}:
             raise ModuleNotFoundError("No module named " + repr(name), name=name)
 sys.meta_path.insert(0, Missing())
-import coterie, coterie.displays, coterie.datasets
+import coterie, coterie.displays, coterie.datasets, coterie.report
 """
     subprocess.run([sys.executable, "-c", code], check=True)
 

@@ -90,3 +90,7 @@ def test_an_estimator_without_randomness_is_left_as_it_is() -> None:
     plain = LinearRegression()
     assert seed_estimator(plain, 5) is plain
     assert seed_estimator(Lasso(selection="cyclic"), 5).get_params()["selection"] == "cyclic"
+
+
+def test_an_id_that_is_no_proper_text_has_a_generator_too() -> None:
+    assert generator_for(0, "\ud800").integers(100) == generator_for(0, "\ud800").integers(100)

@@ -15,10 +15,12 @@ from coterie._version import __version__ as __version__
 
 if TYPE_CHECKING:
     from coterie._rows import stack_learners as stack_learners
+    from coterie.encoding import TableEncoder as TableEncoder
     from coterie.estimators import CoterieRegressor as CoterieRegressor
     from coterie.how_many import cluster_learners as cluster_learners
     from coterie.persistence import load as load
     from coterie.persistence import save as save
+    from coterie.report import Report as Report
     from coterie.stages import collaborate as collaborate
     from coterie.stages import cross_evaluate as cross_evaluate
     from coterie.stages import select_models as select_models
@@ -26,6 +28,8 @@ if TYPE_CHECKING:
 # A name is imported when it is first used: `coterie --help` need not wait for scikit-learn.
 _HOMES = {
     "CoterieRegressor": "coterie.estimators",
+    "Report": "coterie.report",
+    "TableEncoder": "coterie.encoding",
     "cluster_learners": "coterie.how_many",
     "collaborate": "coterie.stages",
     "cross_evaluate": "coterie.stages",

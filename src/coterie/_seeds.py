@@ -24,7 +24,7 @@ def as_entropy(random_state: Any) -> int:
 
 def generator_for(entropy: int, learner_id: object) -> np.random.Generator:
     """Return the generator of one learner; an id and its text give the same one."""
-    digest = hashlib.blake2b(str(learner_id).encode(), digest_size=8).digest()
+    digest = hashlib.blake2b(str(learner_id).encode("utf-8", "surrogatepass"), digest_size=8).digest()
     return np.random.default_rng([entropy, int.from_bytes(digest, "little")])
 
 

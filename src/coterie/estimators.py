@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from numbers import Integral
 from typing import Any
 
@@ -9,8 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.metrics import r2_score
+from sklearn.utils import estimator_html_repr
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from coterie._leaving import positions_without, remove_learners, units_without
+from coterie._notebook import summary_html
 from coterie._options import check_count, check_option, listed
 from coterie._rows import Learners, gather_learners
 from coterie._seeds import as_entropy
@@ -23,13 +27,23 @@ from coterie._tables import (
 )
 from coterie.candidates import candidates_per_learner, names_learners
 from coterie.engines import resolve_engine
-from coterie.how_many import RULES, check_n_clusters, cluster_learners
-from coterie.records import Selection
+from coterie.how_many import RULES, check_n_clusters, search_clusters
+from coterie.nested import NestedCollaboration, nest_coteries
+from coterie.records import Collaboration, Exchange, Partition, Selection
 from coterie.stages import collaborate, cross_evaluate, select_models
 from coterie.stages.cluster import check_scale
 from coterie.stages.collaborate import METHODS
 from coterie.stages.select import FEWEST_ROWS
-from coterie.verdicts import Gains, measure_gains, newcomer_gains, place_newcomers
+from coterie.verdicts import (
+    Admission,
+    Gains,
+    bad_models,
+    bootstrap_clustering,
+    measure_gains,
+    newcomer_gains,
+    place_newcomers,
+    standing_in,
+)
 
 Array = NDArray[Any]
 
@@ -56,9 +70,15 @@ class CoterieRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     refine : {"pooled", "average", None}, default="pooled"
         How clusters predict when learners are moved to the cluster that predicts them best. None: nobody
         is moved, as in the paper.
-    collaboration : {"pooled", "average", "local", "global"}, default="pooled"
-        What a learner predicts with: one model on its coterie's rows; the average of its coterie's
-        models; its own; one model on all rows.
+    collaboration : {"auto", "pooled", "average", "local", "global"}, default="auto"
+        What a learner predicts with. ``"auto"``: nested coteries, which mix learning alone, with clusters
+        at several resolutions and with all, as held-out rows tell; of averages of models where
+        ``refine="average"``, of models of pooled rows otherwise. The others are one thing for everybody:
+        one model on its coterie's rows; the average of its coterie's models; its own; one model on all
+        rows.
+    nested_folds : int, default=4
+        Folds on which ``"auto"`` learns its weights. Each costs about as much as fitting the coteries
+        once; a ``splitter`` brings its own.
     robust : bool, default=False
         Clip squared residuals in the exchange, against outlying rows.
     standardize : {"learner", None}, default=None
@@ -75,6 +95,9 @@ class CoterieRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         of the learners have as many, else 4.
     splitter : scikit-learn splitter or None, default=None
         Holds out rows that are not independent, such as blocks in time. None: random halves.
+    n_bootstrap : int, default=100
+        How often rows are resampled inside each learner to see how sure its cluster is, and the number of
+        clusters; no model is refitted. 0: not at all.
     engine : {None, "threads"} or an object with ``map``, default=None
         Who runs the work.
     random_state : int, RandomState or None, default=0
@@ -99,13 +122,24 @@ class CoterieRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     collaboration_ : Collaboration
         How each learner predicts.
     gains_ : Gains
-        A row per learner: error alone, with its coterie, with all, held out.
+        A row per learner: error alone, with its coterie, with all, held out; the gain, the verdict, and
+        how sure its cluster is.
+    standing_ : Standing
+        How the learners stand towards the clusters: what each cluster loses on each learner, and whether
+        it predicts it as well as its own noise allows.
+    stability_ : Stability or None
+        How often learners keep their cluster and the rule its number when rows are resampled; None where
+        ``n_bootstrap`` is 0.
+    admission_ : Admission or None
+        Where newcomers and small learners were placed, and how surely; None while there are none.
     min_rows_ : int
         Rows that a learner needed to take part in the clustering.
     n_features_in_ : int
         Number of predictors.
     feature_names_in_ : ndarray of shape (n_features_in_,)
         Names of the predictors, where X had names.
+    table_ : TableRecipe
+        How a table became X, where the command ``coterie fit`` made the model; set after ``fit``.
 
     Examples
     --------
@@ -129,13 +163,15 @@ class CoterieRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         max_clusters: int | None = None,
         scale: Any = "noise",
         refine: str | None = "pooled",
-        collaboration: str = "pooled",
+        collaboration: str = "auto",
+        nested_folds: int = 4,
         robust: bool = False,
         standardize: str | None = None,
         group_column: str | int | None = None,
         small_learners: str = "admit",
         min_rows: Any = "auto",
         splitter: Any = None,
+        n_bootstrap: int = 100,
         engine: Any = None,
         random_state: Any = 0,
         n_jobs: int | None = None,
@@ -146,12 +182,14 @@ class CoterieRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         self.scale = scale
         self.refine = refine
         self.collaboration = collaboration
+        self.nested_folds = nested_folds
         self.robust = robust
         self.standardize = standardize
         self.group_column = group_column
         self.small_learners = small_learners
         self.min_rows = min_rows
         self.splitter = splitter
+        self.n_bootstrap = n_bootstrap
         self.engine = engine
         self.random_state = random_state
         self.n_jobs = n_jobs
@@ -179,6 +217,8 @@ class CoterieRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         """
         caller = "CoterieRegressor.fit"
         self._check_options()
+        # What an earlier fit's table was says nothing of this one's.
+        self.__dict__.pop("table_", None)
         unknown = sorted(set(fit_params) - {"sample_weight"})
         if unknown:
             raise TypeError(f"{caller} takes 'sample_weight' beside X, y and groups. Got {unknown[0]!r}.")
@@ -199,7 +239,8 @@ class CoterieRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         return self
 
     def _check_options(self) -> None:
-        check_option(self.collaboration, "collaboration", METHODS)
+        check_option(self.collaboration, "collaboration", ("auto", *METHODS))
+        check_count(self.nested_folds, "nested_folds", least=2)
         check_option(self.small_learners, "small_learners", SMALL_LEARNERS)
         check_option(self.standardize, "standardize", ("learner", None))
         check_option(self.robust, "robust", (True, False))
@@ -212,6 +253,7 @@ class CoterieRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             check_count(self.min_rows, "min_rows", least=FEWEST_ROWS)
         if self.max_clusters is not None:
             check_count(self.max_clusters, "max_clusters")
+        check_count(self.n_bootstrap, "n_bootstrap", least=0)
         check_scale(self.scale)
 
     def _split_groups(self, X: Any, groups: Any, caller: str) -> tuple[Any, Any]:
@@ -239,8 +281,8 @@ class CoterieRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         if small.all():
             raise ValueError(
                 f"No learner has the {self.min_rows_} rows that clustering needs "
-                f"(n_samples = {learners.sizes.max()} at most): lower min_rows, down to {FEWEST_ROWS}, "
-                "or give the learners more rows."
+                f"(n_samples = {learners.sizes.max()} at most): give the learners more rows"
+                + ("." if self.min_rows_ == FEWEST_ROWS else f", or lower min_rows, down to {FEWEST_ROWS}.")
             )
         if small.any() and self.small_learners == "raise":
             raise ValueError(
@@ -258,7 +300,7 @@ class CoterieRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         seeded = {"random_state": entropy, **work}
         selection = select_models(shaping, candidates=self.candidates, splitter=self.splitter, **seeded)
         exchange = cross_evaluate(selection, shaping, robust=self.robust, **work)
-        partition = cluster_learners(
+        clustering = search_clusters(
             exchange,
             shaping,
             selection=selection,
@@ -268,21 +310,71 @@ class CoterieRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             refine=self.refine,
             **seeded,
         )
+        partition = clustering.partition
         seeded["candidates"] = self.candidates
-        coterie = collaborate(selection, partition, shaping, method=self.collaboration, **seeded)
-        if partition.n_clusters == 1 and coterie.method == "pooled":
-            everybody = coterie
-        else:
-            everybody = collaborate(selection, partition, shaping, method="global", **seeded)
+        coterie, everybody = self._collaborate(selection, exchange, partition, shaping, seeded)
         self.selection_, self.exchange_, self.partition_ = selection, exchange, partition
         self.collaboration_, self._everybody = coterie, everybody
         self._admitted: dict[Any, tuple[int, int]] = {}
-        self.gains_ = measure_gains(selection, partition, coterie, everybody)
+        self._loners: tuple[Any, ...] = ()
+        self.admission_: Admission | None = None
+        self.stability_ = None
+        if self.n_bootstrap:
+            self.stability_ = bootstrap_clustering(clustering, n_replicates=self.n_bootstrap, entropy=entropy)
+        self.standing_ = standing_in(clustering, selection, coterie)
+        self.gains_ = self._measure_gains()
         self.n_clusters_ = partition.n_clusters
         self.learner_ids_, self.learner_labels_ = selection.learner_ids, partition.labels
         if small.any() and self.small_learners == "admit":
             self._admit_learners(learners.take(np.flatnonzero(small)))
             self._show_in_order(learners.ids[learners.appearance].tolist())
+
+    def _collaborate(
+        self,
+        selection: Selection,
+        exchange: Exchange,
+        partition: Partition,
+        shaping: Learners,
+        settings: dict[str, Any],
+    ) -> tuple[Collaboration, Collaboration]:
+        """Return how learners predict with their coteries, and with all."""
+        if self.collaboration == "auto":
+            nested = nest_coteries(
+                selection,
+                exchange,
+                partition,
+                shaping,
+                form="average" if self.refine == "average" else "pooled",
+                n_folds=self.nested_folds,
+                splitter=self.splitter,
+                scale=self.scale,
+                refine=self.refine,
+                robust=self.robust,
+                **settings,
+            )
+            return nested, nested.with_all()
+        coterie = collaborate(selection, partition, shaping, method=self.collaboration, **settings)
+        if partition.n_clusters == 1 and coterie.method == "pooled":
+            return coterie, coterie
+        return coterie, collaborate(selection, partition, shaping, method="global", **settings)
+
+    def _measure_gains(self) -> Gains:
+        """Return the table of the learners that shaped the clusters."""
+        alone = self.selection_
+        if isinstance(self.collaboration_, NestedCollaboration):
+            # All three on the same folds, so that they can be compared.
+            alone = replace(alone, residuals=self.collaboration_.alone_residuals)
+        return measure_gains(
+            alone,
+            self.partition_,
+            self.collaboration_,
+            self._everybody,
+            self._shaping,
+            self.standing_,
+            self.stability_,
+            None if self._units is None else units_without(self._units, np.arange(len(self._shaping))),
+            bad_models(self.exchange_, self.partition_, self.standing_),
+        )
 
     def _candidates_for(self, learner_ids: list[Any]) -> Any:
         """Return the candidates; a newcomer whom a mapping does not name chooses among everybody's."""
@@ -321,19 +413,40 @@ class CoterieRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             self._units = self._units.joined(units)
         own = self._select(newcomers).aligned_to(newcomers.ids) if with_models else None
         known = self._shaping.ids
-        labels = place_newcomers(
+        partition = self.partition_.aligned_to(known)
+        placed = place_newcomers(
             newcomers,
             own,
             self._shaping,
             self.selection_.aligned_to(known),
-            self.partition_.aligned_to(known),
+            partition,
             resolve_engine(self.engine, self.n_jobs),
-        ).labels
-        ways = self.collaboration_.newcomer_ways[labels]
+            collaboration=self.collaboration_,
+            n_replicates=self.n_bootstrap,
+            entropy=self._entropy,
+        )
+        ways = self.collaboration_.newcomer_ways[placed.nearest]
+        if isinstance(self.collaboration_, NestedCollaboration):
+            self.collaboration_, ways = self.collaboration_.with_newcomers(newcomers, placed.nearest)
         for place, learner in enumerate(newcomers.ids.tolist()):
-            self._admitted[learner] = int(ways[place]), first_unit + place
-        added = newcomer_gains(newcomers, own, labels, self.collaboration_, self._everybody)
+            way = int(ways[place])
+            if placed.labels[place] < 0:
+                # Whom no cluster fits predicts with its own model; its way counts from the end.
+                assert own is not None
+                self._loners = (*self._loners, own.models[place])
+                way = -len(self._loners)
+            self._admitted[learner] = way, first_unit + place
+        added = newcomer_gains(
+            newcomers,
+            own,
+            placed,
+            self.collaboration_,
+            self._everybody,
+            np.bincount(partition.labels),
+            self._units,
+        )
         self.gains_ = self.gains_.joined(added)
+        self.admission_ = placed if self.admission_ is None else self.admission_.joined(placed)
 
     def _show_in_order(self, learner_ids: list[Any]) -> None:
         place = {learner: p for p, learner in enumerate(self.gains_["learner"].tolist())}
@@ -356,7 +469,9 @@ class CoterieRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         Returns
         -------
         ndarray of shape (M,)
-            Cluster of each newcomer, in order of first appearance.
+            Cluster of each newcomer, in order of first appearance; -1 where none of the clusters predicts
+            it as well as its own noise allows: it then predicts with its own model. How sure the answer
+            is, ``admission_`` says.
         """
         check_is_fitted(self)
         caller = "CoterieRegressor.admit"
@@ -374,12 +489,49 @@ class CoterieRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             raise ValueError(
                 f"Learner {listed(sorted(known, key=str))} is known already: admit takes new ids."
             )
-        if self._shaping.n_features != self.n_features_in_ or not len(self._shaping.y):
+        if not self._has_rows():
             raise ValueError(
                 "This model was saved without its rows, which admit needs: save it with rows=True."
             )
         self._admit_learners(newcomers)
         return self.learner_labels_[-len(newcomers) :]
+
+    def remove(self, learner_ids: Any) -> CoterieRegressor:
+        """Take learners out of the model: their rows, losses and models, and what was fitted on their rows.
+
+        Costs no losses and no new clusters. The models of the clusters that lost a member, and that of all
+        rows, are fitted anew on the rows that are left; the other clusters' stay as they are. How sure the
+        clusters are, and how well other clusters predict a learner, stays as ``fit`` measured it.
+
+        Parameters
+        ----------
+        learner_ids : id or array-like of ids
+            Who leaves: learners of ``fit``, or newcomers.
+
+        Returns
+        -------
+        CoterieRegressor
+            Itself, without them.
+        """
+        check_is_fitted(self)
+        caller = "CoterieRegressor.remove"
+        single = isinstance(learner_ids, (str, bytes)) or np.ndim(learner_ids) == 0
+        leaving = set(as_ids([learner_ids] if single else learner_ids, caller).tolist())
+        unknown = leaving - set(self.learner_ids_.tolist())
+        if unknown:
+            raise ValueError(f"Learner {listed(sorted(unknown, key=str))} is not in the model.")
+        staying = positions_without(self.selection_.learner_ids, leaving)
+        if not len(staying):
+            raise ValueError(f"{caller} must leave at least one learner that shaped the clusters.")
+        if len(staying) < len(self._shaping) and not self._has_rows():
+            raise ValueError(
+                "This model was saved without its rows, which remove needs: save it with rows=True."
+            )
+        remove_learners(self, leaving, staying)
+        return self
+
+    def _has_rows(self) -> bool:
+        return self._shaping.n_features == self.n_features_in_ and len(self._shaping.y) > 0
 
     def _ways_of(self, groups: Any, n_rows: int, caller: str) -> tuple[Array, Array]:
         """Return each row's way of predicting and its learner's place among the units."""
@@ -409,6 +561,18 @@ class CoterieRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         found = np.array([known[i] for i in ids], dtype=int).reshape(n_rows, 2)
         return found[:, 0], found[:, 1]
 
+    def _predict_inside(self, X: Array, ways: Array) -> Array:
+        """Predict rows in the units of the models: with a coterie, or as a newcomer whom none fits."""
+        together = ways >= 0
+        if together.all():
+            return self.collaboration_.predict(X, ways)
+        prediction = np.empty(len(X))
+        prediction[together] = self.collaboration_.predict(X[together], ways[together])
+        for way in np.unique(ways[~together]).tolist():
+            mine = ways == way
+            prediction[mine] = np.asarray(self._loners[-way - 1].predict(X[mine]), dtype=float).reshape(-1)
+        return prediction
+
     def predict(self, X: Any, groups: Any = None) -> Array:
         """Predict rows, each with the coterie of the learner who holds it.
 
@@ -437,9 +601,26 @@ class CoterieRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         ids = np.zeros(len(X), dtype=int) if groups is None else as_ids(groups, caller)
         check_finite(X, names, np.arange(len(X)), ids, caller)
         if self._units is None:
-            return self.collaboration_.predict(X, ways)
+            return self._predict_inside(X, ways)
         inside = self._units.forward_X(X, places)
-        return self._units.backward_y(self.collaboration_.predict(inside, ways), places)
+        return self._units.backward_y(self._predict_inside(inside, ways), places)
+
+    def _html_repr(self) -> str:
+        diagram: str = estimator_html_repr(self)
+        if not hasattr(self, "gains_"):
+            return diagram
+        rule = self.partition_.rule
+        return summary_html(self.learner_labels_, self.n_clusters_, rule, self.gains_) + diagram
+
+    # Up to scikit-learn 1.6 the next two ask for the diagram by themselves.
+    def _repr_html_inner(self) -> str:
+        return self._html_repr()
+
+    def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, Any]:
+        bundle: dict[str, Any] = super()._repr_mimebundle_(**kwargs)
+        if "text/html" in bundle:
+            bundle["text/html"] = self._html_repr()
+        return bundle
 
     def score(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> float:
         """Return the coefficient of determination of the predictions.

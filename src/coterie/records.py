@@ -317,6 +317,16 @@ class Collaboration(_Aligned):
     newcomer_ways: Array
     residuals: tuple[Array, ...] = field(metadata=_BY_LEARNER, repr=False)
 
+    @property
+    def by_pooled_rows(self) -> bool:
+        """Whether a newcomer to a cluster predicts with a model of its members' pooled rows."""
+        return self.method == "pooled"
+
+    @property
+    def cluster_residuals(self) -> tuple[Array, ...] | None:
+        """Honest residuals under what the members of a cluster share, None where they share nothing."""
+        return self.residuals if self.method in ("pooled", "average") else None
+
     def predict(self, X: Array, ways: Array) -> Array:
         """Predict rows, each in its own way.
 

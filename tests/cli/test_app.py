@@ -3,7 +3,10 @@
 import subprocess
 import sys
 
+import pytest
+
 import coterie
+from coterie.cli import main
 
 
 def run(*arguments: str) -> subprocess.CompletedProcess[str]:
@@ -29,3 +32,25 @@ def test_help_waits_for_none_of_the_heavy_libraries():
     )
     shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert shown.stdout.strip() == "[]"
+
+
+def test_a_missing_extra_is_named():
+    code = (
+        "import sys; sys.modules['typer'] = None; sys.argv = ['coterie', 'fit']; "
+        "from coterie.cli import main; main()"
+    )
+    shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert shown.returncode == 2
+    assert shown.stderr == "coterie: The command line needs typer: install coterie[cli].\n"
+
+
+def test_a_command_that_needs_polars_names_the_extra(monkeypatch, tmp_path, capsys):
+    (tmp_path / "t.csv").write_text("y,site\n1,a\n")
+    monkeypatch.setitem(sys.modules, "polars", None)
+    arguments = ["coterie", "fit", str(tmp_path / "t.csv"), "--target", "y", "--group", "site", "--no-report"]
+    monkeypatch.setattr(sys, "argv", arguments)
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(SystemExit) as end:
+        main()
+    assert end.value.code == 2
+    assert "install coterie[cli]" in capsys.readouterr().err

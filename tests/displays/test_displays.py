@@ -72,6 +72,8 @@ def test_it_draws_into_a_subfigure(display: type, model: CoterieRegressor) -> No
 
 @every_display
 def test_one_learner(display: type, lonely: CoterieRegressor) -> None:
+    if display is displays.DifferencesDisplay:
+        pytest.skip("one cluster has nothing to differ from; its own tests say what it answers")
     made = display.from_estimator(lonely).plot()
     made.figure_.canvas.draw()
 

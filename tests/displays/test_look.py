@@ -8,6 +8,7 @@ from matplotlib.colors import to_rgb
 from coterie.displays._look import (
     MARKERS,
     PALETTE,
+    QUIET,
     cluster_colour,
     cluster_marker,
     counted,
@@ -107,3 +108,8 @@ def test_log_ticks_are_plain_numbers(low: float, high: float) -> None:
     ]
     assert 2 <= len(inside) <= 14
     assert all(float(text) for text in inside)
+
+
+def test_what_is_in_no_cluster_has_no_colour() -> None:
+    assert cluster_colour(-1) == QUIET
+    assert cluster_marker(-1) == cluster_marker(0)

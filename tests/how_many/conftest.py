@@ -11,7 +11,7 @@ import pytest
 from coterie._rows import Learners, gather_learners
 from coterie.datasets import make_linear_learners
 from coterie.how_many.evidence import Evidence
-from coterie.how_many.partition import exchange_from_losses
+from coterie.how_many.precomputed import exchange_from_losses
 from coterie.records import Exchange, Selection
 from coterie.stages import cross_evaluate, select_models
 

@@ -14,7 +14,8 @@ from coterie import cluster_learners, cross_evaluate, select_models
 from coterie._rows import Learners, gather_learners
 from coterie.datasets import make_linear_learners
 from coterie.how_many import RULES
-from coterie.how_many.partition import default_max_clusters, exchange_from_losses
+from coterie.how_many.partition import default_max_clusters
+from coterie.how_many.precomputed import exchange_from_losses
 from coterie.records import Exchange, Selection
 
 Rows = tuple[Learners, Selection, Exchange, Any]

@@ -5,8 +5,8 @@ from typing import Any
 import numpy as np
 import pytest
 from sklearn.base import BaseEstimator, RegressorMixin, clone
-from sklearn.ensemble import RandomForestRegressor
-from sklearn.linear_model import LinearRegression
+from sklearn.ensemble import HistGradientBoostingRegressor, RandomForestRegressor
+from sklearn.linear_model import Lasso, LinearRegression
 from sklearn.neighbors import KNeighborsRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -166,6 +166,15 @@ def test_a_large_ensemble_is_searched_with_in_a_lighter_copy(
     )
 
 
+def test_boosting_by_bins_counts_its_trees_under_another_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(refits, "MOST_TREES", 2)
+    inside = make_pipeline(StandardScaler(), HistGradientBoostingRegressor(max_iter=7))
+    assert refits._lighter(inside)[-1].max_iter == 2
+    assert refits._lighter(HistGradientBoostingRegressor(max_iter=7)).max_iter == 2
+    # Elsewhere the same name bounds a search, which has to end where it ends.
+    assert refits._lighter(Lasso(max_iter=7)).max_iter == 7
+
+
 def test_a_refit_that_cannot_predict_is_an_infinite_loss_for_others(
     make_learners: Callable[..., Learners], select: Callable[..., Selection]
 ) -> None:
@@ -239,11 +248,30 @@ def test_only_members_decide_about_the_form_of_their_cluster(
     theirs = labels[linear.learners.owner] == 0
     # On the members of the first cluster the flexible form is better, on everybody else much worse.
     answers = (np.where(theirs, 0.2, 0.0), np.where(theirs, 0.1, 0.4))
-    for form, answer in zip((PooledLosses, RefitLosses), answers, strict=True):
-        monkeypatch.setattr(form, "residuals", lambda self, labels, n, a=answer: np.array([a, a]))
+    monkeypatch.setattr(PooledLosses, "residuals", lambda self, labels, n: np.array([answers[0]] * 2))
+    monkeypatch.setattr(RefitLosses, "cluster_residuals", lambda self, members: answers[1])
     residuals = best.residuals(labels, 2)
     assert np.array_equal(residuals[0], answers[1])
     assert np.array_equal(residuals[1], answers[0])
+
+
+def test_a_cluster_of_mostly_linear_members_is_not_refitted(
+    make_learners: Callable[..., Learners],
+    select: Callable[..., Selection],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    linear, _, best = both(stairs, make_learners, select)
+    refitted: list[list[bool]] = []
+    known = RefitLosses.cluster_residuals
+    monkeypatch.setattr(
+        RefitLosses, "cluster_residuals", lambda self, m: refitted.append(m.tolist()) or known(self, m)
+    )
+    labels = np.array([0, 0, 0, 1, 1])
+    # Of the second cluster one member is linear: a tie, and the first name of the two decides.
+    assert sorted(best.selection.names[3:]) == ["lr", "randomforestregressor"]
+    residuals = best.residuals(labels, 2)
+    assert refitted == [[True, True, True, False, False]]
+    assert np.array_equal(residuals[1], linear.residuals(labels, 2)[1])
 
 
 def test_clusters_of_one_and_empty_clusters_keep_their_meaning_in_the_better_form(

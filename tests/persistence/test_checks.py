@@ -85,6 +85,17 @@ WRONG: dict[str, Change] = {
         ["new", {"$": "tuple", "items": [0, 99]}]
     ),
     "a newcomer of texts": lambda m: m["state"]["_admitted"]["items"].append(["new", "way"]),
+    "standing of fewer": field("standing_", "learner_ids", {"$": "strings", "items": ["learner 00"]}),
+    "standing losses": other("standing_", "losses", "partition_", "similarity"),
+    "standing fits": other("standing_", "fits", "standing_", "losses"),
+    "nearest other": other("standing_", "nearest_other", "selection_", "n_rows"),
+    "membership": other("stability_", "membership", "partition_", "similarity"),
+    "shares": other("stability_", "shares", "selection_", "errors"),
+    "no replicates": field("stability_", "n_replicates", 0),
+    "loners of texts": lambda m: m["state"].update(_loners={"$": "tuple", "items": ["a"]}),
+    "a newcomer without a model": lambda m: m["state"]["_admitted"]["items"].append(
+        ["new", {"$": "tuple", "items": [-1, 0]}]
+    ),
     "gains cut": lambda m: m["state"]["gains_"]["items"].append(["more", {"$": "strings", "items": ["x"]}]),
     "gains of lists": lambda m: m["state"]["gains_"]["items"].append(["more", [1] * 6]),
     "column names": lambda m: m["state"].update(feature_names_in_={"$": "strings", "items": ["a"]}),

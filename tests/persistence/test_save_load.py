@@ -8,6 +8,7 @@ import re
 import subprocess
 import sys
 import zipfile
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -78,6 +79,11 @@ def assert_same_fit(one: CoterieRegressor, other: CoterieRegressor) -> None:
         np.testing.assert_array_equal(curve.n_clusters, again.n_clusters)
         assert (curve.rule, curve.chosen, curve.criterion) == (again.rule, again.chosen, again.criterion)
         assert (curve.spread is None) == (again.spread is None)
+    assert (one.admission_ is None) == (other.admission_ is None)
+    for name in ("standing_", "stability_", *(["admission_"] if one.admission_ is not None else [])):
+        for field in fields(getattr(one, name)):
+            value, again = (getattr(getattr(model, name), field.name) for model in (one, other))
+            np.testing.assert_array_equal(value, again)
     for name in ("errors", "held_out_errors", "n_rows", "noise", "clips"):
         np.testing.assert_array_equal(getattr(one.selection_, name), getattr(other.selection_, name))
     assert one.selection_.names == other.selection_.names
@@ -139,6 +145,24 @@ def test_a_loaded_model_is_the_one_that_was_saved(options: dict[str, Any], data:
         assert repr(fresh) == repr(clone(model))
         again = fresh.fit(data.X, data.y, groups=data.groups)
         np.testing.assert_array_equal(again.learner_labels_, model.learner_labels_[: len(again.learner_ids_)])
+
+
+def test_a_newcomer_whom_no_cluster_fits_comes_back(data: Any, tmp_path: Path) -> None:
+    model = CoterieRegressor(candidates="lr", n_clusters=2).fit(data.X, data.y, groups=data.groups)
+    X, y, groups = newcomers()
+    labels = model.admit(X, 50 - 7 * y, groups=groups)
+    assert (labels == -1).any()
+    loaded = through(model, tmp_path)
+    assert_same_fit(model, loaded)
+    np.testing.assert_array_equal(model.predict(X, groups=groups), loaded.predict(X, groups=groups))
+
+
+def test_a_model_without_a_bootstrap_comes_back(data: Any, tmp_path: Path) -> None:
+    model = CoterieRegressor(candidates="lr", n_clusters=2, n_bootstrap=0)
+    model.fit(data.X, data.y, groups=data.groups)
+    loaded = through(model, tmp_path)
+    assert loaded.stability_ is None
+    np.testing.assert_array_equal(loaded.standing_.losses, model.standing_.losses)
 
 
 def test_one_learner_without_groups_comes_back(data: Any, tmp_path: Path) -> None:

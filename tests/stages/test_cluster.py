@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
-from coterie.how_many.partition import exchange_from_losses
+from coterie.how_many.precomputed import exchange_from_losses
 from coterie.records import Exchange
 from coterie.stages import cluster
 from coterie.stages.cluster import (

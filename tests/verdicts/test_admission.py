@@ -63,7 +63,7 @@ def test_newcomers_of_any_size_are_placed(n_rows: int) -> None:
 
 
 def test_a_newcomer_predicts_as_its_coterie_does() -> None:
-    model = fitted()
+    model = fitted(collaboration="pooled")
     X, y, groups = newcomers(5)
     model.admit(X, y, groups=groups)
     mine = groups == "new learner 01"
@@ -94,7 +94,7 @@ def test_newcomers_are_placed_one_by_one_as_together() -> None:
     assert np.array_equal(together.learner_labels_, apart.learner_labels_)
     for name in together.gains_:
         assert np.array_equal(
-            together.gains_[name], apart.gains_[name], equal_nan=name not in ("learner", "model")
+            together.gains_[name], apart.gains_[name], equal_nan=together.gains_[name].dtype.kind == "f"
         )
 
 
@@ -108,7 +108,7 @@ def test_labels_come_in_order_of_first_appearance() -> None:
 
 
 def test_gains_of_newcomers_are_added() -> None:
-    model = fitted()
+    model = fitted(collaboration="pooled")
     X, y, groups = newcomers([30, 5, 5, 30])
     model.admit(X, y, groups=groups)
     gains = model.gains_
@@ -299,3 +299,105 @@ def test_far_newcomers_are_placed_though_every_similarity_underflows() -> None:
     X, y, groups = newcomers(30, n=2)
     labels = model.admit(X * 1e3, y * 1e3 + 1, groups=groups)
     assert labels.tolist() == [0, 1]
+
+
+def stranger(n_rows: int, seed: int = 5) -> Any:
+    """Draw one learner of a truth that nobody shares."""
+    data = make_linear_learners(1, n_rows=n_rows, coefficients=[[0.0, -3, 4]], random_state=seed)
+    return data.X, data.y, np.full(n_rows, "stranger")
+
+
+@pytest.mark.parametrize("collaboration", ["pooled", "average", "local", "global"])
+@pytest.mark.parametrize("standardize", [None, "learner"])
+def test_a_stranger_belongs_to_none_of_these_and_predicts_alone(
+    collaboration: str, standardize: str | None
+) -> None:
+    model = fitted(collaboration=collaboration, standardize=standardize)
+    X, y, groups = stranger(30)
+    assert model.admit(X, y, groups=groups).tolist() == [-1]
+    assert model.learner_labels_.tolist() == [0, 1, 0, 1, 0, 1, -1]
+    assert_allclose(model.predict(X, groups=groups), LinearRegression().fit(X, y).predict(X))
+    gains = {name: column[-1] for name, column in model.gains_.items()}
+    assert gains["cluster"] == -1
+    assert gains["verdict"] == "does not belong"
+    assert gains["reason"] == "its data disagree with everybody"
+    assert gains["coterie"] > 3 * gains["alone"]
+    assert np.isnan(gains["membership"])
+    assert gains["second_cluster"] == model.admission_.nearest[0]
+    # Beside others it predicts as before.
+    both = np.vstack([DATA.X[:30], X])
+    known = model.predict(both, groups=[*["learner 00"] * 30, *groups])
+    assert_allclose(known[30:], model.predict(X, groups=groups))
+    assert_allclose(known[:30], model.predict(DATA.X[:30], groups=DATA.groups[:30]))
+
+
+def test_a_stranger_of_few_rows_is_placed_but_not_surely() -> None:
+    model = fitted()
+    X, y, groups = stranger(5)
+    assert model.admit(X, y, groups=groups)[0] >= 0
+    assert model.admission_.sure.tolist() == [False]
+    assert model.gains_["reason"][-1] == "too few rows to be sure"
+    assert model.gains_["verdict"][-1] == "collaborate"
+
+
+def test_admission_says_how_sure_it_is() -> None:
+    model = fitted()
+    assert model.admission_ is None
+    X, y, groups = newcomers([30, 5, 5, 30])
+    model.admit(X, y, groups=groups)
+    admission = model.admission_
+    place = {learner: p for p, learner in enumerate(admission.learner_ids.tolist())}
+    order = [place[f"new learner 0{k}"] for k in range(4)]
+    assert admission.labels[order].tolist() == admission.nearest[order].tolist() == [0, 1, 0, 1]
+    assert_allclose(admission.probabilities.sum(axis=1), 1)
+    assert admission.probabilities[order, [0, 1, 0, 1]].min() > 0.9
+    assert admission.sure[order].tolist() == [True, False, False, True]
+    assert_allclose(model.gains_["membership"][6:], admission.probabilities[order, [0, 1, 0, 1]])
+    assert model.gains_["second_cluster"][6:].tolist() == [1, 0, 1, 0]
+
+
+def test_one_between_two_clusters_is_unsure() -> None:
+    data = make_linear_learners(1, n_rows=60, coefficients=[TRUTHS.mean(axis=0)], random_state=1)
+    model = fitted()
+    admission_for = {}
+    for noise in (0.0, 20.0):
+        y = data.y + noise * np.random.default_rng(0).normal(size=60)
+        model.admit(data.X, y, groups=[f"noise {noise}"] * 60)
+        admission_for[noise] = model.admission_.take(np.array([len(model.admission_.labels) - 1]))
+    # Half way between two truths it is neither; under enough noise it may be either.
+    assert admission_for[0.0].labels.tolist() == [-1]
+    assert admission_for[20.0].labels[0] >= 0
+    assert not admission_for[20.0].sure[0]
+
+
+def test_without_a_bootstrap_nothing_is_known_of_sureness() -> None:
+    model = fitted(n_bootstrap=0)
+    X, y, groups = newcomers(30)
+    assert model.admit(X, y, groups=groups).tolist() == [0, 1, 0, 1]
+    assert np.isnan(model.admission_.probabilities).all()
+    assert not model.admission_.sure.any()
+
+
+def turned_away(n_members: int, member_rows: int, n_rows: int, n_newcomers: int, seed: int) -> float:
+    """Return the share of newcomers of the clusters' truths whom no cluster is said to fit."""
+    data = make_linear_learners(n_members, n_rows=member_rows, coefficients=TRUTHS, random_state=seed)
+    options = {"n_clusters": 2, "min_rows": 4, "n_bootstrap": 0}
+    model = CoterieRegressor(["lr"], **options).fit(data.X, data.y, groups=data.groups)
+    X, y, groups = newcomers(n_rows, n=n_newcomers, seed=1000 + seed)
+    return float(np.mean(model.admit(X, y, groups=groups) < 0))
+
+
+def test_members_are_rarely_turned_away() -> None:
+    assert turned_away(12, 40, 40, 100, 0) <= 0.03
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("n_members", "member_rows", "n_rows"),
+    [(12, 40, 20), (12, 40, 40), (12, 40, 300), (40, 100, 100), (4, 20, 60), (2, 60, 60)],
+)
+def test_one_member_in_a_hundred_is_turned_away_at_most(
+    n_members: int, member_rows: int, n_rows: int
+) -> None:
+    rates = [turned_away(n_members, member_rows, n_rows, 200, seed) for seed in range(5)]
+    assert np.mean(rates) <= 0.015

@@ -10,7 +10,7 @@ from sklearn.neighbors import KNeighborsRegressor
 from coterie import CoterieRegressor
 from coterie.datasets import make_linear_learners
 from coterie.verdicts import Gains
-from coterie.verdicts.gains import error_and_spread, gain_of
+from coterie.verdicts.gains import error_and_spread, gain_of, gain_spread
 
 COLUMNS = [
     "learner",
@@ -24,6 +24,11 @@ COLUMNS = [
     "all",
     "all_se",
     "gain",
+    "gain_se",
+    "verdict",
+    "reason",
+    "membership",
+    "second_cluster",
 ]
 SIZES = [20, 22, 24, 26, 28, 30]
 DATA = make_linear_learners(6, n_rows=SIZES, coefficients=[[2, 0, 1], [-2, 1, 0]], random_state=0)
@@ -116,7 +121,7 @@ def test_gains_become_tables_as_they_are() -> None:
     gains = fitted().gains_
     for table in (pd.DataFrame(gains), pl.DataFrame(gains)):
         assert list(table.columns) == COLUMNS
-        assert table.shape == (6, 11)
+        assert table.shape == (6, len(COLUMNS))
         assert_allclose(table["gain"].to_numpy(), gains["gain"])
 
 
@@ -145,3 +150,80 @@ def test_the_gain_is_finite_where_both_errors_are_rounding() -> None:
     model = CoterieRegressor(["lr"], n_clusters=1)
     model.fit(DATA.X, np.full(len(DATA.y), 1e-12), groups=DATA.groups)
     assert np.isfinite(model.gains_["gain"]).all()
+
+
+def weighted(weights: Any, **options: Any) -> CoterieRegressor:
+    model = CoterieRegressor(["lr"], n_clusters=2, **options)
+    return model.fit(DATA.X, DATA.y, groups=DATA.groups, sample_weight=weights)
+
+
+def test_rows_count_by_their_weight() -> None:
+    weights = np.random.default_rng(0).integers(1, 4, len(DATA.y)).astype(float)
+    model = weighted(weights, collaboration="pooled")
+    for place in range(6):
+        mine = weights[DATA.groups == DATA.learner_ids[place]]
+        for name, residuals in (
+            ("alone", model.selection_.residuals[place]),
+            ("coterie", model.collaboration_.residuals[place]),
+        ):
+            assert model.gains_[name][place] == pytest.approx(np.average(residuals**2, weights=mine))
+    # Weights of one size say nothing.
+    for name, column in weighted(np.full(len(DATA.y), 7.0)).gains_.items():
+        if column.dtype.kind == "f":
+            assert_allclose(column, fitted().gains_[name])
+
+
+def test_errors_are_in_the_units_of_the_response() -> None:
+    plain, standardized = fitted(), fitted(standardize="learner")
+    # Alone, a linear model in other units is the same model.
+    assert_allclose(plain.gains_["alone"], standardized.gains_["alone"])
+    assert_allclose(plain.gains_["alone_se"], standardized.gains_["alone_se"])
+    for place in range(6):
+        spread = DATA.y[DATA.groups == DATA.learner_ids[place]].std()
+        inside = np.mean(standardized.collaboration_.residuals[place] ** 2)
+        assert standardized.gains_["coterie"][place] == pytest.approx(inside * spread**2)
+
+
+def test_the_spread_of_the_gain_is_paired_over_rows() -> None:
+    rng = np.random.default_rng(0)
+    alone = rng.normal(size=400)
+    # The same errors, all smaller: the gain is known without error though the errors are not.
+    assert gain_spread(alone, 0.5 * alone, None, 0.0) == pytest.approx(0.0, abs=1e-12)
+    other = rng.normal(size=400)
+    draws = rng.integers(400, size=(4000, 400))
+    bootstrapped = 1 - np.mean(other[draws] ** 2, axis=1) / np.mean(alone[draws] ** 2, axis=1)
+    assert gain_spread(alone, other, None, 0.0) == pytest.approx(bootstrapped.std(), rel=0.1)
+    assert gain_spread(np.zeros(5), np.zeros(5), None, 1e-9) == 0.0
+    assert np.isnan(gain_spread(np.empty(0), np.empty(0), None, 0.0))
+
+
+def test_everybody_collaborates_where_there_are_two_clear_truths() -> None:
+    gains = fitted().gains_
+    assert gains["verdict"].tolist() == ["collaborate"] * 6
+    assert gains["reason"].tolist() == [""] * 6
+    assert gains["membership"].tolist() == [1.0] * 6
+    assert gains["second_cluster"].tolist() == (1 - np.asarray(DATA.truth)).tolist()
+    assert np.all(gains["gain_se"] > 0)
+
+
+def test_one_model_for_two_truths_suits_nobody() -> None:
+    model = CoterieRegressor(["lr"], n_clusters=1, collaboration="pooled")
+    model.fit(DATA.X, DATA.y, groups=DATA.groups)
+    assert set(model.gains_["verdict"]) <= {"does not belong", "stay alone"}
+    assert model.gains_["second_cluster"].tolist() == [-1] * 6
+
+
+def test_a_cluster_each_leaves_everybody_alone() -> None:
+    model = CoterieRegressor(["lr"], n_clusters=6, refine=None, collaboration="pooled")
+    model.fit(DATA.X, DATA.y, groups=DATA.groups)
+    assert model.gains_["gain"].tolist() == [0.0] * 6
+    # Others of the same truth would predict them well enough: they could, but do not.
+    assert set(model.gains_["verdict"]) == {"stay alone"}
+    assert set(model.gains_["reason"]) == {"nobody shares its cluster"}
+
+
+def test_one_learner_is_told_that_it_is_alone() -> None:
+    model = CoterieRegressor(["lr"]).fit(DATA.X[:20], DATA.y[:20])
+    assert model.gains_["verdict"].tolist() == ["stay alone"]
+    assert model.gains_["reason"].tolist() == ["there is nobody else"]
+    assert model.gains_["membership"].tolist() == [1.0]

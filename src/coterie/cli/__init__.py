@@ -1,1 +1,21 @@
 """The command line: one module a command, none of which imports the library before it is run."""
+
+from __future__ import annotations
+
+import sys
+
+# What the extra brings beside the library.
+_EXTRA = ("typer", "rich", "polars")
+
+
+def main() -> None:
+    """Run the command line, or say which extra it lacks."""
+    try:
+        from coterie.cli.app import main as run
+
+        run()
+    except ModuleNotFoundError as error:
+        if error.name is None or error.name.split(".")[0] not in _EXTRA:
+            raise
+        sys.stderr.write(f"coterie: The command line needs {error.name}: install coterie[cli].\n")
+        sys.exit(2)

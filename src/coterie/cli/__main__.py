@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from coterie.cli.app import main
+from coterie.cli import main
 
 if __name__ == "__main__":
     main()

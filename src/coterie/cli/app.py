@@ -9,7 +9,13 @@ from typing import Annotated
 import typer
 
 from coterie import __version__
+from coterie.cli.admit import admit
+from coterie.cli.demo import demo
 from coterie.cli.errors import CommandError
+from coterie.cli.fit import fit
+from coterie.cli.inspect import inspect
+from coterie.cli.predict import predict
+from coterie.cli.report import report
 from coterie.cli.reproduce import reproduce_command
 
 app = typer.Typer(
@@ -38,15 +44,17 @@ def _root(
 
 
 app.command("reproduce")(reproduce_command)
+for command in (demo, fit, predict, admit, report, inspect):
+    app.command()(command)
 
 
 def main() -> None:
-    """Run the command line; a foreseen error is one sentence on stderr and exit code 2."""
+    """Run the command line; a foreseen error is one sentence on stderr and an exit code."""
     try:
         app()
     except CommandError as error:
         typer.echo(f"coterie: {error}", err=True)
-        sys.exit(2)
+        sys.exit(error.exit_code)
     except BrokenPipeError:
         # The reader has gone (`coterie ... | head`): nothing is left to say, not even at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

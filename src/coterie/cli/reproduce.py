@@ -36,6 +36,14 @@ def _names(wanted: list[str]) -> list[str]:
     return list(known) if ALL in wanted else list(dict.fromkeys(wanted))
 
 
+def _already(name: str, finished: int, wanted: int) -> None:
+    """Say what an earlier run has left to do."""
+    if finished == wanted:
+        typer.echo(f"{name}: all {wanted} replications are there; --force runs them again", err=True)
+    elif finished:
+        typer.echo(f"{name}: {finished} of {wanted} replications are there", err=True)
+
+
 @contextmanager
 def _progress(name: str) -> Iterator[Callable[..., None]]:
     """Give a progress bar with the time left on a terminal, and plain lines elsewhere."""
@@ -46,7 +54,7 @@ def _progress(name: str) -> Iterator[Callable[..., None]]:
 
         def say(finished: int, wanted: int, replication: Any) -> None:
             if replication is None:
-                typer.echo(f"{name}: {finished} of {wanted} replications are there already", err=True)
+                _already(name, finished, wanted)
             else:
                 typer.echo(f"{name}: {finished} of {wanted} ({replication.seconds:.1f} s)", err=True)
 
@@ -65,6 +73,7 @@ def _progress(name: str) -> Iterator[Callable[..., None]]:
 
         def advance(finished: int, wanted: int, replication: Any) -> None:
             if replication is None:
+                _already(name, finished, wanted)
                 # What an earlier run has done says nothing of this one's speed.
                 bar.reset(task, total=wanted, completed=finished)
             else:
@@ -78,7 +87,9 @@ def _show(outcome: Outcome) -> None:
 
     for table in outcome.tables:
         typer.echo(table_as_text(table) + "\n")
-    typer.echo(f"{len(outcome.seconds)} replications; results, figures and README in {outcome.folder}")
+    count = len(outcome.seconds)
+    counted = f"{count} replication{'' if count == 1 else 's'}"
+    typer.echo(f"{counted}; results, figures and README in {outcome.folder}")
 
 
 def _attempt(run: Run) -> None:

@@ -8,15 +8,21 @@ which is imported there and nowhere else, and ``frame`` returns the drawn number
 from __future__ import annotations
 
 from coterie.displays.cluster_count import ClusterCountDisplay
+from coterie.displays.differences import DifferencesDisplay
 from coterie.displays.eigenvalues import EigenvaluesDisplay
 from coterie.displays.embedding import EmbeddingDisplay
 from coterie.displays.gains import GainsDisplay
 from coterie.displays.loss_heatmap import LossHeatmapDisplay
+from coterie.displays.membership import MembershipDisplay
+from coterie.displays.weights import WeightsDisplay
 
 __all__ = [
     "ClusterCountDisplay",
+    "DifferencesDisplay",
     "EigenvaluesDisplay",
     "EmbeddingDisplay",
     "GainsDisplay",
     "LossHeatmapDisplay",
+    "MembershipDisplay",
+    "WeightsDisplay",
 ]

@@ -29,13 +29,15 @@ WIDE = 30.0
 
 
 def cluster_colour(label: int) -> str:
-    """Return the colour of a cluster, the same in every display."""
+    """Return the colour of a cluster, the same in every display; what is in no cluster has none."""
+    if label < 0:
+        return QUIET
     return PALETTE[label % len(PALETTE)]
 
 
 def cluster_marker(label: int) -> str:
     """Return the shape of a cluster's points."""
-    return MARKERS[label // len(PALETTE) % len(MARKERS)]
+    return MARKERS[max(label, 0) // len(PALETTE) % len(MARKERS)]
 
 
 def shown_name(learner: object, longest: int = LONGEST_NAME) -> str:

@@ -6,6 +6,7 @@ know which engine runs them.
 
 from __future__ import annotations
 
+from coterie.engines.progress import counted, report, watch
 from coterie.engines.threads import Engine, ThreadEngine, resolve_engine
 
-__all__ = ["Engine", "ThreadEngine", "resolve_engine"]
+__all__ = ["Engine", "ThreadEngine", "counted", "report", "resolve_engine", "watch"]

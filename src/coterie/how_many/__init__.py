@@ -5,6 +5,12 @@ The rules stand above the stages because ``"held-out"`` runs Cluster and Refine 
 
 from __future__ import annotations
 
-from coterie.how_many.partition import RULES, check_n_clusters, cluster_learners
+from coterie.how_many.partition import (
+    RULES,
+    Clustering,
+    check_n_clusters,
+    cluster_learners,
+    search_clusters,
+)
 
-__all__ = ["RULES", "check_n_clusters", "cluster_learners"]
+__all__ = ["RULES", "Clustering", "check_n_clusters", "cluster_learners", "search_clusters"]

@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import t as student
 
+from coterie.engines import report
 from coterie.how_many.evidence import Evidence
 from coterie.kernels.together import TogetherLosses
 from coterie.records import Curve
@@ -84,9 +85,11 @@ def best_refined(
     if losses.proxy is None:
         refined = [refine_labels(losses, labels) for labels in starts]
         return min(refined, key=lambda answer: answer[1])[0]
-    searched = [refine_labels(losses.proxy, labels)[0] for labels in starts]
-    tried = _distinct([*starts, *searched])
-    best = min(tried, key=lambda labels: labelling_score(losses, labels))
+    proxy = losses.proxy
+    searched = min((refine_labels(proxy, labels) for labels in starts), key=lambda answer: answer[1])[0]
+    # Judging a labelling is costly here, so of what the cheaper form found only its best is judged; but every
+    # start is, for the cheaper form may be blind to what sets the clusters apart.
+    best = min(_distinct([*starts, searched]), key=lambda labels: labelling_score(losses, labels))
     return refine_labels(losses, best, rounds=ROUNDS_AFTER_PROXY)[0]
 
 
@@ -133,12 +136,15 @@ def held_out(evidence: Evidence, losses: TogetherLosses, *, refine: bool = True)
     """
     trials: dict[int, _Trial] = {}
     best = 1
+    report("Cluster", 0, evidence.most)
     for k in range(1, evidence.most + 1):
         trials[k] = _try(losses, best_refined(evidence, losses, k, refine=refine))
         if trials[k].ratios.mean() < trials[best].ratios.mean() - 1e-12:
             best = k
         if k - best >= PATIENCE:
             break
+        report("Cluster", k, evidence.most)
+    report("Cluster", evidence.most, evidence.most)
     chosen = next(
         k
         for k in range(1, best + 1)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,6 @@ from numpy.typing import NDArray
 from coterie._options import check_count, check_option, listed
 from coterie._rows import Learners, gather_learners
 from coterie._seeds import as_entropy
-from coterie._tables import as_table
 from coterie.engines import Engine, resolve_engine
 from coterie.how_many.cross_validation import cross_validated
 from coterie.how_many.eigengap import eigengap
@@ -19,9 +19,9 @@ from coterie.how_many.evidence import Evidence
 from coterie.how_many.gap import gap_rules
 from coterie.how_many.held_out import UNCLEAR, HeldOut, best_refined, held_out
 from coterie.how_many.penalty import penalty
+from coterie.how_many.precomputed import exchange_from_losses
 from coterie.kernels.averages import AverageLosses
 from coterie.kernels.refits import pooled_losses
-from coterie.kernels.tiles import DenseTiles
 from coterie.kernels.together import LocalLosses
 from coterie.records import Curve, Exchange, Partition, Selection
 from coterie.stages.cluster import resolve_scale, tidy_labels
@@ -41,58 +41,31 @@ class _Rows:
     engine: Engine
 
 
-def default_max_clusters(n_learners: int) -> int:
-    """Return how many clusters are looked at: 2 sqrt(L), at least 8 and at most 20."""
-    return int(min(n_learners, max(8, np.ceil(2 * np.sqrt(n_learners))), 20))
-
-
-def exchange_from_losses(losses: Any, learner_ids: Any = None) -> Exchange:
-    """Return the exchange of a precomputed matrix of losses.
+@dataclass(frozen=True)
+class Clustering:
+    """A partition, and what judging it takes; the latter is large and lives no longer than the fit.
 
     Parameters
     ----------
-    losses : array-like or table of shape (L, L)
-        Row i is the model of learner i on everybody; the diagonal is each model on its own rows.
-    learner_ids : array-like of shape (L,) or None, default=None
-        Names of the learners. None: the columns of a table, else 0 to L - 1.
-
-    Returns
-    -------
-    Exchange
-        With the diagonal as errors and as noise levels.
+    partition : Partition
+        Who learns with whom.
+    learner_ids : ndarray of shape (M,)
+        The learners whose losses are finite, in the order of the fields below.
+    losses : LocalLosses or None
+        Answers what clusters lose on these learners; None without rows.
+    labellings : mapping of int to ndarray of shape (M,)
+        What the held-out rule found for each number of clusters; empty where the number was given.
     """
-    table = as_table(losses)
-    if learner_ids is None and table is not None:
-        learner_ids = list(table.columns)
-        names = getattr(losses, "index", None)
-        if names is not None and set(names) == set(learner_ids):
-            # pandas names the models too: their order need not be that of the learners.
-            losses = losses.loc[learner_ids]
-            table = as_table(losses)
-        elif names is not None and not all(isinstance(name, int) for name in names):
-            raise ValueError(
-                "The index of the table of losses must name the same learners as its columns: "
-                f"{listed(set(names) ^ set(learner_ids))} stands in one of them only."
-            )
-    matrix = np.asarray(losses if table is None else table.to_numpy(), dtype=float)
-    if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or not matrix.size:
-        raise ValueError(
-            "A precomputed matrix of losses must be square, models by learners. "
-            f"Got the shape {matrix.shape}."
-        )
-    ids = np.arange(len(matrix)) if learner_ids is None else np.asarray(learner_ids)
-    if len(ids) != len(matrix):
-        raise ValueError(f"{len(ids)} learner ids do not fit {len(matrix)} learners: pass one each.")
-    if len(set(ids.tolist())) < len(ids):
-        twice = [i for i in dict.fromkeys(ids.tolist()) if ids.tolist().count(i) > 1]
-        raise ValueError(f"Learner ids must differ: {listed(twice)} stands for several learners.")
-    if (matrix < 0).any():
-        raise ValueError("Losses must not be negative: pass mean squared errors, not scores.")
-    finite = np.isfinite(matrix).all(axis=1)
-    if not finite.any():
-        raise ValueError("Every row of the matrix of losses has entries that are not finite.")
-    errors = matrix.diagonal().copy()
-    return Exchange(ids, DenseTiles(matrix), errors, np.where(finite, errors, np.nan), ~finite)
+
+    partition: Partition
+    learner_ids: Array
+    losses: LocalLosses | None
+    labellings: Mapping[int, Array]
+
+
+def default_max_clusters(n_learners: int) -> int:
+    """Return how many clusters are looked at: 2 sqrt(L), at least 8 and at most 20."""
+    return int(min(n_learners, max(8, np.ceil(2 * np.sqrt(n_learners))), 20))
 
 
 def check_n_clusters(n_clusters: Any, n_learners: int) -> Any:
@@ -163,7 +136,7 @@ def _partition(
     scale: Any,
     refine: str | None,
     seed: int,
-) -> Partition:
+) -> Clustering:
     """Cluster learners all of whose losses are finite, in the order given."""
     losses = _together(exchange, rows, refine)
     sizes = None if rows is None else rows.learners.sizes
@@ -194,10 +167,11 @@ def _partition(
     found = int(labels.max()) + 1
     if found < count:
         notes.append(f"Of {count} clusters {count - found} stayed without members.")
+    labellings = {} if answer is None else answer.labels
     if rule != "held-out":
         answer = None
     unclear = _notes(answer, evidence, None if rows is None else rows.learners.n_features)
-    return Partition(
+    partition = Partition(
         learner_ids=exchange.learner_ids,
         labels=labels,
         similarity=evidence.similarity,
@@ -209,6 +183,7 @@ def _partition(
         clear=not any(note.startswith("No clear") for note in unclear),
         notes=(*notes, *unclear),
     )
+    return Clustering(partition, exchange.learner_ids, losses, labellings)
 
 
 def _with_isolated(partition: Partition, exchange: Exchange) -> Partition:
@@ -239,6 +214,63 @@ def _with_isolated(partition: Partition, exchange: Exchange) -> Partition:
         partition.clear,
         (*partition.notes, note),
     )
+
+
+def search_clusters(
+    exchange: Any,
+    X: Any = None,
+    y: Any = None,
+    groups: Any = None,
+    *,
+    selection: Selection | None = None,
+    n_clusters: Any = "auto",
+    max_clusters: int | None = None,
+    scale: Any = "noise",
+    refine: str | None = "pooled",
+    sample_weight: Any = None,
+    learner_ids: Any = None,
+    random_state: Any = 0,
+    engine: Any = None,
+    n_jobs: int | None = None,
+) -> Clustering:
+    """Cluster the learners, and keep what judging the clusters takes; see `cluster_learners`."""
+    if refine is not None:
+        check_option(refine, "refine", REFINEMENTS)
+    if not isinstance(exchange, Exchange):
+        exchange = exchange_from_losses(exchange, learner_ids)
+    n_learners = len(exchange.learner_ids)
+    n_clusters = check_n_clusters(n_clusters, n_learners)
+    kept = np.flatnonzero(~exchange.isolated)
+    texts = np.array([str(learner) for learner in exchange.learner_ids[kept].tolist()])
+    kept = kept[np.argsort(texts, kind="stable")]
+    known = exchange.take(kept)
+    rows = None
+    if X is not None:
+        if selection is None:
+            raise ValueError("cluster_learners needs the selection beside the rows: pass selection=.")
+        learners = gather_learners(X, y, groups, sample_weight=sample_weight, caller="cluster_learners")
+        place = {learner: p for p, learner in enumerate(learners.ids.tolist())}
+        missing = [i for i in known.learner_ids.tolist() if i not in place]
+        if missing:
+            raise ValueError(
+                f"Learner {listed(missing)} of the exchange has no rows in X: pass the rows that "
+                "the exchange was made from."
+            )
+        learners = learners.take(np.array([place[i] for i in known.learner_ids.tolist()], dtype=int))
+        chosen = selection.aligned_to(known.learner_ids)
+        rows = _Rows(learners, chosen, resolve_engine(engine, n_jobs))
+    most = default_max_clusters(len(kept))
+    if max_clusters is not None:
+        most = min(check_count(max_clusters, "max_clusters"), len(kept))
+    count = n_clusters if isinstance(n_clusters, str) else min(n_clusters, len(kept))
+    if not isinstance(count, str):
+        most = max(most, count)
+    found = _partition(known, rows, count, most, scale, refine, as_entropy(random_state))
+    partition = found.partition
+    if exchange.isolated.any():
+        reordered = exchange.take(np.r_[kept, np.flatnonzero(exchange.isolated)])
+        partition = _with_isolated(partition, reordered)
+    return replace(found, partition=partition.aligned_to(exchange.learner_ids))
 
 
 def cluster_learners(
@@ -308,40 +340,19 @@ def cluster_learners(
     >>> cluster_learners(losses, n_clusters=2).labels.tolist()
     [0, 0, 1]
     """
-    if refine is not None:
-        check_option(refine, "refine", REFINEMENTS)
-    if not isinstance(exchange, Exchange):
-        exchange = exchange_from_losses(exchange, learner_ids)
-    n_learners = len(exchange.learner_ids)
-    n_clusters = check_n_clusters(n_clusters, n_learners)
-    kept = np.flatnonzero(~exchange.isolated)
-    texts = np.array([str(learner) for learner in exchange.learner_ids[kept].tolist()])
-    kept = kept[np.argsort(texts, kind="stable")]
-    known = exchange.take(kept)
-    rows = None
-    if X is not None:
-        if selection is None:
-            raise ValueError("cluster_learners needs the selection beside the rows: pass selection=.")
-        learners = gather_learners(X, y, groups, sample_weight=sample_weight, caller="cluster_learners")
-        place = {learner: p for p, learner in enumerate(learners.ids.tolist())}
-        missing = [i for i in known.learner_ids.tolist() if i not in place]
-        if missing:
-            raise ValueError(
-                f"Learner {listed(missing)} of the exchange has no rows in X: pass the rows that "
-                "the exchange was made from."
-            )
-        learners = learners.take(np.array([place[i] for i in known.learner_ids.tolist()], dtype=int))
-        chosen = selection.aligned_to(known.learner_ids)
-        rows = _Rows(learners, chosen, resolve_engine(engine, n_jobs))
-    most = default_max_clusters(len(kept))
-    if max_clusters is not None:
-        most = min(check_count(max_clusters, "max_clusters"), len(kept))
-    count = n_clusters if isinstance(n_clusters, str) else min(n_clusters, len(kept))
-    if not isinstance(count, str):
-        most = max(most, count)
-    partition = _partition(known, rows, count, most, scale, refine, as_entropy(random_state))
-    if exchange.isolated.any():
-        reordered = exchange.take(np.r_[kept, np.flatnonzero(exchange.isolated)])
-        partition = _with_isolated(partition, reordered)
-    ordered: Partition = partition.aligned_to(exchange.learner_ids)
-    return ordered
+    return search_clusters(
+        exchange,
+        X,
+        y,
+        groups,
+        selection=selection,
+        n_clusters=n_clusters,
+        max_clusters=max_clusters,
+        scale=scale,
+        refine=refine,
+        sample_weight=sample_weight,
+        learner_ids=learner_ids,
+        random_state=random_state,
+        engine=engine,
+        n_jobs=n_jobs,
+    ).partition

@@ -20,6 +20,8 @@ Array = NDArray[Any]
 
 # A learner without noise would outweigh all others without end.
 LARGEST_WEIGHT = 1e6
+# Below this share of a cluster's weight, what others weigh has lost its digits.
+SMALLEST_REST = 1e-12
 
 
 def membership(labels: Array, n_clusters: int, weights: Array) -> Array:
@@ -156,8 +158,11 @@ class AverageLosses(LocalLosses):
         counts, totals = np.bincount(labels, minlength=n_clusters), weights.sum(axis=1)
         sums = self._averages.predict(weights)
         residuals = self.learners.y - sums / np.where(counts > 0, totals, np.nan)[:, None]
-        # What is left after taking oneself out of a cluster of one is rounding, not a weight.
-        rest = np.where(counts[labels] > 1, totals[labels] - self._weights, np.nan)
+        # What is left after taking oneself out of a cluster of one is rounding, not a weight; the same holds
+        # where the others' models weigh next to nothing.
+        rest = totals[labels] - self._weights
+        somebody = (counts[labels] > 1) & (rest > SMALLEST_REST * totals[labels])
+        rest = np.where(somebody, rest, np.nan)
         mine = labels[owner], np.arange(len(owner))
         without = (sums[mine] - self._weights[owner] * self._own) / rest[owner]
         residuals[mine] = self.learners.y - without

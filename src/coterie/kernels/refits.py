@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
+from sklearn.ensemble import HistGradientBoostingRegressor
 
 from coterie._rows import Learners
 from coterie.engines import Engine
@@ -39,11 +40,13 @@ MOST_PREDICTORS = 150
 
 def _lighter(model: Any) -> Any:
     """Return an ensemble with fewer members, anything else as it is."""
-    large = {
-        name: MOST_TREES
-        for name, value in model.get_params(deep=True).items()
-        if name.split("__")[-1] == "n_estimators" and isinstance(value, int) and value > MOST_TREES
-    }
+    parameters, large = model.get_params(deep=True), {}
+    for name, value in parameters.items():
+        holder, _, parameter = name.rpartition("__")
+        part = parameters[holder] if holder else model
+        counts = "max_iter" if isinstance(part, HistGradientBoostingRegressor) else "n_estimators"
+        if parameter == counts and isinstance(value, int) and value > MOST_TREES:
+            large[name] = MOST_TREES
     return model.set_params(**large) if large else model
 
 
@@ -74,10 +77,16 @@ class RefitLosses(LocalLosses):
         for k in range(n_clusters):
             members = labels == k
             if members.any():
-                residuals[k] = self._cluster_residuals(members)
+                residuals[k] = self.cluster_residuals(members)
         return residuals
 
-    def _cluster_residuals(self, members: Array) -> Array:
+    def family(self, members: Array) -> str:
+        """Return the most frequent family of the members."""
+        names = Counter(self.selection.names[j] for j in np.flatnonzero(members))
+        return min(names, key=lambda name: (-names[name], name))
+
+    def cluster_residuals(self, members: Array) -> Array:
+        """Return the residuals of shape (N,) of one cluster, given by a mask of shape (L,)."""
         key = np.packbits(members).tobytes()
         if key not in self._fitted:
             positions = np.flatnonzero(members)
@@ -93,8 +102,7 @@ class RefitLosses(LocalLosses):
         return self._fitted[key]
 
     def _cross_fitted(self, members: Array, positions: Array) -> Array:
-        names = Counter(self.selection.names[j] for j in positions)
-        family = min(names, key=lambda name: (-names[name], name))
+        family = self.family(members)
         model = next(self.selection.models[j] for j in positions if self.selection.names[j] == family)
         theirs = members[self.learners.owner]
         residuals = np.empty(len(self.learners.y))
@@ -117,7 +125,7 @@ class RefitLosses(LocalLosses):
 
 
 class BestFormLosses(LocalLosses):
-    """Losses of each cluster's better form: linear by moments, or its family refitted.
+    """Losses of each cluster's better form: linear by moments, or its flexible family refitted.
 
     Parameters
     ----------
@@ -129,24 +137,27 @@ class BestFormLosses(LocalLosses):
 
     def __init__(self, learners: Learners, selection: Selection) -> None:
         super().__init__(learners, selection)
-        linear = PooledLosses(learners, selection)
-        self.proxy = linear
-        self._forms = linear, RefitLosses(learners, selection, linear)
+        self.proxy: LocalLosses = PooledLosses(learners, selection)
+        self._flexible = RefitLosses(learners, selection, self.proxy)
+        affine = affine_matrix(selection.models, learners.n_features)[1]
+        self._linear_families = {selection.names[j] for j in np.flatnonzero(affine)}
+
+    def _mean_ratio(self, residuals: Array, members: Array) -> float:
+        losses = self.learners.mean_by_learner(np.minimum(residuals**2, self.clips))
+        return float((losses / self.noise)[members].mean())
 
     def residuals(self, labels: Array, n_clusters: int) -> Array:
         """Return residuals of shape (K, N) of the form with the lower loss on the cluster's members."""
-        linear, flexible = (form.residuals(labels, n_clusters) for form in self._forms)
+        residuals = self.proxy.residuals(labels, n_clusters)
         for k in range(n_clusters):
             members = labels == k
-            if members.sum() < 2:
+            # Where most members are linear, moments have said it already: refitting would only cost time.
+            if members.sum() < 2 or self._flexible.family(members) in self._linear_families:
                 continue
-            ratios = [
-                (self.learners.mean_by_learner(np.minimum(form[k] ** 2, self.clips)) / self.noise)
-                for form in (linear, flexible)
-            ]
-            if ratios[1][members].mean() < ratios[0][members].mean():
-                linear[k] = flexible[k]
-        return linear
+            flexible = self._flexible.cluster_residuals(members)
+            if self._mean_ratio(flexible, members) < self._mean_ratio(residuals[k], members):
+                residuals[k] = flexible
+        return residuals
 
 
 def pooled_losses(

@@ -143,6 +143,10 @@ class LocalLosses(ABC):
         """Return mean losses of shape (K, L, 2)."""
         return self._answer(labels)[1]
 
+    def by_row(self, labels: Array) -> Array:
+        """Return losses of shape (K, N), the rows in the order of ``self.learners``."""
+        return self._answer(labels)[0]
+
     def paired_t(
         self, labels: Array, picks: Array, other_labels: Array, other_picks: Array
     ) -> tuple[Array, Array]:

@@ -11,9 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from coterie._rows import Learners, Standardization
+from coterie.encoding import TableRecipe
+from coterie.encoding.columns import DATE_PARTS, ENCODERS
+from coterie.nested import NestedCollaboration
 from coterie.persistence.archive import unfit
 from coterie.records import Collaboration, Exchange, Partition, Selection
-from coterie.verdicts import Gains
+from coterie.verdicts import Admission, Gains, Stability, Standing
 
 Array = NDArray[Any]
 
@@ -24,6 +27,9 @@ REQUIRED: dict[str, tuple[type[Any], ...]] = {
     "partition_": (Partition,),
     "collaboration_": (Collaboration,),
     "gains_": (Gains,),
+    "standing_": (Standing,),
+    "stability_": (Stability, NoneType),
+    "admission_": (Admission, NoneType),
     "learner_ids_": (np.ndarray,),
     "learner_labels_": (np.ndarray,),
     "n_clusters_": (int,),
@@ -34,6 +40,7 @@ REQUIRED: dict[str, tuple[type[Any], ...]] = {
     "_units": (Standardization, NoneType),
     "_entropy": (int,),
     "_admitted": (dict,),
+    "_loners": (tuple,),
     "_group_column": (str, int, NoneType),
 }
 
@@ -43,8 +50,8 @@ def _need(fits: Any, what: str) -> None:
         raise unfit(f"holds {what} that does not fit the rest")
 
 
-def _within(values: Array, bound: int) -> bool:
-    return values.dtype.kind in "iu" and bool(((values >= 0) & (values < bound)).all())
+def _within(values: Array, bound: int, least: int = 0) -> bool:
+    return values.dtype.kind in "iu" and bool(((values >= least) & (values < bound)).all())
 
 
 def _check_learners(shaping: Learners, n_features: int, rows: bool) -> None:
@@ -77,7 +84,20 @@ def _check_rows(residuals: tuple[Array, ...], n_rows: Array, what: str) -> None:
     _need([len(part) for part in residuals] == n_rows.tolist(), what)
 
 
-def _check_collaboration(record: Collaboration, n_clusters: int, n_rows: Array) -> None:
+def _check_nested(record: NestedCollaboration, n_features: int, n_rows: Array, what: str) -> None:
+    n_ways, n_models = record.weights.shape
+    _need(record.bounds.shape == (n_models, 2) and record.all_weights.shape == (n_models,), what)
+    _need(record.corrections.shape == (n_ways, n_features + 1), what)
+    _need(record.correction_bounds.shape == (n_ways, 2), what)
+    _need(record.units.shape == (n_features,) and record.newcomer_ratios.shape == (2,), what)
+    _need(record.shares.shape == (len(n_rows), len(record.share_names)), what)
+    _need(record.form in ("pooled", "average"), what)
+    _check_rows(record.plain_residuals, n_rows, what)
+    _check_rows(record.alone_residuals, n_rows, what)
+    _check_rows(record.all_residuals, n_rows, what)
+
+
+def _check_collaboration(record: Collaboration, n_clusters: int, n_features: int, n_rows: Array) -> None:
     what = f"a Collaboration by {record.method!r}"
     n_models = len(record.models)
     _need(len(record.names) == n_models > 0 and all(hasattr(m, "predict") for m in record.models), what)
@@ -86,11 +106,14 @@ def _check_collaboration(record: Collaboration, n_clusters: int, n_rows: Array) 
     _need(len(record.newcomer_ways) == n_clusters, what)
     _need(_within(record.newcomer_ways, len(record.weights)), what)
     _check_rows(record.residuals, n_rows, what)
+    if isinstance(record, NestedCollaboration):
+        _check_nested(record, n_features, n_rows, what)
 
 
 def _check_admitted(state: dict[str, Any], n_shaping: int) -> None:
     units, admitted = state["_units"], state["_admitted"]
-    n_ways = len(state["collaboration_"].weights)
+    n_ways, n_loners = len(state["collaboration_"].weights), len(state["_loners"])
+    _need(all(hasattr(model, "predict") for model in state["_loners"]), "a newcomer's model")
     n_units = n_shaping + len(admitted) if units is None else len(units.centre_x)
     if units is not None:
         shape = n_units, state["n_features_in_"]
@@ -99,16 +122,63 @@ def _check_admitted(state: dict[str, Any], n_shaping: int) -> None:
         _need(units.centre_y.shape == units.spread_y.shape == shape[:1], "a standardization")
     for pair in admitted.values():
         plain = isinstance(pair, tuple) and len(pair) == 2 and all(type(part) is int for part in pair)
-        _need(plain and 0 <= pair[0] < n_ways and 0 <= pair[1] < n_units, "a newcomer")
+        _need(plain and -n_loners <= pair[0] < n_ways and 0 <= pair[1] < n_units, "a newcomer")
 
 
 def _check_table(state: dict[str, Any], n_shaping: int) -> None:
     ids, labels = state["learner_ids_"], state["learner_labels_"]
     _need(ids.shape == (n_shaping + len(state["_admitted"]),), "a list of learners")
-    _need(labels.shape == ids.shape and _within(labels, state["n_clusters_"]), "a list of labels")
+    # A newcomer whom no cluster fits has the label -1.
+    _need(labels.shape == ids.shape and _within(labels, state["n_clusters_"], -1), "a list of labels")
     for name, column in state["gains_"].items():
         sized = isinstance(column, np.ndarray) and column.shape == ids.shape
         _need(isinstance(name, str) and sized, "a table of gains")
+
+
+def _check_standing(record: Standing, shaping: Learners, n_clusters: int) -> None:
+    what, n = "a Standing", len(shaping)
+    _need(record.learner_ids.shape == (n,), what)
+    _need(set(record.learner_ids.tolist()) == set(shaping.ids.tolist()), what)
+    _need(record.losses.shape == record.fits.shape == (n, n_clusters), what)
+    _need(record.losses.dtype == np.float64 and record.fits.dtype == record.related.dtype == bool, what)
+    _need(record.nearest_other.shape == (n,) and _within(record.nearest_other, n_clusters, -1), what)
+    _need(record.related.shape == (n_clusters,), what)
+
+
+def _check_stability(record: Stability | None, shaping: Learners, n_clusters: int) -> None:
+    if record is None:
+        return
+    what, n = "a Stability", len(shaping)
+    _need(
+        record.learner_ids.shape == (n,) and set(record.learner_ids.tolist()) == set(shaping.ids.tolist()),
+        what,
+    )
+    _need(record.membership.shape == (n, n_clusters) and record.membership.dtype == np.float64, what)
+    _need(record.n_clusters.ndim == 1 and record.n_clusters.dtype.kind == "i", what)
+    _need(record.shares.shape == record.n_clusters.shape and record.n_replicates > 0, what)
+
+
+def _check_admission(record: Admission | None, admitted: dict[Any, Any], n_clusters: int) -> None:
+    what = "an Admission"
+    _need((record is None) == (not admitted), what)
+    if record is None:
+        return
+    n = len(admitted)
+    _need(record.learner_ids.shape == (n,) and set(record.learner_ids.tolist()) == set(admitted), what)
+    _need(record.labels.shape == record.nearest.shape == record.sure.shape == (n,), what)
+    _need(_within(record.labels, n_clusters, -1) and _within(record.nearest, n_clusters), what)
+    _need(record.similarities.shape == record.probabilities.shape == (n, n_clusters), what)
+
+
+def _check_recipe(recipe: Any, names: Any) -> None:
+    what = "a recipe for tables"
+    _need(isinstance(recipe, TableRecipe) and isinstance(names, np.ndarray), what)
+    _need(names.tolist() == list(recipe.features), what)
+    for plan in recipe.columns:
+        _need(plan.kind in (*ENCODERS, "left out"), what)
+        n_fills = {"number": 1, "date": len(plan.parts)}.get(plan.kind, 0)
+        _need(len(plan.fills) == n_fills and set(plan.parts) <= set(DATE_PARTS), what)
+        _need(bool(plan.levels) == (plan.kind == "category"), what)
 
 
 def check_state(state: dict[str, Any], rows: bool) -> None:
@@ -142,8 +212,13 @@ def check_state(state: dict[str, Any], rows: bool) -> None:
     _need(partition.similarity.shape == (n, n) and partition.embedding.ndim == 2, "a similarity")
     _need(_within(partition.labels, n_clusters) and partition.n_clusters == n_clusters, "a partition")
     for name in ("collaboration_", "_everybody"):
-        _check_collaboration(state[name], n_clusters, n_rows)
+        _check_collaboration(state[name], n_clusters, n_features, n_rows)
     _check_admitted(state, n)
+    _check_standing(state["standing_"], shaping, n_clusters)
+    _check_stability(state["stability_"], shaping, n_clusters)
+    _check_admission(state["admission_"], state["_admitted"], n_clusters)
     _check_table(state, n)
     names = state.get("feature_names_in_")
     _need(names is None or (isinstance(names, np.ndarray) and names.shape == (n_features,)), "a column name")
+    if "table_" in state:
+        _check_recipe(state["table_"], names)

@@ -22,16 +22,32 @@ import numpy as np
 from numpy.typing import NDArray
 
 from coterie._rows import Learners, Standardization
+from coterie.encoding import ColumnPlan, TableRecipe
 from coterie.kernels.tiles import DenseTiles
+from coterie.nested import NestedCollaboration
 from coterie.persistence.archive import PersistenceError, check_stored, unfit
 from coterie.records import Collaboration, Curve, Exchange, LossTiles, Partition, Selection
-from coterie.verdicts import Gains
+from coterie.verdicts import Admission, Gains, Stability, Standing
 
 Array = NDArray[Any]
 
 RECORDS: dict[str, type[Any]] = {
     cls.__name__: cls
-    for cls in (Selection, Exchange, Partition, Curve, Collaboration, Learners, Standardization)
+    for cls in (
+        Selection,
+        Exchange,
+        Partition,
+        Curve,
+        Collaboration,
+        NestedCollaboration,
+        Learners,
+        Standardization,
+        Stability,
+        Standing,
+        Admission,
+        TableRecipe,
+        ColumnPlan,
+    )
 }
 MAPPINGS: dict[str, type[dict[Any, Any]]] = {"dict": dict, "Gains": Gains}
 DATES: dict[str, type[date]] = {"date": date, "datetime": datetime}
@@ -165,6 +181,9 @@ class Encoder:
 def _fits(value: Any, hint: Any) -> bool:
     """Tell whether a value is of the type that a record's field declares."""
     kind, inner = get_origin(hint) or hint, get_args(hint)
+    while hasattr(kind, "__value__"):
+        # A named alias, as that of NumPy's arrays is since 2.5.
+        kind = get_origin(kind.__value__) or kind.__value__
     if kind is Any:
         return True
     if kind in (Union, UnionType):

@@ -34,12 +34,11 @@ SETTINGS: dict[str, Any] = {
     "training_learners": 30,
     "rows": 50,
     "candidates": ["rf", "lr"],
-    "scale": "noise",
     "ways": {
-        "paper": {"n_clusters": "gap-jump", "refine": None},
-        "coterie": {"n_clusters": "auto", "refine": "pooled"},
-        "cv": {"n_clusters": "cv", "refine": None},
-        "ten": {"n_clusters": 10, "refine": None},
+        "paper": {"n_clusters": "gap-jump", "scale": "median", "refine": None},
+        "coterie": {"n_clusters": "auto", "scale": "noise", "refine": "pooled"},
+        "cv": {"n_clusters": "cv", "scale": "noise", "refine": "pooled"},
+        "ten": {"n_clusters": 10, "scale": "median", "refine": None},
     },
 }
 
@@ -98,7 +97,8 @@ def _clustered_error(
         resolve_engine(),
     )
     cluster_of = dict(zip(partition.learner_ids.tolist(), partition.labels.tolist(), strict=True))
-    cluster_of.update(zip(placed.learner_ids.tolist(), placed.labels.tolist(), strict=True))
+    # The nearest cluster, as in the paper, also for those whom no cluster predicts well.
+    cluster_of.update(zip(placed.learner_ids.tolist(), placed.nearest.tolist(), strict=True))
     mine = np.array([cluster_of[learner] for learner in training.groups.tolist()])
     theirs = np.array([cluster_of[learner] for learner in scoring.groups.tolist()])
     predicted = np.empty(len(scoring.y))
@@ -123,8 +123,8 @@ def _one_weight(b: float, seed: int, settings: Mapping[str, Any]) -> Record:
         "mse_fairness": _error(fairness, scoring.X, scoring.y),
     }
     for name, way in settings["ways"].items():
-        options = {**way, "scale": settings["scale"], "random_state": seed}
-        if way["refine"] is None and way["n_clusters"] != "cv":
+        options = {**way, "random_state": seed}
+        if way["refine"] is None and way["n_clusters"] not in ("auto", "held-out", "cv"):
             # What looks at losses alone gives the same clusters without the rows, in less time.
             partition = cluster_learners(exchange, **options)
         else:

@@ -32,8 +32,8 @@ PUBLISHED: dict[float, tuple[tuple[float, float], ...]] = {
 HEADS = {
     "paper": "paper's settings (ours)",
     "coterie": "coterie's defaults (ours)",
-    "cv": "cross-validated K (ours)",
-    "ten": "K = 10 (ours)",
+    "cv": "defaults, cross-validated K",
+    "ten": "paper's settings, K = 10",
 }
 
 

@@ -28,10 +28,9 @@ SETTINGS: dict[str, Any] = {
     "attacked": list(range(50)),
     "learners": 50,
     "rows": 160,
-    "scale": "noise",
     "ways": {
-        "paper": {"candidates": ["rf", "lr"], "n_clusters": "gap-jump", "refine": None},
-        "coterie": {"candidates": None, "n_clusters": "auto", "refine": "pooled"},
+        "paper": {"candidates": ["rf", "lr"], "n_clusters": "gap-jump", "scale": "median", "refine": None},
+        "coterie": {"candidates": None, "n_clusters": "auto", "scale": "noise", "refine": "pooled"},
     },
 }
 
@@ -62,11 +61,12 @@ def _log_error(split: LearnerSplit, y: Array, rows: Array) -> float:
 
 
 def _partition(
-    selection: Selection, split: LearnerSplit, y: Array, way: Mapping[str, Any], scale: Any, seed: int
+    selection: Selection, split: LearnerSplit, y: Array, way: Mapping[str, Any], seed: int
 ) -> Partition:
     rows = (split.X, y, split.groups)
     exchange = cross_evaluate(selection, *rows)
-    options = {"n_clusters": way["n_clusters"], "refine": way["refine"], "scale": scale, "random_state": seed}
+    options: dict[str, Any] = {name: way[name] for name in ("n_clusters", "scale", "refine")}
+    options["random_state"] = seed
     if way["refine"] is None and way["n_clusters"] not in ("auto", "held-out", "cv"):
         # Rules that look at losses alone give the same clusters without the rows, in less time.
         return cluster_learners(exchange, **options)
@@ -127,7 +127,7 @@ def replicate(seed: int, settings: Mapping[str, Any]) -> list[Record]:
         for name, way in ways.items():
             attacked, intact = selections[name]
             selection = _joined(attacked, intact, d)
-            partition = _partition(selection, split, y, way, settings["scale"], seed)
+            partition = _partition(selection, split, y, way, seed)
             mine = partition.labels == partition.labels[-1]
             record[f"sec_{name}"] = _log_error(split, y, mine[place])
             record.update(_found(partition, d, name))

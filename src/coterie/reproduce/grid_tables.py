@@ -50,6 +50,30 @@ def _summary(records: Sequence[Record], settings: Mapping[str, Any], name: str) 
     )
 
 
+def _found_table(records: Sequence[Record], settings: Mapping[str, Any], name: str) -> Table:
+    rows = []
+    for d in _shown(settings):
+        exact, precision, recall, count = (
+            np.mean(column(records, f"{measure}_{name}", d=d))
+            for measure in ("exact", "precision", "recall", "k")
+        )
+        rows.append(
+            (
+                str(d),
+                "all" if d else "",
+                f"{100 * exact:.0f} %",
+                f"{precision:.3f}",
+                f"{recall:.3f}",
+                f"{count:.2f}",
+            )
+        )
+    return Table(
+        f"Attacked learners found, {HEADS[name]}",
+        ("d", "published", "exactly the attacked", "precision", "recall", "mean K"),
+        tuple(rows),
+    )
+
+
 def tabulate(records: Sequence[Record], settings: Mapping[str, Any]) -> list[Table]:
     """Put the published numbers beside ours.
 
@@ -75,33 +99,17 @@ def tabulate(records: Sequence[Record], settings: Mapping[str, Any]) -> list[Tab
         )
         for d in _shown(settings)
     ]
-    found = []
-    for d in _shown(settings):
-        cells = [str(d)]
-        for name in ways:
-            cells += [
-                f"{100 * np.mean(column(records, f'exact_{name}', d=d)):.0f} %",
-                f"{np.mean(column(records, f'precision_{name}', d=d)):.3f}",
-                f"{np.mean(column(records, f'recall_{name}', d=d)):.3f}",
-                f"{np.mean(column(records, f'k_{name}', d=d)):.2f}",
-            ]
-        found.append(tuple(cells))
     sec_heads = tuple(f"SEC, {HEADS[name]}" for name in ways)
-    found_heads = [
-        f"{measure}, {HEADS[name]}" for name in ways for measure in ("exact", "precision", "recall", "mean K")
-    ]
-    return [
-        Table(
-            "Log mean squared error on the test rows for the fiftieth learner (standard error)",
-            ("d", "with all, published", "with all (ours)", "alone (ours)", *sec_heads, "oracle (ours)"),
-            tuple(errors),
-            (
-                "Of the other curves the paper says in words that SEC overlaps with the oracle.",
-                *(_summary(records, settings, name) for name in ways),
-            ),
+    curve_table = Table(
+        "Log mean squared error on the test rows for the fiftieth learner (standard error)",
+        ("d", "with all, published", "with all (ours)", "alone (ours)", *sec_heads, "oracle (ours)"),
+        tuple(errors),
+        (
+            "Of the other curves the paper gives no numbers; it says that SEC overlaps with the oracle.",
+            *(_summary(records, settings, name) for name in ways),
         ),
-        Table("Attacked learners found", ("d", *found_heads), tuple(found)),
-    ]
+    )
+    return [curve_table, *(_found_table(records, settings, name) for name in ways)]
 
 
 def _draw_curves(ax: Any, records: Sequence[Record], settings: Mapping[str, Any]) -> None:
@@ -118,19 +126,25 @@ def _draw_curves(ax: Any, records: Sequence[Record], settings: Mapping[str, Any]
         ax.plot(d, means, dashes, color=colour, linewidth=width, label=label)
     ends = [value for value in PUBLISHED_WITH_ALL if value in d]
     published = [PUBLISHED_WITH_ALL[value] for value in ends]
-    ax.plot(ends, published, "o", color=PALETTE[1], label="with all, published", clip_on=False)
-    ax.set_ylabel("log test error of the 50th learner")
+    ax.plot(ends, published, "o", color=PALETTE[1], label="with all, published")
+
+
+def _zoom(ax: Any, records: Sequence[Record], settings: Mapping[str, Any]) -> None:
+    """Show only the heights at which the other curves differ, as the paper's figure does."""
+    names = ("alone", "oracle", "sec_paper", "sec_coterie")
+    means = [_estimate(records, name, d)[0] for name in names for d in settings["attacked"]]
+    margin = 0.15 * (max(means) - min(means)) + 0.002
+    ax.set_ylim(min(means) - margin, max(means) + margin)
 
 
 def _draw_found(ax: Any, records: Sequence[Record], settings: Mapping[str, Any]) -> None:
-    d = np.array([value for value in settings["attacked"] if value > 0])
+    d = settings["attacked"]
     for name, colour, dashes in zip(settings["ways"], (PALETTE[4], PALETTE[5]), "-:", strict=True):
         for measure, marker in (("precision", "o"), ("recall", "x")):
-            means = [np.mean(column(records, f"{measure}_{name}", d=int(value))) for value in d]
-            label = f"{measure}, {'paper' if name == 'paper' else 'coterie'}"
-            ax.plot(d, means, dashes, marker=marker, markersize=3, color=colour, label=label)
+            means = [np.mean(column(records, f"{measure}_{name}", d=value)) for value in d]
+            label = f"{measure}, {HEADS[name].removesuffix(' (ours)')}"
+            ax.plot(d, means, dashes, marker=marker, markersize=4, color=colour, label=label)
     ax.set_ylim(-0.02, 1.04)
-    ax.set_ylabel("attacked learners found")
 
 
 def draw(records: Sequence[Record], settings: Mapping[str, Any], folder: Path) -> list[Path]:
@@ -141,7 +155,7 @@ def draw(records: Sequence[Record], settings: Mapping[str, Any], folder: Path) -
     records : sequence of mapping
         Of all replications.
     settings : mapping
-        As `SETTINGS`.
+        As `coterie.reproduce.grid.SETTINGS`.
     folder : Path
         Where to.
 
@@ -150,13 +164,20 @@ def draw(records: Sequence[Record], settings: Mapping[str, Any], folder: Path) -
     list of Path
         The files.
     """
-    paths = []
-    for name, painter in (("attack", _draw_curves), ("found", _draw_found)):
-        figure = new_figure()
-        ax = figure.add_subplot()
-        painter(ax, records, settings)
+    attack = new_figure(10.0, 4.2)
+    whole, near = attack.subplots(1, 2)
+    for ax in (whole, near):
+        _draw_curves(ax, records, settings)
+    whole.set_ylabel("log test error of the 50th learner")
+    whole.legend(frameon=False, fontsize=8)
+    near.set_title("the same, near the oracle", fontsize=10)
+    _zoom(near, records, settings)
+    found = new_figure()
+    accused = found.subplots()
+    _draw_found(accused, records, settings)
+    accused.set_ylabel("precision and recall of those found attacked")
+    accused.legend(frameon=False, fontsize=8)
+    for ax in (whole, near, accused):
         ax.set_xlabel("number d of attacked learners")
-        ax.legend(frameon=False, fontsize=8)
         calm(ax)
-        paths += save_figure(figure, folder, name)
-    return paths
+    return [*save_figure(attack, folder, "attack"), *save_figure(found, folder, "found")]

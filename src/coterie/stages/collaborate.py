@@ -17,7 +17,7 @@ from coterie._options import check_option, listed
 from coterie._rows import Learners, gather_learners
 from coterie._seeds import as_entropy, generator_for, integer_seed
 from coterie.candidates import candidates_per_learner
-from coterie.engines import Engine, resolve_engine
+from coterie.engines import Engine, counted, resolve_engine
 from coterie.kernels.averages import ModelAverages, membership
 from coterie.kernels.fitting import FitJob, Fitted, choose_candidate, quiet_fits
 from coterie.records import Collaboration, Partition, Selection
@@ -123,7 +123,7 @@ def _pooled(
     several = [members for members in clusters if len(members) > 1]
     jobs = [_pooled_job(learners, selection, sets, members, entropy) for members in several]
     with quiet_fits():
-        fitted = iter(engine.map(choose_candidate, jobs))
+        fitted = iter(counted(engine, "Collaborate").map(choose_candidate, jobs))
     chosen = [next(fitted) if len(m) > 1 else _own(selection, int(m[0])) for m in clusters]
     residuals: list[Array] = [np.empty(0)] * len(labels)
     for members, result in zip(clusters, chosen, strict=True):

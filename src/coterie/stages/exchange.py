@@ -14,7 +14,7 @@ import numpy as np
 
 from coterie._options import listed
 from coterie._rows import gather_learners
-from coterie.engines import resolve_engine
+from coterie.engines import counted, resolve_engine
 from coterie.kernels.affine import AffineLosses, affine_matrix
 from coterie.kernels.losses import loss_matrix
 from coterie.kernels.tiles import AffineTiles, DenseTiles
@@ -79,7 +79,8 @@ def cross_evaluate(
         errors, finite = chosen.errors, moments.finite
     else:
         clips = chosen.clips if robust else None
-        losses = loss_matrix(chosen.models, learners, resolve_engine(engine, n_jobs), clips)
+        runner = counted(resolve_engine(engine, n_jobs), "Exchange")
+        losses = loss_matrix(chosen.models, learners, runner, clips)
         finite = np.asarray(np.isfinite(losses).all(axis=1))
         errors = losses.diagonal().copy()
         source = DenseTiles(losses)

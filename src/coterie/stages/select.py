@@ -20,7 +20,7 @@ from coterie._options import listed
 from coterie._rows import Learners, gather_learners
 from coterie._seeds import as_entropy, generator_for, integer_seed
 from coterie.candidates import candidates_per_learner
-from coterie.engines import resolve_engine
+from coterie.engines import counted, resolve_engine
 from coterie.kernels.fitting import FitJob, Fitted, choose_candidate, quiet_fits
 from coterie.kernels.noise import clip_bounds, noise_levels, response_variance
 from coterie.records import Selection
@@ -157,7 +157,7 @@ def select_models(
     sets = candidates_per_learner(candidates, learners.ids.tolist())
     jobs = [_job(learners, j, sets[j], splitter, entropy) for j in range(len(learners))]
     with quiet_fits():
-        fitted = resolve_engine(engine, n_jobs).map(choose_candidate, jobs)
+        fitted = counted(resolve_engine(engine, n_jobs), "Select").map(choose_candidate, jobs)
     _warn_of_failures(fitted, learners)
     residuals = tuple(result.residuals for result in fitted)
     variance = response_variance(learners.y)

@@ -1,8 +1,34 @@
-"""What a learner is told: whether its coterie pays, and where a newcomer belongs."""
+"""What a learner is told: whether its coterie pays, how sure that is, and where a newcomer belongs."""
 
 from __future__ import annotations
 
-from coterie.verdicts.admission import Admission, place_newcomers
+from coterie.verdicts.admission import Admission, place_newcomers, second_clusters
+from coterie.verdicts.bootstrap import Stability, bootstrap_clustering, bootstrap_losses
+from coterie.verdicts.differences import Differences, Region, compare_clusters
 from coterie.verdicts.gains import Gains, measure_gains, newcomer_gains
+from coterie.verdicts.outliers import Outliers, bad_models, find_outliers, outliers_among
+from coterie.verdicts.standing import Standing, measure_standing, standing_in
+from coterie.verdicts.verdict import VERDICTS
 
-__all__ = ["Admission", "Gains", "measure_gains", "newcomer_gains", "place_newcomers"]
+__all__ = [
+    "VERDICTS",
+    "Admission",
+    "Differences",
+    "Gains",
+    "Outliers",
+    "Region",
+    "Stability",
+    "Standing",
+    "bad_models",
+    "bootstrap_clustering",
+    "bootstrap_losses",
+    "compare_clusters",
+    "find_outliers",
+    "measure_gains",
+    "measure_standing",
+    "newcomer_gains",
+    "outliers_among",
+    "place_newcomers",
+    "second_clusters",
+    "standing_in",
+]

@@ -1,12 +1,16 @@
-"""Newcomers join the cluster with the largest sum of similarities to its members, as in the paper.
+"""Newcomers join the cluster with the largest sum of similarities to its members, as in the paper, or none.
 
 A newcomer with rows enough for a model of its own is compared both ways. One with fewer is compared by the
-members' models on its rows alone: its own fitted error is the same for all members and cancels.
+members' models on its rows alone: its own fitted error is the same for all members and cancels. How sure the
+placement is, resampling the newcomer's rows tells. The answer is "none of these" when every cluster predicts
+the newcomer significantly worse than its own honest model does, beyond what the cluster's own estimation
+error explains; a newcomer without a model has no such yardstick and is placed, but never surely.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -14,30 +18,258 @@ from numpy.typing import NDArray
 from scipy.special import logsumexp
 
 from coterie._rows import Learners
+from coterie._seeds import generator_for
 from coterie.engines import Engine
+from coterie.kernels.affine import affine_matrix
+from coterie.kernels.averages import ModelAverages, bounded_weights, membership
+from coterie.kernels.blocks import learner_blocks, predict_rows
 from coterie.kernels.losses import loss_matrix
-from coterie.records import Partition, Selection
+from coterie.records import Collaboration, Partition, Selection
+from coterie.verdicts.bootstrap import resampled_counts
+from coterie.verdicts.standing import FALSE_ALARMS, is_worse, paired_excess
 
 Array = NDArray[Any]
+
+NONE_OF_THESE = -1
+# A placement is sure when this share of the replicates agrees with it.
+SURE = 0.95
+# Predictions of all members' models on newcomers' rows that are held at a time.
+MOST_ENTRIES = 20_000_000
+# Beyond this many rows, blocks of neighbouring rows are resampled together.
+MOST_BLOCKS = 500
+# With as many rows for fitting as for scoring, the honest error of a linear model lies above the noise twice
+# as much as the fitted error lies below it: two thirds of the gap between them are the model's, not noise.
+ABOVE_NOISE = 2 / 3
+# How much a cluster errs by estimation is itself known badly where its members are few. So measured that a
+# newcomer of the cluster's truth is turned away in one case of a hundred at most; see the tests.
+UNSURE_OF_FEW = 2.0
+UNSURE_OF_ONE = 3.0
 
 
 @dataclass(frozen=True)
 class Admission:
-    """Where newcomers were placed.
+    """Where newcomers were placed, and how surely.
 
     Parameters
     ----------
     learner_ids : ndarray of shape (M,)
         The newcomers.
     labels : ndarray of shape (M,)
-        The cluster of each.
+        The cluster of each; -1: none of these.
+    nearest : ndarray of shape (M,)
+        The cluster with the largest similarity, also of those whom no cluster fits.
     similarities : ndarray of shape (M, K)
         Logarithm of the sum of similarities to each cluster's members.
+    probabilities : ndarray of shape (M, K)
+        Share of the replicates of the newcomer's rows in which each cluster is the nearest; NaN where
+        there were none.
+    sure : ndarray of bool, shape (M,)
+        Whether nineteen of twenty replicates agree, and the newcomer had rows enough for a model of its
+        own; or whether every cluster was turned down.
     """
 
     learner_ids: Array
     labels: Array
+    nearest: Array
     similarities: Array
+    probabilities: Array
+    sure: Array
+
+    def joined(self, other: Admission) -> Admission:
+        """Return these newcomers followed by others."""
+        parts = {
+            name: np.concatenate([getattr(self, name), getattr(other, name)])
+            for name in self.__dataclass_fields__
+            if name != "learner_ids"
+        }
+        return Admission(learner_ids=joined_ids(self.learner_ids, other.learner_ids), **parts)
+
+    def take(self, positions: Array) -> Admission:
+        """Return some of the newcomers, in the order given."""
+        return Admission(*(getattr(self, name)[positions] for name in self.__dataclass_fields__))
+
+
+def second_clusters(admission: Admission) -> Array:
+    """Return the nearest cluster that newcomers were not placed into; -1 where there is no other."""
+    others = admission.similarities.copy()
+    placed = np.flatnonzero(admission.labels >= 0)
+    others[placed, admission.labels[placed]] = -np.inf
+    lonely = (admission.labels >= 0) & (others.shape[1] == 1)
+    return np.where(lonely, -1, others.argmax(axis=1))
+
+
+def joined_ids(first: Array, second: Array) -> Array:
+    """Return ids one after the other; numbers beside text stay numbers."""
+    ids = [*first.tolist(), *second.tolist()]
+    if len({type(learner) for learner in ids}) > 1:
+        # As one array they would become text, and their owners strangers.
+        return np.array([*ids, None], dtype=object)[:-1]
+    return np.concatenate([first, second])
+
+
+@dataclass(frozen=True)
+class _Clusters:
+    """The clusters as a newcomer meets them.
+
+    ``shares`` (K, L) are the weights of the members in their cluster's average, ``lone_errors`` (K,) what
+    the model of a cluster of one errs by on other rows of the same truth.
+    """
+
+    labels: Array
+    scale: float
+    shares: Array
+    lone_errors: Array
+
+    def __len__(self) -> int:
+        return len(self.shares)
+
+    def log_sums(self, dissimilarity: Array) -> Array:
+        """Return the log of the sum of similarities to each cluster; v of shape (L, ...)."""
+        # A model that fails on a newcomer's rows says nothing of whether the two belong together.
+        v = np.where(np.isfinite(dissimilarity), dissimilarity, np.inf)
+        with np.errstate(divide="ignore"):
+            sums = [logsumexp(-self.scale * v[self.labels == k], axis=0) for k in range(len(self))]
+        return np.array(sums)
+
+    def estimation_error(self, predictions: Array, k: int) -> float:
+        """Return the error of a cluster's average that its members' estimation alone explains."""
+        mine = np.flatnonzero(self.labels == k)
+        if len(mine) == 1:
+            return float(self.lone_errors[k])
+        share = self.shares[k, mine]
+        deviations = predictions[mine] - share @ predictions[mine]
+        between = np.mean((share[:, None] * deviations) ** 2, axis=1).sum()
+        others = len(mine) - 1
+        return float(between * len(mine) / others * (1 + UNSURE_OF_FEW / others))
+
+
+def _clusters_of(selection: Selection, partition: Partition) -> _Clusters:
+    labels, n_clusters = partition.labels, partition.n_clusters
+    weights = membership(labels, n_clusters, bounded_weights(selection.n_rows / selection.noise))
+    lone = np.zeros(n_clusters)
+    # The fitted error lies below the noise by as much as the model errs on other rows.
+    lone[labels] = UNSURE_OF_ONE * (1 - ABOVE_NOISE) * np.maximum(selection.noise - selection.errors, 0.0)
+    return _Clusters(labels, partition.scale, weights / weights.sum(axis=1, keepdims=True), lone)
+
+
+@dataclass(frozen=True)
+class _Newcomer:
+    """One newcomer's rows and what was predicted on them.
+
+    ``predictions`` (L, n) are those of the members' models, ``pooled`` (K, n) those of the clusters'
+    pooled models. When it has a model, there are also ``fitted``, ``honest``, ``clip``, ``noise`` and
+    ``there`` (L,), what its model loses on the members beyond their own errors; ``linear`` tells whether it
+    is linear.
+    """
+
+    y: Array
+    weights: Array
+    predictions: Array
+    pooled: Array | None
+    fitted: Array | None = None
+    honest: Array | None = None
+    clip: float = np.inf
+    noise: float = 0.0
+    there: Array | None = None
+    linear: bool = False
+
+    def squares(self) -> Array:
+        """Return the squared errors of the members' models, and of its own in the last row."""
+        rows = self.predictions if self.fitted is None else np.vstack([self.predictions, self.fitted])
+        with np.errstate(over="ignore", invalid="ignore"):
+            squares: Array = self.weights * (rows - self.y) ** 2
+        return squares
+
+    def dissimilarity(self, means: Array) -> Array:
+        """Return v towards each member from means of `squares`, of shape (L or L + 1, ...)."""
+        if self.there is None:
+            one_way: Array = 2 * (means - np.nanmin(means, axis=0))
+            return one_way
+        back = self.there.reshape(-1, *[1] * (means.ndim - 1))
+        both_ways: Array = np.abs(means[:-1] - means[-1]) + back
+        return both_ways
+
+    def own_losses(self) -> Array:
+        """Return what its own model loses on each row, less what a linear model's estimation adds to it."""
+        assert self.honest is not None
+        assert self.fitted is not None
+        honest = np.minimum(np.where(np.isfinite(self.honest), self.honest**2, self.noise), self.clip)
+        if not self.linear:
+            return honest
+        fitted = np.minimum((self.y - self.fitted) ** 2, self.clip)
+        less: Array = honest - ABOVE_NOISE * (honest - fitted)
+        return less
+
+    def fits(self, clusters: _Clusters, k: int, own: Array) -> bool:
+        """Tell whether a cluster predicts the newcomer as well as its own noise allows."""
+        mine = clusters.labels == k
+        if not np.isfinite(self.predictions[mine]).all():
+            return False
+        forms = [clusters.shares[k, mine] @ self.predictions[mine]]
+        if self.pooled is not None:
+            forms.append(self.pooled[k])
+        losses = np.minimum((self.y - np.array(forms)) ** 2, self.clip)
+        best = losses[losses.mean(axis=1).argmin()]
+        sizes = np.array([len(self.y)])
+        excess, error = paired_excess(best, own, np.zeros(1, dtype=int), sizes)
+        allowed = min(clusters.estimation_error(self.predictions, k), self.noise)
+        return not is_worse(excess - allowed, error, sizes, np.array([self.noise]), FALSE_ALARMS)[0]
+
+
+def _resampled_means(squares: Array, n_replicates: int, generator: np.random.Generator) -> Array:
+    """Return means of shape (M, B) over resampled rows; ``squares`` of shape (M, n)."""
+    n_rows = squares.shape[1]
+    if n_rows > MOST_BLOCKS:
+        starts = np.arange(MOST_BLOCKS) * n_rows // MOST_BLOCKS
+        squares = np.add.reduceat(squares, starts, axis=1) * (MOST_BLOCKS / n_rows)
+    counts = resampled_counts(squares.shape[1], n_replicates, generator)
+    with np.errstate(invalid="ignore", over="ignore"):
+        means: Array = squares @ counts / len(counts)
+    return means
+
+
+def _meet(
+    newcomers: Learners,
+    models: Selection | None,
+    learners: Learners,
+    selection: Selection,
+    engine: Engine,
+    collaboration: Collaboration | None,
+) -> Iterator[_Newcomer]:
+    """Give out newcomers one by one, with everybody's predictions on their rows."""
+    there, linear = None, np.zeros(len(newcomers), dtype=bool)
+    if models is not None:
+        there = np.abs(loss_matrix(models.models, learners, engine) - selection.errors)
+        linear = affine_matrix(models.models, newcomers.n_features)[1]
+    each = np.eye(len(selection.models))
+    for start, stop in learner_blocks(newcomers, max(1, MOST_ENTRIES // len(each))):
+        block = newcomers.take(np.arange(start, stop))
+        with np.errstate(over="ignore", invalid="ignore"):
+            predictions = ModelAverages(selection.models, block, engine).predict(each)
+        pooled = None
+        if collaboration is not None and collaboration.by_pooled_rows:
+            ways = collaboration.newcomer_ways
+            pooled = np.array([collaboration.predict(block.X, np.full(len(block.X), way)) for way in ways])
+        weights = np.ones(len(block.y)) if block.weights is None else block.weights
+        for m in range(start, stop):
+            span = block.span(m - start)
+            met = _Newcomer(
+                block.y[span],
+                weights[span],
+                predictions[:, span],
+                None if pooled is None else pooled[:, span],
+            )
+            if models is not None and there is not None:
+                met = replace(
+                    met,
+                    fitted=predict_rows(models.models[m], block.X[span]),
+                    honest=models.residuals[m],
+                    clip=float(models.clips[m]),
+                    noise=float(models.noise[m]),
+                    there=there[m],
+                    linear=bool(linear[m]),
+                )
+            yield met
 
 
 def place_newcomers(
@@ -47,8 +279,12 @@ def place_newcomers(
     selection: Selection,
     partition: Partition,
     engine: Engine,
+    *,
+    collaboration: Collaboration | None = None,
+    n_replicates: int = 100,
+    entropy: int = 0,
 ) -> Admission:
-    """Place newcomers into the clusters.
+    """Place newcomers into the clusters, at the cost of one loss per member and newcomer, both ways.
 
     Parameters
     ----------
@@ -64,24 +300,36 @@ def place_newcomers(
         Of the same learners, in the same order.
     engine : Engine
         Who predicts.
+    collaboration : Collaboration or None, default=None
+        How clusters predict. Where they do so by pooled models, these count beside the members' average.
+    n_replicates : int, default=100
+        How often a newcomer's rows are resampled.
+    entropy : int, default=0
+        Seed.
 
     Returns
     -------
     Admission
         In the order of ``newcomers``.
     """
-    on_newcomers = loss_matrix(selection.models, newcomers, engine).T
-    if models is None:
-        v = 2 * (on_newcomers - np.nanmin(on_newcomers, axis=1, keepdims=True))
-    else:
-        on_members = loss_matrix(models.models, learners, engine)
-        v = np.abs(on_newcomers - models.errors[:, None]) + np.abs(on_members - selection.errors)
-    # A model that fails on a newcomer's rows says nothing of whether the two belong together.
-    v = np.where(np.isfinite(v), v, np.inf)
-    n_clusters = partition.n_clusters
-    similarities = np.full((len(newcomers), n_clusters), -np.inf)
-    for k in range(n_clusters):
-        members = partition.labels == k
-        with np.errstate(divide="ignore"):
-            similarities[:, k] = logsumexp(-partition.scale * v[:, members], axis=1)
-    return Admission(newcomers.ids, similarities.argmax(axis=1), similarities)
+    clusters = _clusters_of(selection, partition)
+    n, n_clusters = len(newcomers), len(clusters)
+    similarities, probabilities = np.empty((n, n_clusters)), np.full((n, n_clusters), np.nan)
+    fits = np.ones(n, dtype=bool)
+    for m, met in enumerate(_meet(newcomers, models, learners, selection, engine, collaboration)):
+        squares = met.squares()
+        similarities[m] = clusters.log_sums(met.dissimilarity(squares.mean(axis=1)))
+        if n_replicates:
+            generator = generator_for(entropy, f"bootstrap of {newcomers.ids.tolist()[m]}")
+            means = _resampled_means(squares, n_replicates, generator)
+            winners = clusters.log_sums(met.dissimilarity(means)).argmax(axis=0)
+            probabilities[m] = np.bincount(winners, minlength=n_clusters) / n_replicates
+        if met.honest is not None:
+            own = met.own_losses()
+            fits[m] = any(met.fits(clusters, k, own) for k in range(n_clusters))
+    nearest = similarities.argmax(axis=1)
+    with np.errstate(invalid="ignore"):
+        agreed = probabilities[np.arange(n), nearest] >= SURE
+    sure = ~fits | (agreed & (models is not None))
+    labels = np.where(fits, nearest, NONE_OF_THESE)
+    return Admission(newcomers.ids, labels, nearest, similarities, probabilities, sure)

@@ -6,13 +6,18 @@ them, so that they can be compared.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from coterie._rows import Learners
+from coterie._rows import Learners, Standardization
 from coterie.records import Collaboration, Partition, Selection
+from coterie.verdicts.admission import Admission, joined_ids, second_clusters
+from coterie.verdicts.bootstrap import Stability
+from coterie.verdicts.standing import Standing
+from coterie.verdicts.verdict import BAD_DATA, BAD_MODEL, COLLABORATE, DOES_NOT_BELONG, FEW_ROWS, decide
 
 Array = NDArray[Any]
 
@@ -29,12 +34,8 @@ class Gains(dict[str, Array]):
 
     def joined(self, other: Gains) -> Gains:
         """Return the rows of this table followed by those of another."""
-        joined = {name: np.concatenate([self[name], other[name]]) for name in self}
-        ids = [*self["learner"].tolist(), *other["learner"].tolist()]
-        if len({type(learner) for learner in ids}) > 1:
-            # Numbers beside text would become text, and their owners strangers.
-            joined["learner"] = np.array([*ids, None], dtype=object)[:-1]
-        return Gains(joined)
+        joined = {name: np.concatenate([self[name], other[name]]) for name in self if name != "learner"}
+        return Gains(learner=joined_ids(self["learner"], other["learner"]), **joined)
 
     def __str__(self) -> str:
         columns = [[name, *(_cell(value) for value in values)] for name, values in self.items()]
@@ -50,13 +51,29 @@ def _cell(value: Any) -> str:
     return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
-def error_and_spread(residuals: Array) -> tuple[float, float]:
+def _counted(residuals: Array, weights: Array | None) -> tuple[Array, Array]:
+    """Return the squared residuals that could be measured, and their weights, scaled to mean one."""
+    known = np.isfinite(residuals)
+    squares = residuals[known] ** 2
+    share = np.ones(len(squares)) if weights is None else weights[known]
+    return squares, share / share.mean() if len(share) else share
+
+
+def _standard_error(deviations: Array, weights: Array) -> float:
+    """Return the standard error of a weighted mean from the deviations from it."""
+    n = len(deviations)
+    if n < 2:
+        return np.nan
+    return float(np.sqrt(np.sum((weights * deviations) ** 2) / (n - 1) / n))
+
+
+def error_and_spread(residuals: Array, weights: Array | None = None) -> tuple[float, float]:
     """Return the mean squared residual and its standard error; NaN where there is nothing to measure."""
-    squares = residuals[np.isfinite(residuals)] ** 2
+    squares, share = _counted(residuals, weights)
     if not len(squares):
         return np.nan, np.nan
-    spread = squares.std(ddof=1) / np.sqrt(len(squares)) if len(squares) > 1 else np.nan
-    return float(squares.mean()), float(spread)
+    mean = float(np.mean(share * squares))
+    return mean, _standard_error(squares - mean, share)
 
 
 def gain_of(alone: Array, coterie: Array, rounding: Array) -> Array:
@@ -66,62 +83,128 @@ def gain_of(alone: Array, coterie: Array, rounding: Array) -> Array:
         return np.where(nothing, 0.0, 1 - coterie / alone)
 
 
+def gain_spread(alone: Array, coterie: Array, weights: Array | None, rounding: float) -> float:
+    """Return the standard error of the gain, paired over rows, by the delta method."""
+    known = np.isfinite(alone) & np.isfinite(coterie)
+    weights = None if weights is None else weights[known]
+    mine, share = _counted(alone[known], weights)
+    theirs, _ = _counted(coterie[known], weights)
+    if not len(mine):
+        return np.nan
+    error_alone, error_coterie = np.mean(share * mine), np.mean(share * theirs)
+    if error_alone <= rounding:
+        return 0.0 if error_coterie <= rounding else np.nan
+    return _standard_error((theirs - error_coterie / error_alone * mine) / error_alone, share)
+
+
+@dataclass(frozen=True)
+class _Rows:
+    """What the errors of some learners are measured on: weights by row, and the unit of each response."""
+
+    weights: tuple[Array | None, ...]
+    unit: Array
+
+
+def _rows_of(learners: Learners, units: Standardization | None, ids: Array) -> _Rows:
+    place = {learner: p for p, learner in enumerate(learners.ids.tolist())}
+    order = [place[learner] for learner in ids.tolist()]
+    weights: tuple[Array | None, ...] = (None,) * len(order)
+    if learners.weights is not None:
+        weights = tuple(learners.weights[learners.span(j)] for j in order)
+    # The units of newcomers stand behind those of the learners before them.
+    spread = np.ones(len(learners)) if units is None else units.spread_y[-len(learners) :]
+    return _Rows(weights, spread[order])
+
+
 def _table(
-    learners: Array,
-    labels: Array,
-    names: Array,
-    n_rows: Array,
-    noise: Array,
-    columns: dict[str, tuple[Array, ...]],
+    known: dict[str, Array], noise: Array, rows: _Rows, columns: dict[str, tuple[Array, ...]]
 ) -> Gains:
-    table = Gains(learner=learners, cluster=labels, model=names, n_rows=n_rows)
+    table = Gains(known)
+    pairs = list(zip(rows.unit, rows.weights, strict=True))
     for name, residuals in columns.items():
-        errors = np.array([error_and_spread(r) for r in residuals])
+        parts = zip(residuals, pairs, strict=True)
+        errors = np.array([error_and_spread(unit * r, weights) for r, (unit, weights) in parts])
         table[name], table[f"{name}_se"] = errors[:, 0], errors[:, 1]
-    table["gain"] = gain_of(table["alone"], table["coterie"], ROUNDING * noise)
+    rounding = ROUNDING * noise * rows.unit**2
+    table["gain"] = gain_of(table["alone"], table["coterie"], rounding)
+    both = zip(columns["alone"], columns["coterie"], pairs, rounding, strict=True)
+    spreads = [gain_spread(unit * a, unit * c, weights, level) for a, c, (unit, weights), level in both]
+    table["gain_se"] = np.array(spreads)
     return table
 
 
 def measure_gains(
-    selection: Selection, partition: Partition, coterie: Collaboration, everybody: Collaboration
+    selection: Selection,
+    partition: Partition,
+    coterie: Collaboration,
+    everybody: Collaboration,
+    learners: Learners,
+    standing: Standing,
+    stability: Stability | None = None,
+    units: Standardization | None = None,
+    bad_model: Array | None = None,
 ) -> Gains:
-    """Compare learning alone, with the coterie and with all.
+    """Compare learning alone, with the coterie and with all, and say what to do.
 
     Parameters
     ----------
     selection : Selection
         Each learner's own model.
     partition : Partition
-        Of the same learners.
+        Of the same learners, in the same order.
     coterie : Collaboration
         Within the clusters.
     everybody : Collaboration
         With all learners.
+    learners : Learners
+        Their rows.
+    standing : Standing
+        How they stand towards the clusters.
+    stability : Stability or None, default=None
+        How sure their clusters are; None: not known.
+    units : Standardization or None, default=None
+        Where rows were standardised inside each learner: errors are in the units of the response.
+    bad_model : ndarray of bool, shape (L,), or None, default=None
+        Whose model disagrees with everybody though its data do not.
 
     Returns
     -------
     Gains
         Columns ``learner``, ``cluster``, ``model``, ``n_rows``; ``alone``, ``coterie``, ``all`` (mean
         squared errors, held out) with their standard errors; ``gain``, the share of the error alone
-        that the coterie saves.
+        that the coterie saves, and ``gain_se``; ``verdict``, ``reason``, ``membership``,
+        ``second_cluster``.
     """
+    labels = partition.labels
+    company = np.bincount(labels)[labels] - 1
+    known = {
+        "learner": selection.learner_ids,
+        "cluster": labels,
+        "model": np.array(selection.names),
+        "n_rows": selection.n_rows,
+    }
     columns = {"alone": selection.residuals, "coterie": coterie.residuals, "all": everybody.residuals}
-    return _table(
-        selection.learner_ids,
-        partition.labels,
-        np.array(selection.names),
-        selection.n_rows,
-        selection.noise,
-        columns,
-    )
+    table = _table(known, selection.noise, _rows_of(learners, units, selection.learner_ids), columns)
+    fits = np.asarray(standing.fits.any(axis=1))
+    verdicts, reasons = decide(table["gain"], table["gain_se"], company, fits)
+    if bad_model is not None:
+        reasons = np.where(bad_model, BAD_MODEL, reasons)
+    table["verdict"], table["reason"] = verdicts, reasons
+    everyone = np.arange(len(labels))
+    unknown = np.full(len(labels), np.nan)
+    table["membership"] = unknown if stability is None else stability.membership[everyone, labels]
+    table["second_cluster"] = standing.nearest_other
+    return table
 
 
 def newcomer_gains(
     newcomers: Learners,
     own: Selection | None,
-    labels: Array,
+    admission: Admission,
     coterie: Collaboration,
     everybody: Collaboration,
+    company: Array,
+    units: Standardization | None = None,
 ) -> Gains:
     """Compare the same for newcomers, on whose rows no model of a coterie was fitted.
 
@@ -131,24 +214,46 @@ def newcomer_gains(
         Their rows.
     own : Selection or None
         Their own models, in the same order; None: they have too few rows for one.
-    labels : ndarray of shape (M,)
-        The cluster of each.
+    admission : Admission
+        Where they were placed.
     coterie : Collaboration
         Within the clusters.
     everybody : Collaboration
         With all learners.
+    company : ndarray of shape (K,)
+        Learners in each cluster.
+    units : Standardization or None, default=None
+        Where rows were standardised inside each learner; the newcomers' stand last.
 
     Returns
     -------
     Gains
-        The columns of `measure_gains`; the error alone is NaN where there is no model.
+        The columns of `measure_gains`. Where there is no model of their own, the error alone, the gain
+        and its standard error are NaN. Where no cluster fits, the cluster is -1, the error with the
+        coterie is that of the nearest one, and the membership is NaN.
     """
-    nothing = tuple(np.empty(0) for _ in labels)
+    n = len(newcomers)
+    nothing = tuple(np.full(size, np.nan) for size in newcomers.sizes)
     columns = {"alone": nothing if own is None else own.residuals}
     for name, together in (("coterie", coterie), ("all", everybody)):
-        ways = together.newcomer_ways[labels][newcomers.owner]
+        ways = together.newcomer_ways[admission.nearest][newcomers.owner]
         residuals = newcomers.y - together.predict(newcomers.X, ways)
         columns[name] = tuple(np.split(residuals, newcomers.offsets[1:-1]))
-    names = np.array([""] * len(labels) if own is None else own.names)
-    noise = np.zeros(len(labels)) if own is None else own.noise
-    return _table(newcomers.ids, labels, names, newcomers.sizes, noise, columns)
+    known = {
+        "learner": newcomers.ids,
+        "cluster": admission.labels,
+        "model": np.array([""] * n if own is None else own.names),
+        "n_rows": newcomers.sizes,
+    }
+    noise = np.zeros(n) if own is None else own.noise
+    table = _table(known, noise, _rows_of(newcomers, units, newcomers.ids), columns)
+    fits = admission.labels >= 0
+    verdicts, reasons = decide(table["gain"], table["gain_se"], company[admission.nearest], fits)
+    if own is None:
+        verdicts, reasons = np.full(n, COLLABORATE), np.full(n, FEW_ROWS)
+    table["verdict"] = np.where(fits, verdicts, DOES_NOT_BELONG)
+    table["reason"] = np.where(fits, reasons, BAD_DATA)
+    mine = admission.probabilities[np.arange(n), admission.nearest]
+    table["membership"] = np.where(fits, mine, np.nan)
+    table["second_cluster"] = second_clusters(admission)
+    return table

@@ -1,0 +1,96 @@
+"""From results to a table and a picture."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import matplotlib as mpl
+import numpy as np
+
+mpl.use("Agg")
+
+import matplotlib.pyplot as plt
+
+OURS = "coterie"
+# The default is held against the best of these; each learner's own ridge or forest is shown beside them.
+RIVALS = (
+    "alone",
+    "global (forest)",
+    "global (ridge)",
+    "centred global (forest)",
+    "centred global (ridge)",
+    "alone and global stacked",
+    "GPBoost, random intercepts",
+    "GPBoost, random slopes",
+    "MERF",
+)
+
+
+def _mean(rows: list[dict], table: str, method: str) -> tuple[float, int]:
+    values = [row["mse"] for row in rows if row["table"] == table and row["method"] == method]
+    return (float(np.mean(values)), len(values)) if values else (np.nan, 0)
+
+
+def _best_rival(rows: list[dict], table: str) -> tuple[str, float]:
+    means = {method: _mean(rows, table, method)[0] for method in RIVALS}
+    known = {method: value for method, value in means.items() if np.isfinite(value)}
+    name = min(known, key=known.__getitem__)
+    return name, known[name]
+
+
+def table_text(rows: list[dict]) -> str:
+    """Return mean test errors as a Markdown table, methods by tables."""
+    tables = list(dict.fromkeys(row["table"] for row in rows))
+    methods = list(dict.fromkeys(row["method"] for row in rows))
+    lines = ["| method | " + " | ".join(tables) + " |", "|---|" + "---|" * len(tables)]
+    for method in methods:
+        cells = []
+        for table in tables:
+            value, count = _mean(rows, table, method)
+            text = f"{value:.4g}" if count else "-"
+            cells.append(f"**{text}**" if method == OURS else text)
+        lines.append(f"| {method} | " + " | ".join(cells) + " |")
+    seeds = [str(len({row["seed"] for row in rows if row["table"] == table})) for table in tables]
+    lines.append("| seeds | " + " | ".join(seeds) + " |")
+    cells = []
+    for table in tables:
+        ours, count = _mean(rows, table, OURS)
+        name, best = _best_rival(rows, table)
+        cells.append(f"{100 * (ours / best - 1):+.1f}% ({name})" if count else "-")
+    lines.append("| coterie against the best other | " + " | ".join(cells) + " |")
+    for column, label in (("worse_by_2_se", "beyond 2 s.e."), ("worse_bonferroni", "after Bonferroni")):
+        cells = []
+        for table in tables:
+            mine = [row for row in rows if row["table"] == table and row["method"] == OURS and column in row]
+            total = sum(row["learners"] for row in mine)
+            worse = sum(row[column] for row in mine)
+            cells.append(f"{worse} of {total}" if total else "-")
+        lines.append(f"| learners worse than alone, {label} | " + " | ".join(cells) + " |")
+    return "\n".join(lines)
+
+
+def _draw(rows: list[dict], path: Path) -> None:
+    tables = list(dict.fromkeys(row["table"] for row in rows))
+    figure, axes = plt.subplots(1, len(tables), figsize=(3.6 * len(tables), 3.8), layout="constrained")
+    for ax, table in zip(np.ravel(axes), tables, strict=True):
+        _, best = _best_rival(rows, table)
+        methods = list(dict.fromkeys(row["method"] for row in rows if row["table"] == table))
+        ratios = np.array([_mean(rows, table, method)[0] / best for method in methods])
+        order = np.argsort(-ratios)
+        colours = ["#0072B2" if methods[p] == OURS else "#8C8C8C" for p in order]
+        ax.barh(range(len(order)), np.minimum(ratios[order], 3.0), color=colours)
+        ax.set_yticks(range(len(order)), [methods[p] for p in order], fontsize=7)
+        ax.axvline(1.0, color="#222222", linewidth=0.8, linestyle=(0, (4, 3)))
+        ax.set_title(table, fontsize=9)
+        ax.set_xlabel("error / best other (cut at 3)", fontsize=8)
+        ax.spines[["top", "right"]].set_visible(False)
+    figure.savefig(path, dpi=130)
+    plt.close(figure)
+
+
+def write_page(rows: list[dict], head: Path, out: Path) -> None:
+    """Write README.md and figure.png."""
+    if rows:
+        text = f"{head.read_text()}\n{table_text(rows)}\n\n![Errors, tables by methods](figure.png)\n"
+        (out / "README.md").write_text(text)
+        _draw(rows, out / "figure.png")

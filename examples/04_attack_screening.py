@@ -1,0 +1,80 @@
+"""Attack screening: some of fifty learners report the negated response; the fiftieth knows it is intact.
+
+    python examples/04_attack_screening.py [FOLDER]
+
+The paper's last experiment, at nine of its fifty points: with whom should the fiftieth learn? With all,
+alone, with its coterie, or, were they known, with the intact ones. Reads the grid stability table of the UCI
+archive, from the folder that COTERIE_DATA names, else downloaded once. Saves attack_screening.png into
+FOLDER.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import matplotlib
+
+matplotlib.use("Agg")
+import matplotlib.pyplot as plt
+import numpy as np
+from sklearn.linear_model import LinearRegression
+
+from coterie import CoterieRegressor
+from coterie.datasets import DatasetUnavailable, load_grid_stability, split_into_learners
+
+ATTACKED = (0, 1, 5, 10, 20, 30, 40, 45, 49)
+
+
+def draw(curves: dict[str, list[float]], path: Path) -> None:
+    """Draw the log error of each choice against the number of attacked learners."""
+    figure, axes = plt.subplots(figsize=(7, 4.2), layout="constrained")
+    styles = {"with all": "s-", "alone": "^-", "intact ones (oracle)": "o-", "with its coterie": "x--"}
+    for name, style in styles.items():
+        axes.plot(ATTACKED, curves[name], style, label=name)
+    axes.set(xlabel="attacked learners, of fifty", ylabel="log of the mean squared error on test rows")
+    axes.legend(frameon=False)
+    figure.savefig(path, dpi=110)
+    plt.close(figure)
+
+
+def main(folder: Path) -> None:
+    """Attack more and more learners; let the fiftieth choose."""
+    try:
+        grid = load_grid_stability()
+    except DatasetUnavailable as error:
+        sys.exit(str(error))
+    split = split_into_learners(grid.X, grid.y)  # fifty learners of 160 rows, 2,000 rows to test
+    learners = np.unique(split.groups)
+    me = learners[-1]
+
+    def log_error(predictions: np.ndarray) -> float:
+        return float(np.log(np.mean((predictions - split.y_rest) ** 2)))
+
+    def linear(rows: np.ndarray, y: np.ndarray) -> float:
+        return log_error(LinearRegression().fit(split.X[rows], y[rows]).predict(split.X_rest))
+
+    curves: dict[str, list[float]] = {}
+    for d in ATTACKED:
+        attacked = np.isin(split.groups, learners[:d])
+        y = np.where(attacked, -split.y, split.y)
+        model = CoterieRegressor(candidates="lr", collaboration="pooled").fit(split.X, y, groups=split.groups)
+        choices = {
+            "with all": linear(np.ones(len(y), dtype=bool), y),
+            "alone": linear(split.groups == me, y),
+            "intact ones (oracle)": linear(~attacked, y),
+            "with its coterie": log_error(model.predict(split.X_rest, groups=np.full(len(split.y_rest), me))),
+        }
+        for name, value in choices.items():
+            curves.setdefault(name, []).append(value)
+        mine = model.learner_labels_[-1] == model.learner_labels_
+        said = "exact" if (mine == (np.arange(50) >= d)).all() else "not exact"
+        print(f"{d:2} attacked: {model.n_clusters_} coteries, mine has {mine.sum()}: {said}")
+
+    folder.mkdir(parents=True, exist_ok=True)
+    draw(curves, folder / "attack_screening.png")
+    print(f"The figure is {folder / 'attack_screening.png'}")
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1] if len(sys.argv) > 1 else "demo"))

@@ -1,0 +1,52 @@
+"""``coterie demo``: thirty learners of three truths, from a table to the report."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from coterie.cli.errors import CommandError
+
+
+def _table() -> Any:
+    """Return an example: who is of which truth is not in it."""
+    import polars as pl
+
+    from coterie.datasets import make_linear_learners
+
+    data = make_linear_learners(n_learners=30, n_truths=3, n_rows=60, n_features=6, random_state=0)
+    names = [f"x{k}" for k in range(data.X.shape[1])]
+    frame = pl.DataFrame(data.X, schema=names)
+    return frame.with_columns(y=pl.Series(data.y)).insert_column(0, pl.Series("learner", data.groups))
+
+
+def demo(
+    out: Annotated[str, typer.Option(help="Folder for the results.")] = "coterie-demo",
+    force: Annotated[bool, typer.Option("--force", help="Replace results that are there.")] = False,
+) -> None:
+    """Fit an example, print what was found, and write the report page."""
+    from coterie.cli.fit import FitOptions, folder_of, print_summary, run_fit
+    from coterie.cli.folders import Workplace
+    from coterie.cli.preparing import prepare
+    from coterie.cli.report import check_report
+
+    try:
+        check_report()
+    except CommandError:
+        raise CommandError("The demo ends in a report page: install coterie[report] first.") from None
+    place = Workplace(folder_of(out, "coterie-demo"))
+    place.check(force=force, resume=False)
+    frame = _table()
+    rows, recipe = prepare(frame, target="y", group="learner")
+    summary = run_fit(
+        rows,
+        recipe,
+        FitOptions(candidates="linear"),
+        place,
+        extra_files={"learners.csv": frame.write_csv().encode()},
+    )
+    print_summary(summary, as_json=False)
+    by_hand = f"coterie fit {place.out}/learners.csv --target y --group learner --candidates linear"
+    typer.echo(f"The same by hand: {by_hand}")
+    typer.echo(f"{place.out}/report.html")

@@ -1,0 +1,283 @@
+"""``coterie fit``: from a file to an answer."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from coterie.cli.errors import CommandError, Interrupted
+from coterie.cli.folders import Workplace, disk_error
+
+if TYPE_CHECKING:
+    from coterie.cli.preparing import Rows
+    from coterie.encoding import TableRecipe
+    from coterie.estimators import CoterieRegressor
+
+
+@dataclass(frozen=True)
+class FitOptions:
+    """How to fit, beside the table.
+
+    Parameters
+    ----------
+    candidates : str, default="default"
+        Presets and names, separated by commas.
+    n_clusters : str, default="auto"
+        A number or a rule.
+    max_clusters : int or None, default=None
+        The largest number that a rule looks at.
+    collaboration : str or None, default=None
+        The form of collaboration. None: the library's default.
+    seed : int, default=0
+        Of everything random.
+    jobs : int, default=1
+        Number of threads.
+    """
+
+    candidates: str = "default"
+    n_clusters: str = "auto"
+    max_clusters: int | None = None
+    collaboration: str | None = None
+    seed: int = 0
+    jobs: int = 1
+
+
+def split_names(values: Sequence[str] | None) -> list[str]:
+    """Return names that were given one by one or separated by commas."""
+    return [name.strip() for value in values or () for name in value.split(",") if name.strip()]
+
+
+def parse_count(text: str) -> int | str:
+    """Return a number of clusters as a number, a rule as it is."""
+    return int(text) if text.lstrip("+-").isdigit() else text
+
+
+def folder_of(out: str | None, default: str) -> Path:
+    """Return the folder for the results."""
+    path = Path(out or default)
+    # The folder's neighbour needs its name.
+    return path if path.name not in ("", "..") else path.resolve()
+
+
+def make_model(options: FitOptions, engine: Any = None) -> CoterieRegressor:
+    """Return an estimator with the options of the command line, once they are known to be good."""
+    from coterie.candidates import make_candidates
+    from coterie.estimators import CoterieRegressor
+
+    candidates = split_names([options.candidates])
+    further: dict[str, Any] = (
+        {} if options.collaboration is None else {"collaboration": options.collaboration}
+    )
+    model = CoterieRegressor(
+        candidates=candidates,
+        n_clusters=parse_count(options.n_clusters),
+        max_clusters=options.max_clusters,
+        random_state=options.seed,
+        n_jobs=options.jobs,
+        engine=engine,
+        **further,
+    )
+    try:
+        make_candidates(candidates)
+        model._check_options()
+    except ValueError as error:
+        raise CommandError(str(error)) from None
+    return model
+
+
+def fit_rows(rows: Rows, recipe: TableRecipe, options: FitOptions, place: Workplace) -> CoterieRegressor:
+    """Fit, keeping every finished learner beside the results that are to come."""
+    import coterie
+    from coterie.cli.progress import say, shown_progress
+    from coterie.datasets import data_home
+    from coterie.engines import ThreadEngine
+    from coterie.engines.checkpoints import CheckpointEngine, sealing_key
+    from coterie.kernels.fitting import choose_candidate
+
+    try:
+        key = sealing_key(data_home() / "resume.key")
+        engine = CheckpointEngine(
+            ThreadEngine(options.jobs), place.fits, [choose_candidate], key, coterie.__version__
+        )
+        model = make_model(options, engine)
+        with shown_progress():
+            model.fit(rows.X, rows.y, groups=rows.groups)
+    except OSError as error:
+        raise disk_error(error, place.state) from error
+    except ValueError as error:
+        raise CommandError(str(error)) from error
+    if engine.restored:
+        say(f"{engine.restored} finished fits were taken from {str(place.fits)!r}.")
+    model.table_ = recipe
+    return model
+
+
+def write_results(model: CoterieRegressor, summary: dict[str, Any], folder: Path, *, report: bool) -> None:
+    """Write the files of a fit into a folder."""
+    import polars as pl
+
+    import coterie
+
+    gains = pl.DataFrame(dict(model.gains_), strict=False)
+    exchange = model.exchange_
+    names = [str(learner) for learner in exchange.learner_ids.tolist()]
+    losses = pl.DataFrame(exchange.losses, schema=names).insert_column(0, pl.Series("model of", names))
+    tables = {"labels.csv": gains.select("learner", "cluster"), "gains.csv": gains, "losses.csv": losses}
+    for name, table in tables.items():
+        with open(folder / name, "wb") as file:
+            table.write_csv(file)
+    (folder / "summary.json").write_text(json.dumps(summary, indent=1), encoding="utf-8")
+    coterie.save(model, folder / "model.coterie")
+    if report:
+        coterie.Report(model).write_html(folder / "report.html")
+
+
+def run_fit(
+    rows: Rows,
+    recipe: TableRecipe,
+    options: FitOptions,
+    place: Workplace,
+    *,
+    report: bool = True,
+    extra_files: dict[str, bytes] | None = None,
+) -> dict[str, Any]:
+    """Fit rows and write the results, all of them or none; return the summary."""
+    from coterie.cli.progress import gathered_warnings
+    from coterie.cli.summary import summarise_model
+
+    notes = list(rows.notes)
+    finished = False
+    try:
+        with gathered_warnings(notes):
+            model = fit_rows(rows, recipe, options, place)
+        summary = summarise_model(model)
+        summary["notes"] = [*notes, *summary["notes"]]
+        summary["columns"] = [asdict(plan) | {"features": list(plan.features)} for plan in recipe.columns]
+        summary["out"] = str(place.out)
+        with place.writing() as folder:
+            for name, content in (extra_files or {}).items():
+                (folder / name).write_bytes(content)
+            write_results(model, summary, folder, report=report)
+        finished = True
+    except KeyboardInterrupt:
+        raise Interrupted(
+            f"Stopped. Finished learners are kept in {str(place.state)!r}: "
+            "run the same command with --resume to go on."
+        ) from None
+    except CommandError as error:
+        # A full disk is no fault of the learners that are finished; bad input is.
+        finished = not isinstance(error.__cause__, OSError)
+        raise
+    finally:
+        place.discard(finished_learners=finished)
+    return summary
+
+
+def print_summary(summary: dict[str, Any], *, as_json: bool) -> None:
+    """Print a summary for people, or as one JSON object."""
+    from coterie.cli.summary import make_console, show_summary
+
+    if as_json:
+        typer.echo(json.dumps(summary))
+        return
+    show_summary(make_console(sys.stdout), summary)
+    typer.echo(f"Results are in {summary['out']}/")
+
+
+def fit(
+    tables: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="TABLE...",
+            show_default=False,
+            help="CSV, TSV, Parquet or Arrow files, text also with .gz; patterns such as 'sites/*.csv'.",
+        ),
+    ] = None,
+    target: Annotated[str, typer.Option(help="Column to predict.")] = "",
+    group: Annotated[
+        str, typer.Option(help="Column that names the learner of each row; 'filename': a learner per file.")
+    ] = "",
+    features: Annotated[
+        list[str] | None, typer.Option(help="Columns to predict from, by commas; default: all others.")
+    ] = None,
+    drop: Annotated[list[str] | None, typer.Option(help="Columns to leave out, by commas.")] = None,
+    candidates: Annotated[
+        str, typer.Option(help="Presets (default, linear, paper) and names (rf, lasso, ...), by commas.")
+    ] = "default",
+    n_clusters: Annotated[
+        str, typer.Option(help="A number, or held-out (auto), eigengap, gap, gap-jump, penalty, cv.")
+    ] = "auto",
+    max_clusters: Annotated[int | None, typer.Option(help="Largest number that a rule looks at.")] = None,
+    collaboration: Annotated[str | None, typer.Option(help="How a coterie predicts together.")] = None,
+    out: Annotated[
+        str | None, typer.Option(help="Folder for the results; default: coterie- and the table's name.")
+    ] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Of everything random.")] = 0,
+    jobs: Annotated[int, typer.Option(help="Threads; -1: one per core.")] = 1,
+    delimiter: Annotated[str | None, typer.Option(help="Of text files; default: by suffix.")] = None,
+    encoding: Annotated[str, typer.Option(help="Of text files.")] = "utf-8",
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on with a fit that was stopped.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Replace results that are there.")] = False,
+    report: Annotated[bool, typer.Option("--report/--no-report", help="Write the report page.")] = True,
+    from_nvflare: Annotated[
+        str | None, typer.Option(help="Cluster NVFlare's cross_val_results.json instead of a table.")
+    ] = None,
+    metric: Annotated[str | None, typer.Option(help="With --from-nvflare: which metric.")] = None,
+    higher_is_better: Annotated[
+        bool, typer.Option("--higher-is-better", help="With --from-nvflare: a score of at most 1, no loss.")
+    ] = False,
+) -> None:
+    """Cluster the learners of a table and write who learns with whom, and whether it pays.
+
+    Missing numbers become the column's median and are marked by a column of their own; text becomes a column
+    per entry (rare ones joined); dates become year, month, weekday and hour. What was done to which column is
+    listed in the output.
+    """
+    from coterie.cli.report import check_report
+
+    options = FitOptions(candidates, n_clusters, max_clusters, collaboration, seed, jobs)
+    if report:
+        check_report()
+    if from_nvflare is not None:
+        from coterie.cli.nvflare import cluster_nvflare
+
+        if tables:
+            raise CommandError("--from-nvflare takes the place of a table: give one of them.")
+        place = Workplace(folder_of(out, f"coterie-{Path(from_nvflare).stem}"))
+        place.check(force=force, resume=resume)
+        summary = cluster_nvflare(
+            from_nvflare, place, options, metric=metric, higher_is_better=higher_is_better, report=report
+        )
+        print_summary(summary, as_json=as_json)
+        return
+    if not tables:
+        raise CommandError("There is no table to fit: name a file, or try `coterie demo`.")
+    for value, option in ((target, "--target"), (group, "--group")):
+        if not value:
+            raise CommandError(f"{option} is missing: name the column, as in {option} NAME.")
+    from coterie.cli.preparing import prepare
+    from coterie.cli.reading import find_files, read_tables, stem_of, wants_filename
+
+    make_model(options)
+    stem = stem_of(find_files(tables)[0]) if len(tables) == 1 and Path(tables[0]).exists() else "fit"
+    place = Workplace(folder_of(out, f"coterie-{stem}"))
+    place.check(force=force, resume=resume)
+    by_file = wants_filename(group)
+    frame = read_tables(tables, delimiter=delimiter, encoding=encoding, with_filename=by_file)
+    rows, recipe = prepare(
+        frame,
+        target=target,
+        group=group,
+        features=split_names(features),
+        drop=split_names(drop),
+        by_file=by_file,
+    )
+    del frame
+    print_summary(run_fit(rows, recipe, options, place, report=report), as_json=as_json)

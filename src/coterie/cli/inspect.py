@@ -1,0 +1,113 @@
+"""``coterie inspect``: what is in a model's file, without making any of its models."""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from coterie.cli.errors import CommandError
+
+
+def _said(value: Any) -> Any:
+    """Return a decoded value as JSON has it."""
+    from coterie.cli.summary import plain
+
+    if isinstance(value, dict):
+        return {str(key): _said(part) for key, part in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_said(part) for part in value]
+    return plain(value)
+
+
+def describe(path: str) -> dict[str, Any]:
+    """Return what a file says of itself: versions, settings, learners, clusters, columns.
+
+    Parameters
+    ----------
+    path : str
+        The file.
+
+    Returns
+    -------
+    dict
+        For JSON.
+    """
+    from coterie.persistence.archive import read_archive
+    from coterie.persistence.codec import Decoder, unpack_arrays
+
+    try:
+        manifest, members = read_archive(Path(path))
+        # Models stay bytes: where one is, its name in the file stands for it.
+        decoder = Decoder(unpack_arrays(members["arrays.npz"]), lambda member: f"a model ({member})")
+        state = manifest["state"]
+        partition = decoder.decode(state["partition_"])
+        labels = decoder.decode(manifest["learners"]["labels"]).tolist()
+        learners = dict(zip(decoder.decode(manifest["learners"]["ids"]).tolist(), labels, strict=True))
+        recipe = decoder.decode(state["table_"]) if "table_" in state else None
+        settings = {name: decoder.decode(value) for name, value in manifest["parameters"].items()}
+        names = decoder.decode(state.get("feature_names_in_"))
+    except (ValueError, OSError, KeyError, TypeError, AttributeError) as error:
+        text = str(error) if isinstance(error, (ValueError, OSError)) else "its manifest is not whole"
+        raise CommandError(f"{text.rstrip('.')}.") from None
+    return {
+        "file": path,
+        "versions": {name: manifest.get(name) for name in ("coterie", "scikit-learn", "numpy", "format")},
+        "holds_rows": manifest.get("rows"),
+        "n_models": sum(name.startswith("models/") for name in members),
+        "settings": _said(settings),
+        "n_learners": len(learners),
+        "n_coteries": partition.n_clusters,
+        "rule": partition.rule,
+        "clear": partition.clear,
+        "notes": list(partition.notes),
+        "learners": {str(learner): label for learner, label in learners.items()},
+        "predictors": None if names is None else _said(names.tolist()),
+        "table": None if recipe is None else _said(asdict(recipe)),
+    }
+
+
+def _show(about: dict[str, Any]) -> None:
+    from coterie.cli.summary import make_console, named, rows_grid, show_line
+
+    console = make_console(sys.stdout)
+    versions = ", ".join(f"{name} {version}" for name, version in about["versions"].items())
+    show_line(console, f"{about['file']}: {versions}")
+    rows = "with the rows of fit" if about["holds_rows"] else "without the rows of fit"
+    show_line(console, f"{about['n_models']} models, {rows}; every checksum is right")
+    settings = ", ".join(f"{name}={value!r}" for name, value in about["settings"].items())
+    show_line(console, f"Settings: {settings}")
+    clear = "" if about["clear"] else ", but no clear ones"
+    show_line(
+        console,
+        f"{about['n_learners']} learners, {about['n_coteries']} coteries{clear}, by {about['rule']}",
+    )
+    members: dict[int, list[str]] = {}
+    for learner, label in about["learners"].items():
+        members.setdefault(label, []).append(learner)
+    lines = [{"coterie": label, "learners": named(members[label])} for label in sorted(members)]
+    console.print(rows_grid(["coterie", "learners"], lines))
+    if about["table"]:
+        table = about["table"]
+        show_line(console, f"Target {table['target']!r}, learners by {table['group']!r}; columns:")
+        console.print(rows_grid(["name", "remark"], table["columns"]))
+    elif about["predictors"]:
+        show_line(console, f"Predictors: {named(about['predictors'])}")
+    for note in about["notes"]:
+        show_line(console, f"Note: {note}")
+
+
+def inspect(
+    model: Annotated[str, typer.Argument(metavar="MODEL", help="A model.coterie.")],
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+) -> None:
+    """Show what is in a model's file: versions, settings, learners, coteries, columns."""
+    about = describe(model)
+    if as_json:
+        typer.echo(json.dumps(about))
+    else:
+        _show(about)

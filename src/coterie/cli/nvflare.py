@@ -1,0 +1,171 @@
+"""NVFlare's cross-site evaluation, clustered: ``{site: {model: {metric: value}}}``."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from coterie.cli.errors import CommandError
+from coterie.cli.folders import Workplace
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from coterie.cli.fit import FitOptions
+
+_SHAPE = "{site: {model: {metric: value}}}"
+
+
+def _read(path: str) -> dict[str, dict[str, dict[str, Any]]]:
+    try:
+        results = json.loads(Path(path).read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise CommandError(f"There is no file that is {path!r}: check the path.") from None
+    except (OSError, ValueError) as error:
+        raise CommandError(f"{path!r} cannot be read as JSON ({error}): check that it is whole.") from None
+    nested = isinstance(results, dict) and all(
+        isinstance(models, dict) and all(isinstance(metrics, dict) for metrics in models.values())
+        for models in results.values()
+    )
+    if not nested or not results:
+        raise CommandError(f"{path!r} does not hold {_SHAPE}: give NVFlare's cross_val_results.json.")
+    return dict(results)
+
+
+def _metric_of(results: dict[str, dict[str, dict[str, Any]]], metric: str | None) -> str:
+    known = list(dict.fromkeys(m for models in results.values() for ms in models.values() for m in ms))
+    if metric is None and len(known) == 1:
+        return known[0]
+    if metric not in known:
+        names = ", ".join(repr(name) for name in known) or "none"
+        raise CommandError(f"--metric must be one of the file's metrics: {names}. Got {metric!r}.")
+    return metric
+
+
+def read_losses(
+    path: str, metric: str | None, higher_is_better: bool
+) -> tuple[NDArray[np.float64], list[str], list[str]]:
+    """Return the losses (row i: the model of site i on everybody), the sites, and what was left out.
+
+    Parameters
+    ----------
+    path : str
+        NVFlare's file.
+    metric : str or None
+        Which metric. None: the only one.
+    higher_is_better : bool
+        Whether the metric is a score of at most one, whose loss is one minus it.
+
+    Returns
+    -------
+    losses : ndarray of shape (L, L)
+        Losses.
+    sites : list of str
+        Learners.
+    notes : list of str
+        Models of nobody, such as the server's.
+    """
+    import numpy as np
+
+    results = _read(path)
+    name = _metric_of(results, metric)
+    models = dict.fromkeys(model for tested in results.values() for model in tested)
+    sites = [site for site in results if site in models]
+    if len(sites) < 2:
+        raise CommandError(
+            f"{path!r} has {len(sites)} sites with a model of their own: evaluate the sites' models, too, "
+            "not only the server's."
+        )
+    losses = np.empty((len(sites), len(sites)))
+    for j, site in enumerate(sites):
+        for i, model in enumerate(sites):
+            value = results[site].get(model, {}).get(name)
+            if isinstance(value, bool) or not isinstance(value, (int, float)):
+                raise CommandError(
+                    f"The metric {name!r} of the model of {model!r} on the data of {site!r} is missing or no "
+                    "number: run the cross-site evaluation again."
+                )
+            losses[i, j] = 1 - value if higher_is_better else value
+    if higher_is_better and (losses[np.isfinite(losses)] < 0).any():
+        raise CommandError(f"The score {name!r} exceeds 1: give a loss, without --higher-is-better.")
+    strange = sorted((set(models) | set(results)) - set(sites))
+    notes = [f"Left out, for it is not both a site and a model: {', '.join(strange)}."] if strange else []
+    worse = losses.diagonal()[:, None] > losses.T if not higher_is_better else None
+    if worse is not None and len(sites) > 2 and worse.mean() > 0.5 and math.isfinite(losses.sum()):
+        notes.append(
+            f"Most sites' own models have a higher {name!r} on their data than others' have: if it is a "
+            "score and not a loss, pass --higher-is-better."
+        )
+    return losses, sites, notes
+
+
+def cluster_nvflare(
+    path: str,
+    place: Workplace,
+    options: FitOptions,
+    *,
+    metric: str | None,
+    higher_is_better: bool,
+    report: bool = True,
+) -> dict[str, Any]:
+    """Cluster the sites of NVFlare's matrix and write who is in which coterie.
+
+    Parameters
+    ----------
+    path : str
+        NVFlare's file.
+    place : Workplace
+        Where results go.
+    options : FitOptions
+        Number of clusters and seed.
+    metric : str or None
+        Which metric. None: the only one.
+    higher_is_better : bool
+        Whether the metric is a score.
+    report : bool, default=True
+        Whether to write the report page.
+
+    Returns
+    -------
+    dict
+        The summary.
+    """
+    import polars as pl
+
+    import coterie
+    from coterie.cli.fit import parse_count
+    from coterie.cli.summary import summarise_partition
+    from coterie.how_many import cluster_learners
+
+    losses, sites, notes = read_losses(path, metric, higher_is_better)
+    try:
+        partition = cluster_learners(
+            losses,
+            learner_ids=sites,
+            n_clusters=parse_count(options.n_clusters),
+            max_clusters=options.max_clusters,
+            random_state=options.seed,
+        )
+    except ValueError as error:
+        raise CommandError(str(error)) from None
+    summary = summarise_partition(partition)
+    summary["notes"] = [*notes, *summary["notes"]]
+    summary["out"] = str(place.out)
+    tables = {
+        "labels.csv": pl.DataFrame({"learner": sites, "cluster": partition.labels}),
+        "losses.csv": pl.DataFrame(losses, schema=sites).insert_column(0, pl.Series("model of", sites)),
+    }
+    try:
+        with place.writing() as folder:
+            for name, table in tables.items():
+                with open(folder / name, "wb") as file:
+                    table.write_csv(file)
+            (folder / "summary.json").write_text(json.dumps(summary, indent=1), encoding="utf-8")
+            if report:
+                coterie.Report(partition, losses=losses).write_html(folder / "report.html")
+    finally:
+        place.discard(finished_learners=True)
+    return summary

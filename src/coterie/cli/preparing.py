@@ -1,0 +1,218 @@
+"""From a table to learners: which column is what, which rows can be used, what the table became."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import TYPE_CHECKING, Any
+
+from coterie.cli.errors import CommandError
+
+if TYPE_CHECKING:
+    import numpy as np
+    import polars
+    from numpy.typing import NDArray
+
+    from coterie.encoding import TableRecipe
+
+# How alike a column's name must be to be offered for one that is not there.
+_ALIKE = 0.5
+
+
+@dataclass(frozen=True)
+class Rows:
+    """The rows of a table, as the library takes them.
+
+    Parameters
+    ----------
+    X : polars.DataFrame
+        Predictors, all numbers.
+    y : ndarray of shape (N,) or None
+        Response, where it was asked for.
+    groups : ndarray of shape (N,)
+        Learner of each row, as text.
+    kept : ndarray of shape (N,)
+        Where each row stood in the table.
+    notes : tuple of str
+        What was done to the table, in sentences.
+    """
+
+    X: polars.DataFrame
+    y: NDArray[np.float64] | None
+    groups: NDArray[np.str_]
+    kept: NDArray[np.int_]
+    notes: tuple[str, ...]
+
+
+def check_columns(names: Sequence[str], known: Sequence[str], option: str) -> None:
+    """Refuse names that are not columns, with the nearest one that is."""
+    for name in names:
+        if name in known:
+            continue
+        folded = {other.casefold(): other for other in reversed(known)}
+        near = get_close_matches(name.casefold(), folded, n=1, cutoff=_ALIKE)
+        if near:
+            hint = f"did you mean {folded[near[0]]!r}?"
+        else:
+            shown = ", ".join(repr(other) for other in known[:12])
+            hint = f"there are {shown}" + (" and more." if len(known) > 12 else ".")
+        raise CommandError(f"The table has no column {name!r} for {option}: {hint}")
+
+
+def _target_values(frame: polars.DataFrame, target: str) -> polars.Series:
+    """Return the response as numbers, null where it is missing or infinite."""
+    import polars as pl
+
+    values = frame[target]
+    if not values.dtype.is_numeric() and values.dtype != pl.Boolean and values.dtype != pl.Null:
+        shown = values.drop_nulls()
+        if values.dtype == pl.String:
+            odd = shown.filter(shown.cast(pl.Float64, strict=False).is_null())
+            shown = odd if len(odd) else shown
+        example = repr(shown[0]) if len(shown) else "nothing"
+        raise CommandError(
+            f"The target {target!r} is not numeric (it holds {example}): coterie does regression, "
+            "so name a column of numbers."
+        )
+    numbers = values.cast(pl.Float64)
+    return numbers.set(~numbers.is_finite().fill_null(False), None)
+
+
+def _check_groups(names: polars.Series, group: str) -> None:
+    distinct = names.n_unique()
+    if distinct == 1:
+        raise CommandError(
+            f"The group column {group!r} has the one value {names[0]!r}: clustering needs several learners, "
+            "so name the column that tells them apart."
+        )
+    if distinct == len(names):
+        raise CommandError(
+            f"Every row has its own value of the group column {group!r}: name the column that says whose "
+            "rows these are, with several rows for each."
+        )
+
+
+def _as_array(names: polars.Series) -> Any:
+    """Return texts as a numpy array, each distinct one converted once."""
+    import numpy as np
+    import polars as pl
+
+    distinct = names.unique()
+    codes = names.cast(pl.Enum(distinct)).to_physical().to_numpy()
+    return np.array(distinct.to_list())[codes]
+
+
+def _dropped(count: int, total: int, column: str, what: str) -> list[str]:
+    return [f"{count} of {total} rows have no {what} ({column!r}) and were left out."] if count else []
+
+
+def _usable(frame: polars.DataFrame, target: str | None, group: str) -> tuple[Any, Any, Any, list[str]]:
+    """Return responses, groups and positions of the rows that have both, and what was left out."""
+    import polars as pl
+
+    names = frame[group].cast(pl.String)
+    known = names.is_not_null()
+    notes = _dropped(int((~known).sum()), frame.height, group, "learner")
+    values = None
+    if target is not None:
+        values = _target_values(frame, target)
+        answered = values.is_not_null()
+        notes += _dropped(int((~answered & known).sum()), frame.height, target, "target")
+        known = known & answered
+    kept = known.arg_true()
+    if not len(kept):
+        needed = f"{group!r}" if target is None else f"both {target!r} and {group!r}"
+        raise CommandError(f"No row has an entry in {needed}: check that these are the right columns.")
+    return None if values is None else values.gather(kept), names.gather(kept), kept, notes
+
+
+def prepare(
+    frame: polars.DataFrame,
+    *,
+    target: str,
+    group: str,
+    features: Sequence[str] = (),
+    drop: Sequence[str] = (),
+    by_file: bool = False,
+) -> tuple[Rows, TableRecipe]:
+    """Decide what becomes of a table's columns, and turn it into rows to fit on.
+
+    Parameters
+    ----------
+    frame : polars.DataFrame
+        The table.
+    target : str
+        The column of the response.
+    group : str
+        The column that names the learner of each row.
+    features : sequence of str, default=()
+        The columns to predict from. Empty: all others.
+    drop : sequence of str, default=()
+        Columns to leave out of these.
+    by_file : bool, default=False
+        Whether the group column holds names of files.
+
+    Returns
+    -------
+    rows : Rows
+        For ``fit``.
+    recipe : TableRecipe
+        To do the same to other tables.
+    """
+    from coterie.encoding import TableEncoder, TableRecipe
+
+    for names, option in (((target,), "--target"), ((group,), "--group"), (features, "--features")):
+        check_columns(names, frame.columns, option)
+    check_columns(drop, frame.columns, "--drop")
+    if target == group:
+        raise CommandError(f"The column {target!r} cannot be both target and group: name two columns.")
+    chosen = features or [name for name in frame.columns if name not in (target, group)]
+    chosen = [name for name in dict.fromkeys(chosen) if name not in drop]
+    for name in (target, group):
+        if name in chosen:
+            raise CommandError(f"The column {name!r} cannot be a predictor, too: take it out of --features.")
+    if not chosen:
+        raise CommandError("No column is left to predict from: name some with --features, or --drop fewer.")
+    y, names, kept, notes = _usable(frame, target, group)
+    _check_groups(names, group)
+    used = frame.select(chosen)
+    used = used if len(kept) == frame.height else used[kept]
+    try:
+        encoder = TableEncoder().fit(used)
+    except ValueError as error:
+        raise CommandError(str(error)) from None
+    recipe = TableRecipe(target, group, encoder.columns_, by_file)
+    rows = Rows(encoder.transform(used), y.to_numpy(), _as_array(names), kept.to_numpy(), tuple(notes))
+    return rows, recipe
+
+
+def apply_recipe(frame: polars.DataFrame, recipe: TableRecipe, *, with_target: bool) -> Rows:
+    """Turn another table into rows, as the recipe says.
+
+    Parameters
+    ----------
+    frame : polars.DataFrame
+        The table.
+    recipe : TableRecipe
+        What `prepare` decided.
+    with_target : bool
+        Whether the response is needed.
+
+    Returns
+    -------
+    Rows
+        For ``predict`` or ``admit``.
+    """
+    needed = [plan.name for plan in recipe.columns if plan.kind != "left out"]
+    check_columns([recipe.group], frame.columns, "the learners")
+    check_columns([recipe.target] if with_target else [], frame.columns, "the target")
+    check_columns(needed, frame.columns, "a predictor of the model")
+    y, names, kept, notes = _usable(frame, recipe.target if with_target else None, recipe.group)
+    used = frame.select(needed)
+    used = used if len(kept) == frame.height else used[kept]
+    try:
+        X = recipe.encoder.transform(used)
+    except ValueError as error:
+        raise CommandError(str(error)) from None
+    return Rows(X, None if y is None else y.to_numpy(), _as_array(names), kept.to_numpy(), tuple(notes))

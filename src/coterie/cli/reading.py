@@ -1,0 +1,264 @@
+"""Tables from files: CSV, TSV, Parquet, Arrow, gzip, several at once; or one sentence on why not."""
+
+from __future__ import annotations
+
+import codecs
+import glob
+import gzip
+import io
+import zlib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from coterie.cli.errors import CommandError
+
+if TYPE_CHECKING:
+    import polars
+
+# A format's suffixes, and what separates its fields where it is text.
+TEXT = {".csv": ",", ".tsv": "\t", ".tab": "\t"}
+PARQUET = (".parquet", ".pq")
+ARROW = (".arrow", ".feather", ".ipc")
+SUFFIXES = (*TEXT, *(f"{suffix}.gz" for suffix in TEXT), *PARQUET, *ARROW)
+
+# What stands for a missing entry in text files, beside nothing at all.
+MISSING = ("NA", "N/A", "n/a", "NaN", "nan", "null", "NULL")
+
+FILENAME = "filename"
+_DELIMITERS = {",": "','", ";": "';'", "\t": "'\\t'", "|": "'|'"}
+_HEAD = 2**16
+# Types are guessed from so many rows first; all rows are looked at only where the guess was wrong.
+_GUESSED = 10_000
+
+
+def _suffix(path: Path) -> str:
+    name = path.name.lower()
+    return next((suffix for suffix in sorted(SUFFIXES, key=len, reverse=True) if name.endswith(suffix)), "")
+
+
+def stem_of(path: Path) -> str:
+    """Return a file's name without the suffix of its format."""
+    return path.name[: len(path.name) - len(_suffix(path))] or path.name
+
+
+def wants_filename(group: str) -> bool:
+    """Tell whether learners are to be named by their files."""
+    return group == FILENAME
+
+
+def find_files(patterns: Sequence[str]) -> list[Path]:
+    """Return the files that are named or match a pattern, in sorted order."""
+    files: list[Path] = []
+    for pattern in patterns:
+        if Path(pattern).exists():
+            found = [pattern]
+        else:
+            found = sorted(glob.glob(pattern, recursive=True))
+        if not found:
+            kind = "matches" if glob.has_magic(pattern) else "is"
+            raise CommandError(f"There is no file that {kind} {pattern!r}: check the path.")
+        files.extend(Path(name) for name in found)
+    for path in files:
+        if path.is_dir():
+            raise CommandError(f"{str(path)!r} is a folder: name its files, as in '{path}/*.csv'.")
+        if not _suffix(path):
+            raise CommandError(
+                f"The format of {str(path)!r} is not known by its name: it must end in {', '.join(SUFFIXES)}."
+            )
+    return list(dict.fromkeys(files))
+
+
+def _content(path: Path) -> bytes:
+    if path.suffix.lower() != ".gz":
+        return path.read_bytes()
+    try:
+        with gzip.open(path) as file:
+            return file.read()
+    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+        raise CommandError(f"{str(path)!r} is not a whole gzip file ({error}): copy it again.") from None
+
+
+def _check_head(path: Path, content: bytes, delimiter: str, encoding: str) -> None:
+    """Refuse what can be seen in the first lines: no text at all, another encoding, another delimiter."""
+    if not content.strip():
+        raise CommandError(f"{str(path)!r} is empty: give it a line of column names and at least one row.")
+    head = content[:_HEAD]
+    if encoding == "utf-8" and head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        raise CommandError(f"{str(path)!r} is not encoded in UTF-8: pass --encoding utf-16.")
+    try:
+        text = codecs.getincrementaldecoder(encoding)().decode(head)
+    except LookupError:
+        raise CommandError(f"The encoding {encoding!r} is not known: try 'latin-1' or 'cp1252'.") from None
+    except UnicodeDecodeError:
+        raise _wrong_encoding(path, encoding) from None
+    header = text.lstrip("\ufeff").splitlines()[0]
+    if delimiter not in header:
+        other = max(_DELIMITERS, key=header.count)
+        if header.count(other):
+            raise CommandError(
+                f"The first line of {str(path)!r} has no {_shown(delimiter)} but {header.count(other)} times "
+                f"{_shown(other)}: pass --delimiter {_shown(other)}."
+            )
+
+
+def _shown(delimiter: str) -> str:
+    return _DELIMITERS.get(delimiter, repr(delimiter))
+
+
+def _wrong_encoding(path: Path, encoding: str) -> CommandError:
+    name = "UTF-8" if encoding == "utf-8" else encoding
+    return CommandError(
+        f"{str(path)!r} is not encoded in {name}: pass --encoding with the right one, such as latin-1, "
+        "or save the file as UTF-8."
+    )
+
+
+def _read_text(path: Path, delimiter: str, encoding: str) -> polars.DataFrame:
+    import polars as pl
+
+    content = _content(path)
+    _check_head(path, content, delimiter, encoding)
+    if encoding != "utf-8":
+        try:
+            content = content.decode(encoding).encode()
+        except UnicodeDecodeError:
+            raise _wrong_encoding(path, encoding) from None
+    options: dict[str, Any] = {"separator": delimiter, "null_values": list(MISSING), "try_parse_dates": True}
+    try:
+        try:
+            table = pl.read_csv(io.BytesIO(content), infer_schema_length=_GUESSED, **options)
+        except pl.exceptions.ComputeError as error:
+            if "could not parse" not in str(error):
+                raise
+            table = pl.read_csv(io.BytesIO(content), infer_schema_length=None, **options)
+    except pl.exceptions.PolarsError as error:
+        if "utf-8" in str(error):
+            raise _wrong_encoding(path, encoding) from None
+        if "more fields" in str(error):
+            raise CommandError(
+                f"A line of {str(path)!r} has more fields than the first line, separated by "
+                f"{_shown(delimiter)}: pass --delimiter, or put fields that contain it in quotes."
+            ) from None
+        raise CommandError(f"{str(path)!r} cannot be read as text: {_first_line(error)}.") from None
+    twice = [name for name in table.columns if name.endswith("_duplicated_0")]
+    if twice:
+        raise CommandError(
+            f"Two columns of {str(path)!r} are named {twice[0].removesuffix('_duplicated_0')!r}: "
+            "rename one of them."
+        )
+    return table
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).strip().split("\n")[0].rstrip(".")
+
+
+def _read_binary(path: Path, kind: str) -> polars.DataFrame:
+    import polars as pl
+
+    readers = [pl.read_parquet] if kind == "Parquet" else [pl.read_ipc, pl.read_ipc_stream]
+    causes = []
+    for read in readers:
+        try:
+            with path.open("rb") as file:
+                return read(file)
+        except (pl.exceptions.PolarsError, OSError) as error:
+            causes.append(_first_line(error))
+    raise CommandError(f"{str(path)!r} cannot be read as {kind} ({causes[0]}): write it again.")
+
+
+def _read_file(path: Path, delimiter: str | None, encoding: str) -> polars.DataFrame:
+    suffix = _suffix(path)
+    try:
+        if suffix in PARQUET:
+            return _read_binary(path, "Parquet")
+        if suffix in ARROW:
+            return _read_binary(path, "Arrow")
+        return _read_text(path, delimiter or TEXT[suffix.removesuffix(".gz")], encoding)
+    except OSError as error:
+        raise CommandError(
+            f"{str(path)!r} cannot be read ({error.strerror or error}): check its permissions."
+        ) from None
+
+
+def _stacked(files: list[Path], tables: list[polars.DataFrame]) -> polars.DataFrame:
+    import polars as pl
+
+    names = tables[0].columns
+    for path, table in zip(files, tables, strict=True):
+        odd = sorted(set(names) ^ set(table.columns))
+        if odd:
+            where = "lacks" if odd[0] in names else "alone has"
+            raise CommandError(
+                f"{str(path)!r} {where} the column {odd[0]!r}: "
+                f"give all files the columns of {str(files[0])!r}."
+            )
+    # A file whose entries of a column are all missing says nothing of its type.
+    typed = [
+        table.select(pl.col(n).cast(pl.Null) if table[n].null_count() == table.height else n for n in names)
+        for table in tables
+    ]
+    for name in names:
+        kinds = {str(table.schema[name]): path for table, path in zip(typed, files, strict=True)}
+        other = next((kind for kind in kinds if kind not in ("String", "Null")), None)
+        # polars would turn the numbers into text.
+        if "String" in kinds and other is not None:
+            raise CommandError(
+                f"The column {name!r} is text in {str(kinds['String'])!r} and {other} in "
+                f"{str(kinds[other])!r}: give it one type."
+            )
+    try:
+        return pl.concat(typed, how="vertical_relaxed")
+    except pl.exceptions.PolarsError as error:
+        raise CommandError(
+            f"The files do not fit together ({_first_line(error)}): give them one type."
+        ) from None
+
+
+def read_tables(
+    patterns: Sequence[str],
+    *,
+    delimiter: str | None = None,
+    encoding: str = "utf-8",
+    with_filename: bool = False,
+) -> polars.DataFrame:
+    """Read files as one table.
+
+    Parameters
+    ----------
+    patterns : sequence of str
+        Paths, or patterns of paths.
+    delimiter : str or None, default=None
+        What separates the fields of text files. None: by the file's suffix.
+    encoding : str, default="utf-8"
+        Of text files.
+    with_filename : bool, default=False
+        Add the column ``filename``, the file's name without its suffix, unless there is one.
+
+    Returns
+    -------
+    polars.DataFrame
+        With at least one row.
+    """
+    import polars as pl
+
+    if delimiter is not None:
+        delimiter = delimiter.replace("\\t", "\t")
+        if len(delimiter.encode()) != 1:
+            raise CommandError(f"A delimiter is one character. Got {delimiter!r}.")
+    files = find_files(patterns)
+    encoding = "utf-8" if encoding.lower() in ("utf8", "utf-8") else encoding
+    tables = [_read_file(path, delimiter, encoding) for path in files]
+    for path, table in zip(files, tables, strict=True):
+        if not table.height and len(files) == 1:
+            raise CommandError(f"{str(path)!r} has no rows: give it at least one.")
+    if with_filename and FILENAME not in tables[0].columns:
+        stems = [stem_of(path) for path in files]
+        if len(set(stems)) < len(stems):
+            stems = [str(path) for path in files]
+        tables = [t.with_columns(pl.lit(s).alias(FILENAME)) for t, s in zip(tables, stems, strict=True)]
+    whole = tables[0] if len(files) == 1 else _stacked(files, tables)
+    if not whole.height:
+        raise CommandError(f"None of the {len(files)} files has a row: check that they are the right ones.")
+    return whole

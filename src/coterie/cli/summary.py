@@ -1,0 +1,210 @@
+"""The answer in a few lines: how many coteries, who is in which, does it pay, who is out, why this K."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
+
+    from coterie.estimators import CoterieRegressor
+    from coterie.records import Partition
+
+# Learners of a coterie, and rows of a table, that are named before "and so many more".
+_NAMED = 12
+_WIDTH = 110
+
+
+def plain(value: Any) -> Any:
+    """Return a value as JSON has it: numbers that are not finite become null."""
+    if hasattr(value, "item"):
+        value = value.item()
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value if isinstance(value, (bool, int, float, str, type(None))) else str(value)
+
+
+def table_rows(columns: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return a table of columns as a list of rows for JSON."""
+    names = list(columns)
+    return [
+        {name: plain(value) for name, value in zip(names, row, strict=True)}
+        for row in zip(*columns.values(), strict=True)
+    ]
+
+
+def _curves(partition: Partition) -> dict[str, Any]:
+    return {
+        name: {
+            "chosen": int(curve.chosen),
+            "criterion": curve.criterion,
+            "n_clusters": [int(k) for k in curve.n_clusters],
+            "values": [plain(value) for value in curve.values],
+        }
+        for name, curve in partition.curves.items()
+    }
+
+
+def summarise_partition(partition: Partition) -> dict[str, Any]:
+    """Return what is known of a partition alone, for JSON."""
+    coteries = []
+    for label in range(partition.n_clusters):
+        members = partition.learner_ids[partition.labels == label]
+        coteries.append({"coterie": label, "learners": [plain(learner) for learner in members.tolist()]})
+    return {
+        "n_learners": len(partition.labels),
+        "n_coteries": partition.n_clusters,
+        "clear": bool(partition.clear),
+        "rule": partition.rule,
+        "coteries": coteries,
+        "rules": _curves(partition),
+        "notes": list(partition.notes),
+    }
+
+
+def _mean(values: Any) -> float | None:
+    import numpy as np
+
+    finite = np.asarray(values, dtype=float)
+    finite = finite[np.isfinite(finite)]
+    return float(finite.mean()) if len(finite) else None
+
+
+def summarise_model(model: CoterieRegressor) -> dict[str, Any]:
+    """Return what a fitted model answers, for JSON."""
+    from coterie.verdicts.verdict import DOES_NOT_BELONG, VERDICTS
+
+    gains = model.gains_
+    summary = summarise_partition(model.partition_)
+    summary["n_learners"] = len(model.learner_ids_)
+    for coterie in summary["coteries"]:
+        mine = model.learner_labels_ == coterie["coterie"]
+        coterie["learners"] = [plain(learner) for learner in model.learner_ids_[mine].tolist()]
+        errors = (("alone", "alone"), ("together", "coterie"), ("with_all", "all"), ("gain", "gain"))
+        coterie |= {name: _mean(gains[column][mine]) for name, column in errors}
+    verdicts = gains["verdict"]
+    summary["pays"] = {
+        **{name: _mean(gains[name]) for name in ("alone", "coterie", "all", "gain")},
+        "verdicts": {name: int((verdicts == name).sum()) for name in VERDICTS},
+    }
+    outside = verdicts == DOES_NOT_BELONG
+    pairs = zip(gains["learner"][outside].tolist(), gains["reason"][outside].tolist(), strict=True)
+    summary["does_not_belong"] = [{"learner": plain(who), "reason": str(why)} for who, why in pairs]
+    summary["gains"] = table_rows(gains)
+    return summary
+
+
+def named(learners: Sequence[Any], most: int = _NAMED) -> str:
+    """Join names for a table's cell, the rest as a count."""
+    rest = len(learners) - most
+    return ", ".join(str(name) for name in learners[:most]) + (f" and {rest} more" if rest > 0 else "")
+
+
+def _number(value: Any) -> str:
+    return "-" if value is None else f"{value:.4g}"
+
+
+def _share(value: Any) -> str:
+    return "-" if value is None else f"{value:+.0%}"
+
+
+def _why(summary: Mapping[str, Any]) -> str:
+    """Say why there are so many coteries."""
+    rule, count = summary["rule"], summary["n_coteries"]
+    others = {name: curve["chosen"] for name, curve in summary["rules"].items() if name != rule}
+    beside = ", ".join(f"{name} {chosen}" for name, chosen in others.items())
+    if rule == "given":
+        return f"{count} were asked for. By rule: {beside}."
+    curve = summary["rules"][rule]
+    values = dict(zip(curve["n_clusters"], curve["values"], strict=True))
+    near = [k for k in sorted(values) if abs(k - curve["chosen"]) <= 2]
+    shown = ", ".join(f"{k}: {_number(values[k])}" for k in near)
+    return f"{rule}, {curve['criterion']}: {shown}. Other rules: {beside}."
+
+
+def make_console(stream: Any) -> Console:
+    """Return a console that writes as wide as the terminal, or as a file can take."""
+    from rich.console import Console
+
+    width = None if stream.isatty() else _WIDTH
+    return Console(file=stream, width=width, highlight=False, markup=False)
+
+
+def rows_grid(names: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> Table:
+    """Return a table for the console: text to the left, numbers to the right and short."""
+    from rich import box
+    from rich.table import Table
+
+    grid = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for name in names:
+        text = any(isinstance(row[name], str) for row in rows)
+        grid.add_column(name, justify="left" if text else "right")
+    for row in rows:
+        cells = (row[name] for name in names)
+        grid.add_row(*(_number(c) if isinstance(c, float) or c is None else str(c) for c in cells))
+    return grid
+
+
+def show_line(console: Console, text: str) -> None:
+    """Print a sentence."""
+    # A terminal breaks lines between words; in a file a sentence stays in one line.
+    console.print(text, soft_wrap=not console.is_terminal)
+
+
+def show_partition(console: Console, summary: Mapping[str, Any]) -> None:
+    """Print how many coteries there are and who is in which."""
+    clear = "" if summary["clear"] else ", but no clear ones"
+    console.print(f"{summary['n_learners']} learners, {summary['n_coteries']} coteries{clear}", style="bold")
+    lines: list[dict[str, Any]] = []
+    for coterie in summary["coteries"]:
+        line = {"coterie": coterie["coterie"], "learners": named(coterie["learners"])}
+        line["number"] = len(coterie["learners"])
+        if "pays" in summary:
+            line |= {"alone": coterie["alone"], "together": coterie["together"]}
+            line["gain"] = _share(coterie["gain"])
+        lines.append(line)
+    console.print(rows_grid(list(lines[0]), lines))
+
+
+def _show_gains(console: Console, summary: Mapping[str, Any]) -> None:
+    pays = summary["pays"]
+    show_line(
+        console,
+        f"Does it pay? Mean squared error, held out: alone {_number(pays['alone'])}, with the coterie "
+        f"{_number(pays['coterie'])}, with all {_number(pays['all'])}; mean gain {_share(pays['gain'])}.",
+    )
+    verdicts = ", ".join(f"{name} {count}" for name, count in pays["verdicts"].items() if count)
+    show_line(console, f"Verdicts: {verdicts}.")
+    outside = summary["does_not_belong"]
+    show_line(
+        console,
+        f"Who does not belong? {len(outside)} learners." if outside else "Who does not belong? Nobody.",
+    )
+    for entry in outside[:_NAMED]:
+        show_line(console, f"  {entry['learner']}: {entry['reason']}")
+    if len(outside) > _NAMED:
+        show_line(console, f"  and {len(outside) - _NAMED} more, see gains.csv")
+
+
+def show_summary(console: Console, summary: Mapping[str, Any]) -> None:
+    """Print what a fit has found, as answers to the questions that one has.
+
+    Parameters
+    ----------
+    console : rich.console.Console
+        Where it goes.
+    summary : mapping
+        From `summarise_model` or `summarise_partition`.
+    """
+    show_partition(console, summary)
+    if "pays" in summary:
+        _show_gains(console, summary)
+    show_line(console, f"Why {summary['n_coteries']}? {_why(summary)}")
+    for plan in summary.get("columns", ()):
+        if plan["kind"] != "number" or "missing" in plan["remark"]:
+            show_line(console, f"Column {plan['name']!r}: {plan['remark']}.")
+    for note in summary["notes"]:
+        show_line(console, f"Note: {note}")

@@ -1,0 +1,162 @@
+"""Why two clusters differ: how far apart their models are along each predictor."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from coterie.displays._look import (
+    INK,
+    QUIET,
+    axis_inches,
+    cluster_colour,
+    fitted,
+    name_size,
+    open_axis,
+    shown_names,
+)
+from coterie.verdicts import Differences, compare_clusters
+
+Array = NDArray[Any]
+
+MOST_PREDICTORS = 20
+
+
+class DifferencesDisplay:
+    """Difference of two clusters' predictions along each predictor, the most important at the top.
+
+    A cell is a bin of the predictor, from its lowest values on the left to its highest on the right, bins of
+    about as many rows. Its colour is that of the cluster which predicts more there.
+
+    Parameters
+    ----------
+    differences : Differences
+        What `coterie.verdicts.compare_clusters` returned.
+
+    Attributes
+    ----------
+    ax_ : matplotlib Axes
+        Where ``plot`` drew.
+    figure_ : matplotlib Figure
+        The figure of ``ax_``.
+    colorbar_ : matplotlib Colorbar
+        The scale of the colours.
+    """
+
+    ax_: Any
+    figure_: Any
+    colorbar_: Any
+
+    def __init__(self, differences: Differences) -> None:
+        if not isinstance(differences, Differences):
+            raise TypeError(
+                f"DifferencesDisplay takes what compare_clusters returned. Got {type(differences).__name__}."
+            )
+        self.differences = differences
+
+    @classmethod
+    def from_estimator(cls, model: Any, first: int = 0, second: int = 1) -> Self:
+        """Compare two clusters of a fitted model.
+
+        Parameters
+        ----------
+        model : CoterieRegressor
+            Fitted, with its rows and more than one cluster.
+        first : int, default=0
+            A cluster.
+        second : int, default=1
+            Another.
+
+        Returns
+        -------
+        DifferencesDisplay
+            Ready to be drawn.
+        """
+        if fitted(model, cls).n_clusters_ < 2:
+            raise ValueError("The model has one cluster only: there are no differences to draw.")
+        return cls(compare_clusters(model, first, second))
+
+    def frame(self) -> dict[str, Array]:
+        """Return the numbers that are drawn, from the top of the picture down.
+
+        Returns
+        -------
+        dict of str to ndarray
+            Columns ``predictor``, ``importance``, ``from``, ``to``, ``difference`` and ``rows``: a row per
+            predictor and bin.
+        """
+        found = self.differences
+        order = np.argsort(-found.importance, kind="stable")
+        n_bins = found.profile.shape[1]
+        return {
+            "predictor": np.repeat(found.predictors[order], n_bins),
+            "importance": np.repeat(found.importance[order], n_bins),
+            "from": found.edges[order, :-1].ravel(),
+            "to": found.edges[order, 1:].ravel(),
+            "difference": found.profile[order].ravel(),
+            "rows": found.counts[order].ravel(),
+        }
+
+    def plot(self, ax: Any = None, **kwargs: Any) -> Self:
+        """Draw the differences as colours, the most important twenty predictors at most.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes or None, default=None
+            Where to draw. None: a new figure.
+        **kwargs : dict
+            For the image, passed to ``Axes.imshow``.
+
+        Returns
+        -------
+        DifferencesDisplay
+            Itself, with ``ax_``, ``figure_`` and ``colorbar_``.
+        """
+        found = self.differences
+        order = np.argsort(-found.importance, kind="stable")[:MOST_PREDICTORS]
+        drawn, n = found.profile[order], len(order)
+        ax = open_axis(ax, (6.5, 1.9 + 0.28 * max(n, 3)))
+        from matplotlib.colors import LinearSegmentedColormap
+
+        first, second = found.clusters
+        colours = [cluster_colour(second), "#FFFFFF", cluster_colour(first)]
+        widest = float(np.nanmax(np.abs(drawn))) or 1.0
+        look: dict[str, Any] = {
+            "aspect": "auto",
+            "cmap": LinearSegmentedColormap.from_list("difference", colours).with_extremes(bad="#E3E3E3"),
+            "vmin": -widest,
+            "vmax": widest,
+            "interpolation": "nearest",
+        }
+        image = ax.imshow(drawn, **{**look, **kwargs})
+        size = name_size(axis_inches(ax)[1], n)
+        # Names are not mathematics: a dollar sign is a dollar sign.
+        names = shown_names(found.predictors[order])
+        ax.set_yticks(range(n), labels=names, fontsize=size, parse_math=False)
+        ax.set_xticks([0, drawn.shape[1] - 1], labels=["lowest values", "highest values"])
+        ax.tick_params(length=0, labelcolor=INK)
+        ax.spines[:].set_visible(False)
+        beside: dict[str, Any] = {
+            "textcoords": "offset points",
+            "ha": "right",
+            "fontsize": size,
+            "annotation_clip": False,
+        }
+        for row, share in enumerate(found.importance[order].tolist()):
+            ax.annotate(
+                f"{share:.0%}",
+                (1, row),
+                xycoords=("axes fraction", "data"),
+                xytext=(34, 0),
+                va="center",
+                **beside,
+            )
+        ax.annotate("share", (1, 1), xycoords="axes fraction", xytext=(34, 2), color=QUIET, **beside)
+        ax.set_title(f"where clusters {first} and {second} disagree", fontsize="medium", loc="left")
+        self.ax_, self.figure_ = ax, ax.figure
+        self.colorbar_ = self.figure_.colorbar(image, ax=ax, shrink=0.9, pad=0.14)
+        self.colorbar_.outline.set_visible(False)
+        self.colorbar_.set_label(f"prediction of cluster {first} minus cluster {second}")
+        return self

@@ -1,0 +1,187 @@
+"""How sure each learner's cluster is: the share of resamplings in which each cluster predicts it best."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from coterie.displays._look import (
+    INK,
+    QUIET,
+    axis_inches,
+    calm,
+    cluster_colour,
+    fitted,
+    name_size,
+    open_axis,
+    same_length,
+    shown_names,
+)
+
+Array = NDArray[Any]
+
+MOST_NAMES = 60
+# Learners of more clusters than this are told apart by position, not by a legend.
+MOST_IN_LEGEND = 10
+
+
+class MembershipDisplay:
+    """A bar per learner, cut by the probability of each cluster, the surest of each cluster at its top.
+
+    Parameters
+    ----------
+    membership : array-like of shape (L, K)
+        Probability of each cluster.
+    labels : array-like of shape (L,)
+        Cluster of each learner; -1: none.
+    learner_ids : array-like of shape (L,) or None, default=None
+        Names of the learners. None: 0 to L - 1.
+
+    Attributes
+    ----------
+    ax_ : matplotlib Axes
+        Where ``plot`` drew.
+    figure_ : matplotlib Figure
+        The figure of ``ax_``.
+
+    Examples
+    --------
+    >>> from coterie.displays import MembershipDisplay
+    >>> display = MembershipDisplay([[0.6, 0.4], [0.0, 1.0], [0.9, 0.1]], labels=[0, 1, 0])
+    >>> display.frame()["learner"].tolist()
+    [2, 2, 0, 0, 1, 1]
+    """
+
+    ax_: Any
+    figure_: Any
+
+    def __init__(
+        self, membership: ArrayLike, *, labels: ArrayLike, learner_ids: ArrayLike | None = None
+    ) -> None:
+        self.membership: Array = np.asarray(membership, dtype=float)
+        self.labels: Array = np.asarray(labels, dtype=int)
+        self.learner_ids: Array = (
+            np.arange(len(self.labels)) if learner_ids is None else np.asarray(learner_ids)
+        )
+        same_length(type(self), membership=self.membership, labels=self.labels, learner_ids=self.learner_ids)
+        if self.membership.ndim != 2 or self.labels.max(initial=-1) >= self.membership.shape[1]:
+            raise ValueError(
+                f"The 'membership' argument of {type(self).__name__} must have a column per cluster. "
+                f"Got the shape {self.membership.shape}."
+            )
+
+    @classmethod
+    def from_estimator(cls, model: Any) -> Self:
+        """Take the probabilities from a fitted model.
+
+        Parameters
+        ----------
+        model : CoterieRegressor
+            Fitted, with ``n_bootstrap`` above zero.
+
+        Returns
+        -------
+        MembershipDisplay
+            Of all learners, also of those admitted, ready to be drawn.
+        """
+        stability = fitted(model, cls).stability_
+        if stability is None:
+            raise ValueError("The model was fitted without a bootstrap: fit it with n_bootstrap above 0.")
+        known = dict(zip(stability.learner_ids.tolist(), stability.membership, strict=True))
+        if model.admission_ is not None:
+            admission = model.admission_
+            known.update(zip(admission.learner_ids.tolist(), admission.probabilities, strict=True))
+        rows = np.array([known[learner] for learner in model.learner_ids_.tolist()])
+        return cls(rows, labels=model.learner_labels_, learner_ids=model.learner_ids_)
+
+    @property
+    def _order(self) -> Array:
+        own = np.array(
+            [
+                row[label] if label >= 0 else -1.0
+                for row, label in zip(self.membership, self.labels, strict=True)
+            ]
+        )
+        # Whom no cluster fits stands at the bottom.
+        place = np.where(self.labels >= 0, self.labels, self.membership.shape[1])
+        return np.lexsort((-np.nan_to_num(own, nan=-1.0), place))
+
+    def frame(self) -> dict[str, Array]:
+        """Return the numbers that are drawn, from the top of the picture down.
+
+        Returns
+        -------
+        dict of str to ndarray
+            Columns ``learner``, ``cluster`` (its own), ``other`` (a cluster) and ``probability`` of the
+            latter: a row per learner and cluster.
+        """
+        order, n_clusters = self._order, self.membership.shape[1]
+        return {
+            "learner": np.repeat(self.learner_ids[order], n_clusters),
+            "cluster": np.repeat(self.labels[order], n_clusters),
+            "other": np.tile(np.arange(n_clusters), len(order)),
+            "probability": self.membership[order].ravel(),
+        }
+
+    def plot(self, ax: Any = None, **kwargs: Any) -> Self:
+        """Draw a bar per learner.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes or None, default=None
+            Where to draw. None: a new figure.
+        **kwargs : dict
+            For the bars, passed to ``Axes.barh``.
+
+        Returns
+        -------
+        MembershipDisplay
+            Itself, with ``ax_`` and ``figure_``.
+        """
+        order = self._order
+        n, n_clusters = self.membership.shape
+        named = n <= MOST_NAMES
+        ax = open_axis(ax, (6.5, 1.5 + 0.19 * max(n, 4)) if named else (6.5, 8.0))
+        shares = np.nan_to_num(self.membership[order])
+        left = np.cumsum(shares, axis=1) - shares
+        for k in range(n_clusters):
+            look: dict[str, Any] = {
+                "height": 0.8 if named else 1.0,
+                "color": cluster_colour(k),
+                "hatch": "////" if k >= 8 else None,
+                "edgecolor": "white",
+                "linewidth": 0.4 if named else 0.0,
+                "label": f"cluster {k}",
+            }
+            ax.barh(np.arange(n), shares[:, k], left=left[:, k], **{**look, **kwargs})
+        for start in np.flatnonzero(np.diff(self.labels[order])).tolist():
+            ax.axhline(start + 0.5, color=QUIET, linewidth=0.6)
+        ax.set_xlim(0, 1)
+        ax.set_ylim(n - 0.4, -0.6)
+        ax.set_xlabel("share of resamplings in which the cluster predicts the learner best")
+        calm(ax)
+        if named:
+            size = name_size(axis_inches(ax)[1], n)
+            # Names are not mathematics: a dollar sign is a dollar sign.
+            names = shown_names(self.learner_ids[order])
+            ax.set_yticks(range(n), labels=names, fontsize=size, parse_math=False)
+            ax.tick_params(axis="y", length=0, labelcolor=INK)
+        else:
+            ax.set_yticks([])
+            ax.set_ylabel(f"{n} learners, by cluster, the surest at the top of each")
+        if n_clusters <= MOST_IN_LEGEND:
+            columns = min(n_clusters, 5)
+            ax.legend(
+                loc="lower left",
+                bbox_to_anchor=(0, 1.0),
+                ncols=columns,
+                frameon=False,
+                fontsize="small",
+                borderaxespad=0.2,
+                handlelength=1.0,
+                columnspacing=1.0,
+            )
+        self.ax_, self.figure_ = ax, ax.figure
+        return self

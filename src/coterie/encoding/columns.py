@@ -1,0 +1,261 @@
+"""One column: what becomes of it, decided on the rows of fit and applied to any rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import narwhals.stable.v1 as nw
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[Any]
+
+DATE_PARTS: dict[str, Callable[[Any], Any]] = {
+    "year": lambda series: series.dt.year(),
+    "month": lambda series: series.dt.month(),
+    "weekday": lambda series: series.dt.weekday(),
+    "hour": lambda series: series.dt.hour(),
+}
+# A category that is seen less often has no column of its own: too few rows to learn from.
+FEWEST_ROWS = 2
+# A text column with more distinct entries than this share of its rows names rows, it does not describe them.
+IDENTIFIER_SHARE = 0.5
+
+
+@dataclass(frozen=True)
+class ColumnPlan:
+    """What becomes of a column.
+
+    Parameters
+    ----------
+    name : str
+        The column.
+    kind : {"number", "category", "date", "left out"}
+        How it is read.
+    remark : str
+        The same in words, for the reader of an output.
+    fills : tuple of float, default=()
+        What stands in for missing entries: the median of the number, or of each part of the date.
+    levels : tuple of str, default=()
+        Entries of a category, the most frequent first. It is the reference, which has no column.
+    other : bool, default=False
+        Whether rare entries share a column, which also takes entries that fit has not seen.
+    parts : tuple of str, default=()
+        Parts of a date.
+    indicator : bool, default=False
+        Whether a column says where the entry was missing.
+    """
+
+    name: str
+    kind: str
+    remark: str
+    fills: tuple[float, ...] = ()
+    levels: tuple[str, ...] = ()
+    other: bool = False
+    parts: tuple[str, ...] = ()
+    indicator: bool = False
+
+    @property
+    def features(self) -> tuple[str, ...]:
+        """The columns that it becomes, by name."""
+        names: list[str] = []
+        if self.kind == "number":
+            names.append(self.name)
+        elif self.kind == "date":
+            names.extend(f"{self.name}.{part}" for part in self.parts)
+        elif self.kind == "category":
+            names.extend(f"{self.name}={level}" for level in self.levels[1:])
+            names.extend([f"{self.name}=(other)"] if self.other else [])
+        return (*names, *([f"{self.name}.missing"] if self.indicator else []))
+
+
+def _left_out(name: str, why: str) -> ColumnPlan:
+    return ColumnPlan(name, "left out", f"left out: {why}")
+
+
+def _numbers(series: Any) -> Array:
+    """Return numbers with NaN for all that is missing or infinite."""
+    if series.dtype == nw.Duration:
+        # In parts, for whole seconds would lose what lies below.
+        series = series.dt.total_microseconds().cast(nw.Float64) / 1e6
+    values = np.array(series.cast(nw.Float64).to_numpy(), dtype=np.float64)
+    values[~np.isfinite(values)] = np.nan
+    return values
+
+
+def _gaps(count: int, n_rows: int) -> str:
+    return f", {count} of {n_rows} missing" if count else ""
+
+
+def _plan_number(name: str, series: Any) -> ColumnPlan:
+    values = _numbers(series)
+    known = values[~np.isnan(values)]
+    missing = len(values) - len(known)
+    if not len(known):
+        return _left_out(name, "it is empty")
+    if not missing and known.min() == known.max():
+        return _left_out(name, f"it has the one value {known[0]:g}")
+    median = float(np.median(known))
+    remark = "number" + _gaps(missing, len(values))
+    if missing:
+        remark += f" (filled with the median {median:g}, and marked)"
+    return ColumnPlan(name, "number", remark, fills=(median,), indicator=bool(missing))
+
+
+def _plan_date(name: str, series: Any) -> ColumnPlan:
+    n_rows, known = len(series), series.drop_nulls()
+    missing = n_rows - len(known)
+    if not len(known):
+        return _left_out(name, "it is empty")
+    medians: dict[str, float] = {}
+    for part, extract in DATE_PARTS.items():
+        if part == "hour" and series.dtype == nw.Date:
+            continue
+        values = np.asarray(extract(known).to_numpy(), dtype=np.float64)
+        if values.min() < values.max():
+            medians[part] = float(np.median(values))
+    if not medians and not missing:
+        return _left_out(name, "year, month, weekday and hour are the same in all rows")
+    remark = f"date: {', '.join(medians) or 'its gaps'}" + _gaps(missing, n_rows)
+    if missing and medians:
+        remark += " (filled with medians, and marked)"
+    return ColumnPlan(
+        name,
+        "date",
+        remark,
+        fills=tuple(medians.values()),
+        parts=tuple(medians),
+        indicator=bool(missing),
+    )
+
+
+def _plan_category(name: str, series: Any, max_levels: int, min_share: float) -> ColumnPlan:
+    n_rows, known = len(series), series.cast(nw.String).drop_nulls()
+    missing = n_rows - len(known)
+    if not len(known):
+        return _left_out(name, "it is empty")
+    counted = known.value_counts(name="rows")
+    pairs = zip(counted[counted.columns[0]].to_list(), counted["rows"].to_list(), strict=True)
+    counts: dict[str, int] = dict(sorted(pairs, key=lambda pair: (-pair[1], pair[0])))
+    if len(counts) > max_levels and len(counts) > IDENTIFIER_SHARE * len(known):
+        return _left_out(name, f"its {len(counts)} distinct entries name rows rather than describe them")
+    enough = max(FEWEST_ROWS, min_share * n_rows)
+    frequent = [level for level, count in counts.items() if count >= enough][:max_levels]
+    levels = tuple(frequent or list(counts)[:1])
+    rare = len(counts) - len(levels)
+    if len(levels) == 1 and not rare and not missing:
+        return _left_out(name, f"it has the one value {levels[0]!r}")
+    remark = f"category: {len(levels)} entries, {levels[0]!r} as reference"
+    if rare:
+        remark += f", {rare} rare ones joined"
+    remark += _gaps(missing, n_rows) + (" (marked)" if missing else "")
+    return ColumnPlan(name, "category", remark, levels=levels, other=bool(rare), indicator=bool(missing))
+
+
+def _is_text(dtype: Any) -> bool:
+    return dtype in (nw.String, nw.Categorical, nw.Enum)
+
+
+def _is_date(dtype: Any) -> bool:
+    return dtype in (nw.Date, nw.Datetime)
+
+
+def _is_number(dtype: Any) -> bool:
+    return bool(dtype.is_numeric()) or dtype in (nw.Boolean, nw.Duration)
+
+
+def plan_column(name: str, series: Any, max_levels: int, min_share: float) -> ColumnPlan:
+    """Decide what becomes of a column.
+
+    Parameters
+    ----------
+    name : str
+        The column's name.
+    series : narwhals Series
+        Its entries.
+    max_levels : int
+        Most entries of a category that get a column of their own.
+    min_share : float
+        Share of rows that such an entry has at least.
+
+    Returns
+    -------
+    ColumnPlan
+        The decision.
+    """
+    if _is_number(series.dtype):
+        return _plan_number(name, series)
+    if _is_date(series.dtype):
+        return _plan_date(name, series)
+    if _is_text(series.dtype):
+        return _plan_category(name, series, max_levels, min_share)
+    return _left_out(name, f"entries of type {series.dtype} cannot be turned into numbers")
+
+
+def _mismatch(plan: ColumnPlan, series: Any) -> ValueError:
+    return ValueError(
+        f"The column {plan.name!r} held a {plan.kind} in fit and holds entries of type {series.dtype} now: "
+        "give it the type that it had."
+    )
+
+
+def _encode_number(plan: ColumnPlan, series: Any) -> tuple[list[Array], Array]:
+    if not _is_number(series.dtype) and len(series.drop_nulls()):
+        raise _mismatch(plan, series)
+    values = _numbers(series) if _is_number(series.dtype) else np.full(len(series), np.nan)
+    missing = np.isnan(values)
+    values[missing] = plan.fills[0]
+    return [values], missing
+
+
+def _encode_date(plan: ColumnPlan, series: Any) -> tuple[list[Array], Array]:
+    empty = not len(series.drop_nulls())
+    if not _is_date(series.dtype) and not empty:
+        raise _mismatch(plan, series)
+    missing = np.asarray(series.is_null().to_numpy(), dtype=bool)
+    encoded = []
+    for part, fill in zip(plan.parts, plan.fills, strict=True):
+        values = np.full(len(series), fill)
+        if part == "hour" and series.dtype == nw.Date:
+            values[~missing] = 0.0
+        elif not empty:
+            values[~missing] = DATE_PARTS[part](series.drop_nulls()).to_numpy()
+        encoded.append(values)
+    return encoded, missing
+
+
+def _encode_category(plan: ColumnPlan, series: Any) -> tuple[list[Array], Array]:
+    text = series.cast(nw.String)
+    missing = np.asarray(text.is_null().to_numpy(), dtype=bool)
+    text = text.fill_null("")
+    found = [np.asarray((text == level).to_numpy(), dtype=bool) & ~missing for level in plan.levels]
+    encoded = [np.asarray(where, dtype=np.float64) for where in found[1:]]
+    if plan.other:
+        encoded.append((~np.logical_or.reduce([missing, *found])).astype(np.float64))
+    return encoded, missing
+
+
+ENCODERS = {"number": _encode_number, "date": _encode_date, "category": _encode_category}
+
+
+def encode_column(plan: ColumnPlan, series: Any) -> dict[str, Array]:
+    """Turn a column into numbers.
+
+    Parameters
+    ----------
+    plan : ColumnPlan
+        What becomes of it; not "left out".
+    series : narwhals Series
+        Its entries.
+
+    Returns
+    -------
+    dict of str to ndarray
+        The columns that it becomes, without gaps.
+    """
+    encoded, missing = ENCODERS[plan.kind](plan, series)
+    if plan.indicator:
+        encoded.append(missing.astype(np.float64))
+    return dict(zip(plan.features, encoded, strict=True))

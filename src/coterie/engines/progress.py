@@ -1,0 +1,134 @@
+"""How far the work has come: stages report, whoever watches is told.
+
+Nothing is printed here. Without a watcher a report costs one look-up.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any, TypeVar
+
+from coterie.engines.threads import Engine
+
+Job = TypeVar("Job")
+Result = TypeVar("Result")
+
+# Told the name of the stage, how many of its steps are done, and how many there are at most.
+Listener = Callable[[str, int, int], None]
+
+_listener: ContextVar[Listener | None] = ContextVar("listener", default=None)
+
+
+@contextmanager
+def watch(listener: Listener) -> Iterator[None]:
+    """Tell a listener of the progress of everything that is run inside.
+
+    Parameters
+    ----------
+    listener : callable
+        Called with the name of the stage, the steps done and the steps in all. It may be called from
+        several threads, one at a time.
+
+    Yields
+    ------
+    None
+        The work goes inside.
+    """
+    token = _listener.set(listener)
+    try:
+        yield
+    finally:
+        _listener.reset(token)
+
+
+def report(stage: str, done: int, total: int) -> None:
+    """Tell who watches how far a stage has come.
+
+    Parameters
+    ----------
+    stage : str
+        Its name.
+    done : int
+        Steps done.
+    total : int
+        Steps in all.
+    """
+    listener = _listener.get()
+    if listener is not None:
+        listener(stage, done, total)
+
+
+def _itself(function: Any) -> Any:
+    return function
+
+
+class Counted:
+    """A function that reports every job that it has finished.
+
+    Parameters
+    ----------
+    function : callable
+        Does the jobs.
+    stage : str
+        Reported as.
+    total : int
+        Number of jobs.
+    listener : callable
+        Who is told.
+    """
+
+    def __init__(self, function: Callable[[Any], Any], stage: str, total: int, listener: Listener) -> None:
+        self.function = function
+        self._stage, self._total, self._listener = stage, total, listener
+        self._done, self._lock = 0, threading.Lock()
+
+    def __call__(self, job: Any) -> Any:
+        """Do a job and report it."""
+        result = self.function(job)
+        with self._lock:
+            self._done += 1
+            self._listener(self._stage, self._done, self._total)
+        return result
+
+    def __reduce__(self) -> Any:
+        # Sent to another process it is the plain function: from there nobody can be told.
+        return _itself, (self.function,)
+
+    def around(self, function: Callable[[Any], Any]) -> Counted:
+        """Return another function counted in the same way."""
+        return Counted(function, self._stage, self._total, self._listener)
+
+
+class _CountedEngine:
+    def __init__(self, engine: Engine, stage: str, listener: Listener) -> None:
+        self._engine, self._stage, self._listener = engine, stage, listener
+
+    def map(self, function: Callable[[Job], Result], jobs: Iterable[Job]) -> list[Result]:
+        """Return the results in the order of the jobs."""
+        listed = list(jobs)
+        self._listener(self._stage, 0, len(listed))
+        results = self._engine.map(Counted(function, self._stage, len(listed), self._listener), listed)
+        self._listener(self._stage, len(listed), len(listed))
+        return results
+
+
+def counted(engine: Engine, stage: str) -> Engine:
+    """Return an engine that reports its finished jobs as steps of a stage.
+
+    Parameters
+    ----------
+    engine : Engine
+        Who runs the jobs.
+    stage : str
+        The stage's name.
+
+    Returns
+    -------
+    Engine
+        The engine itself where nobody watches.
+    """
+    listener = _listener.get()
+    return engine if listener is None else _CountedEngine(engine, stage, listener)

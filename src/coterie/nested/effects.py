@@ -1,0 +1,153 @@
+"""What is a learner's own in a shared model's residuals: an offset and slopes, shrunk as mixed models do.
+
+For one learner the residuals of a shared model are r = a + Z b + e, with Z the predictors from the
+learner's own mean in common units, a ~ N(0, A s), b ~ N(0, B s I), e ~ N(0, s I). The two ratios A and B
+are common to all learners and maximise the sum of their marginal likelihoods over a grid, the noise s
+integrated out under a weak prior. A learner contributes one number per point of the grid, so that parties
+that keep their rows can choose the ratios together.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[Any]
+
+# Variance of offsets and of slopes, in units of the noise. Zero: there is nothing of one's own.
+OFFSET_RATIOS = np.r_[0.0, np.logspace(-3, 2, 11)]
+SLOPE_RATIOS = np.r_[0.0, np.logspace(-4, 1, 11)]
+# Rows that the prior of the noise counts for.
+PRIOR_ROWS = 4.0
+# Solving for the slopes of more predictors costs more than they have been seen to bring.
+MOST_SLOPES = 60
+
+
+def slope_units(spreads: Array) -> Array:
+    """Return the common unit of every predictor: the median of the learners' own standard deviations.
+
+    Parameters
+    ----------
+    spreads : ndarray of shape (L, p)
+        Standard deviation of every predictor inside every learner.
+
+    Returns
+    -------
+    ndarray of shape (p,)
+        Positive; infinite where hardly any learner sees the predictor vary, so that it gets no slope.
+    """
+    units = np.median(spreads, axis=0)
+    seldom = units <= 0
+    # A predictor that varies for a minority only: the unit of those for whom it does.
+    for k in np.flatnonzero(seldom):
+        varying = spreads[spreads[:, k] > 0, k]
+        units[k] = np.median(varying) if len(varying) else np.inf
+    return units
+
+
+@dataclass(frozen=True)
+class OwnRows:
+    """A learner's rows, prepared for fitting its offset and slopes to any residuals.
+
+    Parameters
+    ----------
+    centre : ndarray of shape (p,)
+        Mean of its predictors.
+    units : ndarray of shape (p,)
+        Common units of the predictors.
+    Z : ndarray of shape (n, p)
+        Its predictors from its mean, in these units.
+    eigenvalues : ndarray of shape (p,)
+        Of Z'Z.
+    eigenvectors : ndarray of shape (p, p)
+        Of Z'Z.
+    noise : float
+        Its noise level, where the prior of s has its weight.
+    """
+
+    centre: Array
+    units: Array
+    Z: Array
+    eigenvalues: Array
+    eigenvectors: Array
+    noise: float
+
+    @classmethod
+    def of(cls, X: Array, units: Array, noise: float) -> OwnRows:
+        """Prepare rows of shape (n, p)."""
+        usable = X[:, :0] if X.shape[1] > MOST_SLOPES else X
+        units = units[: usable.shape[1]]
+        centre = usable.mean(axis=0)
+        Z = (usable - centre) / units
+        values, vectors = np.linalg.eigh(Z.T @ Z)
+        return cls(centre, units, Z, np.maximum(values, 0.0), vectors, noise)
+
+    def likelihoods(self, residuals: Array) -> Array:
+        """Return log marginal likelihoods of shape (D, offsets, slopes) of D columns of residuals."""
+        n, n_columns = residuals.shape
+        means = residuals.mean(axis=0)
+        inner = residuals - means
+        along = (self.eigenvectors.T @ (self.Z.T @ inner)) ** 2
+        A, B = OFFSET_RATIOS, SLOPE_RATIOS
+        stretch = 1 + B[:, None] * self.eigenvalues
+        explained = np.einsum("bk,kd->db", B[:, None] / stretch, along)
+        left = (inner**2).sum(axis=0)[:, None] - explained
+        between = n * means[:, None] ** 2 / (1 + n * A)
+        square = np.maximum(left[:, None, :] + between[:, :, None], 0.0) + PRIOR_ROWS * self.noise
+        volume = np.log1p(n * A)[:, None] + np.log(stretch).sum(axis=1)
+        likelihood: Array = -0.5 * ((n + PRIOR_ROWS) * np.log(square) + volume)
+        return likelihood.reshape(n_columns, len(A), len(B))
+
+    def coefficients(self, residuals: Array, ratios: Array) -> Array:
+        """Return offset and slopes for every column of residuals.
+
+        Parameters
+        ----------
+        residuals : ndarray of shape (n, D)
+            Of D shared models on these rows.
+        ratios : ndarray of shape (D, 2)
+            Variance of offset and of slopes for each, in units of the noise.
+
+        Returns
+        -------
+        ndarray of shape (D, p + 1)
+            Coefficients of the predictors as they came, then the intercept.
+        """
+        n = len(residuals)
+        means = residuals.mean(axis=0)
+        offsets = means * n * ratios[:, 0] / (1 + n * ratios[:, 0])
+        along = self.eigenvectors.T @ (self.Z.T @ (residuals - means))
+        shrunk = along * ratios[:, 1] / (1 + self.eigenvalues[:, None] * ratios[:, 1])
+        slopes = ((self.eigenvectors @ shrunk) / self.units[:, None]).T
+        return np.column_stack([slopes, offsets - slopes @ self.centre])
+
+
+def best_ratios(likelihoods: Array, *, slopes: bool) -> Array:
+    """Return the ratios of the largest summed likelihood.
+
+    Parameters
+    ----------
+    likelihoods : ndarray of shape (D, offsets, slopes)
+        Summed over learners.
+    slopes : bool
+        False: an offset only.
+
+    Returns
+    -------
+    ndarray of shape (D, 2)
+        Ratios for each of D shared models.
+    """
+    known = likelihoods if slopes else likelihoods[:, :, :1]
+    best = known.reshape(len(known), -1).argmax(axis=1)
+    places = np.unravel_index(best, known.shape[1:])
+    return np.column_stack([OFFSET_RATIOS[places[0]], SLOPE_RATIOS[places[1]]])
+
+
+def linear_values(X: Array, coefficients: Array) -> Array:
+    """Return x'w + b of shape (n, D); a coefficient vector shorter than X has an intercept only."""
+    slopes = coefficients[:, :-1]
+    values: Array = X[:, : slopes.shape[1]] @ slopes.T + coefficients[:, -1]
+    return values

@@ -1,0 +1,121 @@
+"""The families that coteries fit on pooled rows: linear ones by moments, others as their candidates are.
+
+All least-squares candidates (linear regression, ridge, lasso, LARS, elastic net) become one family: on
+pooled rows they hardly differ, and moments of rows add up. Of the others the best two on pooled rows are
+kept, and none that linear models beat clearly, both among all and inside the chosen clusters.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
+from sklearn.compose import TransformedTargetRegressor
+from sklearn.linear_model import (
+    HuberRegressor,
+    LinearRegression,
+    QuantileRegressor,
+    SGDRegressor,
+    TheilSenRegressor,
+)
+from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, RobustScaler, StandardScaler
+from sklearn.svm import LinearSVR
+
+from coterie.kernels.affine import AFFINE_PREDICTIONS
+
+Array = NDArray[Any]
+
+# Affine, but not by least squares: moments would not do what they do.
+_OTHER_LOSSES = (HuberRegressor, LinearSVR, QuantileRegressor, SGDRegressor, TheilSenRegressor)
+_SCALERS = (StandardScaler, RobustScaler, MinMaxScaler, MaxAbsScaler)
+# More families than these cost fits and were not seen to bring anything.
+MOST_FLEXIBLE = 2
+# A family whose loss is this much above the best one's gets no weight worth its fits.
+CLEARLY_WORSE = 1.1
+CLEARLY_BETTER = 0.95
+
+
+@dataclass(frozen=True)
+class Family:
+    """A kind of model that coteries fit.
+
+    Parameters
+    ----------
+    name : str
+        Of the candidate, or ``"linear"``.
+    candidate : estimator or None
+        Unfitted; None: linear, by moments.
+    """
+
+    name: str
+    candidate: BaseEstimator | None = None
+
+
+def by_least_squares(candidate: Any) -> bool:
+    """Tell whether a candidate, not fitted yet, is linear by least squares, with or without a penalty."""
+    if type(candidate) is Pipeline:
+        steps = [step for _, step in candidate.steps[:-1]]
+        plain = all(step in (None, "passthrough") or type(step) in _SCALERS for step in steps)
+        return plain and by_least_squares(candidate.steps[-1][1])
+    if type(candidate) is TransformedTargetRegressor:
+        inside = LinearRegression() if candidate.regressor is None else candidate.regressor
+        return type(candidate.transformer) in _SCALERS and by_least_squares(inside)
+    affine = getattr(type(candidate), "predict", None) in AFFINE_PREDICTIONS
+    free = not getattr(candidate, "positive", False) and getattr(candidate, "fit_intercept", True)
+    return affine and bool(free) and not isinstance(candidate, _OTHER_LOSSES)
+
+
+def possible_families(sets: Iterable[Mapping[str, Any]], *, by_moments: bool) -> tuple[Family, ...]:
+    """Return the families of everybody's candidates, linear ones first.
+
+    Parameters
+    ----------
+    sets : iterable of mapping of str to estimator
+        Candidates of each learner.
+    by_moments : bool
+        False: too many predictors for moments; linear candidates are then fitted as they are.
+
+    Returns
+    -------
+    tuple of Family
+        In the order in which the candidates come.
+    """
+    candidates: dict[str, Any] = {}
+    for own in sets:
+        for name, candidate in own.items():
+            candidates.setdefault(name, candidate)
+    linear = [name for name, candidate in candidates.items() if by_moments and by_least_squares(candidate)]
+    rest = [Family(name, candidate) for name, candidate in candidates.items() if name not in linear]
+    return (*([Family("linear")] if linear else []), *rest)
+
+
+def worth_fitting(families: tuple[Family, ...], losses: Array, linear: Array | None) -> tuple[Family, ...]:
+    """Return the flexible families that are worth fitting everywhere.
+
+    Parameters
+    ----------
+    families : tuple of Family
+        The flexible ones.
+    losses : ndarray of shape (len(families), places)
+        What each loses: inside the chosen clusters, and among all; not finite where it failed.
+    linear : ndarray of shape (places,) or None
+        What the linear family loses there; None: there is none.
+
+    Returns
+    -------
+    tuple of Family
+        The best two of those that come near the linear family inside the chosen clusters or are ahead of
+        it among all; without a linear family at least one.
+    """
+    finite = np.where(np.isfinite(losses), losses, np.inf)
+    order = np.argsort(finite.sum(axis=1), kind="stable")
+    if linear is not None:
+        near = finite[:, 0] <= CLEARLY_WORSE * linear[0]
+        ahead = finite[:, -1] <= CLEARLY_BETTER * linear[-1]
+        order = order[(near | ahead)[order]]
+    return tuple(families[p] for p in order[:MOST_FLEXIBLE])

@@ -1,0 +1,47 @@
+"""Predictions kept within what their models have seen."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from coterie.kernels.blocks import predict_rows
+
+Array = NDArray[Any]
+
+# Predictions may leave the range of the rows behind them by this share of it.
+MARGIN = 0.3
+
+
+def widened(values: Array) -> tuple[Array, Array]:
+    """Return the range of values along the first axis with a margin on both sides."""
+    low, high = values.min(axis=0), values.max(axis=0)
+    margin = MARGIN * (high - low)
+    return low - margin, high + margin
+
+
+def guarded(model: Any, X: Array, bounds: Array) -> Array:
+    """Return a model's predictions within its bounds; the middle of them where it fails.
+
+    Parameters
+    ----------
+    model : estimator
+        Fitted.
+    X : ndarray of shape (n, p)
+        Rows.
+    bounds : ndarray of shape (2,)
+        Lowest and highest prediction; infinite ones leave the model as it is.
+
+    Returns
+    -------
+    ndarray of shape (n,)
+        Predictions.
+    """
+    prediction: Array = predict_rows(model, X)
+    if not np.isfinite(bounds).all():
+        return prediction
+    # Half and half, for the sum of two large bounds may overflow.
+    middle = 0.5 * bounds[0] + 0.5 * bounds[1]
+    return np.clip(np.where(np.isnan(prediction), middle, prediction), *bounds)

@@ -1,0 +1,49 @@
+"""From the dict to plotly figures, as plotly.js takes them: dicts of ``data`` and ``layout``.
+
+A colour that begins with @ is a name that the page looks up in its light or dark theme, so that a picture
+follows the page. Texts from the data are escaped: plotly.js reads a little HTML in them.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from coterie.report.figures.curves import curves_figures
+from coterie.report.figures.differences import differences_figures
+from coterie.report.figures.gains import gains_figures
+from coterie.report.figures.look import Figure
+from coterie.report.figures.losses import losses_figures
+from coterie.report.figures.maps import map_figures
+from coterie.report.figures.stacked import membership_figures, weights_figures
+
+__all__ = ["Figure", "draw"]
+
+DRAWN = {
+    "losses": losses_figures,
+    "map": map_figures,
+    "why": curves_figures,
+    "gains": gains_figures,
+    "membership": membership_figures,
+    "differences": differences_figures,
+    "weights": weights_figures,
+}
+
+
+def draw(summary: dict[str, Any]) -> dict[str, list[Figure]]:
+    """Draw all sections that have something to draw.
+
+    Parameters
+    ----------
+    summary : dict
+        What `summarize` returned.
+
+    Returns
+    -------
+    dict of str to list of dict
+        Figures by the id of their section.
+    """
+    return {
+        section["id"]: DRAWN[section["id"]](section["data"])
+        for section in summary["sections"]
+        if section["data"] is not None and section["id"] in DRAWN
+    }

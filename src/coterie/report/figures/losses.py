@@ -1,0 +1,102 @@
+"""Who predicts whom, as a heat map."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from coterie.displays._look import shown_name
+from coterie.report.figures.look import (
+    MOST_NAMES,
+    SHADES,
+    Figure,
+    axis,
+    colour,
+    figure,
+    plotly_text,
+    short_names,
+)
+
+
+def _log_ticks(low: float, high: float) -> dict[str, Any]:
+    """Return ticks at plain numbers for a scale in powers of ten."""
+    steps = (
+        (1,) if high - low > 3 else (1, 2, 5) if high - low > 0.7 else (1, 1.2, 1.5, 2, 2.5, 3, 4, 5, 6, 8)
+    )
+    decades = range(math.floor(low), math.ceil(high) + 1)
+    ticks = [step * 10.0**decade for decade in decades for step in steps]
+    ticks = [tick for tick in ticks if low <= math.log10(tick) <= high]
+    return {"tickvals": [math.log10(tick) for tick in ticks], "ticktext": [f"{tick:g}" for tick in ticks]}
+
+
+def _shades(small_is_near: bool) -> list[list[Any]]:
+    """Return a colour scale on which learners who are near each other stand out."""
+    last = len(SHADES) - 1
+    return [[place / last, f"@h{place if small_is_near else last - place}"] for place in range(last + 1)]
+
+
+def losses_figures(data: dict[str, Any]) -> list[Figure]:
+    """Draw everybody's model on everybody's rows."""
+    n, clusters = len(data["learners"]), data["clusters"]
+    places = list(range(n))
+    # Hover shows a tick's text, also where the axis has no room for it.
+    names = short_names(data["learners"])
+    long = [plotly_text(shown_name(name, 60)) for name in data["learners"]] if data["binned"] else names
+    ticks = {"tickmode": "array", "tickvals": places, "ticktext": long, "showgrid": False}
+    ticks |= {"showticklabels": n <= MOST_NAMES, "ticks": "", "range": [-0.5, n - 0.5]}
+    known = [cell for row in data["cells"] for cell in row if cell is not None]
+    low, high = (min(known), max(known)) if known else (0.0, 1.0)
+    units = {"similarity": "similarity", "noise": "error / noise", "loss": "mean squared error"}
+    bar: dict[str, Any] = {
+        "title": {"text": units[data["unit"]], "side": "right"},
+        "thickness": 12,
+        "outlinewidth": 0,
+    }
+    bar |= {"tickfont": {"color": "@quiet"}, "len": 0.9}
+    if data["logarithmic"]:
+        bar |= _log_ticks(low, high)
+        unit = " times its noise" if data["unit"] == "noise" else ""
+        whose = "model of <b>%{y}</b><br>on the rows of <b>%{x}</b>"
+        hover = f"{whose}<br>error %{{customdata:.3~g}}{unit}<extra></extra>"
+    else:
+        hover = "<b>%{y}</b><br><b>%{x}</b><br>similarity %{z:.2f}<extra></extra>"
+    trace = {
+        "type": "heatmap",
+        "x": places,
+        "y": places,
+        "z": data["cells"],
+        "zmin": low,
+        "zmax": high if high > low else low + 1,
+        "colorscale": _shades(data["logarithmic"]),
+        "colorbar": bar,
+        "hovertemplate": hover,
+        "meta": {"exponentiate": data["logarithmic"]},
+    }
+    starts = [p for p in places if p == 0 or clusters[p] != clusters[p - 1]]
+    ends = [*starts[1:], n]
+    shapes: list[dict[str, Any]] = []
+    notes: list[dict[str, Any]] = []
+    for start, end in zip(starts, ends, strict=True):
+        fill = {"type": "rect", "fillcolor": colour(clusters[start]), "line": {"width": 0}}
+        span = {"x0": start - 0.5, "x1": end - 0.5}
+        shapes.append({**fill, **span, "xref": "x", "yref": "paper", "y0": 1.008, "y1": 1.028})
+        if start:
+            line = {"type": "line", "line": {"color": "@paper", "width": 1.5}}
+            shapes.append({**line, "x0": start - 0.5, "x1": start - 0.5, "yref": "paper", "y0": 0, "y1": 1})
+            shapes.append({**line, "y0": start - 0.5, "y1": start - 0.5, "xref": "paper", "x0": 0, "x1": 1})
+        if (end - start) / n >= 0.035:
+            text = f"coterie {clusters[start]}" if (end - start) / n >= 0.2 else str(clusters[start])
+            notes.append(
+                {"x": (start + end - 1) / 2, "y": 1.03, "yref": "paper", "yanchor": "bottom", "text": text}
+                | {"showarrow": False, "font": {"color": "@ink"}}
+            )
+    layout = {
+        "xaxis": axis(title="on the rows of", tickangle=-90, **ticks),
+        "yaxis": axis(title="model of", **ticks | {"range": [n - 0.5, -0.5]}),
+        "shapes": shapes,
+        "annotations": notes,
+        "margin": {"l": 8, "r": 8, "t": 34, "b": 8},
+        # What is not finite has no colour of the scale.
+        "plot_bgcolor": "@quiet",
+    }
+    return [figure("losses", "Heat map of losses, learners ordered by coterie", [trace], layout, square=True)]

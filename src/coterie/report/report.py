@@ -1,0 +1,132 @@
+"""The public face: `Report`."""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import shutil
+import tempfile
+import webbrowser
+from functools import cached_property
+from html import escape
+from pathlib import Path
+from typing import Any
+
+from coterie.report.html import page
+from coterie.report.subject import as_subject
+from coterie.report.summarize import summarize
+
+
+def _write_in_one_step(path: Path, text: str) -> None:
+    """Write a file beside its target and put it there once it is whole; on any failure leave no trace."""
+    target = path.resolve()
+    if not target.parent.is_dir():
+        raise FileNotFoundError(
+            f"There is no folder {str(target.parent)!r} to write the report in: make it first."
+        )
+    if target.is_dir():
+        raise IsADirectoryError(f"{str(path)!r} is a folder: give Report.write_html the name of a file.")
+    temporary = target.with_name(f".coterie-{secrets.token_hex(8)}.tmp")
+    try:
+        with open(temporary, "x", encoding="utf-8", newline="\n") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        if target.exists():
+            shutil.copymode(target, temporary)
+        os.replace(temporary, target)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+
+
+class Report:
+    """A page about a fitted model: who learns with whom, why, and whether it pays.
+
+    The page is one HTML file with its pictures, its style and its data inside. It works offline, in light and
+    dark, on a phone and on paper. Pages need the extra ``report``; `json` does not.
+
+    Parameters
+    ----------
+    model : CoterieRegressor or Partition
+        A fitted model, or what `cluster_learners` made from a matrix of losses. Sections that need the
+        learners' rows then say that they are missing.
+    losses : Exchange, array-like of shape (L, L) or None, default=None
+        For a partition, the losses that it was made from. None: its similarities are shown instead.
+    title : str or None, default=None
+        Heading of the page.
+
+    Examples
+    --------
+    >>> from coterie import Report, cluster_learners
+    >>> losses = [[1, 1.1, 9], [1.1, 1, 9], [9, 9, 1]]
+    >>> report = Report(cluster_learners(losses, n_clusters=2), losses=losses)
+    >>> "<html" in report.html()
+    True
+    """
+
+    def __init__(self, model: Any, *, losses: Any = None, title: str | None = None) -> None:
+        self._subject = as_subject(model, losses)
+        self._title = title
+
+    @cached_property
+    def summary(self) -> dict[str, Any]:
+        """All that the report says, as a dict of texts, numbers, lists and dicts."""
+        return summarize(self._subject, self._title)
+
+    @cached_property
+    def _page(self) -> str:
+        return page(self.summary)
+
+    def html(self) -> str:
+        """Return the page.
+
+        Returns
+        -------
+        str
+            A whole HTML document.
+        """
+        return self._page
+
+    def json(self) -> str:
+        """Return what the report says, for a program.
+
+        Returns
+        -------
+        str
+            A JSON object; numbers that do not exist are null.
+        """
+        return json.dumps(self.summary, allow_nan=False)
+
+    def write_html(self, path: str | os.PathLike[str]) -> None:
+        """Write the page to a file, in one step.
+
+        Parameters
+        ----------
+        path : str or path-like
+            The file; one that is there is replaced.
+        """
+        _write_in_one_step(Path(path), self.html())
+
+    def open(self) -> Path:
+        """Show the page in the browser.
+
+        Returns
+        -------
+        Path
+            The temporary file that the browser shows.
+        """
+        folder = Path(tempfile.mkdtemp(prefix="coterie-"))
+        self.write_html(folder / "report.html")
+        webbrowser.open((folder / "report.html").as_uri())
+        return folder / "report.html"
+
+    def _repr_html_(self) -> str:
+        # A frame keeps the notebook's style and the page's apart, and its sandbox keeps the page from the
+        # notebook.
+        frame = 'width="100%" height="900" style="border:0" sandbox="allow-scripts allow-downloads"'
+        return f'<iframe title="coterie report" {frame} srcdoc="{escape(self.html())}"></iframe>'
+
+    def __repr__(self) -> str:
+        return f"<Report: {' '.join(self.summary['answer'])}>"

@@ -1,0 +1,284 @@
+"""Why two clusters differ: the predictors, and the regions, in which their models disagree most.
+
+Both clusters' models predict the rows of the learners of both. The difference of the two predictions is then
+taken apart: how much of it depends on each predictor, how it runs along each, and, by a small tree, in which
+part of the space it is largest.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.tree import DecisionTreeRegressor
+
+from coterie.kernels.blocks import predict_rows
+from coterie.records import Selection
+
+Array = NDArray[Any]
+
+# More rows than this make the answer slower, not clearer.
+MOST_ROWS = 4_000
+# Bins along each predictor, of about as many rows each.
+BINS = 8
+MOST_REGIONS = 4
+
+
+@dataclass(frozen=True)
+class Region:
+    """A part of the space of predictors, and how far apart two models are there.
+
+    Parameters
+    ----------
+    where : str
+        The part in words, such as ``"x1 > 0.5 and x3 <= 2"``.
+    share : float
+        Share of the rows that lie in it.
+    difference : float
+        Mean difference of the predictions there, first cluster minus second.
+    """
+
+    where: str
+    share: float
+    difference: float
+
+
+@dataclass(frozen=True)
+class Differences:
+    """How the models of two clusters differ.
+
+    Parameters
+    ----------
+    clusters : tuple of int
+        The two clusters; differences are the first minus the second.
+    predictors : ndarray of shape (p,)
+        Names of the predictors.
+    importance : ndarray of shape (p,)
+        Share of the variance of the difference that depends on the predictor, alone or together with
+        others; the shares need not sum to one.
+    trend : ndarray of shape (p,)
+        Change of the difference per standard deviation of the predictor, others following as they do in
+        the rows.
+    offset : float
+        Mean difference over the rows.
+    disagreement : float
+        Root mean square difference over the rows.
+    noise : float
+        Root of the median noise level of the learners in the two clusters.
+    edges : ndarray of shape (p, B + 1)
+        Where the bins of each predictor begin and end.
+    profile : ndarray of shape (p, B)
+        Mean difference in each bin; NaN in an empty one.
+    counts : ndarray of shape (p, B)
+        Rows in each bin.
+    regions : tuple of Region
+        The parts of the space in which the models disagree, the largest difference first.
+    """
+
+    clusters: tuple[int, int]
+    predictors: Array
+    importance: Array
+    trend: Array
+    offset: float
+    disagreement: float
+    noise: float
+    edges: Array = field(repr=False)
+    profile: Array = field(repr=False)
+    counts: Array = field(repr=False)
+    regions: tuple[Region, ...] = field(repr=False)
+
+    def frame(self) -> dict[str, Array]:
+        """Return a row per predictor, the most important first.
+
+        Returns
+        -------
+        dict of str to ndarray
+            Columns ``predictor``, ``importance``, ``trend``; ``from`` and ``to``, the bin in which the
+            models are furthest apart; ``difference``, the mean difference there, and ``rows`` in it.
+        """
+        order = np.argsort(-self.importance, kind="stable")
+        widest = np.nanargmax(np.abs(self.profile), axis=1)
+        each = np.arange(len(order))
+        columns = {
+            "predictor": self.predictors,
+            "importance": self.importance,
+            "trend": self.trend,
+            "from": self.edges[each, widest],
+            "to": self.edges[each, widest + 1],
+            "difference": self.profile[each, widest],
+            "rows": self.counts[each, widest],
+        }
+        return {name: column[order] for name, column in columns.items()}
+
+
+def _importance(difference: Any, X: Array, values: Array, generator: np.random.Generator) -> Array:
+    """Return the share of the variance of the difference that goes with each predictor.
+
+    Half the mean square change of the difference when a predictor's column is shuffled: the total effect of
+    the analysis of variance, where predictors are independent.
+    """
+    variance = float(values.var())
+    shares = np.zeros(X.shape[1])
+    if variance <= 1e-12 * float(np.mean(values**2)):
+        return shares
+    for p in range(X.shape[1]):
+        shuffled = X.copy()
+        shuffled[:, p] = generator.permutation(X[:, p])
+        shares[p] = np.mean((difference(shuffled) - values) ** 2) / 2 / variance
+    return shares
+
+
+def _profiles(X: Array, values: Array) -> tuple[Array, Array, Array]:
+    """Return bin edges, mean values and counts along each predictor, bins of about as many rows."""
+    n_features = X.shape[1]
+    edges = np.quantile(X, np.linspace(0, 1, BINS + 1), axis=0).T
+    profile, counts = np.full((n_features, BINS), np.nan), np.zeros((n_features, BINS), dtype=int)
+    for p in range(n_features):
+        bins = np.clip(np.searchsorted(edges[p], X[:, p], side="right") - 1, 0, BINS - 1)
+        counts[p] = np.bincount(bins, minlength=BINS)
+        sums = np.bincount(bins, values, minlength=BINS)
+        profile[p, counts[p] > 0] = (sums / np.maximum(counts[p], 1))[counts[p] > 0]
+    return edges, profile, counts
+
+
+def _number(value: float) -> str:
+    return f"{value:.4g}"
+
+
+def _regions(X: Array, values: Array, names: list[str]) -> tuple[Region, ...]:
+    """Cut the space by a small tree where the difference changes most, and say its leaves in words."""
+    leaf_rows = max(1, len(X) // 20)
+    tree = DecisionTreeRegressor(max_leaf_nodes=MOST_REGIONS, min_samples_leaf=leaf_rows, random_state=0)
+    grown = tree.fit(X, values).tree_
+    found: list[Region] = []
+    # Bounds on each predictor so far: a narrower bound replaces a wider one.
+    waiting: list[tuple[int, dict[int, tuple[float, float]]]] = [(0, {})]
+    while waiting:
+        node, bounds = waiting.pop()
+        if grown.children_left[node] >= 0:
+            p, cut = int(grown.feature[node]), float(grown.threshold[node])
+            low, high = bounds.get(p, (-np.inf, np.inf))
+            waiting.append((grown.children_right[node], {**bounds, p: (max(low, cut), high)}))
+            waiting.append((grown.children_left[node], {**bounds, p: (low, min(high, cut))}))
+            continue
+        parts = []
+        for p, (low, high) in sorted(bounds.items()):
+            if np.isfinite(low) and np.isfinite(high):
+                parts.append(f"{_number(low)} < {names[p]} <= {_number(high)}")
+            else:
+                parts.append(
+                    f"{names[p]} > {_number(low)}" if np.isfinite(low) else f"{names[p]} <= {_number(high)}"
+                )
+        share = float(grown.n_node_samples[node] / len(X))
+        where = " and ".join(parts) or "everywhere"
+        found.append(Region(where, share, float(grown.value[node].ravel()[0])))
+    return tuple(sorted(found, key=lambda region: -abs(region.difference)))
+
+
+def _difference_of(model: Any, selection: Selection, labels: Array, pair: tuple[int, int]) -> Any:
+    """Return the function that predicts with the first cluster minus the second."""
+    coterie = model.collaboration_
+    if coterie.by_pooled_rows:
+        ways = [int(coterie.newcomer_ways[k]) for k in pair]
+
+        def by_pooled(X: Array) -> Array:
+            first, second = (coterie.predict(X, np.full(len(X), way)) for way in ways)
+            return np.asarray(first - second)
+
+        return by_pooled
+    members = [np.flatnonzero(labels == k) for k in pair]
+    shares = [selection.n_rows[mine] / selection.n_rows[mine].sum() for mine in members]
+
+    def by_averages(X: Array) -> Array:
+        first, second = (
+            sum(share * predict_rows(selection.models[j], X) for j, share in zip(mine, weights, strict=True))
+            for mine, weights in zip(members, shares, strict=True)
+        )
+        return np.asarray(first - second)
+
+    return by_averages
+
+
+def _checked(model: Any, cluster: Any, name: str) -> int:
+    known = isinstance(cluster, (int, np.integer)) and not isinstance(cluster, bool)
+    if not known or not 0 <= cluster < model.n_clusters_:
+        raise ValueError(
+            f"The '{name}' argument of compare_clusters must be a cluster, 0 to {model.n_clusters_ - 1}. "
+            f"Got {cluster!r}."
+        )
+    return int(cluster)
+
+
+def compare_clusters(model: Any, first: int, second: int) -> Differences:
+    """Tell where the models of two clusters disagree.
+
+    Parameters
+    ----------
+    model : CoterieRegressor
+        Fitted, with its rows.
+    first : int
+        A cluster.
+    second : int
+        Another.
+
+    Returns
+    -------
+    Differences
+        Of the predictions of the first minus those of the second: of the clusters' pooled models where
+        there are such, else of the averages of the members' models. Under ``standardize="learner"``
+        predictors and differences are in each learner's standardised units.
+
+    Examples
+    --------
+    >>> from coterie import CoterieRegressor
+    >>> from coterie.datasets import make_linear_learners
+    >>> from coterie.verdicts import compare_clusters
+    >>> truths = [[1.0, 0.0, 2.0], [1.0, 0.0, -2.0]]
+    >>> data = make_linear_learners(8, coefficients=truths, random_state=0)
+    >>> model = CoterieRegressor(["ridge"], n_clusters=2).fit(data.X, data.y, groups=data.groups)
+    >>> compare_clusters(model, 0, 1).frame()["predictor"].tolist()[0]
+    'x2'
+    """
+    pair = _checked(model, first, "first"), _checked(model, second, "second")
+    if pair[0] == pair[1]:
+        raise ValueError(f"compare_clusters needs two different clusters. Got {pair[0]} twice.")
+    shaping = model._shaping
+    if not len(shaping.y):
+        raise ValueError(
+            "This model was saved without its rows, which compare_clusters needs: save it with rows=True."
+        )
+    labels = model.partition_.aligned_to(shaping.ids).labels
+    selection = model.selection_.aligned_to(shaping.ids)
+    members = np.flatnonzero(np.isin(labels, pair))
+    rows = np.flatnonzero(np.isin(labels[shaping.owner], pair))
+    if len(rows) > MOST_ROWS:
+        rows = rows[np.linspace(0, len(rows) - 1, MOST_ROWS).astype(int)]
+    X = shaping.X[rows]
+    difference = _difference_of(model, selection, labels, pair)
+    values = difference(X)
+    usable = np.isfinite(values)
+    X, values = X[usable], values[usable]
+    if not len(values):
+        raise ValueError(f"The models of clusters {pair[0]} and {pair[1]} predict no row of their learners.")
+    given = getattr(model, "feature_names_in_", None)
+    names = [f"x{p}" for p in range(X.shape[1])] if given is None else [str(name) for name in given]
+    spread = X.std(axis=0)
+    centred = X - X.mean(axis=0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        trend = np.where(spread > 0, centred.T @ values / len(values) / spread, 0.0)
+    edges, profile, counts = _profiles(X, values)
+    return Differences(
+        clusters=pair,
+        predictors=np.array(names),
+        importance=_importance(difference, X, values, np.random.default_rng(model._entropy)),
+        trend=trend,
+        offset=float(values.mean()),
+        disagreement=float(np.sqrt(np.mean(values**2))),
+        noise=float(np.sqrt(np.median(selection.noise[members]))),
+        edges=edges,
+        profile=profile,
+        counts=counts,
+        regions=_regions(X, values, names),
+    )

@@ -1,0 +1,63 @@
+"""The verdict on each learner, in words that it can check against the numbers of its row.
+
+*Collaborate*: it has company, and the coterie's error is lower than its own or not significantly higher.
+*Stay alone*: nobody shares its cluster though somebody could, or its coterie costs it more than noise does.
+*Does not belong*: no cluster of others predicts it as well as its own noise allows.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[Any]
+
+COLLABORATE = "collaborate"
+STAY_ALONE = "stay alone"
+DOES_NOT_BELONG = "does not belong"
+VERDICTS = (COLLABORATE, STAY_ALONE, DOES_NOT_BELONG)
+
+BAD_DATA = "its data disagree with everybody"
+BAD_MODEL = "its model disagrees with everybody"
+NO_COMPANY = "nobody shares its cluster"
+NOBODY_ELSE = "there is nobody else"
+COSTS = "its coterie predicts it worse than it does itself"
+FEW_ROWS = "too few rows to be sure"
+
+# A gain counts as one, or as a cost, beyond this many of its standard errors.
+STANDARD_ERRORS = 2.0
+
+
+def decide(gain: Array, gain_se: Array, company: Array, fits: Array) -> tuple[Array, Array]:
+    """Return the verdict on each learner and its reason.
+
+    Parameters
+    ----------
+    gain : ndarray of shape (L,)
+        Share of the error alone that the coterie saves; NaN where there is no error alone.
+    gain_se : ndarray of shape (L,)
+        Its standard error.
+    company : ndarray of shape (L,)
+        Learners in the same cluster beside this one.
+    fits : ndarray of bool, shape (L,)
+        Whether some cluster of others predicts the learner as well as its own noise allows.
+
+    Returns
+    -------
+    verdicts : ndarray of shape (L,)
+        One of `VERDICTS` each.
+    reasons : ndarray of shape (L,)
+        A short phrase, or nothing where the numbers say it all.
+    """
+    margin = STANDARD_ERRORS * np.nan_to_num(gain_se, nan=0.0)
+    with np.errstate(invalid="ignore"):
+        pays, costs = gain > margin, gain < -margin
+    if len(gain) == 1 and not company[0]:
+        return np.array([STAY_ALONE]), np.array([NOBODY_ELSE])
+    alone = company == 0
+    cases = [pays & ~alone, ~fits, alone, costs]
+    verdicts = np.select(cases, [COLLABORATE, DOES_NOT_BELONG, STAY_ALONE, STAY_ALONE], COLLABORATE)
+    reasons = np.select(cases, ["", BAD_DATA, NO_COMPANY, COSTS], "")
+    return verdicts, reasons

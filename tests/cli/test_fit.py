@@ -1,0 +1,196 @@
+"""``coterie fit`` from a file to its results, and every input that it refuses."""
+
+import errno
+import json
+import sys
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+import coterie
+from coterie.cli.preparing import prepare
+
+FIT = ("--target", "y", "--group", "site", "--candidates", "lr")
+QUIET = (*FIT, "--no-report")
+TRUTHS = [["a", "c", "e"], ["b", "d", "f"]]
+
+
+def names_in(folder):
+    return sorted(path.name for path in Path(folder).iterdir())
+
+
+def test_the_results_are_files_that_agree_with_the_library(run, here, table):
+    outcome = run("fit", "table.csv", *QUIET, "--out", "out")
+    assert outcome.code == 0
+    assert names_in("out") == ["gains.csv", "labels.csv", "losses.csv", "model.coterie", "summary.json"]
+    assert names_in(".") == ["out", "table.csv"]
+    rows, _ = prepare(table, target="y", group="site")
+    by_hand = coterie.CoterieRegressor(candidates="lr").fit(rows.X, rows.y, groups=rows.groups)
+    labels, gains = pl.read_csv("out/labels.csv"), pl.read_csv("out/gains.csv")
+    assert labels["learner"].to_list() == list("abcdef")
+    assert labels["cluster"].to_list() == by_hand.learner_labels_.tolist() == [0, 1] * 3
+    np.testing.assert_allclose(gains["gain"], by_hand.gains_["gain"])
+    losses = pl.read_csv("out/losses.csv")
+    assert losses.columns == ["model of", *"abcdef"]
+    np.testing.assert_allclose(losses.drop("model of").to_numpy(), by_hand.exchange_.losses)
+    model = coterie.load("out/model.coterie")
+    np.testing.assert_array_equal(model.predict(rows.X, rows.groups), by_hand.predict(rows.X, rows.groups))
+    assert model.table_.target == "y"
+
+
+def test_the_summary_answers_the_questions(run, here):
+    shown = run("fit", "table.csv", *QUIET).out
+    assert "6 learners, 2 coteries" in shown
+    assert "a, c, e" in shown
+    assert "Does it pay?" in shown
+    assert "Why 2? held-out" in shown
+    assert "Results are in coterie-table/" in shown
+
+
+def test_json_is_one_object_alone_on_stdout(run, here):
+    outcome = run("fit", "table.csv", *QUIET, "--json", "--out", "out")
+    summary = json.loads(outcome.out)
+    assert [entry["learners"] for entry in summary["coteries"]] == TRUTHS
+    assert summary["n_coteries"] == 2
+    assert summary["rule"] == "held-out"
+    assert len(summary["gains"]) == 6
+    assert [plan["name"] for plan in summary["columns"]] == ["x0", "x1"]
+    assert json.loads(Path("out/summary.json").read_text()) == summary
+
+
+def test_away_from_a_terminal_progress_is_lines_on_stderr(run, here):
+    outcome = run("fit", "table.csv", *QUIET)
+    assert "Select: 6 of 6" in outcome.err
+    assert "Select" not in outcome.out
+
+
+def test_text_dates_and_gaps_are_encoded_and_listed(run, here, table):
+    n = table.height
+    table.with_columns(
+        colour=pl.Series(["red", "blue"] * (n // 2)),
+        day=pl.date_range(pl.date(2020, 1, 1), pl.date(2020, 1, 1) + pl.duration(days=n - 1), eager=True),
+        x1=pl.when(pl.int_range(n) % 10 == 0).then(None).otherwise(pl.col("x1")),
+    ).write_csv("mixed.csv")
+    outcome = run("fit", "mixed.csv", *QUIET, "--n-clusters", "2")
+    assert outcome.code == 0
+    assert "Column 'colour': category: 2 entries" in outcome.out
+    assert "Column 'day': date: month, weekday." in outcome.out
+    assert "Column 'x1': number, 12 of 120 missing (filled with the median" in outcome.out
+
+
+def test_files_of_a_pattern_are_learners(run, here, table):
+    for (name,), rows in table.group_by("site"):
+        rows.drop("site").write_csv(f"site-{name}.csv.gz" if name == "z" else f"site-{name}.csv")
+    options = ("--target", "y", "--group", "filename", "--candidates", "lr", "--no-report", "--json")
+    summary = json.loads(run("fit", "site-*.csv", *options).out)
+    assert [e["learners"] for e in summary["coteries"]] == [[f"site-{n}" for n in names] for names in TRUTHS]
+    assert summary["out"] == "coterie-fit"
+
+
+def test_the_seed_and_the_order_of_rows_decide_nothing_they_should_not(run, here, table):
+    table.sample(fraction=1, shuffle=True, seed=1).write_csv("shuffled.csv")
+    one = json.loads(run("fit", "table.csv", *QUIET, "--json").out)
+    two = json.loads(run("fit", "shuffled.csv", *QUIET, "--json").out)
+    assert [sorted(c["learners"]) for c in two["coteries"]] == [c["learners"] for c in one["coteries"]]
+
+
+def test_a_dropped_candidate_is_a_note_not_a_warning(run, here, table):
+    # Half of eight rows are fewer than the five neighbours that it asks for.
+    table.filter(pl.int_range(pl.len()).over("site") < 8).write_csv("short.csv")
+    options = ("--target", "y", "--group", "site", "--candidates", "lr,knn", "--no-report")
+    outcome = run("fit", "short.csv", *options, "--n-clusters", "2")
+    assert outcome.code == 0
+    assert "Note: The candidate 'knn' was dropped for learner 'a', 'b'" in outcome.out
+    assert "Warning" not in outcome.err
+
+
+def test_the_report_page_is_written(run, here):
+    assert run("fit", "table.csv", *FIT, "--out", "out").code == 0
+    assert "<html" in Path("out/report.html").read_text()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (("none.csv", *QUIET), "There is no file that is 'none.csv'"),
+        ((*QUIET,), "There is no table to fit"),
+        (("table.csv", "--group", "site"), "--target is missing"),
+        (("table.csv", "--target", "y"), "--group is missing"),
+        (("table.csv", "--target", "Y", "--group", "site", "--no-report"), "did you mean 'y'?"),
+        (("table.csv", "--target", "y", "--group", "sites", "--no-report"), "did you mean 'site'?"),
+        (("table.csv", *QUIET, "--drop", "x9"), "no column 'x9' for --drop: did you mean 'x"),
+        (("table.csv", "--target", "site", "--group", "y", "--no-report"), "'site' is not numeric"),
+        (("table.csv", "--target", "y", "--group", "x0", "--no-report"), "Every row has its own value"),
+        (("table.csv", *QUIET, "--candidates", "magic"), "The candidate 'magic' is not known"),
+        (("table.csv", *QUIET, "--n-clusters", "many"), "The 'n_clusters' option must be one of"),
+        (("table.csv", *QUIET, "--n-clusters", "99"), "must not exceed the number of learners (6)"),
+        (("table.csv", *QUIET, "--collaboration", "none"), "The 'collaboration' option must be one of"),
+        (("latin.csv", *QUIET), "is not encoded in UTF-8"),
+        (("semicolon.csv", *QUIET), "pass --delimiter ';'"),
+        (("empty.csv", *QUIET), "is empty"),
+        (("header.csv", *QUIET), "has no rows"),
+        (("one.csv", *QUIET), "has the one value 'a'"),
+        (("words.csv", *QUIET), "The target 'y' is not numeric (it holds 'high')"),
+        (("few.csv", *QUIET), "No learner has the 4 rows that clustering needs"),
+        (("table.csv", *QUIET, "--out", "table.csv"), "'table.csv' is a file"),
+        (("table.csv", *QUIET, "--out", "mine"), "holds 'thesis.tex'"),
+        (("table.csv", *QUIET, "--out", "table.csv/out"), "cannot be written"),
+    ],
+)
+def test_bad_input_is_one_sentence_and_leaves_nothing(run, here, table, arguments, sentence):
+    Path("latin.csv").write_bytes("y,site,x\n1,caf\xe9,2\n".encode("latin-1"))
+    table.write_csv("semicolon.csv", separator=";")
+    Path("empty.csv").write_text("")
+    Path("header.csv").write_text("y,site,x\n")
+    table.with_columns(site=pl.lit("a")).write_csv("one.csv")
+    table.with_columns(y=pl.lit("high")).write_csv("words.csv")
+    table.filter(pl.int_range(pl.len()).over("site") < 2).write_csv("few.csv")
+    Path("mine").mkdir()
+    Path("mine/thesis.tex").write_text("")
+    before = names_in(".")
+    assert sentence in run("fit", *arguments).complaint
+    assert names_in(".") == before
+
+
+def test_results_that_are_there_are_kept_unless_forced(run, here):
+    assert run("fit", "table.csv", *QUIET, "--out", "out").code == 0
+    before = Path("out/model.coterie").stat().st_mtime_ns
+    assert "has results already" in run("fit", "table.csv", *QUIET, "--out", "out").complaint
+    assert Path("out/model.coterie").stat().st_mtime_ns == before
+    assert run("fit", "table.csv", *QUIET, "--out", "out", "--force").code == 0
+    assert Path("out/model.coterie").stat().st_mtime_ns > before
+
+
+def test_no_space_while_results_are_written(run, here, monkeypatch):
+    def full(*_, **__):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("coterie.persistence.save", full)
+    monkeypatch.setitem(vars(coterie), "save", full)
+    outcome = run("fit", "table.csv", *QUIET, "--out", "out")
+    assert outcome.code == 2
+    assert "No space is left on the disk of 'out'" in outcome.err
+    assert "Traceback" not in outcome.err
+    assert not Path("out").exists()
+    monkeypatch.undo()
+    monkeypatch.chdir(here)
+    assert run("fit", "table.csv", *QUIET, "--out", "out", "--resume").code == 0
+    assert names_in(".") == ["out", "table.csv"]
+
+
+def test_no_space_while_learners_are_kept(run, here, monkeypatch):
+    def full(self, name, result):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("coterie.engines.checkpoints.CheckpointEngine._write", full)
+    outcome = run("fit", "table.csv", *QUIET, "--out", "out")
+    assert outcome.code == 2
+    assert "No space is left" in outcome.err
+    assert names_in(".") == ["table.csv"]
+
+
+def test_a_missing_extra_is_named_before_any_work(run, here, monkeypatch):
+    monkeypatch.setitem(sys.modules, "plotly", None)
+    assert "install coterie[report]" in run("fit", "table.csv", *FIT).complaint

@@ -1,0 +1,167 @@
+"""Every format is read alike; what cannot be read is refused in one sentence."""
+
+import gzip
+
+import polars as pl
+import pytest
+
+from coterie.cli.errors import CommandError
+from coterie.cli.reading import read_tables, stem_of
+
+TABLE = pl.DataFrame({"a": [1, 2], "b": ["x", None], "c": [1.5, None]})
+
+
+def write(path, text, encoding="utf-8"):
+    path.write_bytes(text.encode(encoding))
+    return str(path)
+
+
+def complaint(*patterns, **options):
+    with pytest.raises(CommandError) as caught:
+        read_tables([str(pattern) for pattern in patterns], **options)
+    return str(caught.value)
+
+
+@pytest.mark.parametrize("suffix", ["csv", "tsv", "csv.gz", "parquet", "arrow", "feather", "stream.arrow"])
+def test_every_format_gives_the_same_table(tmp_path, suffix):
+    path = tmp_path / f"t.{suffix}"
+    if suffix == "parquet":
+        TABLE.write_parquet(path)
+    elif suffix == "stream.arrow":
+        TABLE.write_ipc_stream(path)
+    elif suffix in ("arrow", "feather"):
+        TABLE.write_ipc(path)
+    elif suffix == "csv.gz":
+        path.write_bytes(gzip.compress(TABLE.write_csv().encode()))
+    else:
+        TABLE.write_csv(path, separator="\t" if suffix == "tsv" else ",")
+    assert read_tables([str(path)]).equals(TABLE)
+
+
+def test_na_in_many_spellings_is_missing(tmp_path):
+    path = write(tmp_path / "t.csv", "a,b\n1,u\nNA,NaN\nnull,N/A\n,v\n")
+    assert read_tables([path]).rows() == [(1, "u"), (None, None), (None, None), (None, "v")]
+
+
+def test_a_type_that_shows_late_is_found(tmp_path):
+    path = write(tmp_path / "t.csv", "a\n" + "1\n" * 10_001 + "1.5\n")
+    assert read_tables([path], delimiter=",")["a"].dtype == pl.Float64
+
+
+def test_dates_are_dates(tmp_path):
+    path = write(tmp_path / "t.csv", "d,e\n2020-01-31,1\n")
+    assert read_tables([path]).schema["d"] == pl.Date
+
+
+def test_a_pattern_reads_all_files_and_names_the_rows_by_them(tmp_path):
+    write(tmp_path / "north.csv", "a,b\n1,2\n")
+    write(tmp_path / "south.csv", "b,a\n4.5,3\n")
+    read = read_tables([f"{tmp_path}/*.csv"], with_filename=True)
+    assert read.rows() == [(1, 2.0, "north"), (3, 4.5, "south")]
+
+
+def test_a_column_named_filename_comes_first(tmp_path):
+    path = write(tmp_path / "t.csv", "a,filename\n1,mine\n")
+    assert read_tables([path], with_filename=True)["filename"].to_list() == ["mine"]
+
+
+def test_files_of_one_name_in_two_folders_stay_apart(tmp_path):
+    for folder in ("one", "two"):
+        (tmp_path / folder).mkdir()
+        write(tmp_path / folder / "t.csv", "a,b\n1,2\n")
+    assert read_tables([f"{tmp_path}/*/t.csv"], with_filename=True)["filename"].n_unique() == 2
+
+
+def test_a_column_empty_in_one_file_takes_the_type_of_the_others(tmp_path):
+    write(tmp_path / "1.csv", "a,b\n1,\n")
+    write(tmp_path / "2.csv", "a,b\n1,2.5\n")
+    assert read_tables([f"{tmp_path}/*.csv"])["b"].to_list() == [None, 2.5]
+
+
+def test_a_missing_file_or_a_pattern_without_files(tmp_path):
+    assert "There is no file that is" in complaint(tmp_path / "t.csv")
+    assert "There is no file that matches" in complaint(tmp_path / "*.csv")
+
+
+def test_a_folder_or_an_unknown_format(tmp_path):
+    assert "is a folder: name its files" in complaint(tmp_path)
+    write(tmp_path / "t.xlsx", "hello")
+    assert "it must end in .csv" in complaint(tmp_path / "t.xlsx")
+
+
+@pytest.mark.parametrize("text", ["a,b\n1,\xe9\n", "\xe9,b\n1,2\n", "a,b\n" + "1,2\n" * 30_000 + "1,\xe9\n"])
+def test_another_encoding_is_named_and_can_be_given(tmp_path, text):
+    path = write(tmp_path / "t.csv", text, "latin-1")
+    assert "is not encoded in UTF-8: pass --encoding" in complaint(path)
+    assert "\xe9" in str(read_tables([path], encoding="latin-1").tail(1).to_dicts())
+
+
+def test_utf_16_and_encodings_that_do_not_exist(tmp_path):
+    path = write(tmp_path / "t.csv", "a,b\n1,2\n", "utf-16")
+    assert "pass --encoding utf-16" in complaint(path)
+    assert read_tables([path], encoding="utf-16").rows() == [(1, 2)]
+    assert "'latin' is not known" in complaint(path, encoding="latin_x").replace("latin_x", "latin")
+
+
+@pytest.mark.parametrize(("other", "shown"), [(";", "';'"), ("\t", "'\\t'"), ("|", "'|'")])
+def test_another_delimiter_is_named_and_can_be_given(tmp_path, other, shown):
+    path = write(tmp_path / "t.csv", f"a{other}b\n1{other}2\n")
+    assert complaint(path).endswith(f"pass --delimiter {shown}.")
+    assert read_tables([path], delimiter=shown.strip("'")).rows() == [(1, 2)]
+
+
+def test_a_delimiter_of_several_characters(tmp_path):
+    path = write(tmp_path / "t.csv", "a,b\n1,2\n")
+    assert "A delimiter is one character" in complaint(path, delimiter="::")
+
+
+def test_a_line_with_more_fields_than_names(tmp_path):
+    path = write(tmp_path / "t.csv", "a,b\n1,2,3\n")
+    assert "has more fields than the first line" in complaint(path)
+
+
+@pytest.mark.parametrize("text", ["", "\n", "a,b\n"])
+def test_an_empty_table(tmp_path, text):
+    assert "is empty" in complaint(write(tmp_path / "t.csv", text)) or text == "a,b\n"
+    if text == "a,b\n":
+        assert "has no rows" in complaint(tmp_path / "t.csv")
+
+
+def test_empty_files_among_others_are_no_fault_but_all_empty_are(tmp_path):
+    write(tmp_path / "1.csv", "a,b\n")
+    write(tmp_path / "2.csv", "a,b\n")
+    assert "None of the 2 files has a row" in complaint(tmp_path / "*.csv")
+    write(tmp_path / "2.csv", "a,b\n1,2\n")
+    assert read_tables([f"{tmp_path}/*.csv"]).rows() == [(1, 2)]
+
+
+def test_two_columns_of_one_name(tmp_path):
+    assert "are named 'a'" in complaint(write(tmp_path / "t.csv", "a,a\n1,2\n"))
+
+
+@pytest.mark.parametrize(("name", "kind"), [("t.parquet", "Parquet"), ("t.arrow", "Arrow")])
+def test_a_damaged_binary_file(tmp_path, name, kind):
+    assert f"cannot be read as {kind}" in complaint(write(tmp_path / name, "hello"))
+
+
+def test_a_damaged_gzip(tmp_path):
+    path = tmp_path / "t.csv.gz"
+    path.write_bytes(gzip.compress(b"a,b\n1,2\n" * 100)[:-20])
+    assert "is not a whole gzip file" in complaint(path)
+    path.write_bytes(b"a,b\n1,2\n")
+    assert "is not a whole gzip file" in complaint(path)
+
+
+def test_files_whose_columns_or_types_differ(tmp_path):
+    write(tmp_path / "1.csv", "a,b\n1,2\n")
+    write(tmp_path / "2.csv", "a,c\n1,2\n")
+    assert "lacks the column 'b'" in complaint(tmp_path / "*.csv")
+    write(tmp_path / "2.csv", "a,b\n1,x\n")
+    text = complaint(tmp_path / "*.csv")
+    assert "The column 'b' is text in" in text
+    assert "give it one type" in text
+
+
+def test_the_stem_is_without_the_whole_suffix(tmp_path):
+    assert stem_of(tmp_path / "north.csv.gz") == "north"
+    assert stem_of(tmp_path / "a.b.parquet") == "a.b"

@@ -1,0 +1,73 @@
+import io
+import json
+
+import numpy as np
+
+from coterie.cli.summary import make_console, named, plain, rows_grid, show_summary, table_rows
+
+SUMMARY = {
+    "n_learners": 3,
+    "n_coteries": 2,
+    "clear": True,
+    "rule": "held-out",
+    "coteries": [
+        {"coterie": 0, "learners": ["a", "b"], "alone": 2.0, "together": 1.0, "gain": 0.5},
+        {"coterie": 1, "learners": ["c"], "alone": 1.0, "together": 1.0, "gain": None},
+    ],
+    "rules": {
+        "held-out": {"chosen": 2, "criterion": "loss", "n_clusters": [1, 2], "values": [3.0, 1.0]},
+        "gap": {"chosen": 1, "criterion": "gap", "n_clusters": [1, 2], "values": [0.1, None]},
+    },
+    "pays": {
+        "alone": 1.5,
+        "coterie": 1.0,
+        "all": 4.0,
+        "gain": 0.25,
+        "verdicts": {"collaborate": 2, "stay alone": 0, "does not belong": 1},
+    },
+    "does_not_belong": [{"learner": "c", "reason": "no coterie predicts it"}],
+    "columns": [{"name": "day", "kind": "date", "remark": "date: year"}],
+    "notes": ["Take care."],
+}
+
+
+def shown(summary):
+    stream = io.StringIO()
+    show_summary(make_console(stream), summary)
+    return stream.getvalue()
+
+
+def test_every_question_has_its_line():
+    text = shown(SUMMARY)
+    assert "3 learners, 2 coteries\n" in text
+    assert "a, b" in text
+    assert "+50%" in text
+    assert "alone 1.5, with the coterie 1, with all 4; mean gain +25%." in text
+    assert "Verdicts: collaborate 2, does not belong 1." in text
+    assert "  c: no coterie predicts it" in text
+    assert "Why 2? held-out, loss: 1: 3, 2: 1. Other rules: gap 1." in text
+    assert "Column 'day': date: year." in text
+    assert "Note: Take care." in text
+
+
+def test_nobody_outside_unclear_and_given_are_said():
+    text = shown(SUMMARY | {"does_not_belong": [], "clear": False, "rule": "given"})
+    assert "Who does not belong? Nobody." in text
+    assert "2 coteries, but no clear ones" in text
+    assert "Why 2? 2 were asked for. By rule: held-out 2, gap 1." in text
+
+
+def test_json_has_no_numbers_that_do_not_exist():
+    rows = table_rows({"a": np.array([1.0, np.nan]), "b": np.array(["u", "v"])})
+    assert json.dumps(rows, allow_nan=False) == '[{"a": 1.0, "b": "u"}, {"a": null, "b": "v"}]'
+    assert plain(np.int64(3)) == 3
+
+
+def test_long_lists_end_in_a_count():
+    assert named(list("abcd"), most=2) == "a, b and 2 more"
+
+
+def test_a_grid_shows_text_and_numbers():
+    stream = io.StringIO()
+    make_console(stream).print(rows_grid(["who", "gain"], [{"who": "a", "gain": 0.123456}]))
+    assert "0.1235" in stream.getvalue()

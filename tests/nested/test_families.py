@@ -1,0 +1,63 @@
+import numpy as np
+import pytest
+from sklearn.compose import TransformedTargetRegressor
+from sklearn.ensemble import RandomForestRegressor
+from sklearn.linear_model import HuberRegressor, LassoCV, LinearRegression, PoissonRegressor, Ridge
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import PolynomialFeatures, StandardScaler
+
+from coterie.candidates import make_candidates
+from coterie.nested.families import Family, by_least_squares, possible_families, worth_fitting
+
+
+@pytest.mark.parametrize(
+    ("candidate", "linear"),
+    [
+        (LinearRegression(), True),
+        (make_pipeline(StandardScaler(), LassoCV()), True),
+        (TransformedTargetRegressor(Ridge(), transformer=StandardScaler()), True),
+        (TransformedTargetRegressor(Ridge(), func=np.log, inverse_func=np.exp), False),
+        (make_pipeline(PolynomialFeatures(), Ridge()), False),
+        (LinearRegression(positive=True), False),
+        (LinearRegression(fit_intercept=False), False),
+        (HuberRegressor(), False),
+        (PoissonRegressor(), False),
+        (RandomForestRegressor(), False),
+    ],
+)
+def test_least_squares_are_told_from_the_rest(candidate, linear):
+    assert by_least_squares(candidate) == linear
+
+
+def test_linear_candidates_become_one_family():
+    assert possible_families([make_candidates("linear")], by_moments=True) == (Family("linear"),)
+    names = [family.name for family in possible_families([make_candidates()] * 3, by_moments=True)]
+    assert names == ["linear", "rf"]
+
+
+def test_without_moments_linear_candidates_stay_what_they_are():
+    names = [family.name for family in possible_families([make_candidates()], by_moments=False)]
+    assert names == ["ridge", "lasso", "rf"]
+
+
+def test_families_of_learners_with_other_candidates_are_joined():
+    sets = [make_candidates(["ridge"]), make_candidates(["knn", "ridge"]), make_candidates(["rf"])]
+    assert [family.name for family in possible_families(sets, by_moments=True)] == ["linear", "knn", "rf"]
+
+
+def kept(losses: list[list[float]], linear: list[float] | None) -> list[str]:
+    families = tuple(Family(name, LinearRegression()) for name in "abcd"[: len(losses)])
+    chosen = worth_fitting(families, np.array(losses), None if linear is None else np.array(linear))
+    return [family.name for family in chosen]
+
+
+def test_a_family_that_linear_models_beat_everywhere_is_left_out():
+    assert kept([[1.5, 1.5]], [1.0, 1.0]) == []
+    # Near them inside the chosen clusters, or ahead of them among all, it stays.
+    assert kept([[1.05, 1.5]], [1.0, 1.0]) == ["a"]
+    assert kept([[1.5, 0.9]], [1.0, 1.0]) == ["a"]
+    assert kept([[1.5, 1.0]], [1.0, 1.0]) == []
+
+
+def test_the_best_two_are_kept_and_failures_are_not():
+    assert kept([[3, 3], [1, 1], [np.nan, 1], [2, 2]], None) == ["b", "d"]

@@ -1,0 +1,120 @@
+import base64
+import hashlib
+import json
+import re
+from html.parser import HTMLParser
+
+import pytest
+
+from coterie import Report
+from coterie.report.html import page, policy, table_of
+
+SCRIPT = re.compile(r"<script([^>]*)>(.*?)</script>", re.DOTALL)
+
+
+class Elements(HTMLParser):
+    """Collects the elements of a page with their attributes, and the text outside scripts and styles."""
+
+    def __init__(self, html):
+        super().__init__()
+        self.found, self.text, self.inside = [], [], []
+        self.feed(html)
+
+    def handle_starttag(self, tag, attrs):
+        self.found.append((tag, dict(attrs)))
+        self.inside.append(tag)
+
+    def handle_endtag(self, tag):
+        while self.inside and self.inside.pop() != tag:
+            pass
+
+    def handle_data(self, data):
+        if not {"script", "style"} & set(self.inside):
+            self.text.append(data)
+
+
+@pytest.fixture(scope="module")
+def html(model):
+    return Report(model).html()
+
+
+def test_the_page_fetches_nothing(html):
+    elements = Elements(html)
+    assert not [tag for tag, _ in elements.found if tag in ("link", "img", "iframe", "object", "embed")]
+    for _, attributes in elements.found:
+        for name in ("src", "srcset", "href", "action", "data"):
+            assert name not in attributes or attributes[name].startswith("#")
+    style = html[html.index("<style>") : html.index("</style>")]
+    assert "url(" not in style
+    assert "@import" not in style
+
+
+def test_names_from_the_data_are_text(html):
+    elements = Elements(html)
+    # Ours are the JSON, plotly.js and the page's own script; nothing bold or linked comes from a name.
+    assert [tag for tag, _ in elements.found].count("script") == 3
+    assert not [attributes for _, attributes in elements.found if "onerror" in attributes]
+    assert "b" not in [tag for tag, _ in elements.found]
+    text = "".join(elements.text)
+    assert "<script>alert(1)</script>" in text
+    assert "{{ 7 * 7 }}" in text
+    assert "49" not in re.findall(r"\{\{.*?\}\}", text)
+
+
+def test_the_data_cannot_leave_their_script(html):
+    stored = next(body for attributes, body in SCRIPT.findall(html) if "application/json" in attributes)
+    assert not re.search(r"[<>\u2028\u2029]", stored)
+    store = json.loads(stored)
+    assert {figure["name"] for figure in store["figures"]} >= {"losses", "gains"}
+
+
+def test_the_policy_names_the_scripts_that_the_page_has(html):
+    given = re.search(r'Content-Security-Policy" content="([^"]*)"', html)[1].replace("&#39;", "'")
+    running = [body for attributes, body in SCRIPT.findall(html) if "json" not in attributes]
+    hashes = [base64.b64encode(hashlib.sha256(body.encode()).digest()).decode() for body in running]
+    assert given == policy(running)
+    assert all(f"'sha256-{value}'" in given for value in hashes)
+    assert "unsafe-eval" not in given
+    assert given.startswith("default-src 'none'")
+
+
+def test_every_section_stands_on_the_page_in_words(html, model):
+    text = " ".join("".join(Elements(html).text).split())
+    for section in Report(model).summary["sections"]:
+        assert section["heading"] in text
+        assert " ".join(section["words"][0].split()) in text
+
+
+def test_the_title_is_escaped(partition):
+    html = Report(partition, title="<img src=x>").html()
+    assert "<title>&lt;img src=x&gt;" in html
+    assert "<img" not in html[: html.index("<script")]
+
+
+def test_a_number_that_is_not_json_fails_here(partition):
+    summary = dict(Report(partition).summary)
+    why = next(section for section in summary["sections"] if section["id"] == "why")
+    why["data"]["curves"][0]["values"][0] = float("nan")
+    with pytest.raises(ValueError, match="JSON"):
+        page(summary)
+
+
+def test_the_table_shows_the_columns_that_there_are():
+    columns = {"learner": ["a", "b"], "cluster": [0, -1], "gain": [0.25, None], "gain_se": [0.1, None]}
+    table = table_of(columns)
+    assert [head["heading"] for head in table["heads"]] == ["Learner", "Coterie", "Saved"]
+    first, second = table["rows"]
+    assert first[2] == {"text": "25%", "sort": 0.25, "note": "\u00b110%"}
+    assert second[1]["text"] == "\u2013"
+    assert second[2]["sort"] is None
+
+
+def test_reasons_stand_beside_verdicts(model):
+    summary = json.loads(Report(model).json())
+    count = len(summary["table"]["learner"])
+    summary["table"]["verdict"] = ["does not belong"] * count
+    summary["table"]["reason"] = ["its <data> disagree"] * count
+    html = page(summary)
+    assert (
+        '<span class="chip does-not-belong">does not belong</span> <small>its &lt;data&gt; disagree' in html
+    )

@@ -1,0 +1,175 @@
+from dataclasses import dataclass, replace
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from coterie.report.pictures import (
+    BLOCKS,
+    FEWEST_MEMBERS,
+    MOST_GAINS,
+    MOST_MEMBERS,
+    both_ends,
+    curves_picture,
+    gains_picture,
+    losses_picture,
+    map_picture,
+    membership_picture,
+    weights_picture,
+)
+from coterie.report.subject import Subject, as_subject
+
+
+@dataclass(frozen=True)
+class WithStability(Subject):
+    found: object = None
+
+    @property
+    def stability(self):
+        return self.found
+
+
+def test_the_heat_map_is_ordered_by_cluster_and_in_units_of_noise(model):
+    subject = as_subject(model)
+    picture = losses_picture(subject)
+    order = np.argsort(subject.partition.labels, kind="stable")
+    assert picture["clusters"] == sorted(picture["clusters"])
+    assert picture["learners"] == [subject.names[p] for p in order]
+    expected = (subject.exchange.losses / subject.exchange.noise)[np.ix_(order, order)]
+    np.testing.assert_allclose(10 ** np.array(picture["cells"]), expected, rtol=2e-3)
+    assert picture["inside"] < picture["between"]
+    assert not picture["binned"]
+
+
+def test_losses_that_are_not_finite_are_left_empty(partition, losses):
+    picture = losses_picture(as_subject(partition, losses))
+    row = picture["cells"][picture["learners"].index("f")]
+    assert row == [None] * 6
+    assert picture["unit"] == "loss"
+
+
+def test_without_losses_the_similarity_is_shown(partition):
+    picture = losses_picture(as_subject(partition))
+    assert picture["unit"] == "similarity"
+    assert not picture["logarithmic"]
+    assert np.diag(picture["cells"]).tolist() == [1.0] * 6
+
+
+def test_many_learners_share_cells_inside_their_cluster_only(many_learners):
+    partition, losses = many_learners(1201)
+    picture = losses_picture(as_subject(partition, losses))
+    assert picture["binned"]
+    assert len(picture["learners"]) <= BLOCKS + 4
+    assert len(picture["cells"]) == len(picture["learners"]) == len(picture["clusters"])
+    # Losses inside a cluster are 1 to 1.1: a block over a border would show more.
+    diagonal = 10 ** np.diag(np.array(picture["cells"], float))
+    assert ((diagonal > 1) & (diagonal < 1.11)).all()
+    assert picture["learners"][0] == "5 learners, site 0000 to site 0004"
+
+
+def test_equal_or_zero_losses_have_a_picture():
+    from coterie import cluster_learners
+
+    losses = np.zeros((3, 3))
+    picture = losses_picture(as_subject(cluster_learners(losses, n_clusters=1), losses))
+    assert picture["cells"] == [[0.0] * 3] * 3
+
+
+def test_the_maps_put_members_nearer_than_strangers(model):
+    picture = map_picture(as_subject(model))
+    labels = np.array(picture["clusters"])
+    for name in ("embedding", "distances"):
+        places = np.array(picture[name]).T
+        apart = np.linalg.norm(places[:, None] - places[None], axis=2)
+        same = labels[:, None] == labels[None]
+        assert apart[same].mean() < 0.3 * apart[~same].mean()
+    assert min(picture["apart"]) > 0.5
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 6])
+def test_few_learners_have_a_map(count):
+    from coterie import cluster_learners
+
+    picture = map_picture(as_subject(cluster_learners(np.ones((count, count)), n_clusters=1)))
+    assert len(picture["distances"][0]) == count
+    assert picture["apart"] is None
+
+
+def test_the_deciding_rule_comes_first(model):
+    picture = curves_picture(as_subject(model))
+    assert picture["curves"][0]["rule"] == model.partition_.rule
+    assert [curve["decided"] for curve in picture["curves"]].count(True) == 1
+    assert {curve["rule"] for curve in picture["curves"]} == set(model.partition_.curves)
+
+
+@given(st.integers(0, 300), st.integers(2, 80))
+def test_both_ends_are_sorted_distinct_and_bounded(count, most):
+    positions = both_ends(count, most)
+    assert positions == sorted(set(positions))
+    assert len(positions) == min(count, most)
+    assert not positions or (positions[0] == 0 and positions[-1] == count - 1)
+
+
+def test_gains_are_sorted_and_shares_of_the_error_alone(model):
+    picture = gains_picture(as_subject(model))
+    assert picture["coterie"] == sorted(picture["coterie"])
+    first = picture["errors"]
+    np.testing.assert_allclose(
+        picture["coterie"], np.array(first["coterie"]) / np.array(first["alone"]), rtol=1e-4
+    )
+    assert picture["measured"] + picture["not_measured"] == 13
+    assert picture["left_out"] == 0
+
+
+def test_many_gains_show_both_ends(model):
+    count = 150
+    table = {name: np.resize(column, count) for name, column in model.gains_.items()}
+    table["learner"] = np.arange(count)
+    table["alone"], table["gain"] = np.ones(count), np.linspace(-0.5, 0.5, count)
+    crowd = Subject(model.partition_, None, SimpleNamespace(gains_=table))
+    picture = gains_picture(crowd)
+    assert len(picture["learners"]) == MOST_GAINS
+    assert picture["left_out"] == count - MOST_GAINS
+    assert picture["learners"][0] == "149"
+    assert picture["learners"][-1] == "0"
+
+
+def test_membership_shows_the_least_sure_first(many_learners):
+    partition, _ = many_learners(60)
+    rng = np.random.default_rng(1)
+    membership = np.eye(4)[partition.labels]
+    membership[7] = 0.25
+    shuffled = rng.permutation(60)
+    found = SimpleNamespace(
+        learner_ids=partition.learner_ids[shuffled],
+        membership=membership[shuffled],
+        n_clusters=np.array([3, 4]),
+        shares=np.array([0.1, 0.9]),
+        n_replicates=200,
+    )
+    subject = WithStability(partition, found=found)
+    picture = membership_picture(subject)
+    assert picture["learners"][0] == "site 0007"
+    assert picture["own"][:2] == [0.25, 1.0]
+    assert picture["sure"] == 59
+    assert len(picture["learners"]) == FEWEST_MEMBERS
+    assert picture["left_out"] == 60 - FEWEST_MEMBERS
+    assert curves_picture(subject)["again"]["shares"] == [0.1, 0.9]
+    found.membership = np.full((60, 4), 0.25)
+    assert len(membership_picture(subject)["learners"]) == MOST_MEMBERS
+
+
+def test_weights_are_shown_where_the_collaboration_has_them(model):
+    together = SimpleNamespace(
+        learner_ids=np.array(["a", "b"]),
+        share_names=("alone", "all"),
+        shares=np.array([[0.75, 0.25], [0.25, 0.75]]),
+    )
+    subject = Subject(model.partition_, None, SimpleNamespace(collaboration_=together))
+    picture = weights_picture(subject)
+    assert picture["learners"] == ["b", "a"]
+    assert picture["mean"] == [0.5, 0.5]
+    without = SimpleNamespace(collaboration_=SimpleNamespace(method="pooled"))
+    assert weights_picture(replace(subject, model=without)) is None

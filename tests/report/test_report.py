@@ -1,0 +1,83 @@
+import builtins
+import html as escapes
+import os
+import stat
+import sys
+import webbrowser
+
+import pytest
+
+from coterie import Report
+
+
+def test_a_report_is_written_in_one_step(partition, tmp_path):
+    report = Report(partition)
+    report.write_html(tmp_path / "report.html")
+    assert (tmp_path / "report.html").read_text(encoding="utf-8") == report.html()
+    assert os.listdir(tmp_path) == ["report.html"]
+
+
+def test_a_write_that_fails_leaves_the_old_file(partition, tmp_path, monkeypatch):
+    target = tmp_path / "report.html"
+    target.write_text("old")
+
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "replace", full)
+    with pytest.raises(OSError, match="No space"):
+        Report(partition).write_html(target)
+    assert os.listdir(tmp_path) == ["report.html"]
+    assert target.read_text() == "old"
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such permissions")
+def test_permissions_are_handed_on(partition, tmp_path):
+    target = tmp_path / "report.html"
+    target.write_text("old")
+    target.chmod(0o640)
+    Report(partition).write_html(target)
+    assert stat.S_IMODE(target.stat().st_mode) == 0o640
+
+
+def test_a_missing_folder_and_a_folder_are_refused_in_a_sentence(partition, tmp_path):
+    with pytest.raises(FileNotFoundError, match="make it first"):
+        Report(partition).write_html(tmp_path / "nowhere" / "report.html")
+    with pytest.raises(IsADirectoryError, match="name of a file"):
+        Report(partition).write_html(tmp_path)
+
+
+def test_open_shows_the_page(partition, monkeypatch):
+    shown = []
+    monkeypatch.setattr(webbrowser, "open", shown.append)
+    path = Report(partition).open()
+    assert shown == [path.as_uri()]
+    assert path.read_text(encoding="utf-8").startswith("<!doctype html>")
+
+
+def test_a_notebook_shows_the_page_in_a_frame_of_its_own(partition):
+    report = Report(partition)
+    shown = report._repr_html_()
+    assert shown.startswith("<iframe")
+    assert "allow-same-origin" not in shown
+    inside = shown[shown.index('srcdoc="') + 8 : shown.rindex('"')]
+    assert escapes.unescape(inside) == report.html()
+
+
+def test_the_text_form_is_the_answer(model):
+    assert repr(Report(model)).startswith("<Report: The 13 learners fall into 3 coteries")
+
+
+def test_a_missing_extra_is_named(partition, monkeypatch):
+    real = builtins.__import__
+
+    def without_plotly(name, *rest, **more):
+        if name.startswith("plotly"):
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+        return real(name, *rest, **more)
+
+    report = Report(partition)
+    monkeypatch.setattr(builtins, "__import__", without_plotly)
+    assert report.json()
+    with pytest.raises(ImportError, match=r'pip install "coterie\[report\]"'):
+        report.html()

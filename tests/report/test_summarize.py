@@ -1,0 +1,63 @@
+import json
+
+import numpy as np
+import pytest
+
+import coterie
+from coterie import CoterieRegressor, Report
+from coterie.report.subject import as_subject
+from coterie.report.summarize import summarize
+
+
+def sections(summary):
+    return {section["id"]: section for section in summary["sections"]}
+
+
+def test_a_model_is_summed_up_in_numbers_and_words(model):
+    summary = summarize(as_subject(model))
+    assert summary["n_learners"] == 13
+    assert summary["n_clusters"] == model.n_clusters_ == 3
+    assert sum(len(coterie["learners"]) for coterie in summary["coteries"]) == 13
+    assert summary["n_rows"] == 12 * 40 + 6
+    assert {"losses", "map", "why", "gains", "membership", "differences"} <= set(sections(summary))
+    assert all(section["words"] for section in summary["sections"])
+    assert summary["table"]["learner"][0] == "<script>alert(1)</script>"
+
+
+def test_the_summary_survives_json(model, partition):
+    for subject in (model, partition):
+        report = Report(subject)
+        assert json.loads(report.json()) == report.summary
+
+
+def test_settings_versions_and_seed_are_kept(model):
+    settings = summarize(as_subject(model))["settings"]
+    changed = {entry["name"] for entry in settings["parameters"] if entry["changed"]}
+    assert changed == {"candidates"}
+    assert settings["seed"] == "0"
+    assert settings["versions"]["coterie"] == coterie.__version__
+
+
+def test_without_rows_the_sections_that_need_them_say_so(partition, losses):
+    summary = summarize(as_subject(partition, losses))
+    found = sections(summary)
+    for name in ("gains", "membership", "differences"):
+        assert found[name]["missing"]
+        assert "this report was made from a matrix of losses alone" in found[name]["words"][0]
+    assert summary["notes"] == list(partition.notes)
+    assert summary["table"] == {"learner": list("abcdef"), "cluster": partition.labels.tolist()}
+
+
+def test_one_learner_has_a_report():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(40, 2))
+    lonely = CoterieRegressor(candidates=["lr"]).fit(X, X[:, 0] + 0.1 * rng.normal(size=40))
+    report = Report(lonely)
+    assert "one coterie" in report.summary["answer"][0]
+    assert "<h1>" in report.html()
+
+
+@pytest.mark.parametrize("title", [None, "Hospitals & <clinics>"])
+def test_the_title_is_ours_or_yours(partition, title):
+    summary = summarize(as_subject(partition), title)
+    assert summary["title"] == (title or "Who learns with whom")

@@ -1,0 +1,156 @@
+import numpy as np
+import pytest
+
+from coterie.report.words import (
+    answer_words,
+    curves_words,
+    differences_words,
+    gains_words,
+    joined,
+    losses_words,
+    map_words,
+    membership_words,
+    number,
+    percent,
+    region_words,
+    weights_words,
+)
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (0.0, "0"),
+        (1.0, "1.00"),
+        (0.73912, "0.739"),
+        (18.66, "18.7"),
+        (1234.5, "1,234"),
+        (-2.5, "\u22122.50"),
+        (1e-9, "1.00e\u221209"),
+        (None, "\u2013"),
+        (np.nan, "\u2013"),
+    ],
+)
+def test_a_number_is_short(value, text):
+    assert number(value) == text
+
+
+def test_a_share_is_a_percentage():
+    assert percent(0.374) == "37%"
+    assert percent(-0.05, sign=True) == "\u22125%"
+    assert percent(0.05, sign=True) == "+5%"
+    assert percent(-50) == "< \u2212999%"
+    assert percent(None) == "\u2013"
+
+
+def test_names_are_joined():
+    assert joined(["a"]) == "a"
+    assert joined(["a", "b", "c"]) == "a, b and c"
+    assert joined(["a", "b", "c", "d", "e"]) == "a, b, c and 2 more"
+    assert joined([]) == ""
+
+
+def test_the_heat_map_tells_inside_from_between():
+    data = {"unit": "noise", "inside": 1.0, "between": 8.0, "binned": False, "admitted": 0}
+    assert "Inside the coteries the typical cell is 1.00, between them 8.00: 8.0 times apart." in str(
+        losses_words(data)
+    )
+    assert "block of learners" in str(losses_words(data | {"binned": True}))
+    assert "There is one coterie" in str(losses_words(data | {"between": None}))
+    assert "Every coterie has one member" in str(losses_words(data | {"inside": None}))
+    assert "similarity" in str(losses_words(data | {"unit": "similarity"}))
+
+
+def test_the_map_names_who_lies_between():
+    data = {
+        "embedding_columns": 2,
+        "embedding_share": 1.0,
+        "learners": ["a", "b"],
+        "apart": [0.9, 0.1],
+        "admitted": 2,
+    }
+    assert "Least clearly placed: b, who lies between coteries." in map_words(data)[0]
+    assert "Every learner lies clearly" in map_words(data | {"apart": [0.9, 0.8]})[0]
+    assert "2 learners with too few rows" in map_words(data)[0]
+    assert "one coterie only" in map_words(data | {"apart": None})[0]
+
+
+def curve(rule, chosen, decided=False):
+    return {"rule": rule, "chosen": chosen, "decided": decided}
+
+
+def test_the_number_of_coteries_is_explained():
+    data = {
+        "n_clusters": 3,
+        "rule": "held-out",
+        "curves": [curve("held-out", 3, True), curve("gap", 3), curve("cv", 4)],
+        "again": {"n_clusters": [2, 3], "shares": [0.1, 0.9], "n_replicates": 50},
+    }
+    text = curves_words(data)[0]
+    assert "3 coteries because the rule held-out says so" in text
+    assert "Of 2 other rules 1 would answer the same; different answers: cv (4)." in text
+    assert "(50 times) the held-out rule answered 3 in 90% of the draws" in text
+    given = data | {"rule": "given", "curves": [curve("gap", 3)], "again": None}
+    assert curves_words(given)[0].startswith("The number of coteries was given: 3. Of 1 other rule 1 would")
+
+
+SAVED = {"n": 4, "better": 3, "median": 0.2, "least": -0.1, "most": 0.5, "all_median": 2.0}
+
+
+def test_gains_say_whether_it_pays():
+    data = {"saved": SAVED, "left_out": 0, "not_measured": 1, "learners": ["a"]}
+    text = gains_words(data, {"collaborate": 3, "stay alone": 1})[0]
+    assert "3 of 4 learners predict better with the coterie than alone" in text
+    assert "Verdicts: 3 collaborate, 1 stay alone." in text
+    assert "1 learner had no error alone" in text
+    assert "could an error alone be measured" in gains_words(data | {"saved": {"n": 0}}, None)[0]
+    assert "40 between them" in gains_words(data | {"left_out": 40}, None)[0]
+
+
+def test_membership_names_the_least_sure():
+    data = {
+        "n_replicates": 100,
+        "sure": 1,
+        "n_learners": 2,
+        "learners": ["a", "b"],
+        "own": [0.6, 1.0],
+        "left_out": 0,
+    }
+    assert "Least sure: a (60%)." in membership_words(data)[0]
+    assert "Least sure" not in membership_words(data | {"own": [1.0, 1.0]})[0]
+
+
+def test_differences_name_the_predictor_and_the_region():
+    pair = {
+        "clusters": [0, 2],
+        "disagreement": 3.0,
+        "noise": 1.5,
+        "predictors": [{"name": "dose", "importance": 0.9}],
+        "regions": [{"where": "dose > 1", "share": 0.25, "difference": -4.0}],
+    }
+    text = differences_words({"pairs": [pair], "n_pairs": 3})[0]
+    assert "coteries 0 and 2, whose predictions differ by 3.00" in text
+    assert "2.0 times the noise; 90% of that goes with dose" in text
+    assert "1 of 3 pairs" in text
+    said = region_words(pair)
+    assert said == (
+        "Furthest apart where dose > 1 (25% of the rows): there coterie 2 predicts 4.00 more than coterie 0."
+    )
+    assert region_words(pair | {"regions": []}) == ""
+    assert "noise;" not in differences_words({"pairs": [pair | {"noise": 0.0}], "n_pairs": 1})[0]
+
+
+def test_weights_are_told_on_average():
+    data = {"names": ["alone", "3 coteries", "all"], "mean": [0.25, 0.75, 0.0], "left_out": 0}
+    assert "On average: 25% alone, 75% 3 coteries." in weights_words(data)[0]
+
+
+def test_the_answer_counts_members_and_those_alone():
+    facts = {"n_learners": 6, "n_clusters": 3, "sizes": [4, 1, 1], "ruled": True, "saved": SAVED}
+    facts["strangers"] = ["x"]
+    words = answer_words(facts)
+    assert words[0] == "The 6 learners fall into 3 coteries, of 4 members and 2 learners by themselves."
+    assert words[-1] == "Learner x does not belong to any coterie."
+    one = facts | {"n_clusters": 1, "sizes": [6], "strangers": []}
+    assert "one coterie: no split of them predicts better" in answer_words(one)[0]
+    assert "as asked for" in answer_words(one | {"ruled": False})[0]
