@@ -28,6 +28,7 @@ from coterie._tables import (
 from coterie.candidates import candidates_per_learner, names_learners
 from coterie.engines import resolve_engine
 from coterie.how_many import RULES, check_n_clusters, search_clusters
+from coterie.kernels.devices import check_device
 from coterie.nested import NestedCollaboration, nest_coteries
 from coterie.records import Collaboration, Exchange, Partition, Selection
 from coterie.stages import collaborate, cross_evaluate, select_models
@@ -104,6 +105,9 @@ class CoterieRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         Seed. Each learner's randomness derives from it and from the learner's id.
     n_jobs : int or None, default=None
         Number of threads.
+    device : {"auto", "cpu", "cuda"}, default="auto"
+        Where the spectrum of more than 4,000 learners is computed, whose similarities are not stored: a GPU
+        where torch finds one, the processor, or the GPU.
 
     Attributes
     ----------
@@ -175,6 +179,7 @@ class CoterieRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         engine: Any = None,
         random_state: Any = 0,
         n_jobs: int | None = None,
+        device: str = "auto",
     ) -> None:
         self.candidates = candidates
         self.n_clusters = n_clusters
@@ -193,6 +198,7 @@ class CoterieRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         self.engine = engine
         self.random_state = random_state
         self.n_jobs = n_jobs
+        self.device = device
 
     def fit(self, X: Any, y: Any, groups: Any = None, **fit_params: Any) -> CoterieRegressor:
         """Select, exchange, cluster, collaborate.
@@ -255,6 +261,7 @@ class CoterieRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             check_count(self.max_clusters, "max_clusters")
         check_count(self.n_bootstrap, "n_bootstrap", least=0)
         check_scale(self.scale)
+        check_device(self.device)
 
     def _split_groups(self, X: Any, groups: Any, caller: str) -> tuple[Any, Any]:
         column = self.group_column if groups is None else groups
@@ -308,6 +315,7 @@ class CoterieRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             max_clusters=self.max_clusters,
             scale=self.scale,
             refine=self.refine,
+            device=self.device,
             **seeded,
         )
         partition = clustering.partition

@@ -23,7 +23,10 @@ def eigengap(evidence: Evidence) -> Curve:
         The drop behind each number of clusters.
     """
     count = min(evidence.most + 1, evidence.n_learners)
-    values, _ = top_eigenpairs(evidence.similarity, None, count)
+    values = evidence.spectrum.plain_values
+    if values is None:
+        values, _ = top_eigenpairs(np.asarray(evidence.similarity), None, count)
+    values = values[:count]
     values = np.append(values, 0.0) if count <= evidence.most else values
     drops = values[: evidence.most] - values[1 : evidence.most + 1]
     return Curve(

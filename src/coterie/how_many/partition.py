@@ -21,15 +21,19 @@ from coterie.how_many.held_out import UNCLEAR, HeldOut, best_refined, held_out
 from coterie.how_many.penalty import penalty
 from coterie.how_many.precomputed import exchange_from_losses
 from coterie.kernels.averages import AverageLosses
+from coterie.kernels.devices import check_device
 from coterie.kernels.refits import pooled_losses
+from coterie.kernels.similarities import ExchangeSimilarity
 from coterie.kernels.together import LocalLosses
-from coterie.records import Curve, Exchange, Partition, Selection
+from coterie.records import Curve, Exchange, Partition, Selection, SimilarityTiles
 from coterie.stages.cluster import resolve_scale, tidy_labels
 
 Array = NDArray[Any]
 
 RULES = ("auto", "held-out", "gap", "gap-jump", "eigengap", "penalty", "cv")
 REFINEMENTS = ("pooled", "average", None)
+# Above this residual of the spectrum a reader should know of it.
+LARGEST_RESIDUAL = 1e-3
 # Beyond this many learners the curve of cross-validation is drawn only when asked for.
 CROSS_VALIDATED_LEARNERS = 1_000
 
@@ -136,11 +140,13 @@ def _partition(
     scale: Any,
     refine: str | None,
     seed: int,
+    device: str,
 ) -> Clustering:
     """Cluster learners all of whose losses are finite, in the order given."""
     losses = _together(exchange, rows, refine)
     sizes = None if rows is None else rows.learners.sizes
-    evidence = Evidence(exchange, resolve_scale(exchange, scale), most, seed, sizes, losses)
+    needed = 1 if isinstance(n_clusters, str) else n_clusters
+    evidence = Evidence(exchange, resolve_scale(exchange, scale), most, seed, sizes, losses, device, needed)
     rule = n_clusters
     notes = []
     if rule == "auto":
@@ -167,6 +173,11 @@ def _partition(
     found = int(labels.max()) + 1
     if found < count:
         notes.append(f"Of {count} clusters {count - found} stayed without members.")
+    if evidence.spectrum.residual > LARGEST_RESIDUAL:
+        notes.append(
+            f"The spectrum is known to a residual of {evidence.spectrum.residual:.0e} only: learners between "
+            "clusters may be placed differently on another run of it."
+        )
     labellings = {} if answer is None else answer.labels
     if rule != "held-out":
         answer = None
@@ -193,8 +204,12 @@ def _with_isolated(partition: Partition, exchange: Exchange) -> Partition:
     labels = np.empty(n, dtype=int)
     labels[kept] = partition.labels
     labels[apart] = partition.n_clusters + np.arange(apart.sum())
-    similarity = np.eye(n)
-    similarity[np.ix_(kept, kept)] = partition.similarity
+    similarity: Array | SimilarityTiles
+    if isinstance(partition.similarity, np.ndarray):
+        similarity = np.eye(n)
+        similarity[np.ix_(kept, kept)] = partition.similarity
+    else:
+        similarity = ExchangeSimilarity(exchange, partition.scale)
     embedding = np.zeros((n, partition.embedding.shape[1]))
     embedding[kept] = partition.embedding
     embedding[apart, 0] = 1.0
@@ -232,10 +247,12 @@ def search_clusters(
     random_state: Any = 0,
     engine: Any = None,
     n_jobs: int | None = None,
+    device: str = "auto",
 ) -> Clustering:
     """Cluster the learners, and keep what judging the clusters takes; see `cluster_learners`."""
     if refine is not None:
         check_option(refine, "refine", REFINEMENTS)
+    check_device(device)
     if not isinstance(exchange, Exchange):
         exchange = exchange_from_losses(exchange, learner_ids)
     n_learners = len(exchange.learner_ids)
@@ -265,7 +282,7 @@ def search_clusters(
     count = n_clusters if isinstance(n_clusters, str) else min(n_clusters, len(kept))
     if not isinstance(count, str):
         most = max(most, count)
-    found = _partition(known, rows, count, most, scale, refine, as_entropy(random_state))
+    found = _partition(known, rows, count, most, scale, refine, as_entropy(random_state), device)
     partition = found.partition
     if exchange.isolated.any():
         reordered = exchange.take(np.r_[kept, np.flatnonzero(exchange.isolated)])
@@ -289,6 +306,7 @@ def cluster_learners(
     random_state: Any = 0,
     engine: Any = None,
     n_jobs: int | None = None,
+    device: str = "auto",
 ) -> Partition:
     """Cluster the learners, with a given number of clusters or by a rule.
 
@@ -327,6 +345,9 @@ def cluster_learners(
         Who runs the predictions.
     n_jobs : int or None, default=None
         Number of threads.
+    device : {"auto", "cpu", "cuda"}, default="auto"
+        Where the spectrum of more than 4,000 learners is computed, whose similarities are not stored:
+        a GPU where torch finds one, the processor, or the GPU.
 
     Returns
     -------
@@ -355,4 +376,5 @@ def cluster_learners(
         random_state=random_state,
         engine=engine,
         n_jobs=n_jobs,
+        device=device,
     ).partition

@@ -1,10 +1,10 @@
 """S times vectors in one GPU kernel: losses, exponential and product without ever leaving the chip.
 
-The two matrix products of a tile run on tensor cores in half precision with error compensation: every feature
-is split into a half-precision number and the half-precision rest, and three of the four products are summed in
-single precision. What is lost is of the order of 2^-22 of the terms, as in single precision. Columns of features
-are first scaled so that models and learners share the range; that changes no product. The product with the
-vectors is split in the same way.
+The two matrix products of a tile run on tensor cores in half precision with error compensation: every
+feature is split into a half-precision number and the half-precision rest, and three of the four products are
+summed in single precision. What is lost is of the order of 2^-22 of the terms, as in single precision.
+Columns of features are first scaled so that models and learners share the range; that changes no product. The
+product with the vectors is split in the same way.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ WIDTH = 16
 LARGEST = 1024.0
 
 
-@triton.jit  # type: ignore[untyped-decorator]
+@triton.jit
 def _rest(values, halves):  # type: ignore[no-untyped-def]
     """Return what half precision has left of the values."""
     return (values - halves.to(tl.float32)).to(tl.float16)
@@ -51,8 +51,10 @@ def _times_kernel(  # type: ignore[no-untyped-def]
     WALK: tl.constexpr,
 ):
     """Add to the product what the tiles of one row of tiles, on and right of the diagonal, give."""
-    row_tile = tl.program_id(1)
-    first = tl.program_id(0) * WALK
+    # One dimension of programs: the second one of a grid ends at 65,535, eight million learners.
+    walks = tl.cdiv(tl.cdiv(n, SIDE), WALK)
+    row_tile = tl.program_id(0) // walks
+    first = (tl.program_id(0) % walks) * WALK
     width = tl.arange(0, WIDTH)
     if first + WALK > row_tile:
         rows = row_tile * SIDE + tl.arange(0, SIDE)
@@ -128,9 +130,12 @@ class FusedTimes:
     ----------
     features : PairFeatures
         Tensors on a CUDA device, in single precision.
+    width : int, default=16
+        Vectors multiplied at once, a multiple of what a tensor core takes.
     """
 
-    def __init__(self, features: PairFeatures) -> None:
+    def __init__(self, features: PairFeatures, width: int = WIDTH) -> None:
+        self._width = width
         largest = features.models.abs().amax(0), features.learners.abs().amax(0)
         tiny = torch.finfo(torch.float32).tiny
         balance = (largest[1].clamp_min(tiny) / largest[0].clamp_min(tiny)).sqrt()
@@ -141,17 +146,18 @@ class FusedTimes:
 
     def __call__(self, vectors: Any) -> Any:
         """Return S times the vectors, a few at a time."""
-        parts = [self._times(vectors[:, k : k + WIDTH]) for k in range(0, vectors.shape[1], WIDTH)]
+        steps = range(0, vectors.shape[1], self._width)
+        parts = [self._times(vectors[:, k : k + self._width]) for k in steps]
         return torch.cat(parts, 1)
 
     def _times(self, vectors: Any) -> Any:
         n, count = vectors.shape
         size = vectors.abs().amax(0).clamp_min(torch.finfo(torch.float32).tiny) / LARGEST
-        padded = torch.zeros(n, WIDTH, device=vectors.device)
+        padded = torch.zeros(n, self._width, device=vectors.device)
         padded[:, :count] = vectors / size
         product = torch.zeros_like(padded)
         tiles = triton.cdiv(n, SIDE)
-        _times_kernel[(triton.cdiv(tiles, WALK), tiles)](
+        _times_kernel[(triton.cdiv(tiles, WALK) * tiles,)](
             *self._models,
             *self._learners,
             self._errors,
@@ -160,7 +166,7 @@ class FusedTimes:
             n,
             self._scale,
             self._models[0].shape[1],
-            WIDTH,
+            self._width,
             SIDE,
             DEPTH,
             WALK,

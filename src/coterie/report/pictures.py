@@ -86,7 +86,7 @@ def losses_picture(subject: Subject) -> dict[str, Any]:
     """Return everybody's model on everybody's rows, ordered by cluster."""
     labels = subject.partition.labels
     if subject.exchange is None:
-        values, unit = subject.partition.similarity, "similarity"
+        values, unit = np.asarray(subject.partition.similarity), "similarity"
         logarithms = values
     else:
         values, unit = subject.exchange.losses, "loss"
@@ -126,7 +126,7 @@ def _scaled(subject: Subject) -> Array:
     v is close to twice the squared distance of two models, and its logarithm keeps far learners from
     pressing all others into a point; log(1 + v) of squared distances is one again (Schoenberg).
     """
-    similarity = np.maximum(subject.partition.similarity, np.finfo(float).tiny)
+    similarity = np.maximum(np.asarray(subject.partition.similarity), np.finfo(float).tiny)
     squares = np.log1p(-np.log(np.minimum(similarity, 1.0)))
     rows = squares.mean(axis=1)
     products = -0.5 * (squares - rows[:, None] - rows[None, :] + rows.mean())
