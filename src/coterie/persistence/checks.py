@@ -209,7 +209,9 @@ def check_state(state: dict[str, Any], rows: bool) -> None:
     source = state["exchange_"].source
     everybody = slice(0, n)
     _need(rows if source is None else source.tile(everybody, everybody).shape == (n, n), "a loss matrix")
-    _need(partition.similarity.shape == (n, n) and partition.embedding.ndim == 2, "a similarity")
+    stored = source is None if partition.similarity is None else partition.similarity.shape == (n, n)
+    _need(stored and partition.embedding.ndim == 2, "a similarity")
+    _need(np.isfinite(partition.scale) and partition.scale > 0, "a scale")
     _need(_within(partition.labels, n_clusters) and partition.n_clusters == n_clusters, "a partition")
     for name in ("collaboration_", "_everybody"):
         _check_collaboration(state[name], n_clusters, n_features, n_rows)

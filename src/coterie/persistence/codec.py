@@ -26,7 +26,15 @@ from coterie.encoding import ColumnPlan, TableRecipe
 from coterie.kernels.tiles import DenseTiles
 from coterie.nested import NestedCollaboration
 from coterie.persistence.archive import PersistenceError, check_stored, unfit
-from coterie.records import Collaboration, Curve, Exchange, LossTiles, Partition, Selection
+from coterie.records import (
+    Collaboration,
+    Curve,
+    Exchange,
+    LossTiles,
+    Partition,
+    Selection,
+    SimilarityTiles,
+)
 from coterie.verdicts import Admission, Gains, Stability, Standing
 
 Array = NDArray[Any]
@@ -191,6 +199,9 @@ def _fits(value: Any, hint: Any) -> bool:
     if kind is LossTiles:
         # None: to be computed again from the rows.
         return value is None or isinstance(value, DenseTiles)
+    if kind is SimilarityTiles:
+        # None: to be computed again from the losses.
+        return value is None
     if kind is tuple:
         return isinstance(value, tuple) and all(_fits(part, inner[0]) for part in value)
     if kind in (dict, Mapping):
