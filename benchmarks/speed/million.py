@@ -29,7 +29,7 @@ import torch
 from coterie.how_many.eigengap import eigengap
 from coterie.how_many.gap import gap_rules
 from coterie.how_many.penalty import penalty
-from coterie.kernels.matrix_free import LANDMARKS, SPARE, PairFeatures, nystrom_start, top_pairs
+from coterie.kernels.matrix_free import LANDMARKS, SPARE, PairFeatures, nystrom_pairs, top_pairs
 from coterie.stages.cluster import Spectrum, cluster_rows
 
 HERE = Path(__file__).parent
@@ -73,7 +73,7 @@ def draw_features(n_learners: int, n_rows: int, device: str) -> tuple[Any, Any, 
     return models, learners, truth
 
 
-def fused(features: PairFeatures, device: str, width: int) -> PairFeatures:
+def fused(features: PairFeatures, device: str, width: int | None) -> PairFeatures:
     """Return the features with the product that runs in one kernel, where there is a GPU."""
     if device == "cpu":
         return features
@@ -84,13 +84,12 @@ def fused(features: PairFeatures, device: str, width: int) -> PairFeatures:
 
 
 def clusters_on_device(vectors: Any, n_clusters: int) -> Any:
-    """Return the k-means labels of the embedding's rows, from centres that lie far apart, on the device."""
+    """Return the k-means labels of the embedding's rows: centres from a sample, then on the device."""
     rows = vectors / vectors.norm(dim=1, keepdim=True)
-    centres = rows[:1]
-    nearest = torch.cdist(rows, centres)[:, 0]
-    for _ in range(n_clusters - 1):
-        centres = torch.cat([centres, rows[nearest.argmax()][None]])
-        nearest = torch.minimum(nearest, torch.cdist(rows, centres[-1:])[:, 0])
+    sample = rows[:: max(1, len(rows) // 1024)]
+    known = cluster_rows(sample.cpu().numpy().astype(float), n_clusters, 0)[0]
+    known = torch.as_tensor(known, device=rows.device)
+    centres = torch.stack([sample[known == k].mean(0) for k in range(n_clusters)])
     for _ in range(10):
         labels = torch.cdist(rows, centres).argmin(1)
         centres = torch.stack([rows[labels == k].mean(0) for k in range(n_clusters)])
@@ -166,8 +165,8 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
         chosen: dict[str, int] = {}
         if options.landmarks:
             sample = np.sort(np.random.default_rng(0).choice(options.only, LANDMARKS, replace=False))
-            vectors, _ = nystrom_start(features, features.asarray(sample), count + SPARE, 16_384)
-            vectors = vectors[:, -TRUTHS:]
+            vectors = nystrom_pairs(features, features.asarray(sample), count + SPARE, 16_384).vectors
+            vectors = vectors[:, :TRUTHS]
             done = now(device)
             labels = clusters_on_device(vectors, TRUTHS)
         else:
@@ -193,7 +192,7 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
             "right": share_right(labels, truth),
             "chosen": " ".join(f"{rule}={k}" for rule, k in chosen.items()),
             "gpu_gibibytes": round(torch.cuda.max_memory_allocated() / 2**30, 2) if device == "cuda" else "",
-            "width": options.width,
+            "width": options.width or (16 if count + SPARE < 16 else 32),
         }
         print({name: value for name, value in row.items() if value != ""}, flush=True)
     row["product_error_largest"], row["product_error_rms"] = "", ""
@@ -213,7 +212,7 @@ def main() -> None:
     parser.add_argument("--landmarks", action="store_true")
     parser.add_argument("--verify", action="store_true")
     parser.add_argument("--once", action="store_true", help="run once: what was compiled before is kept")
-    parser.add_argument("--width", type=int, default=16, choices=(16, 32))
+    parser.add_argument("--width", type=int, default=None, choices=(16, 32))
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     parser.add_argument("--out", type=Path, default=HERE / "million.csv")
     options = parser.parse_args()

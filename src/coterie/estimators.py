@@ -29,6 +29,7 @@ from coterie.candidates import candidates_per_learner, names_learners
 from coterie.engines import resolve_engine
 from coterie.how_many import RULES, check_n_clusters, search_clusters
 from coterie.kernels.devices import check_device
+from coterie.kernels.landmarks import how_many_landmarks
 from coterie.nested import NestedCollaboration, nest_coteries
 from coterie.records import Collaboration, Exchange, Partition, Selection
 from coterie.stages import collaborate, cross_evaluate, select_models
@@ -105,6 +106,10 @@ class CoterieRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         Seed. Each learner's randomness derives from it and from the learner's id.
     n_jobs : int or None, default=None
         Number of threads.
+    landmarks : int, "auto" or None, default=None
+        Learners with whom everybody exchanges, both ways, in place of everybody with everybody: 2 L m
+        evaluations, not L^2, for models without a closed form. ``"auto"``: 120 where there are more than
+        1,000 learners. How far that is from the exact clusters, ``partition_.notes`` says of a sample.
     device : {"auto", "cpu", "cuda"}, default="auto"
         Where the spectrum of more than 4,000 learners is computed, whose similarities are not stored: a GPU
         where torch finds one, the processor, or the GPU.
@@ -179,6 +184,7 @@ class CoterieRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         engine: Any = None,
         random_state: Any = 0,
         n_jobs: int | None = None,
+        landmarks: Any = None,
         device: str = "auto",
     ) -> None:
         self.candidates = candidates
@@ -198,6 +204,7 @@ class CoterieRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         self.engine = engine
         self.random_state = random_state
         self.n_jobs = n_jobs
+        self.landmarks = landmarks
         self.device = device
 
     def fit(self, X: Any, y: Any, groups: Any = None, **fit_params: Any) -> CoterieRegressor:
@@ -262,6 +269,8 @@ class CoterieRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         check_count(self.n_bootstrap, "n_bootstrap", least=0)
         check_scale(self.scale)
         check_device(self.device)
+        if self.landmarks is not None:
+            how_many_landmarks(self.landmarks, 1)
 
     def _split_groups(self, X: Any, groups: Any, caller: str) -> tuple[Any, Any]:
         column = self.group_column if groups is None else groups
@@ -306,7 +315,7 @@ class CoterieRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         work = {"engine": self.engine, "n_jobs": self.n_jobs}
         seeded = {"random_state": entropy, **work}
         selection = select_models(shaping, candidates=self.candidates, splitter=self.splitter, **seeded)
-        exchange = cross_evaluate(selection, shaping, robust=self.robust, **work)
+        exchange = cross_evaluate(selection, shaping, robust=self.robust, landmarks=self.landmarks, **seeded)
         clustering = search_clusters(
             exchange,
             shaping,
@@ -358,6 +367,7 @@ class CoterieRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
                 scale=self.scale,
                 refine=self.refine,
                 robust=self.robust,
+                landmarks=self.landmarks,
                 **settings,
             )
             return nested, nested.with_all()

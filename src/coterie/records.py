@@ -171,6 +171,12 @@ class Exchange(_Aligned):
     noise: Array = field(metadata=_BY_LEARNER)
     isolated: Array = field(metadata=_BY_LEARNER)
 
+    @property
+    def landmarks(self) -> Array | None:
+        """The learners with whom everybody exchanged, by position; None: everybody with everybody."""
+        marks: Array | None = getattr(self.source, "marks", None)
+        return marks
+
     def take(self, positions: Array) -> Exchange:
         """Return the exchange among some of the learners, in the order given."""
         return Exchange(

@@ -7,7 +7,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 from coterie.kernels import matrix_free
-from coterie.kernels.matrix_free import PairFeatures, multiply_by_tiles, nystrom_start, spans, top_pairs
+from coterie.kernels.matrix_free import PairFeatures, multiply_by_tiles, nystrom_pairs, spans, top_pairs
 
 
 def features(n: int = 60, n_truths: int = 3, seed: int = 0) -> PairFeatures:
@@ -50,11 +50,12 @@ def test_runs_cover_everybody_once() -> None:
 
 def test_from_all_learners_the_start_is_the_answer() -> None:
     pairs = features()
-    vectors, degrees = nystrom_start(pairs, np.arange(60), 3, block=16)
-    assert_allclose(degrees, dense(pairs).sum(axis=1), rtol=1e-3)
-    _, expected = exact(dense(pairs), 3)
-    overlap = np.linalg.svd(expected.T @ vectors)[1]
-    assert_allclose(overlap, 1, atol=1e-3)
+    found = nystrom_pairs(pairs, np.arange(60), 3, block=16)
+    assert_allclose(found.degrees, dense(pairs).sum(axis=1), rtol=1e-3)
+    values, expected = exact(dense(pairs), 3)
+    assert_allclose(found.values, values, atol=1e-3)
+    assert_allclose(found.plain_values, np.linalg.eigvalsh(dense(pairs))[:-4:-1], rtol=1e-3)
+    assert_allclose(np.linalg.svd(expected.T @ found.vectors)[1], 1, atol=1e-3)
 
 
 @pytest.mark.parametrize("landmarks", [10, 30])
@@ -125,3 +126,18 @@ def test_torch_gives_the_same_as_numpy() -> None:
     assert_allclose(there.values.numpy(), here.values, atol=1e-9)
     assert_allclose(np.abs(there.vectors.numpy()), np.abs(here.vectors), atol=1e-6)
     assert there.residual < 1e-4
+
+
+@pytest.mark.parametrize("kind", [np.float32, np.float64])
+def test_a_long_vector_hides_no_short_one(kind: Any) -> None:
+    basis = np.linalg.qr(np.random.default_rng(0).normal(size=(9, 3)))[0] * [1e5, 1.0, 1e-3]
+    basis = basis.astype(kind)
+    white = matrix_free._whitening(basis.T @ basis, kind)
+    assert white.shape == (3, 3)
+    orthonormal = basis @ white
+    assert_allclose(orthonormal.T @ orthonormal, np.eye(3), atol=1e-3)
+
+
+def test_a_vector_twice_or_of_zeros_counts_once() -> None:
+    basis = np.array([[1.0, 1.0, 0.0], [2.0, 2.0, 0.0]])
+    assert matrix_free._whitening(basis.T @ basis, np.float64).shape == (3, 1)

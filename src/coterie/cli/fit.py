@@ -123,13 +123,13 @@ def write_results(model: CoterieRegressor, summary: dict[str, Any], folder: Path
     import polars as pl
 
     import coterie
-    from coterie.stages.cluster import is_large
+    from coterie.stages.cluster import avoids_pairs
 
     gains = pl.DataFrame(dict(model.gains_), strict=False)
     exchange = model.exchange_
     names = [str(learner) for learner in exchange.learner_ids.tolist()]
     tables = {"labels.csv": gains.select("learner", "cluster"), "gains.csv": gains}
-    if not is_large(len(names)):
+    if not avoids_pairs(exchange):
         losses = pl.DataFrame(exchange.losses, schema=names)
         tables["losses.csv"] = losses.insert_column(0, pl.Series("model of", names))
     for name, table in tables.items():

@@ -26,8 +26,8 @@ def eigengap(evidence: Evidence) -> Curve:
     values = evidence.spectrum.plain_values
     if values is None:
         values, _ = top_eigenpairs(np.asarray(evidence.similarity), None, count)
-    values = values[:count]
-    values = np.append(values, 0.0) if count <= evidence.most else values
+    # Behind the last eigenvalue known lies nothing: of all learners', or of what landmarks span.
+    values = np.append(values[:count], np.zeros(max(0, evidence.most + 1 - len(values[:count]))))
     drops = values[: evidence.most] - values[1 : evidence.most + 1]
     return Curve(
         rule="eigengap",

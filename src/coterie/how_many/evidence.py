@@ -15,8 +15,8 @@ from coterie.kernels.together import TogetherLosses
 from coterie.records import Exchange
 from coterie.stages.cluster import (
     Spectrum,
+    avoids_pairs,
     cluster_rows,
-    is_large,
     linkage_of,
     matrix_free_spectrum,
     similarity_matrix,
@@ -68,13 +68,13 @@ class Evidence:
     @cached_property
     def similarity(self) -> Array | ExchangeSimilarity:
         """The matrix S, stored only where the learners are not very many."""
-        if is_large(self.n_learners):
+        if avoids_pairs(self.exchange):
             return ExchangeSimilarity(self.exchange, self.scale)
         return similarity_matrix(self.exchange, self.scale)
 
     def _spectrum(self, scale: float, units: Array | None = None) -> Spectrum:
         count = max(self.most, 2) + 1
-        if is_large(self.n_learners):
+        if avoids_pairs(self.exchange):
             return matrix_free_spectrum(self.exchange, scale, count, units, self.device, self.needed)
         if units is None:
             return spectrum_of(np.asarray(self.similarity), count)

@@ -18,6 +18,7 @@ from coterie.how_many.eigengap import eigengap
 from coterie.how_many.evidence import Evidence
 from coterie.how_many.gap import gap_rules
 from coterie.how_many.held_out import UNCLEAR, HeldOut, best_refined, held_out
+from coterie.how_many.landmark_check import landmark_note
 from coterie.how_many.penalty import penalty
 from coterie.how_many.precomputed import exchange_from_losses
 from coterie.kernels.averages import AverageLosses
@@ -88,7 +89,12 @@ def check_n_clusters(n_clusters: Any, n_learners: int) -> Any:
 def _together(exchange: Exchange, rows: _Rows | None, refine: str | None) -> LocalLosses | None:
     if rows is None:
         return None
-    if refine == "pooled":
+    if exchange.landmarks is not None and refine == "average":
+        raise ValueError(
+            "Averages of everybody's models take the evaluations that landmarks save: set refine='pooled' "
+            "or None, or landmarks=None."
+        )
+    if refine == "pooled" or exchange.landmarks is not None:
         return pooled_losses(rows.learners, rows.selection, exchange, rows.engine)
     return AverageLosses(rows.learners, rows.selection, exchange, rows.engine)
 
@@ -178,6 +184,9 @@ def _partition(
             f"The spectrum is known to a residual of {evidence.spectrum.residual:.0e} only: learners between "
             "clusters may be placed differently on another run of it."
         )
+    if rows is not None and exchange.landmarks is not None:
+        known = (rows.learners, rows.selection, labels, evidence.scale, rows.engine)
+        notes.append(landmark_note(exchange, *known, seed=seed))
     labellings = {} if answer is None else answer.labels
     if rule != "held-out":
         answer = None

@@ -173,15 +173,35 @@ def _eigh(matrix: Tensor) -> tuple[Tensor, Tensor]:
     return values, vectors
 
 
-def nystrom_start(
-    similarity: Similarity, landmarks: Tensor, count: int, block: int = 4096
-) -> tuple[Tensor, Tensor]:
-    """Return approximate top vectors of shape (L, count) and approximate degrees, from some learners.
+@dataclass(frozen=True)
+class Extension:
+    """The spectrum of a sample of learners, extended to everybody.
+
+    Parameters
+    ----------
+    values : array of shape (M,)
+        Approximate eigenvalues of D^-1/2 S D^-1/2, the largest first.
+    vectors : array of shape (L, M)
+        Their vectors, orthonormal.
+    degrees : array of shape (L,)
+        Approximate row sums of S.
+    plain_values : array of shape (M,)
+        Approximate eigenvalues of S itself.
+    """
+
+    values: Tensor
+    vectors: Tensor
+    degrees: Tensor
+    plain_values: Tensor
+
+
+def nystrom_pairs(similarity: Similarity, landmarks: Tensor, count: int, block: int = 4096) -> Extension:
+    """Extend the spectrum of some learners to everybody.
 
     Parameters
     ----------
     similarity : Similarity
-        Among all learners.
+        Among all learners; asked for tiles beside the landmarks only.
     landmarks : array of int of shape (m,)
         The learners in the sample.
     count : int
@@ -191,10 +211,8 @@ def nystrom_start(
 
     Returns
     -------
-    vectors : array of shape (L, count)
-        Of length one, nearly.
-    degrees : array of shape (L,)
-        Approximate row sums of S.
+    Extension
+        Nystrom's approximation.
     """
     among = similarity.tile(landmarks, landmarks)
     xp, kind = namespace(among), among.dtype
@@ -204,30 +222,40 @@ def nystrom_start(
     # Tiles are made three times rather than kept: of ten million learners they would fill any memory.
     every = list(spans(similarity.shape[0], block))
     total = sum(similarity.tile(rows, landmarks).sum(0) for rows in every)
-    degrees, gram = [], 0.0
+    degrees, gram, plain = [], 0.0, 0.0
     for rows in every:
         extended = similarity.tile(rows, landmarks) @ root
+        plain = plain + xp.asarray(extended.T @ extended, dtype=xp.float64)
         degree = xp.clip(extended @ (total @ root), SMALLEST_DEGREE, None)
         extended = extended / xp.sqrt(degree)[:, None]
         degrees.append(degree)
         gram = gram + xp.asarray(extended.T @ extended, dtype=xp.float64)
     values, vectors = _eigh(gram)
-    top = slice(max(len(values) - count, 0), None)
+    order = np.arange(len(values) - 1, max(len(values) - count, 0) - 1, -1)
+    top = order if xp is np else xp.asarray(order, device=among.device)
     scaled = vectors[:, top] / xp.sqrt(xp.clip(values[top], 1e-12, None))
     turned = root @ xp.asarray(scaled, dtype=kind)
     parts = [
         similarity.tile(rows, landmarks) @ turned / xp.sqrt(degree)[:, None]
         for rows, degree in zip(every, degrees, strict=True)
     ]
-    return xp.concatenate(parts, 0), xp.concatenate(degrees, 0)
+    return Extension(
+        xp.asarray(values[top], dtype=kind),
+        xp.concatenate(parts, 0),
+        xp.concatenate(degrees, 0),
+        xp.asarray(_eigh(plain)[0][top], dtype=kind),
+    )
 
 
 def _whitening(gram: Tensor, kind: Any) -> Tensor:
     """Return coefficients that make a basis orthonormal; directions that are rounding are left out."""
     xp = namespace(gram)
-    values, vectors = _eigh(gram)
+    # Vectors of very different lengths must not hide each other: of a million learners, the ones are long.
+    lengths = xp.sqrt(xp.asarray(xp.diagonal(gram), dtype=xp.float64))
+    lengths = xp.where(lengths > 0, lengths, xp.ones_like(lengths))
+    values, vectors = _eigh(gram / (lengths[:, None] * lengths))
     kept = values > (1e-12 if kind == xp.float64 else 1e-6) * values[-1]
-    return vectors[:, kept] / xp.sqrt(values[kept])
+    return vectors[:, kept] / xp.sqrt(values[kept]) / lengths[:, None]
 
 
 def _ritz(operator: Tensor, gram: Tensor, kind: Any, count: int) -> tuple[Tensor, Tensor]:
@@ -303,7 +331,8 @@ def top_pairs(
     """
     n = similarity.shape[0]
     sample = np.random.default_rng(seed).choice(n, min(n, LANDMARKS), replace=False)
-    start, guessed = nystrom_start(similarity, similarity.asarray(np.sort(sample)), count + SPARE, block)
+    begun = nystrom_pairs(similarity, similarity.asarray(np.sort(sample)), count + SPARE, block)
+    start, guessed = begun.vectors, begun.degrees
     xp, kind = namespace(start), start.dtype
     # The ones give the exact degrees, and with them the first eigenvector.
     basis = xp.concatenate([xp.ones_like(guessed)[:, None], start / xp.sqrt(guessed)[:, None]], 1)

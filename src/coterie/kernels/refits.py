@@ -183,6 +183,9 @@ def pooled_losses(
         where both are in use.
     """
     _, affine = affine_matrix(selection.models, learners.n_features)
+    if exchange.landmarks is not None and learners.n_features <= MOST_PREDICTORS:
+        # Averages of everybody's models would take the evaluations that landmarks save.
+        return BestFormLosses(learners, selection)
     if learners.n_features > MOST_PREDICTORS or not affine.any():
         return RefitLosses(learners, selection, AverageLosses(learners, selection, exchange, engine))
     if np.mean(~affine) < FLEXIBLE_SHARE:

@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 from coterie._rows import Learners, Standardization
 from coterie.encoding import ColumnPlan, TableRecipe
+from coterie.kernels.landmarks import LandmarkTiles
 from coterie.kernels.tiles import DenseTiles
 from coterie.nested import NestedCollaboration
 from coterie.persistence.archive import PersistenceError, check_stored, unfit
@@ -44,6 +45,7 @@ RECORDS: dict[str, type[Any]] = {
     for cls in (
         Selection,
         Exchange,
+        LandmarkTiles,
         Partition,
         Curve,
         Collaboration,
@@ -198,7 +200,7 @@ def _fits(value: Any, hint: Any) -> bool:
         return any(_fits(value, option) for option in inner)
     if kind is LossTiles:
         # None: to be computed again from the rows.
-        return value is None or isinstance(value, DenseTiles)
+        return value is None or isinstance(value, (DenseTiles, LandmarkTiles))
     if kind is SimilarityTiles:
         # None: to be computed again from the losses.
         return value is None

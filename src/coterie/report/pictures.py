@@ -89,12 +89,16 @@ def _between(values: Array, labels: Array) -> dict[str, float | None]:
 def _some(subject: Subject) -> Subject:
     """Return the subject with a sample of its learners where all pairs would be too many to look at."""
     n = len(subject.partition.labels)
-    if not is_large(n):
+    marks = None if subject.exchange is None else subject.exchange.landmarks
+    if marks is not None:
+        # All losses are known among landmarks only.
+        kept = marks
+    elif is_large(n):
+        # Nobody's cluster may vanish from the picture.
+        firsts = np.unique(subject.partition.labels, return_index=True)[1]
+        kept = np.union1d(np.linspace(0, n - 1, MOST_SHOWN).astype(int), firsts)
+    else:
         return subject
-    kept = np.linspace(0, n - 1, MOST_SHOWN).astype(int)
-    # Nobody's cluster may vanish from the picture.
-    firsts = np.unique(subject.partition.labels, return_index=True)[1]
-    kept = np.union1d(kept, firsts)
     exchange = None if subject.exchange is None else subject.exchange.take(kept)
     partition = subject.partition.take(kept)
     partition = replace(partition, similarity=np.asarray(partition.similarity))

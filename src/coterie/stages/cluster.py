@@ -25,9 +25,10 @@ from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
 
 from coterie._options import check_option, check_positive
-from coterie.kernels.devices import top_pairs_of
+from coterie.kernels.devices import ROUNDING, top_pairs_of
 from coterie.kernels.kmeans import kmeans
-from coterie.kernels.matrix_free import spans
+from coterie.kernels.matrix_free import nystrom_pairs, spans
+from coterie.kernels.similarities import ExchangeSimilarity
 from coterie.records import Exchange
 
 Array = NDArray[Any]
@@ -44,12 +45,24 @@ MATRIX_FREE_LEARNERS = 4_000
 # Learners that stand for all of them in linkage and in the median of v.
 SAMPLED_LEARNERS = 1_000
 # Beyond this many learners k-means looks for centres among as many of them.
-HUGE_CROWD = 100_000
+HUGE_CROWD = 20_000
 
 
 def is_large(n_learners: int) -> bool:
     """Tell whether matrices of all pairs of learners are to be avoided."""
     return n_learners > MATRIX_FREE_LEARNERS
+
+
+def avoids_pairs(exchange: Exchange) -> bool:
+    """Tell whether the learners are too many for all pairs, or all pairs were not exchanged."""
+    return exchange.landmarks is not None or is_large(len(exchange.learner_ids))
+
+
+def _standing_for_all(exchange: Exchange) -> Array:
+    """Return the positions of those whose losses with everybody stand for all losses."""
+    if exchange.landmarks is not None:
+        return exchange.landmarks
+    return _sample(len(exchange.learner_ids), SAMPLED_LEARNERS)
 
 
 def _sample(n_learners: int, size: int) -> Array:
@@ -86,8 +99,7 @@ def resolve_scale(exchange: Exchange, scale: Any) -> float:
         return float(scale)
     level = float(np.median(exchange.noise)) if scale == "noise" else 0.0
     if not level > 0:
-        n = len(exchange.learner_ids)
-        among = exchange.take(_sample(n, SAMPLED_LEARNERS)) if is_large(n) else exchange
+        among = exchange.take(_standing_for_all(exchange)) if avoids_pairs(exchange) else exchange
         v = among.dissimilarity
         apart = v[np.triu_indices(len(v), 1)]
         level = float(np.median(apart)) if len(apart) else 0.0
@@ -217,8 +229,16 @@ def matrix_free_spectrum(
     Returns
     -------
     Spectrum
-        With its residual. Parts are counted by the eigenvalues that are one.
+        With its residual. Parts are counted by the eigenvalues that are one. Where only landmarks were
+        exchanged with, it is their Nystrom extension.
     """
+    if exchange.landmarks is not None:
+        similarity = ExchangeSimilarity(exchange, scale, units)
+        extended = nystrom_pairs(similarity, exchange.landmarks, min(count, len(exchange.landmarks)))
+        n_parts = max(1, int(np.sum(extended.values > 1 - ROUNDING[np.dtype("float64")])))
+        return Spectrum(
+            extended.values, _signed(extended.vectors), n_parts, plain_values=extended.plain_values
+        )
     count = min(count, len(exchange.learner_ids))
     pairs = top_pairs_of(exchange, scale, count, units, device, min(needed, count))
     values = np.asarray(pairs.values, dtype=float)
@@ -281,7 +301,7 @@ class SampledLinkage:
 
     def __init__(self, exchange: Exchange, most: int) -> None:
         n = len(exchange.learner_ids)
-        sample = _sample(n, SAMPLED_LEARNERS)
+        sample = _standing_for_all(exchange)
         condensed = squareform(exchange.take(sample).dissimilarity, checks=False)
         self._tree = linkage(condensed, "average")
         # Cuts of one tree are nested: sums over the finest clusters give those over all others.
@@ -304,7 +324,7 @@ class SampledLinkage:
 
 def linkage_of(exchange: Exchange, most: int) -> Callable[[int], Array]:
     """Return what answers with the clusters of average linkage on v, for a number of clusters."""
-    if is_large(len(exchange.learner_ids)):
+    if avoids_pairs(exchange):
         return SampledLinkage(exchange, most).labels
     return lambda n_clusters: linkage_labels(exchange.dissimilarity, n_clusters)
 
