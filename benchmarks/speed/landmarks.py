@@ -3,8 +3,9 @@
     python benchmarks/speed/landmarks.py [--learners 5000] [--landmarks 120] [--rows 100] [--exact]
 
 Forests of 50 trees of depth 3 on learners of five truths. Everybody exchanges with the landmarks, both ways;
-with ``--exact`` everybody exchanges with everybody too, and the two partitions are compared. The claim for 5,000
-learners and 120 landmarks: at least 20 times fewer evaluations, and an adjusted Rand index of .98 or more.
+with ``--exact`` everybody exchanges with everybody too, and the two partitions are compared. The claim for
+5,000 learners and 120 landmarks: at least 20 times fewer evaluations, and an adjusted Rand index of .98 or
+more.
 """
 
 from __future__ import annotations

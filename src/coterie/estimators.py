@@ -100,7 +100,7 @@ class CoterieRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     n_bootstrap : int, default=100
         How often rows are resampled inside each learner to see how sure its cluster is, and the number of
         clusters; no model is refitted. 0: not at all.
-    engine : {None, "threads"} or an object with ``map``, default=None
+    engine : {None, "threads", "dask"}, a Dask client or an object with ``map``, default=None
         Who runs the work.
     random_state : int, RandomState or None, default=0
         Seed. Each learner's randomness derives from it and from the learner's id.

@@ -350,7 +350,7 @@ def cluster_learners(
         Names for a precomputed matrix of losses.
     random_state : int, RandomState or None, default=0
         For k-means and for the reference sets of the gap statistic.
-    engine : {None, "threads"} or an object with ``map``, default=None
+    engine : {None, "threads", "dask"}, a Dask client or an object with ``map``, default=None
         Who runs the predictions.
     n_jobs : int or None, default=None
         Number of threads.

@@ -279,7 +279,7 @@ def nest_coteries(
         Weights of the rows.
     random_state : int, RandomState or None, default=0
         Seed of folds and models.
-    engine : {None, "threads"} or an object with ``map``, default=None
+    engine : {None, "threads", "dask"}, a Dask client or an object with ``map``, default=None
         Who runs the fits.
     n_jobs : int or None, default=None
         Number of threads.

@@ -58,7 +58,7 @@ def cross_evaluate(
         Weights of the rows.
     random_state : int, RandomState or None, default=0
         For the choice of landmarks.
-    engine : {None, "threads"} or an object with ``map``, default=None
+    engine : {None, "threads", "dask"}, a Dask client or an object with ``map``, default=None
         Who runs the predictions.
     n_jobs : int or None, default=None
         Number of threads.
