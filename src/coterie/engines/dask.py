@@ -213,7 +213,7 @@ class DaskEngine:
             slim = [_with(jobs[place], dict.fromkeys(names)) for place in places]
             futures = [self.client.submit(_run, function, job, names, *parts, pure=False) for job in slim]
             place_of = {future.key: place for future, place in zip(futures, places, strict=True)}
-            for future in distributed.as_completed(futures):
+            for future in distributed.as_completed(futures, loop=self.client.loop):
                 try:
                     result = future.result()
                 except lost:
