@@ -131,3 +131,35 @@ def test_a_gpu_is_refused_before_anything_is_fitted(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr("coterie.kernels.devices._has_gpu", lambda: False)
     with pytest.raises(ValueError, match="set device='cpu'"):
         CoterieRegressor(device="cuda").fit([[1.0], [2.0]], [1, 2])
+
+
+@pytest.mark.parametrize("standardize", [None, "learner"])
+def test_newcomers_in_a_stream_are_placed_as_if_admitted_and_leave_the_model_as_it_is(
+    standardize: str | None,
+) -> None:
+    data = make_linear_learners(20, n_truths=2, n_rows=25, n_features=2, random_state=0)
+    mine = np.isin(data.groups, np.unique(data.groups)[:12])
+    # The last newcomer has too few rows for a model of its own.
+    small = data.groups == np.unique(data.groups)[-1]
+    kept = ~mine & ~(small & (np.cumsum(small) > 5))
+    model = CoterieRegressor("lr", 2, collaboration="pooled", n_bootstrap=3, standardize=standardize)
+    model.fit(data.X[mine], data.y[mine], groups=data.groups[mine])
+    X, y, groups = data.X[kept], data.y[kept], data.groups[kept]
+    (whole,) = model.place_stream([(X, y, groups)])
+    names = np.unique(groups)
+    cuts = [np.isin(groups, part) for part in (names[:5], names[5:])]
+    parts = list(model.place_stream((X[cut], y[cut], groups[cut]) for cut in cuts))
+    assert len(model.learner_ids_) == 12
+    labels = model.admit(X, y, groups=groups)
+    assert whole.labels.tolist() == labels.tolist()
+    assert whole.learner_ids.tolist() == model.learner_ids_[12:].tolist()
+    streamed = {i: k for part in parts for i, k in zip(part.learner_ids, part.labels, strict=True)}
+    assert streamed == dict(zip(whole.learner_ids, labels, strict=True))
+
+
+def test_a_stream_refuses_whom_the_model_knows() -> None:
+    data = make_linear_learners(4, n_truths=2, random_state=0)
+    model = CoterieRegressor("lr", 2, collaboration="pooled", n_bootstrap=0)
+    model.fit(data.X, data.y, groups=data.groups)
+    with pytest.raises(ValueError, match="is known already"):
+        next(model.place_stream([(data.X, data.y, data.groups)]))

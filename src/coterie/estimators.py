@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from numbers import Integral
 from typing import Any
@@ -423,26 +424,30 @@ class CoterieRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
                 self._admit_alike(newcomers.take(alike), with_models=bool(large[alike[0]]))
         self._show_in_order(shown)
 
+    def _place(self, newcomers: Learners, *, with_models: bool) -> tuple[Selection | None, Admission]:
+        """Return the newcomers' own models, and where they belong; the model stays as it is."""
+        own = self._select(newcomers).aligned_to(newcomers.ids) if with_models else None
+        known = self._shaping.ids
+        placed = place_newcomers(
+            newcomers,
+            own,
+            self._shaping,
+            self.selection_.aligned_to(known),
+            self.partition_.aligned_to(known),
+            resolve_engine(self.engine, self.n_jobs),
+            collaboration=self.collaboration_,
+            n_replicates=self.n_bootstrap,
+            entropy=self._entropy,
+        )
+        return own, placed
+
     def _admit_alike(self, newcomers: Learners, *, with_models: bool) -> None:
         first_unit = 0
         if self._units is not None:
             first_unit = len(self._units.centre_y)
             newcomers, units = newcomers.standardized()
             self._units = self._units.joined(units)
-        own = self._select(newcomers).aligned_to(newcomers.ids) if with_models else None
-        known = self._shaping.ids
-        partition = self.partition_.aligned_to(known)
-        placed = place_newcomers(
-            newcomers,
-            own,
-            self._shaping,
-            self.selection_.aligned_to(known),
-            partition,
-            resolve_engine(self.engine, self.n_jobs),
-            collaboration=self.collaboration_,
-            n_replicates=self.n_bootstrap,
-            entropy=self._entropy,
-        )
+        own, placed = self._place(newcomers, with_models=with_models)
         ways = self.collaboration_.newcomer_ways[placed.nearest]
         if isinstance(self.collaboration_, NestedCollaboration):
             self.collaboration_, ways = self.collaboration_.with_newcomers(newcomers, placed.nearest)
@@ -460,7 +465,7 @@ class CoterieRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             placed,
             self.collaboration_,
             self._everybody,
-            np.bincount(partition.labels),
+            np.bincount(self.partition_.labels),
             self._units,
         )
         self.gains_ = self.gains_.joined(added)
@@ -491,8 +496,13 @@ class CoterieRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             it as well as its own noise allows: it then predicts with its own model. How sure the answer
             is, ``admission_`` says.
         """
+        newcomers = self._newcomers(X, y, groups, "CoterieRegressor.admit")
+        self._admit_learners(newcomers)
+        return self.learner_labels_[-len(newcomers) :]
+
+    def _newcomers(self, X: Any, y: Any, groups: Any, caller: str) -> Learners:
+        """Check the rows of newcomers and gather them."""
         check_is_fitted(self)
-        caller = "CoterieRegressor.admit"
         X, groups = self._split_groups(X, groups, caller)
         if groups is None:
             raise ValueError(
@@ -511,8 +521,40 @@ class CoterieRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             raise ValueError(
                 "This model was saved without its rows, which admit needs: save it with rows=True."
             )
-        self._admit_learners(newcomers)
-        return self.learner_labels_[-len(newcomers) :]
+        return newcomers
+
+    def place_stream(self, chunks: Iterable[tuple[Any, Any, Any]]) -> Iterator[Admission]:
+        """Say where newcomers belong, chunk by chunk, against the coteries as they are.
+
+        Nothing is added to the model: memory is that of a chunk, however many newcomers there are.
+
+        Parameters
+        ----------
+        chunks : iterable of tuple
+            Each ``(X, y, groups)`` as for ``admit``, all rows of a newcomer in one chunk.
+
+        Yields
+        ------
+        Admission
+            Of the newcomers of a chunk, in order of first appearance. Noise levels are shrunk towards
+            those of the chunk, so chunks should hold some dozens of newcomers.
+        """
+        for X, y, groups in chunks:
+            newcomers = self._newcomers(X, y, groups, "CoterieRegressor.place_stream")
+            shown = newcomers.ids[newcomers.appearance].tolist()
+            large = newcomers.sizes >= self.min_rows_
+            placed: Admission | None = None
+            for alike in (np.flatnonzero(large), np.flatnonzero(~large)):
+                if not len(alike):
+                    continue
+                some = newcomers.take(alike)
+                if self._units is not None:
+                    some = some.standardized()[0]
+                added = self._place(some, with_models=bool(large[alike[0]]))[1]
+                placed = added if placed is None else placed.joined(added)
+            assert placed is not None
+            place = {learner: p for p, learner in enumerate(placed.learner_ids.tolist())}
+            yield placed.take(np.array([place[learner] for learner in shown], dtype=int))
 
     def remove(self, learner_ids: Any) -> CoterieRegressor:
         """Take learners out of the model: their rows, losses and models, and what was fitted on their rows.
