@@ -154,3 +154,29 @@ def test_no_scheduler_is_said_in_one_sentence(monkeypatch: pytest.MonkeyPatch) -
 def test_workers_that_cannot_do_the_work_are_refused(answers: Any, sentence: str) -> None:
     with pytest.raises(ClusterError, match=sentence):
         check_workers(SimpleNamespace(run=lambda *args, **kwargs: answers))
+
+
+def lossy_engine(monkeypatch: pytest.MonkeyPatch, losses: int) -> tuple[DaskEngine, list[list[int]]]:
+    """An engine that loses all jobs but the first of those sent, so many times."""
+    sent: list[list[int]] = []
+
+    def attempt(_: Any, function: Any, jobs: Any, places: Any, shared: Any, results: Any, *rest: Any) -> None:
+        sent.append(list(places))
+        for place in places[:1] if len(sent) <= losses else places:
+            results[place] = function(jobs[place])
+
+    monkeypatch.setattr(DaskEngine, "_attempt", attempt)
+    answers = {"w": _version.__version__}
+    return DaskEngine(SimpleNamespace(run=lambda *args, **kwargs: answers)), sent
+
+
+def test_only_what_was_lost_is_sent_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    engine, sent = lossy_engine(monkeypatch, losses=2)
+    assert engine.map(abs, [-1, -2, -3, -4]) == [1, 2, 3, 4]
+    assert sent == [[0, 1, 2, 3], [1, 2, 3], [2, 3]]
+
+
+def test_a_cluster_that_loses_everything_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    engine, _ = lossy_engine(monkeypatch, losses=99)
+    with pytest.raises(ClusterError, match="lost 5 jobs 5 times: its workers die"):
+        engine.map(abs, range(10))
