@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 # What the tests are run with. Tests that need more (the site's tools, the peers) skip with a sentence without it.
 EXTRAS ?= test,lint
 
-.PHONY: demo test test-slow lint bench bench-quality fuzz reproduce docs clean
+.PHONY: demo test test-slow lint bench bench-quality bench-speed fuzz reproduce docs clean
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
@@ -65,6 +65,15 @@ bench-quality: $(VENV)/.bench
 fuzz: $(VENV)/.fuzz
 	$(BIN)/python benchmarks/fuzz/readers.py
 	$(BIN)/python benchmarks/fuzz/guided.py
+
+# Time and memory alone, with the machine and versions; a GPU is used where torch finds one.
+bench-speed: $(VENV)/.test
+	$(BIN)/python benchmarks/speed/exchange.py
+	$(BIN)/python benchmarks/speed/growth.py
+	$(BIN)/python benchmarks/speed/landmarks.py
+	if $(BIN)/python -c "import torch; raise SystemExit(not torch.cuda.is_available())" 2>/dev/null; then \
+	  $(BIN)/python benchmarks/speed/million.py --only 100000 && $(BIN)/python benchmarks/speed/million.py --only 1000000; fi
+	$(BIN)/python benchmarks/speed/plot.py
 
 # `make reproduce ARGS=--quick` for a look in minutes; interrupted, the same command continues.
 reproduce: $(VENV)/.reproduce

@@ -3,6 +3,5 @@
 from importlib.util import find_spec
 
 # Doctests are looked for in every module, and these import what is not there.
-collect_ignore_glob: list[str] = []
-if find_spec("flwr") is None:
-    collect_ignore_glob.append("src/coterie/federated/flower/*")
+collect_ignore = [] if find_spec("triton") else ["src/coterie/kernels/fused.py"]
+collect_ignore_glob = [] if find_spec("flwr") else ["src/coterie/federated/flower/*"]

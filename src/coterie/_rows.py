@@ -83,6 +83,9 @@ class Learners:
 
     def take(self, positions: Array) -> Learners:
         """Return some of the learners, in the order given."""
+        if np.array_equal(positions, np.arange(len(self))):
+            # Nothing moves: no copy of the rows.
+            return self
         kept = np.concatenate([np.arange(*self.offsets[[j, j + 1]]) for j in positions])
         return Learners(
             ids=self.ids[positions],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from numbers import Integral
 from typing import Any
@@ -28,6 +29,8 @@ from coterie._tables import (
 from coterie.candidates import candidates_per_learner, names_learners
 from coterie.engines import resolve_engine
 from coterie.how_many import RULES, check_n_clusters, search_clusters
+from coterie.kernels.devices import check_device
+from coterie.kernels.landmarks import how_many_landmarks
 from coterie.nested import NestedCollaboration, nest_coteries
 from coterie.records import Collaboration, Exchange, Partition, Selection
 from coterie.stages import collaborate, cross_evaluate, select_models
@@ -98,12 +101,19 @@ class CoterieRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     n_bootstrap : int, default=100
         How often rows are resampled inside each learner to see how sure its cluster is, and the number of
         clusters; no model is refitted. 0: not at all.
-    engine : {None, "threads"} or an object with ``map``, default=None
+    engine : {None, "threads", "dask"}, a Dask client or an object with ``map``, default=None
         Who runs the work.
     random_state : int, RandomState or None, default=0
         Seed. Each learner's randomness derives from it and from the learner's id.
     n_jobs : int or None, default=None
         Number of threads.
+    landmarks : int, "auto" or None, default=None
+        Learners with whom everybody exchanges, both ways, in place of everybody with everybody: 2 L m
+        evaluations, not L^2, for models without a closed form. ``"auto"``: 120 where there are more than
+        1,000 learners. How far that is from the exact clusters, ``partition_.notes`` says of a sample.
+    device : {"auto", "cpu", "cuda"}, default="auto"
+        Where the spectrum of more than 4,000 learners is computed, whose similarities are not stored: a GPU
+        where torch finds one, the processor, or the GPU.
 
     Attributes
     ----------
@@ -175,6 +185,8 @@ class CoterieRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         engine: Any = None,
         random_state: Any = 0,
         n_jobs: int | None = None,
+        landmarks: Any = None,
+        device: str = "auto",
     ) -> None:
         self.candidates = candidates
         self.n_clusters = n_clusters
@@ -193,6 +205,8 @@ class CoterieRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         self.engine = engine
         self.random_state = random_state
         self.n_jobs = n_jobs
+        self.landmarks = landmarks
+        self.device = device
 
     def fit(self, X: Any, y: Any, groups: Any = None, **fit_params: Any) -> CoterieRegressor:
         """Select, exchange, cluster, collaborate.
@@ -255,6 +269,9 @@ class CoterieRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             check_count(self.max_clusters, "max_clusters")
         check_count(self.n_bootstrap, "n_bootstrap", least=0)
         check_scale(self.scale)
+        check_device(self.device)
+        if self.landmarks is not None:
+            how_many_landmarks(self.landmarks, 1)
 
     def _split_groups(self, X: Any, groups: Any, caller: str) -> tuple[Any, Any]:
         column = self.group_column if groups is None else groups
@@ -299,7 +316,7 @@ class CoterieRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         work = {"engine": self.engine, "n_jobs": self.n_jobs}
         seeded = {"random_state": entropy, **work}
         selection = select_models(shaping, candidates=self.candidates, splitter=self.splitter, **seeded)
-        exchange = cross_evaluate(selection, shaping, robust=self.robust, **work)
+        exchange = cross_evaluate(selection, shaping, robust=self.robust, landmarks=self.landmarks, **seeded)
         clustering = search_clusters(
             exchange,
             shaping,
@@ -309,6 +326,7 @@ class CoterieRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             scale=self.scale,
             refine=self.refine,
             candidates="default" if self.candidates is None else self.candidates,
+            device=self.device,
             **seeded,
         )
         partition = clustering.partition
@@ -351,6 +369,7 @@ class CoterieRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
                 scale=self.scale,
                 refine=self.refine,
                 robust=self.robust,
+                landmarks=self.landmarks,
                 **settings,
             )
             return nested, nested.with_all()
@@ -406,26 +425,30 @@ class CoterieRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
                 self._admit_alike(newcomers.take(alike), with_models=bool(large[alike[0]]))
         self._show_in_order(shown)
 
+    def _place(self, newcomers: Learners, *, with_models: bool) -> tuple[Selection | None, Admission]:
+        """Return the newcomers' own models, and where they belong; the model stays as it is."""
+        own = self._select(newcomers).aligned_to(newcomers.ids) if with_models else None
+        known = self._shaping.ids
+        placed = place_newcomers(
+            newcomers,
+            own,
+            self._shaping,
+            self.selection_.aligned_to(known),
+            self.partition_.aligned_to(known),
+            resolve_engine(self.engine, self.n_jobs),
+            collaboration=self.collaboration_,
+            n_replicates=self.n_bootstrap,
+            entropy=self._entropy,
+        )
+        return own, placed
+
     def _admit_alike(self, newcomers: Learners, *, with_models: bool) -> None:
         first_unit = 0
         if self._units is not None:
             first_unit = len(self._units.centre_y)
             newcomers, units = newcomers.standardized()
             self._units = self._units.joined(units)
-        own = self._select(newcomers).aligned_to(newcomers.ids) if with_models else None
-        known = self._shaping.ids
-        partition = self.partition_.aligned_to(known)
-        placed = place_newcomers(
-            newcomers,
-            own,
-            self._shaping,
-            self.selection_.aligned_to(known),
-            partition,
-            resolve_engine(self.engine, self.n_jobs),
-            collaboration=self.collaboration_,
-            n_replicates=self.n_bootstrap,
-            entropy=self._entropy,
-        )
+        own, placed = self._place(newcomers, with_models=with_models)
         ways = self.collaboration_.newcomer_ways[placed.nearest]
         if isinstance(self.collaboration_, NestedCollaboration):
             self.collaboration_, ways = self.collaboration_.with_newcomers(newcomers, placed.nearest)
@@ -443,7 +466,7 @@ class CoterieRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             placed,
             self.collaboration_,
             self._everybody,
-            np.bincount(partition.labels),
+            np.bincount(self.partition_.labels),
             self._units,
         )
         self.gains_ = self.gains_.joined(added)
@@ -474,8 +497,13 @@ class CoterieRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             it as well as its own noise allows: it then predicts with its own model. How sure the answer
             is, ``admission_`` says.
         """
+        newcomers = self._newcomers(X, y, groups, "CoterieRegressor.admit")
+        self._admit_learners(newcomers)
+        return self.learner_labels_[-len(newcomers) :]
+
+    def _newcomers(self, X: Any, y: Any, groups: Any, caller: str) -> Learners:
+        """Check the rows of newcomers and gather them."""
         check_is_fitted(self)
-        caller = "CoterieRegressor.admit"
         X, groups = self._split_groups(X, groups, caller)
         if groups is None:
             raise ValueError(
@@ -494,8 +522,40 @@ class CoterieRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             raise ValueError(
                 "This model was saved without its rows, which admit needs: save it with rows=True."
             )
-        self._admit_learners(newcomers)
-        return self.learner_labels_[-len(newcomers) :]
+        return newcomers
+
+    def place_stream(self, chunks: Iterable[tuple[Any, Any, Any]]) -> Iterator[Admission]:
+        """Say where newcomers belong, chunk by chunk, against the coteries as they are.
+
+        Nothing is added to the model: memory is that of a chunk, however many newcomers there are.
+
+        Parameters
+        ----------
+        chunks : iterable of tuple
+            Each ``(X, y, groups)`` as for ``admit``, all rows of a newcomer in one chunk.
+
+        Yields
+        ------
+        Admission
+            Of the newcomers of a chunk, in order of first appearance. Noise levels are shrunk towards
+            those of the chunk, so chunks should hold some dozens of newcomers.
+        """
+        for X, y, groups in chunks:
+            newcomers = self._newcomers(X, y, groups, "CoterieRegressor.place_stream")
+            shown = newcomers.ids[newcomers.appearance].tolist()
+            large = newcomers.sizes >= self.min_rows_
+            placed: Admission | None = None
+            for alike in (np.flatnonzero(large), np.flatnonzero(~large)):
+                if not len(alike):
+                    continue
+                some = newcomers.take(alike)
+                if self._units is not None:
+                    some = some.standardized()[0]
+                added = self._place(some, with_models=bool(large[alike[0]]))[1]
+                placed = added if placed is None else placed.joined(added)
+            assert placed is not None
+            place = {learner: p for p, learner in enumerate(placed.learner_ids.tolist())}
+            yield placed.take(np.array([place[learner] for learner in shown], dtype=int))
 
     def remove(self, learner_ids: Any) -> CoterieRegressor:
         """Take learners out of the model: their rows, losses and models, and what was fitted on their rows.

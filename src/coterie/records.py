@@ -33,13 +33,36 @@ class LossTiles(Protocol):
         """Number of learners."""
         ...
 
-    def tile(self, models: slice, learners: slice) -> Array:
-        """Return the losses of some models on some learners."""
+    def tile(self, models: Any, learners: Any) -> Array:
+        """Return the losses of some models on some learners, given by slices or positions."""
         ...
 
     def take(self, positions: Array) -> LossTiles:
         """Return the losses among some of the learners, in the order given."""
         ...
+
+
+class SimilarityTiles(Protocol):
+    """A matrix of similarities that is made piece by piece; ``numpy.asarray`` makes the whole of it."""
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Number of learners, twice."""
+        ...
+
+    def tile(self, rows: Any, columns: Any) -> Array:
+        """Return the similarities between some learners and others."""
+        ...
+
+    def times(self, vectors: Array) -> Array:
+        """Return the matrix times a block of vectors."""
+        ...
+
+    def take(self, positions: Array) -> SimilarityTiles:
+        """Return the similarities among some of the learners, in the order given."""
+        ...
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array: ...
 
 
 # Marks the fields that run over learners.
@@ -148,6 +171,12 @@ class Exchange(_Aligned):
     noise: Array = field(metadata=_BY_LEARNER)
     isolated: Array = field(metadata=_BY_LEARNER)
 
+    @property
+    def landmarks(self) -> Array | None:
+        """The learners with whom everybody exchanged, by position; None: everybody with everybody."""
+        marks: Array | None = getattr(self.source, "marks", None)
+        return marks
+
     def take(self, positions: Array) -> Exchange:
         """Return the exchange among some of the learners, in the order given."""
         return Exchange(
@@ -158,10 +187,37 @@ class Exchange(_Aligned):
             self.isolated[positions],
         )
 
+    def dissimilarity_tile(self, rows: Any, columns: Any, units: Array | None = None) -> Array:
+        """Return v = |E[i,j] - e_j| + |E[j,i] - e_i| between some learners and others.
+
+        Parameters
+        ----------
+        rows : slice or ndarray of int
+            Some learners.
+        columns : slice or ndarray of int
+            Others, or the same.
+        units : ndarray of shape (L,) or None, default=None
+            Divides each term by the unit of the learner on whose rows it was measured.
+
+        Returns
+        -------
+        ndarray
+            The dissimilarities, zero between a learner and itself.
+        """
+        tile: Array = np.abs(self.source.tile(rows, columns) - self.errors[columns])
+        back = np.abs(self.source.tile(columns, rows) - self.errors[rows])
+        if units is not None:
+            tile, back = tile / units[columns], back / units[rows]
+        tile += back.T
+        everybody = np.arange(len(self.learner_ids))
+        _, here, there = np.intersect1d(everybody[rows], everybody[columns], True, True)
+        tile[here, there] = 0.0
+        return tile
+
     def dissimilarity_tiles(
         self, units: Array | None = None, block: int = 1024
     ) -> Iterator[tuple[slice, slice, Array]]:
-        """Give out v = |E[i,j] - e_j| + |E[j,i] - e_i| tile by tile, the upper triangle of tiles.
+        """Give out the dissimilarities tile by tile, the upper triangle of tiles.
 
         Parameters
         ----------
@@ -180,16 +236,10 @@ class Exchange(_Aligned):
             The dissimilarities there.
         """
         n = len(self.learner_ids)
-        unit = np.ones(n) if units is None else units
         spans = [slice(start, min(start + block, n)) for start in range(0, n, block)]
         for place, rows in enumerate(spans):
             for columns in spans[place:]:
-                there = np.abs(self.source.tile(rows, columns) - self.errors[columns])
-                back = np.abs(self.source.tile(columns, rows) - self.errors[rows])
-                tile = there / unit[columns] + (back / unit[rows]).T
-                if rows == columns:
-                    np.fill_diagonal(tile, 0.0)
-                yield rows, columns, tile
+                yield rows, columns, self.dissimilarity_tile(rows, columns, units)
 
     @cached_property
     def losses(self) -> Array:
@@ -246,8 +296,9 @@ class Partition(_Aligned):
         Who was clustered.
     labels : ndarray of shape (L,)
         Cluster of each learner, 0 to K - 1, the largest first.
-    similarity : ndarray of shape (L, L)
-        The matrix S = exp(-a v).
+    similarity : ndarray of shape (L, L) or SimilarityTiles
+        The matrix S = exp(-a v); of very many learners it is made piece by piece when asked for, and
+        ``numpy.asarray`` makes the whole of it.
     eigenvalues : ndarray of shape (M,)
         Largest eigenvalues of the normalised similarity, in descending order.
     embedding : ndarray of shape (L, K)
@@ -265,7 +316,7 @@ class Partition(_Aligned):
     """
 
     labels: Array = field(metadata=_BY_LEARNER)
-    similarity: Array = field(repr=False)
+    similarity: Array | SimilarityTiles = field(repr=False)
     eigenvalues: Array = field(repr=False)
     embedding: Array = field(metadata=_BY_LEARNER, repr=False)
     scale: float = 1.0
@@ -282,7 +333,9 @@ class Partition(_Aligned):
     def take(self, positions: Array) -> Partition:
         """Return the partition of some of the learners, in the order given."""
         taken: Partition = super().take(positions)
-        return replace(taken, similarity=self.similarity[np.ix_(positions, positions)])
+        if isinstance(self.similarity, np.ndarray):
+            return replace(taken, similarity=self.similarity[np.ix_(positions, positions)])
+        return replace(taken, similarity=self.similarity.take(positions))
 
 
 @dataclass(frozen=True)

@@ -127,6 +127,8 @@ def test_the_report_page_is_written(run, here):
         (("table.csv", *QUIET, "--n-clusters", "many"), "The 'n_clusters' option must be one of"),
         (("table.csv", *QUIET, "--n-clusters", "99"), "must not exceed the number of learners (6)"),
         (("table.csv", *QUIET, "--collaboration", "none"), "The 'collaboration' option must be one of"),
+        (("table.csv", *QUIET, "--device", "tpu"), "The 'device' option must be one of"),
+        (("table.csv", *QUIET, "--landmarks", "few"), "The 'landmarks' option must be one of"),
         (("latin.csv", *QUIET), "is not encoded in UTF-8"),
         (("semicolon.csv", *QUIET), "pass --delimiter ';'"),
         (("empty.csv", *QUIET), "is empty"),
@@ -194,3 +196,23 @@ def test_no_space_while_learners_are_kept(run, here, monkeypatch):
 def test_a_missing_extra_is_named_before_any_work(run, here, monkeypatch):
     monkeypatch.setitem(sys.modules, "plotly", None)
     assert "install coterie[report]" in run("fit", "table.csv", *FIT).complaint
+
+
+def test_a_scheduler_that_does_not_answer_is_one_sentence(run, here, monkeypatch):
+    pytest.importorskip("distributed", reason="dask.distributed is not installed")
+    monkeypatch.setattr("coterie.engines.dask.PATIENCE", 0.5)
+    before = names_in(".")
+    outcome = run("fit", "table.csv", *QUIET, "--scheduler", "tcp://127.0.0.1:9")
+    assert outcome.complaint.startswith("No Dask scheduler answers at 'tcp://127.0.0.1:9'")
+    assert names_in(".") == before
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_the_workers_of_a_scheduler_give_the_same_answer(run, here):
+    distributed = pytest.importorskip("distributed", reason="dask.distributed is not installed")
+    assert run("fit", "table.csv", *QUIET, "--out", "here").code == 0
+    options = {"processes": False, "dashboard_address": None, "protocol": "tcp://", "host": "127.0.0.1"}
+    with distributed.LocalCluster(1, **options) as cluster:
+        address = cluster.scheduler_address
+        assert run("fit", "table.csv", *QUIET, "--out", "there", "--scheduler", address).code == 0
+    assert Path("there/gains.csv").read_text() == Path("here/gains.csv").read_text()

@@ -72,7 +72,7 @@ def test_an_object_that_can_map_is_taken_as_it_is() -> None:
 @pytest.mark.parametrize("engine", ["processes", 3, Reversed, object()])
 def test_an_unknown_engine_is_refused(engine: Any) -> None:
     with pytest.raises(
-        ValueError, match="The 'engine' option must be None, 'threads' or an object with a map"
+        ValueError, match="The 'engine' option must be None, 'threads', 'dask', a Dask client or an object"
     ):
         resolve_engine(engine)
 

@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from coterie.kernels import moment_search
 from coterie.kernels.moment_search import KEPT, search_moments
 
 
@@ -63,3 +64,15 @@ def test_labellings_are_distinct_and_the_best_comes_first(n_clusters: int, seed:
 def test_learners_without_information_do_not_break_the_search() -> None:
     found = search_moments(np.zeros((4, 2, 2)), np.zeros((4, 2)), np.eye(2), 2, seed=0)
     assert found[0].shape == (4,)
+
+
+def test_of_many_learners_a_sample_is_searched_and_the_others_follow(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(0)
+    truth = np.arange(60) % 2
+    X = rng.normal(size=(60, 30, 3))
+    y = np.einsum("lnp,lp->ln", X, np.array([[1.0, -1, 2], [-2.0, 1, 0]])[truth])
+    G, c = np.einsum("lnp,lnq->lpq", X, X), np.einsum("lnp,ln->lp", X, y)
+    monkeypatch.setattr(moment_search, "MOST_SEARCHED", 20)
+    best = moment_search.search_moments(G, c, 1e-6 * np.eye(3), 2, seed=0)[0]
+    assert best.shape == (60,)
+    assert len(set(zip(best.tolist(), truth.tolist(), strict=True))) == 2

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -38,6 +39,12 @@ class FitOptions:
         Of everything random.
     jobs : int, default=1
         Number of threads.
+    landmarks : str or None, default=None
+        A number of landmarks, or ``auto``.
+    device : str, default="auto"
+        Where the spectrum of very many learners is computed.
+    scheduler : str or None, default=None
+        Address of a Dask scheduler, whose workers do the work.
     """
 
     candidates: str = "default"
@@ -46,6 +53,9 @@ class FitOptions:
     collaboration: str | None = None
     seed: int = 0
     jobs: int = 1
+    landmarks: str | None = None
+    device: str = "auto"
+    scheduler: str | None = None
 
 
 def split_names(values: Sequence[str] | None) -> list[str]:
@@ -81,6 +91,8 @@ def make_model(options: FitOptions, engine: Any = None) -> CoterieRegressor:
         random_state=options.seed,
         n_jobs=options.jobs,
         engine=engine,
+        landmarks=None if options.landmarks is None else parse_count(options.landmarks),
+        device=options.device,
         **further,
     )
     try:
@@ -91,23 +103,35 @@ def make_model(options: FitOptions, engine: Any = None) -> CoterieRegressor:
     return model
 
 
+@contextmanager
+def _workers(options: FitOptions) -> Iterator[Any]:
+    """Yield who does the work: threads, or the workers of a Dask cluster."""
+    from coterie.engines import ThreadEngine
+
+    if options.scheduler is None:
+        yield ThreadEngine(options.jobs)
+        return
+    from coterie.engines.dask import DaskEngine, connect
+
+    with connect(options.scheduler) as client:
+        yield DaskEngine(client)
+
+
 def fit_rows(rows: Rows, recipe: TableRecipe, options: FitOptions, place: Workplace) -> CoterieRegressor:
     """Fit, keeping every finished learner beside the results that are to come."""
     import coterie
     from coterie.cli.progress import say, shown_progress
     from coterie.datasets import data_home
-    from coterie.engines import ThreadEngine
     from coterie.engines.checkpoints import CheckpointEngine, sealing_key
     from coterie.kernels.fitting import choose_candidate
 
     try:
         key = sealing_key(data_home() / "resume.key")
-        engine = CheckpointEngine(
-            ThreadEngine(options.jobs), place.fits, [choose_candidate], key, coterie.__version__
-        )
-        model = make_model(options, engine)
-        with shown_progress():
-            model.fit(rows.X, rows.y, groups=rows.groups)
+        with _workers(options) as workers:
+            engine = CheckpointEngine(workers, place.fits, [choose_candidate], key, coterie.__version__)
+            model = make_model(options, engine)
+            with shown_progress():
+                model.fit(rows.X, rows.y, groups=rows.groups)
     except OSError as error:
         raise disk_error(error, place.state) from error
     except ValueError as error:
@@ -123,12 +147,15 @@ def write_results(model: CoterieRegressor, summary: dict[str, Any], folder: Path
     import polars as pl
 
     import coterie
+    from coterie.stages.cluster import avoids_pairs
 
     gains = pl.DataFrame(dict(model.gains_), strict=False)
     exchange = model.exchange_
     names = [str(learner) for learner in exchange.learner_ids.tolist()]
-    losses = pl.DataFrame(exchange.losses, schema=names).insert_column(0, pl.Series("model of", names))
-    tables = {"labels.csv": gains.select("learner", "cluster"), "gains.csv": gains, "losses.csv": losses}
+    tables = {"labels.csv": gains.select("learner", "cluster"), "gains.csv": gains}
+    if not avoids_pairs(exchange):
+        losses = pl.DataFrame(exchange.losses, schema=names)
+        tables["losses.csv"] = losses.insert_column(0, pl.Series("model of", names))
     for name, table in tables.items():
         with open(folder / name, "wb") as file:
             table.write_csv(file)
@@ -220,6 +247,13 @@ def fit(
     ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Of everything random.")] = 0,
     jobs: Annotated[int, typer.Option(help="Threads; -1: one per core.")] = 1,
+    landmarks: Annotated[
+        str | None, typer.Option(help="Exchange with so many learners only, or auto; default: with all.")
+    ] = None,
+    device: Annotated[str, typer.Option(help="Of very many learners' spectrum: auto, cpu or cuda.")] = "auto",
+    scheduler: Annotated[
+        str | None, typer.Option(help="Dask scheduler whose workers do the work: tcp://HOST:8786.")
+    ] = None,
     delimiter: Annotated[str | None, typer.Option(help="Of text files; default: by suffix.")] = None,
     encoding: Annotated[str, typer.Option(help="Of text files.")] = "utf-8",
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
@@ -242,7 +276,9 @@ def fit(
     """
     from coterie.cli.report import check_report
 
-    options = FitOptions(candidates, n_clusters, max_clusters, collaboration, seed, jobs)
+    options = FitOptions(
+        candidates, n_clusters, max_clusters, collaboration, seed, jobs, landmarks, device, scheduler
+    )
     if report:
         check_report()
     if from_nvflare is not None:

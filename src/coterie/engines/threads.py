@@ -26,7 +26,7 @@ class Engine(Protocol):
         ...
 
 
-def _undivided(function: Callable[[Job], Result], job: Job) -> Result:
+def undivided(function: Callable[[Job], Result], job: Job) -> Result:
     """Run a job without workers of its own.
 
     Threads inside threads crowd the cores, and a forest whose trees are summed by several of them in the
@@ -74,7 +74,15 @@ class ThreadEngine:
             return [function(job) for job in jobs]
         parallel = Parallel(n_jobs=self.n_jobs, prefer="threads")
         with _steady_warnings():
-            return cast("list[Result]", parallel(delayed(_undivided)(function, job) for job in jobs))
+            return cast("list[Result]", parallel(delayed(undivided)(function, job) for job in jobs))
+
+
+def is_client(engine: Any) -> bool:
+    """Tell whether something is a client of a Dask cluster, without importing dask."""
+    return any(
+        kind.__module__.partition(".")[0] == "distributed" and kind.__name__ == "Client"
+        for kind in type(engine).__mro__
+    )
 
 
 def resolve_engine(engine: Any = None, n_jobs: int | None = None) -> Engine:
@@ -82,8 +90,8 @@ def resolve_engine(engine: Any = None, n_jobs: int | None = None) -> Engine:
 
     Parameters
     ----------
-    engine : {None, "threads"} or an object with ``map``, default=None
-        None means threads.
+    engine : {None, "threads", "dask"}, a Dask client or an object with ``map``, default=None
+        None means threads; ``"dask"`` the current client of a Dask cluster.
     n_jobs : int or None, default=None
         Number of threads.
 
@@ -99,8 +107,13 @@ def resolve_engine(engine: Any = None, n_jobs: int | None = None) -> Engine:
         )
     if engine is None or (isinstance(engine, str) and engine == "threads"):
         return ThreadEngine(n_jobs)
+    if (isinstance(engine, str) and engine == "dask") or is_client(engine):
+        from coterie.engines.dask import dask_engine
+
+        return dask_engine(engine)
     if not isinstance(engine, (str, type)) and callable(getattr(engine, "map", None)):
         return cast("Engine", engine)
     raise ValueError(
-        f"The 'engine' option must be None, 'threads' or an object with a map method. Got {engine!r}."
+        "The 'engine' option must be None, 'threads', 'dask', a Dask client or an object with a map method. "
+        f"Got {engine!r}."
     )

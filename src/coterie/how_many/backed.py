@@ -18,8 +18,9 @@ from coterie.how_many.evidence import Evidence
 from coterie.how_many.gap import gap_rules
 from coterie.how_many.held_out import UNCLEAR, HeldOut, best_refined, clusters_are_needed, held_out
 from coterie.how_many.penalty import penalty
+from coterie.kernels.similarities import ExchangeSimilarity
 from coterie.kernels.together import TogetherLosses
-from coterie.records import Curve, Exchange, Partition
+from coterie.records import Curve, Exchange, Partition, SimilarityTiles
 from coterie.stages.cluster import resolve_scale, tidy_labels
 from coterie.stages.refine import ROUNDS
 
@@ -28,6 +29,8 @@ Array = NDArray[Any]
 RULES = ("auto", "held-out", "gap", "gap-jump", "eigengap", "penalty", "cv")
 # Beyond this many learners the curve of cross-validation is drawn only when asked for.
 CROSS_VALIDATED_LEARNERS = 1_000
+# Above this residual of the spectrum a reader should know of it.
+LARGEST_RESIDUAL = 1e-3
 
 
 @dataclass(frozen=True)
@@ -44,12 +47,15 @@ class Backing:
         Number of predictors.
     cross_validate : callable or None, default=None
         Draws the curve of cross-validation, where rows are here.
+    check_landmarks : callable or None, default=None
+        Given labels and scale, says how far they are from the exact answer, where only landmarks exchanged.
     """
 
     losses: TogetherLosses
     n_rows: Array
     n_features: int
     cross_validate: Callable[[Evidence], Curve] | None = None
+    check_landmarks: Callable[..., str] | None = None
 
 
 @dataclass(frozen=True)
@@ -162,11 +168,13 @@ def _partition(
     refine: str | None,
     rounds: int,
     seed: int,
+    device: str,
 ) -> Found:
     """Cluster learners all of whose losses are finite, in the order given."""
     losses = None if backing is None else backing.losses
     sizes = None if backing is None else backing.n_rows
-    evidence = Evidence(exchange, resolve_scale(exchange, scale), most, seed, sizes, losses)
+    needed = 1 if isinstance(n_clusters, str) else n_clusters
+    evidence = Evidence(exchange, resolve_scale(exchange, scale), most, seed, sizes, losses, device, needed)
     rule = n_clusters
     notes = []
     if rule == "auto":
@@ -194,6 +202,13 @@ def _partition(
     found = int(labels.max()) + 1
     if found < count:
         notes.append(f"Of {count} clusters {count - found} stayed without members.")
+    if evidence.spectrum.residual > LARGEST_RESIDUAL:
+        notes.append(
+            f"The spectrum is known to a residual of {evidence.spectrum.residual:.0e} only: learners between "
+            "clusters may be placed differently on another run of it."
+        )
+    if backing is not None and backing.check_landmarks is not None:
+        notes.append(backing.check_landmarks(labels=labels, scale=evidence.scale))
     labellings = {} if answer is None else answer.labels
     if rule != "held-out":
         answer = None
@@ -220,8 +235,12 @@ def _with_isolated(partition: Partition, exchange: Exchange) -> Partition:
     labels = np.empty(n, dtype=int)
     labels[kept] = partition.labels
     labels[apart] = partition.n_clusters + np.arange(apart.sum())
-    similarity = np.eye(n)
-    similarity[np.ix_(kept, kept)] = partition.similarity
+    similarity: Array | SimilarityTiles
+    if isinstance(partition.similarity, np.ndarray):
+        similarity = np.eye(n)
+        similarity[np.ix_(kept, kept)] = partition.similarity
+    else:
+        similarity = ExchangeSimilarity(exchange, partition.scale)
     embedding = np.zeros((n, partition.embedding.shape[1]))
     embedding[kept] = partition.embedding
     embedding[apart, 0] = 1.0
@@ -253,6 +272,7 @@ def search_backed(
     refine: str | None = "average",
     refine_rounds: int = ROUNDS,
     seed: int = 0,
+    device: str = "cpu",
 ) -> Found:
     """Cluster learners whose losses are known, whatever stands behind the losses.
 
@@ -274,6 +294,8 @@ def search_backed(
         As for `cluster_learners`.
     seed : int, default=0
         For k-means and for the reference sets of the gap statistic.
+    device : {"auto", "cpu", "cuda"}, default="cpu"
+        Where the spectrum of very many learners is found.
 
     Returns
     -------
@@ -286,7 +308,7 @@ def search_backed(
     most = largest_count(len(kept), n_clusters, max_clusters)
     count = n_clusters if isinstance(n_clusters, str) else min(n_clusters, len(kept))
     rounds = check_count(refine_rounds, "refine_rounds")
-    found = _partition(known, back(known), count, most, scale, refine, rounds, seed)
+    found = _partition(known, back(known), count, most, scale, refine, rounds, seed, device)
     partition = found.partition
     if exchange.isolated.any():
         reordered = exchange.take(np.r_[kept, np.flatnonzero(exchange.isolated)])

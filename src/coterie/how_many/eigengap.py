@@ -23,8 +23,11 @@ def eigengap(evidence: Evidence) -> Curve:
         The drop behind each number of clusters.
     """
     count = min(evidence.most + 1, evidence.n_learners)
-    values, _ = top_eigenpairs(evidence.similarity, None, count)
-    values = np.append(values, 0.0) if count <= evidence.most else values
+    values = evidence.spectrum.plain_values
+    if values is None:
+        values, _ = top_eigenpairs(np.asarray(evidence.similarity), None, count)
+    # Behind the last eigenvalue known lies nothing: of all learners', or of what landmarks span.
+    values = np.append(values[:count], np.zeros(max(0, evidence.most + 1 - len(values[:count]))))
     drops = values[: evidence.most] - values[1 : evidence.most + 1]
     return Curve(
         rule="eigengap",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -9,12 +10,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from coterie.kernels.similarities import ExchangeSimilarity
 from coterie.kernels.together import TogetherLosses
 from coterie.records import Exchange
 from coterie.stages.cluster import (
     Spectrum,
+    avoids_pairs,
     cluster_rows,
-    linkage_labels,
+    linkage_of,
+    matrix_free_spectrum,
     similarity_matrix,
     spectral_labels,
     spectrum_of,
@@ -41,6 +45,10 @@ class Evidence:
         Rows of each learner, where known.
     losses : TogetherLosses or None, default=None
         Answers what clusters lose together; None when there is only a matrix of losses.
+    device : {"auto", "cpu", "cuda"}, default="cpu"
+        Where the spectrum of very many learners is computed.
+    needed : int, default=1
+        Eigenpairs that must be precise, where the number of clusters is given.
     """
 
     exchange: Exchange
@@ -49,6 +57,8 @@ class Evidence:
     seed: int
     n_rows: Array | None = None
     losses: TogetherLosses | None = None
+    device: str = "cpu"
+    needed: int = 1
 
     @property
     def n_learners(self) -> int:
@@ -56,29 +66,49 @@ class Evidence:
         return len(self.exchange.learner_ids)
 
     @cached_property
-    def similarity(self) -> Array:
-        """The matrix S."""
+    def similarity(self) -> Array | ExchangeSimilarity:
+        """The matrix S, stored only where the learners are not very many."""
+        if avoids_pairs(self.exchange):
+            return ExchangeSimilarity(self.exchange, self.scale)
         return similarity_matrix(self.exchange, self.scale)
+
+    def _spectrum(self, scale: float, units: Array | None = None) -> Spectrum:
+        count = max(self.most, 2) + 1
+        if avoids_pairs(self.exchange):
+            return matrix_free_spectrum(self.exchange, scale, count, units, self.device, self.needed)
+        if units is None:
+            return spectrum_of(np.asarray(self.similarity), count)
+        return spectrum_of(similarity_matrix(self.exchange, scale, units), count)
 
     @cached_property
     def spectrum(self) -> Spectrum:
         """Top eigenpairs of the normalised similarity, one more than there may be clusters."""
-        return spectrum_of(self.similarity, max(self.most, 2) + 1)
+        return self._spectrum(self.scale)
 
     @cached_property
     def _noise_spectrum(self) -> Spectrum:
-        in_noise = similarity_matrix(self.exchange, 1.0, self.exchange.noise)
-        return spectrum_of(in_noise, max(self.most, 2) + 1)
+        return self._spectrum(1.0, self.exchange.noise)
 
     @cached_property
-    def _labels(self) -> dict[int, Array]:
+    def _joined(self) -> Callable[[int], Array]:
+        return linkage_of(self.exchange, self.most)
+
+    @cached_property
+    def _rows(self) -> dict[int, tuple[Array, float]]:
         return {}
+
+    def _clustered(self, n_clusters: int) -> tuple[Array, float]:
+        """Return the k-means labels of the embedding's rows and their sum of squares."""
+        if n_clusters not in self._rows:
+            rows = self.spectrum.embedding(max(n_clusters, 2))
+            self._rows[n_clusters] = cluster_rows(rows, n_clusters, self.seed)
+        return self._rows[n_clusters]
 
     def labels(self, n_clusters: int) -> Array:
         """Return the paper's clusters: spectral, on v."""
-        if n_clusters not in self._labels:
-            self._labels[n_clusters] = spectral_labels(self.spectrum, self.exchange, n_clusters, self.seed)
-        return self._labels[n_clusters]
+        if n_clusters == 1 or self.spectrum.n_parts > n_clusters:
+            return spectral_labels(self.spectrum, self.exchange, n_clusters, self.seed, self._joined)
+        return self._clustered(n_clusters)[0]
 
     @cached_property
     def within_sums(self) -> Array:
@@ -87,8 +117,7 @@ class Evidence:
         The one-column embedding has no spread by construction, so one cluster is judged in the two
         columns of two clusters: there its sum of squares is the total one.
         """
-        counts = range(1, self.most + 1)
-        return np.array([cluster_rows(self.spectrum.embedding(max(k, 2)), k, self.seed)[1] for k in counts])
+        return np.array([self._clustered(k)[1] for k in range(1, self.most + 1)])
 
     def starts(self, n_clusters: int) -> list[Array]:
         """Return three labellings to refine: spectral on v, on v per noise of the target, linkage on v."""
@@ -96,7 +125,7 @@ class Evidence:
             return [np.zeros(self.n_learners, dtype=np.int64)]
         candidates = [
             self.labels(n_clusters),
-            spectral_labels(self._noise_spectrum, self.exchange, n_clusters, self.seed),
-            linkage_labels(self.exchange.dissimilarity, n_clusters),
+            spectral_labels(self._noise_spectrum, self.exchange, n_clusters, self.seed, self._joined),
+            self._joined(n_clusters),
         ]
         return [labels.astype(np.int64) for labels in candidates]

@@ -17,8 +17,10 @@ from coterie.candidates import candidates_per_learner
 from coterie.engines import resolve_engine
 from coterie.how_many.backed import Backing, check_n_clusters, in_order, search_backed
 from coterie.how_many.cross_validation import cross_validated
+from coterie.how_many.landmark_check import landmark_note
 from coterie.how_many.precomputed import exchange_from_losses
 from coterie.kernels.averages import AverageLosses
+from coterie.kernels.devices import check_device
 from coterie.kernels.refits import pooled_losses
 from coterie.kernels.together import LocalLosses
 from coterie.records import Exchange, Partition, Selection
@@ -69,15 +71,19 @@ def search_clusters(
     random_state: Any = 0,
     engine: Any = None,
     n_jobs: int | None = None,
+    device: str = "auto",
 ) -> Clustering:
     """Cluster the learners, and keep what judging the clusters takes; see `cluster_learners`."""
     if refine is not None:
         check_option(refine, "refine", REFINEMENTS)
+    check_device(device)
     if not isinstance(exchange, Exchange):
         exchange = exchange_from_losses(exchange, learner_ids)
     n_clusters = check_n_clusters(n_clusters, len(exchange.learner_ids))
     known = exchange.take(in_order(exchange))
-    backing, losses = None, None
+    seed = as_entropy(random_state)
+    backing: Backing | None = None
+    losses: LocalLosses | None = None
     if X is not None:
         if selection is None:
             raise ValueError("cluster_learners needs the selection beside the rows: pass selection=.")
@@ -92,7 +98,12 @@ def search_clusters(
         learners = learners.take(np.array([place[i] for i in known.learner_ids.tolist()], dtype=int))
         chosen: Selection = selection.aligned_to(known.learner_ids)
         runner = resolve_engine(engine, n_jobs)
-        if refine == "pooled":
+        if known.landmarks is not None and refine == "average":
+            raise ValueError(
+                "Averages of everybody's models take the evaluations that landmarks save: set "
+                "refine='pooled' or None, or landmarks=None."
+            )
+        if refine == "pooled" or known.landmarks is not None:
             sets = (
                 None if candidates is None else candidates_per_learner(candidates, known.learner_ids.tolist())
             )
@@ -104,6 +115,9 @@ def search_clusters(
             learners.sizes,
             learners.n_features,
             partial(cross_validated, learners=learners, selection=chosen, engine=runner),
+            None
+            if known.landmarks is None
+            else partial(landmark_note, known, learners, chosen, engine=runner, seed=seed),
         )
     found = search_backed(
         exchange,
@@ -113,7 +127,8 @@ def search_clusters(
         scale=scale,
         refine=refine,
         refine_rounds=refine_rounds,
-        seed=as_entropy(random_state),
+        seed=seed,
+        device=device,
     )
     # The search may have gone over to a costlier form of the same losses.
     used = losses if losses is None or found.losses is losses else losses.costlier
@@ -138,6 +153,7 @@ def cluster_learners(
     random_state: Any = 0,
     engine: Any = None,
     n_jobs: int | None = None,
+    device: str = "auto",
 ) -> Partition:
     """Cluster the learners, with a given number of clusters or by a rule.
 
@@ -177,10 +193,13 @@ def cluster_learners(
         Names for a precomputed matrix of losses.
     random_state : int, RandomState or None, default=0
         For k-means and for the reference sets of the gap statistic.
-    engine : {None, "threads"} or an object with ``map``, default=None
+    engine : {None, "threads", "dask"}, a Dask client or an object with ``map``, default=None
         Who runs the predictions.
     n_jobs : int or None, default=None
         Number of threads.
+    device : {"auto", "cpu", "cuda"}, default="auto"
+        Where the spectrum of more than 4,000 learners is computed, whose similarities are not stored:
+        a GPU where torch finds one, the processor, or the GPU.
 
     Returns
     -------
@@ -211,4 +230,5 @@ def cluster_learners(
         random_state=random_state,
         engine=engine,
         n_jobs=n_jobs,
+        device=device,
     ).partition

@@ -48,6 +48,9 @@ Affine = tuple[Array, float]
 # The difference above is good to about 1e-16 of its terms: below this share of them, use residuals.
 CANCELLATION = 1e-8
 
+# Single precision leaves a loss too few digits where it is below this share of its terms.
+SINGLE_CANCELLATION = 1e-4
+
 # Ways to predict that are x'w + b. A subclass that keeps its parent's way is affine too, one that has a
 # way of its own is not; generalised linear models have coefficients and a way of their own.
 AFFINE_PREDICTIONS = {
@@ -190,6 +193,18 @@ def second_moments(Z: Array, y: Array, learners: Learners) -> tuple[Array, Array
     return G / sizes[:, None, None], c / sizes[:, None], s / sizes
 
 
+def _model_features(vectors: Array) -> Array:
+    """Return what the moments of a learner are multiplied with to give each model's loss there."""
+    upper = np.triu_indices(vectors.shape[1])
+    doubled = np.where(upper[0] == upper[1], 1.0, 2.0)
+    features = np.empty((len(vectors), len(doubled) + vectors.shape[1] + 1))
+    np.multiply(vectors[:, upper[0]], vectors[:, upper[1]], out=features[:, : len(doubled)])
+    features[:, : len(doubled)] *= doubled
+    features[:, len(doubled) : -1] = -2 * vectors
+    features[:, -1] = 1.0
+    return features
+
+
 class AffineLosses:
     """Losses of affine models on learners, tile by tile.
 
@@ -203,11 +218,11 @@ class AffineLosses:
 
     def __init__(self, vectors: Array, learners: Learners) -> None:
         self._learners = learners
-        frame = Frame(learners)
-        self._Z, self._y = frame.rows(learners.X), learners.y - frame.middle
+        self._frame = frame = Frame(learners)
         self._vectors = frame.vectors(vectors)
-        G, c, s = second_moments(self._Z, self._y, learners)
-        d = self._Z.shape[1]
+        Z = frame.rows(learners.X)
+        G, c, s = second_moments(Z, learners.y - frame.middle, learners)
+        d = Z.shape[1]
         # When rows are few against predictors, multiplying rows is cheaper than multiplying moments.
         self._by_moments = d * (d + 1) / 2 + d + 1 < learners.sizes.mean() * d
         if self._by_moments:
@@ -229,6 +244,22 @@ class AffineLosses:
             finite: Array = np.isfinite((largest + self._sizes[:, -1].max()) ** 2)
         return finite
 
+    def features(self, positions: Array) -> tuple[Array, Array] | None:
+        """Return features of some models and of their learners, whose inner products are the losses.
+
+        None where losses are cheaper from rows, or so small against their terms that single precision
+        would lose them.
+        """
+        if not self._by_moments:
+            return None
+        models, learners = _model_features(self._vectors[positions]), self._learner_features[positions]
+        own = np.einsum("ij,ij->i", models, learners)
+        sizes = self._sizes[positions]
+        terms = np.einsum("ij,ij->i", np.abs(self._vectors[positions]), sizes[:, :-1]) + sizes[:, -1]
+        if np.median(own / np.maximum(terms**2, 1e-300)) < SINGLE_CANCELLATION:
+            return None
+        return models, learners
+
     def among(self, models: Array, learners: Array) -> Array:
         """Return the losses of some models, by position, on some learners."""
         # Models that overflow are isolated by whoever asked; a warning for each would say nothing more.
@@ -241,13 +272,7 @@ class AffineLosses:
             by_rows = np.empty((len(vectors), len(columns)))
             self._from_rows(by_rows, vectors, enumerate(columns))
             return by_rows
-        upper = np.triu_indices(vectors.shape[1])
-        doubled = np.where(upper[0] == upper[1], 1.0, 2.0)
-        features = np.empty((len(vectors), len(doubled) + vectors.shape[1] + 1))
-        np.multiply(vectors[:, upper[0]], vectors[:, upper[1]], out=features[:, : len(doubled)])
-        features[:, : len(doubled)] *= doubled
-        features[:, len(doubled) : -1] = -2 * vectors
-        features[:, -1] = 1.0
+        features = _model_features(vectors)
         losses: Array = features @ self._learner_features[learners].T
         terms = np.column_stack([np.abs(vectors), np.ones(len(vectors))]) @ self._sizes[learners].T
         np.square(terms, out=terms)
@@ -265,7 +290,9 @@ class AffineLosses:
         weights = self._learners.weights
         for place, j in columns:
             span = self._learners.span(j)
-            squares = (self._Z[span] @ vectors.T - self._y[span, None]) ** 2
+            # Rows are brought into the frame when they are needed: kept, they would double the memory.
+            Z, y = self._frame.rows(self._learners.X[span]), self._learners.y[span] - self._frame.middle
+            squares = (Z @ vectors.T - y[:, None]) ** 2
             if weights is not None:
                 squares *= weights[span, None]
             losses[:, place] = squares.mean(axis=0)

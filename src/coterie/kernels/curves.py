@@ -27,6 +27,8 @@ Array = NDArray[Any]
 
 # Groups in which the question is asked, beside all learners together.
 MOST_GROUPS = 8
+# Of more learners than this all are one group: a tree of all pairs would cost more than the answer is worth.
+MOST_NEIGHBOURS = 2_000
 
 
 def most_frequent(names: Iterable[str]) -> str:
@@ -38,7 +40,7 @@ def most_frequent(names: Iterable[str]) -> str:
 def neighbourhoods(exchange: Exchange) -> Array:
     """Return about sqrt(L) groups of learners whose models agree, eight at most, by average linkage on v."""
     n = len(exchange.learner_ids)
-    if n < 3:
+    if n < 3 or n > MOST_NEIGHBOURS:
         return np.zeros(n, dtype=np.int64)
     tree = linkage(squareform(exchange.dissimilarity, checks=False), "average")
     groups: Array = fcluster(tree, min(MOST_GROUPS, int(np.ceil(np.sqrt(n)))), "maxclust") - 1

@@ -19,6 +19,8 @@ STARTS = 20
 ROUNDS = 15
 # Labellings handed on: each is refined on rows, which costs more than finding it here.
 KEPT = 2
+# Of more learners than this a sample is searched, and the others follow its models.
+MOST_SEARCHED = 1_000
 
 
 def _models(member: Array, G: Array, c: Array, ridge: Array) -> Array:
@@ -58,8 +60,13 @@ def search_moments(G: Array, c: Array, ridge: Array, n_clusters: int, seed: int)
     list of ndarray of shape (L,)
         Distinct labellings, the one with the lowest loss first.
     """
-    n, ks = len(G), np.arange(n_clusters)
     generator = np.random.default_rng(seed)
+    if len(G) > MOST_SEARCHED:
+        some = generator.choice(len(G), MOST_SEARCHED, replace=False)
+        found = search_moments(G[some], c[some], ridge, n_clusters, seed)
+        member = (np.array(found)[:, None, :] == np.arange(n_clusters)[:, None]).astype(float)
+        return list(_losses(_models(member, G[some], c[some], ridge), G, c).argmin(axis=1))
+    n, ks = len(G), np.arange(n_clusters)
     labels = np.array([generator.permutation(np.arange(n) % n_clusters) for _ in range(STARTS)])
     for _ in range(ROUNDS):
         member = (labels[:, None, :] == ks[:, None]).astype(float)

@@ -6,6 +6,7 @@ Members count by their precision 1 / h_j per row.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -63,8 +64,8 @@ class PooledLosses(LocalLosses):
         price[member.sum(axis=1)[labels] == 1] = np.nan
         return price
 
-    def residuals(self, labels: Array, n_clusters: int) -> Array:
-        """Return residuals of shape (K, N), own contributions left out."""
+    def residual_blocks(self, labels: Array, n_clusters: int) -> Iterator[tuple[int, int, Array]]:
+        """Give out the residuals for runs of learners, own contributions left out."""
         owner = self.learners.owner
         member = membership(labels, n_clusters, np.ones(len(labels)))
         G = (member @ self._G.reshape(len(labels), -1)).reshape(n_clusters, *self._G.shape[1:])
@@ -72,10 +73,19 @@ class PooledLosses(LocalLosses):
         together = np.linalg.solve(G + self._ridge, c[..., None])[..., 0]
         counts = member.sum(axis=1)
         together[counts == 0] = np.nan
-        without = np.linalg.solve(G[labels] - self._G + self._ridge, (c[labels] - self._c)[..., None])[..., 0]
-        without[counts[labels] == 1] = np.nan
-        residuals: Array = self._y - together @ self._Z.T
-        residuals[labels[owner], np.arange(len(owner))] = self._y - np.einsum(
-            "nd,nd->n", self._Z, without[owner]
-        )
-        return residuals
+        for start, stop in self.runs(n_clusters):
+            run, rows = slice(start, stop), self._rows_of(start, stop)
+            theirs = labels[run]
+            left = G[theirs] - self._G[run] + self._ridge
+            without = np.linalg.solve(left, (c[theirs] - self._c[run])[..., None])[..., 0]
+            without[counts[theirs] == 1] = np.nan
+            residuals: Array = together @ self._Z[rows].T
+            np.subtract(self._y[rows], residuals, out=residuals)
+            mine = labels[owner[rows]], np.arange(residuals.shape[1])
+            own = np.einsum("nd,nd->n", self._Z[rows], without[owner[rows] - start])
+            residuals[mine] = self._y[rows] - own
+            yield start, stop, residuals
+
+    def residuals(self, labels: Array, n_clusters: int) -> Array:
+        """Return residuals of shape (K, N), own contributions left out."""
+        return np.concatenate([block for _, _, block in self.residual_blocks(labels, n_clusters)], axis=1)

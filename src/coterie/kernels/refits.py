@@ -235,7 +235,9 @@ def pooled_losses(
         both as its costlier form.
     """
     _, affine = affine_matrix(selection.models, learners.n_features)
-    if learners.n_features > MOST_PREDICTORS or not affine.any():
+    many = learners.n_features > MOST_PREDICTORS
+    # Averages of everybody's models would take the evaluations that landmarks save.
+    if many or (exchange.landmarks is None and not affine.any()):
         return RefitLosses(learners, selection, AverageLosses(learners, selection, exchange, engine))
     curve = flexible_model(learners, selection, affine, candidates)
     if curve is None:
@@ -244,6 +246,8 @@ def pooled_losses(
     if np.mean(~affine) < FLEXIBLE_SHARE:
         best.proxy.costlier = best
         return best.proxy
+    if exchange.landmarks is not None:
+        return best
     together = np.zeros(len(learners), dtype=np.int64)
     pays = best.curves_pay(together) or best.curves_pay(neighbourhoods(exchange))
     return best if pays else best.proxy

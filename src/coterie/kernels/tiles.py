@@ -29,9 +29,10 @@ class DenseTiles:
         """Number of learners."""
         return len(self._losses)
 
-    def tile(self, models: slice, learners: slice) -> Array:
-        """Return the losses of some models on some learners."""
-        return self._losses[models, learners]
+    def tile(self, models: Any, learners: Any) -> Array:
+        """Return the losses of some models on some learners, given by slices or positions."""
+        tile: Array = self._losses[models][:, learners]
+        return tile
 
     def take(self, positions: Array) -> DenseTiles:
         """Return the losses among some of the learners, in the order given."""
@@ -58,9 +59,18 @@ class AffineTiles:
         """Number of learners."""
         return len(self._positions)
 
-    def tile(self, models: slice, learners: slice) -> Array:
-        """Return the losses of some models on some learners."""
+    def tile(self, models: Any, learners: Any) -> Array:
+        """Return the losses of some models on some learners, given by slices or positions."""
         return self._losses.among(self._positions[models], self._positions[learners])
+
+    def features(self) -> tuple[Array, Array] | None:
+        """Return arrays of shape (L, F) whose inner products, models by learners, are the losses.
+
+        None where losses are cheaper from rows, or so small against their terms that single precision
+        would lose them.
+        """
+        found = self._losses.features(self._positions)
+        return None if found is None else (found[0], found[1])
 
     def take(self, positions: Array) -> AffineTiles:
         """Return the losses among some of the learners, in the order given."""

@@ -9,15 +9,22 @@ by its own honest residuals.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from coterie._rows import Learners
+from coterie.kernels.blocks import learner_blocks
 from coterie.records import Selection
 
 Array = NDArray[Any]
+
+# Losses by row are remembered up to this many numbers; beyond, they are computed again when asked for.
+MOST_REMEMBERED = 2**24
+# Numbers in the block of losses that is at work.
+BLOCK_NUMBERS = 2**22
 
 
 class TogetherLosses(Protocol):
@@ -120,7 +127,7 @@ class LocalLosses(ABC):
         # pooled: one wild row must not drive the others out of its cluster.
         with np.errstate(divide="ignore"):
             self.tempering = np.minimum(1.0, self.clips / np.square(own))
-        self._remembered: dict[bytes, tuple[Array, Array]] = {}
+        self._remembered: dict[bytes, tuple[Array | None, Array]] = {}
 
     @property
     def noise(self) -> Array:
@@ -136,31 +143,64 @@ class LocalLosses(ABC):
     def residuals(self, labels: Array, n_clusters: int) -> Array:
         """Return residuals of shape (K, N), own contributions left out, NaN where nobody is left."""
 
-    def _loss(self, residuals: Array) -> Array:
+    def _loss(self, residuals: Array, rows: slice = slice(None)) -> Array:
         with np.errstate(over="ignore"):
-            losses = np.minimum(np.square(residuals), self.clips)
-        return losses if self.learners.weights is None else losses * self.learners.weights
+            losses = np.square(residuals)
+        np.minimum(losses, self.clips[rows], out=losses)
+        if self.learners.weights is not None:
+            losses *= self.learners.weights[rows]
+        return losses
 
-    def _answer(self, labels: Array) -> tuple[Array, Array]:
-        """Return losses by row, of shape (K, N), and by half, remembering the last few labellings."""
-        key = labels.tobytes()
-        if key not in self._remembered:
-            n_clusters = int(labels.max()) + 1
-            losses = self._loss(self.residuals(labels, n_clusters))
+    def residual_blocks(self, labels: Array, n_clusters: int) -> Iterator[tuple[int, int, Array]]:
+        """Give out the residuals for runs of learners, where a form can make them piece by piece.
+
+        Yields the first learner of a run, the first behind it, and residuals of shape (K, rows of the run).
+        """
+        yield 0, len(self.learners), self.residuals(labels, n_clusters)
+
+    def _loss_blocks(self, labels: Array) -> Iterator[tuple[int, int, Array]]:
+        """Give out the losses by row for runs of learners."""
+        n_clusters = int(labels.max()) + 1
+        for start, stop, residuals in self.residual_blocks(labels, n_clusters):
+            rows = self._rows_of(start, stop)
+            losses = self._loss(residuals, rows)
             empty = np.isnan(losses)
             losses[empty] = np.inf
-            mine = labels[self.holder], np.arange(len(self.holder))
-            losses[mine] = np.where(empty[mine], self.own_losses, losses[mine])
+            mine = labels[self.holder[rows]], np.arange(losses.shape[1])
+            losses[mine] = np.where(empty[mine], self.own_losses[rows], losses[mine])
+            yield start, stop, losses
+
+    def _rows_of(self, start: int, stop: int) -> slice:
+        return slice(int(self.learners.offsets[start]), int(self.learners.offsets[stop]))
+
+    def runs(self, n_clusters: int) -> Iterator[tuple[int, int]]:
+        """Cut the learners into runs whose losses with all clusters fit into one block."""
+        return learner_blocks(self.learners, max(BLOCK_NUMBERS // n_clusters, 1))
+
+    def _answer(self, labels: Array) -> tuple[Array | None, Array]:
+        """Return losses by row, of shape (K, N), if they are few, and by half; remember the last few."""
+        key = labels.tobytes()
+        if key not in self._remembered:
+            n_clusters, n_rows = int(labels.max()) + 1, len(self.learners.y)
+            halves = np.zeros((n_clusters, len(self.learners), 2))
+            kept = None
+            if 5 * n_clusters * n_rows <= MOST_REMEMBERED:
+                kept = np.empty((n_clusters, n_rows))
+            for start, stop, losses in self._loss_blocks(labels):
+                halves[:, start:stop] = self._halves(losses, start, stop)
+                if kept is not None:
+                    kept[:, self._rows_of(start, stop)] = losses
             if len(self._remembered) > 4:
                 self._remembered.pop(next(iter(self._remembered)))
-            self._remembered[key] = losses, self._halves(losses)
+            self._remembered[key] = kept, halves
         return self._remembered[key]
 
-    def _halves(self, rows: Array) -> Array:
-        sizes = self._half_sizes.reshape(-1)
+    def _halves(self, rows: Array, start: int, stop: int) -> Array:
+        sizes = self._half_sizes[start:stop].reshape(-1)
+        starts = self._starts[2 * start : 2 * stop] - self.learners.offsets[start]
         filled = np.flatnonzero(sizes)
         means = np.zeros((len(rows), len(sizes)))
-        means[:, filled] = np.add.reduceat(rows, self._starts[filled], axis=1) / sizes[filled]
+        means[:, filled] = np.add.reduceat(rows, starts[filled], axis=1) / sizes[filled]
         return means.reshape(len(rows), -1, 2)
 
     def suggest(self, n_clusters: int, seed: int) -> list[Array]:
@@ -177,7 +217,13 @@ class LocalLosses(ABC):
 
     def by_row(self, labels: Array) -> Array:
         """Return losses of shape (K, N), the rows in the order of ``self.learners``."""
-        return self._answer(labels)[0]
+        rows = self._answer(labels)[0]
+        if rows is not None:
+            return rows
+        made = np.empty((int(labels.max()) + 1, len(self.learners.y)))
+        for start, stop, losses in self._loss_blocks(labels):
+            made[:, self._rows_of(start, stop)] = losses
+        return made
 
     def paired_t(
         self, labels: Array, picks: Array, other_labels: Array, other_picks: Array
@@ -190,9 +236,15 @@ class LocalLosses(ABC):
         return mean, np.sqrt(spread / np.maximum(sizes - 1, 1) / sizes)
 
     def _picked(self, labels: Array, picks: Array) -> Array:
-        rows = self._answer(labels)[0]
         chosen = picks[self.holder, self.second]
-        picked: Array = rows[chosen, np.arange(rows.shape[1])]
+        rows = self._answer(labels)[0]
+        picked: Array = np.empty(len(chosen))
+        if rows is not None:
+            picked = rows[chosen, np.arange(rows.shape[1])]
+            return picked
+        for start, stop, losses in self._loss_blocks(labels):
+            span = self._rows_of(start, stop)
+            picked[span] = losses[chosen[span], np.arange(losses.shape[1])]
         return picked
 
 

@@ -236,6 +236,7 @@ def nest_coteries(
     scale: Any = "noise",
     refine: str | None = "pooled",
     robust: bool = False,
+    landmarks: Any = None,
     sample_weight: Any = None,
     random_state: Any = 0,
     engine: Any = None,
@@ -272,11 +273,13 @@ def nest_coteries(
         As for `cluster_learners`.
     robust : bool, default=False
         As for `cross_evaluate`.
+    landmarks : int, "auto" or None, default=None
+        As for `cross_evaluate`.
     sample_weight : array-like of shape (N,) or None, default=None
         Weights of the rows.
     random_state : int, RandomState or None, default=0
         Seed of folds and models.
-    engine : {None, "threads"} or an object with ``map``, default=None
+    engine : {None, "threads", "dask"}, a Dask client or an object with ``map``, default=None
         Who runs the fits.
     n_jobs : int or None, default=None
         Number of threads.
@@ -318,7 +321,7 @@ def nest_coteries(
         own.append(refit_alone(learners.only(kept), chosen, sets, entropy, runner))
         report("Collaborate", len(own), steps)
     alone = _alone(learners, folds, own)
-    recipe = Recipe(int(labels.max()) + 1, scale, refine, robust, entropy)
+    recipe = Recipe(int(labels.max()) + 1, scale, refine, robust, entropy, landmarks)
     if form == "pooled":
         dictionary = fit_dictionary(
             learners, chosen, labels, folds, own, sets, recipe, entropy=entropy, engine=runner

@@ -68,6 +68,8 @@ class Recipe:
         As for `cross_evaluate`.
     seed : int
         For k-means.
+    landmarks : int, "auto" or None, default=None
+        As for `cross_evaluate`.
     """
 
     chosen: int
@@ -75,6 +77,7 @@ class Recipe:
     refine: str | None
     robust: bool
     seed: int
+    landmarks: Any = None
 
 
 @dataclass(frozen=True)
@@ -225,7 +228,14 @@ def labels_at(
     with warnings.catch_warnings():
         # Losses that are not finite have been reported when all rows were exchanged.
         warnings.simplefilter("ignore", UserWarning)
-        exchanged = cross_evaluate(selection, learners, robust=recipe.robust, engine=engine)
+        exchanged = cross_evaluate(
+            selection,
+            learners,
+            robust=recipe.robust,
+            landmarks=recipe.landmarks,
+            random_state=recipe.seed,
+            engine=engine,
+        )
     exchange = exchanged.aligned_to(learners.ids)
     kept = np.flatnonzero(~exchange.isolated)
     apart = np.flatnonzero(exchange.isolated)

@@ -22,6 +22,8 @@ import coterie
 from coterie._rows import Learners
 from coterie.estimators import CoterieRegressor
 from coterie.kernels.affine import AffineLosses, affine_matrix
+from coterie.kernels.landmarks import LandmarkTiles
+from coterie.kernels.similarities import ExchangeSimilarity
 from coterie.kernels.tiles import AffineTiles, DenseTiles
 from coterie.persistence.archive import PersistenceError, new_archive, read_archive, unfit
 from coterie.persistence.checks import check_state
@@ -54,8 +56,16 @@ def _state_of(model: CoterieRegressor, rows: bool) -> dict[str, Any]:
     selection, exchange = model.selection_, model.exchange_
     state["selection_"] = replace(selection, fold_models=((),) * len(selection.models))
     again = rows and isinstance(exchange.source, AffineTiles)
-    source: Any = None if again else DenseTiles(exchange.losses)
+    source: Any = exchange.source
+    if not isinstance(source, LandmarkTiles):
+        source = None if again else DenseTiles(exchange.losses)
     state["exchange_"] = replace(exchange, source=source)
+    similarity = model.partition_.similarity
+    if not isinstance(similarity, np.ndarray):
+        # Of very many learners it is made from the exchange whenever it is asked for.
+        remade = again or isinstance(source, LandmarkTiles)
+        whole: Any = None if remade else np.asarray(similarity)
+        state["partition_"] = replace(model.partition_, similarity=whole)
     if not rows:
         state = {k: _without_rows(v) if isinstance(v, Learners) else v for k, v in state.items()}
     return state
@@ -170,6 +180,9 @@ def _restored(
     if state["exchange_"].source is None:
         source = _affine_tiles(state["exchange_"], state["selection_"], state["_shaping"])
         state["exchange_"] = replace(state["exchange_"], source=source)
+    if state["partition_"].similarity is None:
+        lazy = ExchangeSimilarity(state["exchange_"], state["partition_"].scale)
+        state["partition_"] = replace(state["partition_"], similarity=lazy)
     model.__dict__.update(state)
     return model
 

@@ -13,6 +13,8 @@ from numpy.typing import NDArray
 from coterie._rows import Learners, Standardization
 from coterie.encoding import TableRecipe
 from coterie.encoding.columns import DATE_PARTS, ENCODERS
+from coterie.kernels.landmarks import LandmarkTiles
+from coterie.kernels.tiles import DenseTiles
 from coterie.nested import NestedCollaboration
 from coterie.persistence.archive import unfit
 from coterie.records import Collaboration, Exchange, Partition, Selection
@@ -208,8 +210,17 @@ def check_state(state: dict[str, Any], rows: bool) -> None:
     _check_rows(selection.folds, n_rows, "a fold")
     source = state["exchange_"].source
     everybody = slice(0, n)
-    _need(rows if source is None else source.tile(everybody, everybody).shape == (n, n), "a loss matrix")
-    _need(partition.similarity.shape == (n, n) and partition.embedding.ndim == 2, "a similarity")
+    if isinstance(source, DenseTiles):
+        _need(source.tile(everybody, everybody).shape == (n, n), "a loss matrix")
+    _need(rows or source is not None, "a loss matrix")
+    if isinstance(source, LandmarkTiles):
+        marks = source.marks
+        shapes = source.from_marks.shape, source.to_marks.shape
+        _need(shapes == ((len(marks), n), (n, len(marks))) and _within(marks, n), "a loss matrix")
+    remade = source is None or isinstance(source, LandmarkTiles)
+    stored = remade if partition.similarity is None else partition.similarity.shape == (n, n)
+    _need(stored and partition.embedding.ndim == 2, "a similarity")
+    _need(np.isfinite(partition.scale) and partition.scale > 0, "a scale")
     _need(_within(partition.labels, n_clusters) and partition.n_clusters == n_clusters, "a partition")
     for name in ("collaboration_", "_everybody"):
         _check_collaboration(state[name], n_clusters, n_features, n_rows)

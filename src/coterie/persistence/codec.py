@@ -23,10 +23,19 @@ from numpy.typing import NDArray
 
 from coterie._rows import Learners, Standardization
 from coterie.encoding import ColumnPlan, TableRecipe
+from coterie.kernels.landmarks import LandmarkTiles
 from coterie.kernels.tiles import DenseTiles
 from coterie.nested import NestedCollaboration
 from coterie.persistence.archive import PersistenceError, check_stored, unfit
-from coterie.records import Collaboration, Curve, Exchange, LossTiles, Partition, Selection
+from coterie.records import (
+    Collaboration,
+    Curve,
+    Exchange,
+    LossTiles,
+    Partition,
+    Selection,
+    SimilarityTiles,
+)
 from coterie.verdicts import Admission, Gains, Stability, Standing
 
 Array = NDArray[Any]
@@ -36,6 +45,7 @@ RECORDS: dict[str, type[Any]] = {
     for cls in (
         Selection,
         Exchange,
+        LandmarkTiles,
         Partition,
         Curve,
         Collaboration,
@@ -190,7 +200,10 @@ def _fits(value: Any, hint: Any) -> bool:
         return any(_fits(value, option) for option in inner)
     if kind is LossTiles:
         # None: to be computed again from the rows.
-        return value is None or isinstance(value, DenseTiles)
+        return value is None or isinstance(value, (DenseTiles, LandmarkTiles))
+    if kind is SimilarityTiles:
+        # None: to be computed again from the losses.
+        return value is None
     if kind is tuple:
         return isinstance(value, tuple) and all(_fits(part, inner[0]) for part in value)
     if kind in (dict, Mapping):

@@ -21,7 +21,9 @@ MOST_PREDICTORS = 3
 def _between(subject: Subject) -> Array:
     """Return the mean similarity of each pair of clusters."""
     members = np.eye(subject.partition.n_clusters)[subject.partition.labels]
-    sums = members.T @ subject.partition.similarity @ members
+    similarity = subject.partition.similarity
+    products = similarity @ members if isinstance(similarity, np.ndarray) else similarity.times(members)
+    sums = members.T @ products
     sizes = members.sum(axis=0)
     mean: Array = sums / np.outer(sizes, sizes)
     return mean

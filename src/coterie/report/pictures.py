@@ -7,6 +7,7 @@ blocks, the others show those at both ends and say how many they leave out.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,12 +15,15 @@ from numpy.typing import NDArray
 from scipy.sparse.linalg import eigsh
 
 from coterie.report.subject import Subject, finite_list, full_name
+from coterie.stages.cluster import is_large
 
 Array = NDArray[Any]
 
 # Beyond this many learners the heat map shows blocks of learners, about so many.
 MOST_CELLS = 500
 BLOCKS = 250
+# Of very many learners the pictures of pairs show about so many.
+MOST_SHOWN = 1_000
 # Rows of the pictures that have a row per learner.
 MOST_GAINS = 60
 MOST_MEMBERS = 40
@@ -82,11 +86,31 @@ def _between(values: Array, labels: Array) -> dict[str, float | None]:
     return medians
 
 
+def _some(subject: Subject) -> Subject:
+    """Return the subject with a sample of its learners where all pairs would be too many to look at."""
+    n = len(subject.partition.labels)
+    marks = None if subject.exchange is None else subject.exchange.landmarks
+    if marks is not None:
+        # All losses are known among landmarks only.
+        kept = marks
+    elif is_large(n):
+        # Nobody's cluster may vanish from the picture.
+        firsts = np.unique(subject.partition.labels, return_index=True)[1]
+        kept = np.union1d(np.linspace(0, n - 1, MOST_SHOWN).astype(int), firsts)
+    else:
+        return subject
+    exchange = None if subject.exchange is None else subject.exchange.take(kept)
+    partition = subject.partition.take(kept)
+    partition = replace(partition, similarity=np.asarray(partition.similarity))
+    return replace(subject, partition=partition, exchange=exchange)
+
+
 def losses_picture(subject: Subject) -> dict[str, Any]:
-    """Return everybody's model on everybody's rows, ordered by cluster."""
+    """Return everybody's model on everybody's rows, ordered by cluster; of very many learners a sample's."""
+    n_admitted, subject = subject.n_admitted, _some(subject)
     labels = subject.partition.labels
     if subject.exchange is None:
-        values, unit = subject.partition.similarity, "similarity"
+        values, unit = np.asarray(subject.partition.similarity), "similarity"
         logarithms = values
     else:
         values, unit = subject.exchange.losses, "loss"
@@ -99,7 +123,7 @@ def losses_picture(subject: Subject) -> dict[str, Any]:
     names = subject.names
     return {
         "unit": unit,
-        "admitted": subject.n_admitted,
+        "admitted": n_admitted,
         "learners": [_block_name([names[p] for p in block]) for block in blocks],
         "clusters": [int(labels[block[0]]) for block in blocks],
         "binned": len(blocks) < len(labels),
@@ -126,7 +150,7 @@ def _scaled(subject: Subject) -> Array:
     v is close to twice the squared distance of two models, and its logarithm keeps far learners from
     pressing all others into a point; log(1 + v) of squared distances is one again (Schoenberg).
     """
-    similarity = np.maximum(subject.partition.similarity, np.finfo(float).tiny)
+    similarity = np.maximum(np.asarray(subject.partition.similarity), np.finfo(float).tiny)
     squares = np.log1p(-np.log(np.minimum(similarity, 1.0)))
     rows = squares.mean(axis=1)
     products = -0.5 * (squares - rows[:, None] - rows[None, :] + rows.mean())
@@ -161,6 +185,7 @@ def _apart(embedding: Array, labels: Array) -> Array:
 
 def map_picture(subject: Subject) -> dict[str, Any]:
     """Return where the learners lie: in the space of the clustering, and by the distances of their models."""
+    n_admitted, subject = subject.n_admitted, _some(subject)
     partition = subject.partition
     labels, embedding = partition.labels, partition.embedding
     clustered, share = _principal(embedding)
@@ -176,7 +201,7 @@ def map_picture(subject: Subject) -> dict[str, Any]:
         "embedding_share": round(share, 4),
         "distances": [finite_list(models[:, 0]), finite_list(models[:, 1])],
         "apart": apart,
-        "admitted": subject.n_admitted,
+        "admitted": n_admitted,
     }
 
 

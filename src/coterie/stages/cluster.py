@@ -4,10 +4,15 @@ S = exp(-a v); the top K eigenvectors of D^-1/2 S D^-1/2; rows scaled to length 
 is free in the paper. ``"noise"`` measures v in units of the learners' noise, so that the unit of the
 response does not matter. When the graph falls into more than K parts, its eigenvectors cannot tell which
 parts belong together, and average linkage on v decides.
+
+Of very many learners S is never stored: its spectrum comes from products with tiles of it, and linkage from a
+sample of the learners, whom the others join.
 """
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,9 +21,14 @@ from numpy.typing import NDArray
 from scipy.cluster.hierarchy import fcluster, linkage
 from scipy.sparse.linalg import LinearOperator, eigsh
 from scipy.spatial.distance import squareform
+from sklearn.cluster import KMeans
+from sklearn.exceptions import ConvergenceWarning
 
 from coterie._options import check_option, check_positive
+from coterie.kernels.devices import ROUNDING, top_pairs_of
 from coterie.kernels.kmeans import kmeans
+from coterie.kernels.matrix_free import nystrom_pairs, spans
+from coterie.kernels.similarities import ExchangeSimilarity
 from coterie.records import Exchange
 
 Array = NDArray[Any]
@@ -30,6 +40,34 @@ SMALLEST_EIGENVALUE = 1e-10
 MANY_LEARNERS = 500
 # Similarities below this do not connect: they are rounding against a learner's own, which is one.
 CONNECTED = 1e-12
+# Beyond this many learners nothing of the size of all pairs is stored.
+MATRIX_FREE_LEARNERS = 4_000
+# Learners that stand for all of them in linkage and in the median of v.
+SAMPLED_LEARNERS = 1_000
+# Beyond this many learners k-means looks for centres among as many of them.
+HUGE_CROWD = 20_000
+
+
+def is_large(n_learners: int) -> bool:
+    """Tell whether matrices of all pairs of learners are to be avoided."""
+    return n_learners > MATRIX_FREE_LEARNERS
+
+
+def avoids_pairs(exchange: Exchange) -> bool:
+    """Tell whether the learners are too many for all pairs, or all pairs were not exchanged."""
+    return exchange.landmarks is not None or is_large(len(exchange.learner_ids))
+
+
+def _standing_for_all(exchange: Exchange) -> Array:
+    """Return the positions of those whose losses with everybody stand for all losses."""
+    if exchange.landmarks is not None:
+        return exchange.landmarks
+    return _sample(len(exchange.learner_ids), SAMPLED_LEARNERS)
+
+
+def _sample(n_learners: int, size: int) -> Array:
+    """Return the positions of some learners, the same ones every time."""
+    return np.sort(np.random.default_rng(0).choice(n_learners, min(size, n_learners), replace=False))
 
 
 def check_scale(scale: Any) -> None:
@@ -61,7 +99,8 @@ def resolve_scale(exchange: Exchange, scale: Any) -> float:
         return float(scale)
     level = float(np.median(exchange.noise)) if scale == "noise" else 0.0
     if not level > 0:
-        v = exchange.dissimilarity
+        among = exchange.take(_standing_for_all(exchange)) if avoids_pairs(exchange) else exchange
+        v = among.dissimilarity
         apart = v[np.triu_indices(len(v), 1)]
         level = float(np.median(apart)) if len(apart) else 0.0
         if not level > 0:
@@ -107,11 +146,18 @@ class Spectrum:
         Their vectors, with a fixed sign.
     n_parts : int
         Parts into which the graph falls.
+    residual : float, default=0.0
+        Largest norm of operator times vector minus value times vector, where the spectrum was iterated for
+        without storing S; of the pairs that were waited for.
+    plain_values : ndarray of shape (M,) or None, default=None
+        Eigenvalues of S itself, where they came with the others.
     """
 
     eigenvalues: Array
     eigenvectors: Array
     n_parts: int
+    residual: float = 0.0
+    plain_values: Array | None = None
 
     def embedding(self, n_clusters: int) -> Array:
         """Return the rows of the top eigenvectors, scaled to length one; no more than are not zero."""
@@ -123,6 +169,13 @@ class Spectrum:
         # A learner without any similarity has no direction: it gets the first axis.
         embedding[lengths[:, 0] == 0, 0] = 1.0
         return embedding
+
+
+def _signed(vectors: Array) -> Array:
+    """Give eigenvectors, whose sign is arbitrary, one that is the same everywhere."""
+    signs = np.sign(vectors[np.abs(vectors).argmax(axis=0), np.arange(vectors.shape[1])])
+    signed: Array = vectors * np.where(signs == 0, 1.0, signs)
+    return signed
 
 
 def top_eigenpairs(matrix: Array, degrees: Array | None, count: int) -> tuple[Array, Array]:
@@ -138,9 +191,7 @@ def top_eigenpairs(matrix: Array, degrees: Array | None, count: int) -> tuple[Ar
         values, vectors = eigsh(operator, k=count, which="LA", v0=np.ones(n), tol=1e-7)
         order = np.argsort(-values, kind="stable")
         values, vectors = values[order], vectors[:, order]
-    # An eigenvector's sign is arbitrary; a fixed one makes results the same everywhere.
-    signs = np.sign(vectors[np.abs(vectors).argmax(axis=0), np.arange(vectors.shape[1])])
-    return values, vectors * np.where(signs == 0, 1.0, signs)
+    return values, _signed(vectors)
 
 
 def spectrum_of(similarity: Array, count: int) -> Spectrum:
@@ -150,11 +201,76 @@ def spectrum_of(similarity: Array, count: int) -> Spectrum:
     return Spectrum(values, vectors, count_parts(similarity))
 
 
+def matrix_free_spectrum(
+    exchange: Exchange,
+    scale: float,
+    count: int,
+    units: Array | None = None,
+    device: str = "cpu",
+    needed: int = 1,
+) -> Spectrum:
+    """Return the top eigenpairs of D^-1/2 S D^-1/2 without storing S.
+
+    Parameters
+    ----------
+    exchange : Exchange
+        Of the learners.
+    scale : float
+        The factor a.
+    count : int
+        Eigenpairs wanted.
+    units : ndarray of shape (L,) or None, default=None
+        As in `Exchange.dissimilarity_tiles`.
+    device : {"auto", "cpu", "cuda"}, default="cpu"
+        Where the products are computed.
+    needed : int, default=1
+        Pairs that must be precise, beside those in front of the largest drop of the eigenvalues.
+
+    Returns
+    -------
+    Spectrum
+        With its residual. Parts are counted by the eigenvalues that are one. Where only landmarks were
+        exchanged with, it is their Nystrom extension.
+    """
+    if exchange.landmarks is not None:
+        similarity = ExchangeSimilarity(exchange, scale, units)
+        extended = nystrom_pairs(similarity, exchange.landmarks, min(count, len(exchange.landmarks)))
+        n_parts = max(1, int(np.sum(extended.values > 1 - ROUNDING[np.dtype("float64")])))
+        return Spectrum(
+            extended.values, _signed(extended.vectors), n_parts, plain_values=extended.plain_values
+        )
+    count = min(count, len(exchange.learner_ids))
+    pairs = top_pairs_of(exchange, scale, count, units, device, min(needed, count))
+    values = np.asarray(pairs.values, dtype=float)
+    n_parts = max(1, int(np.sum(values > 1 - pairs.rounding)))
+    vectors = _signed(np.asarray(pairs.vectors, dtype=float))
+    return Spectrum(values, vectors, n_parts, pairs.residual, np.asarray(pairs.plain_values, dtype=float))
+
+
+def _cluster_many(points: Array, n_clusters: int, seed: int) -> tuple[Array, float]:
+    """Return the same by scikit-learn's k-means, whose iterations over many rows are faster."""
+    distinct = len(np.unique(np.round(points[_sample(len(points), SAMPLED_LEARNERS)], 9), axis=0))
+    if n_clusters == 1 or distinct == 1:
+        return np.zeros(len(points), dtype=int), float(((points - points.mean(axis=0)) ** 2).sum())
+    count, state = min(n_clusters, distinct), seed % 2**32
+    search = KMeans(count, n_init=3, max_iter=25, random_state=state)
+    with warnings.catch_warnings():
+        # Rows may coincide: fewer clusters are then found, as is said of this function.
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        if len(points) > HUGE_CROWD:
+            centres = search.fit(points[_sample(len(points), HUGE_CROWD)]).cluster_centers_
+            search = KMeans(count, init=centres, n_init=1, max_iter=3, random_state=state)
+        search.fit(points)
+    return search.labels_.astype(int), float(search.inertia_)
+
+
 def cluster_rows(points: Array, n_clusters: int, seed: int) -> tuple[Array, float]:
     """Return the k-means labels of an embedding's rows, and their within-cluster sum of squares.
 
     Rows that coincide share a label, however many clusters are asked for.
     """
+    if is_large(len(points)):
+        return _cluster_many(points, n_clusters, seed)
     distinct = len(np.unique(np.round(points, 9), axis=0))
     # Each start costs in proportion to the learners; with many of them fewer starts go wrong.
     restarts = 10 if len(points) <= MANY_LEARNERS else 3
@@ -172,12 +288,78 @@ def linkage_labels(dissimilarity: Array, n_clusters: int) -> Array:
     return labels
 
 
-def spectral_labels(spectrum: Spectrum, exchange: Exchange, n_clusters: int, seed: int) -> Array:
-    """Return the clusters of the embedding's rows, or of average linkage where the graph falls apart."""
+class SampledLinkage:
+    """Average linkage of a sample of learners; everybody else joins the cluster that is nearest on average.
+
+    Parameters
+    ----------
+    exchange : Exchange
+        Of all learners.
+    most : int
+        The largest number of clusters that will be asked for.
+    """
+
+    def __init__(self, exchange: Exchange, most: int) -> None:
+        n = len(exchange.learner_ids)
+        sample = _standing_for_all(exchange)
+        condensed = squareform(exchange.take(sample).dissimilarity, checks=False)
+        self._tree = linkage(condensed, "average")
+        # Cuts of one tree are nested: sums over the finest clusters give those over all others.
+        self._finest = fcluster(self._tree, most, "maxclust") - 1
+        members = np.eye(int(self._finest.max()) + 1)[self._finest]
+        self._sums = np.vstack(
+            [exchange.dissimilarity_tile(rows, sample) @ members for rows in spans(n, SAMPLED_LEARNERS)]
+        )
+        self._sample = sample
+
+    def labels(self, n_clusters: int) -> Array:
+        """Return the clusters of everybody."""
+        cut = fcluster(self._tree, n_clusters, "maxclust") - 1
+        joined = np.zeros((self._sums.shape[1], int(cut.max()) + 1))
+        joined[self._finest, cut] = 1.0
+        labels: Array = (self._sums @ joined / np.bincount(cut)).argmin(axis=1)
+        labels[self._sample] = cut
+        return labels
+
+
+def linkage_of(exchange: Exchange, most: int) -> Callable[[int], Array]:
+    """Return what answers with the clusters of average linkage on v, for a number of clusters."""
+    if avoids_pairs(exchange):
+        return SampledLinkage(exchange, most).labels
+    return lambda n_clusters: linkage_labels(exchange.dissimilarity, n_clusters)
+
+
+def spectral_labels(
+    spectrum: Spectrum,
+    exchange: Exchange,
+    n_clusters: int,
+    seed: int,
+    joined: Callable[[int], Array] | None = None,
+) -> Array:
+    """Return the clusters of the embedding's rows, or of average linkage where the graph falls apart.
+
+    Parameters
+    ----------
+    spectrum : Spectrum
+        Of the similarity.
+    exchange : Exchange
+        Of the same learners.
+    n_clusters : int
+        Clusters wanted.
+    seed : int
+        For k-means.
+    joined : callable or None, default=None
+        What `linkage_of` returned for the exchange, where it is at hand.
+
+    Returns
+    -------
+    ndarray of shape (L,)
+        Labels.
+    """
     if n_clusters == 1:
         return np.zeros(len(exchange.learner_ids), dtype=int)
     if spectrum.n_parts > n_clusters:
-        return linkage_labels(exchange.dissimilarity, n_clusters)
+        return (joined or linkage_of(exchange, n_clusters))(n_clusters)
     return cluster_rows(spectrum.embedding(n_clusters), n_clusters, seed)[0]
 
 

@@ -198,7 +198,7 @@ def collaborate(
         Weights of the rows, for the candidates that take them.
     random_state : int, RandomState or None, default=0
         Seed of the pooled models.
-    engine : {None, "threads"} or an object with ``map``, default=None
+    engine : {None, "threads", "dask"}, a Dask client or an object with ``map``, default=None
         Who runs the fits.
     n_jobs : int or None, default=None
         Number of threads.

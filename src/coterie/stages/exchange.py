@@ -14,8 +14,10 @@ import numpy as np
 
 from coterie._options import listed
 from coterie._rows import gather_learners
+from coterie._seeds import as_entropy
 from coterie.engines import counted, resolve_engine
 from coterie.kernels.affine import AffineLosses, affine_matrix
+from coterie.kernels.landmarks import how_many_landmarks, landmark_losses
 from coterie.kernels.losses import loss_matrix
 from coterie.kernels.tiles import AffineTiles, DenseTiles
 from coterie.records import Exchange, LossTiles, Selection
@@ -28,7 +30,9 @@ def cross_evaluate(
     groups: Any = None,
     *,
     robust: bool = False,
+    landmarks: Any = None,
     sample_weight: Any = None,
+    random_state: Any = 0,
     engine: Any = None,
     n_jobs: int | None = None,
 ) -> Exchange:
@@ -46,9 +50,15 @@ def cross_evaluate(
         Learner id of each row, or the name of the column of X that holds it.
     robust : bool, default=False
         Clip squared residuals at nine squared robust standard deviations of the learner's noise.
+    landmarks : int, "auto" or None, default=None
+        Exchange with so many landmark learners only, both ways, in place of everybody with everybody:
+        2 L m evaluations, not L^2. Losses between others are NaN. ``"auto"``: 120 where there are more than
+        1,000 learners. Affine models need none: their losses have a closed form.
     sample_weight : array-like of shape (N,) or None, default=None
         Weights of the rows.
-    engine : {None, "threads"} or an object with ``map``, default=None
+    random_state : int, RandomState or None, default=0
+        For the choice of landmarks.
+    engine : {None, "threads", "dask"}, a Dask client or an object with ``map``, default=None
         Who runs the predictions.
     n_jobs : int or None, default=None
         Number of threads.
@@ -72,11 +82,19 @@ def cross_evaluate(
     learners = gather_learners(X, y, groups, sample_weight=sample_weight, caller="cross_evaluate")
     chosen: Selection = selection.aligned_to(learners.ids)
     vectors, affine = affine_matrix(chosen.models, learners.n_features)
+    count = how_many_landmarks(landmarks, len(learners))
     source: LossTiles
     if affine.all() and not robust:
         moments = AffineLosses(vectors, learners)
         source = AffineTiles(moments)
         errors, finite = chosen.errors, moments.finite
+    elif count is not None:
+        clips = chosen.clips if robust else None
+        runner = counted(resolve_engine(engine, n_jobs), "Exchange")
+        seed = as_entropy(random_state) % 2**32
+        source, errors = landmark_losses(chosen, learners, count, runner, clips=clips, seed=seed)
+        finite = np.isfinite(source.to_marks).all(axis=1) & np.isfinite(errors)
+        finite[source.marks] &= np.isfinite(source.from_marks).all(axis=1)
     else:
         clips = chosen.clips if robust else None
         runner = counted(resolve_engine(engine, n_jobs), "Exchange")

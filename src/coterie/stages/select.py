@@ -122,7 +122,7 @@ def select_models(
         Weights of the rows, for the candidates that take them.
     random_state : int, RandomState or None, default=0
         Seed; each learner's randomness derives from it and from the learner's id.
-    engine : {None, "threads"} or an object with ``map``, default=None
+    engine : {None, "threads", "dask"}, a Dask client or an object with ``map``, default=None
         Who runs the fits.
     n_jobs : int or None, default=None
         Number of threads.

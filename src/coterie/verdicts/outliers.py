@@ -112,16 +112,18 @@ def model_scores(exchange: Exchange, partition: Partition, standing: Standing, b
     usual = np.fmin(exchange.noise, standing.losses.min(axis=1))
     homes = _homes(partition, standing)
     scores = np.full(n, np.nan)
+    # Where only landmarks were exchanged with, they are the peers that can be asked.
+    asked = np.arange(n) if exchange.landmarks is None else exchange.landmarks
     for start in range(0, n, block):
         models = slice(start, min(start + block, n))
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-            ratios = exchange.source.tile(models, slice(0, n)) / usual
+            ratios = exchange.source.tile(models, asked) / usual[asked]
         for i in range(models.start, models.stop):
             peers = labels == homes[i]
             peers[i] = False
             peers &= ~exchange.isolated
-            if peers.any():
-                scores[i] = np.median(ratios[i - start, peers])
+            if peers[asked].any():
+                scores[i] = np.median(ratios[i - start, peers[asked]])
     scores[exchange.isolated] = np.inf
     return scores
 

@@ -1,0 +1,253 @@
+"""Work on a Dask cluster: jobs travel to workers, what jobs share travels once, small results come back.
+
+A worker may die in the middle. What it was doing is done again by another one, and what lay on it alone is
+sent again from here. dask.distributed is spoken in this file only, and imported when it is asked for.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import CancelledError
+from dataclasses import fields, is_dataclass, replace
+from typing import Any, TypeVar
+
+from coterie._version import __version__
+from coterie.engines.progress import Counted
+from coterie.engines.threads import undivided
+
+Job = TypeVar("Job")
+Result = TypeVar("Result")
+
+# How often what was lost with a worker is sent again before the cluster is given up.
+ATTEMPTS = 5
+# Seconds to wait for a scheduler to answer.
+PATIENCE = 10
+
+_log = logging.getLogger(__name__)
+
+
+class ClusterError(ValueError):
+    """A Dask cluster that cannot do the work, said in one sentence."""
+
+
+def _import_distributed() -> Any:
+    try:
+        import distributed
+    except ImportError as error:
+        raise ClusterError(
+            "The engine 'dask' needs dask.distributed: pip install 'coterie[distributed]'."
+        ) from error
+    return distributed
+
+
+def connect(address: str) -> Any:
+    """Return a client of the scheduler at an address.
+
+    Parameters
+    ----------
+    address : str
+        As in ``tcp://host:8786``.
+
+    Returns
+    -------
+    distributed.Client
+        Connected.
+    """
+    distributed = _import_distributed()
+    try:
+        return distributed.Client(address, timeout=PATIENCE, set_as_default=False)
+    except (OSError, ValueError, TimeoutError) as error:
+        raise ClusterError(
+            f"No Dask scheduler answers at {address!r}: start one with 'dask scheduler', or check the "
+            "address."
+        ) from error
+
+
+def check_workers(client: Any) -> None:
+    """Refuse a cluster whose workers lack this package or have another version of it.
+
+    Parameters
+    ----------
+    client : distributed.Client
+        Of the cluster.
+    """
+    # A function of ours could not be sent to a worker without the package; builtins can.
+    try:
+        found = client.run(eval, "__import__('coterie').__version__", on_error="return")
+    except (OSError, TimeoutError) as error:
+        raise ClusterError("The Dask cluster does not answer: check its scheduler and workers.") from error
+    if not found:
+        raise ClusterError("The Dask cluster has no workers: start some with 'dask worker'.")
+    for worker, version in sorted(found.items()):
+        if isinstance(version, ModuleNotFoundError):
+            raise ClusterError(
+                f"The Dask worker {worker} does not have coterie: install coterie {__version__} there."
+            )
+        if isinstance(version, Exception):
+            raise ClusterError(f"The Dask worker {worker} cannot import coterie: {version}")
+        if version != __version__:
+            raise ClusterError(
+                f"The Dask worker {worker} has coterie {version}, here it is {__version__}: install the same."
+            )
+
+
+def _parts(job: Any) -> dict[Any, Any]:
+    """Return what a job is made of: the fields of a record, the items of a tuple."""
+    if is_dataclass(job):
+        return {field.name: getattr(job, field.name) for field in fields(job)}
+    return dict(enumerate(job)) if isinstance(job, tuple) else {}
+
+
+def shared_parts(jobs: Sequence[Any]) -> dict[Any, Any]:
+    """Return the parts that are one and the same object in all jobs, numbers and texts left out.
+
+    Parameters
+    ----------
+    jobs : sequence
+        Records or tuples of one kind.
+
+    Returns
+    -------
+    dict
+        Name or place of a part to the part.
+    """
+    if len(jobs) < 2:
+        return {}
+    common = _parts(jobs[0])
+    for job in jobs[1:]:
+        parts = _parts(job)
+        common = {name: part for name, part in common.items() if name in parts and parts[name] is part}
+    small = (type(None), bool, int, float, str)
+    return {name: part for name, part in common.items() if not isinstance(part, small)}
+
+
+def _with(job: Any, parts: dict[Any, Any]) -> Any:
+    """Return a job with some of its parts replaced."""
+    if not parts:
+        return job
+    if isinstance(job, tuple):
+        return tuple(parts.get(place, part) for place, part in enumerate(job))
+    return replace(job, **parts)
+
+
+def _run(function: Callable[[Any], Any], job: Any, names: tuple[Any, ...], *parts: Any) -> Any:
+    """Do a job on a worker, with the shared parts that lie there."""
+    return undivided(function, _with(job, dict(zip(names, parts, strict=True))))
+
+
+class DaskEngine:
+    """Maps functions over jobs on a Dask cluster.
+
+    Parameters
+    ----------
+    client : distributed.Client
+        Of the cluster. Its workers must have this version of the package.
+    """
+
+    def __init__(self, client: Any) -> None:
+        check_workers(client)
+        self.client = client
+
+    def map(self, function: Callable[[Job], Result], jobs: Iterable[Job]) -> list[Result]:
+        """Return the results in the order of the jobs."""
+        return self.map_each(function, list(jobs), lambda place, result: None)
+
+    def map_each(
+        self,
+        function: Callable[[Job], Result],
+        jobs: Sequence[Job],
+        received: Callable[[int, Result], None],
+    ) -> list[Result]:
+        """Return the results in the order of the jobs, and tell of each as it arrives.
+
+        Parameters
+        ----------
+        function : callable
+            Of a module, so that workers can import it.
+        jobs : sequence
+            What to do.
+        received : callable
+            Told the place of a job and its result.
+
+        Returns
+        -------
+        list
+            The results.
+        """
+        plain = function.function if isinstance(function, Counted) else function
+        count = function.around(lambda result: result) if isinstance(function, Counted) else None
+        shared = shared_parts(jobs)
+        results: dict[int, Any] = {}
+        for attempt in range(ATTEMPTS):
+            missing = [place for place in range(len(jobs)) if place not in results]
+            if not missing:
+                break
+            if attempt:
+                _log.info("%d jobs were lost with a worker and are sent again.", len(missing))
+            self._attempt(plain, jobs, missing, shared, results, received, count)
+        if len(results) < len(jobs):
+            raise ClusterError(
+                f"The Dask cluster lost {len(jobs) - len(results)} jobs {ATTEMPTS} times: its workers die; "
+                "give them more memory, or run the work here."
+            )
+        return [results[place] for place in range(len(jobs))]
+
+    def _attempt(
+        self,
+        function: Callable[[Any], Any],
+        jobs: Sequence[Any],
+        places: list[int],
+        shared: dict[Any, Any],
+        results: dict[int, Any],
+        received: Callable[[int, Any], None],
+        count: Callable[[Any], Any] | None,
+    ) -> None:
+        """Send jobs and gather what comes back; what is lost with a worker is left for the next attempt."""
+        distributed = _import_distributed()
+        lost = (distributed.KilledWorker, CancelledError, distributed.comm.CommClosedError)
+        names = tuple(shared)
+        try:
+            values = [shared[name] for name in names]
+            parts = self.client.scatter(values, broadcast=True, hash=False) if values else []
+            slim = [_with(jobs[place], dict.fromkeys(names)) for place in places]
+            futures = [self.client.submit(_run, function, job, names, *parts, pure=False) for job in slim]
+            place_of = {future.key: place for future, place in zip(futures, places, strict=True)}
+            for future in distributed.as_completed(futures, loop=self.client.loop):
+                try:
+                    result = future.result()
+                except lost:
+                    continue
+                place = place_of[future.key]
+                results[place] = result
+                received(place, result)
+                if count is not None:
+                    count(result)
+        except lost as error:
+            _log.info("A worker was lost: %s", error)
+
+
+def dask_engine(engine: Any) -> DaskEngine:
+    """Return the engine of a client, or of the client that is current where the name alone is given.
+
+    Parameters
+    ----------
+    engine : "dask" or distributed.Client
+        The option.
+
+    Returns
+    -------
+    DaskEngine
+        The engine.
+    """
+    distributed = _import_distributed()
+    if not isinstance(engine, str):
+        return DaskEngine(engine)
+    try:
+        client = distributed.Client.current()
+    except ValueError as error:
+        raise ClusterError(
+            "The engine 'dask' needs a client: make one with distributed.Client(...) before fit, or pass it "
+            "as the engine."
+        ) from error
+    return DaskEngine(client)

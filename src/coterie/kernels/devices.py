@@ -1,0 +1,214 @@
+"""Where the spectrum of very many learners is computed: in NumPy, or by torch on a GPU.
+
+Only here and in `fused` is torch spoken, and it is imported when a GPU is asked for. A GPU without enough
+memory gets smaller tiles; where that does not help, the processor does the work.
+"""
+
+from __future__ import annotations
+
+import logging
+import warnings
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from coterie._options import check_option
+from coterie.kernels.matrix_free import PairFeatures, TopPairs, top_pairs
+from coterie.kernels.similarities import ExchangeSimilarity
+from coterie.kernels.tiles import AffineTiles
+from coterie.records import Exchange
+
+Array = NDArray[Any]
+
+DEVICES = ("auto", "cpu", "cuda")
+# Learners on a side of a tile on a GPU, tried in turn while memory does not suffice.
+BLOCKS = (16_384, 4_096, 1_024)
+# An eigenvalue nearer to one than this is one, in double and in single precision.
+ROUNDING = {np.dtype("float64"): 1e-8, np.dtype("float32"): 1e-5}
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class FoundPairs:
+    """Top eigenpairs, as NumPy arrays whatever computed them.
+
+    Parameters
+    ----------
+    values : ndarray of shape (M,)
+        Eigenvalues of the normalised similarity, the largest first.
+    vectors : ndarray of shape (L, M)
+        Eigenvectors.
+    plain_values : ndarray of shape (M,)
+        Eigenvalues of the similarity itself.
+    residual : float
+        Largest residual of the pairs that were waited for.
+    passes : int
+        Passes over all pairs that it took.
+    """
+
+    values: Array
+    vectors: Array
+    plain_values: Array
+    residual: float
+    passes: int
+
+    @property
+    def rounding(self) -> float:
+        """How near to one an eigenvalue must be to be one."""
+        return ROUNDING[self.values.dtype]
+
+
+def _as_numpy(values: Any) -> Array:
+    return values if isinstance(values, np.ndarray) else np.asarray(values.cpu().numpy())
+
+
+def _found(pairs: TopPairs) -> FoundPairs:
+    values, vectors, plain = (_as_numpy(p) for p in (pairs.values, pairs.vectors, pairs.plain_values))
+    return FoundPairs(values, vectors, plain, pairs.residual, pairs.passes)
+
+
+def _has_gpu() -> bool:
+    try:
+        import torch
+    except ImportError:
+        return False
+    return bool(torch.cuda.is_available())
+
+
+def check_device(device: Any) -> None:
+    """Refuse what is no device, and a GPU where there is none."""
+    check_option(device, "device", DEVICES)
+    if device == "cuda" and not _has_gpu():
+        raise ValueError(
+            "The 'device' option is 'cuda', but torch finds no such device here: install coterie[gpu] on a "
+            "machine with a GPU, or set device='cpu'."
+        )
+
+
+def pick_device(device: str) -> str:
+    """Return ``"cpu"`` or ``"cuda"``, whichever an option means on this machine.
+
+    Parameters
+    ----------
+    device : {"auto", "cpu", "cuda"}
+        ``"auto"``: a GPU where torch finds one.
+
+    Returns
+    -------
+    str
+        The device.
+    """
+    check_device(device)
+    return "cuda" if device != "cpu" and _has_gpu() else "cpu"
+
+
+def torch_features(
+    models: Array,
+    learners: Array,
+    errors: Array,
+    scale: float,
+    units: Array | None = None,
+    device: str = "cuda",
+) -> PairFeatures:
+    """Bring the features of models and learners to a torch device, in single precision.
+
+    Parameters
+    ----------
+    models : ndarray of shape (L, F)
+        Features of the models.
+    learners : ndarray of shape (L, F)
+        Features of the learners' rows.
+    errors : ndarray of shape (L,)
+        Loss of each model on its own learner.
+    scale : float
+        The factor a of S = exp(-a v).
+    units : ndarray of shape (L,) or None, default=None
+        Divides what was measured on a learner's rows.
+    device : str, default="cuda"
+        As torch names it.
+
+    Returns
+    -------
+    PairFeatures
+        With the product that is fused into one kernel, on a GPU where triton is installed.
+    """
+    import torch
+
+    if units is not None:
+        learners, errors = learners / units[:, None], errors / units
+    theirs, rows, own = (
+        torch.asarray(part, dtype=torch.float32, device=device) for part in (models, learners, errors)
+    )
+    features = PairFeatures(theirs, rows, own, scale)
+    if device == "cpu":
+        return features
+    try:
+        from coterie.kernels.fused import FusedTimes
+    except ImportError:
+        _log.info("triton is not installed: the products are computed tile by tile.")
+        return features
+    return replace(features, product=FusedTimes(features))
+
+
+def _on_gpu(parts: tuple[Any, ...], count: int, needed: int) -> FoundPairs | None:
+    """Return the pairs, or None where the GPU's memory does not suffice."""
+    import torch
+
+    for block in BLOCKS:
+        try:
+            features = replace(torch_features(*parts), block=block)
+            return _found(top_pairs(features, count, needed=needed, block=block))
+        except torch.cuda.OutOfMemoryError:
+            _log.info("The GPU's memory did not suffice for tiles of %d learners.", block)
+            torch.cuda.empty_cache()
+    warnings.warn(
+        f"The GPU has too little memory for {len(parts[0])} learners: the spectrum is computed on the "
+        "processor. Set device='cpu' to say so from the start.",
+        UserWarning,
+        stacklevel=4,
+    )
+    return None
+
+
+def top_pairs_of(
+    exchange: Exchange,
+    scale: float,
+    count: int,
+    units: Array | None = None,
+    device: str = "auto",
+    needed: int = 1,
+) -> FoundPairs:
+    """Find the top eigenpairs of the normalised similarity without storing it.
+
+    Parameters
+    ----------
+    exchange : Exchange
+        Of the learners.
+    scale : float
+        The factor a of S = exp(-a v).
+    count : int
+        Eigenpairs wanted.
+    units : ndarray of shape (L,) or None, default=None
+        As in `Exchange.dissimilarity_tile`.
+    device : {"auto", "cpu", "cuda"}, default="auto"
+        Where to compute. Losses that are not inner products of features are multiplied on the processor.
+    needed : int, default=1
+        As in `top_pairs`.
+
+    Returns
+    -------
+    FoundPairs
+        The eigenpairs and their residual.
+    """
+    if pick_device(device) == "cuda" and isinstance(exchange.source, AffineTiles):
+        features = exchange.source.features()
+        if features is None:
+            _log.info("The losses have too few digits in single precision: the processor computes them.")
+        else:
+            found = _on_gpu((*features, exchange.errors, scale, units), count, needed)
+            if found is not None:
+                return found
+    return _found(top_pairs(ExchangeSimilarity(exchange, scale, units), count, needed=needed))

@@ -1,0 +1,355 @@
+"""The spectrum of the similarity without the similarity: tiles are made, used and forgotten.
+
+The top eigenvectors of D^-1/2 S D^-1/2 are found from products of S with blocks of vectors. A Nystrom
+subspace from a sample of learners comes first; one pass over all pairs then gives the exact degrees and the
+operator on that subspace, a Rayleigh-Ritz step its eigenpairs with their residuals, which say whether another
+pass is needed; a further pass adds the residuals to the subspace. The same code runs on NumPy arrays and, on
+a CPU or a GPU, on torch tensors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+
+# NumPy arrays or torch tensors: both have the operations that are used here.
+Tensor = Any
+Product = Callable[[Tensor], Tensor]
+
+# Learners in the sample from which the subspace starts.
+LANDMARKS = 1500
+# Vectors beyond those asked for: they take up what the start has missed.
+SPARE = 8
+# Degrees below this are rounding: a learner is at least similar to itself.
+SMALLEST_DEGREE = 1e-6
+
+
+class Similarity(Protocol):
+    """A matrix of similarities that need not exist."""
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Number of learners, twice."""
+        ...
+
+    def asarray(self, values: Any) -> Tensor:
+        """Return numbers or positions as an array of the kind and on the device of the tiles."""
+        ...
+
+    def tile(self, rows: Any, columns: Any) -> Tensor:
+        """Return the similarities between some learners and others."""
+        ...
+
+    def times(self, vectors: Tensor) -> Tensor:
+        """Return S times a block of vectors."""
+        ...
+
+
+def namespace(array: Tensor) -> Any:
+    """Return the module whose functions take this array: ``numpy`` or ``torch``."""
+    if isinstance(array, np.ndarray):
+        return np
+    import torch
+
+    return torch
+
+
+def spans(n: int, block: int) -> Iterator[slice]:
+    """Cut positions into runs."""
+    return (slice(start, min(start + block, n)) for start in range(0, n, block))
+
+
+def multiply_by_tiles(
+    tile: Callable[[slice, slice], Tensor], vectors: Tensor, n_learners: int, block: int
+) -> Tensor:
+    """Return S times a block of vectors, each tile made once for both its sides."""
+    product = namespace(vectors).zeros_like(vectors)
+    every = list(spans(n_learners, block))
+    for place, rows in enumerate(every):
+        for columns in every[place:]:
+            similarity = tile(rows, columns)
+            product[rows] += similarity @ vectors[columns]
+            if columns is not rows:
+                product[columns] += similarity.T @ vectors[rows]
+    return product
+
+
+@dataclass(frozen=True)
+class PairFeatures:
+    """Losses as inner products: model i loses ``models[i] @ learners[j]`` on learner j.
+
+    Parameters
+    ----------
+    models : array of shape (L, F)
+        Features of the models.
+    learners : array of shape (L, F)
+        Features of the learners' rows.
+    errors : array of shape (L,)
+        Loss of each model on its own learner.
+    scale : float
+        The factor a of S = exp(-a v).
+    product : callable or None, default=None
+        Multiplies S with a block of vectors; None: by tiles.
+    block : int, default=4096
+        Learners on a side of a tile.
+    """
+
+    models: Tensor
+    learners: Tensor
+    errors: Tensor
+    scale: float
+    product: Product | None = None
+    block: int = 4096
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Number of learners, twice."""
+        return len(self.errors), len(self.errors)
+
+    def asarray(self, values: Any) -> Tensor:
+        """Return numbers or positions as an array of the kind and on the device of the features."""
+        if isinstance(self.errors, np.ndarray):
+            return np.asarray(values)
+        return namespace(self.errors).asarray(values, device=self.errors.device)
+
+    def tile(self, rows: Any, columns: Any) -> Tensor:
+        """Return the similarities between some learners and others."""
+        xp = namespace(self.errors)
+        there = self.models[rows] @ self.learners[columns].T - self.errors[columns][None, :]
+        back = self.learners[rows] @ self.models[columns].T - self.errors[rows][:, None]
+        return xp.exp(-self.scale * (xp.abs(there) + xp.abs(back)))
+
+    def times(self, vectors: Tensor) -> Tensor:
+        """Return S times a block of vectors."""
+        if self.product is not None:
+            return self.product(vectors)
+        return multiply_by_tiles(self.tile, vectors, len(self.errors), self.block)
+
+
+@dataclass(frozen=True)
+class TopPairs:
+    """Top eigenpairs of D^-1/2 S D^-1/2.
+
+    Parameters
+    ----------
+    values : array of shape (M,)
+        Eigenvalues, the largest first.
+    vectors : array of shape (L, M)
+        Eigenvectors.
+    degrees : array of shape (L,)
+        Row sums of S.
+    residuals : array of shape (M,)
+        Norms of operator times vector minus value times vector.
+    waited : int
+        Pairs that were waited for.
+    passes : int
+        Passes over all pairs that it took.
+    plain_values : array of shape (M,)
+        Largest eigenvalues of S itself within the same subspace.
+    """
+
+    values: Tensor
+    vectors: Tensor
+    degrees: Tensor
+    residuals: Tensor
+    waited: int
+    passes: int
+    plain_values: Tensor
+
+    @property
+    def residual(self) -> float:
+        """Largest residual of the pairs that were waited for."""
+        return float(self.residuals[: self.waited].max())
+
+
+def _eigh(matrix: Tensor) -> tuple[Tensor, Tensor]:
+    """Decompose a small symmetric matrix in double precision."""
+    xp = namespace(matrix)
+    double = xp.asarray(matrix, dtype=xp.float64)
+    values, vectors = xp.linalg.eigh((double + double.T) / 2)
+    return values, vectors
+
+
+@dataclass(frozen=True)
+class Extension:
+    """The spectrum of a sample of learners, extended to everybody.
+
+    Parameters
+    ----------
+    values : array of shape (M,)
+        Approximate eigenvalues of D^-1/2 S D^-1/2, the largest first.
+    vectors : array of shape (L, M)
+        Their vectors, orthonormal.
+    degrees : array of shape (L,)
+        Approximate row sums of S.
+    plain_values : array of shape (M,)
+        Approximate eigenvalues of S itself.
+    """
+
+    values: Tensor
+    vectors: Tensor
+    degrees: Tensor
+    plain_values: Tensor
+
+
+def nystrom_pairs(similarity: Similarity, landmarks: Tensor, count: int, block: int = 4096) -> Extension:
+    """Extend the spectrum of some learners to everybody.
+
+    Parameters
+    ----------
+    similarity : Similarity
+        Among all learners; asked for tiles beside the landmarks only.
+    landmarks : array of int of shape (m,)
+        The learners in the sample.
+    count : int
+        Vectors wanted; fewer come back where the sample spans fewer.
+    block : int, default=4096
+        Learners taken together.
+
+    Returns
+    -------
+    Extension
+        Nystrom's approximation.
+    """
+    among = similarity.tile(landmarks, landmarks)
+    xp, kind = namespace(among), among.dtype
+    values, vectors = _eigh(among)
+    kept = values > 1e-5 * values[-1]
+    root = xp.asarray(vectors[:, kept] / xp.sqrt(values[kept]), dtype=kind)
+    # Tiles are made three times rather than kept: of ten million learners they would fill any memory.
+    every = list(spans(similarity.shape[0], block))
+    total = sum(similarity.tile(rows, landmarks).sum(0) for rows in every)
+    degrees, gram, plain = [], 0.0, 0.0
+    for rows in every:
+        extended = similarity.tile(rows, landmarks) @ root
+        plain = plain + xp.asarray(extended.T @ extended, dtype=xp.float64)
+        degree = xp.clip(extended @ (total @ root), SMALLEST_DEGREE, None)
+        extended = extended / xp.sqrt(degree)[:, None]
+        degrees.append(degree)
+        gram = gram + xp.asarray(extended.T @ extended, dtype=xp.float64)
+    values, vectors = _eigh(gram)
+    order = np.arange(len(values) - 1, max(len(values) - count, 0) - 1, -1)
+    top = order if xp is np else xp.asarray(order, device=among.device)
+    scaled = vectors[:, top] / xp.sqrt(xp.clip(values[top], 1e-12, None))
+    turned = root @ xp.asarray(scaled, dtype=kind)
+    parts = [
+        similarity.tile(rows, landmarks) @ turned / xp.sqrt(degree)[:, None]
+        for rows, degree in zip(every, degrees, strict=True)
+    ]
+    return Extension(
+        xp.asarray(values[top], dtype=kind),
+        xp.concatenate(parts, 0),
+        xp.concatenate(degrees, 0),
+        xp.asarray(_eigh(plain)[0][top], dtype=kind),
+    )
+
+
+def _whitening(gram: Tensor, kind: Any) -> Tensor:
+    """Return coefficients that make a basis orthonormal; directions that are rounding are left out."""
+    xp = namespace(gram)
+    # Vectors of very different lengths must not hide each other: of a million learners, the ones are long.
+    lengths = xp.sqrt(xp.asarray(xp.diagonal(gram), dtype=xp.float64))
+    lengths = xp.where(lengths > 0, lengths, xp.ones_like(lengths))
+    values, vectors = _eigh(gram / (lengths[:, None] * lengths))
+    kept = values > (1e-12 if kind == xp.float64 else 1e-6) * values[-1]
+    return vectors[:, kept] / xp.sqrt(values[kept]) / lengths[:, None]
+
+
+def _ritz(operator: Tensor, gram: Tensor, kind: Any, count: int) -> tuple[Tensor, Tensor]:
+    """Return the best eigenvalues inside a subspace, largest first, and their coefficients in its basis."""
+    xp = namespace(gram)
+    white = _whitening(gram, kind)
+    inside = xp.asarray(operator, dtype=xp.float64)
+    values, turned = _eigh(white.T @ inside @ white)
+    order = np.arange(len(values) - 1, max(len(values) - count, 0) - 1, -1)
+    top = order if xp is np else xp.asarray(order, device=gram.device)
+    return xp.asarray(values[top], dtype=kind), xp.asarray((white @ turned)[:, top], dtype=kind)
+
+
+def _fresh(residuals: Tensor, basis: Tensor, degrees: Tensor, white: Tensor) -> Tensor:
+    """Return the directions in the residuals that the basis has not, orthonormal under the degrees."""
+    xp, kind = namespace(basis), basis.dtype
+    white = xp.asarray(white, dtype=kind)
+    for _ in range(2):
+        residuals = residuals - basis @ (white @ (white.T @ (basis.T @ (degrees * residuals))))
+    lengths = xp.sqrt((degrees * residuals**2).sum(0))
+    residuals = residuals[:, lengths > 0] / lengths[lengths > 0]
+    own = _whitening(residuals.T @ (degrees * residuals), kind)
+    return residuals @ xp.asarray(own, dtype=kind)
+
+
+def _in_front(values: Tensor, count: int) -> int:
+    """Return how many eigenvalues lie in front of the largest drop among the first ones."""
+    drops = values[:count] - _shifted(values, count)
+    return int(drops.argmax()) + 1
+
+
+def _shifted(values: Tensor, count: int) -> Tensor:
+    """Return the eigenvalue behind each of the first ones, zero behind the last there is."""
+    behind = namespace(values).zeros_like(values)
+    behind[:-1] = values[1:]
+    return behind[:count]
+
+
+def top_pairs(
+    similarity: Similarity,
+    count: int,
+    *,
+    needed: int = 1,
+    block: int = 4096,
+    tolerance: float = 1e-4,
+    passes: int = 4,
+    seed: int = 0,
+) -> TopPairs:
+    """Find the top eigenpairs of D^-1/2 S D^-1/2 without storing S.
+
+    Parameters
+    ----------
+    similarity : Similarity
+        Gives tiles of S, and its products with vectors.
+    count : int
+        Eigenpairs wanted.
+    needed : int, default=1
+        Pairs that are waited for. Always waited for are those in front of the largest drop of the
+        eigenvalues: behind it lies the bulk, which comes late and says little.
+    block : int, default=4096
+        Learners taken together in the start.
+    tolerance : float, default=1e-4
+        Residual that is small enough.
+    passes : int, default=4
+        Passes over all pairs at most.
+    seed : int, default=0
+        For the sample of learners.
+
+    Returns
+    -------
+    TopPairs
+        With the residuals that were reached.
+    """
+    n = similarity.shape[0]
+    sample = np.random.default_rng(seed).choice(n, min(n, LANDMARKS), replace=False)
+    begun = nystrom_pairs(similarity, similarity.asarray(np.sort(sample)), count + SPARE, block)
+    start, guessed = begun.vectors, begun.degrees
+    xp, kind = namespace(start), start.dtype
+    # The ones give the exact degrees, and with them the first eigenvector.
+    basis = xp.concatenate([xp.ones_like(guessed)[:, None], start / xp.sqrt(guessed)[:, None]], 1)
+    image = similarity.times(basis)
+    degrees = xp.clip(image[:, :1], SMALLEST_DEGREE, None) + 0.0
+    root = xp.sqrt(degrees)
+    for done in range(1, passes + 1):
+        operator, gram = basis.T @ image, basis.T @ (degrees * basis)
+        values, inside = _ritz(operator, gram, kind, count + SPARE)
+        missed = image @ inside / degrees - (basis @ inside) * values
+        residuals = xp.sqrt((degrees * missed**2).sum(0))
+        waited = min(max(needed, _in_front(values, count)), len(values))
+        if done == passes or float(residuals[:waited].max()) < tolerance:
+            break
+        fresh = _fresh(missed, basis, degrees, _whitening(gram, kind))
+        basis = xp.concatenate([basis, fresh], 1)
+        image = xp.concatenate([image, similarity.times(fresh)], 1)
+    plain, _ = _ritz(operator, basis.T @ basis, kind, count)
+    vectors = root * (basis @ inside[:, :count])
+    return TopPairs(values[:count], vectors, degrees[:, 0], residuals[:count], waited, done, plain)

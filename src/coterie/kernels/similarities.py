@@ -1,0 +1,87 @@
+"""Similarities of an exchange, made tile by tile when they are asked for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from coterie.kernels.matrix_free import multiply_by_tiles, spans
+from coterie.records import Exchange
+
+Array = NDArray[Any]
+
+
+@dataclass(frozen=True)
+class ExchangeSimilarity:
+    """The matrix S = exp(-a v) of an exchange, which need not be stored.
+
+    ``numpy.asarray`` makes the whole of it.
+
+    Parameters
+    ----------
+    exchange : Exchange
+        Of the learners.
+    scale : float
+        The factor a.
+    units : ndarray of shape (L,) or None, default=None
+        As in `Exchange.dissimilarity_tile`.
+    block : int, default=1024
+        Learners on a side of a tile.
+    """
+
+    exchange: Exchange
+    scale: float
+    units: Array | None = None
+    block: int = 1024
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Number of learners, twice."""
+        n = len(self.exchange.learner_ids)
+        return n, n
+
+    def asarray(self, values: Any) -> Array:
+        """Return numbers or positions as an array."""
+        return np.asarray(values)
+
+    def tile(self, rows: Any, columns: Any) -> Array:
+        """Return the similarities between some learners and others, given by slices or positions."""
+        apart = self.exchange.isolated
+        if not apart.any():
+            tile = self.exchange.dissimilarity_tile(rows, columns, self.units)
+            tile *= -self.scale
+            np.exp(tile, out=tile)
+            return tile
+        with np.errstate(invalid="ignore", over="ignore"):
+            tile = np.exp(-self.scale * self.exchange.dissimilarity_tile(rows, columns, self.units))
+        # A learner without finite losses is like itself only.
+        everybody = np.arange(len(apart))
+        itself = everybody[rows][:, None] == everybody[columns]
+        tile[apart[rows][:, None] | apart[columns]] = 0.0
+        tile[itself] = 1.0
+        return tile
+
+    def times(self, vectors: Array) -> Array:
+        """Return S times a block of vectors."""
+        product: Array = multiply_by_tiles(self.tile, vectors, self.shape[0], self.block)
+        return product
+
+    def take(self, positions: Array) -> ExchangeSimilarity:
+        """Return the similarities among some of the learners, in the order given."""
+        units = None if self.units is None else self.units[positions]
+        return ExchangeSimilarity(self.exchange.take(positions), self.scale, units, self.block)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
+        if copy is False:
+            raise ValueError("The similarities are not stored: making them an array takes a copy.")
+        whole = np.empty(self.shape, dtype=dtype)
+        every = list(spans(self.shape[0], self.block))
+        for place, rows in enumerate(every):
+            for columns in every[place:]:
+                tile = self.tile(rows, columns)
+                whole[rows, columns] = tile
+                whole[columns, rows] = tile.T
+        return whole
