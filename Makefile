@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 # What the tests are run with. Tests that need more (the site's tools, the peers) skip with a sentence without it.
 EXTRAS ?= test,lint
 
-.PHONY: demo test test-slow lint bench fuzz reproduce docs clean
+.PHONY: demo test test-slow lint bench bench-quality fuzz reproduce docs clean
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
@@ -32,6 +32,10 @@ $(VENV)/.docs: pyproject.toml | $(BIN)/python
 	$(BIN)/python -m pip install --quiet -e ".[docs]"
 	touch $@
 
+$(VENV)/.bench: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet -e ".[bench]"
+	touch $@
+
 demo: $(VENV)/.demo
 	$(BIN)/coterie demo --out demo --force
 
@@ -52,6 +56,10 @@ bench: $(VENV)/.test
 	$(BIN)/python benchmarks/speed/exchange.py
 	$(BIN)/python benchmarks/speed/fit_table.py
 	$(BIN)/python benchmarks/quality/how_many/run.py
+
+# Every comparison under benchmarks/quality; a run adds what its results lack.
+bench-quality: $(VENV)/.bench
+	for run in benchmarks/quality/*/run.py; do $(BIN)/python $$run || exit 1; done
 
 # Readers of what peers send, on bent files: no crash, no hang, no growth (see benchmarks/fuzz).
 fuzz: $(VENV)/.fuzz

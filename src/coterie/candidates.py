@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.compose import TransformedTargetRegressor
-from sklearn.ensemble import GradientBoostingRegressor, RandomForestRegressor
+from sklearn.ensemble import GradientBoostingRegressor
 from sklearn.linear_model import (
     ElasticNetCV,
     LarsCV,
@@ -26,6 +26,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVR
 
+from coterie._forest import QuickForest
 from coterie._options import listed
 
 Candidates = dict[str, BaseEstimator]
@@ -46,7 +47,7 @@ def _neural_network() -> BaseEstimator:
 
 # The penalties of lasso, LARS and elastic net are chosen by half-half cross-validation, as the paper does.
 KNOWN: dict[str, Callable[[], BaseEstimator]] = {
-    "rf": lambda: _unit_free(RandomForestRegressor(50, min_samples_leaf=2)),
+    "rf": lambda: _unit_free(QuickForest(50, min_samples_leaf=2)),
     "knn": lambda: _scaled(KNeighborsRegressor(5, weights="distance")),
     "svr": lambda: _unit_free(_scaled(SVR())),
     "nn": _neural_network,

@@ -308,6 +308,7 @@ class CoterieRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             max_clusters=self.max_clusters,
             scale=self.scale,
             refine=self.refine,
+            candidates="default" if self.candidates is None else self.candidates,
             **seeded,
         )
         partition = clustering.partition

@@ -10,7 +10,7 @@ from coterie._rows import Learners
 from coterie.datasets import make_linear_learners
 from coterie.engines import ThreadEngine
 from coterie.how_many.evidence import Evidence
-from coterie.how_many.held_out import PATIENCE, best_refined, held_out
+from coterie.how_many.held_out import PATIENCE, best_refined, clusters_are_needed, held_out
 from coterie.kernels.refits import pooled_losses
 from coterie.records import Exchange, Selection
 from coterie.stages.cluster import tidy_labels
@@ -24,6 +24,7 @@ class Scripted:
 
     proxy = None
     noise = np.full(6, 2.0)
+    price = 0.0
     half_sizes = SIZES
 
     def __init__(self, script: Callable[[int], Any], excess: Any = 0.0, error: Any = 1.0) -> None:
@@ -34,6 +35,12 @@ class Scripted:
         k = int(labels.max()) + 1
         self.asked.append(k)
         return np.broadcast_to(self.script(k), (k, 6, 2)).astype(float)
+
+    def suggest(self, n_clusters: int, seed: int) -> list[Any]:
+        return []
+
+    def estimation_price(self, labels: Any) -> Any:
+        return np.full(len(labels), self.price * (int(labels.max()) + 1))
 
     def paired_t(self, *_: Any) -> tuple[Any, Any]:
         return np.broadcast_to(self.excess, 6), np.broadcast_to(self.error, 6)
@@ -76,6 +83,43 @@ def test_the_smallest_number_within_two_standard_errors_of_the_best_is_chosen(bl
         script = [10 + shift + spread, 10.0, 20, 20, 20, 20]
         answer = held_out(blocks, Scripted(lambda k, s=script: s[k - 1]), refine=False)
         assert answer.curve.chosen == chosen, shift
+
+
+def test_clusters_that_gain_in_spite_of_their_price_need_gain_less(blocks: Evidence) -> None:
+    # The standard error is 0.2236 in units of noise, so that one cluster may lose 0.447. Losses are half the
+    # noise: a price of 0.2 a cluster adds 0.1, one of 0.4 adds 0.2; beyond the standard error nothing counts.
+    spread = np.array([-1.0, 1, -1, 1, -1, 1])[:, None]
+    cases = [(0.8, 0.0, 1), (0.8, 0.2, 1), (0.8, 0.4, 2), (0.8, np.nan, 1), (0.64, 9.0, 1), (0.7, 9.0, 2)]
+    for gain, price, chosen in cases:
+        losses = Scripted(lambda k, g=gain: [1 + g + spread, 1.0, 20, 20, 20, 20][k - 1])
+        losses.price = price
+        assert held_out(blocks, losses, refine=False).curve.chosen == chosen, (gain, price)
+
+
+def test_the_price_does_not_count_between_several_clusters_and_more(blocks: Evidence) -> None:
+    spread = np.array([-1.0, 1, -1, 1, -1, 1])[:, None]
+    script = [50.0, 1 + 0.8 + spread, 1.0, 20, 20, 20]
+    losses = Scripted(lambda k: script[k - 1])
+    losses.price = 10.0
+    assert held_out(blocks, losses, refine=False).curve.chosen == 2
+
+
+def test_a_gain_of_nothing_is_no_reason_whatever_its_price(blocks: Evidence) -> None:
+    losses = Scripted(steps(1.0, 0.999, 1, 1, 1, 1))
+    losses.price = 10.0
+    assert held_out(blocks, losses, refine=False).curve.chosen == 1
+
+
+def test_suggestions_are_refined_beside_the_starts(three_truths: Rows, monkeypatch: Any) -> None:
+    learners, selection, exchange, truth = three_truths
+    chosen, known = selection.aligned_to(learners.ids), exchange.aligned_to(learners.ids)
+    losses = pooled_losses(learners, chosen, known, ThreadEngine())
+    evidence = Evidence(known, 1.0, 6, seed=0, losses=losses)
+    # Starts from which nobody would move: two clusters are empty.
+    monkeypatch.setattr(Evidence, "starts", lambda self, k: [np.zeros(12, dtype=np.int64)])
+    assert np.array_equal(tidy_labels(best_refined(evidence, losses, 3)), truth)
+    monkeypatch.setattr(type(losses), "suggest", lambda self, k, seed: [])
+    assert not np.array_equal(tidy_labels(best_refined(evidence, losses, 3)), truth)
 
 
 def test_one_learner_who_is_significantly_worse_forbids_the_smaller_number(blocks: Evidence) -> None:
@@ -157,3 +201,24 @@ def test_a_continuum_of_truths_is_answered_with_no_clear_coteries(seed: int) -> 
     assert not model.partition_.clear
     assert model.partition_.notes[0].startswith("No clear coteries")
     assert model.gains_["gain"].shape == (30,)
+
+
+def test_clusters_are_not_needed_where_one_model_of_the_costlier_form_does_as_well() -> None:
+    class Fixed:
+        """Every cluster loses the same on every learner."""
+
+        proxy = costlier = None
+        noise = np.ones(4)
+        half_sizes = np.full((4, 2), 10)
+
+        def __init__(self, loss: float) -> None:
+            self.loss = loss
+
+        def on_halves(self, labels: np.ndarray) -> np.ndarray:
+            return np.full((int(labels.max()) + 1, 4, 2), self.loss)
+
+    split = np.array([0, 0, 1, 1])
+    assert clusters_are_needed(Fixed(1.0), Fixed(1.1), split)
+    assert not clusters_are_needed(Fixed(1.0), Fixed(0.9), split)
+    assert not clusters_are_needed(Fixed(1.0), Fixed(1.0), split)
+    assert clusters_are_needed(Fixed(1.0), Fixed(0.9), np.zeros(4, dtype=int))

@@ -203,8 +203,8 @@ def both(
     forest = RandomForestRegressor(10, random_state=0)
     selection = select(learners, {i: {"lr": LinearRegression()} if i == 4 else [forest] for i in range(5)})
     linear = PooledLosses(learners, selection)
-    flexible = RefitLosses(learners, selection, linear)
-    return linear, flexible, BestFormLosses(learners, selection)
+    flexible = RefitLosses(learners, selection, linear, forest)
+    return linear, flexible, BestFormLosses(learners, selection, forest)
 
 
 def line(X: Any, owner: Any) -> Any:
@@ -236,6 +236,9 @@ def test_each_cluster_takes_its_own_form(
     residuals = best.residuals(labels, 2)
     assert np.array_equal(residuals[0], flexible.residuals(labels, 2)[0])
     assert np.array_equal(residuals[1], linear.residuals(labels, 2)[1])
+    price = best.estimation_price(labels)
+    assert np.isnan(price[:2]).all()
+    assert np.array_equal(price[2:], linear.estimation_price(labels)[2:])
 
 
 def test_only_members_decide_about_the_form_of_their_cluster(
@@ -255,23 +258,28 @@ def test_only_members_decide_about_the_form_of_their_cluster(
     assert np.array_equal(residuals[1], answers[0])
 
 
-def test_a_cluster_of_mostly_linear_members_is_not_refitted(
-    make_learners: Callable[..., Learners],
-    select: Callable[..., Selection],
-    monkeypatch: pytest.MonkeyPatch,
+def test_a_cluster_whose_members_all_chose_lines_may_yet_predict_better_by_the_curve(
+    make_learners: Callable[..., Learners], select: Callable[..., Selection]
 ) -> None:
-    linear, _, best = both(stairs, make_learners, select)
-    refitted: list[list[bool]] = []
-    known = RefitLosses.cluster_residuals
-    monkeypatch.setattr(
-        RefitLosses, "cluster_residuals", lambda self, m: refitted.append(m.tolist()) or known(self, m)
+    learners = make_learners((40,) * 5, noise=0.3, truth=stairs)
+    selection = select(learners, [LinearRegression()])
+    forest = RandomForestRegressor(10, random_state=0)
+    everybody = np.zeros(5, dtype=int)
+    best = BestFormLosses(learners, selection, forest)
+    assert best.curves_pay(everybody)
+    assert np.allclose(best.residuals(everybody, 1)[0], by_hand(best._flexible, forest, list(range(5))))
+
+
+def test_members_who_chose_lines_have_no_say_in_the_family_of_the_curve(
+    make_learners: Callable[..., Learners], select: Callable[..., Selection]
+) -> None:
+    learners = make_learners((40,) * 5, noise=0.3, truth=stairs)
+    near = KNeighborsRegressor(4)
+    families = {i: {"k": near} if i == 2 else {"a": LinearRegression()} for i in range(5)}
+    losses = RefitLosses(
+        learners, select(learners, families), PooledLosses(learners, select(learners, families)), near
     )
-    labels = np.array([0, 0, 0, 1, 1])
-    # Of the second cluster one member is linear: a tie, and the first name of the two decides.
-    assert sorted(best.selection.names[3:]) == ["lr", "randomforestregressor"]
-    residuals = best.residuals(labels, 2)
-    assert refitted == [[True, True, True, False, False]]
-    assert np.array_equal(residuals[1], linear.residuals(labels, 2)[1])
+    assert np.allclose(losses.residuals(np.zeros(5, dtype=int), 1)[0], by_hand(losses, near, list(range(5))))
 
 
 def test_clusters_of_one_and_empty_clusters_keep_their_meaning_in_the_better_form(
@@ -294,13 +302,27 @@ def pooled(learners: Learners, selection: Selection) -> LocalLosses:
 
 
 @pytest.mark.parametrize(
-    ("n_flexible", "form"),
-    [(0, PooledLosses), (1, PooledLosses), (2, BestFormLosses), (4, BestFormLosses), (5, RefitLosses)],
+    ("n_flexible", "truth", "form"),
+    [
+        (0, stairs, PooledLosses),
+        (1, stairs, PooledLosses),
+        (2, stairs, BestFormLosses),
+        (4, stairs, BestFormLosses),
+        (5, stairs, RefitLosses),
+        (0, line, PooledLosses),
+        (1, line, PooledLosses),
+        (4, line, PooledLosses),
+        (5, line, RefitLosses),
+    ],
 )
-def test_the_form_follows_the_models_in_use(
-    n_flexible: int, form: type, make_learners: Callable[..., Learners], select: Callable[..., Selection]
+def test_the_form_follows_the_models_in_use_and_what_pays(
+    n_flexible: int,
+    truth: Any,
+    form: type,
+    make_learners: Callable[..., Learners],
+    select: Callable[..., Selection],
 ) -> None:
-    learners = make_learners()
+    learners = make_learners((40,) * 5, noise=0.3, truth=truth)
     families = {i: KNeighborsRegressor(2) if i < n_flexible else LinearRegression() for i in range(5)}
     assert type(pooled(learners, select(learners, families))) is form
 
@@ -308,7 +330,7 @@ def test_the_form_follows_the_models_in_use(
 def test_the_search_begins_with_a_cheaper_form(
     make_learners: Callable[..., Learners], select: Callable[..., Selection]
 ) -> None:
-    learners = make_learners()
+    learners = make_learners((40,) * 5, noise=0.3, truth=stairs)
 
     def proxy(families: Any) -> Any:
         return pooled(learners, select(learners, families)).proxy

@@ -117,6 +117,7 @@ class AnsweredLosses:
     """
 
     proxy = None
+    costlier = None
 
     def __init__(
         self,
@@ -150,6 +151,14 @@ class AnsweredLosses:
             self._pairings[pairing] = np.array([reply.pairings[place] for reply in replies]).T
         for place, labels in enumerate(question.verdicts):
             self._verdicts[labels] = [reply.verdicts[place] for reply in replies]
+
+    def suggest(self, n_clusters: int, seed: int) -> list[Array]:
+        """Return labellings worth refining: none, as for averages of models whose rows are here."""
+        return []
+
+    def estimation_price(self, labels: Array) -> Array:
+        """Return what estimating a cluster's model costs each learner: not known of averages."""
+        return np.full(len(labels), np.nan)
 
     @property
     def clipped(self) -> bool:

@@ -16,7 +16,7 @@ from coterie._options import check_count, check_option, listed
 from coterie.how_many.eigengap import eigengap
 from coterie.how_many.evidence import Evidence
 from coterie.how_many.gap import gap_rules
-from coterie.how_many.held_out import UNCLEAR, HeldOut, best_refined, held_out
+from coterie.how_many.held_out import UNCLEAR, HeldOut, best_refined, clusters_are_needed, held_out
 from coterie.how_many.penalty import penalty
 from coterie.kernels.together import TogetherLosses
 from coterie.records import Curve, Exchange, Partition
@@ -64,11 +64,14 @@ class Found:
         The learners whose losses are finite, in the order of the labellings.
     labellings : mapping of int to ndarray of shape (M,)
         Empty where the number was given.
+    losses : TogetherLosses or None
+        The form in which they were found: what was given, or its costlier form.
     """
 
     partition: Partition
     learner_ids: Array
     labellings: Mapping[int, Array]
+    losses: TogetherLosses | None
 
 
 def default_max_clusters(n_learners: int) -> int:
@@ -107,7 +110,8 @@ def in_order(exchange: Exchange) -> Array:
 
 def _curves(
     evidence: Evidence, backing: Backing | None, rule: Any, refine: str | None, rounds: int
-) -> tuple[dict[str, Curve], HeldOut | None]:
+) -> tuple[dict[str, Curve], HeldOut | None, TogetherLosses | None]:
+    losses = None if backing is None else backing.losses
     first, jump = gap_rules(evidence)
     curves = {"eigengap": eigengap(evidence), "gap": first, "gap-jump": jump}
     curves["penalty"] = penalty(evidence)
@@ -116,9 +120,14 @@ def _curves(
         few = evidence.n_learners <= CROSS_VALIDATED_LEARNERS
         if backing.cross_validate is not None and (few or rule == "cv"):
             curves["cv"] = backing.cross_validate(evidence)
-        answer = held_out(evidence, backing.losses, refine=refine is not None, rounds=rounds)
+        how: dict[str, Any] = {"refine": refine is not None, "rounds": rounds}
+        answer = held_out(evidence, backing.losses, **how)
+        costlier, found = backing.losses.costlier, answer.labels[answer.curve.chosen]
+        if costlier is not None and not clusters_are_needed(backing.losses, costlier, found):
+            losses = costlier
+            answer = held_out(evidence, costlier, **how)
         curves["held-out"] = answer.curve
-    return curves, answer
+    return curves, answer, losses
 
 
 def _notes(answer: HeldOut | None, evidence: Evidence, n_features: int | None) -> list[str]:
@@ -173,7 +182,7 @@ def _partition(
             f"The rule {rule!r} needs the learners' rows; from a matrix of losses alone take "
             "'eigengap', 'gap', 'gap-jump', 'penalty' or a number."
         )
-    curves, answer = _curves(evidence, backing, rule, refine, rounds)
+    curves, answer, losses = _curves(evidence, backing, rule, refine, rounds)
     count = curves[rule].chosen if isinstance(rule, str) else rule
     if losses is None or refine is None:
         labels = evidence.labels(count)
@@ -201,7 +210,7 @@ def _partition(
         clear=not any(note.startswith("No clear") for note in unclear),
         notes=(*notes, *unclear),
     )
-    return Found(partition, exchange.learner_ids, labellings)
+    return Found(partition, exchange.learner_ids, labellings, losses)
 
 
 def _with_isolated(partition: Partition, exchange: Exchange) -> Partition:

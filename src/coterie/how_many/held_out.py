@@ -9,6 +9,13 @@ smallest K for which
 2. no single learner does significantly worse than under the best K: paired over its rows, Student's t,
    one-sided, one per cent shared out among the learners. This finds one attacked learner among fifty, whom
    the first condition cannot see.
+
+One cluster must also be within two and a half standard errors once the best K is given back what its models
+cost to estimate. On one truth, models of fewer rows predict worse, so that clusters which predict better in
+spite of that say more than their gain alone. Linear models on pooled rows know this price; others take it for
+nothing; it counts for one standard error at most. Between several clusters and more of them the price does
+not count: differences inside a cluster that are small but real, as standardising leaves them, would be split
+off.
 """
 
 from __future__ import annotations
@@ -30,6 +37,9 @@ from coterie.stages.refine import ROUNDS, labelling_score, refine_labels
 Array = NDArray[Any]
 
 STANDARD_ERRORS = 2.0
+# The same for one cluster, where the price of estimating several models is added to their gain. The half is
+# for the search: a partition has seen the rows that it is scored on, worth about that much on one truth.
+ERRORS_BEFORE_PRICE = 2.5
 SIGNIFICANCE = 0.01
 # A thousandth of the noise is no difference, however surely it is measured.
 NEGLIGIBLE = 1e-3
@@ -87,12 +97,12 @@ def best_refined(
     if not refine:
         return evidence.starts(n_clusters)[0]
     starts = _distinct(evidence.starts(n_clusters))
+    quick = losses.proxy or losses
+    suggested = quick.suggest(n_clusters, evidence.seed) if n_clusters > 1 else []
+    refined = (refine_labels(quick, labels, rounds=rounds) for labels in _distinct([*starts, *suggested]))
+    searched = min(refined, key=lambda answer: answer[1])[0]
     if losses.proxy is None:
-        refined = [refine_labels(losses, labels, rounds=rounds) for labels in starts]
-        return min(refined, key=lambda answer: answer[1])[0]
-    proxy = losses.proxy
-    found = (refine_labels(proxy, labels, rounds=rounds) for labels in starts)
-    searched = min(found, key=lambda answer: answer[1])[0]
+        return searched
     # Judging a labelling is costly here, so of what the cheaper form found only its best is judged; but every
     # start is, for the cheaper form may be blind to what sets the clusters apart.
     best = min(_distinct([*starts, searched]), key=lambda labels: labelling_score(losses, labels))
@@ -110,10 +120,25 @@ def _try(losses: TogetherLosses, labels: Array) -> _Trial:
     return _Trial(labels, picks, means / losses.noise)
 
 
-def _within_two_errors(trial: _Trial, best: _Trial) -> bool:
+def _extra_price(losses: TogetherLosses, one: _Trial, best: _Trial) -> float:
+    """Return what clusters cost for having fewer rows than all have together, in units of noise."""
+    extra = losses.estimation_price(best.labels) - losses.estimation_price(one.labels)
+    # The learners' noise as the best clusters show it: their own honest level has a price in it, too.
+    return float(np.nan_to_num(extra).mean() * best.ratios.mean())
+
+
+def _good_enough(losses: TogetherLosses, trial: _Trial, best: _Trial) -> bool:
     difference = trial.ratios - best.ratios
-    error = difference.std(ddof=1) / np.sqrt(len(difference)) if len(difference) > 1 else 0.0
-    return bool(difference.mean() <= STANDARD_ERRORS * error + NEGLIGIBLE)
+    gain, error = difference.mean(), _standard_error(difference)
+    if gain <= NEGLIGIBLE:
+        return True
+    if gain > STANDARD_ERRORS * error + NEGLIGIBLE:
+        return False
+    if trial.labels.any():
+        return True
+    # Many or tiny clusters cost the most, and on one truth the search finds those: no more than one error.
+    price = min(_extra_price(losses, trial, best), error)
+    return bool(gain + price <= ERRORS_BEFORE_PRICE * error)
 
 
 def _nobody_worse(losses: TogetherLosses, trial: _Trial, best: _Trial) -> bool:
@@ -159,7 +184,7 @@ def held_out(
         k
         for k in range(1, best + 1)
         if k == best
-        or (_within_two_errors(trials[k], trials[best]) and _nobody_worse(losses, trials[k], trials[best]))
+        or (_good_enough(losses, trials[k], trials[best]) and _nobody_worse(losses, trials[k], trials[best]))
     )
     ratios = trials[chosen].ratios
     spread = np.array([_standard_error(trial.ratios) for trial in trials.values()])
@@ -174,6 +199,31 @@ def held_out(
     error = _standard_error(ratios)
     excess = float((ratios.mean() - 1) / error) if error > 0 else float("-inf")
     return HeldOut(curve, {k: trial.labels for k, trial in trials.items()}, excess)
+
+
+def clusters_are_needed(losses: TogetherLosses, costlier: TogetherLosses, labels: Array) -> bool:
+    """Tell whether clusters predict better than one model of a costlier form for everybody.
+
+    Learners who see different parts of one curve look like different lines.
+
+    Parameters
+    ----------
+    losses : TogetherLosses
+        The form in which the clusters were found.
+    costlier : TogetherLosses
+        The other.
+    labels : ndarray of shape (L,)
+        The clusters.
+
+    Returns
+    -------
+    bool
+        False where one model does at least as well on held-out rows.
+    """
+    if not labels.any():
+        return True
+    apart, together = _try(losses, labels), _try(costlier, np.zeros_like(labels))
+    return bool(apart.ratios.mean() < together.ratios.mean())
 
 
 def _standard_error(values: Array) -> float:

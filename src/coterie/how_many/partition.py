@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from coterie._options import check_option, listed
 from coterie._rows import gather_learners
 from coterie._seeds import as_entropy
+from coterie.candidates import candidates_per_learner
 from coterie.engines import resolve_engine
 from coterie.how_many.backed import Backing, check_n_clusters, in_order, search_backed
 from coterie.how_many.cross_validation import cross_validated
@@ -61,6 +62,7 @@ def search_clusters(
     max_clusters: int | None = None,
     scale: Any = "noise",
     refine: str | None = "pooled",
+    candidates: Any = None,
     refine_rounds: int = ROUNDS,
     sample_weight: Any = None,
     learner_ids: Any = None,
@@ -90,8 +92,13 @@ def search_clusters(
         learners = learners.take(np.array([place[i] for i in known.learner_ids.tolist()], dtype=int))
         chosen: Selection = selection.aligned_to(known.learner_ids)
         runner = resolve_engine(engine, n_jobs)
-        form = pooled_losses if refine == "pooled" else AverageLosses
-        losses = form(learners, chosen, known, runner)
+        if refine == "pooled":
+            sets = (
+                None if candidates is None else candidates_per_learner(candidates, known.learner_ids.tolist())
+            )
+            losses = pooled_losses(learners, chosen, known, runner, sets)
+        else:
+            losses = AverageLosses(learners, chosen, known, runner)
         backing = Backing(
             losses,
             learners.sizes,
@@ -108,7 +115,9 @@ def search_clusters(
         refine_rounds=refine_rounds,
         seed=as_entropy(random_state),
     )
-    return Clustering(found.partition, found.learner_ids, losses, found.labellings)
+    # The search may have gone over to a costlier form of the same losses.
+    used = losses if losses is None or found.losses is losses else losses.costlier
+    return Clustering(found.partition, found.learner_ids, used, found.labellings)
 
 
 def cluster_learners(
@@ -122,6 +131,7 @@ def cluster_learners(
     max_clusters: int | None = None,
     scale: Any = "noise",
     refine: str | None = "pooled",
+    candidates: Any = None,
     refine_rounds: int = ROUNDS,
     sample_weight: Any = None,
     learner_ids: Any = None,
@@ -156,6 +166,9 @@ def cluster_learners(
     refine : {"pooled", "average", None}, default="pooled"
         How clusters predict when learners are moved to the cluster that predicts them best; None:
         nobody is moved, as in the paper.
+    candidates : str, list, dict or None, default=None
+        What `select_models` chose from. A flexible candidate that no learner chose on its few rows may yet
+        predict clusters better. None: clusters predict by what the learners chose.
     refine_rounds : int, default=10
         How often learners are moved at most. Parties that answer by messages pay a round for each.
     sample_weight : array-like of shape (N,) or None, default=None
@@ -191,6 +204,7 @@ def cluster_learners(
         max_clusters=max_clusters,
         scale=scale,
         refine=refine,
+        candidates=candidates,
         refine_rounds=refine_rounds,
         sample_weight=sample_weight,
         learner_ids=learner_ids,

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from coterie._rows import Learners
 from coterie.kernels.affine import Frame, second_moments
 from coterie.kernels.averages import bounded_weights, membership
+from coterie.kernels.moment_search import search_moments
 from coterie.kernels.together import LocalLosses
 from coterie.records import Selection
 
@@ -47,6 +48,20 @@ class PooledLosses(LocalLosses):
         # Where noise is nothing against the signal, the ridge's bias must be nothing against the noise.
         share = np.sqrt(np.median(selection.noise) / max(float(self._y.var()), 1e-300))
         self._ridge = RIDGE * min(1.0, share) * np.eye(self._Z.shape[1])
+
+    def suggest(self, n_clusters: int, seed: int) -> list[Array]:
+        """Return labellings that the learners' moments like, from random starts."""
+        return search_moments(self._G, self._c, self._ridge, n_clusters, seed)
+
+    def estimation_price(self, labels: Array) -> Array:
+        """Return tr(G_j A^-1) / n_j, with A the moments of the learner's cluster without its own."""
+        n_clusters = int(labels.max()) + 1
+        member = membership(labels, n_clusters, np.ones(len(labels)))
+        G = (member @ self._G.reshape(len(labels), -1)).reshape(n_clusters, *self._G.shape[1:])
+        others = np.linalg.solve(G[labels] - self._G + self._ridge, self._G)
+        price: Array = np.trace(others, axis1=1, axis2=2) / self.learners.sizes
+        price[member.sum(axis=1)[labels] == 1] = np.nan
+        return price
 
     def residuals(self, labels: Array, n_clusters: int) -> Array:
         """Return residuals of shape (K, N), own contributions left out."""

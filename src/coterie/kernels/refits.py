@@ -8,7 +8,7 @@ members better.
 
 from __future__ import annotations
 
-from collections import Counter
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -21,6 +21,7 @@ from coterie.engines import Engine
 from coterie.kernels.affine import affine_matrix
 from coterie.kernels.averages import AverageLosses, bounded_weights
 from coterie.kernels.blocks import predict_rows
+from coterie.kernels.curves import flexible_model, most_frequent, neighbourhoods
 from coterie.kernels.fitting import quiet_fits, weight_parameter
 from coterie.kernels.pooled import PooledLosses
 from coterie.kernels.together import LocalLosses
@@ -32,8 +33,11 @@ Array = NDArray[Any]
 MOST_ROWS = 4_000
 # Enough trees to tell clusters apart; the coterie's own model has as many as its candidate asks for.
 MOST_TREES = 20
-# Below this share of learners with a flexible model, linear models decide who belongs together.
+# Where fewer learners than this chose a curve, lines search first; and curves must predict better where at
+# least this share of the learners is. Lines cost far less.
 FLEXIBLE_SHARE = 0.25
+# By how many standard errors they must, or noise would have every second group refitted.
+SURE = 2.0
 # Solving for more predictors than this, once per learner and labelling, costs more than refitting.
 MOST_PREDICTORS = 150
 
@@ -61,11 +65,19 @@ class RefitLosses(LocalLosses):
         Of the same learners, in the same order.
     proxy : LocalLosses
         A cheaper form, which does most of the searching.
+    curve : estimator or None, default=None
+        What is refitted where no member chose anything but a line; with it, lines are not refitted.
     """
 
-    def __init__(self, learners: Learners, selection: Selection, proxy: LocalLosses) -> None:
+    def __init__(
+        self, learners: Learners, selection: Selection, proxy: LocalLosses, curve: Any = None
+    ) -> None:
         super().__init__(learners, selection)
         self.proxy: LocalLosses = proxy
+        self._curve = curve
+        self._refitted = np.ones(len(selection.models), dtype=bool)
+        if curve is not None:
+            self._refitted = ~affine_matrix(selection.models, learners.n_features)[1]
         # As where moments are added up: quiet learners count more, wild rows less.
         weights = bounded_weights(1 / selection.noise)[learners.owner] * self.tempering
         self._row_weights = weights if self.learners.weights is None else weights * self.learners.weights
@@ -80,10 +92,13 @@ class RefitLosses(LocalLosses):
                 residuals[k] = self.cluster_residuals(members)
         return residuals
 
-    def family(self, members: Array) -> str:
-        """Return the most frequent family of the members."""
-        names = Counter(self.selection.names[j] for j in np.flatnonzero(members))
-        return min(names, key=lambda name: (-names[name], name))
+    def _model(self, members: Array) -> Any:
+        """Return a model of the members' most frequent family."""
+        kept = np.flatnonzero(members & self._refitted)
+        if not len(kept):
+            return self._curve
+        family = most_frequent(self.selection.names[j] for j in kept)
+        return next(self.selection.models[j] for j in kept if self.selection.names[j] == family)
 
     def cluster_residuals(self, members: Array) -> Array:
         """Return the residuals of shape (N,) of one cluster, given by a mask of shape (L,)."""
@@ -96,21 +111,24 @@ class RefitLosses(LocalLosses):
                 self._fitted[key] = alone
             else:
                 try:
-                    self._fitted[key] = self._cross_fitted(members, positions)
+                    self._fitted[key] = self._cross_fitted(members, np.ones(len(self.learners.y), bool))
                 except Exception:  # a family may fail on pooled rows though it fits every learner's
                     self._fitted[key] = self.proxy.residuals((~members).astype(int), 2)[0]
         return self._fitted[key]
 
-    def _cross_fitted(self, members: Array, positions: Array) -> Array:
-        family = self.family(members)
-        model = next(self.selection.models[j] for j in positions if self.selection.names[j] == family)
+    def own_residuals(self, members: Array) -> Array:
+        """Return the residuals of a cluster on its members' rows alone, NaN elsewhere."""
+        return self._cross_fitted(members, members[self.learners.owner])
+
+    def _cross_fitted(self, members: Array, wanted: Array) -> Array:
+        model = self._model(members)
         theirs = members[self.learners.owner]
-        residuals = np.empty(len(self.learners.y))
+        residuals = np.full(len(self.learners.y), np.nan)
         for half in (0, 1):
             rows = np.flatnonzero(theirs & (self.second != half))
             if len(rows) > MOST_ROWS:
                 rows = rows[np.linspace(0, len(rows) - 1, MOST_ROWS).astype(int)]
-            held_out = self.second == half
+            held_out = wanted & (self.second == half)
             fitted = self._fit(model, rows)
             prediction = predict_rows(fitted, self.learners.X[held_out])
             residuals[held_out] = self.learners.y[held_out] - prediction
@@ -133,35 +151,66 @@ class BestFormLosses(LocalLosses):
         Everybody's rows.
     selection : Selection
         Of the same learners, in the same order.
+    curve : estimator
+        The flexible family of clusters all of whose members chose lines.
     """
 
-    def __init__(self, learners: Learners, selection: Selection) -> None:
+    def __init__(self, learners: Learners, selection: Selection, curve: Any) -> None:
         super().__init__(learners, selection)
         self.proxy: LocalLosses = PooledLosses(learners, selection)
-        self._flexible = RefitLosses(learners, selection, self.proxy)
-        affine = affine_matrix(selection.models, learners.n_features)[1]
-        self._linear_families = {selection.names[j] for j in np.flatnonzero(affine)}
+        self._flexible = RefitLosses(learners, selection, self.proxy, curve)
+        # Which clusters of a labelling predict better by their flexible family.
+        self._flexible_clusters: dict[bytes, Array] = {}
 
-    def _mean_ratio(self, residuals: Array, members: Array) -> float:
+    def curves_pay(self, labels: Array) -> bool:
+        """Tell whether curves predict better where a good share of the learners is."""
+        lines = self.proxy.residuals(labels, int(labels.max()) + 1)
+        better = 0
+        for k in np.unique(labels):
+            members = labels == k
+            if members.sum() > 1:
+                try:
+                    curve = self._flexible.own_residuals(members)
+                except Exception:  # a family that fails on pooled rows pays for nobody
+                    continue
+                gains = self._ratios(lines[k], members) - self._ratios(curve, members)
+                if gains.mean() > SURE * gains.std(ddof=1) / np.sqrt(len(gains)):
+                    better += len(gains)
+        return better >= FLEXIBLE_SHARE * len(labels)
+
+    def _ratios(self, residuals: Array, members: Array) -> Array:
         losses = self.learners.mean_by_learner(np.minimum(residuals**2, self.clips))
-        return float((losses / self.noise)[members].mean())
+        ratios: Array = (losses / self.noise)[members]
+        return ratios
 
     def residuals(self, labels: Array, n_clusters: int) -> Array:
         """Return residuals of shape (K, N) of the form with the lower loss on the cluster's members."""
         residuals = self.proxy.residuals(labels, n_clusters)
+        better = np.zeros(n_clusters, dtype=bool)
         for k in range(n_clusters):
             members = labels == k
-            # Where most members are linear, moments have said it already: refitting would only cost time.
-            if members.sum() < 2 or self._flexible.family(members) in self._linear_families:
+            if members.sum() < 2:
                 continue
             flexible = self._flexible.cluster_residuals(members)
-            if self._mean_ratio(flexible, members) < self._mean_ratio(residuals[k], members):
-                residuals[k] = flexible
+            if self._ratios(flexible, members).mean() < self._ratios(residuals[k], members).mean():
+                residuals[k], better[k] = flexible, True
+        self._flexible_clusters[labels.tobytes()] = better
         return residuals
+
+    def estimation_price(self, labels: Array) -> Array:
+        """Return the price of linear models; not known in clusters that predict better by their family."""
+        if labels.tobytes() not in self._flexible_clusters:
+            self.residuals(labels, int(labels.max()) + 1)
+        flexible = self._flexible_clusters[labels.tobytes()][labels]
+        return np.where(flexible, np.nan, self.proxy.estimation_price(labels))
 
 
 def pooled_losses(
-    learners: Learners, selection: Selection, exchange: Exchange, engine: Engine
+    learners: Learners,
+    selection: Selection,
+    exchange: Exchange,
+    engine: Engine,
+    candidates: Sequence[Mapping[str, Any]] | None = None,
 ) -> LocalLosses:
     """Return the pooled form that fits the learners' models.
 
@@ -175,16 +224,26 @@ def pooled_losses(
         Of the same learners, in the same order.
     engine : Engine
         Who predicts, where models are not affine.
+    candidates : sequence of mapping or None, default=None
+        What each learner chose from. A flexible candidate that nobody chose may yet pay on pooled rows.
 
     Returns
     -------
     LocalLosses
-        By moments where models are linear, by refitting where they are not, by the better of both
-        where both are in use.
+        By moments where lines will do, by refitting where nobody chose a line, by the better of both
+        where curves pay on pooled rows. Where few learners chose curves, by moments, with the better of
+        both as its costlier form.
     """
     _, affine = affine_matrix(selection.models, learners.n_features)
     if learners.n_features > MOST_PREDICTORS or not affine.any():
         return RefitLosses(learners, selection, AverageLosses(learners, selection, exchange, engine))
-    if np.mean(~affine) < FLEXIBLE_SHARE:
+    curve = flexible_model(learners, selection, affine, candidates)
+    if curve is None:
         return PooledLosses(learners, selection)
-    return BestFormLosses(learners, selection)
+    best = BestFormLosses(learners, selection, curve)
+    if np.mean(~affine) < FLEXIBLE_SHARE:
+        best.proxy.costlier = best
+        return best.proxy
+    together = np.zeros(len(learners), dtype=np.int64)
+    pays = best.curves_pay(together) or best.curves_pay(neighbourhoods(exchange))
+    return best if pays else best.proxy

@@ -29,6 +29,11 @@ class TogetherLosses(Protocol):
         ...
 
     @property
+    def costlier(self) -> TogetherLosses | None:
+        """A form that is asked whether the clusters found by this one are needed at all, or None."""
+        ...
+
+    @property
     def noise(self) -> Array:
         """Noise level of each learner."""
         ...
@@ -36,6 +41,17 @@ class TogetherLosses(Protocol):
     @property
     def half_sizes(self) -> Array:
         """Number of rows in the two halves of each learner, of shape (L, 2)."""
+        ...
+
+    def suggest(self, n_clusters: int, seed: int) -> list[Array]:
+        """Return labellings worth refining; none where there is no cheap way to find any."""
+        ...
+
+    def estimation_price(self, labels: Array) -> Array:
+        """Return what each learner loses because its cluster's model is estimated, per unit of noise.
+
+        NaN where that is not known.
+        """
         ...
 
     def on_halves(self, labels: Array) -> Array:
@@ -78,7 +94,10 @@ class LocalLosses(ABC):
         Where these learners stand among those who are labelled; None: they are all of them.
     """
 
+    # A cheaper form, which does most of the searching.
     proxy: LocalLosses | None = None
+    # A form that is asked whether the clusters found by this one are needed at all.
+    costlier: LocalLosses | None = None
 
     def __init__(self, learners: Learners, selection: Selection, places: Array | None = None) -> None:
         second = np.concatenate([halves_of(folds) for folds in selection.folds])
@@ -143,6 +162,14 @@ class LocalLosses(ABC):
         means = np.zeros((len(rows), len(sizes)))
         means[:, filled] = np.add.reduceat(rows, self._starts[filled], axis=1) / sizes[filled]
         return means.reshape(len(rows), -1, 2)
+
+    def suggest(self, n_clusters: int, seed: int) -> list[Array]:
+        """Return labellings worth refining: none, unless a form knows a cheap way to find some."""
+        return []
+
+    def estimation_price(self, labels: Array) -> Array:
+        """Return what estimating a cluster's model costs each learner: not known, unless a form knows."""
+        return np.full(len(labels), np.nan)
 
     def on_halves(self, labels: Array) -> Array:
         """Return mean losses of shape (K, L, 2)."""

@@ -67,6 +67,7 @@ _SPLITTERS = (
 )
 TRUSTED = frozenset(
     [
+        "coterie._forest.QuickForest",
         "numpy.dtype",
         "sklearn.ensemble._hist_gradient_boosting.binning._BinMapper",
         "sklearn.ensemble._hist_gradient_boosting.predictor.TreePredictor",

@@ -128,7 +128,9 @@ def _one_weight(b: float, seed: int, settings: Mapping[str, Any]) -> Record:
             # What looks at losses alone gives the same clusters without the rows, in less time.
             partition = cluster_learners(exchange, **options)
         else:
-            partition = cluster_learners(exchange, *rows, selection=selection, **options)
+            partition = cluster_learners(
+                exchange, *rows, selection=selection, candidates=settings["candidates"], **options
+            )
         record[f"mse_{name}"] = _clustered_error(partition, selection, training, placing, newcomers, scoring)
         record[f"k_{name}"] = partition.n_clusters
     return record

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
-from sklearn.ensemble import RandomForestRegressor
 from sklearn.linear_model import LassoCV
 
+from coterie._forest import QuickForest
 from coterie._rows import Learners
 from coterie.datasets import Simulation
 from coterie.how_many import cluster_learners
@@ -47,7 +47,7 @@ def paper_candidates(settings: Mapping[str, Any]) -> dict[str, BaseEstimator]:
     """
     # Where x and y have variance one, no penalty above one leaves a coefficient.
     penalties = np.logspace(0, -3, settings["penalties"])
-    forest = RandomForestRegressor(settings["trees"], max_depth=settings["depth"])
+    forest = QuickForest(settings["trees"], max_depth=settings["depth"])
     return {"lasso": LassoCV(cv=2, alphas=penalties), "rf": forest}
 
 
@@ -103,7 +103,12 @@ def coterie_labels(learners: Learners, settings: Mapping[str, Any], seed: int) -
     rules = {"coterie": "auto", "coterie_2": 2}
     return {
         way: cluster_learners(
-            exchange, learners, selection=selection, n_clusters=rule, random_state=seed
+            exchange,
+            learners,
+            selection=selection,
+            n_clusters=rule,
+            candidates=settings["candidates"] or "default",
+            random_state=seed,
         ).labels
         for way, rule in rules.items()
     }

@@ -14,9 +14,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
-from sklearn.ensemble import HistGradientBoostingRegressor, RandomForestRegressor
+from sklearn.ensemble import HistGradientBoostingRegressor
 from threadpoolctl import threadpool_limits
 
+from coterie._forest import QuickForest
 from coterie._rows import Learners, Standardization, gather_learners
 from coterie.candidates import make_candidates
 from coterie.datasets import friedman2, friedman_predictors, make_simulation2
@@ -100,7 +101,7 @@ def candidate_pool(settings: Mapping[str, Any]) -> dict[str, BaseEstimator]:
     return {
         **make_candidates("paper"),
         "gb": Boosting(early_stopping=False, **settings["boosting"]),
-        "rf": RandomForestRegressor(**settings["forest"]),
+        "rf": QuickForest(**settings["forest"]),
     }
 
 

@@ -43,6 +43,7 @@ from sklearn.preprocessing import FunctionTransformer, MinMaxScaler, PolynomialF
 from sklearn.svm import SVR, NuSVR
 from sklearn.tree import DecisionTreeRegressor, ExtraTreeRegressor
 
+from coterie._forest import QuickForest
 from coterie.federated.wire.limits import WireError
 from coterie.federated.wire.program import ROWS, Program, ProgramError, ProgramWriter
 from coterie.federated.wire.trees import histogram_trees, plain_trees
@@ -277,6 +278,7 @@ MODELS: dict[type, Callable[[_Converter, Any, str], str]] = {
     PoissonRegressor: _generalised_linear,
     RANSACRegressor: lambda to, model, table: to.predict(model.estimator_, table),
     RandomForestRegressor: _forest,
+    QuickForest: _forest,
     RandomizedSearchCV: lambda to, model, table: to.predict(model.best_estimator_, table),
     StackingRegressor: _stacking,
     TransformedTargetRegressor: _target,

@@ -1,0 +1,76 @@
+"""Labellings that linear models on pooled rows like, found from second moments alone.
+
+K-models by Lloyd's steps: one model per cluster from the sum of its members' moments, each learner to the
+model that loses least on it. A round looks at no row, so that many random starts are cheap. Where the
+signal is weak, the similarities between learners' own models are mostly noise and all spectral starts may end
+in the same wrong corner; these starts do not depend on them.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[Any]
+
+STARTS = 20
+ROUNDS = 15
+# Labellings handed on: each is refined on rows, which costs more than finding it here.
+KEPT = 2
+
+
+def _models(member: Array, G: Array, c: Array, ridge: Array) -> Array:
+    """Return models of shape (starts, K, d) from memberships of shape (starts, K, L)."""
+    starts, n_clusters, n = member.shape
+    flat = member.reshape(-1, n)
+    sums = (flat @ G.reshape(n, -1)).reshape(-1, *G.shape[1:]) + ridge
+    return np.linalg.solve(sums, (flat @ c)[..., None]).reshape(starts, n_clusters, -1)
+
+
+def _losses(models: Array, G: Array, c: Array) -> Array:
+    """Return w'Gw - 2 c'w of shape (starts, K, L): squared losses less a constant of each learner."""
+    n = len(G)
+    squares = np.einsum("skd,ske->skde", models, models).reshape(*models.shape[:2], -1)
+    losses: Array = squares @ G.reshape(n, -1).T - 2 * models @ c.T
+    return losses
+
+
+def search_moments(G: Array, c: Array, ridge: Array, n_clusters: int, seed: int) -> list[Array]:
+    """Return the best few labellings of many random starts.
+
+    Parameters
+    ----------
+    G : ndarray of shape (L, d, d)
+        Second moments of each learner's rows, in the weights in which learners are pooled.
+    c : ndarray of shape (L, d)
+        Their products with the response.
+    ridge : ndarray of shape (d, d)
+        Added to the moments of every cluster.
+    n_clusters : int
+        Clusters to look for.
+    seed : int
+        For the starts.
+
+    Returns
+    -------
+    list of ndarray of shape (L,)
+        Distinct labellings, the one with the lowest loss first.
+    """
+    n, ks = len(G), np.arange(n_clusters)
+    generator = np.random.default_rng(seed)
+    labels = np.array([generator.permutation(np.arange(n) % n_clusters) for _ in range(STARTS)])
+    for _ in range(ROUNDS):
+        member = (labels[:, None, :] == ks[:, None]).astype(float)
+        losses = _losses(_models(member, G, c, ridge), G, c)
+        # A cluster without members has a model of zeros, which somebody may yet prefer.
+        moved = losses.argmin(axis=1)
+        if (moved == labels).all():
+            break
+        labels = moved
+    member = (labels[:, None, :] == ks[:, None]).astype(float)
+    losses = _losses(_models(member, G, c, ridge), G, c)
+    totals = np.take_along_axis(losses, labels[:, None, :], axis=1).sum(axis=(1, 2))
+    distinct = {labels[s].tobytes(): labels[s] for s in np.argsort(totals, kind="stable")}
+    return list(distinct.values())[:KEPT]
