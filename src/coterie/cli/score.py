@@ -60,7 +60,9 @@ def _say_troubles(party: Party, contents: Contents) -> None:
     from coterie.cli.progress import say
     from coterie.federated.peers import evaluate_peers
 
-    for site, why in evaluate_peers(party, contents.shares).troubles.items():
+    for site in contents.contested:
+        say(f"Note: the model of {site!r} is not scored. Two different shares bear its name.")
+    for site, why in evaluate_peers(party, contents.uncontested).troubles.items():
         say(f"Note: the model of {site!r} is not scored. {why}")
 
 
@@ -71,13 +73,13 @@ def _score(
     from coterie.federated import score as make
 
     earlier = next((score for score in contents.scores if score.site == party.site), None)
-    shas = {share.site: share.sha for share in contents.shares}
+    shas = {share.site: share.sha for share in contents.uncontested}
     # Scoring again with Gram matrices adds them; without, it does not take them back.
     complete = earlier is not None and (earlier.grams is not None or not options["reveal_gram"])
     if earlier is not None and complete and {s: e.sha for s, e in earlier.losses.items()} == shas:
         return False
     _say_troubles(party, contents)
-    return sealed.put(make(party, contents.shares, **options), signer, replace=True)
+    return sealed.put(make(party, contents.uncontested, **options), signer, replace=True)
 
 
 def _answer(party: Party, sealed: SealedFolder, contents: Contents, signer: Signer | None) -> int:
@@ -87,7 +89,7 @@ def _answer(party: Party, sealed: SealedFolder, contents: Contents, signer: Sign
 
     asked = open_questions(contents, party.site)
     for question in asked:
-        sealed.put(make(party, contents.shares, question), signer)
+        sealed.put(make(party, contents.uncontested, question), signer)
     return len(asked)
 
 
@@ -141,7 +143,7 @@ def score(
             scored = _score(party, sealed, contents, signer, options)
             answers = _answer(party, sealed, contents, signer)
             if scored:
-                typer.echo(f"{name} scored {len(contents.shares)} models.")
+                typer.echo(f"{name} scored {len(contents.uncontested)} models.")
             if answers:
                 typer.echo(f"{name} answered {answers} question{'s' if answers > 1 else ''}.")
             if time.monotonic() >= ends or _concluded(contents):

@@ -64,8 +64,25 @@ class Contents:
     conclusion: Conclusion | None
     troubles: Mapping[str, str]
 
+    @property
+    def contested(self) -> tuple[str, ...]:
+        """Names under which there are different shares."""
+        kept: dict[str, Share] = {}
+        different = {s.site: None for s in self.shares if kept.setdefault(s.site, s) != s}
+        return tuple(different)
+
+    @property
+    def uncontested(self) -> tuple[Share, ...]:
+        """One share for each name under which all shares are the same."""
+        by_site = {share.site: share for share in self.shares if share.site not in self.contested}
+        return tuple(by_site.values())
+
     def share_of(self, site: str) -> Share:
         """Return the share of one site."""
+        if site in self.contested:
+            raise ProtocolError(
+                f"Two different shares bear the name {site!r}: remove the one that is not yours."
+            )
         found = [share for share in self.shares if share.site == site]
         if not found:
             raise ProtocolError(f"The folder has no share of {site!r}: run `coterie share` first.")
@@ -282,7 +299,7 @@ def open_questions(contents: Contents, site: str) -> Sequence[Question]:
     sequence of Question
         At most `MOST_QUESTIONS` less those that it has answered.
     """
-    shas = {share.site: share.sha for share in contents.shares}
+    shas = {share.site: share.sha for share in contents.uncontested}
     mine = [
         each
         for each in contents.answered
