@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -60,7 +61,8 @@ def test_every_peer_finds_clusters_that_are_plain_to_see(bench: Any, plain: Any,
 
 def test_flexmix_finds_them_where_it_is_installed(bench: Any, plain: Any) -> None:
     if bench.flexmix.missing():
-        pytest.skip(bench.flexmix.missing())
+        required = os.environ.get("COTERIE_REQUIRE_ALL") == "1"
+        pytest.fail(bench.flexmix.missing()) if required else pytest.skip(bench.flexmix.missing())
     problem, truth = plain
     answers = bench.flexmix.run(problem)
     assert [answer.method for answer in answers] == ["flexmix, K given", "flexmix, BIC"]
