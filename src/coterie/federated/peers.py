@@ -27,6 +27,11 @@ def other_columns(peer: Share, columns: Sequence[str], target: str) -> str:
     return "Its columns come in another order: give --features in the order of the others."
 
 
+def is_comparable(party: Party, peer: Share) -> bool:
+    """Tell whether a peer predicts the same response from the same columns."""
+    return (peer.columns, peer.target) == (party.columns, party.target)
+
+
 @dataclass(frozen=True)
 class Peers:
     """Everybody's models, evaluated on a site's rows.
@@ -77,7 +82,7 @@ def evaluate_peers(party: Party, shares: Sequence[Share]) -> Peers:
     """
     comparable, troubles = {}, {}
     for peer in shares:
-        if (peer.columns, peer.target) == (party.columns, party.target):
+        if is_comparable(party, peer):
             comparable[peer.site] = peer
         else:
             troubles[peer.site] = other_columns(peer, party.columns, party.target)

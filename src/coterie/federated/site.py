@@ -32,11 +32,12 @@ from coterie.federated.messages import (
     question_key,
 )
 from coterie.federated.party import Party
-from coterie.federated.peers import Peers, evaluate_peers
+from coterie.federated.peers import Peers, evaluate_peers, is_comparable
 from coterie.federated.privacy import blurred_coefficients, blurred_means, check_blur, noise_of_level
 from coterie.kernels.affine import affine_form
 from coterie.kernels.averages import AverageLosses
 from coterie.kernels.noise import clip_bound, noise_statistics, smallest_level
+from coterie.kernels.noise import pooled_variance as pool_variances
 from coterie.kernels.together import halves_of
 from coterie.records import Selection
 from coterie.stages.collaborate import average_weights, averaged_residuals
@@ -113,18 +114,17 @@ def share(party: Party, *, blur: Blur | None = None) -> Share:
 
 
 def pooled_variance(shares: Sequence[Share]) -> float:
-    """Return the variance of everybody's responses together, zero where it is no more than rounding."""
+    """Return the variance of these sites' responses together, as a local fit pools it."""
     counts = np.array([share.n_rows for share in shares], dtype=float)
     means = np.array([share.response_mean for share in shares])
     within = np.array([share.response_variance for share in shares])
-    middle = np.average(means, weights=counts)
-    variance = float(np.average(within + (means - middle) ** 2, weights=counts))
-    return variance if variance > (1e-12 * np.abs(means).max()) ** 2 else 0.0
+    return pool_variances(counts, means, within)
 
 
 def _bounded(party: Party, shares: Sequence[Share]) -> tuple[Selection, float, float]:
-    """Return the selection with the bound that everybody's responses call for, and the noise statistics."""
-    smallest = smallest_level(pooled_variance(shares))
+    """Return the selection with the bound that the peers' responses call for, and the noise statistics."""
+    # Whoever predicts something else, or from something else, says nothing about rounding here.
+    smallest = smallest_level(pooled_variance([peer for peer in shares if is_comparable(party, peer)]))
     residuals = party.selection.residuals[0]
     clip = clip_bound(residuals, smallest)
     level, variance = noise_statistics(residuals, clip, smallest)
@@ -310,7 +310,7 @@ def answer(party: Party, shares: Sequence[Share], question: Question, *, n_repli
     peers = evaluate_peers(party, [by_site[site] for site in sites])
     table = np.full((len(sites), len(party.learners.y)), np.nan)
     table[[sites.index(site) for site in peers.sites]] = peers.table
-    selection, _, _ = _bounded(party, shares)
+    selection, _, _ = _bounded(party, [by_site[site] for site in sites])
     if not question.clipped:
         selection = replace(selection, clips=np.array([np.inf]))
     place = sites.index(party.site)
