@@ -16,6 +16,7 @@ import sklearn
 from numpy.typing import NDArray
 
 from coterie._version import __version__
+from coterie.candidates import PRESETS
 from coterie.federated import wire
 from coterie.federated.codec import LARGEST
 from coterie.federated.messages import (
@@ -32,7 +33,7 @@ from coterie.federated.messages import (
     question_key,
 )
 from coterie.federated.party import Party
-from coterie.federated.peers import Peers, evaluate_peers, is_comparable
+from coterie.federated.peers import evaluate_peers, is_comparable, squares_by_row
 from coterie.federated.privacy import blurred_coefficients, blurred_means, check_blur, noise_of_level
 from coterie.kernels.affine import affine_form
 from coterie.kernels.averages import AverageLosses
@@ -97,7 +98,8 @@ def share(party: Party, *, blur: Blur | None = None) -> Share:
     if blur is None:
         return open_share
     form = affine_form(selection.models[0], party.n_features)
-    if form is None or len(party.candidates) != 1:
+    competing = [name for entry in party.candidates for name in PRESETS.get(entry, (entry,))]
+    if form is None or len(competing) != 1:
         raise ProtocolError(
             "Only one linear candidate can be blurred: which of several wins, and a forest's leaves, tell of "
             "the rows. Take --candidates ridge."
@@ -141,17 +143,16 @@ def _gram(table: Array, y: Array, own: Array) -> Gram:
     )
 
 
-def _blurred_score(party: Party, by_site: Mapping[str, Share], peers: Peers, blur: Blur) -> Score:
+def _blurred_score(party: Party, by_site: Mapping[str, Share], blur: Blur) -> Score:
     """Return a score of blurred numbers; the noise level is the loss of the site's own model."""
     mine = by_site[party.site]
     if mine.privacy is None:
         raise ProtocolError(f"The model of {party.site!r} was shared as it is: blur the share as well.")
-    with np.errstate(over="ignore"):
-        squares = (peers.table - party.learners.y) ** 2
+    sites, squares = squares_by_row(party, list(by_site.values()))
     means = blurred_means(squares, check_blur(blur), np.random.default_rng())
-    values = dict(zip(peers.sites, means.tolist(), strict=True))
+    values = dict(zip(sites, means.tolist(), strict=True))
     if party.site not in values:
-        raise ProtocolError("The site's own model could not be evaluated: share another.")
+        raise ProtocolError("The site's own model cannot be read: share another.")
     n_rows = len(party.learners.y)
     level = max(values[party.site], 1e-12 * blur.clip)
     counts = np.bincount(halves_of(party.selection.folds[0]), minlength=2)
@@ -195,9 +196,11 @@ def score(
         raise ProtocolError(f"The shares lack that of {party.site!r} itself: run share first.")
     if blur is None and by_site[party.site].privacy is not None:
         raise ProtocolError(f"The share of {party.site!r} is blurred: blur the score as well.")
-    peers = evaluate_peers(party, shares)
     if blur is not None:
-        return _blurred_score(party, by_site, peers, blur)
+        if reveal_gram:
+            raise ProtocolError("Gram matrices are not blurred: reveal them, or blur the losses, not both.")
+        return _blurred_score(party, by_site, blur)
+    peers = evaluate_peers(party, shares)
     y = party.learners.y
     with np.errstate(over="ignore"):
         means = np.mean((peers.table - y) ** 2, axis=1)
