@@ -138,3 +138,32 @@ def test_a_blurred_share_states_its_epsilon(run, site):
     blurred = ("--epsilon", "1", "--clip", "9")
     assert "a scored 1 models" in run("score", "a.csv", "--name", "a", "--folder", "box", *blurred).out
     assert "1 learners, 1 coteries" in run("conclude", "--folder", "box").out
+
+
+@pytest.mark.parametrize("option", ["--clip", "--delta"])
+def test_half_of_what_blurs_is_refused(run, site, option):
+    assert f"{option} blurs nothing without --epsilon" in share(run, option, "0.01").complaint
+    share(run)
+    complaint = run("score", "a.csv", "--name", "a", "--folder", "box", option, "0.01").complaint
+    assert f"{option} blurs nothing without --epsilon" in complaint
+    assert os.listdir(site / "box") == ["share-a.coterie"]
+
+
+def test_gram_matrices_beside_blurred_losses_are_refused(run, site):
+    blurred = ("--epsilon", "1", "--clip", "2")
+    share(run, *blurred)
+    complaint = run("score", "a.csv", "--name", "a", "--folder", "box", *blurred, "--reveal-gram").complaint
+    assert "take one of them" in complaint
+
+
+def test_a_preset_of_several_candidates_cannot_be_blurred(run, site):
+    complaint = share(run, "--epsilon", "10", "--clip", "4", candidates="linear").complaint
+    assert "Only one linear candidate can be blurred" in complaint
+
+
+@pytest.mark.parametrize("size", ["1e60", "1e120", "1e200"])
+def test_a_response_too_large_for_messages_is_refused_in_a_sentence(run, site, size):
+    rows = pl.read_csv(site / "a.csv").with_columns(pl.col("y") * float(size))
+    rows.write_csv(site / "large.csv")
+    assert "give it in other units" in share(run, table="large.csv").complaint
+    assert os.listdir(site / "box") == []

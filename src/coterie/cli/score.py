@@ -111,7 +111,7 @@ def score(
     epsilon: Annotated[
         float | None, typer.Option(help="Clip and blur what is revealed; see the guide on privacy.")
     ] = None,
-    delta: Annotated[float, typer.Option(help="With --epsilon.")] = 1e-6,
+    delta: Annotated[float | None, typer.Option(help="With --epsilon; default: 1e-6.")] = None,
     clip: Annotated[float | None, typer.Option(help="With --epsilon: squared residuals.")] = None,
     delimiter: Annotated[str | None, typer.Option(help="Of text files; default: by suffix.")] = None,
     encoding: Annotated[str, typer.Option(help="Of text files.")] = "utf-8",
@@ -128,6 +128,8 @@ def score(
 
     if not name:
         raise CommandError("--name is missing: give it, as in --name SITE.")
+    if reveal_gram and epsilon is not None:
+        raise CommandError("--reveal-gram would send what --epsilon blurs: take one of them.")
     sealed = open_folder(folder, known_keys)
     if sign is not None:
         check_inside(sealed.path, sign)

@@ -90,7 +90,7 @@ def share(
     epsilon: Annotated[
         float | None, typer.Option(help="Clip and blur what is revealed; see the guide on privacy.")
     ] = None,
-    delta: Annotated[float, typer.Option(help="With --epsilon.")] = 1e-6,
+    delta: Annotated[float | None, typer.Option(help="With --epsilon; default: 1e-6.")] = None,
     clip: Annotated[float | None, typer.Option(help="With --epsilon: norm of the coefficients.")] = None,
     delimiter: Annotated[str | None, typer.Option(help="Of text files; default: by suffix.")] = None,
     encoding: Annotated[str, typer.Option(help="Of text files.")] = "utf-8",

@@ -54,7 +54,7 @@ def clip_bound(residuals: Array, smallest: float) -> float:
     that is rounding counts as the smallest level, lest every loss be clipped to the same rounding.
     """
     spread = 1.4826 * float(np.median(np.abs(residuals[np.isfinite(residuals)])))
-    return 9 * max(spread**2, smallest) if spread > 0 else np.inf
+    return 9 * max(spread * spread, smallest) if spread > 0 else np.inf
 
 
 def clip_bounds(residuals: Sequence[Array], variance: float) -> Array:
