@@ -167,3 +167,44 @@ def test_a_response_too_large_for_messages_is_refused_in_a_sentence(run, site, s
     rows.write_csv(site / "large.csv")
     assert "give it in other units" in share(run, table="large.csv").complaint
     assert os.listdir(site / "box") == []
+
+
+def score(run, *options):
+    return run("score", "a.csv", "--name", "a", "--folder", "box", *options)
+
+
+def test_what_was_blurred_is_told_again_in_the_same_words(run, site, monkeypatch):
+    monkeypatch.setenv("COTERIE_CACHE", str(site / "cache"))
+    first, second = ("--epsilon", "1", "--clip", "2"), ("--epsilon", "3", "--clip", "16")
+    box = site / "box"
+    share(run, *first)
+    assert "Epsilon spent on these rows so far: 4." in score(run, *second).out
+    told = SealedFolder(box).read()
+    assert "had shared already" in share(run, *first).out
+    for path in box.iterdir():
+        path.unlink()
+    share(run, *first)
+    assert "so far: 4." in score(run, *second).out
+    again = SealedFolder(box).read()
+    assert (again.shares, again.scores) == (told.shares, told.scores)
+    # Another epsilon is another message, and adds up.
+    assert "which spends epsilon again" in share(run, "--epsilon", "2", "--clip", "2").complaint
+    share(run, "--epsilon", "2", "--clip", "2", "--replace")
+    assert shares(site) != told.shares
+    assert "--wait would spend" in score(run, *second, "--wait", "1").complaint
+
+
+def test_a_dry_run_of_a_blurred_share_lists_no_numbers_that_are_not_sent(run, site):
+    listed = share(run, "--epsilon", "1", "--clip", "2", "--dry-run").out
+    assert "the error of the model: not revealed" in listed
+    assert "spends epsilon again" in listed
+    assert "--reveal-gram" not in listed
+
+
+@pytest.mark.parametrize("column", ["a\tb", "a\u00a0b", "a" * 501])
+def test_a_share_that_nobody_could_read_is_not_written(run, site, column):
+    pl.read_csv(site / "a.csv").rename({"x0": column}).write_csv(site / "odd.csv")
+    for options in ((), ("--dry-run",)):
+        assert "'columns' must be printable" in share(run, *options, table="odd.csv").complaint
+    assert "'seed' must be below 2^53" in share(run, "--seed", "99999999999999999999").complaint
+    assert os.listdir(site / "box") == []

@@ -174,3 +174,8 @@ def test_gram_matrices_are_not_blurred(sites):
     shares = [share(party, blur=BLUR), *sites.shares[1:]]
     with pytest.raises(ProtocolError, match="not both"):
         score(party, shares, blur=BLUR, reveal_gram=True)
+
+
+def test_a_promise_that_no_noise_keeps_is_refused_in_a_sentence():
+    with pytest.raises(ProtocolError, match="larger epsilon or delta"):
+        gaussian_scale(1e-9, 1e-12, 1.0)

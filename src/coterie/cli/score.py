@@ -70,6 +70,7 @@ def _score(
     party: Party, sealed: SealedFolder, contents: Contents, signer: Signer | None, options: dict[str, Any]
 ) -> bool:
     """Put the score of the shares that are there; tell whether it is new."""
+    from coterie.cli.blurred import blurred_score
     from coterie.federated import score as make
 
     earlier = next((score for score in contents.scores if score.site == party.site), None)
@@ -79,7 +80,11 @@ def _score(
     if earlier is not None and complete and {s: e.sha for s, e in earlier.losses.items()} == shas:
         return False
     _say_troubles(party, contents)
-    return sealed.put(make(party, contents.uncontested, **options), signer, replace=True)
+    if options["blur"] is not None:
+        mine = blurred_score(party, contents.uncontested, options["blur"])
+    else:
+        mine = make(party, contents.uncontested, **options)
+    return sealed.put(mine, signer, replace=True)
 
 
 def _answer(party: Party, sealed: SealedFolder, contents: Contents, signer: Signer | None) -> int:
@@ -117,6 +122,7 @@ def score(
     encoding: Annotated[str, typer.Option(help="Of text files.")] = "utf-8",
 ) -> None:
     """Score everybody's models on this site's rows, or answer the next round; run it as often as asked."""
+    from coterie.cli.blurred import epsilon_spent
     from coterie.cli.sites import (
         check_inside,
         make_blur,
@@ -130,6 +136,11 @@ def score(
         raise CommandError("--name is missing: give it, as in --name SITE.")
     if reveal_gram and epsilon is not None:
         raise CommandError("--reveal-gram would send what --epsilon blurs: take one of them.")
+    if wait and epsilon is not None:
+        raise CommandError(
+            "--wait would spend --epsilon again whenever somebody shares another model: score once, when all "
+            "have shared."
+        )
     sealed = open_folder(folder, known_keys)
     if sign is not None:
         check_inside(sealed.path, sign)
@@ -146,6 +157,8 @@ def score(
             answers = _answer(party, sealed, contents, signer)
             if scored:
                 typer.echo(f"{name} scored {len(contents.uncontested)} models.")
+                if epsilon is not None:
+                    typer.echo(f"Epsilon spent on these rows so far: {epsilon_spent(party):g}.")
             if answers:
                 typer.echo(f"{name} answered {answers} question{'s' if answers > 1 else ''}.")
             if time.monotonic() >= ends or _concluded(contents):

@@ -14,7 +14,6 @@ from coterie.federated.messages import ProtocolError, check_site
 from coterie.records import Selection
 from coterie.stages.select import select_models
 
-
 # Half of the digits of the largest number in a message, less some for the arithmetic on squares.
 LARGEST_RESPONSE = 1e45
 
@@ -65,7 +64,7 @@ def _check_size(y: Any) -> None:
     largest = float(np.abs(values).max()) if values.size and values.dtype.kind in "fiu" else 0.0
     if np.isfinite(largest) and largest > LARGEST_RESPONSE:
         raise ProtocolError(
-            f"The response reaches {largest:.3g} in size, and sites can tell of {LARGEST_RESPONSE:g} at most: "
+            f"The response reaches {largest:.3g} in size, and messages hold {LARGEST_RESPONSE:g} at most: "
             "give it in other units, the same at all sites."
         )
 
