@@ -173,7 +173,8 @@ def share(
             raise
         raise CommandError(
             f"The folder has another share of {name!r}: if it is yours and your table or options have "
-            f"changed, pass --replace{', which spends epsilon again' if blur else ''}; otherwise take another name."
+            f"changed, pass --replace{', which spends epsilon again' if blur else ''}; otherwise take "
+            "another name."
         ) from None
     done = "shared" if written else "had shared already"
     typer.echo(f"{name} {done}: {message.family}, {message.n_rows} rows, {len(message.model)} bytes.")
