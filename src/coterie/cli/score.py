@@ -56,13 +56,15 @@ def _party(
     return party
 
 
-def _say_troubles(party: Party, contents: Contents) -> None:
+def _say_troubles(party: Party, contents: Contents, *, blurred: bool) -> None:
     from coterie.cli.progress import say
-    from coterie.federated.peers import evaluate_peers
+    from coterie.federated.peers import evaluate_peers, is_comparable
 
     for site in contents.contested:
         say(f"Note: the model of {site!r} is not scored. Two different shares bear its name.")
-    for site, why in evaluate_peers(party, contents.uncontested).troubles.items():
+    # Where numbers are blurred, a model that fails is scored all the same: failing tells of rows.
+    looked_at = [s for s in contents.uncontested if not (blurred and is_comparable(party, s))]
+    for site, why in evaluate_peers(party, looked_at).troubles.items():
         say(f"Note: the model of {site!r} is not scored. {why}")
 
 
@@ -79,7 +81,7 @@ def _score(
     complete = earlier is not None and (earlier.grams is not None or not options["reveal_gram"])
     if earlier is not None and complete and {s: e.sha for s, e in earlier.losses.items()} == shas:
         return False
-    _say_troubles(party, contents)
+    _say_troubles(party, contents, blurred=options["blur"] is not None)
     if options["blur"] is not None:
         mine = blurred_score(party, contents.uncontested, options["blur"])
     else:

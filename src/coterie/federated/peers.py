@@ -96,7 +96,7 @@ def evaluate_peers(party: Party, shares: Sequence[Share]) -> Peers:
         else:
             sites.append(site)
     table = [party.seen[comparable[site].sha] for site in sites]
-    return Peers(tuple(sites), np.array(table).reshape(len(sites), -1), troubles)
+    return Peers(tuple(sites), np.array(table).reshape(len(sites), len(party.learners.y)), troubles)
 
 
 def squares_by_row(party: Party, shares: Sequence[Share]) -> tuple[tuple[str, ...], Array]:
