@@ -284,3 +284,9 @@ def test_stacked_learners_of_several_types_stay_apart() -> None:
 def test_stacked_learners_may_be_pairs() -> None:
     X, y, groups = stack_learners({("north", 1): ([[1.0]], [1]), ("north", 2): ([[2.0]], [2])})
     assert len(gather_learners(X, y, groups, caller="fit")) == 2
+
+
+@pytest.mark.parametrize("size", [1e141, 1e200, -1e300])
+def test_a_response_whose_squares_are_no_numbers_is_refused(size):
+    with pytest.raises(ValueError, match="in other units"):
+        gather_learners(np.ones((4, 1)), np.array([1.0, 2.0, 3.0, size]), caller="fit")

@@ -28,6 +28,9 @@ from coterie._tables import (
 
 Array = NDArray[Any]
 
+# Squared residuals, summed, must stay numbers.
+LARGEST_RESPONSE = 1e140
+
 
 @dataclass(frozen=True)
 class Learners:
@@ -240,6 +243,11 @@ def gather_learners(
         raise ValueError(
             f"Input y of {caller} contains {what} in the rows of {whose(owners[bad], distinct)}. "
             "Drop the rows without a response."
+        )
+    if np.abs(y).max(initial=0.0) > LARGEST_RESPONSE:
+        raise ValueError(
+            f"Input y of {caller} reaches {np.abs(y).max():.3g} in size, and squares of more than "
+            f"{LARGEST_RESPONSE:g} leave the range of numbers. Give y in other units."
         )
     order = np.argsort(owners, kind="stable")
     sizes = np.bincount(owners, minlength=len(distinct))

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -11,6 +14,7 @@ from scipy.stats import norm
 from coterie.datasets import make_linear_learners
 from coterie.federated import ProtocolError, Settings, answer, conclude, score, share, wire
 from coterie.federated.messages import Blur, Conclusion
+from coterie.federated.peers import squares_by_row
 from coterie.federated.privacy import blurred_coefficients, blurred_means, check_blur, gaussian_scale
 
 from .conftest import make_sites
@@ -91,7 +95,7 @@ def test_a_blurred_share_tells_nothing_else_of_the_rows(sites):
 
 def test_only_one_linear_candidate_can_be_blurred(eight):
     data = make_linear_learners(n_learners=1, n_truths=1, n_rows=20, n_features=2, random_state=0)
-    for candidates in (["ridge", "lr"], ["rf"]):
+    for candidates in (["ridge", "lr"], ["rf"], ["linear"], "linear"):
         (party,) = make_sites(data, candidates).parties.values()
         with pytest.raises(ProtocolError, match="one linear candidate"):
             share(party, blur=BLUR)
@@ -134,3 +138,44 @@ def test_without_rounds_the_paper_s_clusters_come_from_losses_alone(sites, eight
     selection = select_models(**rows, candidates=["ridge"])
     partition = cluster_learners(cross_evaluate(selection, **rows), refine=None)
     assert found.labels == dict(zip(partition.learner_ids.tolist(), partition.labels.tolist(), strict=True))
+
+
+def test_one_row_at_which_a_model_fails_shows_no_more_than_any_other():
+    # A peer's coefficient overflows at the row with the largest predictor, and at no other.
+    data = make_linear_learners(n_learners=2, n_truths=1, n_rows=2000, n_features=2, random_state=0)
+    sizes = np.where(data.groups == data.groups[0], np.abs(data.X[:, 0]), 0.0)
+    extreme, second = np.argsort(sizes)[[-1, -2]]
+    trap = wire.pack_affine([1.797e308 / ((sizes[extreme] + sizes[second]) / 2), 0.0], 0.0)
+    X = data.X.copy()
+    X[extreme, 0] = 0.0
+    means = []
+    for rows in (data.X, X):
+        parties = make_sites(SimpleNamespace(X=rows, y=data.y, groups=data.groups)).parties
+        mine, other = parties.values()
+        shares = [share(mine, blur=BLUR), replace(share(other), model=trap)]
+        value = score(mine, shares, blur=BLUR).losses[other.site].value
+        assert value is not None
+        _, squares = squares_by_row(mine, shares)
+        means.append(np.minimum(squares, BLUR.clip).mean(axis=1)[1])
+    assert abs(means[0] - means[1]) <= BLUR.clip / 2000
+
+
+def test_what_cannot_be_read_has_no_loss_when_blurred_either(sites):
+    party = next(iter(sites.parties.values()))
+    shares = [share(party, blur=BLUR), *sites.shares[1:]]
+    shares[1] = replace(shares[1], target="z")
+    shares[2] = replace(shares[2], model=b"nothing")
+    found = score(party, shares, blur=BLUR)
+    assert [found.losses[m.site].value is None for m in shares[:4]] == [False, True, True, False]
+
+
+def test_gram_matrices_are_not_blurred(sites):
+    party = next(iter(sites.parties.values()))
+    shares = [share(party, blur=BLUR), *sites.shares[1:]]
+    with pytest.raises(ProtocolError, match="not both"):
+        score(party, shares, blur=BLUR, reveal_gram=True)
+
+
+def test_a_promise_that_no_noise_keeps_is_refused_in_a_sentence():
+    with pytest.raises(ProtocolError, match="larger epsilon or delta"):
+        gaussian_scale(1e-9, 1e-12, 1.0)

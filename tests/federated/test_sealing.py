@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import pickle
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
@@ -129,3 +130,11 @@ def test_a_file_changed_anywhere_is_read_or_refused(message, data):
         content[data.draw(st.integers(0, len(content) - 1))] = data.draw(st.integers(0, 255))
     with contextlib.suppress(ProtocolError):
         assert unseal(bytes(content)).message == message
+
+
+@pytest.mark.parametrize(
+    "change", [{"seed": 2**60}, {"columns": ("x0", "x1", "a\tb")}, {"target": "y" * 501}]
+)
+def test_what_nobody_could_read_is_not_sealed(sites, change):
+    with pytest.raises(ProtocolError, match="must be"):
+        seal(replace(sites.shares[0], **change))

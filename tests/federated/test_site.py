@@ -139,3 +139,30 @@ def test_a_coterie_predicts_by_its_weighted_models(eight, sites):
 def test_the_same_rows_seed_and_name_share_the_same(eight, sites):
     X, y = rows_of(eight, "learner 00")
     assert share(make_party(X, y, site="learner 00", candidates=["ridge"])) == sites.shares[0]
+
+
+@pytest.mark.parametrize("strange", [{"target": "z"}, {"columns": ("x0", "x2", "x1")}])
+@pytest.mark.parametrize("moments", [(1e49, 0.0), (0.0, 1e30)])
+def test_a_stranger_does_not_decide_what_is_rounding(sites, strange, moments):
+    party = next(iter(sites.parties.values()))
+    mean, variance = moments
+    evil = replace(sites.shares[1], site="evil", response_mean=mean, response_variance=variance)
+    expected = score(party, sites.shares)
+    found = score(party, [*sites.shares, replace(evil, **strange)])
+    assert (found.noise, found.noise_variance) == (expected.noise, expected.noise_variance)
+    # Nor does one of the same columns, whose response is larger by far than anybody's.
+    found = score(party, [*sites.shares, evil])
+    assert (found.noise, found.noise_variance) == (expected.noise, expected.noise_variance)
+
+
+def test_a_response_whose_squares_leave_the_numbers_is_refused(sites):
+    with pytest.raises(ProtocolError, match="is too large: give it in other units"):
+        replace(sites.shares[0], response_mean=1e100)
+
+
+def test_an_answer_rests_on_the_members_of_the_question_alone(sites):
+    party = next(iter(sites.parties.values()))
+    question = conclude(sites.shares, sites.scores)
+    # Half of the sites lie together, so that they are typical; whoever leaves them out is rid of them.
+    liars = [replace(m, site=f"liar {k}", response_variance=1e30) for k, m in enumerate(sites.shares)]
+    assert answer(party, [*sites.shares, *liars], question) == answer(party, sites.shares, question)

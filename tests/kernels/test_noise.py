@@ -3,7 +3,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from coterie.kernels.noise import SMALLEST_SHARE, clip_bounds, noise_levels, response_variance
+from coterie.kernels.noise import (
+    SMALLEST_SHARE,
+    clip_bounds,
+    noise_levels,
+    noise_statistics,
+    pooled_variance,
+    response_variance,
+)
 
 NO_CLIP = np.inf
 
@@ -120,3 +127,25 @@ def test_the_variance_of_a_constant_is_zero_in_any_unit() -> None:
     assert response_variance(np.full(7, 0.1)) == 0
     assert response_variance(np.full(7, 1e-12)) == 0
     assert response_variance(np.array([0.0, 2.0])) == 1
+
+
+def test_the_pooled_variance_is_that_of_all_rows() -> None:
+    rng = np.random.default_rng(0)
+    responses = [rng.normal(k, 1 + k, 10 + k) for k in range(5)]
+    moments = np.array([(len(y), y.mean(), y.var()) for y in responses]).T
+    assert pooled_variance(*moments) == pytest.approx(np.concatenate(responses).var())
+
+
+def test_a_learner_in_other_units_does_not_decide_what_is_rounding() -> None:
+    counts, means, variances = np.full(5, 10.0), np.zeros(5), np.ones(5)
+    variances[4] = 1e18
+    assert pooled_variance(counts, means, variances) == 1.0
+    means[4] = 1e45
+    assert pooled_variance(counts, means, variances) == 1.0
+
+
+def test_the_statistics_of_large_residuals_are_those_in_other_units() -> None:
+    residuals = np.random.default_rng(0).normal(size=30)
+    level, variance = noise_statistics(residuals * 1e120, NO_CLIP, 1.0)
+    expected = noise_statistics(residuals, NO_CLIP, 1e-300)
+    assert np.allclose([level / 1e240, variance], expected)

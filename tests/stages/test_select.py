@@ -373,3 +373,12 @@ def test_a_candidate_s_own_complaints_are_not_passed_on() -> None:
     # Eight rows of six predictors make LassoCV complain; a search over small fits would never be quiet.
     rng = np.random.default_rng(0)
     select_models(rng.normal(size=(8, 6)), rng.normal(size=8), candidates=["lasso", "lars"])
+
+
+def test_one_learner_in_units_a_billion_times_smaller_leaves_the_noise_of_the_others() -> None:
+    data = make_linear_learners(n_learners=5, n_truths=1, n_rows=30, n_features=2, random_state=0)
+    y = np.where(data.groups == data.groups[-1], 1e9 * data.y, data.y)
+    usual = select_models(data.X, data.y, data.groups, candidates=["lr"])
+    found = select_models(data.X, y, data.groups, candidates=["lr"])
+    assert_allclose(found.clips[:4], usual.clips[:4])
+    assert_allclose(found.noise[:4], usual.noise[:4], rtol=0.5)

@@ -56,13 +56,15 @@ def _party(
     return party
 
 
-def _say_troubles(party: Party, contents: Contents) -> None:
+def _say_troubles(party: Party, contents: Contents, *, blurred: bool) -> None:
     from coterie.cli.progress import say
-    from coterie.federated.peers import evaluate_peers
+    from coterie.federated.peers import evaluate_peers, is_comparable
 
     for site in contents.contested:
         say(f"Note: the model of {site!r} is not scored. Two different shares bear its name.")
-    for site, why in evaluate_peers(party, contents.uncontested).troubles.items():
+    # Where numbers are blurred, a model that fails is scored all the same: failing tells of rows.
+    looked_at = [s for s in contents.uncontested if not (blurred and is_comparable(party, s))]
+    for site, why in evaluate_peers(party, looked_at).troubles.items():
         say(f"Note: the model of {site!r} is not scored. {why}")
 
 
@@ -70,6 +72,7 @@ def _score(
     party: Party, sealed: SealedFolder, contents: Contents, signer: Signer | None, options: dict[str, Any]
 ) -> bool:
     """Put the score of the shares that are there; tell whether it is new."""
+    from coterie.cli.blurred import blurred_score
     from coterie.federated import score as make
 
     earlier = next((score for score in contents.scores if score.site == party.site), None)
@@ -78,8 +81,12 @@ def _score(
     complete = earlier is not None and (earlier.grams is not None or not options["reveal_gram"])
     if earlier is not None and complete and {s: e.sha for s, e in earlier.losses.items()} == shas:
         return False
-    _say_troubles(party, contents)
-    return sealed.put(make(party, contents.uncontested, **options), signer, replace=True)
+    _say_troubles(party, contents, blurred=options["blur"] is not None)
+    if options["blur"] is not None:
+        mine = blurred_score(party, contents.uncontested, options["blur"])
+    else:
+        mine = make(party, contents.uncontested, **options)
+    return sealed.put(mine, signer, replace=True)
 
 
 def _answer(party: Party, sealed: SealedFolder, contents: Contents, signer: Signer | None) -> int:
@@ -111,12 +118,13 @@ def score(
     epsilon: Annotated[
         float | None, typer.Option(help="Clip and blur what is revealed; see the guide on privacy.")
     ] = None,
-    delta: Annotated[float, typer.Option(help="With --epsilon.")] = 1e-6,
+    delta: Annotated[float | None, typer.Option(help="With --epsilon; default: 1e-6.")] = None,
     clip: Annotated[float | None, typer.Option(help="With --epsilon: squared residuals.")] = None,
     delimiter: Annotated[str | None, typer.Option(help="Of text files; default: by suffix.")] = None,
     encoding: Annotated[str, typer.Option(help="Of text files.")] = "utf-8",
 ) -> None:
     """Score everybody's models on this site's rows, or answer the next round; run it as often as asked."""
+    from coterie.cli.blurred import epsilon_spent
     from coterie.cli.sites import (
         check_inside,
         make_blur,
@@ -128,6 +136,13 @@ def score(
 
     if not name:
         raise CommandError("--name is missing: give it, as in --name SITE.")
+    if reveal_gram and epsilon is not None:
+        raise CommandError("--reveal-gram would send what --epsilon blurs: take one of them.")
+    if wait and epsilon is not None:
+        raise CommandError(
+            "--wait would spend --epsilon again whenever somebody shares another model: score once, when all "
+            "have shared."
+        )
     sealed = open_folder(folder, known_keys)
     if sign is not None:
         check_inside(sealed.path, sign)
@@ -144,6 +159,8 @@ def score(
             answers = _answer(party, sealed, contents, signer)
             if scored:
                 typer.echo(f"{name} scored {len(contents.uncontested)} models.")
+                if epsilon is not None:
+                    typer.echo(f"Epsilon spent on these rows so far: {epsilon_spent(party):g}.")
             if answers:
                 typer.echo(f"{name} answered {answers} question{'s' if answers > 1 else ''}.")
             if time.monotonic() >= ends or _concluded(contents):

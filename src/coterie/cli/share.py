@@ -21,6 +21,14 @@ LATER = (
 )
 
 
+LATER_BLURRED = (
+    "Later, `coterie score --epsilon` reveals, as numbers: the mean squared error of every site's model on",
+    "  your rows, clipped and blurred, which spends epsilon again, and the sizes of two halves of your rows.",
+    "Sharing or scoring the same again sends the same numbers and spends nothing; other models, another",
+    "  table, or another --epsilon or --clip do.",
+)
+
+
 def revealed(share: Share) -> list[str]:
     """Return what a share reveals, a line each.
 
@@ -35,22 +43,26 @@ def revealed(share: Share) -> list[str]:
         Names, numbers and sizes.
     """
     columns = ", ".join(share.columns[:12]) + (" and more" if len(share.columns) > 12 else "")
-    lines = [
+    if share.privacy is not None:
+        numbers = [
+            "mean and variance of the target, and the error of the model: not revealed",
+            f"the model: {share.family}, coefficients clipped to the norm {share.privacy.clip:g} and "
+            f"blurred: epsilon {share.privacy.epsilon:g}, delta {share.privacy.delta:g}",
+        ]
+    else:
+        numbers = [
+            f"mean and variance of the target: {share.response_mean:.6g}, {share.response_variance:.6g}",
+            f"mean squared error of the model on its own rows: {share.error:.6g}",
+            f"the model: {share.family}, {len(share.model)} bytes, sha256 {share.sha[:16]}",
+        ]
+    return [
         f"site: {share.site}",
         f"number of rows: {share.n_rows}",
         f"columns: {columns}; target: {share.target}",
-        f"mean and variance of the target: {share.response_mean:.6g}, {share.response_variance:.6g}",
-        f"mean squared error of the model on its own rows: {share.error:.6g}",
-        f"the model: {share.family}, {len(share.model)} bytes, sha256 {share.sha[:16]}",
+        *numbers,
         f"candidates: {', '.join(share.candidates)}; seed: {share.seed}",
         "versions: " + ", ".join(f"{name} {version}" for name, version in share.software.items()),
     ]
-    if share.privacy is not None:
-        lines.append(
-            f"coefficients clipped to the norm {share.privacy.clip:g} and blurred: epsilon "
-            f"{share.privacy.epsilon:g}, delta {share.privacy.delta:g}"
-        )
-    return lines
 
 
 def _in_their_order(columns: list[str], shares: tuple[Share, ...]) -> list[str]:
@@ -60,10 +72,15 @@ def _in_their_order(columns: list[str], shares: tuple[Share, ...]) -> list[str]:
     return list(usual) if set(usual) == set(columns) else columns
 
 
-def _make_share(party: Party, blur: Blur | None) -> Share:
+def _make_share(party: Party, blur: Blur | None, *, dry_run: bool) -> Share:
+    from coterie.cli.blurred import blurred_share
+    from coterie.federated import decode, encode
     from coterie.federated import share as make
 
-    return make(party, blur=blur)
+    # A dry run tells nobody, so there is nothing to keep.
+    message = make(party, blur=blur) if blur is None or dry_run else blurred_share(party, blur)
+    decode(encode(message), "share")
+    return message
 
 
 def share(
@@ -90,7 +107,7 @@ def share(
     epsilon: Annotated[
         float | None, typer.Option(help="Clip and blur what is revealed; see the guide on privacy.")
     ] = None,
-    delta: Annotated[float, typer.Option(help="With --epsilon.")] = 1e-6,
+    delta: Annotated[float | None, typer.Option(help="With --epsilon; default: 1e-6.")] = None,
     clip: Annotated[float | None, typer.Option(help="With --epsilon: norm of the coefficients.")] = None,
     delimiter: Annotated[str | None, typer.Option(help="Of text files; default: by suffix.")] = None,
     encoding: Annotated[str, typer.Option(help="Of text files.")] = "utf-8",
@@ -138,14 +155,14 @@ def share(
             candidates=split_names([candidates]),
             seed=seed,
         )
-        message = _make_share(party, blur)
+        message = _make_share(party, blur, dry_run=dry_run)
     for note in notes:
         say(f"Note: {note}")
     if dry_run:
         typer.echo("`coterie share` would reveal:")
         for line in revealed(message):
             typer.echo(f"  {line}")
-        for line in LATER:
+        for line in LATER if blur is None else LATER_BLURRED:
             typer.echo(line)
         return
     try:
@@ -155,8 +172,9 @@ def share(
         if "other content" not in str(error):
             raise
         raise CommandError(
-            f"The folder has another share of {name!r}: if it is yours and your table has changed, pass "
-            "--replace; otherwise take another name."
+            f"The folder has another share of {name!r}: if it is yours and your table or options have "
+            f"changed, pass --replace{', which spends epsilon again' if blur else ''}; otherwise take "
+            "another name."
         ) from None
     done = "shared" if written else "had shared already"
     typer.echo(f"{name} {done}: {message.family}, {message.n_rows} rows, {len(message.model)} bytes.")

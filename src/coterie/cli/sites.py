@@ -21,6 +21,10 @@ if TYPE_CHECKING:
     from coterie.federated.signing import Signer
 
 
+# Of blurred numbers, unless another is given.
+DELTA = 1e-6
+
+
 @contextmanager
 def one_sentence() -> Iterator[None]:
     """Turn what the protocol, the wire or the disk refuse into a command's error."""
@@ -157,19 +161,22 @@ def open_signer(key: str | None) -> Signer | None:
         return read_key(key)
 
 
-def make_blur(epsilon: float | None, delta: float, clip: float | None) -> Blur | None:
+def make_blur(epsilon: float | None, delta: float | None, clip: float | None) -> Blur | None:
     """Return how numbers are to be blurred; None: not at all."""
     from coterie.federated.messages import Blur
     from coterie.federated.privacy import check_blur
 
     if epsilon is None:
+        for value, option in ((clip, "--clip"), (delta, "--delta")):
+            if value is not None:
+                raise CommandError(f"{option} blurs nothing without --epsilon: give --epsilon as well.")
         return None
     if clip is None:
         raise CommandError(
             "--epsilon needs --clip: say what the numbers are clipped to before they are blurred."
         )
     with one_sentence():
-        return check_blur(Blur(epsilon, delta, clip))
+        return check_blur(Blur(epsilon, DELTA if delta is None else delta, clip))
 
 
 def check_inside(folder: Path, key: str) -> None:

@@ -10,9 +10,12 @@ import numpy as np
 
 from coterie._rows import Learners, gather_learners
 from coterie._tables import column_names
-from coterie.federated.messages import check_site
+from coterie.federated.messages import ProtocolError, check_site
 from coterie.records import Selection
 from coterie.stages.select import select_models
+
+# Half of the digits of the largest number in a message, less some for the arithmetic on squares.
+LARGEST_RESPONSE = 1e45
 
 
 @dataclass(frozen=True)
@@ -55,6 +58,17 @@ class Party:
         return self.learners.n_features
 
 
+def _check_size(y: Any) -> None:
+    """Refuse a response whose squares are too large for a message."""
+    values = np.asarray(y)
+    largest = float(np.abs(values).max()) if values.size and values.dtype.kind in "fiu" else 0.0
+    if np.isfinite(largest) and largest > LARGEST_RESPONSE:
+        raise ProtocolError(
+            f"The response reaches {largest:.3g} in size, and messages hold {LARGEST_RESPONSE:g} at most: "
+            "give it in other units, the same at all sites."
+        )
+
+
 def make_party(
     X: Any,
     y: Any,
@@ -90,6 +104,7 @@ def make_party(
         For `share`, `score` and `answer`.
     """
     check_site(site)
+    _check_size(y)
     names = columns if columns is not None else column_names(X)
     groups = np.array([site] * len(y), dtype=object)
     learners = gather_learners(X, y, groups, caller="make_party")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,6 +26,11 @@ def other_columns(peer: Share, columns: Sequence[str], target: str) -> str:
         verb = "has" if strange[0] in peer.columns else "lacks"
         return f"It {verb} the column {strange[0]!r}: give all sites the same columns."
     return "Its columns come in another order: give --features in the order of the others."
+
+
+def is_comparable(party: Party, peer: Share) -> bool:
+    """Tell whether a peer predicts the same response from the same columns."""
+    return (peer.columns, peer.target) == (party.columns, party.target)
 
 
 @dataclass(frozen=True)
@@ -77,7 +83,7 @@ def evaluate_peers(party: Party, shares: Sequence[Share]) -> Peers:
     """
     comparable, troubles = {}, {}
     for peer in shares:
-        if (peer.columns, peer.target) == (party.columns, party.target):
+        if is_comparable(party, peer):
             comparable[peer.site] = peer
         else:
             troubles[peer.site] = other_columns(peer, party.columns, party.target)
@@ -90,7 +96,38 @@ def evaluate_peers(party: Party, shares: Sequence[Share]) -> Peers:
         else:
             sites.append(site)
     table = [party.seen[comparable[site].sha] for site in sites]
-    return Peers(tuple(sites), np.array(table).reshape(len(sites), -1), troubles)
+    return Peers(tuple(sites), np.array(table).reshape(len(sites), len(party.learners.y)), troubles)
+
+
+def squares_by_row(party: Party, shares: Sequence[Share]) -> tuple[tuple[str, ...], Array]:
+    """Return the squared residuals of all models that can be read, infinite where a prediction fails.
+
+    Which models are among them does not depend on the rows, and a row's squares depend on no other row: one
+    row at which a model fails must not show in whether the model has a loss.
+
+    Parameters
+    ----------
+    party : Party
+        The site.
+    shares : sequence of Share
+        Everybody's, the site's own among them.
+
+    Returns
+    -------
+    sites : tuple of str
+        Whose models can be read, sorted.
+    squares : ndarray of shape (M, n)
+        Squared residuals.
+    """
+    models = {}
+    for peer in sorted(shares, key=lambda peer: peer.site):
+        if is_comparable(party, peer):
+            with suppress(wire.WireError):
+                models[peer.site] = wire.unpack(peer.model, party.n_features)
+    predictions = wire.predict_rows(list(models.values()), party.learners.X).predictions
+    with np.errstate(over="ignore", invalid="ignore"):
+        squares = (predictions - party.learners.y) ** 2
+    return tuple(models), np.where(np.isnan(squares), np.inf, squares)
 
 
 def predict(X: Any, site: str, shares: Sequence[Share], weights: Mapping[str, float]) -> Array:

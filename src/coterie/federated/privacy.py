@@ -59,6 +59,8 @@ def gaussian_scale(epsilon: float, delta: float, sensitivity: float) -> float:
     >>> round(gaussian_scale(1.0, 1e-6, 1.0), 2)
     4.22
     """
+    if _delta_of(1e6, epsilon) > delta:
+        raise ProtocolError("No noise of a sensible size keeps this promise: take a larger epsilon or delta.")
     ratio = brentq(lambda log: _delta_of(np.exp(log), epsilon) - delta, np.log(1e-3), np.log(1e6))
     # The root is good to rounding; a hair more noise keeps the promise.
     return float(sensitivity * np.exp(ratio) * (1 + 1e-9))

@@ -122,6 +122,8 @@ def seal(message: Message, signer: Signer | None = None, made: datetime | None =
         Of the whole file.
     """
     body = encode(message)
+    # What nobody could read is not written: the sentence says which field is at fault.
+    decode(body, kind_of(message))
     header = Header(
         format=FORMAT,
         version=FORMAT_VERSION,

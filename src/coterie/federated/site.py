@@ -16,6 +16,7 @@ import sklearn
 from numpy.typing import NDArray
 
 from coterie._version import __version__
+from coterie.candidates import PRESETS
 from coterie.federated import wire
 from coterie.federated.codec import LARGEST
 from coterie.federated.messages import (
@@ -32,11 +33,12 @@ from coterie.federated.messages import (
     question_key,
 )
 from coterie.federated.party import Party
-from coterie.federated.peers import Peers, evaluate_peers
+from coterie.federated.peers import evaluate_peers, is_comparable, squares_by_row
 from coterie.federated.privacy import blurred_coefficients, blurred_means, check_blur, noise_of_level
 from coterie.kernels.affine import affine_form
 from coterie.kernels.averages import AverageLosses
 from coterie.kernels.noise import clip_bound, noise_statistics, smallest_level
+from coterie.kernels.noise import pooled_variance as pool_variances
 from coterie.kernels.together import halves_of
 from coterie.records import Selection
 from coterie.stages.collaborate import average_weights, averaged_residuals
@@ -96,7 +98,8 @@ def share(party: Party, *, blur: Blur | None = None) -> Share:
     if blur is None:
         return open_share
     form = affine_form(selection.models[0], party.n_features)
-    if form is None or len(party.candidates) != 1:
+    competing = [name for entry in party.candidates for name in PRESETS.get(entry, (entry,))]
+    if form is None or len(competing) != 1:
         raise ProtocolError(
             "Only one linear candidate can be blurred: which of several wins, and a forest's leaves, tell of "
             "the rows. Take --candidates ridge."
@@ -113,18 +116,17 @@ def share(party: Party, *, blur: Blur | None = None) -> Share:
 
 
 def pooled_variance(shares: Sequence[Share]) -> float:
-    """Return the variance of everybody's responses together, zero where it is no more than rounding."""
+    """Return the variance of these sites' responses together, as a local fit pools it."""
     counts = np.array([share.n_rows for share in shares], dtype=float)
     means = np.array([share.response_mean for share in shares])
     within = np.array([share.response_variance for share in shares])
-    middle = np.average(means, weights=counts)
-    variance = float(np.average(within + (means - middle) ** 2, weights=counts))
-    return variance if variance > (1e-12 * np.abs(means).max()) ** 2 else 0.0
+    return pool_variances(counts, means, within)
 
 
 def _bounded(party: Party, shares: Sequence[Share]) -> tuple[Selection, float, float]:
-    """Return the selection with the bound that everybody's responses call for, and the noise statistics."""
-    smallest = smallest_level(pooled_variance(shares))
+    """Return the selection with the bound that the peers' responses call for, and the noise statistics."""
+    # Whoever predicts something else, or from something else, says nothing about rounding here.
+    smallest = smallest_level(pooled_variance([peer for peer in shares if is_comparable(party, peer)]))
     residuals = party.selection.residuals[0]
     clip = clip_bound(residuals, smallest)
     level, variance = noise_statistics(residuals, clip, smallest)
@@ -141,17 +143,16 @@ def _gram(table: Array, y: Array, own: Array) -> Gram:
     )
 
 
-def _blurred_score(party: Party, by_site: Mapping[str, Share], peers: Peers, blur: Blur) -> Score:
+def _blurred_score(party: Party, by_site: Mapping[str, Share], blur: Blur) -> Score:
     """Return a score of blurred numbers; the noise level is the loss of the site's own model."""
     mine = by_site[party.site]
     if mine.privacy is None:
         raise ProtocolError(f"The model of {party.site!r} was shared as it is: blur the share as well.")
-    with np.errstate(over="ignore"):
-        squares = (peers.table - party.learners.y) ** 2
+    sites, squares = squares_by_row(party, list(by_site.values()))
     means = blurred_means(squares, check_blur(blur), np.random.default_rng())
-    values = dict(zip(peers.sites, means.tolist(), strict=True))
+    values = dict(zip(sites, means.tolist(), strict=True))
     if party.site not in values:
-        raise ProtocolError("The site's own model could not be evaluated: share another.")
+        raise ProtocolError("The site's own model cannot be read: share another.")
     n_rows = len(party.learners.y)
     level = max(values[party.site], 1e-12 * blur.clip)
     counts = np.bincount(halves_of(party.selection.folds[0]), minlength=2)
@@ -195,9 +196,11 @@ def score(
         raise ProtocolError(f"The shares lack that of {party.site!r} itself: run share first.")
     if blur is None and by_site[party.site].privacy is not None:
         raise ProtocolError(f"The share of {party.site!r} is blurred: blur the score as well.")
-    peers = evaluate_peers(party, shares)
     if blur is not None:
-        return _blurred_score(party, by_site, peers, blur)
+        if reveal_gram:
+            raise ProtocolError("Gram matrices are not blurred: reveal them, or blur the losses, not both.")
+        return _blurred_score(party, by_site, blur)
+    peers = evaluate_peers(party, shares)
     y = party.learners.y
     with np.errstate(over="ignore"):
         means = np.mean((peers.table - y) ** 2, axis=1)
@@ -310,7 +313,7 @@ def answer(party: Party, shares: Sequence[Share], question: Question, *, n_repli
     peers = evaluate_peers(party, [by_site[site] for site in sites])
     table = np.full((len(sites), len(party.learners.y)), np.nan)
     table[[sites.index(site) for site in peers.sites]] = peers.table
-    selection, _, _ = _bounded(party, shares)
+    selection, _, _ = _bounded(party, [by_site[site] for site in sites])
     if not question.clipped:
         selection = replace(selection, clips=np.array([np.inf]))
     place = sites.index(party.site)

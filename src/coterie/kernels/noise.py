@@ -16,12 +16,30 @@ Array = NDArray[Any]
 
 # Below this share of the response's variance a noise level is rounding, not noise.
 SMALLEST_SHARE = 1e-12
+# A learner whose response is this many times as large, squared, as is typical has other units, or lies: what
+# is rounding to it is no rounding to the others.
+FAR_LARGER = 1e6
 
 
 def response_variance(y: Array) -> float:
     """Return the variance of the response, zero where it is no more than rounding."""
     variance = float(y.var())
     return variance if variance > (1e-12 * np.abs(y).max()) ** 2 else 0.0
+
+
+def pooled_variance(counts: Array, means: Array, variances: Array) -> float:
+    """Return the variance of all learners' responses together, zero where it is no more than rounding.
+
+    One learner must not decide what is rounding to all: whoever's response is larger by far than is typical
+    does not count.
+    """
+    moments = variances + (means - np.median(means)) ** 2
+    typical = float(np.median(moments))
+    kept = moments <= FAR_LARGER * typical if typical > 0 else np.ones(len(moments), dtype=bool)
+    counts, means, variances = counts[kept], means[kept], variances[kept]
+    middle = np.average(means, weights=counts)
+    variance = float(np.average(variances + (means - middle) ** 2, weights=counts))
+    return variance if variance > (1e-12 * np.abs(means).max()) ** 2 else 0.0
 
 
 def smallest_level(variance: float) -> float:
@@ -36,7 +54,7 @@ def clip_bound(residuals: Array, smallest: float) -> float:
     that is rounding counts as the smallest level, lest every loss be clipped to the same rounding.
     """
     spread = 1.4826 * float(np.median(np.abs(residuals[np.isfinite(residuals)])))
-    return 9 * max(spread**2, smallest) if spread > 0 else np.inf
+    return 9 * max(spread * spread, smallest) if spread > 0 else np.inf
 
 
 def clip_bounds(residuals: Sequence[Array], variance: float) -> Array:
@@ -49,7 +67,7 @@ def noise_statistics(residuals: Array, clip: float, smallest: float) -> tuple[fl
     losses = np.minimum(residuals[np.isfinite(residuals)] ** 2, clip)
     level = max(float(losses.mean()), smallest)
     # Two rows or fewer tell next to nothing.
-    variance = float(losses.var(ddof=1)) / len(losses) / level**2 if len(losses) > 2 else 1.0
+    variance = float((losses / level).var(ddof=1)) / len(losses) if len(losses) > 2 else 1.0
     return level, variance
 
 

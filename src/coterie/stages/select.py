@@ -22,7 +22,7 @@ from coterie._seeds import as_entropy, generator_for, integer_seed
 from coterie.candidates import candidates_per_learner
 from coterie.engines import counted, resolve_engine
 from coterie.kernels.fitting import FitJob, Fitted, choose_candidate, quiet_fits
-from coterie.kernels.noise import clip_bounds, noise_levels, response_variance
+from coterie.kernels.noise import clip_bounds, noise_levels, pooled_variance
 from coterie.records import Selection
 
 Array = NDArray[Any]
@@ -76,6 +76,14 @@ def _job(learners: Learners, j: int, candidates: Any, splitter: Any, entropy: in
         scored = tuple(range(len(training)))
     weights = None if learners.weights is None else learners.weights[span]
     return FitJob(owner, X, y, folds, training, scored, candidates, seed, weights)
+
+
+def _pooled_variance(learners: Learners) -> float:
+    starts, sizes = learners.offsets[:-1], learners.sizes
+    # Weights of rows do not change what rounding is.
+    means = np.add.reduceat(learners.y, starts) / sizes
+    variances = np.add.reduceat((learners.y - means[learners.owner]) ** 2, starts) / sizes
+    return pooled_variance(learners.sizes.astype(float), means, variances)
 
 
 def _warn_of_failures(fitted: Sequence[Fitted], learners: Learners) -> None:
@@ -160,7 +168,7 @@ def select_models(
         fitted = counted(resolve_engine(engine, n_jobs), "Select").map(choose_candidate, jobs)
     _warn_of_failures(fitted, learners)
     residuals = tuple(result.residuals for result in fitted)
-    variance = response_variance(learners.y)
+    variance = _pooled_variance(learners)
     clips = clip_bounds(residuals, variance)
     selection = Selection(
         learner_ids=learners.ids,

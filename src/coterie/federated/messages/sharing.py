@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from coterie.federated.codec import LARGEST
 from coterie.federated.messages.checks import (
     FEWEST_ROWS,
     MOST_COLUMNS,
@@ -87,6 +88,10 @@ class Share:
         require(self.n_rows >= FEWEST_ROWS, f"A site needs {FEWEST_ROWS} rows. Got {self.n_rows}.")
         require(self.error >= 0, f"The error of {self.site!r} is negative.")
         require(self.response_variance >= 0, f"The variance that {self.site!r} states is negative.")
+        require(
+            self.response_mean**2 + self.response_variance <= LARGEST,
+            f"The response of {self.site!r} is too large: give it in other units.",
+        )
         require(
             0 < len(self.columns) <= MOST_COLUMNS, f"{self.site!r} must have 1 to {MOST_COLUMNS} columns."
         )

@@ -19,6 +19,7 @@ from coterie.federated.wire.models import (
     pack_affine,
     predict_each,
     predict_many,
+    predict_rows,
     unpack,
 )
 
@@ -31,5 +32,6 @@ __all__ = [
     "pack_affine",
     "predict_each",
     "predict_many",
+    "predict_rows",
     "unpack",
 ]

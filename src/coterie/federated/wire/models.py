@@ -199,6 +199,45 @@ def unpack(payload: bytes, n_features: int) -> WireModel:
     return WireModel(n_features, payload, (vector[:-1], float(vector[-1])), None)
 
 
+def predict_rows(models: Sequence[WireModel], X: Any, allowance: Allowance | None = None) -> Predictions:
+    """Predict rows by many models, each of which may fail for itself, at single rows or altogether.
+
+    Parameters
+    ----------
+    models : sequence of WireModel
+        All for the same predictors.
+    X : array-like of shape (n, p)
+        Rows without missing values.
+    allowance : Allowance or None, default=None
+        Time and memory for a model; None is a minute and four gigabytes.
+
+    Returns
+    -------
+    Predictions
+        The predictions, not all of them finite, and which models did not run.
+    """
+    if not models:
+        return Predictions(np.empty((0, len(X))), {})
+    rows = _checked_rows(X, models[0].n_features)
+    if any(model.n_features != rows.shape[1] for model in models):
+        raise WireError("The 'models' argument mixes models with different numbers of predictors.")
+    predictions = np.full((len(models), len(rows)), np.nan)
+    troubles: dict[int, str] = {}
+    waiting = [place for place, model in enumerate(models) if model.onnx is not None]
+    files = [models[place].onnx or b"" for place in waiting]
+    for place, answer in zip(waiting, evaluate(files, rows, allowance or Allowance()), strict=True):
+        if isinstance(answer, str):
+            troubles[place] = answer
+        else:
+            predictions[place] = answer
+    # Coefficients that overflow give infinities.
+    with np.errstate(over="ignore", invalid="ignore"):
+        for place, model in enumerate(models):
+            if model.affine is not None:
+                predictions[place] = rows @ model.affine[0] + model.affine[1]
+    return Predictions(predictions, troubles)
+
+
 def predict_each(models: Sequence[WireModel], X: Any, allowance: Allowance | None = None) -> Predictions:
     """Predict rows by many models, each of which may fail for itself.
 
@@ -216,25 +255,8 @@ def predict_each(models: Sequence[WireModel], X: Any, allowance: Allowance | Non
     Predictions
         The predictions, and what went wrong.
     """
-    if not models:
-        return Predictions(np.empty((0, len(X))), {})
-    rows = _checked_rows(X, models[0].n_features)
-    if any(model.n_features != rows.shape[1] for model in models):
-        raise WireError("The 'models' argument mixes models with different numbers of predictors.")
-    predictions = np.full((len(models), len(rows)), np.nan)
-    troubles: dict[int, str] = {}
-    waiting = [place for place, model in enumerate(models) if model.onnx is not None]
-    files = [models[place].onnx or b"" for place in waiting]
-    for place, answer in zip(waiting, evaluate(files, rows, allowance or Allowance()), strict=True):
-        if isinstance(answer, str):
-            troubles[place] = answer
-        else:
-            predictions[place] = answer
-    # Coefficients that overflow give infinities, which the check below names.
-    with np.errstate(over="ignore", invalid="ignore"):
-        for place, model in enumerate(models):
-            if model.affine is not None:
-                predictions[place] = rows @ model.affine[0] + model.affine[1]
+    found = predict_rows(models, X, allowance)
+    predictions, troubles = found.predictions, dict(found.troubles)
     for place in np.flatnonzero(~np.isfinite(predictions).all(axis=1)).tolist():
         troubles.setdefault(place, "predicts something that is not a finite number")
         predictions[place] = np.nan
