@@ -171,16 +171,15 @@ def test_a_newcomer_is_scored_by_all_in_the_next_round(run, scored):
     assert "a scored 7 models" in outcome.out
 
 
-def test_two_sites_with_one_name_do_not_stop_the_others(run, scored):
+def test_a_second_share_under_a_name_that_is_taken_is_not_used(run, scored):
     X, y = rows_of(make_table(), "b")
     impostor = share(make_party(X[:15], y[:15], site="c", columns=("x0", "x1"), candidates=["ridge"]))
     (scored / "box" / "another.coterie").write_bytes(seal(impostor))
     outcome = run("score", "a.csv", "--name", "a", "--folder", "box")
-    assert "a scored 5 models" in outcome.out
-    assert "'c' is not scored. Two different shares bear its name" in outcome.err
-    assert "remove the one" in run("score", "c.csv", "--name", "c", "--folder", "box").complaint
+    assert "nothing to score" in outcome.out
+    assert "'another.coterie' is not used. Its name must be 'share-c.coterie'" in outcome.err
     found = json.loads(run("conclude", "--folder", "box", "--json").out)
-    assert set(found["waiting"]) == set(SITES) - {"c"}
+    assert set(found["waiting"]) == set(SITES)
 
 
 def test_another_table_than_was_shared_is_refused(run, scored):

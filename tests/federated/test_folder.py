@@ -148,12 +148,26 @@ def test_a_folder_that_is_not_there_is_said(tmp_path):
         SealedFolder(tmp_path / "none")
 
 
-def test_a_copy_under_another_name_is_the_same_message(box):
-    # As programs that keep folders in step make them.
+def test_a_copy_under_another_name_is_not_used(box):
+    # As programs that keep folders in step make them, and whoever brings back what was said once.
     box.put(SHARE)
-    (box.path / "share-north (conflict).coterie").write_bytes(seal(SHARE))
-    (box.path / "share-north (other).coterie").write_bytes(seal(replace(SHARE, n_rows=21)))
-    assert len(box.read().shares) == 3
+    box.put(SCORE)
+    (box.path / "share-north (conflict).coterie").write_bytes(seal(replace(SHARE, n_rows=21)))
+    (box.path / "score-north-old.coterie").write_bytes(seal(replace(SCORE, noise=SCORE.noise * 2)))
+    contents = box.read()
+    assert (contents.shares, contents.scores, contents.contested) == ((SHARE,), (SCORE,), ())
+    assert "must be 'share-north.coterie'" in contents.troubles["share-north (conflict).coterie"]
+    assert "must be 'score-north.coterie'" in contents.troubles["score-north-old.coterie"]
+
+
+def test_a_conclusion_under_a_later_name_does_not_win(box):
+    box.put(CONCLUSION)
+    forged = replace(CONCLUSION, notes=("Forged.",))
+    (box.path / "conclusion-z.coterie").write_bytes(seal(forged))
+    (box.path / "z.coterie").write_bytes(seal(forged))
+    contents = box.read()
+    assert contents.conclusion == CONCLUSION
+    assert set(contents.troubles) == {"conclusion-z.coterie", "z.coterie"}
 
 
 def test_later_files_must_be_signed_as_the_share_was(box, tmp_path):
@@ -168,14 +182,13 @@ def test_later_files_must_be_signed_as_the_share_was(box, tmp_path):
     assert box.read().scores == (SCORE,)
 
 
-def test_answers_that_fit_no_question_or_contradict_are_not_used(box, sites):
+def test_answers_that_fit_no_question_are_not_used(box, sites):
     question = conclude(sites.shares, sites.scores)
     assert isinstance(question, Question)
     first, second, third, *_ = sites.replies(question)
     box.put(question)
     box.put(first)
     box.put(replace(second, halves=second.halves[1:]))
-    box.put(third)
     twice = replace(third, halves=tuple(((1.0, 1.0),) * len(h) for h in third.halves))
     (box.path / "again.coterie").write_bytes(seal(twice))
     box.put(ANSWER)
@@ -183,7 +196,7 @@ def test_answers_that_fit_no_question_or_contradict_are_not_used(box, sites):
     assert set(contents.answered[0].answers) == {first.site}
     why = " ".join(contents.troubles.values())
     assert "did not answer all" in why
-    assert "twice, and differently" in why
+    assert "it was renamed, or is a copy" in why
     assert "not in the folder" in why
 
 

@@ -53,7 +53,7 @@ class Contents:
     answered : tuple of Answered
         Questions, with the answers that can be read.
     conclusion : Conclusion or None
-        The last one.
+        Where there is one.
     troubles : mapping of str to str
         Files that cannot be used, and why.
     """
@@ -115,6 +115,12 @@ def _content(path: Path) -> bytes:
         raise ProtocolError(f"It cannot be read ({error.strerror or error}).") from None
 
 
+def _check_name(name: str, message: Message) -> None:
+    """Refuse a copy under another name: it may be an old message, brought back to contradict a new one."""
+    if name != file_name(message):
+        raise ProtocolError(f"Its name must be {file_name(message)!r}: it was renamed, or is a copy.")
+
+
 def _check_pinned(found: Mapping[str, Sealed]) -> dict[str, str]:
     """Return files that are signed by another key than their site's share."""
     pinned: dict[str, set[str | None]] = {}
@@ -134,9 +140,8 @@ def _check_pinned(found: Mapping[str, Sealed]) -> dict[str, str]:
 def _answered(
     questions: Mapping[str, Question], answers: Mapping[str, Answer], troubles: dict[str, str]
 ) -> tuple[Answered, ...]:
-    """Sort the answers by their questions; whoever answers twice and differently has not answered."""
+    """Sort the answers by their questions; a site has one file, and so one answer, for each."""
     by_question: dict[str, dict[str, Answer]] = {key: {} for key in questions}
-    twice = set()
     for name, answer in sorted(answers.items()):
         question = questions.get(answer.question)
         if question is None:
@@ -147,12 +152,7 @@ def _answered(
         except ProtocolError as error:
             troubles[name] = str(error)
             continue
-        mine = by_question[answer.question]
-        if mine.setdefault(answer.site, answer) != answer:
-            twice.add((answer.question, answer.site))
-            troubles[name] = f"{answer.site!r} answered the same question twice, and differently."
-    for key, site in twice:
-        del by_question[key][site]
+        by_question[answer.question][answer.site] = answer
     return tuple(Answered(questions[key], by_question[key]) for key in sorted(questions))
 
 
@@ -200,7 +200,9 @@ class SealedFolder:
                     header, _ = read_header(content)
                     if header.kind == "answer" and header.site != answers_of:
                         continue
-                found[path.name] = unseal(content, self._known_keys)
+                sealed = unseal(content, self._known_keys)
+                _check_name(path.name, sealed.message)
+                found[path.name] = sealed
             except ProtocolError as error:
                 troubles[path.name] = str(error)
         pinned = _check_pinned(found)
@@ -208,12 +210,13 @@ class SealedFolder:
         messages = {name: sealed.message for name, sealed in found.items() if name not in pinned}
         questions = {question_key(m): m for m in messages.values() if isinstance(m, Question)}
         answers = {name: m for name, m in messages.items() if isinstance(m, Answer)}
-        conclusions = [m for m in messages.values() if isinstance(m, Conclusion)]
+        # A conclusion has one name, so there is one at most.
+        conclusion = next((m for m in messages.values() if isinstance(m, Conclusion)), None)
         return Contents(
             shares=tuple(m for m in messages.values() if isinstance(m, Share)),
             scores=tuple(m for m in messages.values() if isinstance(m, Score)),
             answered=_answered(questions, answers, troubles),
-            conclusion=conclusions[-1] if conclusions else None,
+            conclusion=conclusion,
             troubles=troubles,
         )
 
