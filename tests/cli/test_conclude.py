@@ -263,3 +263,30 @@ def test_waiting_ends(run, scored):
     assert outcome.code == 3
     outcome = run("score", "a.csv", "--name", "a", "--folder", "box", "--wait", "0.1")
     assert "a answered 1 question." in outcome.out
+
+
+@pytest.mark.parametrize("damage", ["cut", "folder", "garbage"])
+def test_one_bad_file_does_not_stop_the_conclusion(run, concluded, damage):
+    expected = json.loads(run("conclude", "--folder", "box", "--json").out)
+    for name in ("box/conclusion.coterie", "box/zz.coterie"):
+        content = (concluded / "box" / "conclusion.coterie").read_bytes() if os.path.isfile(name) else b""
+        if os.path.exists(name):
+            os.remove(name)
+        if damage == "folder":
+            os.mkdir(name)
+        else:
+            (concluded / name).write_bytes(content[:-9] if damage == "cut" else b"garbage")
+    outcome = run("conclude", "--folder", "box", "--json")
+    assert outcome.code == 0, outcome
+    assert "'conclusion.coterie' is not used" in outcome.err
+    assert json.loads(outcome.out)["labels"] == expected["labels"]
+    assert SealedFolder("box").read().conclusion is not None
+
+
+def test_a_forged_question_file_is_written_anew(run, scored):
+    assert run("conclude", "--folder", "box").code == 3
+    (question,) = (scored / "box").glob("question-*.coterie")
+    question.write_bytes(question.read_bytes()[:-20])
+    outcome = run("conclude", "--folder", "box")
+    assert outcome.code == 3, outcome
+    assert len(SealedFolder("box").read().answered) == 1

@@ -152,6 +152,8 @@ def share(
         with one_sentence():
             written = sealed.put(message, signer, replace=replace)
     except CommandError as error:
+        if "cannot be used" in str(error):
+            raise CommandError(f"{error} With --replace, your share takes its place.") from None
         if "other content" not in str(error):
             raise
         raise CommandError(

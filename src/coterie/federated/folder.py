@@ -6,13 +6,16 @@ files too large are not opened, and what cannot be read is named and left out.
 
 from __future__ import annotations
 
+import logging
 import os
 import secrets
 import stat
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import NoReturn
 from urllib.parse import quote
 
 from coterie.federated.answers import Answered, check_answer
@@ -31,6 +34,8 @@ from coterie.federated.messages import (
 )
 from coterie.federated.sealing import LONGEST_HEADER, Sealed, read_header, seal, speaker_of, unseal
 from coterie.federated.signing import Signer
+
+log = logging.getLogger(__name__)
 
 SUFFIX = ".coterie"
 MOST_FILES = 100_000
@@ -221,7 +226,7 @@ class SealedFolder:
         )
 
     def put(self, message: Message, signer: Signer | None = None, *, replace: bool = False) -> bool:
-        """Write a message, whole or not at all; what is newer is not overwritten.
+        """Write a message, whole or not at all; what is newer or of another kind is put aside, not lost.
 
         Parameters
         ----------
@@ -230,7 +235,7 @@ class SealedFolder:
         signer : Signer or None, default=None
             Who signs.
         replace : bool, default=False
-            Replace an older file with other content.
+            Replace an older file with other content. Questions and answers always are.
 
         Returns
         -------
@@ -238,53 +243,80 @@ class SealedFolder:
             Whether something was written; False: the same message is there.
         """
         path = self.path / file_name(message)
-        if path.exists() or path.is_symlink():
+        taken = path.exists() or path.is_symlink()
+        if taken:
             if self._is_there(path, message, signer):
                 return False
-            self._check_older(path, replace=replace)
-        self._write(path, seal(message, signer), overwrite=replace)
+            # What such a file says follows from its name: another content is a damaged or a forged one.
+            replace = replace or isinstance(message, (Question, Answer))
+            self._make_room(path, replace=replace)
+        self._write(path, seal(message, signer), overwrite=taken)
         return True
 
     def _is_there(self, path: Path, message: Message, signer: Signer | None) -> bool:
         try:
-            sealed = unseal(_content(path))
+            sealed = unseal(_content(path), self._known_keys)
         except ProtocolError:
             return False
-        key = None if sealed.header.signature is None else sealed.header.signature.key
-        return sealed.message == message and (signer is None or key == signer.public)
+        if sealed.message != message:
+            return False
+        signature = sealed.header.signature
+        if signer is None:
+            return True
+        # Anybody may ask and conclude, so anybody's signature will do.
+        return signature is not None and (not sealed.header.site or signature.key == signer.public)
 
-    def _check_older(self, path: Path, *, replace: bool) -> None:
-        name = path.name
+    def _make_room(self, path: Path, *, replace: bool) -> None:
+        """Refuse to replace a file unless asked; put aside what this coterie cannot judge."""
+        if not replace:
+            self._refuse(path)
         try:
             header, _ = read_header(_content(path))
-        except ProtocolError as error:
-            if "use the same version" in str(error):
-                raise ProtocolError(f"{name!r} was written by another version and stays as it is.") from None
-            if not replace:
-                raise ProtocolError(f"{name!r} is there and cannot be read: remove it first.") from None
+        except ProtocolError:
+            self._put_aside(path)
             return
         if header.made > datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"):
-            raise ProtocolError(f"{name!r} is newer ({header.made}) than the clock here: it stays as it is.")
-        if not replace:
-            raise ProtocolError(f"{name!r} is there with other content and stays as it is.")
+            self._put_aside(path)
+
+    def _refuse(self, path: Path) -> NoReturn:
+        try:
+            unseal(_content(path), self._known_keys)
+        except ProtocolError as error:
+            raise ProtocolError(
+                f"{path.name!r} is there and cannot be used: replace or remove it. {error}"
+            ) from None
+        raise ProtocolError(f"{path.name!r} is there with other content and stays as it is.")
+
+    def _put_aside(self, path: Path) -> None:
+        """Rename what may be of worth to somebody; without the suffix it is not read again."""
+        aside = path.with_name(f"{path.name}.aside-{secrets.token_hex(4)}")
+        os.replace(path, aside)
+        log.warning("%r could not be used and is now %r.", path.name, aside.name)
 
     def _write(self, path: Path, content: bytes, *, overwrite: bool) -> None:
         temporary = self.path / f".coterie-{secrets.token_hex(8)}.tmp"
         try:
             temporary.write_bytes(content)
-            if overwrite:
-                os.replace(temporary, path)
-                return
-            try:
-                # A link, unlike a rename, fails where somebody was quicker.
-                os.link(temporary, path)
-            except FileExistsError:
-                raise ProtocolError(f"{path.name!r} has just been written by somebody else.") from None
-            except OSError:
-                # Some file systems have no links.
-                os.replace(temporary, path)
+            self._move(temporary, path, overwrite=overwrite)
+        except OSError as error:
+            # The name of the temporary file tells nobody anything.
+            raise OSError(error.errno, error.strerror, str(path)) from None
         finally:
-            temporary.unlink(missing_ok=True)
+            with suppress(OSError):
+                temporary.unlink(missing_ok=True)
+
+    def _move(self, temporary: Path, path: Path, *, overwrite: bool) -> None:
+        if overwrite:
+            os.replace(temporary, path)
+            return
+        try:
+            # A link, unlike a rename, fails where somebody was quicker.
+            os.link(temporary, path)
+        except FileExistsError:
+            raise ProtocolError(f"{path.name!r} has just been written by somebody else.") from None
+        except OSError:
+            # Some file systems have no links.
+            os.replace(temporary, path)
 
 
 def open_questions(contents: Contents, site: str) -> Sequence[Question]:
