@@ -11,7 +11,8 @@ import pytest
 
 from coterie.federated import Conclusion, ProtocolError, Question, answer, conclude
 from coterie.federated import folder as folder_module
-from coterie.federated.folder import SealedFolder, file_name, open_questions
+from coterie.federated.asked import open_questions
+from coterie.federated.folder import SealedFolder, file_name
 from coterie.federated.messages import encode
 from coterie.federated.sealing import seal, unseal
 from coterie.federated.signing import make_key, read_key
@@ -282,17 +283,3 @@ def test_a_folder_comes_to_the_conclusion_of_messages(box, sites, conclusion):
             box.put(answer(party, contents.shares, asked[0]))
             assert open_questions(box.read(), site) == []
     assert encode(box.read().conclusion) == encode(conclusion)
-
-
-def test_questions_about_other_models_are_not_open_and_too_many_are_refused(box, sites, monkeypatch):
-    question = conclude(sites.shares, sites.scores)
-    site = sites.shares[0].site
-    for message in sites.shares:
-        box.put(message)
-    box.put(question)
-    other = replace(question, members=(replace(question.members[0], sha="00"), *question.members[1:]))
-    box.put(other)
-    assert list(open_questions(box.read(), site)) == [question]
-    monkeypatch.setattr(folder_module, "MOST_QUESTIONS", 0)
-    with pytest.raises(ProtocolError, match="asks for more"):
-        open_questions(box.read(), site)

@@ -145,6 +145,17 @@ def _step(
         gone |= dict.fromkeys(missing, "it did not answer.")
 
 
+def _lacking(contents: Contents, without: Mapping[str, str]) -> str | None:
+    """Say what has to be shared before anything can be concluded."""
+    shared = {share.site for share in contents.shares}
+    if not shared:
+        return "The folder has no share: run `coterie share` at every site first."
+    for site in without:
+        if site not in shared:
+            return f"The folder has no share of {site!r} to leave out: check the name."
+    return None
+
+
 def _round(contents: Contents, question: Question) -> int:
     """Return the number of a question among those about the same members."""
     earlier = [e.question for e in contents.answered if e.question.members == question.members]
@@ -207,9 +218,17 @@ def conclude_command(
     Anybody may run it, as often as wanted: it needs the folder alone. Exit code 3: the sites have to answer.
     """
     from coterie.cli.fit import parse_count
-    from coterie.cli.sites import check_inside, one_sentence, open_folder, open_signer, say_troubles
+    from coterie.cli.sites import (
+        check_inside,
+        check_wait,
+        one_sentence,
+        open_folder,
+        open_signer,
+        say_troubles,
+    )
     from coterie.federated import Settings
 
+    check_wait(wait)
     sealed = open_folder(folder, known_keys)
     if sign is not None:
         check_inside(sealed.path, sign)
@@ -223,15 +242,14 @@ def conclude_command(
             contents = sealed.read()
             say_troubles(contents, seen)
             seen = contents.troubles
-            shared = {share.site for share in contents.shares}
-            for site in without:
-                if site not in shared:
-                    raise CommandError(f"The folder has no share of {site!r} to leave out: check the name.")
-            if not shared:
-                raise CommandError("The folder has no share: run `coterie share` at every site first.")
-            found = _step(sealed, contents, settings, without, signer, now=now)
-            if found["state"] == "concluded" or time.monotonic() >= ends:
-                break
+            over = time.monotonic() >= ends
+            lacking = _lacking(contents, without)
+            if lacking is not None and over:
+                raise CommandError(lacking)
+            if lacking is None:
+                found = _step(sealed, contents, settings, without, signer, now=now)
+                if found["state"] == "concluded" or over:
+                    break
             time.sleep(min(PAUSE, max(0.0, ends - time.monotonic())))
     found["troubles"] = dict(contents.troubles)
     _report(found, as_json=as_json)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -176,6 +177,12 @@ def check_inside(folder: Path, key: str) -> None:
     """Refuse a private key in the folder that is passed on."""
     if folder.resolve() in Path(key).resolve().parents:
         raise CommandError("The private key lies in the folder that is passed on: keep it elsewhere.")
+
+
+def check_wait(seconds: float) -> None:
+    """Refuse a time that never ends because it compares with nothing."""
+    if math.isnan(seconds):
+        raise CommandError("--wait must be a number of seconds. Got nan.")
 
 
 def say_troubles(contents: Contents, already: Mapping[str, str] | None = None) -> None:

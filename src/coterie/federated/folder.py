@@ -10,7 +10,7 @@ import logging
 import os
 import secrets
 import stat
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -41,8 +41,6 @@ SUFFIX = ".coterie"
 MOST_FILES = 100_000
 # Of a site, in a file's name.
 LONGEST_NAME = 120
-# Enough for a few sites to fall silent; whoever asks more often wants something else.
-MOST_QUESTIONS = 30
 
 
 @dataclass(frozen=True)
@@ -317,34 +315,3 @@ class SealedFolder:
         except OSError:
             # Some file systems have no links.
             os.replace(temporary, path)
-
-
-def open_questions(contents: Contents, site: str) -> Sequence[Question]:
-    """Return the questions that a site has not answered, all about the models that are shared now.
-
-    Parameters
-    ----------
-    contents : Contents
-        Of the folder.
-    site : str
-        Who is asked.
-
-    Returns
-    -------
-    sequence of Question
-        At most `MOST_QUESTIONS` less those that it has answered.
-    """
-    shas = {share.site: share.sha for share in contents.uncontested}
-    mine = [
-        each
-        for each in contents.answered
-        if any(member.site == site for member in each.question.members)
-        and all(shas.get(member.site) == member.sha for member in each.question.members)
-    ]
-    still_open = [each.question for each in mine if site not in each.answers]
-    if len(mine) > MOST_QUESTIONS and still_open:
-        raise ProtocolError(
-            f"{site!r} was asked {len(mine)} questions, and the method needs at most {MOST_QUESTIONS}: "
-            "somebody asks for more than it."
-        )
-    return still_open
