@@ -139,7 +139,8 @@ def _step(
             return {
                 "state": "asking",
                 "round": rounds,
-                "of_at_most": settings.refine_rounds + 1,
+                # Rounds that were asked with other settings count, and have no bound in common.
+                "of_at_most": settings.refine_rounds + 1 if rounds <= settings.refine_rounds + 1 else None,
                 "waiting": dict.fromkeys(missing, "It has not answered."),
             }
         gone |= dict.fromkeys(missing, "it did not answer.")
@@ -174,8 +175,9 @@ def _report(found: dict[str, Any], *, as_json: bool) -> None:
         typer.echo("To go on without them, pass --now, or --leave-out SITE for some.")
         return
     if found["state"] == "asking":
+        most = "" if found["of_at_most"] is None else f" of at most {found['of_at_most']}"
         typer.echo(
-            f"Round {found['round']} of at most {found['of_at_most']}: run `coterie score` again at "
+            f"Round {found['round']}{most}: run `coterie score` again at "
             f"{_named(list(found['waiting']))}, then `coterie conclude`."
         )
         return
@@ -196,7 +198,9 @@ def conclude_command(
         str, typer.Option(help="A number, or held-out (auto), eigengap, gap, gap-jump, penalty.")
     ] = "auto",
     max_clusters: Annotated[int | None, typer.Option(help="Largest number that a rule looks at.")] = None,
-    min_rows: Annotated[int | None, typer.Option(help="Rows that a site needs; default: as a fit.")] = None,
+    min_rows: Annotated[
+        int | None, typer.Option(min=1, help="Rows that a site needs; default: as a fit.")
+    ] = None,
     refine_rounds: Annotated[
         int, typer.Option(min=1, help="How often sites are moved at most; each costs a round.")
     ] = 10,
@@ -220,6 +224,7 @@ def conclude_command(
     from coterie.cli.fit import parse_count
     from coterie.cli.sites import (
         check_inside,
+        check_signer,
         check_wait,
         one_sentence,
         open_folder,
@@ -233,6 +238,7 @@ def conclude_command(
     if sign is not None:
         check_inside(sealed.path, sign)
     signer = open_signer(sign)
+    check_signer(sealed, signer)
     settings = Settings(parse_count(n_clusters), max_clusters, "noise", min_rows, refine_rounds, seed, rounds)
     without = dict.fromkeys(leave_out or (), WITHOUT)
     ends = time.monotonic() + wait

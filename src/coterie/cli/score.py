@@ -145,6 +145,7 @@ def score(
     """Score everybody's models on this site's rows, or answer the next round; run it as often as asked."""
     from coterie.cli.sites import (
         check_inside,
+        check_signer,
         check_wait,
         make_blur,
         one_sentence,
@@ -160,6 +161,7 @@ def score(
     if sign is not None:
         check_inside(sealed.path, sign)
     signer = open_signer(sign)
+    check_signer(sealed, signer, name)
     options = {"reveal_gram": reveal_gram, "blur": make_blur(epsilon, delta, clip)}
     texts = {"delimiter": delimiter, "encoding": encoding}
     with one_sentence():

@@ -175,6 +175,11 @@ class SealedFolder:
         if not self.path.is_dir():
             raise ProtocolError(f"There is no folder {str(path)!r}: make it, or check the path.")
 
+    @property
+    def known_keys(self) -> Mapping[str, str] | None:
+        """Public keys by site; None: unsigned files are read."""
+        return self._known_keys
+
     def _files(self) -> list[Path]:
         paths = sorted(path for path in self.path.iterdir() if path.name.endswith(SUFFIX))
         if len(paths) > MOST_FILES:
