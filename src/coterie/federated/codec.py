@@ -23,7 +23,7 @@ MOST_BYTES = 64 * 2**20
 MOST_TEXT = 500
 MOST_ENTRIES = 1_000_000
 # Of a whole message, counted before it is parsed: empty lists take thirty times the memory of their text.
-MOST_LISTS = 1_000_000
+MOST_LISTS = 2_000_000
 MOST_ITEMS = 8_000_000
 # Losses beyond this are no losses: their squares leave the range of numbers.
 LARGEST = 1e100
