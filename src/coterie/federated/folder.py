@@ -69,7 +69,7 @@ class Contents:
 
     @property
     def contested(self) -> tuple[str, ...]:
-        """Names under which there are different shares."""
+        """Return the names under which there are different shares."""
         kept: dict[str, Share] = {}
         different = {s.site: None for s in self.shares if kept.setdefault(s.site, s) != s}
         return tuple(different)
