@@ -156,10 +156,10 @@ def score(
 
     if not name:
         raise CommandError("--name is missing: give it, as in --name SITE.")
-    check_wait(wait)
     sealed = open_folder(folder, known_keys)
     if sign is not None:
         check_inside(sealed.path, sign)
+    check_wait(wait)
     signer = open_signer(sign)
     check_signer(sealed, signer, name)
     options = {"reveal_gram": reveal_gram, "blur": make_blur(epsilon, delta, clip)}

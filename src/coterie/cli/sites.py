@@ -163,18 +163,6 @@ def open_signer(key: str | None) -> Signer | None:
         return read_key(key)
 
 
-def check_signer(sealed: SealedFolder, signer: Signer | None, site: str | None = None) -> None:
-    """Refuse to write, beside a list of known keys, what the list would refuse."""
-    known = sealed.known_keys
-    if known is None:
-        return
-    if signer is None:
-        raise CommandError("--known-keys refuses what is not signed: sign what you write with --sign KEY.")
-    if signer.public not in (known.values() if site is None else [known.get(site)]):
-        whom = "of nobody" if site is None else f"not that of {site!r}"
-        raise CommandError(f"The key of --sign is {whom} in the list of --known-keys: add its line there.")
-
-
 def make_blur(epsilon: float | None, delta: float, clip: float | None) -> Blur | None:
     """Return how numbers are to be blurred; None: not at all."""
     from coterie.federated.messages import Blur
@@ -194,6 +182,18 @@ def check_inside(folder: Path, key: str) -> None:
     """Refuse a private key in the folder that is passed on."""
     if folder.resolve() in Path(key).resolve().parents:
         raise CommandError("The private key lies in the folder that is passed on: keep it elsewhere.")
+
+
+def check_signer(sealed: SealedFolder, signer: Signer | None, site: str | None = None) -> None:
+    """Refuse to write, beside a list of known keys, what the list would refuse."""
+    known = sealed.known_keys
+    if known is None:
+        return
+    if signer is None:
+        raise CommandError("--known-keys refuses what is not signed: sign what you write with --sign KEY.")
+    if signer.public not in (known.values() if site is None else [known.get(site)]):
+        whom = "of nobody" if site is None else f"not that of {site!r}"
+        raise CommandError(f"The key of --sign is {whom} in the list of --known-keys: add its line there.")
 
 
 def check_wait(seconds: float) -> None:
