@@ -86,6 +86,10 @@ def run_command(arguments: Sequence[str], watched: Path | None = None) -> tuple[
             sys.stdout = open(1, "w", closefd=False)  # noqa: SIM115
             sys.stderr = open(2, "w", closefd=False)  # noqa: SIM115
             sys.argv = ["coterie", *arguments]
+            if watched is not None:
+                # A site remembers what it answered; here all sites are on one machine.
+                own = watched.parent.parent / "sites" / watched.name
+                os.environ["COTERIE_CACHE"] = str(own / "cache")
             sys.addaudithook(hook)
             coterie.cli.app.main()
             code = 0

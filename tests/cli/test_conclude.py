@@ -171,16 +171,15 @@ def test_a_newcomer_is_scored_by_all_in_the_next_round(run, scored):
     assert "a scored 7 models" in outcome.out
 
 
-def test_two_sites_with_one_name_do_not_stop_the_others(run, scored):
+def test_a_second_share_under_a_name_that_is_taken_is_not_used(run, scored):
     X, y = rows_of(make_table(), "b")
     impostor = share(make_party(X[:15], y[:15], site="c", columns=("x0", "x1"), candidates=["ridge"]))
     (scored / "box" / "another.coterie").write_bytes(seal(impostor))
     outcome = run("score", "a.csv", "--name", "a", "--folder", "box")
-    assert "a scored 5 models" in outcome.out
-    assert "'c' is not scored. Two different shares bear its name" in outcome.err
-    assert "remove the one" in run("score", "c.csv", "--name", "c", "--folder", "box").complaint
+    assert "nothing to score" in outcome.out
+    assert "'another.coterie' is not used. Its name must be 'share-c.coterie'" in outcome.err
     found = json.loads(run("conclude", "--folder", "box", "--json").out)
-    assert set(found["waiting"]) == set(SITES) - {"c"}
+    assert set(found["waiting"]) == set(SITES)
 
 
 def test_another_table_than_was_shared_is_refused(run, scored):
@@ -207,13 +206,41 @@ def test_gram_matrices_take_one_round(run, scored):
 def test_known_keys_refuse_whoever_is_not_listed(run, scored):
     line = run("keygen", "--name", "a", "--out", "key").out
     (scored / "known").write_text(line)
-    outcome = run("conclude", "--folder", "box", "--known-keys", "known")
+    outcome = run("conclude", "--folder", "box", "--known-keys", "known", "--sign", "key")
     assert outcome.code == 2
     assert "has no share" in outcome.err
     options = ("--candidates", "ridge", "--sign", "key", "--replace")
     run("share", "a.csv", "--target", "y", "--name", "a", "--folder", "box", *options)
-    outcome = run("conclude", "--folder", "box", "--known-keys", "known")
+    outcome = run("conclude", "--folder", "box", "--known-keys", "known", "--sign", "key")
     assert "Waiting for a" in outcome.out
+
+
+def test_what_a_list_of_keys_would_refuse_is_not_written(run, scored):
+    (scored / "known").write_text(run("keygen", "--name", "a", "--out", "key").out)
+    run("keygen", "--name", "b", "--out", "other")
+    listed = ("--folder", "box", "--known-keys", "known")
+    for command in (
+        ("conclude",),
+        ("score", "a.csv", "--name", "a"),
+        ("share", "a.csv", "--target", "y", "--name", "a"),
+    ):
+        assert "sign what you write with --sign" in run(*command, *listed).complaint
+        assert "in the list of --known-keys" in run(*command, *listed, "--sign", "other").complaint
+    (scored / "known").write_bytes(b"\xff\xfe")
+    assert "not text in UTF-8" in run("conclude", *listed).complaint
+
+
+def test_rounds_asked_with_other_settings_have_no_bound_in_common(run, scored):
+    run("conclude", "--folder", "box")
+    score_all(run)
+    run("conclude", "--folder", "box")
+    score_all(run)
+    outcome = run("conclude", "--folder", "box", "--refine-rounds", "1", "--n-clusters", "4")
+    assert "Round 3: run `coterie score`" in outcome.out
+
+
+def test_few_rows_must_be_a_number_of_rows(run, scored):
+    assert run("conclude", "--folder", "box", "--min-rows", "-1").code == 2
 
 
 def test_each_site_predicts_with_its_coterie(run, concluded):
@@ -235,6 +262,20 @@ def test_predicting_needs_a_conclusion_a_name_and_the_models_of_then(run, scored
     assert "no site 'z'" in run("predict", "box", "a.csv", "--name", "z").complaint
     os.remove("box/conclusion.coterie")
     assert "no conclusion yet" in run("predict", "box", "a.csv", "--name", "a").complaint
+
+
+def test_predicting_says_why_a_conclusion_cannot_be_used(run, concluded):
+    path = concluded / "box" / "conclusion.coterie"
+    path.write_bytes(path.read_bytes()[:-9])
+    complaint = run("predict", "box", "a.csv", "--name", "a").complaint
+    assert "cannot be used: conclude again. It has" in complaint
+
+
+def test_predicting_from_text_advises_nothing_that_cannot_be_done(run, concluded):
+    pl.read_csv("a.csv").with_columns(x0=pl.lit("red")).write_csv("text.csv")
+    complaint = run("predict", "box", "text.csv", "--name", "a").complaint
+    assert "'x0' is String" in complaint
+    assert "--drop" not in complaint
 
 
 def test_a_model_that_changed_since_the_conclusion_is_refused(run, concluded):
@@ -264,3 +305,30 @@ def test_waiting_ends(run, scored):
     assert outcome.code == 3
     outcome = run("score", "a.csv", "--name", "a", "--folder", "box", "--wait", "0.1")
     assert "a answered 1 question." in outcome.out
+
+
+@pytest.mark.parametrize("damage", ["cut", "folder", "garbage"])
+def test_one_bad_file_does_not_stop_the_conclusion(run, concluded, damage):
+    expected = json.loads(run("conclude", "--folder", "box", "--json").out)
+    for name in ("box/conclusion.coterie", "box/zz.coterie"):
+        content = (concluded / "box" / "conclusion.coterie").read_bytes() if os.path.isfile(name) else b""
+        if os.path.exists(name):
+            os.remove(name)
+        if damage == "folder":
+            os.mkdir(name)
+        else:
+            (concluded / name).write_bytes(content[:-9] if damage == "cut" else b"garbage")
+    outcome = run("conclude", "--folder", "box", "--json")
+    assert outcome.code == 0, outcome
+    assert "'conclusion.coterie' is not used" in outcome.err
+    assert json.loads(outcome.out)["labels"] == expected["labels"]
+    assert SealedFolder("box").read().conclusion is not None
+
+
+def test_a_forged_question_file_is_written_anew(run, scored):
+    assert run("conclude", "--folder", "box").code == 3
+    (question,) = (scored / "box").glob("question-*.coterie")
+    question.write_bytes(question.read_bytes()[:-20])
+    outcome = run("conclude", "--folder", "box")
+    assert outcome.code == 3, outcome
+    assert len(SealedFolder("box").read().answered) == 1

@@ -22,3 +22,17 @@ def test_a_key_is_not_overwritten(run, here):
 def test_what_is_missing_is_said(run, here):
     assert "--name is missing" in run("keygen", "--out", "key").complaint
     assert "--out is missing" in run("keygen", "--name", "a").complaint
+
+
+def test_a_key_is_not_put_into_a_folder_that_is_passed_on(run, here):
+    (here / "box").mkdir()
+    (here / "box" / "share-a.coterie").write_text("")
+    assert "passed on among the sites" in run("keygen", "--name", "a", "--out", "box/key").complaint
+    assert not (here / "box" / "key").exists()
+
+
+def test_a_key_that_is_there_is_kept_and_no_option_is_advised_that_is_not_there(run, here):
+    run("keygen", "--name", "a", "--out", "key")
+    complaint = run("keygen", "--name", "a", "--out", "key").complaint
+    assert "exists" in complaint
+    assert "--force" not in complaint

@@ -68,6 +68,29 @@ def test_a_dry_run_lists_what_is_revealed_and_writes_nothing(run, site):
     assert os.listdir(site / "box") == []
 
 
+def test_a_dry_run_needs_no_folder(run, site):
+    for folder in ("none", ""):
+        assert "number of rows: 20" in share(run, "--dry-run", folder=folder).out
+    assert not (site / "none").exists()
+
+
+def test_a_damaged_share_is_not_called_that_of_another(run, site):
+    share(run)
+    path = site / "box" / "share-a.coterie"
+    path.write_bytes(path.read_bytes()[:-9])
+    assert "cannot be used" in share(run).complaint
+    assert "--replace" in share(run).complaint
+    assert share(run, "--replace").code == 0
+    assert len(shares(site)) == 1
+
+
+def test_a_key_that_others_may_open_is_said(run, site):
+    run("keygen", "--name", "a", "--out", "key")
+    assert "chmod" not in share(run, "--sign", "key").err
+    (site / "key").chmod(0o644)
+    assert "chmod 600" in share(run, "--sign", "key").err
+
+
 def test_another_site_of_the_same_name_is_refused(run, site, table):
     share(run)
     table.filter(pl.col("site") == "b").drop("site").write_csv(site / "b.csv")

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from coterie.federated import codec
 from coterie.federated.messages import (
     VERSION,
     Answer,
@@ -277,3 +278,11 @@ def test_a_message_that_was_changed_or_cut_is_read_or_refused(message, data):
     except ProtocolError:
         return
     assert decode(encode(read)) == read
+
+
+@pytest.mark.parametrize("text", [b"[" * 3_000, b'{"a":' + b"[]," * 3_000, b"1," * 3_000])
+def test_many_small_parts_are_refused_before_they_are_parsed(text, monkeypatch):
+    monkeypatch.setattr(codec, "MOST_LISTS", 1_000)
+    monkeypatch.setattr(codec, "MOST_ITEMS", 2_000)
+    with pytest.raises(ProtocolError, match="too many parts"):
+        codec.parse(text, "message")

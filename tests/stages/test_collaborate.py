@@ -11,6 +11,7 @@ from sklearn.neighbors import KNeighborsRegressor
 from coterie import cluster_learners, collaborate, cross_evaluate, select_models
 from coterie.datasets import make_linear_learners
 from coterie.records import Collaboration, Partition, Selection
+from coterie.stages.collaborate import average_weights
 
 SIZES = [20, 25, 30, 35, 40, 45]
 DATA = make_linear_learners(6, n_rows=SIZES, coefficients=[[2, 0, 1], [-2, 1, 0]], random_state=0)
@@ -39,6 +40,12 @@ def predict(collaboration: Collaboration) -> Any:
 def test_the_six_learners_fall_into_their_truths() -> None:
     _, partition = selected()
     assert partition.labels.tolist() == TRUTH.tolist() == [0, 1, 0, 1, 0, 1]
+
+
+def test_a_cluster_without_members_has_no_weights_and_warns_nobody() -> None:
+    weights = average_weights(np.array([10, 30]), np.array([0, 2]))
+    assert weights[[0, 2]].tolist() == [[1.0, 0.0], [0.0, 1.0]]
+    assert np.isnan(weights[1]).all()
 
 
 def test_average_weights_are_the_shares_of_the_rows() -> None:

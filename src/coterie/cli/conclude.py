@@ -139,10 +139,22 @@ def _step(
             return {
                 "state": "asking",
                 "round": rounds,
-                "of_at_most": settings.refine_rounds + 1,
+                # Rounds that were asked with other settings count, and have no bound in common.
+                "of_at_most": settings.refine_rounds + 1 if rounds <= settings.refine_rounds + 1 else None,
                 "waiting": dict.fromkeys(missing, "It has not answered."),
             }
         gone |= dict.fromkeys(missing, "it did not answer.")
+
+
+def _lacking(contents: Contents, without: Mapping[str, str]) -> str | None:
+    """Say what has to be shared before anything can be concluded."""
+    shared = {share.site for share in contents.shares}
+    if not shared:
+        return "The folder has no share: run `coterie share` at every site first."
+    for site in without:
+        if site not in shared:
+            return f"The folder has no share of {site!r} to leave out: check the name."
+    return None
 
 
 def _round(contents: Contents, question: Question) -> int:
@@ -163,8 +175,9 @@ def _report(found: dict[str, Any], *, as_json: bool) -> None:
         typer.echo("To go on without them, pass --now, or --leave-out SITE for some.")
         return
     if found["state"] == "asking":
+        most = "" if found["of_at_most"] is None else f" of at most {found['of_at_most']}"
         typer.echo(
-            f"Round {found['round']} of at most {found['of_at_most']}: run `coterie score` again at "
+            f"Round {found['round']}{most}: run `coterie score` again at "
             f"{_named(list(found['waiting']))}, then `coterie conclude`."
         )
         return
@@ -185,7 +198,9 @@ def conclude_command(
         str, typer.Option(help="A number, or held-out (auto), eigengap, gap, gap-jump, penalty.")
     ] = "auto",
     max_clusters: Annotated[int | None, typer.Option(help="Largest number that a rule looks at.")] = None,
-    min_rows: Annotated[int | None, typer.Option(help="Rows that a site needs; default: as a fit.")] = None,
+    min_rows: Annotated[
+        int | None, typer.Option(min=1, help="Rows that a site needs; default: as a fit.")
+    ] = None,
     refine_rounds: Annotated[
         int, typer.Option(min=1, help="How often sites are moved at most; each costs a round.")
     ] = 10,
@@ -207,13 +222,23 @@ def conclude_command(
     Anybody may run it, as often as wanted: it needs the folder alone. Exit code 3: the sites have to answer.
     """
     from coterie.cli.fit import parse_count
-    from coterie.cli.sites import check_inside, one_sentence, open_folder, open_signer, say_troubles
+    from coterie.cli.sites import (
+        check_inside,
+        check_signer,
+        check_wait,
+        one_sentence,
+        open_folder,
+        open_signer,
+        say_troubles,
+    )
     from coterie.federated import Settings
 
+    check_wait(wait)
     sealed = open_folder(folder, known_keys)
     if sign is not None:
         check_inside(sealed.path, sign)
     signer = open_signer(sign)
+    check_signer(sealed, signer)
     settings = Settings(parse_count(n_clusters), max_clusters, "noise", min_rows, refine_rounds, seed, rounds)
     without = dict.fromkeys(leave_out or (), WITHOUT)
     ends = time.monotonic() + wait
@@ -223,15 +248,14 @@ def conclude_command(
             contents = sealed.read()
             say_troubles(contents, seen)
             seen = contents.troubles
-            shared = {share.site for share in contents.shares}
-            for site in without:
-                if site not in shared:
-                    raise CommandError(f"The folder has no share of {site!r} to leave out: check the name.")
-            if not shared:
-                raise CommandError("The folder has no share: run `coterie share` at every site first.")
-            found = _step(sealed, contents, settings, without, signer, now=now)
-            if found["state"] == "concluded" or time.monotonic() >= ends:
-                break
+            over = time.monotonic() >= ends
+            lacking = _lacking(contents, without)
+            if lacking is not None and over:
+                raise CommandError(lacking)
+            if lacking is None:
+                found = _step(sealed, contents, settings, without, signer, now=now)
+                if found["state"] == "concluded" or over:
+                    break
             time.sleep(min(PAUSE, max(0.0, ends - time.monotonic())))
     found["troubles"] = dict(contents.troubles)
     _report(found, as_json=as_json)

@@ -9,6 +9,22 @@ import typer
 
 from coterie.cli.errors import CommandError
 
+# As the files of a sealed folder are named; a model of `coterie fit` is named otherwise.
+SEALED = (
+    "share-*.coterie",
+    "score-*.coterie",
+    "question-*.coterie",
+    "answer-*.coterie",
+    "conclusion.coterie",
+)
+
+
+def _check_elsewhere(path: Path) -> None:
+    """Refuse to put a private key into a folder that is passed on."""
+    for folder in path.resolve().parents:
+        if any(next(folder.glob(pattern), None) is not None for pattern in SEALED):
+            raise CommandError(f"{str(folder)!r} is passed on among the sites: give --out another place.")
+
 
 def keygen(
     name: Annotated[str, typer.Option(help="Name of this site.")] = "",
@@ -24,6 +40,9 @@ def keygen(
         if not value:
             raise CommandError(f"{option} is missing: give it, as in {option} NAME.")
     # A key that is overwritten is lost to everybody who knows it.
+    if Path(out).exists() and not Path(out).is_dir():
+        raise CommandError(f"The file {out!r} exists: give --out another name.")
     check_file(Path(out), force=False)
+    _check_elsewhere(Path(out))
     with one_sentence():
         typer.echo(f"{check_site(name)} {make_key(out)}")

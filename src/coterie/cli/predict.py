@@ -53,6 +53,9 @@ def _from_folder(
         raise CommandError("--name is missing: say whose coterie predicts, as in --name SITE.")
     with one_sentence():
         contents = open_folder(folder, known_keys).read()
+        why = next((w for n, w in contents.troubles.items() if n.startswith("conclusion")), None)
+        if contents.conclusion is None and why is not None:
+            raise CommandError(f"The conclusion of the folder cannot be used: conclude again. {why}")
         if contents.conclusion is None:
             raise CommandError("The folder has no conclusion yet: run `coterie conclude` first.")
         weights = contents.conclusion.weights(name)

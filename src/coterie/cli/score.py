@@ -10,7 +10,7 @@ import typer
 from coterie.cli.errors import CommandError
 
 if TYPE_CHECKING:
-    from coterie.federated import Party
+    from coterie.federated import Conclusion, Party
     from coterie.federated.folder import Contents, SealedFolder
     from coterie.federated.signing import Signer
 
@@ -89,15 +89,41 @@ def _score(
     return sealed.put(mine, signer, replace=True)
 
 
-def _answer(party: Party, sealed: SealedFolder, contents: Contents, signer: Signer | None) -> int:
-    """Answer the open questions; tell how many."""
+def _answer(
+    party: Party, sealed: SealedFolder, contents: Contents, signer: Signer | None, noted: dict[str, str]
+) -> int:
+    """Answer the open questions, each by itself; tell how many, and note those that are not answered."""
+    from coterie.cli.progress import say
     from coterie.federated import answer as make
-    from coterie.federated.folder import open_questions
+    from coterie.federated.asked import MOST_QUESTIONS, due_questions, memory_of
+    from coterie.federated.folder import file_name
 
-    asked = open_questions(contents, party.site)
-    for question in asked:
-        sealed.put(make(party, contents.uncontested, question), signer)
-    return len(asked)
+    memory = memory_of(contents.share_of(party.site))
+    due = due_questions(contents, party.site, memory.read(), sealed.read)
+    refused = {
+        file_name(question): f"At most {MOST_QUESTIONS} are answered about the same models, and somebody "
+        "asks for more than the method needs."
+        for question in due.surplus
+    }
+    answered = 0
+    for question in due.questions:
+        name = file_name(question)
+        if name in noted:
+            continue
+        try:
+            message = make(party, contents.uncontested, question)
+        # One question that makes no sense must not keep the others from being answered.
+        except (ValueError, ArithmeticError) as error:
+            refused[name] = str(error)
+            continue
+        memory.add(question)
+        sealed.put(message, signer)
+        answered += 1
+    for name, why in refused.items():
+        if name not in noted:
+            say(f"Note: {name!r} is not answered. {why}")
+    noted |= refused
+    return answered
 
 
 def score(
@@ -127,6 +153,8 @@ def score(
     from coterie.cli.blurred import epsilon_spent
     from coterie.cli.sites import (
         check_inside,
+        check_signer,
+        check_wait,
         make_blur,
         one_sentence,
         open_folder,
@@ -146,7 +174,9 @@ def score(
     sealed = open_folder(folder, known_keys)
     if sign is not None:
         check_inside(sealed.path, sign)
+    check_wait(wait)
     signer = open_signer(sign)
+    check_signer(sealed, signer, name)
     options = {"reveal_gram": reveal_gram, "blur": make_blur(epsilon, delta, clip)}
     texts = {"delimiter": delimiter, "encoding": encoding}
     with one_sentence():
@@ -154,16 +184,17 @@ def score(
         say_troubles(contents)
         party = _party(tables, target, name, contents, texts)
         ends = time.monotonic() + wait
+        before, noted = contents.conclusion, dict[str, str]()
         while True:
             scored = _score(party, sealed, contents, signer, options)
-            answers = _answer(party, sealed, contents, signer)
+            answers = _answer(party, sealed, contents, signer, noted)
             if scored:
                 typer.echo(f"{name} scored {len(contents.uncontested)} models.")
                 if epsilon is not None:
                     typer.echo(f"Epsilon spent on these rows so far: {epsilon_spent(party):g}.")
             if answers:
                 typer.echo(f"{name} answered {answers} question{'s' if answers > 1 else ''}.")
-            if time.monotonic() >= ends or _concluded(contents):
+            if time.monotonic() >= ends or _concluded(contents, before):
                 break
             time.sleep(min(PAUSE, max(0.0, ends - time.monotonic())))
             seen, contents = contents, sealed.read(answers_of=name)
@@ -172,9 +203,9 @@ def score(
         typer.echo(f"{name} has nothing to score or to answer: all is done that was asked.")
 
 
-def _concluded(contents: Contents) -> bool:
-    """Tell whether there is a conclusion about the models that are shared now."""
-    if contents.conclusion is None:
+def _concluded(contents: Contents, before: Conclusion | None) -> bool:
+    """Tell whether there is a new conclusion, about the models that are shared now."""
+    if contents.conclusion is None or contents.conclusion == before:
         return False
     shas = {share.site: share.sha for share in contents.shares}
     return all(shas.get(site) == sha for site, sha in contents.conclusion.models.items())

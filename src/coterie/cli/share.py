@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -118,6 +119,7 @@ def share(
     from coterie.cli.reading import read_tables
     from coterie.cli.sites import (
         check_inside,
+        check_signer,
         chosen_columns,
         make_blur,
         one_sentence,
@@ -131,15 +133,18 @@ def share(
         if not value:
             raise CommandError(f"{option} is missing: give it, as in {option} NAME.")
     blur = make_blur(epsilon, delta, clip)
-    sealed = open_folder(folder, known_keys)
-    if sign is not None:
+    # What would be revealed can be seen before there is a folder.
+    sealed = None if dry_run and not Path(folder or " ").is_dir() else open_folder(folder, known_keys)
+    if sealed is not None and sign is not None:
         check_inside(sealed.path, sign)
     signer = open_signer(sign)
+    if sealed is not None and not dry_run:
+        check_signer(sealed, signer, name)
     frame = read_tables(tables, delimiter=delimiter, encoding=encoding)
     columns = chosen_columns(frame, target, split_names(features), split_names(drop))
     with one_sentence():
-        contents = sealed.read(answers_of=name)
-    others = tuple(each for each in contents.shares if each.site != name)
+        shares = () if sealed is None else sealed.read(answers_of=name).shares
+    others = tuple(each for each in shares if each.site != name)
     ordered = columns if features else _in_their_order(columns, others)
     rows = site_rows(frame, target, ordered)
     notes = list(rows.notes)
@@ -158,7 +163,7 @@ def share(
         message = _make_share(party, blur, dry_run=dry_run)
     for note in notes:
         say(f"Note: {note}")
-    if dry_run:
+    if sealed is None or dry_run:
         typer.echo("`coterie share` would reveal:")
         for line in revealed(message):
             typer.echo(f"  {line}")
@@ -169,6 +174,8 @@ def share(
         with one_sentence():
             written = sealed.put(message, signer, replace=replace)
     except CommandError as error:
+        if "cannot be used" in str(error):
+            raise CommandError(f"{error} With --replace, your share takes its place.") from None
         if "other content" not in str(error):
             raise
         raise CommandError(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -63,7 +65,7 @@ class SiteRows:
     notes: tuple[str, ...]
 
 
-def _check_numbers(frame: polars.DataFrame, columns: Sequence[str]) -> None:
+def _check_numbers(frame: polars.DataFrame, columns: Sequence[str], remedy: str) -> None:
     import polars as pl
 
     for name in columns:
@@ -71,7 +73,7 @@ def _check_numbers(frame: polars.DataFrame, columns: Sequence[str]) -> None:
         if not kind.is_numeric() and kind != pl.Boolean:
             raise CommandError(
                 f"The column {name!r} is {kind}, and sites that do not see each other's rows can agree on "
-                "numbers only: turn it into numbers in the same way everywhere, or --drop it."
+                f"numbers only: turn it into numbers in the same way everywhere{remedy}."
             )
 
 
@@ -99,7 +101,8 @@ def site_rows(
     import polars as pl
 
     check_columns(columns, frame.columns, what)
-    _check_numbers(frame, columns)
+    # Where the columns are those that were shared, none can be dropped.
+    _check_numbers(frame, columns, ", or --drop it" if what == "--features" else "")
     numbers = frame.select(pl.col(name).cast(pl.Float64) for name in columns)
     whole = numbers.select(pl.all_horizontal(pl.all().is_finite().fill_null(False))).to_series()
     notes = []
@@ -153,11 +156,14 @@ def open_folder(folder: str, known_keys: str | None) -> SealedFolder:
 
 def open_signer(key: str | None) -> Signer | None:
     """Return the signer of a key file."""
+    from coterie.cli.progress import say
     from coterie.federated.signing import read_key
 
     if key is None:
         return None
     with one_sentence():
+        if os.name == "posix" and os.stat(key).st_mode & 0o077:
+            say(f"Note: others on this machine may open the private key: run `chmod 600 {key}`.")
         return read_key(key)
 
 
@@ -183,6 +189,24 @@ def check_inside(folder: Path, key: str) -> None:
     """Refuse a private key in the folder that is passed on."""
     if folder.resolve() in Path(key).resolve().parents:
         raise CommandError("The private key lies in the folder that is passed on: keep it elsewhere.")
+
+
+def check_signer(sealed: SealedFolder, signer: Signer | None, site: str | None = None) -> None:
+    """Refuse to write, beside a list of known keys, what the list would refuse."""
+    known = sealed.known_keys
+    if known is None:
+        return
+    if signer is None:
+        raise CommandError("--known-keys refuses what is not signed: sign what you write with --sign KEY.")
+    if signer.public not in (known.values() if site is None else [known.get(site)]):
+        whom = "of nobody" if site is None else f"not that of {site!r}"
+        raise CommandError(f"The key of --sign is {whom} in the list of --known-keys: add its line there.")
+
+
+def check_wait(seconds: float) -> None:
+    """Refuse a time that never ends because it compares with nothing."""
+    if math.isnan(seconds):
+        raise CommandError("--wait must be a number of seconds. Got nan.")
 
 
 def say_troubles(contents: Contents, already: Mapping[str, str] | None = None) -> None:

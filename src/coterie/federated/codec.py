@@ -22,6 +22,9 @@ Record = TypeVar("Record")
 MOST_BYTES = 64 * 2**20
 MOST_TEXT = 500
 MOST_ENTRIES = 1_000_000
+# Of a whole message, counted before it is parsed: empty lists take thirty times the memory of their text.
+MOST_LISTS = 2_000_000
+MOST_ITEMS = 8_000_000
 # Losses beyond this are no losses: their squares leave the range of numbers.
 LARGEST = 1e100
 
@@ -187,6 +190,8 @@ def parse(text: bytes, what: str) -> dict[str, Any]:
     """
     if len(text) > MOST_BYTES:
         raise ProtocolError(f"The {what} has {len(text)} bytes: at most {MOST_BYTES} are read.")
+    if text.count(b"[") + text.count(b"{") > MOST_LISTS or text.count(b",") > MOST_ITEMS:
+        raise ProtocolError(f"The {what} has too many parts: at most {MOST_LISTS} lists are read.")
     try:
         found = json.loads(text.decode("utf-8"), object_pairs_hook=_once, parse_constant=_not_finite)
     except ProtocolError:

@@ -6,13 +6,16 @@ files too large are not opened, and what cannot be read is named and left out.
 
 from __future__ import annotations
 
+import logging
 import os
 import secrets
 import stat
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import NoReturn
 from urllib.parse import quote
 
 from coterie.federated.answers import Answered, check_answer
@@ -32,12 +35,12 @@ from coterie.federated.messages import (
 from coterie.federated.sealing import LONGEST_HEADER, Sealed, read_header, seal, speaker_of, unseal
 from coterie.federated.signing import Signer
 
+log = logging.getLogger(__name__)
+
 SUFFIX = ".coterie"
 MOST_FILES = 100_000
 # Of a site, in a file's name.
 LONGEST_NAME = 120
-# Enough for a few sites to fall silent; whoever asks more often wants something else.
-MOST_QUESTIONS = 30
 
 
 @dataclass(frozen=True)
@@ -53,7 +56,7 @@ class Contents:
     answered : tuple of Answered
         Questions, with the answers that can be read.
     conclusion : Conclusion or None
-        The last one.
+        Where there is one.
     troubles : mapping of str to str
         Files that cannot be used, and why.
     """
@@ -66,7 +69,7 @@ class Contents:
 
     @property
     def contested(self) -> tuple[str, ...]:
-        """Tell under which names there are different shares."""
+        """Return the names under which there are different shares."""
         kept: dict[str, Share] = {}
         different = {s.site: None for s in self.shares if kept.setdefault(s.site, s) != s}
         return tuple(different)
@@ -115,6 +118,12 @@ def _content(path: Path) -> bytes:
         raise ProtocolError(f"It cannot be read ({error.strerror or error}).") from None
 
 
+def _check_name(name: str, message: Message) -> None:
+    """Refuse a copy under another name: it may be an old message, brought back to contradict a new one."""
+    if name != file_name(message):
+        raise ProtocolError(f"Its name must be {file_name(message)!r}: it was renamed, or is a copy.")
+
+
 def _check_pinned(found: Mapping[str, Sealed]) -> dict[str, str]:
     """Return files that are signed by another key than their site's share."""
     pinned: dict[str, set[str | None]] = {}
@@ -134,9 +143,8 @@ def _check_pinned(found: Mapping[str, Sealed]) -> dict[str, str]:
 def _answered(
     questions: Mapping[str, Question], answers: Mapping[str, Answer], troubles: dict[str, str]
 ) -> tuple[Answered, ...]:
-    """Sort the answers by their questions; whoever answers twice and differently has not answered."""
+    """Sort the answers by their questions; a site has one file, and so one answer, for each."""
     by_question: dict[str, dict[str, Answer]] = {key: {} for key in questions}
-    twice = set()
     for name, answer in sorted(answers.items()):
         question = questions.get(answer.question)
         if question is None:
@@ -147,12 +155,7 @@ def _answered(
         except ProtocolError as error:
             troubles[name] = str(error)
             continue
-        mine = by_question[answer.question]
-        if mine.setdefault(answer.site, answer) != answer:
-            twice.add((answer.question, answer.site))
-            troubles[name] = f"{answer.site!r} answered the same question twice, and differently."
-    for key, site in twice:
-        del by_question[key][site]
+        by_question[answer.question][answer.site] = answer
     return tuple(Answered(questions[key], by_question[key]) for key in sorted(questions))
 
 
@@ -171,6 +174,11 @@ class SealedFolder:
         self.path, self._known_keys = Path(path), known_keys
         if not self.path.is_dir():
             raise ProtocolError(f"There is no folder {str(path)!r}: make it, or check the path.")
+
+    @property
+    def known_keys(self) -> Mapping[str, str] | None:
+        """Public keys by site; None: unsigned files are read."""
+        return self._known_keys
 
     def _files(self) -> list[Path]:
         paths = sorted(path for path in self.path.iterdir() if path.name.endswith(SUFFIX))
@@ -200,7 +208,9 @@ class SealedFolder:
                     header, _ = read_header(content)
                     if header.kind == "answer" and header.site != answers_of:
                         continue
-                found[path.name] = unseal(content, self._known_keys)
+                sealed = unseal(content, self._known_keys)
+                _check_name(path.name, sealed.message)
+                found[path.name] = sealed
             except ProtocolError as error:
                 troubles[path.name] = str(error)
         pinned = _check_pinned(found)
@@ -208,17 +218,18 @@ class SealedFolder:
         messages = {name: sealed.message for name, sealed in found.items() if name not in pinned}
         questions = {question_key(m): m for m in messages.values() if isinstance(m, Question)}
         answers = {name: m for name, m in messages.items() if isinstance(m, Answer)}
-        conclusions = [m for m in messages.values() if isinstance(m, Conclusion)]
+        # A conclusion has one name, so there is one at most.
+        conclusion = next((m for m in messages.values() if isinstance(m, Conclusion)), None)
         return Contents(
             shares=tuple(m for m in messages.values() if isinstance(m, Share)),
             scores=tuple(m for m in messages.values() if isinstance(m, Score)),
             answered=_answered(questions, answers, troubles),
-            conclusion=conclusions[-1] if conclusions else None,
+            conclusion=conclusion,
             troubles=troubles,
         )
 
     def put(self, message: Message, signer: Signer | None = None, *, replace: bool = False) -> bool:
-        """Write a message, whole or not at all; what is newer is not overwritten.
+        """Write a message, whole or not at all; what is newer or of another kind is put aside, not lost.
 
         Parameters
         ----------
@@ -227,7 +238,7 @@ class SealedFolder:
         signer : Signer or None, default=None
             Who signs.
         replace : bool, default=False
-            Replace an older file with other content.
+            Replace an older file with other content. Questions and answers always are.
 
         Returns
         -------
@@ -235,81 +246,77 @@ class SealedFolder:
             Whether something was written; False: the same message is there.
         """
         path = self.path / file_name(message)
-        if path.exists() or path.is_symlink():
+        taken = path.exists() or path.is_symlink()
+        if taken:
             if self._is_there(path, message, signer):
                 return False
-            self._check_older(path, replace=replace)
-        self._write(path, seal(message, signer), overwrite=replace)
+            # What such a file says follows from its name: another content is a damaged or a forged one.
+            replace = replace or isinstance(message, (Question, Answer))
+            self._make_room(path, replace=replace)
+        self._write(path, seal(message, signer), overwrite=taken)
         return True
 
     def _is_there(self, path: Path, message: Message, signer: Signer | None) -> bool:
         try:
-            sealed = unseal(_content(path))
+            sealed = unseal(_content(path), self._known_keys)
         except ProtocolError:
             return False
-        key = None if sealed.header.signature is None else sealed.header.signature.key
-        return sealed.message == message and (signer is None or key == signer.public)
+        if sealed.message != message:
+            return False
+        signature = sealed.header.signature
+        if signer is None:
+            return True
+        # Anybody may ask and conclude, so anybody's signature will do.
+        return signature is not None and (not sealed.header.site or signature.key == signer.public)
 
-    def _check_older(self, path: Path, *, replace: bool) -> None:
-        name = path.name
+    def _make_room(self, path: Path, *, replace: bool) -> None:
+        """Refuse to replace a file unless asked; put aside what this coterie cannot judge."""
+        if not replace:
+            self._refuse(path)
         try:
             header, _ = read_header(_content(path))
-        except ProtocolError as error:
-            if "use the same version" in str(error):
-                raise ProtocolError(f"{name!r} was written by another version and stays as it is.") from None
-            if not replace:
-                raise ProtocolError(f"{name!r} is there and cannot be read: remove it first.") from None
+        except ProtocolError:
+            self._put_aside(path)
             return
         if header.made > datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"):
-            raise ProtocolError(f"{name!r} is newer ({header.made}) than the clock here: it stays as it is.")
-        if not replace:
-            raise ProtocolError(f"{name!r} is there with other content and stays as it is.")
+            self._put_aside(path)
+
+    def _refuse(self, path: Path) -> NoReturn:
+        try:
+            unseal(_content(path), self._known_keys)
+        except ProtocolError as error:
+            raise ProtocolError(
+                f"{path.name!r} is there and cannot be used: replace or remove it. {error}"
+            ) from None
+        raise ProtocolError(f"{path.name!r} is there with other content and stays as it is.")
+
+    def _put_aside(self, path: Path) -> None:
+        """Rename what may be of worth to somebody; without the suffix it is not read again."""
+        aside = path.with_name(f"{path.name}.aside-{secrets.token_hex(4)}")
+        os.replace(path, aside)
+        log.warning("%r could not be used and is now %r.", path.name, aside.name)
 
     def _write(self, path: Path, content: bytes, *, overwrite: bool) -> None:
         temporary = self.path / f".coterie-{secrets.token_hex(8)}.tmp"
         try:
             temporary.write_bytes(content)
-            if overwrite:
-                os.replace(temporary, path)
-                return
-            try:
-                # A link, unlike a rename, fails where somebody was quicker.
-                os.link(temporary, path)
-            except FileExistsError:
-                raise ProtocolError(f"{path.name!r} has just been written by somebody else.") from None
-            except OSError:
-                # Some file systems have no links.
-                os.replace(temporary, path)
+            self._move(temporary, path, overwrite=overwrite)
+        except OSError as error:
+            # The name of the temporary file tells nobody anything.
+            raise OSError(error.errno, error.strerror, str(path)) from None
         finally:
-            temporary.unlink(missing_ok=True)
+            with suppress(OSError):
+                temporary.unlink(missing_ok=True)
 
-
-def open_questions(contents: Contents, site: str) -> Sequence[Question]:
-    """Return the questions that a site has not answered, all about the models that are shared now.
-
-    Parameters
-    ----------
-    contents : Contents
-        Of the folder.
-    site : str
-        Who is asked.
-
-    Returns
-    -------
-    sequence of Question
-        At most `MOST_QUESTIONS` less those that it has answered.
-    """
-    shas = {share.site: share.sha for share in contents.uncontested}
-    mine = [
-        each
-        for each in contents.answered
-        if any(member.site == site for member in each.question.members)
-        and all(shas.get(member.site) == member.sha for member in each.question.members)
-    ]
-    still_open = [each.question for each in mine if site not in each.answers]
-    if len(mine) > MOST_QUESTIONS and still_open:
-        raise ProtocolError(
-            f"{site!r} was asked {len(mine)} questions, and the method needs at most {MOST_QUESTIONS}: "
-            "somebody asks for more than it."
-        )
-    return still_open
+    def _move(self, temporary: Path, path: Path, *, overwrite: bool) -> None:
+        if overwrite:
+            os.replace(temporary, path)
+            return
+        try:
+            # A link, unlike a rename, fails where somebody was quicker.
+            os.link(temporary, path)
+        except FileExistsError:
+            raise ProtocolError(f"{path.name!r} has just been written by somebody else.") from None
+        except OSError:
+            # Some file systems have no links.
+            os.replace(temporary, path)

@@ -138,7 +138,11 @@ def read_known_keys(path: str | Path) -> Mapping[str, str]:
         By name.
     """
     known: dict[str, str] = {}
-    for number, line in enumerate(Path(path).read_text(encoding="utf-8").splitlines(), 1):
+    try:
+        text = Path(path).read_text(encoding="utf-8")
+    except UnicodeDecodeError:
+        raise ProtocolError(f"{str(path)!r} is no list of keys: it is not text in UTF-8.") from None
+    for number, line in enumerate(text.splitlines(), 1):
         if not line.strip() or line.lstrip().startswith("#"):
             continue
         name, _, key = line.strip().rpartition(" ")

@@ -30,7 +30,9 @@ METHODS = ("pooled", "average", "local", "global")
 def average_weights(n_rows: Array, labels: Array) -> Array:
     """Return the weights of shape (K, L) of the paper's average: members count by their rows."""
     weights = membership(labels, int(labels.max()) + 1, n_rows.astype(float))
-    shares: Array = weights / weights.sum(axis=1, keepdims=True)
+    total = weights.sum(axis=1, keepdims=True)
+    # A cluster without members predicts nothing.
+    shares: Array = np.divide(weights, total, out=np.full_like(weights, np.nan), where=total > 0)
     return shares
 
 

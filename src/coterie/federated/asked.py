@@ -1,0 +1,185 @@
+"""Which questions a site answers: no more than the method needs, counted where nobody else can write.
+
+Files in the folder can be overwritten and removed by others, so the site keeps a list of what it answered in
+its own cache. Where more is asked than it answers, questions that follow from the files come first: whoever
+fills the folder with other ones does not stop the method.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from coterie.datasets.files import data_home
+from coterie.federated.answers import SAME_WEIGHT
+from coterie.federated.folder import Contents
+from coterie.federated.messages import ProtocolError, Question, Share, digest, question_key
+from coterie.federated.protocol import conclude
+
+# Enough for a few sites to fall silent; whoever asks more often wants something else.
+MOST_QUESTIONS = 30
+# Of the groups of members that are asked about, those for which the next question is looked up.
+MOST_GROUPS = 5
+
+Models = Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class AnswerMemory:
+    """What a site has answered about its present model, kept at the site.
+
+    Parameters
+    ----------
+    path : Path
+        A file, which need not be there.
+    """
+
+    path: Path
+
+    def read(self) -> Mapping[str, Models]:
+        """Return the models that each answered question was about, by the question's key."""
+        try:
+            found = json.loads(self.path.read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            return {}
+        except ValueError:
+            found = None
+        if not isinstance(found, dict) or not all(isinstance(models, dict) for models in found.values()):
+            raise ProtocolError(
+                f"{str(self.path)!r}, the list of what was answered, is damaged: look who changed it, then "
+                "remove it."
+            )
+        return found
+
+    def add(self, question: Question) -> None:
+        """Note that a question is answered; to be called before the answer is sent."""
+        models = {member.site: member.sha for member in question.members}
+        whole = {**self.read(), question_key(question): models}
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        temporary = self.path.with_name(f".{secrets.token_hex(8)}.tmp")
+        temporary.write_text(json.dumps(whole), encoding="utf-8")
+        os.replace(temporary, self.path)
+
+
+def memory_of(share: Share) -> AnswerMemory:
+    """Return what the site of a share has answered, in the folder of `data_home`."""
+    name = digest(f"{share.site}\n{share.sha}".encode())[:32]
+    return AnswerMemory(data_home() / "answered" / f"{name}.json")
+
+
+@dataclass(frozen=True)
+class Due:
+    """What a site has to do with the questions in a folder.
+
+    Parameters
+    ----------
+    questions : tuple of Question
+        To be answered.
+    surplus : tuple of Question
+        Not to be answered, for the method does not need so many.
+    """
+
+    questions: tuple[Question, ...]
+    surplus: tuple[Question, ...]
+
+
+def open_questions(contents: Contents, site: str) -> Sequence[Question]:
+    """Return the questions that a site has not answered, all about the models that are shared now.
+
+    Parameters
+    ----------
+    contents : Contents
+        Of the folder.
+    site : str
+        Who is asked.
+
+    Returns
+    -------
+    sequence of Question
+        However many there are; `due_questions` keeps to the limit.
+    """
+    shas = {share.site: share.sha for share in contents.uncontested}
+    return [
+        each.question
+        for each in contents.answered
+        if site not in each.answers
+        and any(member.site == site for member in each.question.members)
+        and all(shas.get(member.site) == member.sha for member in each.question.members)
+    ]
+
+
+def _answered_keys(contents: Contents, site: str, remembered: Mapping[str, Models]) -> set[str]:
+    """Return the questions about the models that are shared now which the site has answered."""
+    shas = {share.site: share.sha for share in contents.uncontested}
+    told = dict(remembered) | {
+        question_key(each.question): {member.site: member.sha for member in each.question.members}
+        for each in contents.answered
+        if site in each.answers
+    }
+    return {key for key, models in told.items() if all(shas.get(s) == sha for s, sha in models.items())}
+
+
+def _is_same(question: Question, other: Question) -> bool:
+    """Tell whether two questions differ in the last digits of weights only."""
+    if [(m.site, m.sha) for m in question.members] != [(m.site, m.sha) for m in other.members]:
+        return False
+    ours, theirs = (np.array([(m.weight, m.noise) for m in q.members]) for q in (question, other))
+    same = replace(question, members=other.members) == other
+    return same and np.allclose(ours, theirs, rtol=SAME_WEIGHT, atol=0)
+
+
+def _following(questions: Sequence[Question], contents: Contents) -> list[Question]:
+    """Return the questions that `conclude` itself would ask, with all sites or with those asked about."""
+    shared = {share.site for share in contents.uncontested}
+    groups = dict.fromkeys(frozenset(member.site for member in q.members) for q in questions)
+    found: list[Question] = []
+    for group in sorted(groups, key=len, reverse=True)[:MOST_GROUPS]:
+        try:
+            outcome = conclude(
+                contents.shares,
+                contents.scores,
+                contents.answered,
+                leave_out=dict.fromkeys(shared - group, "it is not asked."),
+            )
+        except ProtocolError:
+            continue
+        if isinstance(outcome, Question):
+            found += [question for question in questions if _is_same(question, outcome)]
+    return found
+
+
+def due_questions(
+    contents: Contents, site: str, remembered: Mapping[str, Models], read_all: Callable[[], Contents]
+) -> Due:
+    """Return the questions that a site has to answer, within the limit.
+
+    Parameters
+    ----------
+    contents : Contents
+        Of the folder, with the answers of the site at least.
+    site : str
+        Who is asked.
+    remembered : mapping of str to mapping
+        From `AnswerMemory.read`.
+    read_all : callable
+        Returns the contents with all answers; called only where more is asked than answered.
+
+    Returns
+    -------
+    Due
+        A question that was answered before costs nothing: the answer is the same.
+    """
+    asked = open_questions(contents, site)
+    again = [question for question in asked if question_key(question) in remembered]
+    new = [question for question in asked if question_key(question) not in remembered]
+    room = max(0, MOST_QUESTIONS - len(_answered_keys(contents, site, remembered)))
+    if len(new) > room:
+        first = _following(new, read_all())
+        new = [*first, *(question for question in new if question not in first)]
+    return Due((*again, *new[:room]), tuple(new[room:]))
