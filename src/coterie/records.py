@@ -17,14 +17,6 @@ from numpy.typing import NDArray
 Array = NDArray[Any]
 
 
-class Model(Protocol):
-    """Anything that predicts a response from rows."""
-
-    def predict(self, X: Array) -> Array:
-        """Predict the response of each row of X."""
-        ...
-
-
 class LossTiles(Protocol):
     """Losses of models on learners, given out piece by piece."""
 
