@@ -213,7 +213,7 @@ def test_a_copy_under_another_name_is_not_used(box):
     (box.path / "share-north (conflict).coterie").write_bytes(seal(replace(SHARE, n_rows=21)))
     (box.path / "score-north-old.coterie").write_bytes(seal(replace(SCORE, noise=SCORE.noise * 2)))
     contents = box.read()
-    assert (contents.shares, contents.scores, contents.contested) == ((SHARE,), (SCORE,), ())
+    assert (contents.shares, contents.scores) == ((SHARE,), (SCORE,))
     assert "must be 'share-north.coterie'" in contents.troubles["share-north (conflict).coterie"]
     assert "must be 'score-north.coterie'" in contents.troubles["score-north-old.coterie"]
 

@@ -60,7 +60,7 @@ def _from_folder(
             raise CommandError("The folder has no conclusion yet: run `coterie conclude` first.")
         weights = contents.conclusion.weights(name)
         mine = contents.share_of(name)
-        members = [share for share in contents.uncontested if share.site in weights]
+        members = [share for share in contents.shares if share.site in weights]
         for share in members:
             if share.sha != contents.conclusion.models[share.site]:
                 raise CommandError(f"{share.site!r} has shared another model since: conclude again.")

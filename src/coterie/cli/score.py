@@ -60,10 +60,8 @@ def _say_troubles(party: Party, contents: Contents, *, blurred: bool) -> None:
     from coterie.cli.progress import say
     from coterie.federated.peers import evaluate_peers, is_comparable
 
-    for site in contents.contested:
-        say(f"Note: the model of {site!r} is not scored. Two different shares bear its name.")
     # Where numbers are blurred, a model that fails is scored all the same: failing tells of rows.
-    looked_at = [s for s in contents.uncontested if not (blurred and is_comparable(party, s))]
+    looked_at = [s for s in contents.shares if not (blurred and is_comparable(party, s))]
     for site, why in evaluate_peers(party, looked_at).troubles.items():
         say(f"Note: the model of {site!r} is not scored. {why}")
 
@@ -76,16 +74,16 @@ def _score(
     from coterie.federated import score as make
 
     earlier = next((score for score in contents.scores if score.site == party.site), None)
-    shas = {share.site: share.sha for share in contents.uncontested}
+    shas = {share.site: share.sha for share in contents.shares}
     # Scoring again with Gram matrices adds them; without, it does not take them back.
     complete = earlier is not None and (earlier.grams is not None or not options["reveal_gram"])
     if earlier is not None and complete and {s: e.sha for s, e in earlier.losses.items()} == shas:
         return False
     _say_troubles(party, contents, blurred=options["blur"] is not None)
     if options["blur"] is not None:
-        mine = blurred_score(party, contents.uncontested, options["blur"])
+        mine = blurred_score(party, contents.shares, options["blur"])
     else:
-        mine = make(party, contents.uncontested, **options)
+        mine = make(party, contents.shares, **options)
     return sealed.put(mine, signer, replace=True)
 
 
@@ -111,7 +109,7 @@ def _answer(
         if name in noted:
             continue
         try:
-            message = make(party, contents.uncontested, question)
+            message = make(party, contents.shares, question)
         # One question that makes no sense must not keep the others from being answered.
         except (ValueError, ArithmeticError) as error:
             refused[name] = str(error)
@@ -189,7 +187,7 @@ def score(
             scored = _score(party, sealed, contents, signer, options)
             answers = _answer(party, sealed, contents, signer, noted)
             if scored:
-                typer.echo(f"{name} scored {len(contents.uncontested)} models.")
+                typer.echo(f"{name} scored {len(contents.shares)} models.")
                 if epsilon is not None:
                     typer.echo(f"Epsilon spent on these rows so far: {epsilon_spent(party):g}.")
             if answers:

@@ -104,7 +104,7 @@ def open_questions(contents: Contents, site: str) -> Sequence[Question]:
     sequence of Question
         However many there are; `due_questions` keeps to the limit.
     """
-    shas = {share.site: share.sha for share in contents.uncontested}
+    shas = {share.site: share.sha for share in contents.shares}
     return [
         each.question
         for each in contents.answered
@@ -116,7 +116,7 @@ def open_questions(contents: Contents, site: str) -> Sequence[Question]:
 
 def _answered_keys(contents: Contents, site: str, remembered: Mapping[str, Models]) -> set[str]:
     """Return the questions about the models that are shared now which the site has answered."""
-    shas = {share.site: share.sha for share in contents.uncontested}
+    shas = {share.site: share.sha for share in contents.shares}
     told = dict(remembered) | {
         question_key(each.question): {member.site: member.sha for member in each.question.members}
         for each in contents.answered
@@ -136,7 +136,7 @@ def _is_same(question: Question, other: Question) -> bool:
 
 def _following(questions: Sequence[Question], contents: Contents) -> list[Question]:
     """Return the questions that `conclude` itself would ask, with all sites or with those asked about."""
-    shared = {share.site for share in contents.uncontested}
+    shared = {share.site for share in contents.shares}
     groups = dict.fromkeys(frozenset(member.site for member in q.members) for q in questions)
     found: list[Question] = []
     for group in sorted(groups, key=len, reverse=True)[:MOST_GROUPS]:

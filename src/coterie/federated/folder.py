@@ -50,7 +50,7 @@ class Contents:
     Parameters
     ----------
     shares : tuple of Share
-        All that can be read.
+        All that can be read; one for a name, for a share is read under its own file's name only.
     scores : tuple of Score
         All that can be read.
     answered : tuple of Answered
@@ -67,25 +67,8 @@ class Contents:
     conclusion: Conclusion | None
     troubles: Mapping[str, str]
 
-    @property
-    def contested(self) -> tuple[str, ...]:
-        """Return the names under which there are different shares."""
-        kept: dict[str, Share] = {}
-        different = {s.site: None for s in self.shares if kept.setdefault(s.site, s) != s}
-        return tuple(different)
-
-    @property
-    def uncontested(self) -> tuple[Share, ...]:
-        """One share for each name under which all shares are the same."""
-        by_site = {share.site: share for share in self.shares if share.site not in self.contested}
-        return tuple(by_site.values())
-
     def share_of(self, site: str) -> Share:
         """Return the share of one site."""
-        if site in self.contested:
-            raise ProtocolError(
-                f"Two different shares bear the name {site!r}: remove the one that is not yours."
-            )
         found = [share for share in self.shares if share.site == site]
         if not found:
             raise ProtocolError(f"The folder has no share of {site!r}: run `coterie share` first.")
