@@ -14,6 +14,7 @@ from sklearn.metrics import r2_score
 from sklearn.utils import estimator_html_repr
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from coterie._joining import admit_learners, place_learners
 from coterie._leaving import positions_without, remove_learners, units_without
 from coterie._notebook import summary_html
 from coterie._options import check_count, check_option, listed
@@ -26,8 +27,6 @@ from coterie._tables import (
     column_names,
     split_group_column,
 )
-from coterie.candidates import candidates_per_learner, names_learners
-from coterie.engines import resolve_engine
 from coterie.how_many import RULES, check_n_clusters, search_clusters
 from coterie.kernels.devices import check_device
 from coterie.kernels.landmarks import how_many_landmarks
@@ -43,8 +42,6 @@ from coterie.verdicts import (
     bad_models,
     bootstrap_clustering,
     measure_gains,
-    newcomer_gains,
-    place_newcomers,
     standing_in,
 )
 
@@ -345,7 +342,7 @@ class CoterieRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         self.n_clusters_ = partition.n_clusters
         self.learner_ids_, self.learner_labels_ = selection.learner_ids, partition.labels
         if small.any() and self.small_learners == "admit":
-            self._admit_learners(learners.take(np.flatnonzero(small)))
+            admit_learners(self, learners.take(np.flatnonzero(small)))
             self._show_in_order(learners.ids[learners.appearance].tolist())
 
     def _collaborate(
@@ -396,82 +393,6 @@ class CoterieRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             bad_models(self.exchange_, self.partition_, self.standing_),
         )
 
-    def _candidates_for(self, learner_ids: list[Any]) -> Any:
-        """Return the candidates; a newcomer whom a mapping does not name chooses among everybody's."""
-        spec, known = self.candidates, self._shaping.ids.tolist()
-        if not names_learners(spec, known) or all(learner in spec for learner in learner_ids):
-            return spec
-        everybody: dict[str, Any] = {}
-        for candidates in candidates_per_learner(spec, list(spec)):
-            everybody.update(candidates)
-        return {learner: spec.get(learner, everybody) for learner in learner_ids}
-
-    def _select(self, learners: Learners) -> Selection:
-        return select_models(
-            learners,
-            candidates=self._candidates_for(learners.ids.tolist()),
-            splitter=self.splitter,
-            random_state=self._entropy,
-            engine=self.engine,
-            n_jobs=self.n_jobs,
-        )
-
-    def _admit_learners(self, newcomers: Learners) -> None:
-        """Place newcomers and add them to the tables, behind the learners that are there."""
-        shown = [*self.learner_ids_.tolist(), *newcomers.ids[newcomers.appearance].tolist()]
-        large = newcomers.sizes >= self.min_rows_
-        for alike in (np.flatnonzero(large), np.flatnonzero(~large)):
-            if len(alike):
-                self._admit_alike(newcomers.take(alike), with_models=bool(large[alike[0]]))
-        self._show_in_order(shown)
-
-    def _place(self, newcomers: Learners, *, with_models: bool) -> tuple[Selection | None, Admission]:
-        """Return the newcomers' own models, and where they belong; the model stays as it is."""
-        own = self._select(newcomers).aligned_to(newcomers.ids) if with_models else None
-        known = self._shaping.ids
-        placed = place_newcomers(
-            newcomers,
-            own,
-            self._shaping,
-            self.selection_.aligned_to(known),
-            self.partition_.aligned_to(known),
-            resolve_engine(self.engine, self.n_jobs),
-            collaboration=self.collaboration_,
-            n_replicates=self.n_bootstrap,
-            entropy=self._entropy,
-        )
-        return own, placed
-
-    def _admit_alike(self, newcomers: Learners, *, with_models: bool) -> None:
-        first_unit = 0
-        if self._units is not None:
-            first_unit = len(self._units.centre_y)
-            newcomers, units = newcomers.standardized()
-            self._units = self._units.joined(units)
-        own, placed = self._place(newcomers, with_models=with_models)
-        ways = self.collaboration_.newcomer_ways[placed.nearest]
-        if isinstance(self.collaboration_, NestedCollaboration):
-            self.collaboration_, ways = self.collaboration_.with_newcomers(newcomers, placed.nearest)
-        for place, learner in enumerate(newcomers.ids.tolist()):
-            way = int(ways[place])
-            if placed.labels[place] < 0:
-                # Whom no cluster fits predicts with its own model; its way counts from the end.
-                assert own is not None
-                self._loners = (*self._loners, own.models[place])
-                way = -len(self._loners)
-            self._admitted[learner] = way, first_unit + place
-        added = newcomer_gains(
-            newcomers,
-            own,
-            placed,
-            self.collaboration_,
-            self._everybody,
-            np.bincount(self.partition_.labels),
-            self._units,
-        )
-        self.gains_ = self.gains_.joined(added)
-        self.admission_ = placed if self.admission_ is None else self.admission_.joined(placed)
-
     def _show_in_order(self, learner_ids: list[Any]) -> None:
         place = {learner: p for p, learner in enumerate(self.gains_["learner"].tolist())}
         order = np.array([place[learner] for learner in learner_ids], dtype=int)
@@ -498,7 +419,7 @@ class CoterieRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             is, ``admission_`` says.
         """
         newcomers = self._newcomers(X, y, groups, "CoterieRegressor.admit")
-        self._admit_learners(newcomers)
+        admit_learners(self, newcomers)
         return self.learner_labels_[-len(newcomers) :]
 
     def _newcomers(self, X: Any, y: Any, groups: Any, caller: str) -> Learners:
@@ -514,13 +435,14 @@ class CoterieRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         validate_data(self, X, reset=False, skip_check_array=True)
         newcomers = gather_learners(X, y, groups, caller=caller)
         known = set(self.learner_ids_.tolist()) & set(newcomers.ids.tolist())
+        method = caller.rpartition(".")[2]
         if known:
             raise ValueError(
-                f"Learner {listed(sorted(known, key=str))} is known already: admit takes new ids."
+                f"Learner {listed(sorted(known, key=str))} is known already: {method} takes new ids."
             )
         if not self._has_rows():
             raise ValueError(
-                "This model was saved without its rows, which admit needs: save it with rows=True."
+                f"This model was saved without its rows, which {method} needs: save it with rows=True."
             )
         return newcomers
 
@@ -541,21 +463,7 @@ class CoterieRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             those of the chunk, so chunks should hold some dozens of newcomers.
         """
         for X, y, groups in chunks:
-            newcomers = self._newcomers(X, y, groups, "CoterieRegressor.place_stream")
-            shown = newcomers.ids[newcomers.appearance].tolist()
-            large = newcomers.sizes >= self.min_rows_
-            placed: Admission | None = None
-            for alike in (np.flatnonzero(large), np.flatnonzero(~large)):
-                if not len(alike):
-                    continue
-                some = newcomers.take(alike)
-                if self._units is not None:
-                    some = some.standardized()[0]
-                added = self._place(some, with_models=bool(large[alike[0]]))[1]
-                placed = added if placed is None else placed.joined(added)
-            assert placed is not None
-            place = {learner: p for p, learner in enumerate(placed.learner_ids.tolist())}
-            yield placed.take(np.array([place[learner] for learner in shown], dtype=int))
+            yield place_learners(self, self._newcomers(X, y, groups, "CoterieRegressor.place_stream"))
 
     def remove(self, learner_ids: Any) -> CoterieRegressor:
         """Take learners out of the model: their rows, losses and models, and what was fitted on their rows.
