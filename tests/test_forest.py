@@ -5,9 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from sklearn.ensemble import RandomForestRegressor
+from sklearn.tree import DecisionTreeRegressor
 from sklearn.utils._param_validation import InvalidParameterError
 from sklearn.utils.estimator_checks import check_estimator
 
+import coterie._forest as forest_module
 from coterie._forest import QuickForest
 
 
@@ -41,6 +43,7 @@ def test_its_trees_are_those_of_scikit_learn(options: dict) -> None:
     np.testing.assert_allclose(
         mine.predict(new), theirs.predict(new), rtol=1e-13 if "n_jobs" in options else 0
     )
+    assert nodes(mine) == nodes(theirs)
     assert [t.random_state for t in mine.estimators_] == [t.random_state for t in theirs.estimators_]
 
 
@@ -50,6 +53,36 @@ def test_weights_and_lists_are_taken(weights: np.ndarray | None) -> None:
     mine = QuickForest(5, random_state=0).fit(X.tolist(), y.tolist(), weights)
     theirs = RandomForestRegressor(5, random_state=0).fit(X, y, weights)
     np.testing.assert_array_equal(mine.predict(X), theirs.predict(X))
+
+
+def nodes(forest: RandomForestRegressor) -> list[bytes]:
+    """Return every tree as scikit-learn pickles it."""
+    states = [tree.tree_.__getstate__() for tree in forest.estimators_]
+    return [state["nodes"].tobytes() + state["values"].tobytes() for state in states]
+
+
+@pytest.mark.parametrize("break_the_parts", [None, TypeError, AttributeError, "other trees", "no parts"])
+def test_parts_that_do_not_grow_the_first_tree_again_grow_none(
+    monkeypatch: pytest.MonkeyPatch, break_the_parts: type[Exception] | str | None
+) -> None:
+    X, y = rows()
+    calls: list[int] = []
+
+    def broken(tree: DecisionTreeRegressor, X: np.ndarray, y: np.ndarray, counts: np.ndarray) -> None:
+        calls.append(1)
+        if isinstance(break_the_parts, type):
+            raise break_the_parts
+        if break_the_parts is None:
+            return grown(tree, X, y, counts)
+        tree.fit(X, 2 * y, counts)
+
+    grown = forest_module._grow
+    monkeypatch.setattr(forest_module, "_grow", broken)
+    if break_the_parts == "no parts":
+        monkeypatch.setattr(forest_module, "BestSplitter", None)
+    mine = QuickForest(20, random_state=3).fit(X, y)
+    assert nodes(mine) == nodes(RandomForestRegressor(20, random_state=3).fit(X, y))
+    assert len(calls) == {None: 20, "no parts": 0}.get(break_the_parts, 1)  # type: ignore[call-overload]
 
 
 def test_missing_predictors_are_left_to_scikit_learn() -> None:

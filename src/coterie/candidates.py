@@ -13,13 +13,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.compose import TransformedTargetRegressor
 from sklearn.ensemble import GradientBoostingRegressor
-from sklearn.linear_model import (
-    ElasticNetCV,
-    LarsCV,
-    LassoCV,
-    LinearRegression,
-    RidgeCV,
-)
+from sklearn.linear_model import LarsCV, LinearRegression, RidgeCV
 from sklearn.neighbors import KNeighborsRegressor
 from sklearn.neural_network import MLPRegressor
 from sklearn.pipeline import make_pipeline
@@ -28,6 +22,7 @@ from sklearn.svm import SVR
 
 from coterie._forest import QuickForest
 from coterie._options import listed
+from coterie._penalised import QuickElasticNet, QuickLasso
 
 Candidates = dict[str, BaseEstimator]
 
@@ -52,9 +47,9 @@ KNOWN: dict[str, Callable[[], BaseEstimator]] = {
     "svr": lambda: _unit_free(_scaled(SVR())),
     "nn": _neural_network,
     "gb": lambda: _unit_free(GradientBoostingRegressor()),
-    "lasso": lambda: _scaled(LassoCV(cv=2)),
+    "lasso": lambda: _scaled(QuickLasso(cv=2)),
     "lars": lambda: _unit_free(_scaled(LarsCV(cv=2))),
-    "en": lambda: _unit_free(_scaled(ElasticNetCV(cv=2))),
+    "en": lambda: _unit_free(_scaled(QuickElasticNet(cv=2))),
     "ridge": lambda: _scaled(RidgeCV(np.logspace(-3, 4, 15))),
     "lr": LinearRegression,
 }

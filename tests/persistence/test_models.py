@@ -100,7 +100,9 @@ def test_what_we_trust_is_a_list_of_types() -> None:
         module, _, attribute = name.rpartition(".")
         trusted = getattr(import_module(module), attribute)
         assert isinstance(trusted, type) or name.endswith(".f_regression"), name
-        assert module.startswith("sklearn.") or name in ("numpy.dtype", "coterie._forest.QuickForest")
+        assert (
+            module.startswith(("sklearn.", "coterie._forest", "coterie._penalised")) or name == "numpy.dtype"
+        )
 
 
 def skops_file(schema: dict[str, Any], **files: bytes) -> bytes:

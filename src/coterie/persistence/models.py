@@ -68,6 +68,8 @@ _SPLITTERS = (
 TRUSTED = frozenset(
     [
         "coterie._forest.QuickForest",
+        "coterie._penalised.QuickElasticNet",
+        "coterie._penalised.QuickLasso",
         "numpy.dtype",
         "sklearn.ensemble._hist_gradient_boosting.binning._BinMapper",
         "sklearn.ensemble._hist_gradient_boosting.predictor.TreePredictor",

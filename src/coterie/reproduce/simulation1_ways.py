@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
-from sklearn.linear_model import LassoCV
 
 from coterie._forest import QuickForest
+from coterie._penalised import QuickLasso
 from coterie._rows import Learners
 from coterie.datasets import Simulation
 from coterie.how_many import cluster_learners
@@ -48,7 +48,7 @@ def paper_candidates(settings: Mapping[str, Any]) -> dict[str, BaseEstimator]:
     # Where x and y have variance one, no penalty above one leaves a coefficient.
     penalties = np.logspace(0, -3, settings["penalties"])
     forest = QuickForest(settings["trees"], max_depth=settings["depth"])
-    return {"lasso": LassoCV(cv=2, alphas=penalties), "rf": forest}
+    return {"lasso": QuickLasso(cv=2, alphas=penalties), "rf": forest}
 
 
 def oracle_labels(drawn: Simulation) -> Array:
