@@ -45,6 +45,8 @@ SIGNIFICANCE = 0.01
 NEGLIGIBLE = 1e-3
 # Looking further than this many clusters beyond the best so far has not paid.
 PATIENCE = 4
+# Where every cluster has to be refitted, this many: most of the time went into numbers far too large.
+PATIENCE_IF_COSTLY = 2
 # Rounds of refining left to a costly form once a cheaper one has searched.
 ROUNDS_AFTER_PROXY = 3
 # Above this many standard errors of (loss / noise - 1), clusters do not explain the learners. Where they do,
@@ -171,12 +173,13 @@ def held_out(
     """
     trials: dict[int, _Trial] = {}
     best = 1
+    patience = PATIENCE if losses.proxy is None else PATIENCE_IF_COSTLY
     report("Cluster", 0, evidence.most)
     for k in range(1, evidence.most + 1):
         trials[k] = _try(losses, best_refined(evidence, losses, k, refine=refine, rounds=rounds))
         if trials[k].ratios.mean() < trials[best].ratios.mean() - 1e-12:
             best = k
-        if k - best >= PATIENCE:
+        if k - best >= patience:
             break
         report("Cluster", k, evidence.most)
     report("Cluster", evidence.most, evidence.most)

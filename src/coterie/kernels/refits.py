@@ -30,7 +30,7 @@ from coterie.records import Exchange, Selection
 Array = NDArray[Any]
 
 # More rows than this make a cluster's model slower, not its labels better.
-MOST_ROWS = 4_000
+MOST_ROWS = 2_000
 # Enough trees to tell clusters apart; the coterie's own model has as many as its candidate asks for.
 MOST_TREES = 20
 # Where fewer learners than this chose a curve, lines search first; and curves must predict better where at

@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
-from sklearn.ensemble import HistGradientBoostingRegressor
 from threadpoolctl import threadpool_limits
 
 from coterie._forest import QuickForest
@@ -23,6 +22,7 @@ from coterie.candidates import make_candidates
 from coterie.datasets import friedman2, friedman_predictors, make_simulation2
 from coterie.how_many import cluster_learners
 from coterie.records import Partition, Selection
+from coterie.reproduce.boosting import Boosting
 from coterie.reproduce.experiment import Experiment, Record
 from coterie.reproduce.pages import written_readme
 from coterie.reproduce.recovery import is_exact
@@ -48,31 +48,6 @@ SETTINGS: dict[str, Any] = {
     "paper": {"scale": 1.0, "rule": "gap-jump"},
 }
 QUICK_SETTINGS: dict[str, Any] = {"p": 30, "sets": [["gb"], ["rf", "gb", "lasso"]]}
-
-
-class Boosting(HistGradientBoostingRegressor):  # type: ignore[misc]
-    """Gradient boosting on binned predictors, without weights of rows.
-
-    With weights the bins of 500 predictors are weighted quantiles: twelve times the time of the fit.
-    """
-
-    def fit(self, X: Array, y: Array) -> Boosting:
-        """Fit.
-
-        Parameters
-        ----------
-        X : ndarray of shape (n, p)
-            Predictors.
-        y : ndarray of shape (n,)
-            Response.
-
-        Returns
-        -------
-        Boosting
-            Itself, fitted.
-        """
-        fitted: Boosting = super().fit(X, y)
-        return fitted
 
 
 @dataclass(frozen=True)
