@@ -22,7 +22,7 @@ SIZES = np.array([[6, 4], [5, 5], [4, 6], [5, 5], [5, 5], [5, 5]])
 class Scripted:
     """Answers what clusters lose by a script: from the number of clusters to losses (K, L, 2)."""
 
-    proxy = None
+    proxy: Any = None
     noise = np.full(6, 2.0)
     price = 0.0
     half_sizes = SIZES
@@ -208,6 +208,7 @@ def test_clusters_are_not_needed_where_one_model_of_the_costlier_form_does_as_we
         """Every cluster loses the same on every learner."""
 
         proxy = costlier = None
+        rehearsals: Any = ()
         noise = np.ones(4)
         half_sizes = np.full((4, 2), 10)
 
@@ -222,3 +223,31 @@ def test_clusters_are_not_needed_where_one_model_of_the_costlier_form_does_as_we
     assert not clusters_are_needed(Fixed(1.0), Fixed(0.9), split)
     assert not clusters_are_needed(Fixed(1.0), Fixed(1.0), split)
     assert clusters_are_needed(Fixed(1.0), Fixed(0.9), np.zeros(4, dtype=int))
+
+
+@pytest.mark.parametrize(
+    ("few", "more", "needed"),
+    # Of 3.0 and 2.5 the next four times the rows could at best make 2.0; of 1.6 and 1.3 they could make 1.0.
+    [(3.0, 2.5, True), (1.6, 1.3, False), (1.2, 1.4, True)],
+)
+def test_a_curve_that_cannot_catch_up_is_not_fitted_on_all_rows(
+    few: float, more: float, needed: bool
+) -> None:
+    class Fixed(Scripted):
+        def __init__(self, loss: float, rehearsals: Any = ()) -> None:
+            super().__init__(lambda _: 2.0 * loss)
+            self.rehearsals = rehearsals
+
+    whole = Fixed(1.0, [Fixed(few), Fixed(more)])
+    assert clusters_are_needed(Fixed(1.1), whole, np.array([0, 0, 1, 1, 1, 1])) is needed
+    assert whole.asked == ([] if needed else [1])
+
+
+def test_costly_clusters_are_not_tried_beyond_a_number_that_is_surely_worse(blocks: Evidence) -> None:
+    worse = Scripted(lambda k: [1.0, 0.9, 2.0, 2.0, 2.0, 2.0][k - 1] * 2)
+    held_out(blocks, worse, refine=False)
+    assert max(worse.asked) == 6
+    worse.asked.clear()
+    worse.proxy = worse
+    held_out(blocks, worse, refine=False)
+    assert max(worse.asked) == 3

@@ -118,6 +118,7 @@ class AnsweredLosses:
 
     proxy = None
     costlier = None
+    rehearsals = ()
 
     def __init__(
         self,

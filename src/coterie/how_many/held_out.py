@@ -45,7 +45,7 @@ SIGNIFICANCE = 0.01
 NEGLIGIBLE = 1e-3
 # Looking further than this many clusters beyond the best so far has not paid.
 PATIENCE = 4
-# Where every cluster has to be refitted, this many: most of the time went into numbers far too large.
+# Where every cluster has to be refitted, this many, and none once a number is surely worse than the best.
 PATIENCE_IF_COSTLY = 2
 # Rounds of refining left to a costly form once a cheaper one has searched.
 ROUNDS_AFTER_PROXY = 3
@@ -143,6 +143,11 @@ def _good_enough(losses: TogetherLosses, trial: _Trial, best: _Trial) -> bool:
     return bool(gain + price <= ERRORS_BEFORE_PRICE * error)
 
 
+def _surely_worse(trial: _Trial, best: _Trial) -> bool:
+    difference = trial.ratios - best.ratios
+    return bool(difference.mean() > STANDARD_ERRORS * _standard_error(difference) + NEGLIGIBLE)
+
+
 def _nobody_worse(losses: TogetherLosses, trial: _Trial, best: _Trial) -> bool:
     excess, error = losses.paired_t(trial.labels, trial.picks, best.labels, best.picks)
     freedom = np.maximum(losses.half_sizes.sum(axis=1) - 1, 1)
@@ -179,7 +184,7 @@ def held_out(
         trials[k] = _try(losses, best_refined(evidence, losses, k, refine=refine, rounds=rounds))
         if trials[k].ratios.mean() < trials[best].ratios.mean() - 1e-12:
             best = k
-        if k - best >= patience:
+        if k - best >= patience or (patience < PATIENCE and _surely_worse(trials[k], trials[best])):
             break
         report("Cluster", k, evidence.most)
     report("Cluster", evidence.most, evidence.most)
@@ -207,7 +212,9 @@ def held_out(
 def clusters_are_needed(losses: TogetherLosses, costlier: TogetherLosses, labels: Array) -> bool:
     """Tell whether clusters predict better than one model of a costlier form for everybody.
 
-    Learners who see different parts of one curve look like different lines.
+    Learners who see different parts of one curve look like different lines. Where rows are many, the one
+    model is fitted on a sixteenth and on a quarter of them first: four times the rows gain no more than the
+    four times before, and where that would not be enough it is not fitted on all.
 
     Parameters
     ----------
@@ -225,8 +232,12 @@ def clusters_are_needed(losses: TogetherLosses, costlier: TogetherLosses, labels
     """
     if not labels.any():
         return True
-    apart, together = _try(losses, labels), _try(costlier, np.zeros_like(labels))
-    return bool(apart.ratios.mean() < together.ratios.mean())
+    one, apart = np.zeros_like(labels), _try(losses, labels).ratios.mean()
+    if costlier.rehearsals:
+        few, more = (_try(form, one).ratios.mean() for form in costlier.rehearsals)
+        if apart < more - max(few - more, 0.0):
+            return True
+    return bool(apart < _try(costlier, one).ratios.mean())
 
 
 def _standard_error(values: Array) -> float:

@@ -67,12 +67,20 @@ class RefitLosses(LocalLosses):
         A cheaper form, which does most of the searching.
     curve : estimator or None, default=None
         What is refitted where no member chose anything but a line; with it, lines are not refitted.
+    most_rows : int, default=2000
+        On how many of a cluster's rows a half's model is fitted at most.
     """
 
     def __init__(
-        self, learners: Learners, selection: Selection, proxy: LocalLosses, curve: Any = None
+        self,
+        learners: Learners,
+        selection: Selection,
+        proxy: LocalLosses,
+        curve: Any = None,
+        most_rows: int = MOST_ROWS,
     ) -> None:
         super().__init__(learners, selection)
+        self._most_rows = most_rows
         self.proxy: LocalLosses = proxy
         self._curve = curve
         self._refitted = np.ones(len(selection.models), dtype=bool)
@@ -126,8 +134,8 @@ class RefitLosses(LocalLosses):
         residuals = np.full(len(self.learners.y), np.nan)
         for half in (0, 1):
             rows = np.flatnonzero(theirs & (self.second != half))
-            if len(rows) > MOST_ROWS:
-                rows = rows[np.linspace(0, len(rows) - 1, MOST_ROWS).astype(int)]
+            if len(rows) > self._most_rows:
+                rows = rows[np.linspace(0, len(rows) - 1, self._most_rows).astype(int)]
             held_out = wanted & (self.second == half)
             fitted = self._fit(model, rows)
             prediction = predict_rows(fitted, self.learners.X[held_out])
@@ -245,6 +253,10 @@ def pooled_losses(
     best = BestFormLosses(learners, selection, curve)
     if np.mean(~affine) < FLEXIBLE_SHARE:
         best.proxy.costlier = best
+        if len(learners.y) >= 2 * MOST_ROWS:
+            best.rehearsals = [
+                RefitLosses(learners, selection, best.proxy, curve, MOST_ROWS // share) for share in (16, 4)
+            ]
         return best.proxy
     if exchange.landmarks is not None:
         return best

@@ -9,7 +9,7 @@ by its own honest residuals.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -38,6 +38,11 @@ class TogetherLosses(Protocol):
     @property
     def costlier(self) -> TogetherLosses | None:
         """A form that is asked whether the clusters found by this one are needed at all, or None."""
+        ...
+
+    @property
+    def rehearsals(self) -> Sequence[TogetherLosses]:
+        """This form fitted on a sixteenth and on a quarter of the rows; empty where rows are few."""
         ...
 
     @property
@@ -105,6 +110,8 @@ class LocalLosses(ABC):
     proxy: LocalLosses | None = None
     # A form that is asked whether the clusters found by this one are needed at all.
     costlier: LocalLosses | None = None
+    # The same form fitted on a sixteenth and on a quarter of the rows.
+    rehearsals: Sequence[LocalLosses] = ()
 
     def __init__(self, learners: Learners, selection: Selection, places: Array | None = None) -> None:
         second = np.concatenate([halves_of(folds) for folds in selection.folds])
