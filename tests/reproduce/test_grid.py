@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from coterie import select_models
+from coterie import cross_evaluate, select_models
 from coterie.datasets import split_into_learners
 from coterie.records import Partition
 from coterie.reproduce import grid
@@ -32,14 +32,20 @@ def test_the_same_seed_gives_the_same_records(small_grid):
     assert grid.replicate(3, small_grid) == grid.replicate(3, small_grid)
 
 
-def test_a_joined_selection_is_what_select_gives_on_attacked_rows(small_grid):
+def test_select_and_exchange_of_either_response_serve_every_number_of_attacked(small_grid):
     table = grid.load_grid_stability()
     split = split_into_learners(table.X, table.y, 8, 40, random_state=0)
     how = {"candidates": ["lr", "rf"], "random_state": 0}
     attacked, intact = (select_models(split.X, y, split.groups, **how) for y in (-split.y, split.y))
-    joined = grid._joined(attacked, intact, 3)
-    direct = select_models(split.X, grid._negated(split, 3 * 40), split.groups, **how)
-    assert joined.learner_ids.tolist() == direct.learner_ids.tolist()
+    both = grid._side_by_side(attacked, intact)
+    standing = np.r_[0:3, 8 + 3 : 8 + 8]
+    joined, exchange = both.take(standing), grid._exchanged(both, split).take(standing)
+    y = grid._negated(split, 3 * 40)
+    direct = select_models(split.X, y, split.groups, **how)
+    met = cross_evaluate(direct, split.X, y, split.groups)
+    np.testing.assert_allclose(exchange.losses, met.losses)
+    np.testing.assert_allclose(exchange.dissimilarity, met.dissimilarity, atol=1e-12)
+    assert joined.learner_ids.tolist()[3:] == direct.learner_ids.tolist()[3:]
     assert joined.names == direct.names
     np.testing.assert_allclose(joined.errors, direct.errors)
     np.testing.assert_allclose(joined.noise, direct.noise)

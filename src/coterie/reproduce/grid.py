@@ -7,7 +7,7 @@ fiftieth knows that it is intact and may learn with all, alone, with its cluster
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,7 @@ from sklearn.linear_model import LinearRegression
 
 from coterie.datasets import LearnerSplit, load_grid_stability, split_into_learners
 from coterie.how_many import cluster_learners
-from coterie.records import Partition, Selection
+from coterie.records import Exchange, Partition, Selection
 from coterie.reproduce.experiment import Experiment, Record
 from coterie.reproduce.grid_tables import draw, tabulate
 from coterie.reproduce.pages import written_readme
@@ -40,18 +40,28 @@ def _negated(split: LearnerSplit, n_rows: int) -> Array:
     return np.where(np.arange(len(split.y)) < n_rows, -split.y, split.y)
 
 
-def _joined(attacked: Selection, intact: Selection, n_attacked: int) -> Selection:
-    """Return the selection of learners of whom the first are attacked.
+def _twice(ids: Array) -> Array:
+    return np.concatenate([np.char.add("attacked ", ids), ids])
+
+
+def _side_by_side(attacked: Selection, intact: Selection) -> Selection:
+    """Return the selection of twice as many learners: everybody attacked, then everybody intact.
 
     A learner selects by its own rows and its own seed, so what it selects for either response serves for
     every d. Its noise level, which others' levels shrink, has the same value for either response.
     """
     joined: dict[str, Any] = {}
     for field in fields(Selection):
-        ours, theirs = getattr(attacked, field.name), getattr(intact, field.name)
-        parts = ours[:n_attacked], theirs[n_attacked:]
-        joined[field.name] = sum(parts, ()) if isinstance(ours, tuple) else np.concatenate(parts)
+        parts = getattr(attacked, field.name), getattr(intact, field.name)
+        joined[field.name] = sum(parts, ()) if isinstance(parts[0], tuple) else np.concatenate(parts)
+    joined["learner_ids"] = _twice(intact.learner_ids)
     return Selection(**joined)
+
+
+def _exchanged(selection: Selection, split: LearnerSplit) -> Exchange:
+    """Let all models of either response meet all rows with either response, once for every d."""
+    X, y = np.tile(split.X, (2, 1)), np.r_[-split.y, split.y]
+    return cross_evaluate(selection, X, y, _twice(split.groups))
 
 
 def _log_error(split: LearnerSplit, y: Array, rows: Array) -> float:
@@ -61,10 +71,8 @@ def _log_error(split: LearnerSplit, y: Array, rows: Array) -> float:
 
 
 def _partition(
-    selection: Selection, split: LearnerSplit, y: Array, way: Mapping[str, Any], seed: int
+    selection: Selection, exchange: Exchange, rows: tuple[Array, ...], way: Mapping[str, Any], seed: int
 ) -> Partition:
-    rows = (split.X, y, split.groups)
-    exchange = cross_evaluate(selection, *rows)
     options: dict[str, Any] = {name: way[name] for name in ("n_clusters", "scale", "refine")}
     options["random_state"] = seed
     if way["refine"] is None and way["n_clusters"] not in ("auto", "held-out", "cv"):
@@ -107,16 +115,19 @@ def replicate(seed: int, settings: Mapping[str, Any]) -> list[Record]:
     split = split_into_learners(table.X, table.y, n_learners, n_rows, random_state=seed)
     place = np.repeat(np.arange(n_learners), n_rows)
     ways = settings["ways"]
-    selections = {
-        name: [
+    selections, exchanges = {}, {}
+    for name, way in ways.items():
+        chosen = (
             select_models(split.X, y, split.groups, candidates=way["candidates"], random_state=seed)
             for y in (-split.y, split.y)
-        ]
-        for name, way in ways.items()
-    }
+        )
+        selections[name] = _side_by_side(*chosen)
+        exchanges[name] = _exchanged(selections[name], split)
     alone = _log_error(split, split.y, place == n_learners - 1)
     records: list[Record] = []
+    everybody, ids = np.arange(n_learners), split.groups[::n_rows]
     for d in settings["attacked"]:
+        standing = np.where(everybody < d, everybody, n_learners + everybody)
         y = _negated(split, d * n_rows)
         record: dict[str, Any] = {
             "d": d,
@@ -125,9 +136,9 @@ def replicate(seed: int, settings: Mapping[str, Any]) -> list[Record]:
             "oracle": _log_error(split, y, place >= d),
         }
         for name, way in ways.items():
-            attacked, intact = selections[name]
-            selection = _joined(attacked, intact, d)
-            partition = _partition(selection, split, y, way, seed)
+            selection = replace(selections[name].take(standing), learner_ids=ids)
+            exchange = replace(exchanges[name].take(standing), learner_ids=ids)
+            partition = _partition(selection, exchange, (split.X, y, split.groups), way, seed)
             mine = partition.labels == partition.labels[-1]
             record[f"sec_{name}"] = _log_error(split, y, mine[place])
             record.update(_found(partition, d, name))
