@@ -372,6 +372,11 @@ class Collaboration(_Aligned):
         """Honest residuals under what the members of a cluster share, None where they share nothing."""
         return self.residuals if self.method in ("pooled", "average") else None
 
+    @property
+    def taken(self) -> dict[str, Array]:
+        """How much each learner takes from whom, by column; nothing where the clusters say it all."""
+        return {}
+
     def predict(self, X: Array, ways: Array) -> Array:
         """Predict rows, each in its own way.
 

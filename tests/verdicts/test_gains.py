@@ -57,6 +57,19 @@ def test_one_row_has_an_error_but_no_spread() -> None:
     assert np.isnan(spread)
 
 
+def test_gains_say_what_each_learner_takes_from_whom() -> None:
+    model = fitted()
+    extra = [name for name in model.gains_ if name not in COLUMNS]
+    assert extra[0] == "from_alone"
+    assert extra[-1] == "from_all"
+    assert extra == [f"from_{name.replace(' ', '_')}" for name in model.collaboration_.share_names]
+    taken = np.column_stack([model.gains_[name] for name in extra])
+    np.testing.assert_array_equal(taken, model.collaboration_.shares)
+    assert_allclose(taken.sum(axis=1), 1)
+    model.admit(DATA.X[:20], DATA.y[:20], groups=["new"] * 20)
+    assert np.isnan(model.gains_["from_alone"]).tolist() == [False] * 6 + [True]
+
+
 def test_the_gain_is_the_share_of_the_error_alone_that_is_saved() -> None:
     alone = np.array([4.0, 4.0, 4.0, 0.0, 1e-30, np.nan])
     coterie = np.array([1.0, 4.0, 8.0, 0.0, 3e-30, 1.0])
@@ -65,7 +78,7 @@ def test_the_gain_is_the_share_of_the_error_alone_that_is_saved() -> None:
 
 
 def test_gains_have_a_row_per_learner() -> None:
-    gains = fitted().gains_
+    gains = fitted(collaboration="pooled").gains_
     assert list(gains) == COLUMNS
     assert gains["learner"].tolist() == DATA.learner_ids.tolist()
     assert gains["cluster"].tolist() == DATA.truth.tolist()
@@ -120,15 +133,16 @@ def test_gains_promise_what_new_rows_keep() -> None:
 def test_gains_become_tables_as_they_are() -> None:
     gains = fitted().gains_
     for table in (pd.DataFrame(gains), pl.DataFrame(gains)):
-        assert list(table.columns) == COLUMNS
-        assert table.shape == (6, len(COLUMNS))
+        assert list(table.columns) == list(gains)
+        assert table.shape == (6, len(gains))
         assert_allclose(table["gain"].to_numpy(), gains["gain"])
 
 
 def test_gains_print_as_a_table() -> None:
-    lines = str(fitted().gains_).splitlines()
+    gains = fitted().gains_
+    lines = str(gains).splitlines()
     assert len(lines) == 7
-    assert lines[0].split() == COLUMNS
+    assert lines[0].split() == list(gains)
     assert lines[1].split()[:2] == ["learner", "00"]
     assert len({len(line) for line in lines}) == 1
 

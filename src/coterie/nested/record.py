@@ -101,6 +101,12 @@ class NestedCollaboration(Collaboration):
         """Honest residuals under what the members of a cluster share."""
         return self.plain_residuals
 
+    @property
+    def taken(self) -> dict[str, Array]:
+        """How much each learner takes from itself, from its coterie at each resolution, and from all."""
+        names = (f"from_{name.replace(' ', '_')}" for name in self.share_names)
+        return dict(zip(names, self.shares.T, strict=True))
+
     def with_all(self) -> Collaboration:
         """Return how everybody would predict with one model of all learners.
 

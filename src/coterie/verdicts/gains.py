@@ -33,8 +33,11 @@ class Gains(dict[str, Array]):
     """
 
     def joined(self, other: Gains) -> Gains:
-        """Return the rows of this table followed by those of another."""
-        joined = {name: np.concatenate([self[name], other[name]]) for name in self if name != "learner"}
+        """Return the rows of this table followed by those of another; what those lack is NaN."""
+        unknown = np.full(len(other["learner"]), np.nan)
+        joined = {
+            name: np.concatenate([self[name], other.get(name, unknown)]) for name in self if name != "learner"
+        }
         return Gains(learner=joined_ids(self["learner"], other["learner"]), **joined)
 
     def __str__(self) -> str:
@@ -173,7 +176,7 @@ def measure_gains(
         Columns ``learner``, ``cluster``, ``model``, ``n_rows``; ``alone``, ``coterie``, ``all`` (mean
         squared errors, held out) with their standard errors; ``gain``, the share of the error alone
         that the coterie saves, and ``gain_se``; ``verdict``, ``reason``, ``membership``,
-        ``second_cluster``.
+        ``second_cluster``; what each takes from whom, where the collaboration says so.
     """
     labels = partition.labels
     known = {
@@ -187,7 +190,9 @@ def measure_gains(
     unknown = np.full(len(labels), np.nan)
     everyone = np.arange(len(labels))
     membership = unknown if stability is None else stability.membership[everyone, labels]
-    return with_verdicts(table, standing, membership, bad_model)
+    table = with_verdicts(table, standing, membership, bad_model)
+    table.update(coterie.taken)
+    return table
 
 
 def with_verdicts(
