@@ -3,6 +3,7 @@ import pytest
 
 from coterie.verdicts.verdict import (
     BAD_DATA,
+    BEYOND,
     COLLABORATE,
     COSTS,
     DOES_NOT_BELONG,
@@ -24,6 +25,8 @@ from coterie.verdicts.verdict import (
         (0.0, 0.0, 0, True, STAY_ALONE, NO_COMPANY),
         (0.0, 0.0, 0, False, DOES_NOT_BELONG, BAD_DATA),
         (-3.0, 0.1, 2, False, DOES_NOT_BELONG, BAD_DATA),
+        (0.3, 0.1, 0, True, COLLABORATE, BEYOND),
+        (0.3, 0.1, 0, False, DOES_NOT_BELONG, BAD_DATA),
         # What pays is worth having, whatever the clusters say.
         (0.3, 0.1, 2, False, COLLABORATE, ""),
     ],

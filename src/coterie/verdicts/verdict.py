@@ -1,6 +1,7 @@
 """The verdict on each learner, in words that it can check against the numbers of its row.
 
-*Collaborate*: it has company, and the coterie's error is lower than its own or not significantly higher.
+*Collaborate*: it has company, and the coterie's error is lower than its own or not significantly higher; or it
+has none, but predicts surely better with what it takes from others at a coarser resolution.
 *Stay alone*: nobody shares its cluster though somebody could, or its coterie costs it more than noise does.
 *Does not belong*: no cluster of others predicts it as well as its own noise allows.
 """
@@ -23,6 +24,7 @@ BAD_DATA = "its data disagree with everybody"
 BAD_MODEL = "its model disagrees with everybody"
 NO_COMPANY = "nobody shares its cluster"
 NOBODY_ELSE = "there is nobody else"
+BEYOND = "it gains from learners beyond its cluster"
 COSTS = "its coterie predicts it worse than it does itself"
 FEW_ROWS = "too few rows to be sure"
 
@@ -57,7 +59,8 @@ def decide(gain: Array, gain_se: Array, company: Array, fits: Array) -> tuple[Ar
     if len(gain) == 1 and not company[0]:
         return np.array([STAY_ALONE]), np.array([NOBODY_ELSE])
     alone = company == 0
-    cases = [pays & ~alone, ~fits, alone, costs]
-    verdicts = np.select(cases, [COLLABORATE, DOES_NOT_BELONG, STAY_ALONE, STAY_ALONE], COLLABORATE)
-    reasons = np.select(cases, ["", BAD_DATA, NO_COMPANY, COSTS], "")
+    cases = [pays & ~alone, ~fits, pays, alone, costs]
+    then = [COLLABORATE, DOES_NOT_BELONG, COLLABORATE, STAY_ALONE, STAY_ALONE]
+    verdicts = np.select(cases, then, COLLABORATE)
+    reasons = np.select(cases, ["", BAD_DATA, BEYOND, NO_COMPANY, COSTS], "")
     return verdicts, reasons
