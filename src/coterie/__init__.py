@@ -15,6 +15,7 @@ from coterie._version import __version__ as __version__
 
 if TYPE_CHECKING:
     from coterie._rows import stack_learners as stack_learners
+    from coterie._streaming import RowSource as RowSource
     from coterie.encoding import TableEncoder as TableEncoder
     from coterie.estimators import CoterieRegressor as CoterieRegressor
     from coterie.how_many import cluster_learners as cluster_learners
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 _HOMES = {
     "CoterieRegressor": "coterie.estimators",
     "Report": "coterie.report",
+    "RowSource": "coterie._streaming",
     "TableEncoder": "coterie.encoding",
     "cluster_learners": "coterie.how_many",
     "collaborate": "coterie.stages",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from numbers import Integral
 from typing import Any
@@ -18,8 +18,9 @@ from coterie._joining import admit_learners, place_learners
 from coterie._leaving import positions_without, remove_learners, units_without
 from coterie._notebook import summary_html
 from coterie._options import check_count, check_option, listed
-from coterie._rows import Learners, gather_learners
+from coterie._rows import Learners, Standardization, gather_learners
 from coterie._seeds import as_entropy
+from coterie._streaming import RowSource, fit_sources
 from coterie._tables import (
     as_ids,
     check_finite,
@@ -249,6 +250,32 @@ class CoterieRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         self._fit_learners(learners, n_clusters, as_entropy(self.random_state))
         return self
 
+    def fit_sources(self, sources: Mapping[Any, RowSource], *, memory: Any = "2GiB") -> CoterieRegressor:
+        """Fit learners whose rows do not fit into memory together: each is read when its turn comes.
+
+        A learner's model is fitted on all its rows; of these, as many as the memory allows stay for
+        Exchange, Cluster and Collaborate. Where everything fits, the answer is that of ``fit``.
+
+        Parameters
+        ----------
+        sources : mapping of learner id to source
+            A source has ``n_rows`` and ``read(most)``, which returns X and y of its learner, of more than
+            ``most`` rows so many. See `coterie.RowSource`.
+        memory : int or str, default="2GiB"
+            What the fit may take, in bytes or with a unit. A learner too large for it is read in part.
+
+        Returns
+        -------
+        CoterieRegressor
+            Itself, fitted. ``gains_["n_rows"]`` counts the rows that were read. Where rows were left out,
+            ``collaboration="auto"`` is the average of the coterie's models, which have seen them all.
+        """
+        self._check_options()
+        self.__dict__.pop("table_", None)
+        self._group_column = None
+        fit_sources(self, sources, memory)
+        return self
+
     def _check_options(self) -> None:
         check_option(self.collaboration, "collaboration", ("auto", *METHODS))
         check_count(self.nested_folds, "nested_folds", least=2)
@@ -283,15 +310,16 @@ class CoterieRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             return split_group_column(X, column, caller)
         return X, groups
 
-    def _threshold(self, learners: Learners) -> int:
+    def _threshold(self, sizes: Array, n_features: int) -> int:
         if self.min_rows != "auto":
             return int(self.min_rows)
-        enough = 2 * learners.n_features + 5
-        return enough if np.mean(learners.sizes >= enough) >= 0.5 else FEWEST_ROWS
+        enough = 2 * n_features + 5
+        return enough if np.mean(sizes >= enough) >= 0.5 else FEWEST_ROWS
 
-    def _fit_learners(self, learners: Learners, n_clusters: Any, entropy: int) -> None:
-        self.min_rows_ = self._threshold(learners)
-        small = learners.sizes < self.min_rows_
+    def _find_small(self, learners: Learners) -> Array:
+        """Return who has too few rows to shape the clusters."""
+        self.min_rows_ = self._threshold(learners.sizes, learners.n_features)
+        small: Array = learners.sizes < self.min_rows_
         if small.all():
             raise ValueError(
                 f"No learner has the {self.min_rows_} rows that clustering needs "
@@ -304,15 +332,34 @@ class CoterieRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
                 f"(n_samples = {learners.sizes[small].min()}). "
                 "Drop such learners, lower min_rows, or set small_learners='admit'."
             )
-        shaping = learners.take(np.flatnonzero(~small))
+        return small
+
+    def _fit_learners(self, learners: Learners, n_clusters: Any, entropy: int) -> None:
+        small = self._find_small(learners)
+        shaping, units = learners.take(np.flatnonzero(~small)), None
         check_n_clusters(n_clusters, len(shaping))
-        self._entropy, self._units = entropy, None
         if self.standardize:
-            shaping, self._units = shaping.standardized()
-        self._shaping = shaping
-        work = {"engine": self.engine, "n_jobs": self.n_jobs}
-        seeded = {"random_state": entropy, **work}
+            shaping, units = shaping.standardized()
+        seeded = {"random_state": entropy, "engine": self.engine, "n_jobs": self.n_jobs}
         selection = select_models(shaping, candidates=self.candidates, splitter=self.splitter, **seeded)
+        self._fit_selected(selection, shaping, units, n_clusters, entropy)
+        if small.any() and self.small_learners == "admit":
+            admit_learners(self, learners.take(np.flatnonzero(small)))
+            self._show_in_order(learners.ids[learners.appearance].tolist())
+
+    def _fit_selected(
+        self,
+        selection: Selection,
+        shaping: Learners,
+        units: Standardization | None,
+        n_clusters: Any,
+        entropy: int,
+        *,
+        thinned: bool = False,
+    ) -> None:
+        """Exchange, cluster and collaborate among learners who have selected, maybe on more rows."""
+        self._entropy, self._units, self._shaping = entropy, units, shaping
+        seeded = {"random_state": entropy, "engine": self.engine, "n_jobs": self.n_jobs}
         exchange = cross_evaluate(selection, shaping, robust=self.robust, landmarks=self.landmarks, **seeded)
         clustering = search_clusters(
             exchange,
@@ -328,7 +375,9 @@ class CoterieRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         )
         partition = clustering.partition
         seeded["candidates"] = self.candidates
-        coterie, everybody = self._collaborate(selection, exchange, partition, shaping, seeded)
+        # Nested coteries would fit everything again on what is left; averages use the models as they are.
+        method = "average" if thinned and self.collaboration == "auto" else self.collaboration
+        coterie, everybody = self._collaborate(method, selection, exchange, partition, shaping, seeded)
         self.selection_, self.exchange_, self.partition_ = selection, exchange, partition
         self.collaboration_, self._everybody = coterie, everybody
         self._admitted: dict[Any, tuple[int, int]] = {}
@@ -341,12 +390,10 @@ class CoterieRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         self.gains_ = self._measure_gains()
         self.n_clusters_ = partition.n_clusters
         self.learner_ids_, self.learner_labels_ = selection.learner_ids, partition.labels
-        if small.any() and self.small_learners == "admit":
-            admit_learners(self, learners.take(np.flatnonzero(small)))
-            self._show_in_order(learners.ids[learners.appearance].tolist())
 
     def _collaborate(
         self,
+        method: str,
         selection: Selection,
         exchange: Exchange,
         partition: Partition,
@@ -354,7 +401,7 @@ class CoterieRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         settings: dict[str, Any],
     ) -> tuple[Collaboration, Collaboration]:
         """Return how learners predict with their coteries, and with all."""
-        if self.collaboration == "auto":
+        if method == "auto":
             nested = nest_coteries(
                 selection,
                 exchange,
@@ -370,7 +417,7 @@ class CoterieRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
                 **settings,
             )
             return nested, nested.with_all()
-        coterie = collaborate(selection, partition, shaping, method=self.collaboration, **settings)
+        coterie = collaborate(selection, partition, shaping, method=method, **settings)
         if partition.n_clusters == 1 and coterie.method == "pooled":
             return coterie, coterie
         return coterie, collaborate(selection, partition, shaping, method="global", **settings)

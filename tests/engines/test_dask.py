@@ -136,6 +136,21 @@ def test_a_stopped_fit_repeats_no_finished_learner(client: Any, tmp_path: Path) 
     assert fitted.learner_labels_.tolist() == model().fit(X, y, groups=groups).learner_labels_.tolist()
 
 
+def test_workers_read_the_learners_themselves(client: Any, tmp_path: Path) -> None:
+    pl = pytest.importorskip("polars", reason="polars is not installed: pip install '.[cli]'")
+    from coterie.cli.partitions import find_learners
+
+    X, y, groups = rows()
+    table = pl.DataFrame(X, schema=[f"x{i}" for i in range(X.shape[1])]).with_columns(y=y, site=groups)
+    table.write_parquet(tmp_path / "sorted.parquet")
+    where = {"target": "y", "group": "site", "features": (), "drop": (), "memory": "1GiB"}
+    found = find_learners([str(tmp_path / "sorted.parquet")], **where)
+    model = CoterieRegressor("lr", engine=client).fit_sources(found.sources)
+    whole = CoterieRegressor("lr").fit(table.drop("y", "site"), y, groups=groups.astype(str))
+    assert model.learner_labels_.tolist() == whole.learner_labels_.tolist()
+    np.testing.assert_allclose(model.gains_["coterie"], whole.gains_["coterie"])
+
+
 def test_no_scheduler_is_said_in_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("coterie.engines.dask.PATIENCE", 0.5)
     with pytest.raises(ClusterError, match=r"No Dask scheduler answers at 'tcp://127\.0\.0\.1:9'"):

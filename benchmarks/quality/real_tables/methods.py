@@ -136,7 +136,7 @@ def merf(data: Halves) -> Predictions:
 
 def scikit_lego(data: Halves) -> Predictions:
     """A ridge and a forest per learner, and the two-level hierarchy with shrinkage."""
-    from sklego.meta import GroupedPredictor, HierarchicalPredictor
+    from sklego.meta import GroupedPredictor, HierarchicalRegressor
 
     def frame(X, groups):
         return pd.DataFrame(X, columns=[f"x{i}" for i in range(X.shape[1])]).assign(learner=groups)
@@ -146,7 +146,7 @@ def scikit_lego(data: Halves) -> Predictions:
     for name, model in (("ridge", RIDGE), ("forest", clone(FOREST).set_params(n_estimators=50))):
         grouped = GroupedPredictor(clone(model), groups="learner").fit(table, data.y)
         found[f"scikit-lego grouped ({name})"] = np.asarray(grouped.predict(ahead))
-    hierarchy = HierarchicalPredictor(
+    hierarchy = HierarchicalRegressor(
         clone(RIDGE), groups="learner", shrinkage="relative", fallback_method="parent"
     ).fit(table, data.y)
     found["scikit-lego hierarchical (ridge)"] = np.asarray(hierarchy.predict(ahead))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -16,6 +16,7 @@ from coterie.cli.errors import CommandError, Interrupted
 from coterie.cli.folders import Workplace, disk_error
 
 if TYPE_CHECKING:
+    from coterie.cli.partitions import StreamedRows
     from coterie.cli.preparing import Rows
     from coterie.encoding import TableRecipe
     from coterie.estimators import CoterieRegressor
@@ -117,9 +118,12 @@ def _workers(options: FitOptions) -> Iterator[Any]:
         yield DaskEngine(client)
 
 
-def fit_rows(rows: Rows, recipe: TableRecipe, options: FitOptions, place: Workplace) -> CoterieRegressor:
+def fit_rows(
+    rows: Rows | StreamedRows, recipe: TableRecipe, options: FitOptions, place: Workplace, notes: list[str]
+) -> CoterieRegressor:
     """Fit, keeping every finished learner beside the results that are to come."""
     import coterie
+    from coterie._streaming import select_from_source
     from coterie.cli.progress import say, shown_progress
     from coterie.datasets import data_home
     from coterie.engines.checkpoints import CheckpointEngine, sealing_key
@@ -128,10 +132,11 @@ def fit_rows(rows: Rows, recipe: TableRecipe, options: FitOptions, place: Workpl
     try:
         key = sealing_key(data_home() / "resume.key")
         with _workers(options) as workers:
-            engine = CheckpointEngine(workers, place.fits, [choose_candidate], key, coterie.__version__)
+            kept: list[Callable[[Any], Any]] = [choose_candidate, select_from_source]
+            engine = CheckpointEngine(workers, place.fits, kept, key, coterie.__version__)
             model = make_model(options, engine)
             with shown_progress():
-                model.fit(rows.X, rows.y, groups=rows.groups)
+                notes += rows.fit(model)
     except OSError as error:
         raise disk_error(error, place.state) from error
     except ValueError as error:
@@ -166,7 +171,7 @@ def write_results(model: CoterieRegressor, summary: dict[str, Any], folder: Path
 
 
 def run_fit(
-    rows: Rows,
+    rows: Rows | StreamedRows,
     recipe: TableRecipe,
     options: FitOptions,
     place: Workplace,
@@ -182,7 +187,7 @@ def run_fit(
     finished = False
     try:
         with gathered_warnings(notes):
-            model = fit_rows(rows, recipe, options, place)
+            model = fit_rows(rows, recipe, options, place, notes)
         summary = summarise_model(model)
         summary["notes"] = [*notes, *summary["notes"]]
         summary["columns"] = [asdict(plan) | {"features": list(plan.features)} for plan in recipe.columns]
@@ -254,6 +259,10 @@ def fit(
     scheduler: Annotated[
         str | None, typer.Option(help="Dask scheduler whose workers do the work: tcp://HOST:8786.")
     ] = None,
+    memory: Annotated[
+        str | None,
+        typer.Option(help="Read learners one by one from Parquet files or folders, within so much: 2GiB."),
+    ] = None,
     delimiter: Annotated[str | None, typer.Option(help="Of text files; default: by suffix.")] = None,
     encoding: Annotated[str, typer.Option(help="Of text files.")] = "utf-8",
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
@@ -302,18 +311,26 @@ def fit(
     from coterie.cli.reading import find_files, read_tables, stem_of, wants_filename
 
     make_model(options)
+    columns: dict[str, Any] = {
+        "target": target,
+        "group": group,
+        "features": split_names(features),
+        "drop": split_names(drop),
+    }
+    if memory is not None:
+        from coterie.cli.partitions import find_learners
+
+        streamed = find_learners(tables, memory=memory, **columns)
+        place = Workplace(folder_of(out, f"coterie-{streamed.stem}"))
+        place.check(force=force, resume=resume)
+        summary = run_fit(streamed, streamed.recipe, options, place, report=report)
+        print_summary(summary, as_json=as_json)
+        return
     stem = stem_of(find_files(tables)[0]) if len(tables) == 1 and Path(tables[0]).exists() else "fit"
     place = Workplace(folder_of(out, f"coterie-{stem}"))
     place.check(force=force, resume=resume)
     by_file = wants_filename(group)
     frame = read_tables(tables, delimiter=delimiter, encoding=encoding, with_filename=by_file)
-    rows, recipe = prepare(
-        frame,
-        target=target,
-        group=group,
-        features=split_names(features),
-        drop=split_names(drop),
-        by_file=by_file,
-    )
+    rows, recipe = prepare(frame, by_file=by_file, **columns)
     del frame
     print_summary(run_fit(rows, recipe, options, place, report=report), as_json=as_json)

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from coterie.encoding import TableRecipe
+    from coterie.estimators import CoterieRegressor
 
 # How alike a column's name must be to be offered for one that is not there.
 _ALIKE = 0.5
@@ -43,6 +44,11 @@ class Rows:
     groups: NDArray[np.str_]
     kept: NDArray[np.int_]
     notes: tuple[str, ...]
+
+    def fit(self, model: CoterieRegressor) -> list[str]:
+        """Fit a model to them; return what is to be said of it."""
+        model.fit(self.X, self.y, groups=self.groups)
+        return []
 
 
 def check_columns(names: Sequence[str], known: Sequence[str], option: str) -> None:

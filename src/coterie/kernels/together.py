@@ -42,7 +42,7 @@ class TogetherLosses(Protocol):
 
     @property
     def rehearsals(self) -> Sequence[TogetherLosses]:
-        """This form fitted on a sixteenth and on a quarter of the rows; empty where rows are few."""
+        """The same form fitted on a sixteenth and on a quarter of the rows; empty where rows are few."""
         ...
 
     @property

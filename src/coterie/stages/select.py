@@ -56,7 +56,8 @@ def split_with(splitter: Any, X: Array, y: Array, seed: int) -> tuple[Array, Arr
     return np.where(folds >= 0, np.searchsorted(kept, folds), -1), np.array(training)[kept]
 
 
-def _job(learners: Learners, j: int, candidates: Any, splitter: Any, entropy: int) -> FitJob:
+def fit_job(learners: Learners, j: int, candidates: Any, splitter: Any, entropy: int) -> FitJob:
+    """Return what learner j has to fit: its rows, split by its own seed, and its candidates."""
     span = learners.span(j)
     X, y = learners.X[span], learners.y[span]
     generator = generator_for(entropy, learners.ids[j])
@@ -96,8 +97,50 @@ def _warn_of_failures(fitted: Sequence[Fitted], learners: Learners) -> None:
             f"The candidate {name!r} was dropped for learner {listed(learners.ids[positions])}: "
             f"{fitted[positions[0]].failures[name]}",
             UserWarning,
-            stacklevel=3,
+            stacklevel=4,
         )
+
+
+def selection_of(
+    learners: Learners, fitted: Sequence[Fitted], folds: tuple[Array, ...], training: tuple[Array, ...]
+) -> Selection:
+    """Put together what the learners chose, and say how noisy each of them is.
+
+    Parameters
+    ----------
+    learners : Learners
+        Who chose.
+    fitted : sequence of Fitted
+        What each chose, with honest residuals of the rows in ``learners``.
+    folds : tuple of ndarray
+        Which fold held each row out.
+    training : tuple of ndarray
+        The rows that each fold trained on.
+
+    Returns
+    -------
+    Selection
+        In the order of ``learners``.
+    """
+    _warn_of_failures(fitted, learners)
+    residuals = tuple(result.residuals for result in fitted)
+    variance = _pooled_variance(learners)
+    clips = clip_bounds(residuals, variance)
+    return Selection(
+        learner_ids=learners.ids,
+        names=tuple(result.name for result in fitted),
+        models=tuple(result.model for result in fitted),
+        errors=np.array([result.error for result in fitted]),
+        held_out_errors=np.array([result.held_out_error for result in fitted]),
+        n_rows=learners.sizes,
+        candidate_errors=tuple(result.candidate_errors for result in fitted),
+        residuals=residuals,
+        folds=folds,
+        training=training,
+        fold_models=tuple(result.fold_models for result in fitted),
+        noise=noise_levels(residuals, clips, variance),
+        clips=clips,
+    )
 
 
 def select_models(
@@ -163,27 +206,9 @@ def select_models(
         )
     entropy = as_entropy(random_state)
     sets = candidates_per_learner(candidates, learners.ids.tolist())
-    jobs = [_job(learners, j, sets[j], splitter, entropy) for j in range(len(learners))]
+    jobs = [fit_job(learners, j, sets[j], splitter, entropy) for j in range(len(learners))]
     with quiet_fits():
         fitted = counted(resolve_engine(engine, n_jobs), "Select").map(choose_candidate, jobs)
-    _warn_of_failures(fitted, learners)
-    residuals = tuple(result.residuals for result in fitted)
-    variance = _pooled_variance(learners)
-    clips = clip_bounds(residuals, variance)
-    selection = Selection(
-        learner_ids=learners.ids,
-        names=tuple(result.name for result in fitted),
-        models=tuple(result.model for result in fitted),
-        errors=np.array([result.error for result in fitted]),
-        held_out_errors=np.array([result.held_out_error for result in fitted]),
-        n_rows=learners.sizes,
-        candidate_errors=tuple(result.candidate_errors for result in fitted),
-        residuals=residuals,
-        folds=tuple(job.folds for job in jobs),
-        training=tuple(job.training for job in jobs),
-        fold_models=tuple(result.fold_models for result in fitted),
-        noise=noise_levels(residuals, clips, variance),
-        clips=clips,
-    )
-    ordered: Selection = selection.take(learners.appearance)
-    return ordered
+    folds, training = tuple(job.folds for job in jobs), tuple(job.training for job in jobs)
+    selection: Selection = selection_of(learners, fitted, folds, training).take(learners.appearance)
+    return selection
