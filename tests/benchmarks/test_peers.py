@@ -109,7 +109,7 @@ def test_the_claims_hold_on_a_few_draws_and_a_run_is_continued(
     bench: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # The headline is the default candidates'; ridge alone stands in for them, at a fraction of the time.
-    monkeypatch.setitem(bench.run.CANDIDATES, "ours, linear", ["ridge"])
+    monkeypatch.setitem(bench.run.OURS, "ours, linear", ("coterie, linear candidates", ["ridge"]))
     parts = ("baselines", "ours, linear", "vectors", "ifca")
     bench.run.run(QUICK, 1, tmp_path, parts)
     first = (tmp_path / "results.csv").read_text()

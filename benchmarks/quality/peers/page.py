@@ -159,6 +159,14 @@ def write_page(rows: list[dict], order: list[str], head: str, out: Path) -> None
         + table(means, settings, UNKNOWN, "exact", "{:.2f}"),
         "## Mean squared error against the truth without noise\n\n"
         + table(means, settings, ERRORS, "mse", "{:.3g}"),
+        "## Rows as they came, and standardised inside each learner\n\n"
+        + table(
+            means,
+            [s for s in settings if "coterie, standardised, auto" in means[s]],
+            (GIVEN[0], "coterie, standardised, K given", UNKNOWN[0], "coterie, standardised, auto"),
+            "ari",
+            "{:.2f}",
+        ),
         "## Linear candidates only, and seconds a fit\n\n"
         + table(
             means,

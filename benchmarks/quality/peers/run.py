@@ -35,9 +35,13 @@ from coterie._rows import gather_learners
 
 HERE = Path(__file__).parent
 COLUMNS = ("setting", "draw", "method", "k", "ari", "exact", "mse", "seconds")
-CANDIDATES = {"ours": "default", "ours, linear": "linear"}
+OURS = {
+    "ours": ("coterie", "default"),
+    "ours, linear": ("coterie, linear candidates", "linear"),
+    "ours, standardised": ("coterie, standardised", "default"),
+}
 # Each part answers for one or more methods and is run again only if its rows are missing.
-PARTS = ("baselines", "ours", "ours, linear", "vectors", "ifca", "k_models", "flexmix")
+PARTS = ("baselines", *OURS, "vectors", "ifca", "k_models", "flexmix")
 
 
 def in_shared_units(name: str, drawn: Draw, most: int, seed: int) -> tuple[Problem, np.ndarray, object]:
@@ -66,16 +70,16 @@ def predict_pooled(problem: Problem, labels: np.ndarray, X_test: np.ndarray, own
 
 def answers_of(part: str, name: str, drawn: Draw, problem: Problem) -> list[Answer]:
     """Run one part."""
-    if part.startswith("ours"):
-        linear = part.endswith("linear")
-        if linear and SETTINGS[name].family is not LINES:
+    if part in OURS:
+        setting, train = SETTINGS[name], drawn.train
+        linear, standardised = part == "ours, linear", part == "ours, standardised"
+        if (linear and setting.family is not LINES) or (standardised and not setting.standardize):
             return []
-        train = drawn.train
-        rows = ours.Rows(train.X, train.y, train.groups, SETTINGS[name].standardize)
-        label = "coterie, linear candidates" if linear else "coterie"
-        k, candidates = problem.n_clusters, CANDIDATES[part]
-        found = ours.run(rows, drawn.X_test, drawn.groups_test, k, candidates, label)
-        return found[:2] if linear else found
+        label, candidates = OURS[part]
+        rows = ours.Rows(train.X, train.y, train.groups, standardised)
+        found = ours.run(rows, drawn.X_test, drawn.groups_test, problem.n_clusters, candidates, label)
+        # The paper's SEC sees the rows as the peers do.
+        return found if not linear and standardised == setting.standardize else found[:2]
     if part == "baselines":
         return baselines.run(problem, drawn.train.truth)
     if part == "flexmix" and flexmix.missing():
