@@ -70,7 +70,9 @@ fuzz: $(VENV)/.fuzz
 bench-speed: $(VENV)/.test
 	$(BIN)/python benchmarks/speed/exchange.py
 	$(BIN)/python benchmarks/speed/growth.py
-	$(BIN)/python benchmarks/speed/landmarks.py
+	$(BIN)/python benchmarks/speed/landmarks.py --exact
+	$(BIN)/python benchmarks/speed/dask_threads.py
+	$(BIN)/python benchmarks/speed/out_of_core.py
 	if $(BIN)/python -c "import torch; raise SystemExit(not torch.cuda.is_available())" 2>/dev/null; then \
 	  $(BIN)/python benchmarks/speed/million.py --only 100000 && $(BIN)/python benchmarks/speed/million.py --only 1000000; fi
 	$(BIN)/python benchmarks/speed/plot.py
