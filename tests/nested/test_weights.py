@@ -64,6 +64,19 @@ def test_learners_who_differ_get_weights_of_their_own():
     np.testing.assert_allclose(learnt.common, 0.5, atol=0.1)
 
 
+def test_a_learner_who_is_predicted_well_is_heard_like_any_other():
+    rng = np.random.default_rng(0)
+    residuals = rng.normal(size=(20, 60, 2))
+    residuals[:10, :, 0] *= 0.3
+    residuals[10:, :, 1] *= 0.3
+    loud = learn_weights(*grams_of(residuals))
+    residuals[0] *= 0.01
+    quiet = learn_weights(*grams_of(residuals))
+    assert quiet.shrinkage == loud.shrinkage == min(SHRINKAGES)
+    np.testing.assert_allclose(quiet.personal[0], loud.personal[0], atol=0.05)
+    assert quiet.personal[0, 0] > 0.75
+
+
 def test_weights_of_a_fold_do_not_know_its_rows():
     rng = np.random.default_rng(1)
     residuals = rng.normal(size=(5, 20, 2))

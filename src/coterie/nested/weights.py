@@ -3,8 +3,8 @@
 All that is asked of a learner is the Gram matrix of its predictors' residuals, fold by fold: the loss of
 any mixture w is w'Hw. Common weights minimise the mean loss over learners, each in units of its response's
 variance, so that learners count alike. A learner's own weights minimise its own loss with pseudo-rows of
-the average learner added, which draws them towards the common ones the more, the fewer rows it has. How
-many pseudo-rows is chosen on held-out folds.
+the average learner added, brought to its own level of loss, which draws them towards the common ones the
+more, the fewer rows it has. How many pseudo-rows is chosen on held-out folds.
 """
 
 from __future__ import annotations
@@ -83,13 +83,19 @@ def _average(grams: Array, counts: Array, loners: Array) -> Array:
     return mean
 
 
-def _personal(own: Array, average: Array, common: Array, shrinkage: float, loners: Array) -> Array:
+def _personal(
+    own: Array, rows: Array, average: Array, common: Array, shrinkage: float, loners: Array
+) -> Array:
     personal = np.tile(common, (len(own), 1))
+    level = average.diagonal().min()
     for j, gram in enumerate(own):
         if loners[j]:
             personal[j] = simplex_weights(gram)
-        elif np.isfinite(shrinkage):
-            personal[j] = simplex_weights(gram + shrinkage * average)
+        elif np.isfinite(shrinkage) and level > 0 and rows[j] > 0:
+            # Pseudo-rows at the learner's own level of loss: rows of one who is predicted ten times better
+            # than the average would otherwise not be heard.
+            ratio = gram.diagonal().min() / rows[j] / level
+            personal[j] = simplex_weights(gram + shrinkage * ratio * average)
     return personal
 
 
@@ -132,9 +138,10 @@ def learn_weights(grams: Array, counts: Array) -> Weights:
         rest = _average(grams[:, others], counts[:, others], loners)
         rest_common = simplex_weights(rest)
         for place, shrinkage in enumerate(SHRINKAGES):
-            w = _personal(whole - grams[:, fold], rest, rest_common, shrinkage, loners)
+            seen = counts[:, others].sum(axis=1)
+            w = _personal(whole - grams[:, fold], seen, rest, rest_common, shrinkage, loners)
             held_out[place, fold] = w
             losses[place] += np.einsum("lc,lcd,ld->l", w, grams[:, fold], w) / rows
     best = _strongest(losses)
-    personal = _personal(whole, average, common, SHRINKAGES[best], loners)
+    personal = _personal(whole, counts.sum(axis=1), average, common, SHRINKAGES[best], loners)
     return Weights(common, personal, held_out[best], SHRINKAGES[best])
