@@ -74,12 +74,13 @@ def test_where_everything_fits_the_answer_is_that_of_fit(options: dict) -> None:
 
 
 def test_models_see_all_rows_and_the_rest_a_part_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(streaming, "_shares", lambda *_: (30, 1000))
+    monkeypatch.setattr(streaming, "rows_kept", lambda *_: 30)
     model = CoterieRegressor("lr").fit_sources(sources())
     whole = CoterieRegressor("lr").fit(DATA.X, DATA.y, groups=DATA.groups)
     assert model.learner_labels_.tolist() == whole.learner_labels_.tolist()
     assert model.gains_["n_rows"].tolist() == [80] * 9
-    assert model.selection_.n_rows.tolist() == [30] * 9
+    assert model.selection_.n_rows.tolist() == [80] * 9
+    assert [len(residuals) for residuals in model.selection_.residuals] == [30] * 9
     for mine, theirs in zip(model.selection_.models, whole.selection_.models, strict=True):
         assert_allclose(mine.coef_, theirs.coef_)
     assert model.collaboration_.method == "average"
@@ -93,6 +94,46 @@ def test_models_see_all_rows_and_the_rest_a_part_of_them(monkeypatch: pytest.Mon
         zip(np.flatnonzero(DATA.groups == learner.ids[0]), whole.selection_.residuals[0], strict=True)
     )
     assert_allclose(model.selection_.residuals[0], [expected[p] for p in place])
+
+
+@pytest.mark.parametrize("n_truths", [1, 3])
+def test_clusters_of_a_part_of_the_rows_are_those_of_all(
+    monkeypatch: pytest.MonkeyPatch, n_truths: int
+) -> None:
+    # Many predictors and small coteries: models of the kept rows would be far worse than models of all.
+    data = make_linear_learners(12, n_truths=n_truths, n_rows=1500, n_features=40, random_state=1)
+    whole = CoterieRegressor("lr").fit_sources(sources(data))
+    monkeypatch.setattr(streaming, "rows_kept", lambda *_: 90)
+    model = CoterieRegressor("lr").fit_sources(sources(data))
+    assert whole.n_clusters_ == model.n_clusters_ == n_truths
+    assert set(model.gains_["verdict"].tolist()) == {"collaborate"}
+    assert_allclose(model.gains_["alone"].mean(), whole.gains_["alone"].mean(), rtol=0.15)
+    if n_truths == 1:
+        # The coterie is everybody.
+        assert_allclose(model.gains_["coterie"], model.gains_["all"])
+
+
+def test_pooled_models_of_a_part_of_the_rows_are_named_as_such(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(streaming, "rows_kept", lambda *_: 30)
+    with pytest.warns(UserWarning, match="pooled models were fitted on 30 rows of each learner at most"):
+        CoterieRegressor("lr", collaboration="pooled").fit_sources(sources())
+
+
+@pytest.mark.parametrize(
+    ("sizes", "kept"),
+    [
+        # Room for 600 rows in all: everybody whole, shared out evenly, small ones leave theirs to the others.
+        ([200, 200, 200], 200),
+        ([1000, 1000, 1000], 200),
+        ([100, 1000, 1000], 250),
+        ([60, 60, 10_000], 480),
+    ],
+)
+def test_what_small_learners_leave_over_goes_to_the_large_ones(sizes: list[int], kept: int) -> None:
+    memory = streaming.BASE + 2 * 8 * streaming.COPIES * 4 * 600
+    assert streaming.rows_kept(memory, np.array(sizes), 3, True) == kept
+    # Models without coefficients predict every row of everybody.
+    assert streaming.rows_kept(memory, np.array(sizes), 3, False) < kept
 
 
 def test_each_learner_is_read_once_beside_a_look_at_the_first() -> None:
@@ -136,8 +177,38 @@ def test_other_amounts_are_refused(memory: Any) -> None:
 
 
 def test_too_little_memory_is_refused_with_the_amount_that_is_needed() -> None:
-    with pytest.raises(ValueError, match=r"9 learners with 3 predictors need 0\.5 GiB of memory"):
+    with pytest.raises(ValueError, match=r"9 learners with 3 predictors need 501 MiB of memory"):
         CoterieRegressor("lr").fit_sources(sources(), memory="300MiB")
+
+
+def test_a_learner_without_usable_rows_is_left_out_and_named() -> None:
+    some = sources()
+    name = str(DATA.learner_ids[0])
+    some[name] = Held(name, some[name].X[:0], some[name].y[:0])
+    with pytest.warns(UserWarning, match=f"Learner '{name}' has no rows that can be used"):
+        model = CoterieRegressor("lr").fit_sources(some)
+    assert name not in model.learner_ids_.tolist()
+    assert len(model.learner_ids_) == 8
+
+
+def test_a_bad_value_is_said_to_be_whose() -> None:
+    some = sources()
+    name = str(DATA.learner_ids[3])
+    spoilt = some[name].X.copy()
+    spoilt[2, 1] = np.nan
+    some[name] = Held(name, spoilt, some[name].y)
+    with pytest.raises(ValueError, match=f"Learner '{name}': .*NaN"):
+        CoterieRegressor("lr").fit_sources(some)
+
+
+def test_ids_keep_their_types_and_their_order() -> None:
+    given = list(sources().values())
+    ids = [10, 9, "9", ("a", 1), 2.5, 1, 3, 4, 5]
+    model = CoterieRegressor("lr").fit_sources(dict(zip(ids, given, strict=True)))
+    assert model.learner_ids_.tolist() == ids
+    assert model.gains_["learner"].tolist() == ids
+    same = np.equal.outer(model.learner_labels_, model.learner_labels_)
+    assert (same == np.equal.outer(DATA.truth, DATA.truth)).all()
 
 
 def test_no_learners_and_other_predictors_are_refused() -> None:

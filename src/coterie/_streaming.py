@@ -1,9 +1,9 @@
 """Rows that do not fit into memory: each learner is read when its turn comes.
 
 Select reads a learner's rows, chooses and fits its model on all of them, and keeps a random part of the rows
-with their honest residuals: as many as the memory allows. Exchange, Cluster and Collaborate work on what was
-kept; what a coterie predicts with is the average of its members' models, which have seen all rows. Where
-everything fits, nothing is left out and the answer is that of ``fit``.
+with their honest residuals: as many as the memory allows. Exchange and Cluster work on what was kept. Where
+rows were left out, clusters predict with averages of models, which have seen all rows: a model of the kept
+rows would be compared with models of more. Where everything fits, the answer is that of ``fit``.
 
 On a Dask cluster the workers read: rows stay where they lie, and models with the part that is kept come back.
 """
@@ -11,6 +11,7 @@ On a Dask cluster the workers read: rows stay where they lie, and models with th
 from __future__ import annotations
 
 import re
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import reduce
@@ -19,17 +20,22 @@ from typing import Any, Protocol
 import numpy as np
 from joblib import effective_n_jobs
 from numpy.typing import NDArray
+from sklearn.compose import TransformedTargetRegressor
+from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import validate_data
 
 from coterie._joining import admit_learners
 from coterie._options import listed
 from coterie._rows import Learners, Standardization, gather_learners
 from coterie._seeds import as_entropy
-from coterie._tables import column_names
+from coterie._tables import column_names, id_array
 from coterie.candidates import candidates_per_learner
 from coterie.engines import counted, resolve_engine
 from coterie.how_many import check_n_clusters
+from coterie.kernels.affine import AFFINE_PREDICTIONS
 from coterie.kernels.fitting import choose_candidate, quiet_fits
+from coterie.records import Collaboration, Partition, Selection
+from coterie.stages import collaborate
 from coterie.stages.select import FEWEST_ROWS, fit_job, selection_of
 
 Array = NDArray[Any]
@@ -40,6 +46,8 @@ BASE = 500 * 2**20
 COPIES = 16
 # Copies of a learner's rows while it is read and its candidates are fitted.
 COPIES_AT_WORK = 6
+# Tables of every model's prediction of every kept row, where models have no coefficients.
+PREDICTION_TABLES = 4
 # Fewer rows of a learner than this tell too little of it.
 FEWEST_KEPT = 50
 _UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
@@ -54,7 +62,7 @@ class RowSource(Protocol):
         ...
 
     def read(self, most: int) -> tuple[Any, Any]:
-        """Return X and y of the learner, of many rows ``most`` at random places."""
+        """Return X and y of the learner; where it has more than ``most`` rows, so many at random places."""
         ...
 
 
@@ -97,8 +105,6 @@ class SourceJob:
         Whether its rows are standardised first.
     entropy : int
         Of everything random.
-    least : int
-        With fewer rows it selects nothing.
     kept : int
         Rows that are kept at most.
     most : int
@@ -111,7 +117,6 @@ class SourceJob:
     splitter: Any
     standardize: bool
     entropy: int
-    least: int
     kept: int
     most: int
 
@@ -122,8 +127,10 @@ class Read:
 
     Parameters
     ----------
-    rows : Learners
-        Some of its rows, or all.
+    rows : Learners or None
+        Some of its rows, or all; None where it has none.
+    whole : Learners or None
+        All its rows as they came, where they are too few to select with.
     n_rows : int
         How many were read.
     names : list of str or None
@@ -138,13 +145,26 @@ class Read:
         Which of the kept rows each fold trained on.
     """
 
-    rows: Learners
+    rows: Any
+    whole: Any
     n_rows: int
     names: list[str] | None
     units: Any = None
     fitted: Any = None
     folds: Array = field(default_factory=lambda: np.zeros(0, dtype=int))
     training: Array = field(default_factory=lambda: np.zeros((0, 0), dtype=bool))
+
+
+def _gathered(job: SourceJob) -> tuple[Learners | None, list[str] | None]:
+    X, y = job.source.read(job.most)
+    names = column_names(X)
+    if not len(y):
+        return None, names
+    try:
+        whole = gather_learners(X, y, caller="fit_sources")
+    except ValueError as error:
+        raise ValueError(f"Learner {listed([job.learner])}: {error}") from None
+    return replace(whole, ids=id_array([job.learner])), names
 
 
 def select_from_source(job: SourceJob) -> Read:
@@ -160,81 +180,169 @@ def select_from_source(job: SourceJob) -> Read:
     Read
         What is kept.
     """
-    X, y = job.source.read(job.most)
-    names = column_names(X)
-    whole = gather_learners(X, y, caller="fit_sources")
-    whole = replace(whole, ids=np.array([job.learner]))
-    if len(whole.y) < max(job.least, FEWEST_ROWS):
-        return Read(whole, len(whole.y), names)
-    units = None
-    if job.standardize:
-        whole, units = whole.standardized()
-    fit = fit_job(whole, 0, job.candidates, job.splitter, job.entropy)
+    whole, names = _gathered(job)
+    if whole is None:
+        return Read(None, None, 0, names)
+    n = len(whole.y)
+    if n < FEWEST_ROWS:
+        return Read(whole, whole, n, names)
+    rows, units = whole.standardized() if job.standardize else (whole, None)
+    fit = fit_job(rows, 0, job.candidates, job.splitter, job.entropy)
     with quiet_fits():
         fitted = choose_candidate(fit)
-    kept = np.arange(len(whole.y))
-    if len(kept) > job.kept:
+    kept = np.arange(n)
+    if n > job.kept:
         generator = np.random.default_rng([fit.seed, job.kept])
-        kept = np.sort(generator.choice(len(kept), job.kept, replace=False))
-    mask = np.isin(np.arange(len(whole.y)), kept)
+        kept = np.sort(generator.choice(n, job.kept, replace=False))
+    # Who turns out to be small among the others is admitted with its rows as they came.
+    few = whole if n <= job.kept else None
+    part = rows.only(np.isin(np.arange(n), kept))
     fitted = replace(fitted, residuals=fitted.residuals[kept])
-    return Read(whole.only(mask), len(whole.y), names, units, fitted, fit.folds[kept], fit.training[:, kept])
+    return Read(part, few, n, names, units, fitted, fit.folds[kept], fit.training[:, kept])
 
 
-def _shares(memory: int, n_learners: int, n_features: int, n_threads: int) -> tuple[int, int]:
-    """Return how many rows of each learner are kept, and how many are read, at most."""
-    row = 8 * (n_features + 1)
-    room = (memory - BASE) // 2
-    kept, most = room // (COPIES * row * n_learners), room // (COPIES_AT_WORK * row * n_threads)
+def _is_affine(candidate: Any) -> bool:
+    """Tell whether a candidate, once fitted, is known to be affine."""
+    if isinstance(candidate, Pipeline):
+        return _is_affine(candidate.steps[-1][1])
+    if isinstance(candidate, TransformedTargetRegressor):
+        return candidate.regressor is None or _is_affine(candidate.regressor)
+    return getattr(type(candidate), "predict", None) in AFFINE_PREDICTIONS
+
+
+def rows_kept(memory: int, sizes: Array, n_features: int, affine: bool) -> int:
+    """Return how many rows of a learner are kept at most.
+
+    Parameters
+    ----------
+    memory : int
+        What the fit may take, in bytes.
+    sizes : ndarray of shape (L,)
+        Rows of the learners.
+    n_features : int
+        Number of predictors.
+    affine : bool
+        Whether all models are known to be affine.
+
+    Returns
+    -------
+    int
+        What small learners leave over goes to the large ones.
+    """
+    n_learners = len(sizes)
+    per_row = 8 * (COPIES * (n_features + 1) + (0 if affine else PREDICTION_TABLES * n_learners))
+    total = (memory - BASE) // 2 // per_row
     fewest = max(FEWEST_KEPT, 2 * n_features + 5)
-    if kept < fewest:
-        needed = BASE + 2 * COPIES * row * n_learners * fewest
+    needed = int(np.minimum(sizes, fewest).sum())
+    if total < needed:
+        least = (BASE + 2 * per_row * (needed + 1)) / 2**20
         raise ValueError(
-            f"{n_learners} learners with {n_features} predictors need {needed / 2**30:.1f} GiB of memory: "
-            f"{fewest} rows of each are the least. Got {memory / 2**30:.1f} GiB."
+            f"{n_learners} learners with {n_features} predictors need {np.ceil(least):.0f} MiB of memory: "
+            f"{fewest} rows of each are the least. Got {memory / 2**20:.0f} MiB."
         )
-    return int(kept), int(max(most, fewest))
+    caps = np.sort(sizes)
+    before = np.r_[0, np.cumsum(caps)[:-1]]
+    # The cap at which all smaller learners are whole and the others share the rest.
+    shared = (total - before) // (n_learners - np.arange(n_learners))
+    return int(max(fewest, min(caps[-1], shared.max())))
 
 
-def _together(parts: list[Read]) -> Learners:
+def _together(parts: list[Read], appearance: Array) -> Learners:
     """Return the kept rows of all learners, whose ids are sorted by their text."""
-    ids = np.concatenate([part.rows.ids for part in parts])
     sizes = [len(part.rows.y) for part in parts]
     return Learners(
-        ids=ids,
+        ids=id_array([part.rows.ids.tolist()[0] for part in parts]),
         X=np.concatenate([part.rows.X for part in parts]),
         y=np.concatenate([part.rows.y for part in parts]),
         offsets=np.r_[0, np.cumsum(sizes)],
         rows=np.arange(sum(sizes)),
-        appearance=np.arange(len(ids)),
+        appearance=appearance,
     )
 
 
-def _check_names(parts: list[Read], learners: list[Any]) -> None:
-    for part, learner in zip(parts, learners, strict=True):
-        if part.names != parts[0].names or part.rows.n_features != parts[0].rows.n_features:
+def _check_names(parts: dict[Any, Read]) -> None:
+    first, head = next(iter(parts.items()))
+    for learner, part in parts.items():
+        if part.names != head.names or part.rows.n_features != head.rows.n_features:
             raise ValueError(
                 f"The predictors of learner {listed([learner])} differ from those of learner "
-                f"{listed(learners[:1])}: give all learners the same, in the same order."
+                f"{listed([first])}: give all learners the same, in the same order."
             )
 
 
-def _read_all(model: Any, sources: Mapping[Any, RowSource], memory: int, entropy: int) -> list[Read]:
-    """Let everybody be read and select, in order of the ids' texts."""
-    order = sorted(sources, key=lambda learner: f"{learner}\0{type(learner).__name__}")
-    head, _ = sources[order[0]].read(FEWEST_ROWS)
+def _in_order(learners: Mapping[Any, Any]) -> list[Any]:
+    return sorted(learners, key=lambda learner: f"{learner}\0{type(learner).__name__}")
+
+
+def _read_all(
+    model: Any, sources: Mapping[Any, RowSource], memory: int, entropy: int
+) -> tuple[dict[Any, Read], int]:
+    """Let everybody be read and select; return those who have rows, and how many were kept at most."""
+    order = _in_order(sources)
+    head, _ = sources[order[0]].read(FEWEST_KEPT)
     validate_data(model, head, skip_check_array=True)
     n_features = int(np.shape(head)[1])
-    kept, most = _shares(memory, len(order), n_features, effective_n_jobs(model.n_jobs))
-    sizes = np.array([sources[learner].n_rows for learner in order])
-    how = (model.splitter, bool(model.standardize), entropy, model._threshold(sizes, n_features), kept, most)
     sets = candidates_per_learner(model.candidates, order)
+    affine = all(_is_affine(candidate) for some in sets for candidate in some.values())
+    sizes = np.array([sources[learner].n_rows for learner in order])
+    kept = rows_kept(memory, sizes, n_features, affine)
+    least = 0 if model.min_rows == "auto" else int(model.min_rows)
+    kept = max(kept, least)
+    at_work = 8 * (n_features + 1) * COPIES_AT_WORK * effective_n_jobs(model.n_jobs)
+    most = max(int((memory - BASE) // 2 // at_work), kept)
     jobs = [
-        SourceJob(learner, sources[learner], some, *how) for learner, some in zip(order, sets, strict=True)
+        SourceJob(
+            learner,
+            sources[learner],
+            some,
+            model.splitter,
+            bool(model.standardize),
+            entropy,
+            # A limit that a learner does not reach is no part of its job: resuming would not know it again.
+            min(kept, int(size)),
+            min(most, int(size)),
+        )
+        for learner, some, size in zip(order, sets, sizes, strict=True)
     ]
     parts = counted(resolve_engine(model.engine, model.n_jobs), "Select").map(select_from_source, jobs)
-    _check_names(parts, order)
-    return parts
+    found = {learner: part for learner, part in zip(order, parts, strict=True) if part.n_rows}
+    empty = [learner for learner in order if learner not in found]
+    if empty:
+        warnings.warn(
+            f"Learner {listed(empty)} has no rows that can be used and was left out.",
+            UserWarning,
+            stacklevel=4,
+        )
+    if not found:
+        raise ValueError("No learner has a row that can be used: check the sources.")
+    _check_names(found)
+    return found, kept
+
+
+def averaged_with_all(
+    selection: Selection, partition: Partition, learners: Learners, settings: dict[str, Any]
+) -> Collaboration:
+    """Return how everybody would predict with the average of all models.
+
+    Parameters
+    ----------
+    selection : Selection
+        The models.
+    partition : Partition
+        Of the same learners.
+    learners : Learners
+        Their rows.
+    settings : dict
+        For `collaborate`.
+
+    Returns
+    -------
+    Collaboration
+        One way for everybody, newcomers to any cluster too.
+    """
+    one = replace(partition, labels=np.zeros_like(partition.labels))
+    together = collaborate(selection, one, learners, method="average", **settings)
+    return replace(together, newcomer_ways=np.zeros(partition.n_clusters, dtype=int))
 
 
 def fit_sources(model: Any, sources: Mapping[Any, RowSource], memory: Any) -> None:
@@ -252,22 +360,37 @@ def fit_sources(model: Any, sources: Mapping[Any, RowSource], memory: Any) -> No
     if not sources:
         raise ValueError("There are no learners: fit_sources takes {learner id: source, ...}.")
     entropy = as_entropy(model.random_state)
-    parts = _read_all(model, sources, memory_in_bytes(memory), entropy)
-    learners = _together(parts)
-    # The part that is kept has rows enough wherever the whole had.
-    small = model._find_small(learners)
+    found, kept = _read_all(model, sources, memory_in_bytes(memory), entropy)
+    place = {learner: p for p, learner in enumerate(found)}
+    appearance = np.array([place[learner] for learner in sources if learner in place])
+    parts = list(found.values())
+    sizes = np.array([part.n_rows for part in parts])
+    small = model._find_small(id_array(list(found)), sizes, parts[0].rows.n_features)
     large = [part for part, few in zip(parts, small, strict=True) if not few]
     check_n_clusters(model.n_clusters, len(large))
-    shaping = learners.take(np.flatnonzero(~small))
-    fitted, units = [part.fitted for part in large], [part.units for part in large]
+    ranks = np.argsort(np.argsort(appearance)[~small], kind="stable")
+    shaping = _together(large, ranks)
     selection = selection_of(
-        shaping, fitted, tuple(part.folds for part in large), tuple(part.training for part in large)
+        shaping,
+        [part.fitted for part in large],
+        tuple(part.folds for part in large),
+        tuple(part.training for part in large),
     )
-    joined = reduce(Standardization.joined, units) if model.standardize else None
+    selection = replace(selection, n_rows=sizes[~small]).take(shaping.appearance)
+    joined = reduce(Standardization.joined, [part.units for part in large]) if model.standardize else None
     thinned = any(part.n_rows > len(part.rows.y) for part in large)
+    if thinned and model.collaboration in ("pooled", "global"):
+        warnings.warn(
+            f"The pooled models were fitted on {kept} rows of each learner at most, its own model on all of "
+            "them: the gains compare the two.",
+            UserWarning,
+            stacklevel=3,
+        )
     model._fit_selected(selection, shaping, joined, model.n_clusters, entropy, thinned=thinned)
     if small.any() and model.small_learners == "admit":
-        admit_learners(model, learners.take(np.flatnonzero(small)))
-        model._show_in_order(learners.ids.tolist())
-    read = {learner: part.n_rows for learner, part in zip(learners.ids.tolist(), parts, strict=True)}
+        few = [part for part, is_small in zip(parts, small, strict=True) if is_small]
+        whole = [replace(part, rows=part.whole) for part in few]
+        admit_learners(model, _together(whole, np.arange(len(whole))))
+        model._show_in_order([learner for learner in sources if learner in place])
+    read = dict(zip(found, sizes.tolist(), strict=True))
     model.gains_["n_rows"] = np.array([read[learner] for learner in model.gains_["learner"].tolist()])

@@ -20,7 +20,7 @@ from coterie._notebook import summary_html
 from coterie._options import check_count, check_option, listed
 from coterie._rows import Learners, Standardization, gather_learners
 from coterie._seeds import as_entropy
-from coterie._streaming import RowSource, fit_sources
+from coterie._streaming import RowSource, averaged_with_all, fit_sources
 from coterie._tables import (
     as_ids,
     check_finite,
@@ -268,7 +268,8 @@ class CoterieRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         -------
         CoterieRegressor
             Itself, fitted. ``gains_["n_rows"]`` counts the rows that were read. Where rows were left out,
-            ``collaboration="auto"`` is the average of the coterie's models, which have seen them all.
+            clusters are refined by averages of models, ``collaboration="auto"`` is such an average, and so
+            is what ``gains_["all"]`` measures: the models have seen all rows, pooled ones would not.
         """
         self._check_options()
         self.__dict__.pop("table_", None)
@@ -316,26 +317,26 @@ class CoterieRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         enough = 2 * n_features + 5
         return enough if np.mean(sizes >= enough) >= 0.5 else FEWEST_ROWS
 
-    def _find_small(self, learners: Learners) -> Array:
+    def _find_small(self, ids: Array, sizes: Array, n_features: int) -> Array:
         """Return who has too few rows to shape the clusters."""
-        self.min_rows_ = self._threshold(learners.sizes, learners.n_features)
-        small: Array = learners.sizes < self.min_rows_
+        self.min_rows_ = self._threshold(sizes, n_features)
+        small: Array = sizes < self.min_rows_
         if small.all():
             raise ValueError(
                 f"No learner has the {self.min_rows_} rows that clustering needs "
-                f"(n_samples = {learners.sizes.max()} at most): give the learners more rows"
+                f"(n_samples = {sizes.max()} at most): give the learners more rows"
                 + ("." if self.min_rows_ == FEWEST_ROWS else f", or lower min_rows, down to {FEWEST_ROWS}.")
             )
         if small.any() and self.small_learners == "raise":
             raise ValueError(
-                f"Too few rows for learner {listed(learners.ids[small])}: fewer than {self.min_rows_} "
-                f"(n_samples = {learners.sizes[small].min()}). "
+                f"Too few rows for learner {listed(ids[small])}: fewer than {self.min_rows_} "
+                f"(n_samples = {sizes[small].min()}). "
                 "Drop such learners, lower min_rows, or set small_learners='admit'."
             )
         return small
 
     def _fit_learners(self, learners: Learners, n_clusters: Any, entropy: int) -> None:
-        small = self._find_small(learners)
+        small = self._find_small(learners.ids, learners.sizes, learners.n_features)
         shaping, units = learners.take(np.flatnonzero(~small)), None
         check_n_clusters(n_clusters, len(shaping))
         if self.standardize:
@@ -360,6 +361,8 @@ class CoterieRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         """Exchange, cluster and collaborate among learners who have selected, maybe on more rows."""
         self._entropy, self._units, self._shaping = entropy, units, shaping
         seeded = {"random_state": entropy, "engine": self.engine, "n_jobs": self.n_jobs}
+        # Pooled models would see the rows that are here, single models have seen all: unlike things.
+        refine = "average" if thinned and self.refine == "pooled" else self.refine
         exchange = cross_evaluate(selection, shaping, robust=self.robust, landmarks=self.landmarks, **seeded)
         clustering = search_clusters(
             exchange,
@@ -368,16 +371,20 @@ class CoterieRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             n_clusters=n_clusters,
             max_clusters=self.max_clusters,
             scale=self.scale,
-            refine=self.refine,
+            refine=refine,
             candidates="default" if self.candidates is None else self.candidates,
             device=self.device,
             **seeded,
         )
         partition = clustering.partition
         seeded["candidates"] = self.candidates
-        # Nested coteries would fit everything again on what is left; averages use the models as they are.
-        method = "average" if thinned and self.collaboration == "auto" else self.collaboration
-        coterie, everybody = self._collaborate(method, selection, exchange, partition, shaping, seeded)
+        if thinned and self.collaboration in ("auto", "average", "local"):
+            method = "average" if self.collaboration == "auto" else self.collaboration
+            coterie = collaborate(selection, partition, shaping, method=method, **seeded)
+            everybody = averaged_with_all(selection, partition, shaping, seeded)
+        else:
+            method = self.collaboration
+            coterie, everybody = self._collaborate(method, selection, exchange, partition, shaping, seeded)
         self.selection_, self.exchange_, self.partition_ = selection, exchange, partition
         self.collaboration_, self._everybody = coterie, everybody
         self._admitted: dict[Any, tuple[int, int]] = {}

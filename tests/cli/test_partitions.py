@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import numpy as np
 import polars as pl
 import pytest
 
+import coterie._streaming as streaming
 from coterie.datasets import make_linear_learners
 
 COLUMNS = ("--target", "y", "--candidates", "lr", "--no-report")
@@ -34,36 +36,117 @@ def folder(tmp_path: Path, table: pl.DataFrame) -> Path:
     return tmp_path
 
 
+@pytest.fixture(params=["fits", "streamed", "thinned"])
+def room(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Everything fits; or learners are read one by one; or a part of their rows is kept, too."""
+    if request.param != "fits":
+        kept = 30 if request.param == "thinned" else 10**9
+        monkeypatch.setattr(streaming, "COPIES", 10**9)
+        monkeypatch.setattr(streaming, "rows_kept", lambda *_: kept)
+    return str(request.param)
+
+
 @pytest.mark.parametrize(
     ("where", "group"), [("sorted.parquet", "site"), ("hive", "site"), ("files", "filename")]
 )
-def test_the_answer_is_that_of_the_table_as_a_whole(run, folder: Path, where: str, group: str) -> None:
+def test_the_answer_is_that_of_the_table_as_a_whole(
+    run, folder: Path, room: str, where: str, group: str
+) -> None:
     whole = run("fit", folder / "sorted.parquet", *COLUMNS, "--group", "site", "--out", folder / "whole")
     assert whole.code == 0
     out = folder / "parts"
     parts = run("fit", folder / where, *COLUMNS, "--group", group, "--memory", "2GiB", "--out", out)
     assert parts.code == 0, parts.err
-    for name in ("labels.csv", "gains.csv", "losses.csv"):
+    same = ("labels.csv",) if room == "thinned" else ("labels.csv", "gains.csv", "losses.csv")
+    for name in same:
         assert (out / name).read_text() == (folder / "whole" / name).read_text()
-    summary = json.loads((out / "summary.json").read_text())
-    assert summary["notes"] == []
-    new = run("predict", out / "model.coterie", folder / "sorted.parquet", "--out", folder / "p.csv")
+    notes = json.loads((out / "summary.json").read_text())["notes"]
+    assert bool(notes) == (room != "fits")
     if group == "site":
+        new = run("predict", out / "model.coterie", folder / "sorted.parquet", "--out", folder / "p.csv")
         assert new.code == 0, new.err
 
 
-def test_rows_that_were_left_out_are_counted(run, folder: Path, table: pl.DataFrame) -> None:
-    table.with_columns(y=pl.when(pl.col("x0") > 1).then(None).otherwise("y")).write_parquet(
-        folder / "gaps.parquet"
-    )
-    left = int((table["x0"] > 1).sum())
-    options = ("--group", "site", "--memory", "1GiB", "--json", "--out", folder / "out")
-    out = run("fit", folder / "gaps.parquet", *COLUMNS, *options)
+def fitted(run, folder: Path, where: str, **options: str) -> list[dict]:
+    given = {"group": "site", "memory": "1GiB", "out": str(folder / "out")} | options
+    flags = [part for name, value in given.items() for part in (f"--{name}", value)]
+    out = run("fit", folder / where, *COLUMNS, *flags, "--force")
     assert out.code == 0, out.err
-    note = (
-        f"{240 - left} of 240 rows were read, learner by learner; {240 - left} were kept for the clustering."
+    rows = pl.read_csv(folder / "out" / "gains.csv", schema_overrides={"learner": pl.String}).to_dicts()
+    notes = json.loads((folder / "out" / "summary.json").read_text())["notes"]
+    return [*rows, {"notes": " ".join(notes)}]
+
+
+def test_rows_that_cannot_be_used_are_counted(run, folder: Path, table: pl.DataFrame, room: str) -> None:
+    spoilt = table.with_columns(
+        y=pl.when(pl.col("x0") > 1).then(None).otherwise("y"),
+        site=pl.when(pl.col("site") == "02").then(None).otherwise("site"),
     )
-    assert note in json.loads(out.out)["notes"]
+    # A learner without a target; one of four rows.
+    spoilt = spoilt.with_columns(y=pl.when(pl.col("site") == "05").then(None).otherwise("y"))
+    keep = (pl.col("site") != "04") | pl.col("site").is_null() | (pl.int_range(pl.len()).over("site") < 4)
+    spoilt = spoilt.filter(keep)
+    spoilt.write_parquet(folder / "gaps.parquet", row_group_size=50)
+    usable = spoilt.filter(pl.col("site").is_not_null() & pl.col("y").is_not_null())
+    *rows, said = fitted(run, folder, "gaps.parquet")
+    counts = dict(usable.group_by("site").len().iter_rows())
+    assert {row["learner"]: row["n_rows"] for row in rows} == counts
+    assert "40 of 204 rows have no learner ('site') and were left out." in said["notes"]
+    if room != "fits":
+        assert f"{usable.height} of 164 rows were read" in said["notes"]
+        assert "Learner '05' has no rows that can be used and was left out." in said["notes"]
+
+
+def test_learners_are_neither_merged_nor_lost(run, folder: Path, table: pl.DataFrame, room: str) -> None:
+    # The same name in two folders, a link to a folder, a file named twice, no entry.
+    for place, site in (("a", "00"), ("b", "01"), ("c", "02")):
+        (folder / "same" / place).mkdir(parents=True)
+        table.filter(pl.col("site") == site).drop("site").write_parquet(folder / f"same/{place}/part.parquet")
+    *rows, _ = fitted(run, folder, "same", group="filename")
+    assert [row["learner"] for row in rows] == [str(folder / f"same/{p}/part.parquet") for p in "abc"]
+    elsewhere = folder / "elsewhere"
+    (folder / "hive" / "site=05").rename(elsewhere)
+    (folder / "hive" / "site=05").symlink_to(elsewhere)
+    nobody = folder / "hive" / "site=__HIVE_DEFAULT_PARTITION__"
+    nobody.mkdir()
+    table.head(7).drop("site").write_parquet(nobody / "0.parquet")
+    *rows, said = fitted(run, folder, "hive")
+    assert [row["learner"] for row in rows] == [f"0{k}" for k in range(5)] + ["05"]
+    assert "7 of 247 rows have no learner" in said["notes"]
+
+
+def test_a_file_that_is_named_twice_is_read_once(run, folder: Path) -> None:
+    options = ("--group", "site", "--memory", "1GiB", "--out", folder / "out")
+    path = folder / "sorted.parquet"
+    assert run("fit", path, path, folder / "*.parquet", *COLUMNS, *options).code == 0
+    assert pl.read_csv(folder / "out" / "gains.csv")["n_rows"].to_list() == [40] * 6
+
+
+def test_what_becomes_of_a_column_is_seen_in_its_middle_and_end(run, folder: Path, monkeypatch) -> None:
+    monkeypatch.setattr(streaming, "COPIES", 10**9)
+    monkeypatch.setattr(streaming, "rows_kept", lambda *_: 10**9)
+    data = make_linear_learners(4, n_truths=1, n_rows=1200, n_features=2, random_state=0)
+    late = np.tile(np.arange(1200) >= 600, 4).astype(float)
+    rows = pl.DataFrame(data.X, schema=["x0", "x1"])
+    rows = rows.with_columns(flag=late, y=data.y + 3 * late, site=pl.Series(data.groups)).sort("site")
+    rows.write_parquet(folder / "late.parquet")
+    *gains, _ = fitted(run, folder, "late.parquet")
+    assert all(row["alone"] < 1.5 for row in gains)
+
+
+@pytest.mark.parametrize(
+    ("change", "complaint"),
+    [
+        (lambda t: t.drop("x0"), "lacks the column 'x0'"),
+        (lambda t: t.with_columns(z=1), "alone has the column 'z'"),
+        (lambda t: t.with_columns(x0=pl.col("x0").cast(pl.String)), "The column 'x0' is number in"),
+    ],
+)
+def test_files_whose_columns_differ_are_refused(run, folder: Path, change, complaint: str) -> None:
+    path = folder / "hive" / "site=04" / "0.parquet"
+    change(pl.read_parquet(path)).write_parquet(path)
+    out = run("fit", folder / "hive", *COLUMNS, "--group", "site", "--memory", "1GiB", "--out", folder / "o")
+    assert complaint in out.complaint
 
 
 def test_scattered_rows_are_refused(run, folder: Path, table: pl.DataFrame) -> None:
@@ -96,7 +179,7 @@ def test_other_files_are_refused(run, tmp_path: Path, name: str, content: bytes,
         (("--group", "sight", "--memory", "1GiB"), "no column 'sight' for --group: did you mean 'site'?"),
         (("--group", "site", "--memory", "lots"), "number with a unit, such as '2GiB'"),
         (("--group", "site", "--memory", "510MiB", "--features", "x9"), "no column 'x9' for --features"),
-        (("--group", "site", "--memory", "490MiB"), "of memory: 50 rows of each are the least"),
+        (("--group", "site", "--memory", "490MiB"), "MiB of memory: 50 rows of each are the least"),
     ],
 )
 def test_bad_options_are_refused(run, folder: Path, arguments: tuple[str, ...], complaint: str) -> None:
@@ -106,7 +189,13 @@ def test_bad_options_are_refused(run, folder: Path, arguments: tuple[str, ...], 
     assert not (folder / "out").exists()
 
 
-def test_a_file_that_breaks_while_it_is_read_is_named(run, folder: Path) -> None:
+def test_a_file_that_breaks_while_it_is_read_is_named_and_the_rest_is_kept(
+    run, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(streaming, "COPIES", 10**9)
+    monkeypatch.setattr(streaming, "rows_kept", lambda *_: 10**9)
+    monkeypatch.setattr("coterie.cli.partitions._looked_at", lambda *_: pl.read_parquet(whole))
+    whole = folder / "sorted.parquet"
     broken = folder / "hive" / "site=03" / "0.parquet"
     content = bytearray(broken.read_bytes())
     content[20:60] = bytes(40)
@@ -116,3 +205,8 @@ def test_a_file_that_breaks_while_it_is_read_is_named(run, folder: Path) -> None
     assert out.code == 2
     assert "site=03" in out.err
     assert "write it again" in out.err
+    good = pl.read_parquet(whole).filter(pl.col("site") == "03").drop("site")
+    good.write_parquet(broken)
+    again = run("fit", folder / "hive", *COLUMNS, *options, "--resume")
+    assert again.code == 0, again.err
+    assert "3 finished fits were taken from" in again.err

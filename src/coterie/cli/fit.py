@@ -180,6 +180,7 @@ def run_fit(
     extra_files: dict[str, bytes] | None = None,
 ) -> dict[str, Any]:
     """Fit rows and write the results, all of them or none; return the summary."""
+    from coterie.cli.preparing import Rows
     from coterie.cli.progress import gathered_warnings
     from coterie.cli.summary import summarise_model
 
@@ -203,8 +204,8 @@ def run_fit(
             "run the same command with --resume to go on."
         ) from None
     except CommandError as error:
-        # A full disk is no fault of the learners that are finished; bad input is.
-        finished = not isinstance(error.__cause__, OSError)
+        # A full disk is no fault of the learners that are finished; bad input is, where all rows were seen.
+        finished = isinstance(rows, Rows) and not isinstance(error.__cause__, OSError)
         raise
     finally:
         place.discard(finished_learners=finished)
@@ -320,11 +321,10 @@ def fit(
     if memory is not None:
         from coterie.cli.partitions import find_learners
 
-        streamed = find_learners(tables, memory=memory, **columns)
-        place = Workplace(folder_of(out, f"coterie-{streamed.stem}"))
+        found, recipe, stem = find_learners(tables, memory=memory, **columns)
+        place = Workplace(folder_of(out, f"coterie-{stem}"))
         place.check(force=force, resume=resume)
-        summary = run_fit(streamed, streamed.recipe, options, place, report=report)
-        print_summary(summary, as_json=as_json)
+        print_summary(run_fit(found, recipe, options, place, report=report), as_json=as_json)
         return
     stem = stem_of(find_files(tables)[0]) if len(tables) == 1 and Path(tables[0]).exists() else "fit"
     place = Workplace(folder_of(out, f"coterie-{stem}"))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import glob
+import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,7 +12,7 @@ from urllib.parse import unquote
 from zlib import crc32
 
 from coterie.cli.errors import CommandError
-from coterie.cli.preparing import apply_recipe, check_columns, prepare
+from coterie.cli.preparing import Rows, apply_recipe, check_columns, prepare
 from coterie.cli.reading import FILENAME, PARQUET, find_files, stem_of, wants_filename
 
 if TYPE_CHECKING:
@@ -20,10 +22,14 @@ if TYPE_CHECKING:
     from coterie.encoding import TableRecipe
     from coterie.estimators import CoterieRegressor
 
-# What becomes of the columns is decided by the first rows of so many learners.
-LOOKED_AT, ROWS_LOOKED_AT = 100, 500
+# Where rows do not fit, what becomes of the columns is decided by some rows of so many learners.
+LOOKED_AT, ROWS_LOOKED_AT = 100, 200
 # Rows of a learner in more pieces than this are scattered: reading it would read everything every time.
 MOST_PIECES = 16
+# Rows that are decoded at a time.
+BATCH = 2**15
+# What folders are called for rows that have no entry.
+NO_ENTRY = "__HIVE_DEFAULT_PARTITION__"
 
 
 @dataclass(frozen=True)
@@ -47,22 +53,25 @@ class Piece:
     n_rows: int
     stamp: tuple[int, int]
 
-    def tables(self, columns: Sequence[str], share: float = 1.0) -> Iterator[pyarrow.Table]:
-        """Give out the rows, row group by row group; of each a random share."""
-        import numpy as np
+    def part(self, first: int, n_rows: int) -> Piece:
+        """Return some of the rows."""
+        return Piece(self.path, self.first + first, min(n_rows, self.n_rows - first), self.stamp)
 
+    def batches(self, columns: Sequence[str]) -> Iterator[pyarrow.RecordBatch]:
+        """Give out the rows, batch by batch."""
         file = _opened(self.path)
-        start = 0
+        last, start = self.first + self.n_rows, 0
         for group in range(file.num_row_groups):
             stop = start + file.metadata.row_group(group).num_rows
-            low, high = max(start, self.first), min(stop, self.first + self.n_rows)
-            if low < high:
-                table = file.read_row_group(group, columns=list(columns)).slice(low - start, high - low)
-                if share < 1:
-                    generator = np.random.default_rng([crc32(self.path.encode()), low])
-                    count = max(1, int(share * len(table)))
-                    table = table.take(np.sort(generator.choice(len(table), count, replace=False)))
-                yield table
+            if start < last and stop > self.first:
+                here = start
+                for batch in file.iter_batches(BATCH, row_groups=[group], columns=list(columns)):
+                    low, high = max(here, self.first), min(here + len(batch), last)
+                    if low < high:
+                        yield batch.slice(low - here, high - low)
+                    here += len(batch)
+                    if here >= last:
+                        break
             start = stop
 
 
@@ -94,11 +103,14 @@ class ParquetRows:
         import numpy as np
 
         needed = [plan.name for plan in self.recipe.columns if plan.kind != "left out"]
+        columns = list(dict.fromkeys([*needed, self.recipe.target]))
         try:
-            frame = _frame(self.learner, self.pieces, [*needed, self.recipe.target], self.recipe.group, most)
-            rows = apply_recipe(frame, self.recipe, with_target=True)
+            frame = _frame(self.learner, self.pieces, columns, self.recipe.group, most)
+            answered = _answered(frame, self.recipe.target)
+            if not answered.height:
+                return self.recipe.encoder.transform(frame.select(needed).head(1)).head(0), np.zeros(0)
+            rows = apply_recipe(answered, self.recipe, with_target=True)
         except CommandError as error:
-            # No row of this learner can be used, or a file has changed: the fit says so in its own words.
             raise ValueError(f"Learner {self.learner!r}: {error}") from None
         return rows.X, np.asarray(rows.y)
 
@@ -111,29 +123,32 @@ class StreamedRows:
     ----------
     sources : dict of str to ParquetRows
         The learners.
-    recipe : TableRecipe
-        What becomes of the columns.
     memory : str
         What the fit may take.
-    stem : str
-        A name for the results.
     notes : tuple of str
         What was done to the table, in sentences.
     """
 
     sources: dict[str, ParquetRows]
-    recipe: TableRecipe
     memory: str
-    stem: str
     notes: tuple[str, ...]
 
     def fit(self, model: CoterieRegressor) -> list[str]:
         """Fit a model to them; return what is to be said of it."""
         model.fit_sources(self.sources, memory=self.memory)
         there, read = sum(s.n_rows for s in self.sources.values()), int(model.gains_["n_rows"].sum())
-        kept = len(model._shaping.y)
-        said = [f"{read} of {there} rows were read, learner by learner; {kept} were kept for the clustering."]
-        return said if read > kept or there > read else []
+        kept = sum(len(residuals) for residuals in model.selection_.residuals)
+        said = [
+            f"{read} of {there} rows were read, learner by learner; {kept} were kept for the clustering.",
+            "What becomes of the columns was decided by some rows of some learners.",
+        ]
+        if there > read:
+            said.append(f"{there - read} rows have no target, or were too many for the memory.")
+        return said
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).strip().split("\n")[0].rstrip(".")
 
 
 def _opened(path: str) -> Any:
@@ -143,102 +158,176 @@ def _opened(path: str) -> Any:
     try:
         return pq.ParquetFile(path)
     except (pa.ArrowException, OSError) as error:
-        first = str(error).strip().split("\n")[0].rstrip(".")
-        raise CommandError(f"{path!r} cannot be read as Parquet ({first}): write it again.") from None
+        raise CommandError(f"{path!r} cannot be read as Parquet ({_first_line(error)}).") from None
 
 
 def _frame(
     learner: str, pieces: Sequence[Piece], columns: Sequence[str], group: str, most: int
 ) -> polars.DataFrame:
-    """Return some columns of a learner's rows as one table, with its id."""
+    """Return some columns of a learner's rows as one table, with its id; of many rows ``most`` at random."""
+    import numpy as np
     import polars as pl
     import pyarrow as pa
 
-    share = min(1.0, most / max(1, sum(piece.n_rows for piece in pieces)))
+    total = sum(piece.n_rows for piece in pieces)
+    generator = np.random.default_rng(crc32(learner.encode("utf-8", "surrogatepass")))
+    wanted = np.arange(total)
+    if total > most:
+        wanted = np.sort(generator.choice(total, most, replace=False))
+    parts, start = [], 0
     try:
-        tables = [table for piece in pieces for table in piece.tables(columns, share)]
-        whole = pl.from_arrow(pa.concat_tables(tables, promote_options="permissive"))
-    except (pa.ArrowException, OSError, KeyError) as error:
-        first = str(error).strip().split("\n")[0].rstrip(".")
-        raise CommandError(f"{pieces[0].path!r} cannot be read ({first}): write it again.") from None
-    assert isinstance(whole, pl.DataFrame)
+        for batch in (batch for piece in pieces for batch in piece.batches(columns)):
+            mine = wanted[(wanted >= start) & (wanted < start + len(batch))] - start
+            if len(mine):
+                made = pl.from_arrow(pa.Table.from_batches([batch]))
+                assert isinstance(made, pl.DataFrame)
+                # Taken, not sliced: a slice would keep all that was decoded with it.
+                parts.append(made[mine])
+            start += len(batch)
+        whole = pl.concat(parts, how="vertical_relaxed")
+    except (pa.ArrowException, pl.exceptions.PolarsError, OSError, KeyError, ValueError) as error:
+        where = pieces[0].path
+        raise CommandError(f"{where!r} cannot be read ({_first_line(error)}): write it again.") from None
     return whole.with_columns(pl.lit(learner).alias(group))
 
 
-def _parquet_files(patterns: Sequence[str]) -> list[tuple[Path, dict[str, str]]]:
-    """Return the files, and what the names of their folders say (``station=A``)."""
-    found: list[tuple[Path, dict[str, str]]] = []
-    for pattern in patterns:
-        root = Path(pattern)
-        if not root.is_dir():
-            found += [(path, {}) for path in find_files([pattern])]
+def _answered(frame: polars.DataFrame, target: str) -> polars.DataFrame:
+    """Return the rows that have a target."""
+    from coterie.cli.preparing import target_values
+
+    return frame.filter(target_values(frame, target).is_not_null())
+
+
+def _folders_say(path: Path) -> dict[str, str]:
+    """Return what the names of a file's folders say (``station=A``)."""
+    parts = (part.partition("=") for part in path.parts[:-1] if "=" in part)
+    return {unquote(key): unquote(value) for key, _, value in parts}
+
+
+def _inside(folder: Path) -> list[Path]:
+    found, seen = [], set()
+    for where, folders, files in os.walk(folder, followlinks=True):
+        real = os.path.realpath(where)
+        if real in seen:
+            folders.clear()
             continue
-        files = sorted(path for path in root.rglob("*") if path.suffix.lower() in PARQUET)
-        if not files:
-            raise CommandError(f"There is no Parquet file in the folder {pattern!r}: check the path.")
-        for path in files:
-            parts = [part.partition("=") for part in path.relative_to(root).parts[:-1] if "=" in part]
-            found.append((path, {unquote(key): unquote(value) for key, _, value in parts}))
-    for path, _ in found:
+        seen.add(real)
+        found += [Path(where) / name for name in files if Path(name).suffix.lower() in PARQUET]
+    if not found:
+        raise CommandError(f"There is no Parquet file in the folder {str(folder)!r}: check the path.")
+    return sorted(found)
+
+
+def _parquet_files(patterns: Sequence[str]) -> list[Path]:
+    found: list[Path] = []
+    for pattern in patterns:
+        matches = [pattern] if Path(pattern).exists() else sorted(glob.glob(pattern, recursive=True))
+        for match in matches or [pattern]:
+            found += _inside(Path(match)) if Path(match).is_dir() else find_files([match])
+    for path in found:
         if path.suffix.lower() not in PARQUET:
             raise CommandError(f"--memory reads Parquet files, and {str(path)!r} is none: convert it first.")
-    return found
+        if not path.is_file():
+            raise CommandError(f"{str(path)!r} leads nowhere: remove it, or bring back what it names.")
+    # A file that two patterns name is one file.
+    return list({os.path.realpath(path): path for path in found}.values())
 
 
-def _runs(path: str, group: str, stamp: tuple[int, int]) -> Iterator[tuple[str, Piece]]:
+def _kind(type_: Any) -> str:
+    import pyarrow as pa
+
+    numbers = pa.types.is_integer(type_) or pa.types.is_floating(type_)
+    return "number" if numbers or pa.types.is_boolean(type_) else str(type_)
+
+
+def _check_schemas(files: list[Path], group: str) -> None:
+    """Refuse files whose columns differ, as a table of several files does."""
+    schemas = [_opened(str(path)).schema_arrow for path in files]
+    known: dict[str, tuple[str, Path]] = {}
+    for path, schema in zip(files, schemas, strict=True):
+        odd = sorted((set(schema.names) ^ set(schemas[0].names)) - {group})
+        if odd:
+            where = "lacks" if odd[0] in schemas[0].names else "alone has"
+            raise CommandError(
+                f"{str(path)!r} {where} the column {odd[0]!r}: "
+                f"give all files the columns of {str(files[0])!r}."
+            )
+        for column in schema:
+            kind = str(column.type) if column.name == group else _kind(column.type)
+            first = known.setdefault(column.name, (kind, path))
+            if kind != first[0] and "null" not in (kind, first[0]):
+                raise CommandError(
+                    f"The column {column.name!r} is {first[0]} in {str(first[1])!r} and {kind} in "
+                    f"{str(path)!r}: give it one type."
+                )
+
+
+def _runs(path: str, group: str, stamp: tuple[int, int]) -> Iterator[tuple[str | None, Piece]]:
     """Give out the learners of a file and where their rows are, from the column that names them."""
     import polars as pl
 
-    file = _opened(path)
-    check_columns([group], file.schema_arrow.names, "--group")
-    start, learner, first = 0, None, 0
-    for batch in file.iter_batches(batch_size=2**20, columns=[group]):
-        names = pl.Series(batch.column(0)).cast(pl.String).fill_null("")
-        lengths = names.rle().struct.unnest()
-        for length, name in lengths.iter_rows():
-            if name != learner:
-                if learner:
-                    yield learner, Piece(path, first, start - first, stamp)
-                learner, first = name, start
+    start, first = 0, 0
+    learner: str | None = None
+    for batch in _opened(path).iter_batches(batch_size=BATCH, columns=[group]):
+        names = pl.Series(batch.column(0)).cast(pl.String)
+        for length, name in names.rle().struct.unnest().iter_rows():
+            if start and name != learner:
+                yield learner, Piece(path, first, start - first, stamp)
+                first = start
+            learner = name
             start += length
-    if learner:
+    if start:
         yield learner, Piece(path, first, start - first, stamp)
 
 
-def _pieces(patterns: Sequence[str], group: str) -> dict[str, list[Piece]]:
+def _pieces(files: list[Path], group: str) -> tuple[dict[str, list[Piece]], int]:
+    """Return where every learner's rows are, and the number of rows that no learner holds."""
+    names = _opened(str(files[0])).schema_arrow.names
+    by_file = wants_filename(group) and FILENAME not in names
+    stems = [stem_of(path) for path in files]
+    if len(set(stems)) < len(stems):
+        stems = [str(path) for path in files]
     pieces: dict[str, list[Piece]] = {}
-    by_file = wants_filename(group)
-    for path, folders in _parquet_files(patterns):
+    nobody = 0
+    for path, stem in zip(files, stems, strict=True):
         known = path.stat()
-        stamp = known.st_size, known.st_mtime_ns
-        if by_file or group in folders:
-            learner = stem_of(path) if by_file else folders[group]
-            whole = Piece(str(path), 0, _opened(str(path)).metadata.num_rows, stamp)
-            found = [(learner, whole)] if whole.n_rows else []
+        where, stamp = os.path.abspath(path), (known.st_size, known.st_mtime_ns)
+        said = _folders_say(Path(where))
+        whole = by_file or group in said
+        if whole:
+            name = stem if by_file else said[group]
+            learner = None if name == NO_ENTRY else name
+            found = iter([(learner, Piece(where, 0, _opened(where).metadata.num_rows, stamp))])
         else:
-            found = list(_runs(str(path), group, stamp))
+            check_columns([group], _opened(where).schema_arrow.names, "--group")
+            found = _runs(where, group, stamp)
         for learner, piece in found:
-            pieces.setdefault(learner, []).append(piece)
-            if len(pieces[learner]) > MOST_PIECES and not folders:
+            if learner is None:
+                nobody += piece.n_rows
+                continue
+            mine = pieces.setdefault(learner, [])
+            mine.extend([piece] if piece.n_rows else [])
+            if len(mine) > MOST_PIECES and not whole:
                 raise CommandError(
                     f"The rows of learner {learner!r} lie in more than {MOST_PIECES} places: sort the files "
                     f"by {group!r}, or write a file or a folder for each learner."
                 )
+    pieces = {learner: mine for learner, mine in pieces.items() if mine}
     if not pieces:
         raise CommandError("The files have no rows: check that they are the right ones.")
-    return pieces
+    return pieces, nobody
 
 
 def _looked_at(pieces: dict[str, list[Piece]], group: str, columns: Sequence[str]) -> polars.DataFrame:
-    """Return the first rows of some learners, evenly spread among all."""
+    """Return rows of some learners, evenly spread among all: from the beginning, the middle and the end."""
     import polars as pl
 
-    chosen = list(pieces)[:: max(1, len(pieces) // LOOKED_AT)]
     heads = []
-    for learner in chosen:
-        first = pieces[learner][0]
-        head = Piece(first.path, first.first, min(first.n_rows, ROWS_LOOKED_AT), first.stamp)
-        heads.append(_frame(learner, [head], columns, group, ROWS_LOOKED_AT))
+    for learner in list(pieces)[:: max(1, len(pieces) // LOOKED_AT)]:
+        for piece in dict.fromkeys((pieces[learner][0], pieces[learner][-1])):
+            places = {0, piece.n_rows // 2, max(0, piece.n_rows - ROWS_LOOKED_AT)}
+            parts = [piece.part(place, ROWS_LOOKED_AT) for place in sorted(places)]
+            heads.append(_frame(learner, parts, columns, group, 3 * ROWS_LOOKED_AT))
     return pl.concat(heads, how="vertical_relaxed")
 
 
@@ -250,8 +339,8 @@ def find_learners(
     features: Sequence[str],
     drop: Sequence[str],
     memory: str,
-) -> StreamedRows:
-    """Find the learners in Parquet files, and decide what becomes of the columns by some of their rows.
+) -> tuple[Rows | StreamedRows, TableRecipe, str]:
+    """Find the learners in Parquet files; read them all where they fit.
 
     Parameters
     ----------
@@ -270,22 +359,41 @@ def find_learners(
 
     Returns
     -------
-    StreamedRows
+    rows : Rows or StreamedRows
         For the fit.
+    recipe : TableRecipe
+        What becomes of the columns.
+    stem : str
+        A name for the results.
     """
-    from coterie._streaming import memory_in_bytes
+    import polars as pl
+
+    from coterie._streaming import BASE, COPIES, memory_in_bytes
 
     try:
-        memory_in_bytes(memory)
+        amount = memory_in_bytes(memory)
     except ValueError as error:
         raise CommandError(str(error)) from None
-    pieces = _pieces(patterns, group)
-    columns = [n for n in _opened(next(iter(pieces.values()))[0].path).schema_arrow.names if n != group]
+    files = _parquet_files(patterns)
+    _check_schemas(files, group)
+    pieces, nobody = _pieces(files, group)
+    columns = [name for name in _opened(str(files[0])).schema_arrow.names if name != group]
     for names, option in (((target,), "--target"), (features, "--features"), (drop, "--drop")):
         check_columns(names, [*columns, group], option)
-    by_file = wants_filename(group)
-    wanted = list(dict.fromkeys([*(features or columns), target]))
-    sample = _looked_at(pieces, FILENAME if by_file else group, wanted)
-    rows, recipe = prepare(sample, target=target, group=group, features=features, drop=drop, by_file=by_file)
+    wanted = [name for name in dict.fromkeys([*(features or columns), target]) if name != group]
+    stem = "fit" if len(patterns) > 1 or glob.has_magic(patterns[0]) else Path(patterns[0]).stem or "fit"
+    decided: dict[str, Any] = {"target": target, "group": group, "features": features, "drop": drop}
+    decided["by_file"] = wants_filename(group)
+    total = sum(piece.n_rows for mine in pieces.values() for piece in mine)
+    notes = [f"{nobody} of {total + nobody} rows have no learner ({group!r}) and were left out."]
+    said = tuple(notes if nobody else ())
+    if 8 * COPIES * len(wanted) * total <= (amount - BASE) // 2:
+        frames = [_frame(learner, mine, wanted, group, total) for learner, mine in pieces.items()]
+        rows, recipe = prepare(pl.concat(frames, how="vertical_relaxed"), **decided)
+        return Rows(rows.X, rows.y, rows.groups, rows.kept, (*said, *rows.notes)), recipe, stem
+    sample = _answered(_looked_at(pieces, group, wanted), target)
+    if not sample.height:
+        raise CommandError(f"No row that was looked at has an entry in {target!r}: check the column.")
+    _, recipe = prepare(sample, **decided)
     sources = {learner: ParquetRows(learner, tuple(mine), recipe) for learner, mine in pieces.items()}
-    return StreamedRows(sources, recipe, memory, Path(patterns[0]).stem or "fit", rows.notes)
+    return StreamedRows(sources, memory, said), recipe, stem
