@@ -14,10 +14,12 @@ from coterie import CoterieRegressor, cluster_learners, cross_evaluate, select_m
 from coterie._rows import Learners, gather_learners
 from coterie.candidates import candidates_per_learner
 from coterie.engines import resolve_engine
+from coterie.kernels import refits
 from coterie.kernels.affine import affine_matrix
+from coterie.kernels.averages import AverageLosses
 from coterie.kernels.curves import flexible_model, most_frequent, neighbourhoods
 from coterie.kernels.pooled import PooledLosses
-from coterie.kernels.refits import BestFormLosses, pooled_losses
+from coterie.kernels.refits import BestFormLosses, RefitLosses, pooled_losses
 from coterie.records import Selection
 
 TREE = DecisionTreeRegressor(max_depth=3, min_samples_leaf=5)
@@ -91,6 +93,18 @@ def test_pooled_rows_decide_whether_curves_pay(curved: bool, form: type) -> None
     selection = select_models(learners, candidates=choice)
     exchange = cross_evaluate(selection, learners)
     assert type(pooled_losses(learners, selection, exchange, resolve_engine())) is form
+
+
+def test_a_table_of_all_predictions_is_made_only_where_it_is_small(monkeypatch: pytest.MonkeyPatch) -> None:
+    learners = drawn(curved=True)
+    selection = select_models(learners, candidates={"tree": TREE})
+    exchange = cross_evaluate(selection, learners)
+    parts = (learners, selection, exchange, resolve_engine())
+    small = pooled_losses(*parts)
+    assert type(small) is RefitLosses
+    assert type(small.proxy) is AverageLosses
+    monkeypatch.setattr(refits, "MOST_PREDICTIONS", 12 * len(learners.y) - 1)
+    assert type(pooled_losses(*parts)) is BestFormLosses
 
 
 def test_where_nobody_chose_a_curve_lines_search_and_the_curve_is_asked_later() -> None:

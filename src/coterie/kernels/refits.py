@@ -38,6 +38,8 @@ MOST_TREES = 20
 FLEXIBLE_SHARE = 0.25
 # By how many standard errors they must, or noise would have every second group refitted.
 SURE = 2.0
+# More predictions than this of every model for every row are not kept: a gibibyte.
+MOST_PREDICTIONS = 2**27
 # Solving for more predictors than this, once per learner and labelling, costs more than refitting.
 MOST_PREDICTORS = 150
 
@@ -244,8 +246,9 @@ def pooled_losses(
     """
     _, affine = affine_matrix(selection.models, learners.n_features)
     many = learners.n_features > MOST_PREDICTORS
-    # Averages of everybody's models would take the evaluations that landmarks save.
-    if many or (exchange.landmarks is None and not affine.any()):
+    # Averages of everybody's models would take the evaluations that landmarks save, and a table of them all.
+    few = exchange.landmarks is None and len(learners) * len(learners.y) <= MOST_PREDICTIONS
+    if many or (few and not affine.any()):
         return RefitLosses(learners, selection, AverageLosses(learners, selection, exchange, engine))
     curve = flexible_model(learners, selection, affine, candidates)
     if curve is None:
