@@ -13,6 +13,7 @@ from numpy.testing import assert_allclose
 import coterie._streaming as streaming
 from coterie import CoterieRegressor
 from coterie._streaming import memory_in_bytes, select_from_source
+from coterie.candidates import make_candidates
 from coterie.datasets import make_linear_learners
 from coterie.engines import ThreadEngine
 from coterie.engines.checkpoints import CheckpointEngine
@@ -134,6 +135,14 @@ def test_what_small_learners_leave_over_goes_to_the_large_ones(sizes: list[int],
     assert streaming.rows_kept(memory, np.array(sizes), 3, True) == kept
     # Models without coefficients predict every row of everybody.
     assert streaming.rows_kept(memory, np.array(sizes), 3, False) < kept
+
+
+def test_nothing_as_long_as_the_rows_stays_behind_a_model() -> None:
+    source = sources()[str(DATA.learner_ids[0])]
+    job = streaming.SourceJob("a", source, make_candidates("lr"), None, False, 0, 30, 1000)
+    read = select_from_source(job)
+    for model in (read.fitted.model, *read.fitted.fold_models):
+        assert model.coef_.base is None or len(model.coef_.base) == len(model.coef_)
 
 
 def test_each_learner_is_read_once_beside_a_look_at_the_first() -> None:

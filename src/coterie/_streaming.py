@@ -10,6 +10,7 @@ On a Dask cluster the workers read: rows stay where they lie, and models with th
 
 from __future__ import annotations
 
+import copy
 import re
 import warnings
 from collections.abc import Mapping
@@ -197,7 +198,8 @@ def select_from_source(job: SourceJob) -> Read:
     # Who turns out to be small among the others is admitted with its rows as they came.
     few = whole if n <= job.kept else None
     part = rows.only(np.isin(np.arange(n), kept))
-    fitted = replace(fitted, residuals=fitted.residuals[kept])
+    # A copy: behind the coefficients of least squares the solver keeps an array as long as the rows.
+    fitted = copy.deepcopy(replace(fitted, residuals=fitted.residuals[kept]))
     return Read(part, few, n, names, units, fitted, fit.folds[kept], fit.training[:, kept])
 
 
