@@ -33,6 +33,9 @@ def public_names():
 @pytest.mark.parametrize("name", public_names())
 def test_a_public_name_is_documented(name):
     faults = [(code, text) for code, text in validate(name)["errors"] if code not in LEFT_OPEN]
+    if name == "coterie.RowSource":
+        # Nobody makes a protocol: its arguments are Python's own.
+        faults = [fault for fault in faults if fault[0] != "PR01"]
     assert not faults
 
 

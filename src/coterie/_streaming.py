@@ -63,7 +63,20 @@ class RowSource(Protocol):
         ...
 
     def read(self, most: int) -> tuple[Any, Any]:
-        """Return X and y of the learner; where it has more than ``most`` rows, so many at random places."""
+        """Read the learner.
+
+        Parameters
+        ----------
+        most : int
+            Where it has more rows, so many are read, at random places.
+
+        Returns
+        -------
+        X : array-like or table of shape (n, p)
+            Predictors.
+        y : array-like of shape (n,)
+            Response.
+        """
         ...
 
 

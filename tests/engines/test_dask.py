@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from sklearn.tree import DecisionTreeRegressor
 
-from coterie import CoterieRegressor, _version
+from coterie import CoterieRegressor, _streaming, _version
 from coterie.engines import resolve_engine, watch
 from coterie.engines.checkpoints import CheckpointEngine
 from coterie.engines.dask import ClusterError, DaskEngine, check_workers, connect, shared_parts
@@ -136,7 +136,9 @@ def test_a_stopped_fit_repeats_no_finished_learner(client: Any, tmp_path: Path) 
     assert fitted.learner_labels_.tolist() == model().fit(X, y, groups=groups).learner_labels_.tolist()
 
 
-def test_workers_read_the_learners_themselves(client: Any, tmp_path: Path) -> None:
+def test_workers_read_the_learners_themselves(
+    client: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     pl = pytest.importorskip("polars", reason="polars is not installed: pip install '.[cli]'")
     from coterie.cli.partitions import find_learners
 
@@ -144,7 +146,10 @@ def test_workers_read_the_learners_themselves(client: Any, tmp_path: Path) -> No
     table = pl.DataFrame(X, schema=[f"x{i}" for i in range(X.shape[1])]).with_columns(y=y, site=groups)
     table.write_parquet(tmp_path / "sorted.parquet")
     where = {"target": "y", "group": "site", "features": (), "drop": (), "memory": "1GiB"}
-    found = find_learners([str(tmp_path / "sorted.parquet")], **where)
+    # As if the rows did not fit, and all of them were kept.
+    monkeypatch.setattr(_streaming, "COPIES", 10**9)
+    monkeypatch.setattr(_streaming, "rows_kept", lambda *_: 10**9)
+    found, *_ = find_learners([str(tmp_path / "sorted.parquet")], **where)
     model = CoterieRegressor("lr", engine=client).fit_sources(found.sources)
     whole = CoterieRegressor("lr").fit(table.drop("y", "site"), y, groups=groups.astype(str))
     assert model.learner_labels_.tolist() == whole.learner_labels_.tolist()
