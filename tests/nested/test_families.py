@@ -6,8 +6,16 @@ from sklearn.linear_model import HuberRegressor, LassoCV, LinearRegression, Pois
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import PolynomialFeatures, StandardScaler
 
+from coterie._forest import QuickForest
 from coterie.candidates import make_candidates
-from coterie.nested.families import Family, by_least_squares, possible_families, worth_fitting
+from coterie.nested.families import (
+    TREES_THAT_STAY,
+    Family,
+    by_least_squares,
+    possible_families,
+    with_more_trees,
+    worth_fitting,
+)
 
 
 @pytest.mark.parametrize(
@@ -61,3 +69,13 @@ def test_a_family_that_linear_models_beat_everywhere_is_left_out():
 
 def test_the_best_two_are_kept_and_failures_are_not():
     assert kept([[3, 3], [1, 1], [np.nan, 1], [2, 2]], None) == ["b", "d"]
+
+
+def test_forests_that_stay_have_more_trees_unless_the_user_brought_them() -> None:
+    inner = with_more_trees(make_candidates("rf")["rf"])
+    assert inner.regressor.n_estimators == TREES_THAT_STAY
+    assert make_candidates("rf")["rf"].regressor.n_estimators == 50
+    own = RandomForestRegressor(7)
+    assert with_more_trees(own).n_estimators == 7
+    assert with_more_trees(QuickForest(500)).n_estimators == 500
+    assert with_more_trees(QuickForest(5)).n_estimators == TREES_THAT_STAY

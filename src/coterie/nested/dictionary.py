@@ -20,7 +20,7 @@ from coterie._rows import Learners
 from coterie._seeds import generator_for, integer_seed, seed_estimator
 from coterie.engines import Engine
 from coterie.kernels.fitting import quiet_fits, weight_parameter
-from coterie.nested.families import Family
+from coterie.nested.families import Family, with_more_trees
 from coterie.nested.guard import guarded, widened
 from coterie.nested.linear import Moments
 
@@ -137,7 +137,10 @@ def _flexible_fits(
             seed = integer_seed(generator_for(entropy, f"coterie of {first}"))
             weights = None if learners.weights is None else learners.weights[rows]
             y = targets[entry.centred][rows]
-            jobs[key] = _ClusterFit(entry.family.candidate, learners.X[rows], y, weights, seed)
+            candidate = entry.family.candidate
+            if most_rows is None:
+                candidate = with_more_trees(candidate)
+            jobs[key] = _ClusterFit(candidate, learners.X[rows], y, weights, seed)
     with quiet_fits():
         return dict(zip(jobs, engine.map(_fit_cluster, list(jobs.values())), strict=True))
 
@@ -177,7 +180,7 @@ def fit_entries(
     engine : Engine
         Who fits.
     most_rows : int or None, default=None
-        Rows of a fit at most; None: all.
+        Rows of a fit at most; None: all, for models that stay.
 
     Returns
     -------

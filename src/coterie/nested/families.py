@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, clone
 from sklearn.compose import TransformedTargetRegressor
 from sklearn.linear_model import (
     HuberRegressor,
@@ -26,6 +26,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, RobustScaler, StandardScaler
 from sklearn.svm import LinearSVR
 
+from coterie._forest import QuickForest
 from coterie.kernels.affine import AFFINE_PREDICTIONS
 
 Array = NDArray[Any]
@@ -38,6 +39,8 @@ MOST_FLEXIBLE = 2
 # A family whose loss is this much above the best one's gets no weight worth its fits.
 CLEARLY_WORSE = 1.1
 CLEARLY_BETTER = 0.95
+# Enough trees to choose by are not enough to predict with: fifty cost about a hundredth of the error.
+TREES_THAT_STAY = 100
 
 
 @dataclass(frozen=True)
@@ -68,6 +71,27 @@ def by_least_squares(candidate: Any) -> bool:
     affine = getattr(type(candidate), "predict", None) in AFFINE_PREDICTIONS
     free = not getattr(candidate, "positive", False) and getattr(candidate, "fit_intercept", True)
     return affine and bool(free) and not isinstance(candidate, _OTHER_LOSSES)
+
+
+def with_more_trees(candidate: BaseEstimator) -> BaseEstimator:
+    """Return a copy whose default forests have more trees, which a model that stays is worth.
+
+    Parameters
+    ----------
+    candidate : estimator
+        Unfitted. Forests that the user brought are as the user wants them.
+
+    Returns
+    -------
+    estimator
+        Unfitted.
+    """
+    larger = clone(candidate)
+    parts = {"": larger, **{n: p for n, p in larger.get_params().items() if isinstance(p, BaseEstimator)}}
+    for part in parts.values():
+        if type(part) is QuickForest:
+            part.set_params(n_estimators=max(part.n_estimators, TREES_THAT_STAY))
+    return larger
 
 
 def possible_families(sets: Iterable[Mapping[str, Any]], *, by_moments: bool) -> tuple[Family, ...]:
