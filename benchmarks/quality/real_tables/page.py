@@ -32,10 +32,16 @@ def _mean(rows: list[dict], table: str, method: str) -> tuple[float, int]:
 
 
 def _best_rival(rows: list[dict], table: str) -> tuple[str, float]:
-    means = {method: _mean(rows, table, method)[0] for method in RIVALS}
-    known = {method: value for method, value in means.items() if np.isfinite(value)}
-    name = min(known, key=known.__getitem__)
-    return name, known[name]
+    """Return the rival that comes nearest, and ours against it, on the seeds that both have."""
+    errors = {(row["seed"], row["method"]): row["mse"] for row in rows if row["table"] == table}
+    ratios = {}
+    for rival in RIVALS:
+        shared = [seed for seed, method in errors if method == rival and (seed, OURS) in errors]
+        if shared:
+            ours, theirs = (sum(errors[seed, method] for seed in shared) for method in (OURS, rival))
+            ratios[rival] = ours / theirs
+    name = max(ratios, key=ratios.__getitem__)
+    return name, ratios[name]
 
 
 def table_text(rows: list[dict]) -> str:
@@ -48,15 +54,16 @@ def table_text(rows: list[dict]) -> str:
         for table in tables:
             value, count = _mean(rows, table, method)
             text = f"{value:.4g}" if count else "-"
+            seeds = _mean(rows, table, OURS)[1]
+            text += f" ({count} seeds)" if 0 < count < seeds else ""
             cells.append(f"**{text}**" if method == OURS else text)
         lines.append(f"| {method} | " + " | ".join(cells) + " |")
     seeds = [str(len({row["seed"] for row in rows if row["table"] == table})) for table in tables]
     lines.append("| seeds | " + " | ".join(seeds) + " |")
     cells = []
     for table in tables:
-        ours, count = _mean(rows, table, OURS)
-        name, best = _best_rival(rows, table)
-        cells.append(f"{100 * (ours / best - 1):+.1f}% ({name})" if count else "-")
+        name, ratio = _best_rival(rows, table)
+        cells.append(f"{100 * (ratio - 1):+.1f}% ({name})")
     lines.append("| coterie against the best other | " + " | ".join(cells) + " |")
     for column, label in (("worse_by_2_se", "beyond 2 s.e."), ("worse_bonferroni", "after Bonferroni")):
         cells = []
@@ -73,7 +80,7 @@ def _draw(rows: list[dict], path: Path) -> None:
     tables = list(dict.fromkeys(row["table"] for row in rows))
     figure, axes = plt.subplots(1, len(tables), figsize=(3.6 * len(tables), 3.8), layout="constrained")
     for ax, table in zip(np.ravel(axes), tables, strict=True):
-        _, best = _best_rival(rows, table)
+        best = min(_mean(rows, table, rival)[0] for rival in RIVALS if _mean(rows, table, rival)[1])
         methods = list(dict.fromkeys(row["method"] for row in rows if row["table"] == table))
         ratios = np.array([_mean(rows, table, method)[0] / best for method in methods])
         order = np.argsort(-ratios)
