@@ -9,6 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
+from sklearn.linear_model import LinearRegression, Ridge
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import PolynomialFeatures
 
 import coterie._streaming as streaming
 from coterie import CoterieRegressor
@@ -112,6 +115,23 @@ def test_clusters_of_a_part_of_the_rows_are_those_of_all(
     if n_truths == 1:
         # The coterie is everybody.
         assert_allclose(model.gains_["coterie"], model.gains_["all"])
+
+
+def test_who_leaves_takes_nothing_of_the_comparison_along(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(streaming, "rows_kept", lambda *_: 30)
+    model = CoterieRegressor("lr", n_clusters=1).fit_sources(sources())
+    model.remove([str(DATA.learner_ids[0])])
+    # Still averages of models that have seen all rows, for the coterie as for everybody.
+    assert model.collaboration_.method == "average"
+    assert_allclose(model.gains_["coterie"], model.gains_["all"])
+
+
+def test_what_stands_before_a_line_may_bend_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[bool] = []
+    monkeypatch.setattr(streaming, "rows_kept", lambda *given: asked.append(given[3]) or 1000)
+    for candidate in (LinearRegression(), make_pipeline(PolynomialFeatures(), Ridge())):
+        CoterieRegressor({"line": candidate}, n_clusters=3).fit_sources(sources())
+    assert asked == [True, False]
 
 
 def test_pooled_models_of_a_part_of_the_rows_are_named_as_such(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -159,8 +159,7 @@ def _collaborate_again(model: Any, before: Collaboration, old: Array, touched: A
         model.collaboration_ = pooled_without(before, old, touched, *parts, settings)
         model._everybody = collaborate(*parts, method="global", **settings)
     else:
-        rest = model.selection_, model.exchange_, *parts[1:], settings
-        again = model._collaborate(before.method, *rest)
+        again = model._collaborate(model.selection_, model.exchange_, *parts[1:], settings)
         model.collaboration_, model._everybody = again
 
 

@@ -172,6 +172,11 @@ class Standardization:
         return Standardization(*(np.concatenate(pair) for pair in pairs))
 
 
+def sorting_text(learner_id: object) -> str:
+    """Return the text by which ids are sorted; ids of the same text follow in order of their types."""
+    return f"{learner_id}\0{type(learner_id).__name__}"
+
+
 def _factorize(ids: Array) -> tuple[Array, Array, Array]:
     """Return the distinct ids sorted by their text, each row's position there, first appearances."""
     if ids.dtype.kind == "O":
@@ -182,7 +187,7 @@ def _factorize(ids: Array) -> tuple[Array, Array, Array]:
         first = np.unique(codes, return_index=True)[1]
     else:
         distinct, first, codes = np.unique(ids, return_index=True, return_inverse=True)
-    texts = np.array([f"{i}\0{type(i).__name__}" for i in distinct.tolist()])
+    texts = np.array([sorting_text(i) for i in distinct.tolist()])
     order = np.argsort(texts, kind="stable")
     rank = np.empty(len(order), dtype=int)
     rank[order] = np.arange(len(order))

@@ -21,20 +21,18 @@ from typing import Any, Protocol
 import numpy as np
 from joblib import effective_n_jobs
 from numpy.typing import NDArray
-from sklearn.compose import TransformedTargetRegressor
-from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import validate_data
 
 from coterie._joining import admit_learners
 from coterie._options import listed
-from coterie._rows import Learners, Standardization, gather_learners
+from coterie._rows import Learners, Standardization, gather_learners, sorting_text
 from coterie._seeds import as_entropy
 from coterie._tables import column_names, id_array
 from coterie.candidates import candidates_per_learner
 from coterie.engines import counted, resolve_engine
 from coterie.how_many import check_n_clusters
-from coterie.kernels.affine import AFFINE_PREDICTIONS
 from coterie.kernels.fitting import choose_candidate, quiet_fits
+from coterie.nested.families import by_least_squares
 from coterie.records import Collaboration, Partition, Selection
 from coterie.stages import collaborate
 from coterie.stages.select import FEWEST_ROWS, fit_job, selection_of
@@ -144,7 +142,7 @@ class Read:
     rows : Learners or None
         Some of its rows, or all; None where it has none.
     whole : Learners or None
-        All its rows as they came, where they are too few to select with.
+        All its rows as they came, where all of them are kept.
     n_rows : int
         How many were read.
     names : list of str or None
@@ -210,19 +208,10 @@ def select_from_source(job: SourceJob) -> Read:
         kept = np.sort(generator.choice(n, job.kept, replace=False))
     # Who turns out to be small among the others is admitted with its rows as they came.
     few = whole if n <= job.kept else None
-    part = rows.only(np.isin(np.arange(n), kept))
+    part = rows if n <= job.kept else rows.only(np.isin(np.arange(n), kept))
     # A copy: behind the coefficients of least squares the solver keeps an array as long as the rows.
     fitted = copy.deepcopy(replace(fitted, residuals=fitted.residuals[kept]))
     return Read(part, few, n, names, units, fitted, fit.folds[kept], fit.training[:, kept])
-
-
-def _is_affine(candidate: Any) -> bool:
-    """Tell whether a candidate, once fitted, is known to be affine."""
-    if isinstance(candidate, Pipeline):
-        return _is_affine(candidate.steps[-1][1])
-    if isinstance(candidate, TransformedTargetRegressor):
-        return candidate.regressor is None or _is_affine(candidate.regressor)
-    return getattr(type(candidate), "predict", None) in AFFINE_PREDICTIONS
 
 
 def rows_kept(memory: int, sizes: Array, n_features: int, affine: bool) -> int:
@@ -285,20 +274,16 @@ def _check_names(parts: dict[Any, Read]) -> None:
             )
 
 
-def _in_order(learners: Mapping[Any, Any]) -> list[Any]:
-    return sorted(learners, key=lambda learner: f"{learner}\0{type(learner).__name__}")
-
-
 def _read_all(
     model: Any, sources: Mapping[Any, RowSource], memory: int, entropy: int
 ) -> tuple[dict[Any, Read], int]:
     """Let everybody be read and select; return those who have rows, and how many were kept at most."""
-    order = _in_order(sources)
+    order = sorted(sources, key=sorting_text)
     head, _ = sources[order[0]].read(FEWEST_KEPT)
     validate_data(model, head, skip_check_array=True)
     n_features = int(np.shape(head)[1])
     sets = candidates_per_learner(model.candidates, order)
-    affine = all(_is_affine(candidate) for some in sets for candidate in some.values())
+    affine = all(by_least_squares(candidate) for some in sets for candidate in some.values())
     sizes = np.array([sources[learner].n_rows for learner in order])
     kept = rows_kept(memory, sizes, n_features, affine)
     least = 0 if model.min_rows == "auto" else int(model.min_rows)
@@ -332,6 +317,24 @@ def _read_all(
         raise ValueError("No learner has a row that can be used: check the sources.")
     _check_names(found)
     return found, kept
+
+
+def rows_were_left_out(selection: Selection, learners: Learners) -> bool:
+    """Tell whether models were fitted on more rows than are here.
+
+    Parameters
+    ----------
+    selection : Selection
+        The models.
+    learners : Learners
+        Of the same learners.
+
+    Returns
+    -------
+    bool
+        True where a part of the rows was kept.
+    """
+    return bool(selection.n_rows.sum() > len(learners.y))
 
 
 def averaged_with_all(
@@ -393,15 +396,14 @@ def fit_sources(model: Any, sources: Mapping[Any, RowSource], memory: Any) -> No
     )
     selection = replace(selection, n_rows=sizes[~small]).take(shaping.appearance)
     joined = reduce(Standardization.joined, [part.units for part in large]) if model.standardize else None
-    thinned = any(part.n_rows > len(part.rows.y) for part in large)
-    if thinned and model.collaboration in ("pooled", "global"):
+    if rows_were_left_out(selection, shaping) and model.collaboration in ("pooled", "global"):
         warnings.warn(
             f"The pooled models were fitted on {kept} rows of each learner at most, its own model on all of "
             "them: the gains compare the two.",
             UserWarning,
             stacklevel=3,
         )
-    model._fit_selected(selection, shaping, joined, model.n_clusters, entropy, thinned=thinned)
+    model._fit_selected(selection, shaping, joined, model.n_clusters, entropy)
     if small.any() and model.small_learners == "admit":
         few = [part for part, is_small in zip(parts, small, strict=True) if is_small]
         whole = [replace(part, rows=part.whole) for part in few]

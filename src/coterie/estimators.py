@@ -20,7 +20,7 @@ from coterie._notebook import summary_html
 from coterie._options import check_count, check_option, listed
 from coterie._rows import Learners, Standardization, gather_learners
 from coterie._seeds import as_entropy
-from coterie._streaming import RowSource, averaged_with_all, fit_sources
+from coterie._streaming import RowSource, averaged_with_all, fit_sources, rows_were_left_out
 from coterie._tables import (
     as_ids,
     check_finite,
@@ -355,13 +355,12 @@ class CoterieRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         units: Standardization | None,
         n_clusters: Any,
         entropy: int,
-        *,
-        thinned: bool = False,
     ) -> None:
         """Exchange, cluster and collaborate among learners who have selected, maybe on more rows."""
         self._entropy, self._units, self._shaping = entropy, units, shaping
         seeded = {"random_state": entropy, "engine": self.engine, "n_jobs": self.n_jobs}
         # Pooled models would see the rows that are here, single models have seen all: unlike things.
+        thinned = rows_were_left_out(selection, shaping)
         refine = "average" if thinned and self.refine == "pooled" else self.refine
         exchange = cross_evaluate(selection, shaping, robust=self.robust, landmarks=self.landmarks, **seeded)
         clustering = search_clusters(
@@ -378,13 +377,7 @@ class CoterieRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         )
         partition = clustering.partition
         seeded["candidates"] = self.candidates
-        if thinned and self.collaboration in ("auto", "average", "local"):
-            method = "average" if self.collaboration == "auto" else self.collaboration
-            coterie = collaborate(selection, partition, shaping, method=method, **seeded)
-            everybody = averaged_with_all(selection, partition, shaping, seeded)
-        else:
-            method = self.collaboration
-            coterie, everybody = self._collaborate(method, selection, exchange, partition, shaping, seeded)
+        coterie, everybody = self._collaborate(selection, exchange, partition, shaping, seeded)
         self.selection_, self.exchange_, self.partition_ = selection, exchange, partition
         self.collaboration_, self._everybody = coterie, everybody
         self._admitted: dict[Any, tuple[int, int]] = {}
@@ -400,7 +393,6 @@ class CoterieRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
 
     def _collaborate(
         self,
-        method: str,
         selection: Selection,
         exchange: Exchange,
         partition: Partition,
@@ -408,6 +400,11 @@ class CoterieRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         settings: dict[str, Any],
     ) -> tuple[Collaboration, Collaboration]:
         """Return how learners predict with their coteries, and with all."""
+        method = self.collaboration
+        if rows_were_left_out(selection, shaping) and method in ("auto", "average", "local"):
+            method = "average" if method == "auto" else method
+            coterie = collaborate(selection, partition, shaping, method=method, **settings)
+            return coterie, averaged_with_all(selection, partition, shaping, settings)
         if method == "auto":
             nested = nest_coteries(
                 selection,
