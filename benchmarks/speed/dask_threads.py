@@ -10,9 +10,6 @@ same. Adds a row to ``benchmarks/speed/dask_threads.csv``.
 from __future__ import annotations
 
 import argparse
-import csv
-import os
-import platform
 import time
 from pathlib import Path
 from typing import Any
@@ -20,6 +17,7 @@ from typing import Any
 import distributed
 import numpy as np
 import sklearn
+from rows import add_row, this_machine
 
 from coterie import cross_evaluate, select_models
 from coterie._forest import QuickForest
@@ -70,15 +68,10 @@ def main() -> None:
         row |= {f"{engine}_select": round(select, 1), f"{engine}_exchange": round(exchange, 1)}
     row["ratio"] = round(sum(seconds["dask"]) / sum(seconds["threads"]), 2)
     row["same_losses"] = bool(np.array_equal(losses["threads"], losses["dask"]))
-    row["machine"] = f"{os.cpu_count()} cores, {platform.machine()}, Python {platform.python_version()}, "
-    row["machine"] += f"scikit-learn {sklearn.__version__}, distributed {distributed.__version__}"
+    versions = f"scikit-learn {sklearn.__version__}", f"distributed {distributed.__version__}"
+    row["machine"] = this_machine(*versions)
     print(row)
-    new = not options.out.exists()
-    with open(options.out, "a", newline="") as file:
-        writer = csv.DictWriter(file, list(row), lineterminator="\n")
-        if new:
-            writer.writeheader()
-        writer.writerow(row)
+    add_row(options.out, row)
 
 
 if __name__ == "__main__":

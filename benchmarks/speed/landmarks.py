@@ -11,14 +11,12 @@ or more.
 from __future__ import annotations
 
 import argparse
-import csv
-import os
-import platform
 import time
 from pathlib import Path
 
 import numpy as np
 import sklearn
+from rows import add_row, this_machine
 from sklearn.metrics import adjusted_rand_score
 
 from coterie import cluster_learners, cross_evaluate, select_models
@@ -75,15 +73,9 @@ def main() -> None:
         else:
             row["agreement"] = round(adjusted_rand_score(refined, partition.labels), 4)
             row["agreement_unrefined"] = round(adjusted_rand_score(plain, spectral.labels), 4)
-    row["machine"] = f"{os.cpu_count()} cores, {platform.machine()}, Python {platform.python_version()}, "
-    row["machine"] += f"numpy {np.__version__}, scikit-learn {sklearn.__version__}"
+    row["machine"] = this_machine(f"numpy {np.__version__}", f"scikit-learn {sklearn.__version__}")
     print(row)
-    new = not options.out.exists()
-    with open(options.out, "a", newline="") as file:
-        writer = csv.DictWriter(file, list(row))
-        if new:
-            writer.writeheader()
-        writer.writerow(row)
+    add_row(options.out, row)
 
 
 if __name__ == "__main__":

@@ -15,7 +15,6 @@ a pass over all pairs. Each run adds a row to ``benchmarks/speed/million.csv``.
 from __future__ import annotations
 
 import argparse
-import csv
 import os
 import platform
 import time
@@ -25,6 +24,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from rows import add_row
 
 from coterie.how_many.eigengap import eigengap
 from coterie.how_many.gap import gap_rules
@@ -220,12 +220,7 @@ def main() -> None:
     name = torch.cuda.get_device_name() if options.device == "cuda" else f"{os.cpu_count()} cores"
     machine = f"{name}, torch {torch.__version__}, Python {platform.python_version()}"
     row = {**run(options), "machine": machine}
-    new = not options.out.exists()
-    with open(options.out, "a", newline="") as file:
-        writer = csv.DictWriter(file, list(row))
-        if new:
-            writer.writeheader()
-        writer.writerow(row)
+    add_row(options.out, row)
 
 
 if __name__ == "__main__":

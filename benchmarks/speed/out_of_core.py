@@ -11,10 +11,7 @@ and whether every label is right. The folder is removed at the end. Each run add
 from __future__ import annotations
 
 import argparse
-import csv
 import json
-import os
-import platform
 import resource
 import subprocess
 import sys
@@ -24,6 +21,7 @@ from pathlib import Path
 
 import numpy as np
 import polars as pl
+from rows import add_row, this_machine
 from sklearn.metrics import adjusted_rand_score
 
 HERE = Path(__file__).parent
@@ -87,15 +85,10 @@ def main() -> None:
         "processor_seconds": round(usage.ru_utime + usage.ru_stime, 1),
         "clusters": int(labels["cluster"].n_unique()),
         "ari": right,
-        "machine": f"{os.cpu_count()} cores, {platform.machine()}, Python {platform.python_version()}",
+        "machine": this_machine(),
     }
     print(row, *notes, sep="\n")
-    new = not options.out.exists()
-    with open(options.out, "a", newline="") as file:
-        writer = csv.DictWriter(file, list(row), lineterminator="\n")
-        if new:
-            writer.writeheader()
-        writer.writerow(row)
+    add_row(options.out, row)
 
 
 if __name__ == "__main__":
