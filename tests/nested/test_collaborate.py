@@ -182,3 +182,39 @@ def test_what_was_fitted_is_told(caplog):
 def test_unknown_forms_are_refused():
     with pytest.raises(ValueError, match="'form' option must be one of 'pooled', 'average'"):
         nest_coteries(None, None, None, np.zeros((4, 1)), np.zeros(4), form="both")
+
+
+def bent(n_learners: int = 10, n: int = 40, seed: int = 0):
+    """Rows of learners whose curve is stretched by a number of their own: no two are alike."""
+    rng = np.random.default_rng(seed)
+    owner = np.repeat(np.arange(n_learners), n)
+    X = rng.uniform(-2, 2, size=(len(owner), 2))
+    stretch = np.linspace(-2, 2, n_learners)[owner]
+    y = stretch * np.abs(X[:, 0]) + X[:, 1] ** 2 + 0.1 * rng.normal(size=len(owner))
+    return {"X": X, "y": y, "groups": owner}
+
+
+def test_models_that_are_told_serve_learners_of_whom_no_two_are_alike():
+    data = bent()
+    found = nested(data, candidates=("rf", "ridge"))
+    assert found.told.any()
+    assert found.traits.shape == (len(found.weights), 4)
+    # Much of what learners predict with, and nothing of what a newcomer does.
+    assert found.weights[found.ways][:, found.told].sum(axis=1).mean() > 0.3
+    assert not found.weights[found.newcomer_ways][:, found.told].any()
+    assert not found.all_weights[found.told].any()
+    together, alone = (np.mean(np.square(part)) for part in (found.residuals, found.alone_residuals))
+    assert together < 0.8 * alone
+
+
+def test_the_traits_of_a_learner_move_its_predictions():
+    found = nested(bent(), candidates=("rf", "ridge"))
+    x = np.array([[1.5, 0.0]] * 2)
+    ends = found.predict(x, found.ways[[0, 9]])
+    assert ends[0] < -1.5
+    assert ends[1] > 1.5
+    # A newcomer may join, and predicts, with nobody's traits.
+    newcomers = gather_learners(**bent(2, seed=5), caller="test")
+    joined, ways = found.with_newcomers(newcomers, np.array([0, 1]))
+    assert len(joined.traits) == len(joined.weights)
+    assert np.isfinite(joined.predict(newcomers.X, ways[newcomers.owner])).all()

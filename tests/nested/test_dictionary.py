@@ -85,3 +85,12 @@ def test_weights_reach_the_families(staged):
         expected = LinearRegression().fit(data.learners.X, data.learners.y, data.learners.weights)
         prediction = fitted.predict(data.learners.X[rows], data.learners.owner[rows])
         np.testing.assert_allclose(prediction, expected.predict(data.learners.X[rows]), atol=1e-6)
+
+
+def test_a_model_of_all_that_is_told_whom_it_predicts_tells_learners_apart(staged):
+    data = staged(sizes=(60,) * 8, noise=0.05)
+    told, untold = fit(data, Entry(1, TREE, False, told=True), Entry(1, TREE, False))
+    new = np.array([[1.0, 0.0], [1.0, 0.0]])
+    np.testing.assert_allclose(told.predict(new, np.array([0, 1])), [1, -1], atol=0.3)
+    assert untold.traits is None
+    assert len(np.unique(untold.predict(new, np.array([0, 1])))) == 1

@@ -6,14 +6,16 @@ from sklearn.linear_model import HuberRegressor, LassoCV, LinearRegression, Pois
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import PolynomialFeatures, StandardScaler
 
-from coterie._forest import QuickForest
+from coterie._forest import QuickForest, RandomCuts
 from coterie.candidates import make_candidates
 from coterie.nested.families import (
     TREES_THAT_STAY,
     Family,
+    best_told,
     by_least_squares,
     possible_families,
     with_more_trees,
+    with_random_cuts,
     worth_fitting,
 )
 
@@ -40,17 +42,18 @@ def test_least_squares_are_told_from_the_rest(candidate, linear):
 def test_linear_candidates_become_one_family():
     assert possible_families([make_candidates("linear")], by_moments=True) == (Family("linear"),)
     names = [family.name for family in possible_families([make_candidates()] * 3, by_moments=True)]
-    assert names == ["linear", "rf"]
+    assert names == ["linear", "rf", "rf, random cuts"]
 
 
 def test_without_moments_linear_candidates_stay_what_they_are():
     names = [family.name for family in possible_families([make_candidates()], by_moments=False)]
-    assert names == ["ridge", "lasso", "rf"]
+    assert names == ["ridge", "lasso", "rf", "rf, random cuts"]
 
 
 def test_families_of_learners_with_other_candidates_are_joined():
     sets = [make_candidates(["ridge"]), make_candidates(["knn", "ridge"]), make_candidates(["rf"])]
-    assert [family.name for family in possible_families(sets, by_moments=True)] == ["linear", "knn", "rf"]
+    names = [family.name for family in possible_families(sets, by_moments=True)]
+    assert names == ["linear", "knn", "rf", "rf, random cuts"]
 
 
 def kept(losses: list[list[float]], linear: list[float] | None) -> list[str]:
@@ -79,3 +82,18 @@ def test_forests_that_stay_have_more_trees_unless_the_user_brought_them() -> Non
     assert with_more_trees(own).n_estimators == 7
     assert with_more_trees(QuickForest(500)).n_estimators == 500
     assert with_more_trees(QuickForest(5)).n_estimators == TREES_THAT_STAY
+
+
+def test_default_forests_have_a_form_with_random_cuts_and_those_of_users_do_not() -> None:
+    cut = with_random_cuts(make_candidates("rf")["rf"])
+    assert type(cut.regressor) is RandomCuts
+    assert cut.regressor.min_samples_leaf == 2
+    assert with_more_trees(cut).regressor.n_estimators == TREES_THAT_STAY
+    families = possible_families([{"own": RandomForestRegressor(7)}], by_moments=True)
+    assert [family.name for family in families] == ["own"]
+
+
+def test_random_cuts_are_told_where_they_are_kept_else_the_best() -> None:
+    rf, cut = possible_families([make_candidates("rf")], by_moments=True)
+    assert best_told((rf, cut)) is cut
+    assert best_told((rf,)) is rf

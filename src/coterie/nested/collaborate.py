@@ -91,7 +91,9 @@ def _shares(mixtures: Sequence[Mixture], dictionary: Dictionary) -> Array:
 
 def _best_plain(learners: Learners, dictionary: Dictionary, count: int) -> int:
     """Return the plain predictor at a resolution that loses least, each learner in units of its variance."""
-    plain = [p for p, s in enumerate(dictionary.shared) if s.count == count and not s.levels.any()]
+    plain = [
+        p for p, s in enumerate(dictionary.shared) if s.count == count and not s.levels.any() and not s.told
+    ]
     seen = np.isfinite(dictionary.out_of_fold[:, plain]).all(axis=1)
     means = learners.mean_by_learner(learners.y)[learners.owner]
     spread = learners.mean_by_learner((learners.y - means) ** 2)
@@ -162,6 +164,8 @@ def _only_one(learners: Learners, selection: Selection) -> NestedCollaboration:
         shrinkage=np.inf,
         n_fits=0,
         newcomer_ratios=np.zeros(2),
+        traits=np.zeros((1, 0)),
+        told=np.zeros(1, dtype=bool),
         units=np.ones(learners.n_features),
         noise=float(selection.noise[0]),
     )
@@ -192,6 +196,7 @@ def _assembled(
     cuts = learners.offsets[1:-1]
     everybody = _best_plain(learners, dictionary, 1)
     all_weights = np.zeros(len(learners) + len(dictionary.models))
+    traits = np.zeros((len(learners), 0)) if dictionary.traits is None else dictionary.traits
     positions, parts = dictionary.shared[everybody].terms[0]
     all_weights[positions] = parts
     return NestedCollaboration(
@@ -216,6 +221,8 @@ def _assembled(
         shrinkage=agreement.weights.shrinkage,
         n_fits=dictionary.n_fits,
         newcomer_ratios=ratios,
+        traits=np.vstack([traits, np.zeros((n_clusters, traits.shape[1]))]),
+        told=np.array([False] * len(learners) + list(dictionary.told), dtype=bool),
         units=agreement.units,
         noise=float(np.median(selection.noise)),
     )

@@ -3,7 +3,7 @@
 Plain models predict y from x among the members of a cluster. Centred ones predict how far y is from its
 learner's mean: levels that differ between members then need no explaining by x, which matters where members
 are few or levels far apart. All resolutions have centred models; the chosen clusters and all together have
-plain ones as well.
+plain ones as well. Models of all together are fitted once more with the learners' traits as predictors.
 """
 
 from __future__ import annotations
@@ -23,8 +23,10 @@ from coterie.kernels.fitting import quiet_fits, weight_parameter
 from coterie.nested.families import Family, with_more_trees
 from coterie.nested.guard import guarded, widened
 from coterie.nested.linear import Moments
+from coterie.nested.traits import traits_of, with_traits
 
 Array = NDArray[Any]
+_Key = tuple[bytes, str, bool, bool]
 
 
 @dataclass(frozen=True)
@@ -41,12 +43,15 @@ class Entry:
         Whether y is measured from its learner's mean.
     ridge : float, default=0.0
         Penalty of the linear family.
+    told : bool, default=False
+        Whether models are told the traits of the learner that a row belongs to.
     """
 
     count: int
     family: Family
     centred: bool
     ridge: float = 0.0
+    told: bool = False
 
 
 @dataclass(frozen=True)
@@ -63,17 +68,22 @@ class FittedEntry:
         What each model's predictions are clipped to.
     levels : ndarray of shape (L,)
         What each learner adds: its mean, where models are centred.
+    traits : ndarray of shape (L, T) or None, default=None
+        Of each learner, where models are told.
     """
 
     labels: Array
     models: tuple[Any, ...]
     bounds: Array
     levels: Array
+    traits: Array | None = None
 
     def predict(self, X: Array, owner: Array) -> Array:
         """Predict rows of shape (n, p) that belong to the learners ``owner``."""
         prediction = np.empty(len(X))
         clusters = self.labels[owner]
+        if self.traits is not None:
+            X = with_traits(X, self.traits, owner)
         for k in np.unique(clusters):
             mine = clusters == k
             prediction[mine] = guarded(self.models[k], X[mine], self.bounds[k])
@@ -107,6 +117,10 @@ def _fit_cluster(job: _ClusterFit) -> Any:
         return _constant(float(job.y.mean()), job.X.shape[1])
 
 
+def _key(members: Array, entry: Entry) -> _Key:
+    return members.tobytes(), entry.family.name, entry.centred, entry.told
+
+
 def _thinned(rows: Array, most: int | None) -> Array:
     if most is None or len(rows) <= most:
         return rows
@@ -119,17 +133,18 @@ def _flexible_fits(
     learners: Learners,
     labels: Mapping[int, Array],
     targets: Mapping[bool, Array],
+    traits: Array | None,
     entropy: int,
     engine: Engine,
     most_rows: int | None,
-) -> dict[tuple[bytes, str, bool], Any]:
+) -> dict[_Key, Any]:
     """Fit every distinct set of members once per family and form."""
-    jobs: dict[tuple[bytes, str, bool], _ClusterFit] = {}
+    jobs: dict[_Key, _ClusterFit] = {}
     for entry in entries:
         assert entry.family.candidate is not None
         for k in range(int(labels[entry.count].max()) + 1):
             members = labels[entry.count] == k
-            key = members.tobytes(), entry.family.name, entry.centred
+            key = _key(members, entry)
             if key in jobs or not members.any():
                 continue
             rows = _thinned(np.flatnonzero(members[learners.owner]), most_rows)
@@ -140,7 +155,10 @@ def _flexible_fits(
             candidate = entry.family.candidate
             if most_rows is None:
                 candidate = with_more_trees(candidate)
-            jobs[key] = _ClusterFit(candidate, learners.X[rows], y, weights, seed)
+            X = learners.X[rows]
+            if entry.told and traits is not None:
+                X = with_traits(X, traits, learners.owner[rows])
+            jobs[key] = _ClusterFit(candidate, X, y, weights, seed)
     with quiet_fits():
         return dict(zip(jobs, engine.map(_fit_cluster, list(jobs.values())), strict=True))
 
@@ -190,17 +208,18 @@ def fit_entries(
     means = learners.mean_by_learner(learners.y)
     targets = {False: learners.y, True: learners.y - means[learners.owner]}
     flexible = [entry for entry in entries if entry.family.candidate is not None]
-    models = _flexible_fits(flexible, learners, labels, targets, entropy, engine, most_rows)
     forms = {False: moments, True: moments.centred()}
+    traits = traits_of(learners, forms[True]) if any(entry.told for entry in flexible) else None
+    models = _flexible_fits(flexible, learners, labels, targets, traits, entropy, engine, most_rows)
     fitted = []
     for entry in entries:
         own = labels[entry.count]
         clusters = [own == k for k in range(int(own.max()) + 1)]
         if entry.family.candidate is not None:
-            mine = [models.get((members.tobytes(), entry.family.name, entry.centred)) for members in clusters]
+            mine = [models.get(_key(members, entry)) for members in clusters]
             bounds = _ranges(targets[entry.centred], own, learners.owner)
             levels = means if entry.centred else np.zeros(len(learners))
-            fitted.append(FittedEntry(own, tuple(mine), bounds, levels))
+            fitted.append(FittedEntry(own, tuple(mine), bounds, levels, traits if entry.told else None))
             continue
         form = forms[entry.centred]
         vectors = [form.solve(members, entry.ridge) for members in clusters]

@@ -14,7 +14,7 @@ from coterie.kernels.affine import Frame
 from coterie.kernels.noise import response_variance, smallest_level
 from coterie.kernels.refits import MOST_PREDICTORS
 from coterie.nested.dictionary import Entry, FittedEntry, fit_entries
-from coterie.nested.families import Family, possible_families, worth_fitting
+from coterie.nested.families import Family, best_told, possible_families, worth_fitting
 from coterie.nested.folds import Folds
 from coterie.nested.linear import RIDGES, Moments
 from coterie.nested.resolutions import Recipe, labels_at, labels_without, resolution_counts
@@ -126,18 +126,28 @@ def _as_dictionary(
     models: list[Any] = []
     names: list[str] = []
     bounds: list[Array] = []
+    told: list[bool] = []
     for entry, found in zip(entries, fitted, strict=True):
         first = n_learners + len(models)
         terms = tuple((np.array([first + k]), np.ones(1)) for k in range(len(found.models)))
-        kind = f"{entry.family.name}, centred" if entry.centred else entry.family.name
-        shared.append(Shared(entry.count, kind, found.labels, terms, found.levels))
+        kind = entry.family.name + ", centred" * entry.centred + ", told" * entry.told
+        shared.append(Shared(entry.count, kind, found.labels, terms, found.levels, told=entry.told))
         models += found.models
         names += [entry.family.name] * len(found.models)
         bounds.append(found.bounds)
+        told += [entry.told] * len(found.models)
         if entry.family.candidate is not None:
             n_fits += len(found.models)
     return Dictionary(
-        counts, tuple(shared), tuple(models), tuple(names), np.vstack(bounds), out_of_fold, n_fits
+        counts,
+        tuple(shared),
+        tuple(models),
+        tuple(names),
+        np.vstack(bounds),
+        out_of_fold,
+        n_fits,
+        next((found.traits for found in fitted if found.traits is not None), None),
+        tuple(told),
     )
 
 
@@ -201,8 +211,11 @@ def fit_dictionary(
                 else [plain.index((1, True))]
             )
             benchmark = linear[:, places]
-    for family in _kept_families(cross, families, chosen, benchmark):
+    kept = _kept_families(cross, families, chosen, benchmark)
+    for family in kept:
         mine = [Entry(count, family, centred) for count, centred in plain]
+        if family is best_told(kept):
+            mine += [Entry(1, family, centred, told=True) for centred in (True, False)]
         columns.append(cross.predict(mine))
         entries += mine
     others = tuple(k for k in counts if k != recipe.chosen)

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from coterie._rows import Learners
 from coterie.nested.effects import OwnRows, linear_values
 from coterie.nested.guard import guarded, widened
+from coterie.nested.traits import with_traits
 from coterie.records import Collaboration
 
 Array = NDArray[Any]
@@ -69,6 +70,11 @@ class NestedCollaboration(Collaboration):
         Models fitted to learn the weights, and to predict with.
     newcomer_ratios : ndarray of shape (2,)
         Variance of offsets and of slopes among the learners of a cluster, in units of the noise.
+    traits : ndarray of shape (M, T)
+        Who predicts in each way, in a few numbers; zero for newcomers, who take nothing from models that
+        are told.
+    told : ndarray of bool, shape (len(models),)
+        Which models have the traits as predictors beside those of the row.
     units : ndarray of shape (p,)
         Common units of the predictors, in which slopes are measured.
     noise : float
@@ -88,6 +94,8 @@ class NestedCollaboration(Collaboration):
     shrinkage: float
     n_fits: int
     newcomer_ratios: Array = field(repr=False)
+    traits: Array = field(repr=False)
+    told: Array = field(repr=False)
     units: Array = field(repr=False)
     noise: float
 
@@ -160,6 +168,7 @@ class NestedCollaboration(Collaboration):
             weights=np.vstack([self.weights, self.weights[joined]]),
             corrections=np.vstack([self.corrections, corrections]),
             correction_bounds=np.vstack([self.correction_bounds, bounds]),
+            traits=np.vstack([self.traits, self.traits[joined]]),
         )
         return added, ways
 
@@ -186,6 +195,7 @@ class NestedCollaboration(Collaboration):
         for position in np.flatnonzero(self.weights[used].any(axis=0)):
             share = self.weights[used, position][places]
             mine = np.flatnonzero(share)
-            part = guarded(self.models[position], X[mine], self.bounds[position])
+            rows = with_traits(X[mine], self.traits, ways[mine]) if self.told[position] else X[mine]
+            part = guarded(self.models[position], rows, self.bounds[position])
             prediction[mine] += share[mine] * part
         return prediction

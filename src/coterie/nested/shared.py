@@ -30,6 +30,8 @@ class Shared:
         What each learner adds.
     excluded : ndarray of bool, shape (L, models), or None, default=None
         Models that a learner does not use: its own, where it is weighed apart, and wild ones.
+    told : bool, default=False
+        Whether the models are told the learners' traits.
     """
 
     count: int
@@ -38,6 +40,7 @@ class Shared:
     terms: tuple[Terms, ...] = field(repr=False)
     levels: Array = field(repr=False)
     excluded: Array | None = field(default=None, repr=False)
+    told: bool = False
 
     def terms_of(self, learner: int) -> Terms:
         """Return the positions and weights of the models that one learner uses."""
@@ -71,6 +74,10 @@ class Dictionary:
         Predictions of the shared predictors, out of fold; NaN where no fold holds the row out.
     n_fits : int
         Models fitted on pooled rows, those of the folds included.
+    traits : ndarray of shape (L, T) or None, default=None
+        Of the learners, where some models are told.
+    told : tuple of bool, default=()
+        Which of the models are.
     """
 
     counts: tuple[int, ...]
@@ -80,3 +87,5 @@ class Dictionary:
     bounds: Array = field(repr=False)
     out_of_fold: Array = field(repr=False)
     n_fits: int
+    traits: Array | None = field(default=None, repr=False)
+    told: tuple[bool, ...] = ()

@@ -91,6 +91,8 @@ def _check_nested(record: NestedCollaboration, n_features: int, n_rows: Array, w
     _need(record.bounds.shape == (n_models, 2) and record.all_weights.shape == (n_models,), what)
     _need(record.corrections.shape == (n_ways, n_features + 1), what)
     _need(record.correction_bounds.shape == (n_ways, 2), what)
+    _need(record.traits.ndim == 2 and len(record.traits) == n_ways, what)
+    _need(record.told.shape == (n_models,) and record.told.dtype == bool, what)
     _need(record.units.shape == (n_features,) and record.newcomer_ratios.shape == (2,), what)
     _need(record.shares.shape == (len(n_rows), len(record.share_names)), what)
     _need(record.form in ("pooled", "average"), what)

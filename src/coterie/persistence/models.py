@@ -68,6 +68,7 @@ _SPLITTERS = (
 TRUSTED = frozenset(
     [
         "coterie._forest.QuickForest",
+        "coterie._forest.RandomCuts",
         "coterie._penalised.QuickElasticNet",
         "coterie._penalised.QuickLasso",
         "numpy.dtype",
