@@ -25,6 +25,7 @@ class Scripted:
     proxy: Any = None
     noise = np.full(6, 2.0)
     price = 0.0
+    surprise = (float("nan"), float("nan"))
     half_sizes = SIZES
 
     def __init__(self, script: Callable[[int], Any], excess: Any = 0.0, error: Any = 1.0) -> None:
@@ -38,6 +39,9 @@ class Scripted:
 
     def suggest(self, n_clusters: int, seed: int) -> list[Any]:
         return []
+
+    def surprise_of_two(self, seed: int) -> tuple[float, float]:
+        return self.surprise
 
     def estimation_price(self, labels: Any) -> Any:
         return np.full(len(labels), self.price * (int(labels.max()) + 1))
@@ -251,3 +255,27 @@ def test_costly_clusters_are_not_tried_beyond_a_number_that_is_surely_worse(bloc
     worse.proxy = worse
     held_out(blocks, worse, refine=False)
     assert max(worse.asked) == 3
+
+
+def test_where_one_truth_could_not_look_like_this_two_are_the_least(blocks: Evidence) -> None:
+    losses = Scripted(steps(4.0, 4.1, 4.2, 4.3, 4.4, 4.5))
+    assert held_out(blocks, losses).curve.chosen == 1
+    losses.surprise = 5.0, 0.1
+    assert held_out(blocks, losses).curve.chosen == 2
+    # Not by a hair, not by a thousandth of the noise, and not where nobody is moved.
+    losses.surprise = 3.9, 0.1
+    assert held_out(blocks, losses).curve.chosen == 1
+    losses.surprise = 50.0, 1e-4
+    assert held_out(blocks, losses).curve.chosen == 1
+    losses.surprise = 5.0, 0.1
+    assert held_out(blocks, losses, refine=False).curve.chosen == 1
+
+
+def test_truths_that_half_of_the_rows_cannot_tell_apart_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Twenty learners of fifty rows, eight predictors, a signal of a fifth of the noise.
+    labels = np.repeat([0, 1], 10)
+    data = make_linear_learners(20, 2, 50, n_features=8, noise_variance=40.0, labels=labels, random_state=1)
+    model = CoterieRegressor(candidates="ridge", collaboration="pooled")
+    assert model.fit(data.X, data.y, groups=data.groups).n_clusters_ == 2
+    monkeypatch.setattr("coterie.how_many.held_out.SURPRISE", np.inf)
+    assert model.fit(data.X, data.y, groups=data.groups).n_clusters_ == 1

@@ -157,6 +157,10 @@ class AnsweredLosses:
         """Return labellings worth refining: none, as for averages of models whose rows are here."""
         return []
 
+    def surprise_of_two(self, seed: int) -> tuple[float, float]:
+        """Return by how much two clusters surprise: not known of averages of models."""
+        return float("nan"), float("nan")
+
     def estimation_price(self, labels: Array) -> Array:
         """Return what estimating a cluster's model costs each learner: not known of averages."""
         return np.full(len(labels), np.nan)

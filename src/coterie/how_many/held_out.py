@@ -16,6 +16,10 @@ spite of that say more than their gain alone. Linear models on pooled rows know 
 nothing; it counts for one standard error at most. Between several clusters and more of them the price does
 not count: differences inside a cluster that are small but real, as standardising leaves them, would be split
 off.
+
+Where one cluster is good enough by all this, linear models on pooled rows are asked once more whether one
+truth could look like these learners (`coterie.kernels.one_truth`). If it could not, by four standard
+deviations, the smallest good number of two and more is chosen.
 """
 
 from __future__ import annotations
@@ -43,6 +47,8 @@ ERRORS_BEFORE_PRICE = 2.5
 SIGNIFICANCE = 0.01
 # A thousandth of the noise is no difference, however surely it is measured.
 NEGLIGIBLE = 1e-3
+# By how many standard deviations two clusters must explain more than they do of one truth.
+SURPRISE = 4.0
 # Looking further than this many clusters beyond the best so far has not paid.
 PATIENCE = 4
 # Where every cluster has to be refitted, this many, and none once a number is surely worse than the best.
@@ -155,6 +161,22 @@ def _nobody_worse(losses: TogetherLosses, trial: _Trial, best: _Trial) -> bool:
     return not bool(np.any((excess > bound * error) & (excess > NEGLIGIBLE * losses.noise)))
 
 
+def _smallest(losses: TogetherLosses, trials: dict[int, _Trial]) -> int:
+    """Return the smallest number of clusters that is good enough beside the best of them."""
+    best = min(trials, key=lambda k: trials[k].ratios.mean())
+    return next(
+        k
+        for k in sorted(trials)
+        if k == best
+        or (_good_enough(losses, trials[k], trials[best]) and _nobody_worse(losses, trials[k], trials[best]))
+    )
+
+
+def _surprised(losses: TogetherLosses, seed: int) -> bool:
+    deviations, gain = losses.surprise_of_two(seed)
+    return deviations > SURPRISE and gain > NEGLIGIBLE
+
+
 def held_out(
     evidence: Evidence, losses: TogetherLosses, *, refine: bool = True, rounds: int = ROUNDS
 ) -> HeldOut:
@@ -188,12 +210,9 @@ def held_out(
             break
         report("Cluster", k, evidence.most)
     report("Cluster", evidence.most, evidence.most)
-    chosen = next(
-        k
-        for k in range(1, best + 1)
-        if k == best
-        or (_good_enough(losses, trials[k], trials[best]) and _nobody_worse(losses, trials[k], trials[best]))
-    )
+    chosen = _smallest(losses, trials)
+    if chosen == 1 and refine and len(trials) > 1 and _surprised(losses, evidence.seed):
+        chosen = _smallest(losses, {k: trial for k, trial in trials.items() if k > 1})
     ratios = trials[chosen].ratios
     spread = np.array([_standard_error(trial.ratios) for trial in trials.values()])
     curve = Curve(

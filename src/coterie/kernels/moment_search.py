@@ -66,6 +66,39 @@ def search_moments(G: Array, c: Array, ridge: Array, n_clusters: int, seed: int)
         found = search_moments(G[some], c[some], ridge, n_clusters, seed)
         member = (np.array(found)[:, None, :] == np.arange(n_clusters)[:, None]).astype(float)
         return list(_losses(_models(member, G[some], c[some], ridge), G, c).argmin(axis=1))
+    labels, totals = _descend(G, c, ridge, n_clusters, generator)
+    distinct = {labels[s].tobytes(): labels[s] for s in np.argsort(totals, kind="stable")}
+    return list(distinct.values())[:KEPT]
+
+
+def lowest_loss(G: Array, c: Array, ridge: Array, n_clusters: int, seed: int) -> float:
+    """Return the loss, less a constant, of the best labelling that random starts lead to.
+
+    Parameters
+    ----------
+    G : ndarray of shape (L, d, d)
+        As for `search_moments`.
+    c : ndarray of shape (L, d)
+        As for `search_moments`.
+    ridge : ndarray of shape (d, d)
+        As for `search_moments`.
+    n_clusters : int
+        Clusters to look for.
+    seed : int
+        For the starts.
+
+    Returns
+    -------
+    float
+        Comparable between numbers of clusters of the same learners.
+    """
+    return float(_descend(G, c, ridge, n_clusters, np.random.default_rng(seed))[1].min())
+
+
+def _descend(
+    G: Array, c: Array, ridge: Array, n_clusters: int, generator: np.random.Generator
+) -> tuple[Array, Array]:
+    """Return labellings of shape (starts, L) that nobody wants to leave, and their losses."""
     n, ks = len(G), np.arange(n_clusters)
     labels = np.array([generator.permutation(np.arange(n) % n_clusters) for _ in range(STARTS)])
     for _ in range(ROUNDS):
@@ -78,6 +111,4 @@ def search_moments(G: Array, c: Array, ridge: Array, n_clusters: int, seed: int)
         labels = moved
     member = (labels[:, None, :] == ks[:, None]).astype(float)
     losses = _losses(_models(member, G, c, ridge), G, c)
-    totals = np.take_along_axis(losses, labels[:, None, :], axis=1).sum(axis=(1, 2))
-    distinct = {labels[s].tobytes(): labels[s] for s in np.argsort(totals, kind="stable")}
-    return list(distinct.values())[:KEPT]
+    return labels, np.take_along_axis(losses, labels[:, None, :], axis=1).sum(axis=(1, 2))

@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 from coterie._rows import Learners
 from coterie.kernels.affine import Frame, second_moments
 from coterie.kernels.averages import bounded_weights, membership
-from coterie.kernels.moment_search import search_moments
+from coterie.kernels.moment_search import MOST_SEARCHED, search_moments
+from coterie.kernels.one_truth import surprise
 from coterie.kernels.together import LocalLosses
 from coterie.records import Selection
 
@@ -53,6 +54,15 @@ class PooledLosses(LocalLosses):
     def suggest(self, n_clusters: int, seed: int) -> list[Array]:
         """Return labellings that the learners' moments like, from random starts."""
         return search_moments(self._G, self._c, self._ridge, n_clusters, seed)
+
+    def surprise_of_two(self, seed: int) -> tuple[float, float]:
+        """Return by how much two clusters explain more than they would of one truth."""
+        n, d = self._Z.shape
+        if not 3 <= len(self.learners) <= MOST_SEARCHED or n <= 2 * d:
+            return super().surprise_of_two(seed)
+        one = np.linalg.solve(self._G.sum(axis=0) + self._ridge, self._c.sum(axis=0))
+        residuals = self._y - self._Z @ one
+        return surprise(self._Z, self._y, residuals, self.clips, self.learners, self._ridge, seed)
 
     def estimation_price(self, labels: Array) -> Array:
         """Return tr(G_j A^-1) / n_j, with A the moments of the learner's cluster without its own."""

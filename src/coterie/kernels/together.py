@@ -59,6 +59,13 @@ class TogetherLosses(Protocol):
         """Return labellings worth refining; none where there is no cheap way to find any."""
         ...
 
+    def surprise_of_two(self, seed: int) -> tuple[float, float]:
+        """Return by how much two clusters explain more than they would of one truth.
+
+        In standard deviations, and as a share of what one model leaves unexplained. NaN where not known.
+        """
+        ...
+
     def estimation_price(self, labels: Array) -> Array:
         """Return what each learner loses because its cluster's model is estimated, per unit of noise.
 
@@ -213,6 +220,10 @@ class LocalLosses(ABC):
     def suggest(self, n_clusters: int, seed: int) -> list[Array]:
         """Return labellings worth refining: none, unless a form knows a cheap way to find some."""
         return []
+
+    def surprise_of_two(self, seed: int) -> tuple[float, float]:
+        """Return by how much two clusters surprise: not known, unless a form knows."""
+        return float("nan"), float("nan")
 
     def estimation_price(self, labels: Array) -> Array:
         """Return what estimating a cluster's model costs each learner: not known, unless a form knows."""

@@ -1,0 +1,101 @@
+"""Could one truth look like this? What two clusters explain, beside what they explain of one truth.
+
+The best of all partitions into two explains something of pure noise, too. How much is seen by trying: the
+response is the one model's prediction plus the residuals with random signs, which leaves every learner its
+own level of noise, its outliers and its predictors, and no second truth; the search is made again. It takes
+moments only, so that a draw costs as much as a few small solves. All rows count in the search and in the
+score, where a rule that holds rows out has half of them for each: at low signal this sees clusters that
+such a rule cannot.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from coterie._rows import Learners
+from coterie.kernels.averages import bounded_weights
+from coterie.kernels.moment_search import lowest_loss
+
+Array = NDArray[Any]
+
+DRAWS = 40
+# After these many a search that is not on its way to a surprise ends.
+FIRST_DRAWS = 10
+HOPELESS = 1.5
+
+
+def _weights(residuals: Array, clips: Array, learners: Learners) -> Array:
+    """Return what each row counts for: quiet learners more, wild rows less.
+
+    By the size of the residuals alone, which random signs leave as it is: weights that know more of the
+    data, such as those by a learner's own model, make one truth look like two.
+    """
+    squares = np.square(residuals)
+    bounded = np.minimum(squares, clips)
+    quiet = bounded_weights(1 / np.maximum(learners.mean_by_learner(bounded), np.finfo(float).tiny))
+    with np.errstate(divide="ignore"):
+        weights: Array = np.minimum(1.0, clips / squares) * quiet[learners.owner]
+    return weights if learners.weights is None else weights * learners.weights
+
+
+def surprise(
+    Z: Array, y: Array, residuals: Array, clips: Array, learners: Learners, ridge: Array, seed: int
+) -> tuple[float, float]:
+    """Compare what two clusters explain with what they explain of one truth.
+
+    Parameters
+    ----------
+    Z : ndarray of shape (N, d)
+        Predictors and a column of ones, in a common frame.
+    y : ndarray of shape (N,)
+        Response.
+    residuals : ndarray of shape (N,)
+        Of one model for everybody.
+    clips : ndarray of shape (N,)
+        Squared residuals beyond these count less.
+    learners : Learners
+        Whose rows these are; their response is not looked at.
+    ridge : ndarray of shape (d, d)
+        Added to the moments of every cluster.
+    seed : int
+        For the starts of the searches and for the signs.
+
+    Returns
+    -------
+    deviations : float
+        By how many standard deviations of the draws two clusters explain more; about standard normal where
+        there is one truth.
+    gain : float
+        How much more than the mean draw, as a share of what one model leaves.
+    """
+    weights = _weights(residuals, clips, learners)
+    rows, starts = Z * weights[:, None], learners.offsets[:-1]
+    G = np.array([rows[span].T @ Z[span] for span in map(learners.span, range(len(learners)))])
+
+    def products(response: Array) -> Array:
+        summed: Array = np.add.reduceat(rows * response[:, None], starts, axis=0)
+        return summed
+
+    def explained(c: Array) -> float:
+        one, two = (lowest_loss(G, c, ridge, k, seed) for k in (1, 2))
+        return one - two
+
+    c = products(y)
+    fitted = Z @ np.linalg.solve(G.sum(axis=0) + ridge, c.sum(axis=0))
+    # As large as the noise that left them: a fit takes d of N rows' worth of it.
+    noise = (y - fitted) * np.sqrt(len(y) / (len(y) - Z.shape[1]))
+    expected, observed = products(fitted), explained(c)
+    generator, drawn = np.random.default_rng(seed), []
+    deviations = gain = 0.0
+    for draw in range(1, DRAWS + 1):
+        drawn.append(explained(expected + products(noise * generator.choice([-1.0, 1.0], len(y)))))
+        if draw in (FIRST_DRAWS, DRAWS):
+            gain, spread = observed - float(np.mean(drawn)), float(np.std(drawn, ddof=1))
+            deviations = gain / spread if spread > 0 else 0.0
+            if deviations < HOPELESS:
+                break
+    left = float(weights @ noise**2)
+    return deviations, gain / left if left > 0 else 0.0
