@@ -202,7 +202,7 @@ class QuickForest(RandomForestRegressor):  # type: ignore[misc]
 
 
 class RandomCuts(ExtraTreesRegressor):  # type: ignore[misc]
-    """Trees whose cuts are drawn at random, as pooled rows are fitted by default.
+    """Trees whose cuts are drawn at random, with which default forests compete on pooled rows.
 
     A class of its own tells ours from those that a user brings, which are left as the user wants them.
     """

@@ -124,6 +124,8 @@ class Selection(_Aligned):
         Noise level h_j: mean of the clipped squared residuals, shrunk towards the median level.
     clips : ndarray of shape (L,)
         Squared residuals above this bound count as this bound where losses are clipped.
+    dependent : bool, default=False
+        Whether a splitter cut the rows, because rows of a learner depend on each other.
     """
 
     names: tuple[str, ...] = field(metadata=_BY_LEARNER)
@@ -138,6 +140,7 @@ class Selection(_Aligned):
     fold_models: tuple[tuple[Any, ...], ...] = field(metadata=_BY_LEARNER, repr=False)
     noise: Array = field(metadata=_BY_LEARNER)
     clips: Array = field(metadata=_BY_LEARNER, repr=False)
+    dependent: bool = False
 
 
 @dataclass(frozen=True)
@@ -268,6 +271,9 @@ class Curve:
         What the values are, in words.
     spread : ndarray of shape (M,) or None, default=None
         Standard errors of the values, where the rule has them.
+    surprise : float or None, default=None
+        Where one cluster was ruled out because one truth does not look like these learners: by how many
+        standard deviations.
     """
 
     rule: str
@@ -276,6 +282,7 @@ class Curve:
     chosen: int
     criterion: str
     spread: Array | None = None
+    surprise: float | None = None
 
 
 @dataclass(frozen=True)

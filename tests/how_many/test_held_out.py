@@ -257,13 +257,21 @@ def test_costly_clusters_are_not_tried_beyond_a_number_that_is_surely_worse(bloc
     assert max(worse.asked) == 3
 
 
+class Settled(Scripted):
+    """Scripted losses with which everybody stays in its cluster."""
+
+    def on_halves(self, labels: Any) -> Any:
+        elsewhere = labels != np.arange(int(labels.max()) + 1)[:, None]
+        return super().on_halves(labels) + 1.0 * elsewhere[:, :, None]
+
+
 def test_where_one_truth_could_not_look_like_this_two_are_the_least(blocks: Evidence) -> None:
-    losses = Scripted(steps(4.0, 4.1, 4.2, 4.3, 4.4, 4.5))
+    losses = Settled(steps(4.0, 4.1, 4.2, 4.3, 4.4, 4.5))
     assert held_out(blocks, losses).curve.chosen == 1
     losses.surprise = 5.0, 0.1
     assert held_out(blocks, losses).curve.chosen == 2
     # Not by a hair, not by a thousandth of the noise, and not where nobody is moved.
-    losses.surprise = 3.9, 0.1
+    losses.surprise = 4.4, 0.1
     assert held_out(blocks, losses).curve.chosen == 1
     losses.surprise = 50.0, 1e-4
     assert held_out(blocks, losses).curve.chosen == 1
@@ -279,3 +287,22 @@ def test_truths_that_half_of_the_rows_cannot_tell_apart_are_found(monkeypatch: p
     assert model.fit(data.X, data.y, groups=data.groups).n_clusters_ == 2
     monkeypatch.setattr("coterie.how_many.held_out.SURPRISE", np.inf)
     assert model.fit(data.X, data.y, groups=data.groups).n_clusters_ == 1
+
+
+def test_a_second_cluster_without_members_is_no_second_cluster(blocks: Evidence) -> None:
+    # Everybody prefers the first cluster: refining leaves the second without members.
+    losses = Scripted(lambda k: np.arange(4.0, 4.0 + k)[:, None, None])
+    losses.surprise = 50.0, 0.5
+    answer = held_out(blocks, losses)
+    assert answer.curve.chosen == 1
+    assert answer.curve.surprise is None or answer.labels[answer.curve.chosen].any()
+
+
+def test_a_note_and_the_bootstrap_know_that_one_was_ruled_out() -> None:
+    labels = np.repeat([0, 1], 10)
+    data = make_linear_learners(20, 2, 50, n_features=8, noise_variance=40.0, labels=labels, random_state=1)
+    model = CoterieRegressor(candidates="ridge", collaboration="pooled")
+    model.fit(data.X, data.y, groups=data.groups)
+    assert model.partition_.curves["held-out"].surprise > 4
+    assert any("one truth" in note for note in model.partition_.notes)
+    assert 1 not in model.stability_.n_clusters

@@ -95,7 +95,21 @@ def test_draws_end_early_where_nothing_is_to_be_found(monkeypatch: pytest.Monkey
 
     monkeypatch.setattr(module, "lowest_loss", counted)
     surprise_of(rows(seed=3))
-    assert len(searches) == 2 * (1 + module.FIRST_DRAWS)
+    assert len(searches) == 1 + module.FIRST_DRAWS
     searches.clear()
     surprise_of(rows(apart=2.0))
-    assert len(searches) == 2 * (1 + module.DRAWS)
+    assert len(searches) == 1 + module.DRAWS
+
+
+def test_rows_that_a_splitter_cut_are_not_taken_for_independent() -> None:
+    from sklearn.model_selection import KFold
+
+    learners = gather_learners(*rows(apart=2.0), caller="test")
+    selection = select_models(learners, candidates=["ridge"], splitter=KFold(4)).aligned_to(learners.ids)
+    assert selection.dependent
+    assert np.isnan(PooledLosses(learners, selection).surprise_of_two(0)).all()
+
+
+def test_more_than_can_be_searched_says_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("coterie.kernels.pooled.LARGEST", 16 * 4**2 - 1)
+    assert np.isnan(surprise_of(rows(apart=2.0))).all()

@@ -218,3 +218,10 @@ def test_the_traits_of_a_learner_move_its_predictions():
     joined, ways = found.with_newcomers(newcomers, np.array([0, 1]))
     assert len(joined.traits) == len(joined.weights)
     assert np.isfinite(joined.predict(newcomers.X, ways[newcomers.owner])).all()
+
+
+def test_models_that_nobody_takes_anything_from_are_not_kept():
+    found = nested(bent(), candidates=("rf", "ridge"))
+    used = found.weights.any(axis=0) | (found.all_weights > 0)
+    assert used[len(found.learner_ids) :].all()
+    assert len(found.models) == len(found.names) == len(found.bounds) == len(found.told)

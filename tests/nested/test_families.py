@@ -89,6 +89,9 @@ def test_default_forests_have_a_form_with_random_cuts_and_those_of_users_do_not(
     assert type(cut.regressor) is RandomCuts
     assert cut.regressor.min_samples_leaf == 2
     assert with_more_trees(cut).regressor.n_estimators == TREES_THAT_STAY
+    assert with_random_cuts(QuickForest(9, max_depth=3, max_features=0.5)).max_depth == 3
+    bent = TransformedTargetRegressor(QuickForest(5), func=np.log, inverse_func=np.exp)
+    assert with_random_cuts(bent).func is np.log
     families = possible_families([{"own": RandomForestRegressor(7)}], by_moments=True)
     assert [family.name for family in families] == ["own"]
 

@@ -147,6 +147,13 @@ def _notes(answer: HeldOut | None, evidence: Evidence, n_features: int | None) -
             why = "no number of clusters predicts the learners as well as their own noise allows"
         elif answer.curve.chosen == n_learners > 1:
             why = "every learner stands alone"
+        if answer.curve.surprise is not None:
+            notes.append(
+                "Two clusters explain more than they would of one truth, by "
+                f"{answer.curve.surprise:.0f} standard deviations, though on halves of the rows they predict "
+                "no better than one: who belongs where is uncertain for single learners, and differences may "
+                "be gradual."
+            )
         if why is not None:
             notes.append(f"No clear coteries: {why}; take the labels as a summary, not as groups.")
     if n_features is not None and evidence.n_rows is not None:

@@ -18,8 +18,8 @@ not count: differences inside a cluster that are small but real, as standardisin
 off.
 
 Where one cluster is good enough by all this, linear models on pooled rows are asked once more whether one
-truth could look like these learners (`coterie.kernels.one_truth`). If it could not, by four standard
-deviations, the smallest good number of two and more is chosen.
+truth could look like these learners (`coterie.kernels.one_truth`). If it could not, by four and a half
+standard deviations, the smallest good number of two and more is chosen.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ SIGNIFICANCE = 0.01
 # A thousandth of the noise is no difference, however surely it is measured.
 NEGLIGIBLE = 1e-3
 # By how many standard deviations two clusters must explain more than they do of one truth.
-SURPRISE = 4.0
+SURPRISE = 4.5
 # Looking further than this many clusters beyond the best so far has not paid.
 PATIENCE = 4
 # Where every cluster has to be refitted, this many, and none once a number is surely worse than the best.
@@ -172,9 +172,10 @@ def _smallest(losses: TogetherLosses, trials: dict[int, _Trial]) -> int:
     )
 
 
-def _surprised(losses: TogetherLosses, seed: int) -> bool:
+def _surprise(losses: TogetherLosses, seed: int) -> float | None:
+    """Return by how many standard deviations one truth is ruled out, or None where it is not."""
     deviations, gain = losses.surprise_of_two(seed)
-    return deviations > SURPRISE and gain > NEGLIGIBLE
+    return deviations if deviations > SURPRISE and gain > NEGLIGIBLE else None
 
 
 def held_out(
@@ -211,8 +212,11 @@ def held_out(
         report("Cluster", k, evidence.most)
     report("Cluster", evidence.most, evidence.most)
     chosen = _smallest(losses, trials)
-    if chosen == 1 and refine and len(trials) > 1 and _surprised(losses, evidence.seed):
-        chosen = _smallest(losses, {k: trial for k, trial in trials.items() if k > 1})
+    several = {k: trial for k, trial in trials.items() if trial.labels.any()}
+    surprise = None
+    if chosen == 1 and refine and several:
+        surprise = _surprise(losses, evidence.seed)
+        chosen = 1 if surprise is None else _smallest(losses, several)
     ratios = trials[chosen].ratios
     spread = np.array([_standard_error(trial.ratios) for trial in trials.values()])
     curve = Curve(
@@ -222,6 +226,7 @@ def held_out(
         chosen=chosen,
         criterion="mean held-out loss in units of the learner's noise (lower is better)",
         spread=spread,
+        surprise=surprise,
     )
     error = _standard_error(ratios)
     excess = float((ratios.mean() - 1) / error) if error > 0 else float("-inf")

@@ -25,6 +25,8 @@ DRAWS = 40
 # After these many a search that is not on its way to a surprise ends.
 FIRST_DRAWS = 10
 HOPELESS = 1.5
+# Learners times squared predictors: beyond, the draws would take longer than the rest of the search.
+LARGEST = 2**20
 
 
 def _weights(residuals: Array, clips: Array, learners: Learners) -> Array:
@@ -69,33 +71,34 @@ def surprise(
         By how many standard deviations of the draws two clusters explain more; about standard normal where
         there is one truth.
     gain : float
-        How much more than the mean draw, as a share of what one model leaves.
+        How much more than the mean draw, as a share of the noise beside one model.
     """
     weights = _weights(residuals, clips, learners)
     rows, starts = Z * weights[:, None], learners.offsets[:-1]
     G = np.array([rows[span].T @ Z[span] for span in map(learners.span, range(len(learners)))])
+    together = G.sum(axis=0) + ridge
 
     def products(response: Array) -> Array:
         summed: Array = np.add.reduceat(rows * response[:, None], starts, axis=0)
         return summed
 
     def explained(c: Array) -> float:
-        one, two = (lowest_loss(G, c, ridge, k, seed) for k in (1, 2))
-        return one - two
+        """Return what two clusters explain beyond one: from residuals, so that little cancels."""
+        total = c.sum(axis=0)
+        one = float(np.linalg.solve(together, total) @ total)
+        return -one - lowest_loss(G, c, ridge, 2, seed)
 
-    c = products(y)
-    fitted = Z @ np.linalg.solve(G.sum(axis=0) + ridge, c.sum(axis=0))
+    left = y - Z @ np.linalg.solve(together, products(y).sum(axis=0))
     # As large as the noise that left them: a fit takes d of N rows' worth of it.
-    noise = (y - fitted) * np.sqrt(len(y) / (len(y) - Z.shape[1]))
-    expected, observed = products(fitted), explained(c)
-    generator, drawn = np.random.default_rng(seed), []
+    noise = left * np.sqrt(len(y) / (len(y) - Z.shape[1]))
+    generator, observed, drawn = np.random.default_rng(seed), explained(products(left)), []
     deviations = gain = 0.0
     for draw in range(1, DRAWS + 1):
-        drawn.append(explained(expected + products(noise * generator.choice([-1.0, 1.0], len(y)))))
+        drawn.append(explained(products(noise * generator.choice([-1.0, 1.0], len(y)))))
         if draw in (FIRST_DRAWS, DRAWS):
             gain, spread = observed - float(np.mean(drawn)), float(np.std(drawn, ddof=1))
             deviations = gain / spread if spread > 0 else 0.0
             if deviations < HOPELESS:
                 break
-    left = float(weights @ noise**2)
-    return deviations, gain / left if left > 0 else 0.0
+    total = float(weights @ noise**2)
+    return deviations, gain / total if total > 0 else 0.0

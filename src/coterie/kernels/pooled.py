@@ -17,7 +17,7 @@ from coterie._rows import Learners
 from coterie.kernels.affine import Frame, second_moments
 from coterie.kernels.averages import bounded_weights, membership
 from coterie.kernels.moment_search import MOST_SEARCHED, search_moments
-from coterie.kernels.one_truth import surprise
+from coterie.kernels.one_truth import LARGEST, surprise
 from coterie.kernels.together import LocalLosses
 from coterie.records import Selection
 
@@ -57,8 +57,11 @@ class PooledLosses(LocalLosses):
 
     def surprise_of_two(self, seed: int) -> tuple[float, float]:
         """Return by how much two clusters explain more than they would of one truth."""
-        n, d = self._Z.shape
-        if not 3 <= len(self.learners) <= MOST_SEARCHED or n <= 2 * d:
+        (n, d), n_learners = self._Z.shape, len(self.learners)
+        # Signs drawn row by row would hide that rows depend on each other.
+        if self.selection.dependent or n <= 2 * d:
+            return super().surprise_of_two(seed)
+        if not 3 <= n_learners <= MOST_SEARCHED or n_learners * d**2 > LARGEST:
             return super().surprise_of_two(seed)
         one = np.linalg.solve(self._G.sum(axis=0) + self._ridge, self._c.sum(axis=0))
         residuals = self._y - self._Z @ one

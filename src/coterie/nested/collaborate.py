@@ -199,30 +199,37 @@ def _assembled(
     traits = np.zeros((len(learners), 0)) if dictionary.traits is None else dictionary.traits
     positions, parts = dictionary.shared[everybody].terms[0]
     all_weights[positions] = parts
+    weights = np.array(ways.weights)
+    # Shared models that nobody takes anything from need not be kept: they are a third of the whole.
+    kept = np.flatnonzero(
+        weights.any(axis=0) | (all_weights > 0) | (np.arange(len(all_weights)) < len(learners))
+    )
+    models, names = (*selection.models, *dictionary.models), (*selection.names, *dictionary.names)
+    told = np.array([False] * len(learners) + list(dictionary.told), dtype=bool)
     return NestedCollaboration(
         learner_ids=learners.ids,
         method="auto",
-        models=(*selection.models, *dictionary.models),
-        names=(*selection.names, *dictionary.names),
-        weights=np.array(ways.weights),
+        models=tuple(models[p] for p in kept),
+        names=tuple(names[p] for p in kept),
+        weights=weights[:, kept],
         ways=np.arange(len(learners)),
         newcomer_ways=len(learners) + np.arange(n_clusters),
         residuals=tuple(mixture.residuals for mixture in mixtures),
-        bounds=np.vstack([alone.bounds, dictionary.bounds]),
+        bounds=np.vstack([alone.bounds, dictionary.bounds])[kept],
         corrections=np.array(ways.corrections),
         correction_bounds=np.array(ways.correction_bounds),
         form=form,
         plain_residuals=tuple(np.split(learners.y - plain, cuts)),
         alone_residuals=tuple(np.split(learners.y - alone.out_of_fold, cuts)),
         all_residuals=tuple(np.split(learners.y - dictionary.out_of_fold[:, everybody], cuts)),
-        all_weights=all_weights,
+        all_weights=all_weights[kept],
         share_names=share_names(dictionary.counts),
         shares=_shares(mixtures, dictionary),
         shrinkage=agreement.weights.shrinkage,
         n_fits=dictionary.n_fits,
         newcomer_ratios=ratios,
         traits=np.vstack([traits, np.zeros((n_clusters, traits.shape[1]))]),
-        told=np.array([False] * len(learners) + list(dictionary.told), dtype=bool),
+        told=told[kept],
         units=agreement.units,
         noise=float(np.median(selection.noise)),
     )

@@ -3,7 +3,8 @@
 Plain models predict y from x among the members of a cluster. Centred ones predict how far y is from its
 learner's mean: levels that differ between members then need no explaining by x, which matters where members
 are few or levels far apart. All resolutions have centred models; the chosen clusters and all together have
-plain ones as well. Models of all together are fitted once more with the learners' traits as predictors.
+plain ones as well. Flexible models of all together are fitted once more with the
+learners' traits as predictors.
 """
 
 from __future__ import annotations
@@ -156,7 +157,8 @@ def _flexible_fits(
             if most_rows is None:
                 candidate = with_more_trees(candidate)
             X = learners.X[rows]
-            if entry.told and traits is not None:
+            if entry.told:
+                assert traits is not None
                 X = with_traits(X, traits, learners.owner[rows])
             jobs[key] = _ClusterFit(candidate, X, y, weights, seed)
     with quiet_fits():

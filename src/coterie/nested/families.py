@@ -35,6 +35,7 @@ Array = NDArray[Any]
 # Affine, but not by least squares: moments would not do what they do.
 _OTHER_LOSSES = (HuberRegressor, LinearSVR, QuantileRegressor, SGDRegressor, TheilSenRegressor)
 _SCALERS = (StandardScaler, RobustScaler, MinMaxScaler, MaxAbsScaler)
+_OF_BOOTSTRAP = ("bootstrap", "max_samples", "oob_score")
 # More families than these cost fits and were not seen to bring anything.
 MOST_FLEXIBLE = 2
 # A family whose loss is this much above the best one's gets no weight worth its fits.
@@ -116,9 +117,11 @@ def with_random_cuts(candidate: Any) -> BaseEstimator:
         Unfitted.
     """
     if type(candidate) is TransformedTargetRegressor:
-        inside = with_random_cuts(candidate.regressor)
-        return TransformedTargetRegressor(inside, transformer=clone(candidate.transformer))
-    return RandomCuts(candidate.n_estimators, min_samples_leaf=candidate.min_samples_leaf)
+        wrapper: BaseEstimator = clone(candidate)
+        return wrapper.set_params(regressor=with_random_cuts(candidate.regressor))
+    # Trees of random cuts see all rows: a bootstrap would only blur them.
+    shared = {name: value for name, value in candidate.get_params().items() if name not in _OF_BOOTSTRAP}
+    return RandomCuts(**shared)
 
 
 def possible_families(sets: Iterable[Mapping[str, Any]], *, by_moments: bool) -> tuple[Family, ...]:

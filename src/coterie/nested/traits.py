@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from coterie._rows import Learners
-from coterie.nested.effects import OwnRows, slope_units
+from coterie.nested.effects import MOST_SLOPES, slope_units
 from coterie.nested.linear import Moments
 
 Array = NDArray[Any]
@@ -35,23 +35,31 @@ def traits_of(learners: Learners, centred: Moments) -> Array:
     Returns
     -------
     ndarray of shape (L, 2 + p)
-        Level and spread of the response, then slopes less everybody's, drawn towards none. With too many
-        predictors for slopes, level and spread alone.
+        Level and spread of the response, then slopes less everybody's, drawn towards none, in units of
+        the pooled spread. With too many predictors for slopes, level and spread alone.
     """
     levels = learners.mean_by_learner(learners.y)
     deviations = learners.y - levels[learners.owner]
     spreads = np.sqrt(learners.mean_by_learner(deviations**2))
-    everybody = np.ones(len(learners), dtype=bool)
-    common = centred.as_model(centred.solve(everybody, PSEUDO_ROWS), centred=True)
-    residuals = deviations - learners.X @ common.coef_
-    spans = [learners.span(j) for j in range(len(learners))]
-    units = slope_units(np.array([learners.X[span].std(axis=0) for span in spans]))
-    ratios = np.array([[0.0, 1 / PSEUDO_ROWS]])
-    slopes = []
-    for span in spans:
-        own = OwnRows.of(learners.X[span], units, 1.0)
-        slopes.append(own.coefficients(residuals[span, None], ratios)[0, :-1])
-    return np.column_stack([levels, spreads, np.array(slopes)])
+    # In units of the pooled spread: trees take values nearer than 1e-7 for the same.
+    pooled = float(np.sqrt(np.mean(spreads**2)))
+    unit = max(pooled, 1e-12 * float(np.abs(levels).max()), np.finfo(float).tiny)
+    plain = np.column_stack([levels - levels.mean(), spreads]) / unit
+    if learners.n_features > MOST_SLOPES:
+        return plain
+    return np.column_stack([plain, _slopes(centred, learners.sizes) / unit])
+
+
+def _slopes(centred: Moments, sizes: Array) -> Array:
+    """Return every learner's slopes less everybody's, of shape (L, p), per typical spread of x."""
+    G, c = centred.G[:, :-1, :-1], centred.c[:, :-1]
+    squares = np.maximum(np.diagonal(G, axis1=1, axis2=2), 0.0)
+    units = slope_units(np.sqrt(squares / sizes[:, None]))
+    everybody = np.ones(len(G), dtype=bool)
+    common = centred.solve(everybody, PSEUDO_ROWS)[:-1]
+    moments = G / np.outer(units, units) + PSEUDO_ROWS * np.eye(len(units))
+    slopes: Array = np.linalg.solve(moments, ((c - G @ common) / units)[..., None])[..., 0]
+    return slopes
 
 
 def with_traits(X: Array, traits: Array, owner: Array) -> Array:

@@ -93,6 +93,9 @@ def _check_nested(record: NestedCollaboration, n_features: int, n_rows: Array, w
     _need(record.correction_bounds.shape == (n_ways, 2), what)
     _need(record.traits.ndim == 2 and len(record.traits) == n_ways, what)
     _need(record.told.shape == (n_models,) and record.told.dtype == bool, what)
+    seen = n_features + record.traits.shape[1]
+    told = [record.models[p] for p in np.flatnonzero(record.told)]
+    _need(all(getattr(model, "n_features_in_", seen) == seen for model in told), what)
     _need(record.units.shape == (n_features,) and record.newcomer_ratios.shape == (2,), what)
     _need(record.shares.shape == (len(n_rows), len(record.share_names)), what)
     _need(record.form in ("pooled", "average"), what)

@@ -221,6 +221,7 @@ def curves_picture(subject: Subject) -> dict[str, Any]:
                 "spread": None if curve.spread is None else finite_list(curve.spread),
                 "chosen": int(curve.chosen),
                 "decided": name == partition.rule,
+                "surprise": curve.surprise,
             }
         )
     again = None

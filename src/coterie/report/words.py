@@ -121,7 +121,13 @@ def curves_words(data: dict[str, Any]) -> list[str]:
             text = (
                 f"The rule {rule} answers {decided[0]['chosen']}, of which {found} have members of their own."
             )
-        if rule == "held-out":
+        if decided[0].get("surprise") is not None:
+            text += (
+                " On halves of the rows several coteries predict no better than one; but all rows together "
+                f"rule one truth out, by {decided[0]['surprise']:.0f} standard deviations. Who belongs where "
+                "is uncertain for single learners."
+            )
+        elif rule == "held-out":
             text += (
                 " It looks for the smallest number whose coteries predict rows that they have not seen as "
                 "well as the best number does, within two standard errors, and for no learner clearly worse."

@@ -51,7 +51,7 @@ def _side_by_side(attacked: Selection, intact: Selection) -> Selection:
     every d. Its noise level, which others' levels shrink, has the same value for either response.
     """
     joined: dict[str, Any] = {}
-    for field in fields(Selection):
+    for field in (f for f in fields(Selection) if f.metadata.get("by_learner")):
         parts = getattr(attacked, field.name), getattr(intact, field.name)
         joined[field.name] = sum(parts, ()) if isinstance(parts[0], tuple) else np.concatenate(parts)
     joined["learner_ids"] = _twice(intact.learner_ids)

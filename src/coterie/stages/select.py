@@ -102,7 +102,12 @@ def _warn_of_failures(fitted: Sequence[Fitted], learners: Learners) -> None:
 
 
 def selection_of(
-    learners: Learners, fitted: Sequence[Fitted], folds: tuple[Array, ...], training: tuple[Array, ...]
+    learners: Learners,
+    fitted: Sequence[Fitted],
+    folds: tuple[Array, ...],
+    training: tuple[Array, ...],
+    *,
+    dependent: bool = False,
 ) -> Selection:
     """Put together what the learners chose, and say how noisy each of them is.
 
@@ -116,6 +121,8 @@ def selection_of(
         Which fold held each row out.
     training : tuple of ndarray
         The rows that each fold trained on.
+    dependent : bool, default=False
+        Whether a splitter cut the rows.
 
     Returns
     -------
@@ -140,6 +147,7 @@ def selection_of(
         fold_models=tuple(result.fold_models for result in fitted),
         noise=noise_levels(residuals, clips, variance),
         clips=clips,
+        dependent=dependent,
     )
 
 
@@ -210,5 +218,6 @@ def select_models(
     with quiet_fits():
         fitted = counted(resolve_engine(engine, n_jobs), "Select").map(choose_candidate, jobs)
     folds, training = tuple(job.folds for job in jobs), tuple(job.training for job in jobs)
-    selection: Selection = selection_of(learners, fitted, folds, training).take(learners.appearance)
+    chosen = selection_of(learners, fitted, folds, training, dependent=splitter is not None)
+    selection: Selection = chosen.take(learners.appearance)
     return selection

@@ -158,7 +158,8 @@ def bootstrap_losses(
     labels : ndarray
         The partition of all who are labelled, in the order of ``losses`` where these are all.
     labellings : mapping of int to ndarray of shape (L,)
-        The labelling that the fit found for each number of clusters; empty: the number was given.
+        The labelling that the fit found for each number of clusters that is not ruled out; empty: the
+        number was given.
     n_replicates : int
         How often rows are resampled.
     entropy : int
@@ -196,6 +197,14 @@ def bootstrap_losses(
     return Stability(ids, membership, np.array(numbers), shares, n_replicates)
 
 
+def _not_ruled_out(clustering: Clustering) -> Mapping[int, Array]:
+    """Return the labellings without that of one cluster, where one truth does not look like the learners."""
+    curve = clustering.partition.curves.get("held-out")
+    if curve is None or curve.surprise is None:
+        return clustering.labellings
+    return {k: labels for k, labels in clustering.labellings.items() if k > 1}
+
+
 def bootstrap_clustering(clustering: Clustering, *, n_replicates: int, entropy: int) -> Stability:
     """Bootstrap the losses behind a partition.
 
@@ -218,7 +227,7 @@ def bootstrap_clustering(clustering: Clustering, *, n_replicates: int, entropy: 
     known = bootstrap_losses(
         clustering.losses,
         partition.labels[places],
-        clustering.labellings,
+        _not_ruled_out(clustering),
         n_replicates=n_replicates,
         entropy=entropy,
     )
