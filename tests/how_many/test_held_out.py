@@ -10,7 +10,15 @@ from coterie._rows import Learners
 from coterie.datasets import make_linear_learners
 from coterie.engines import ThreadEngine
 from coterie.how_many.evidence import Evidence
-from coterie.how_many.held_out import PATIENCE, best_refined, clusters_are_needed, held_out
+from coterie.how_many.held_out import (
+    PATIENCE,
+    _difference,
+    _much_the_same,
+    _Trial,
+    best_refined,
+    clusters_are_needed,
+    held_out,
+)
 from coterie.kernels.refits import pooled_losses
 from coterie.records import Exchange, Selection
 from coterie.stages.cluster import tidy_labels
@@ -306,3 +314,20 @@ def test_a_note_and_the_bootstrap_know_that_one_was_ruled_out() -> None:
     assert model.partition_.curves["held-out"].surprise > 4
     assert any("one truth" in note for note in model.partition_.notes)
     assert 1 not in model.stability_.n_clusters
+
+
+def test_a_refit_without_one_member_is_no_gain_of_the_others() -> None:
+    labels = np.zeros(20, dtype=int)
+    apart = labels.copy()
+    apart[7] = 1
+    assert _much_the_same(labels, apart).tolist() == [j != 7 for j in range(20)]
+    assert not _much_the_same(labels, np.arange(20) % 2).any()
+    assert _much_the_same(apart, 1 - apart).all()
+    losses = Scripted(steps(1.0))
+    one, two = (
+        _Trial(those, np.zeros((20, 2), int), ratios)
+        for those, ratios in ((labels, np.linspace(1.1, 1.2, 20)), (apart, np.linspace(1.0, 1.1, 20)))
+    )
+    np.testing.assert_allclose(_difference(losses, one, two), 0.1)
+    losses.proxy = losses
+    np.testing.assert_allclose(_difference(losses, one, two), np.where(np.arange(20) == 7, 0.1, 0.0))

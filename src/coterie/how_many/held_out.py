@@ -47,6 +47,8 @@ ERRORS_BEFORE_PRICE = 2.5
 SIGNIFICANCE = 0.01
 # A thousandth of the noise is no difference, however surely it is measured.
 NEGLIGIBLE = 1e-3
+# Clusters that share so much of their union are the same cluster where clusters are refitted.
+SAME_MEMBERS = 0.9
 # By how many standard deviations two clusters must explain more than they do of one truth.
 SURPRISE = 4.5
 # Looking further than this many clusters beyond the best so far has not paid.
@@ -135,8 +137,29 @@ def _extra_price(losses: TogetherLosses, one: _Trial, best: _Trial) -> float:
     return float(np.nan_to_num(extra).mean() * best.ratios.mean())
 
 
+def _much_the_same(labels: Array, others: Array) -> Array:
+    """Tell whose cluster has nearly the same members in two labellings, of shape (L,)."""
+    together = np.zeros((int(labels.max()) + 1, int(others.max()) + 1))
+    np.add.at(together, (labels, others), 1)
+    union = together.sum(axis=1)[labels] + together.sum(axis=0)[others] - together[labels, others]
+    same: Array = together[labels, others] >= SAME_MEMBERS * union
+    return same
+
+
+def _difference(losses: TogetherLosses, trial: _Trial, best: _Trial) -> Array:
+    """Return what each learner loses more in units of its noise.
+
+    A flexible family that is refitted because a few members came or went predicts all the others a little
+    differently, and all of them in the same direction: that is luck of the fit and no gain of theirs.
+    """
+    difference: Array = trial.ratios - best.ratios
+    if losses.proxy is not None:
+        difference = np.where(_much_the_same(trial.labels, best.labels), 0.0, difference)
+    return difference
+
+
 def _good_enough(losses: TogetherLosses, trial: _Trial, best: _Trial) -> bool:
-    difference = trial.ratios - best.ratios
+    difference = _difference(losses, trial, best)
     gain, error = difference.mean(), _standard_error(difference)
     if gain <= NEGLIGIBLE:
         return True
