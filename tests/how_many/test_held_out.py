@@ -136,9 +136,9 @@ def test_suggestions_are_refined_beside_the_starts(three_truths: Rows, monkeypat
 
 def test_one_learner_who_is_significantly_worse_forbids_the_smaller_number(blocks: Evidence) -> None:
     # However bad one learner is, the mean is never more than one of its standard errors away. But over its
-    # rows he is: t with 9 degrees of freedom exceeds 3.954 with a probability of one per cent over six.
+    # rows he is: t with 9 degrees of freedom exceeds 5.602 with a probability of one per mille over six.
     alone = np.array([0, 0, 0, 0, 60.0, 0])[:, None]
-    for t, chosen in ((3.9, 1), (4.05, 2)):
+    for t, chosen in ((5.5, 1), (5.7, 2)):
         losses = Scripted(lambda k: [10 + alone, 10.0, 20, 20, 20, 20][k - 1], excess=t * alone[:, 0] / 60)
         assert held_out(blocks, losses, refine=False).curve.chosen == chosen, t
 

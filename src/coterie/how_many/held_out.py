@@ -7,8 +7,8 @@ smallest K for which
 
 1. the mean over learners of loss / noise is within two standard errors of the best K's, paired over learners;
 2. no single learner does significantly worse than under the best K: paired over its rows, Student's t,
-   one-sided, one per cent shared out among the learners. This finds one attacked learner among fifty, whom
-   the first condition cannot see.
+   one-sided, one per mille shared out among the learners, for the search has seen the rows of them all. This
+   finds one attacked learner among fifty, whom the first condition cannot see.
 
 One cluster must also be within two and a half standard errors once the best K is given back what its models
 cost to estimate. On one truth, models of fewer rows predict worse, so that clusters which predict better in
@@ -44,7 +44,9 @@ STANDARD_ERRORS = 2.0
 # The same for one cluster, where the price of estimating several models is added to their gain. The half is
 # for the search: a partition has seen the rows that it is scored on, worth about that much on one truth.
 ERRORS_BEFORE_PRICE = 2.5
-SIGNIFICANCE = 0.01
+# The same where a flexible family is refitted: its fits have luck of their own, which learners share.
+ERRORS_IF_REFITTED = 3.0
+SIGNIFICANCE = 0.001
 # A thousandth of the noise is no difference, however surely it is measured.
 NEGLIGIBLE = 1e-3
 # Clusters that share so much of their union are the same cluster where clusters are refitted.
@@ -158,12 +160,17 @@ def _difference(losses: TogetherLosses, trial: _Trial, best: _Trial) -> Array:
     return difference
 
 
+def errors_allowed(losses: TogetherLosses) -> float:
+    """Return within how many standard errors of the best a smaller number of clusters is as good."""
+    return STANDARD_ERRORS if losses.proxy is None else ERRORS_IF_REFITTED
+
+
 def _good_enough(losses: TogetherLosses, trial: _Trial, best: _Trial) -> bool:
     difference = _difference(losses, trial, best)
     gain, error = difference.mean(), _standard_error(difference)
     if gain <= NEGLIGIBLE:
         return True
-    if gain > STANDARD_ERRORS * error + NEGLIGIBLE:
+    if gain > errors_allowed(losses) * error + NEGLIGIBLE:
         return False
     if trial.labels.any():
         return True

@@ -20,7 +20,7 @@ from scipy.stats import t as student
 from coterie._seeds import generator_for
 from coterie.engines import report
 from coterie.how_many import Clustering
-from coterie.how_many.held_out import NEGLIGIBLE, SIGNIFICANCE, STANDARD_ERRORS
+from coterie.how_many.held_out import NEGLIGIBLE, SIGNIFICANCE, errors_allowed
 from coterie.kernels.together import LocalLosses
 from coterie.verdicts.standing import paired_excess, places_of
 
@@ -130,7 +130,7 @@ def _chosen_numbers(ratios: Array, trials: list[_Trial], losses: LocalLosses) ->
         for smaller in range(position):
             excess = ratios[smaller][:, mine] - ratios[position][:, mine]
             spread = excess.std(axis=0, ddof=1) / np.sqrt(n_learners) if n_learners > 1 else 0.0
-            near = excess.mean(axis=0) <= STANDARD_ERRORS * spread + NEGLIGIBLE
+            near = excess.mean(axis=0) <= errors_allowed(losses) * spread + NEGLIGIBLE
             # The spread over a learner's rows is that of the sample: replicates differ in the mean.
             error = paired_excess(trials[smaller].picked, trials[position].picked, starts, sizes)[1]
             allowed = np.maximum(bound * error / losses.noise, NEGLIGIBLE)
