@@ -5,7 +5,8 @@ finds the cluster that predicts it best, on the other half that cluster's model 
 swap. Assignment and score never see the same rows, so splitting one truth hardly looks good. Chosen is the
 smallest K for which
 
-1. the mean over learners of loss / noise is within two standard errors of the best K's, paired over learners;
+1. the mean over learners of loss / noise is within two standard errors of the best K's, paired over
+   learners; within three where a flexible family is refitted, whose fits have luck that learners share;
 2. no single learner does significantly worse than under the best K: paired over its rows, Student's t,
    one-sided, one per mille shared out among the learners, for the search has seen the rows of them all. This
    finds one attacked learner among fifty, whom the first condition cannot see.
@@ -41,11 +42,10 @@ from coterie.stages.refine import ROUNDS, labelling_score, refine_labels
 Array = NDArray[Any]
 
 STANDARD_ERRORS = 2.0
-# The same for one cluster, where the price of estimating several models is added to their gain. The half is
+ERRORS_IF_REFITTED = 3.0
+# For one cluster, where the price of estimating several models is added to their gain. The half is
 # for the search: a partition has seen the rows that it is scored on, worth about that much on one truth.
 ERRORS_BEFORE_PRICE = 2.5
-# The same where a flexible family is refitted: its fits have luck of their own, which learners share.
-ERRORS_IF_REFITTED = 3.0
 SIGNIFICANCE = 0.001
 # A thousandth of the noise is no difference, however surely it is measured.
 NEGLIGIBLE = 1e-3

@@ -72,26 +72,7 @@ def search_moments(G: Array, c: Array, ridge: Array, n_clusters: int, seed: int)
 
 
 def lowest_loss(G: Array, c: Array, ridge: Array, n_clusters: int, seed: int) -> float:
-    """Return the loss, less a constant, of the best labelling that random starts lead to.
-
-    Parameters
-    ----------
-    G : ndarray of shape (L, d, d)
-        As for `search_moments`.
-    c : ndarray of shape (L, d)
-        As for `search_moments`.
-    ridge : ndarray of shape (d, d)
-        As for `search_moments`.
-    n_clusters : int
-        Clusters to look for.
-    seed : int
-        For the starts.
-
-    Returns
-    -------
-    float
-        Comparable between numbers of clusters of the same learners.
-    """
+    """Return the loss of the best labelling that random starts lead to, less a constant of the learners."""
     return float(_descend(G, c, ridge, n_clusters, np.random.default_rng(seed))[1].min())
 
 

@@ -44,7 +44,7 @@ def _weights(residuals: Array, clips: Array, learners: Learners) -> Array:
 
 
 def surprise(
-    Z: Array, y: Array, residuals: Array, clips: Array, learners: Learners, ridge: Array, seed: int
+    Z: Array, residuals: Array, clips: Array, learners: Learners, ridge: Array, seed: int
 ) -> tuple[float, float]:
     """Compare what two clusters explain with what they explain of one truth.
 
@@ -52,8 +52,6 @@ def surprise(
     ----------
     Z : ndarray of shape (N, d)
         Predictors and a column of ones, in a common frame.
-    y : ndarray of shape (N,)
-        Response.
     residuals : ndarray of shape (N,)
         Of one model for everybody.
     clips : ndarray of shape (N,)
@@ -88,13 +86,14 @@ def surprise(
         one = float(np.linalg.solve(together, total) @ total)
         return -one - lowest_loss(G, c, ridge, 2, seed)
 
-    left = y - Z @ np.linalg.solve(together, products(y).sum(axis=0))
+    left = residuals - Z @ np.linalg.solve(together, products(residuals).sum(axis=0))
     # As large as the noise that left them: a fit takes d of N rows' worth of it.
-    noise = left * np.sqrt(len(y) / (len(y) - Z.shape[1]))
+    n, d = Z.shape
+    noise = left * np.sqrt(n / (n - d))
     generator, observed, drawn = np.random.default_rng(seed), explained(products(left)), []
     deviations = gain = 0.0
     for draw in range(1, DRAWS + 1):
-        drawn.append(explained(products(noise * generator.choice([-1.0, 1.0], len(y)))))
+        drawn.append(explained(products(noise * generator.choice([-1.0, 1.0], n))))
         if draw in (FIRST_DRAWS, DRAWS):
             gain, spread = observed - float(np.mean(drawn)), float(np.std(drawn, ddof=1))
             deviations = gain / spread if spread > 0 else 0.0

@@ -65,7 +65,7 @@ class PooledLosses(LocalLosses):
             return super().surprise_of_two(seed)
         one = np.linalg.solve(self._G.sum(axis=0) + self._ridge, self._c.sum(axis=0))
         residuals = self._y - self._Z @ one
-        return surprise(self._Z, self._y, residuals, self.clips, self.learners, self._ridge, seed)
+        return surprise(self._Z, residuals, self.clips, self.learners, self._ridge, seed)
 
     def estimation_price(self, labels: Array) -> Array:
         """Return tr(G_j A^-1) / n_j, with A the moments of the learner's cluster without its own."""
