@@ -76,7 +76,7 @@ def test_the_map_names_who_lies_between():
 
 
 def curve(rule, chosen, decided=False):
-    return {"rule": rule, "chosen": chosen, "decided": decided}
+    return {"rule": rule, "chosen": chosen, "decided": decided, "surprise": None}
 
 
 def test_the_number_of_coteries_is_explained():
@@ -90,6 +90,9 @@ def test_the_number_of_coteries_is_explained():
     assert "3 coteries because the rule held-out says so" in text
     assert "Of 2 other rules 1 would answer the same; different answers: cv (4)." in text
     assert "(50 times) the held-out rule answered 3 in 90% of the draws" in text
+    ruled_out = data | {"curves": [{**curve("held-out", 3, True), "surprise": 6.7}]}
+    assert "rule one truth out, by 7 standard deviations" in curves_words(ruled_out)[0]
+    assert "within two standard errors" not in curves_words(ruled_out)[0]
     given = data | {"rule": "given", "curves": [curve("gap", 3)], "again": None}
     assert curves_words(given)[0].startswith("The number of coteries was given: 3. Of 1 other rule 1 would")
 

@@ -121,7 +121,7 @@ def curves_words(data: dict[str, Any]) -> list[str]:
             text = (
                 f"The rule {rule} answers {decided[0]['chosen']}, of which {found} have members of their own."
             )
-        if decided[0].get("surprise") is not None:
+        if decided[0]["surprise"] is not None:
             text += (
                 " On halves of the rows several coteries predict no better than one; but all rows together "
                 f"rule one truth out, by {decided[0]['surprise']:.0f} standard deviations. Who belongs where "
