@@ -73,6 +73,8 @@ WRONG: dict[str, Change] = {
     "weights of one dimension": other("collaboration_", "weights", "collaboration_", "ways"),
     "ways": other("collaboration_", "ways", "selection_", "n_rows"),
     "newcomer ways": other("collaboration_", "newcomer_ways", "collaboration_", "ways"),
+    "traits": other("collaboration_", "traits", "collaboration_", "ways"),
+    "told": other("collaboration_", "told", "collaboration_", "ways"),
     "no models": field("_everybody", "models", {"$": "tuple", "items": []}),
     "X": other("_shaping", "X", "_shaping", "y"),
     "y": other("_shaping", "y", "_shaping", "offsets"),
