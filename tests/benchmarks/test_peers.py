@@ -27,6 +27,7 @@ MODULES = [
     "ours",
     "page",
     "run",
+    "calibrated",
 ]
 
 
@@ -102,6 +103,20 @@ def test_stages_in_a_row_are_what_the_estimator_does(bench: Any, standardize: st
         assert np.allclose(predicted, answer.predictions)
 
 
+def test_draws_of_one_truth_keep_the_noise_and_peers_still_answer_two(bench: Any) -> None:
+    name = "Simulation 1, p=5, SNR 4"
+    drawn = bench.settings.draw(name, 0)
+    one = bench.calibrated.one_truth(drawn)
+    assert set(one.train.truth) == {0}
+    assert np.allclose(one.train.y - one.train.signal, drawn.train.y - drawn.train.signal)
+    beta = np.linalg.lstsq(one.train.X, one.train.signal)[0]
+    assert np.allclose(beta, drawn.train.coefficients[0])
+    two = bench.calibrated.silhouettes(name, drawn, 0)
+    for kind, (height, labels) in bench.calibrated.silhouettes(name, one, 0).items():
+        assert len(set(labels.tolist())) > 1
+        assert height < two[kind][0]
+
+
 QUICK = ["four linear truths", "one linear truth", "Simulation 1, p=5, SNR 16"]
 
 
@@ -124,7 +139,9 @@ def test_the_claims_hold_on_a_few_draws_and_a_run_is_continued(
     for setting in QUICK:
         methods = means[setting]
         assert methods["coterie, auto"]["mse"] < 1.25 * methods["oracle"]["mse"] < methods["alone"]["mse"]
+    (tmp_path / "calibrated.csv").write_text("setting,draws,rule\nnoisy,2,0.8\n")
     bench.page.write_page(rows, QUICK, "# head", tmp_path)
     text = (tmp_path / "README.md").read_text()
     assert "in 3 of 3 settings" in text
+    assert "| noisy | 2 | 0.80 |" in text
     assert (tmp_path / "peers.svg").stat().st_size > 1000

@@ -1,7 +1,6 @@
 """Tables and READMEs as a person sees them."""
 
 from dataclasses import replace
-from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -51,9 +50,7 @@ def test_a_readme_without_a_heading_s_text_is_refused(numbers):
         readme_text(replace(numbers, readme=lacking), STAMP, [], [], [1.0])
 
 
-@pytest.mark.parametrize(
-    "name", [name for name in known_experiments() if find_spec(f"coterie.reproduce.{name}")]
-)
+@pytest.mark.parametrize("name", known_experiments())
 def test_every_experiment_has_text_under_every_heading(name):
     experiment = find_experiment(name)
     assert experiment.name == name

@@ -29,22 +29,25 @@ def _clustered(vectors: Array, k: int, seed: int) -> Array:
         return KMeans(k, n_init=10, random_state=seed).fit_predict(vectors)
 
 
-def _by_silhouette(vectors: Array, most: int, seed: int) -> Array:
+def best_by_silhouette(vectors: Array, most: int, seed: int) -> Array:
+    """Return the labels with the highest silhouette among two and more clusters."""
     tried = [_clustered(vectors, k, seed) for k in range(2, most + 1)]
     return max(tried, key=lambda labels: silhouette_score(vectors, labels))
+
+
+KINDS = {"k-means on coefficients": lambda problem: problem.coefficients, "CLoVE-like": loss_vectors}
 
 
 def run(problem: Problem) -> list[Answer]:
     """Return both peers' partitions, K given and by the silhouette."""
     answers = []
-    kinds = {"k-means on coefficients": lambda p: p.coefficients, "CLoVE-like": loss_vectors}
-    for name, make in kinds.items():
+    for name, make in KINDS.items():
         start = time.perf_counter()
         vectors = make(problem)
         made = time.perf_counter() - start
         for suffix, cluster in (
             ("K given", lambda v: _clustered(v, problem.n_clusters, problem.seed)),
-            ("silhouette", lambda v: _by_silhouette(v, problem.most, problem.seed)),
+            ("silhouette", lambda v: best_by_silhouette(v, problem.most, problem.seed)),
         ):
             start = time.perf_counter()
             labels = cluster(vectors)
