@@ -290,3 +290,11 @@ def test_stacked_learners_may_be_pairs() -> None:
 def test_a_response_whose_squares_are_no_numbers_is_refused(size):
     with pytest.raises(ValueError, match="in other units"):
         gather_learners(np.ones((4, 1)), np.array([1.0, 2.0, 3.0, size]), caller="fit")
+
+
+def test_a_response_whose_squares_vanish_is_refused_and_a_constant_one_is_not() -> None:
+    X, y, groups = np.ones((6, 1)), np.arange(6.0), [0, 0, 0, 1, 1, 1]
+    with pytest.raises(ValueError, match=r"varies by 5e-150 only.* in other units"):
+        gather_learners(X, y * 1e-150, groups, caller="fit")
+    assert len(gather_learners(X, 0 * y, groups, caller="fit")) == 2
+    assert len(gather_learners(X, y * 1e-100, groups, caller="fit")) == 2

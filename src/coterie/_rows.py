@@ -30,6 +30,8 @@ Array = NDArray[Any]
 
 # Squared residuals, summed, must stay numbers.
 LARGEST_RESPONSE = 1e140
+# Of differences smaller than this, squares are lost below the smallest numbers.
+SMALLEST_SPREAD = 1e-140
 
 
 @dataclass(frozen=True)
@@ -253,6 +255,12 @@ def gather_learners(
         raise ValueError(
             f"Input y of {caller} reaches {np.abs(y).max():.3g} in size, and squares of more than "
             f"{LARGEST_RESPONSE:g} leave the range of numbers. Give y in other units."
+        )
+    spread = np.ptp(y) if len(y) else 0.0
+    if 0 < spread < SMALLEST_SPREAD:
+        raise ValueError(
+            f"Input y of {caller} varies by {spread:.3g} only, and squares of less than {SMALLEST_SPREAD:g} "
+            "leave the range of numbers. Give y in other units."
         )
     order = np.argsort(owners, kind="stable")
     sizes = np.bincount(owners, minlength=len(distinct))

@@ -1,5 +1,7 @@
 """``coterie reproduce`` from the outside."""
 
+from dataclasses import replace
+
 import pytest
 from typer.testing import CliRunner
 
@@ -124,3 +126,33 @@ def test_a_terminal_gets_a_bar(monkeypatch):
     )
     assert run("good").exit_code == 0
     assert shown == [1, 2, 3]
+
+
+def failing(seed, settings):
+    raise OSError("the disk is full")
+
+
+def test_what_fails_on_the_way_is_one_sentence_and_the_others_run(monkeypatch):
+    known = {"bad": replace(experiment("bad"), replicate=failing), "good": experiment("good")}
+    monkeypatch.setattr("coterie.reproduce.known_experiments", lambda: tuple(known))
+    monkeypatch.setattr("coterie.reproduce.find_experiment", known.__getitem__)
+    alone = run("bad")
+    assert isinstance(alone.exception, CommandError)
+    assert "Replication 0" in str(alone.exception)
+    both = run("all")
+    assert both.exit_code == 2
+    assert "coterie: bad: Replication 0" in both.stderr
+    assert "3 replications" in both.stdout
+
+
+def test_ctrl_c_under_force_says_that_the_command_without_it_continues(monkeypatch):
+    def stop(seed, settings):
+        raise KeyboardInterrupt
+
+    known = {"slow": replace(experiment("slow"), replicate=stop)}
+    monkeypatch.setattr("coterie.reproduce.known_experiments", lambda: tuple(known))
+    monkeypatch.setattr("coterie.reproduce.find_experiment", known.__getitem__)
+    assert "and the same command continues" in run("slow").stderr
+    stopped = run("slow", "--force")
+    assert stopped.exit_code == 130
+    assert "and the same command without --force continues" in stopped.stderr

@@ -129,3 +129,10 @@ def test_the_figure_names_its_data(records, tmp_path):
     paths = EXPERIMENT.draw(records, TINY, tmp_path)
     assert [path.name for path in paths] == ["errors.png", "errors.svg"]
     assert GENERATED in paths[1].read_text()
+
+
+def test_earlier_replications_on_other_data_forbid_going_on():
+    settings = {**ct.SETTINGS, **ct.QUICK_SETTINGS, "data": "generated"}
+    ct.check_earlier([{"data": GENERATED}], settings)
+    with pytest.raises(ValueError, match="ran on other data"):
+        ct.check_earlier([{"data": REAL}], settings)

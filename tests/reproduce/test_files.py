@@ -68,3 +68,27 @@ def test_differences_are_named_by_the_innermost_setting():
     there = {"seed": 0, "settings": {"b": [1, 2], "rows": 5}}
     asked = {"seed": 0, "settings": {"b": (1, 2), "rows": 6}}
     assert differences(asked, there) == ["rows (5 there, 6 asked for)"]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        '{"replication": 1, "seconds": 1.0, "records": []}',
+        '{"replication": 1, "seconds": 1.0, "records": "abc"}',
+        '{"replication": "1", "seconds": 1.0, "records": [{"x": 1}]}',
+        '{"replication": 1, "seconds": null, "records": [{"x": 1}]}',
+    ],
+)
+def test_a_line_that_nobody_here_wrote_counts_as_not_there(tmp_path, line):
+    (tmp_path / "journal.jsonl").write_text(line + "\n")
+    assert read_journal(tmp_path) == {}
+
+
+@pytest.mark.parametrize(
+    "content", [b"replication,x\n0,1\n1", b"replication,x\n0,1,2\n", b"a\nfoo\n", b"\xff\xfe\x00"]
+)
+@pytest.mark.parametrize("name", ["results.csv", "seconds.csv"])
+def test_a_damaged_file_is_named_with_the_way_out(tmp_path, name, content):
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(ValueError, match=rf"{name} is damaged .*: give --force"):
+        read_finished(tmp_path)

@@ -62,3 +62,13 @@ def test_every_experiment_has_text_under_every_heading(name):
 def test_an_unknown_experiment_is_answered_with_the_known_ones():
     with pytest.raises(ValueError, match="fairness, simulation1, simulation2, ct, grid"):
         find_experiment("fairnes")
+
+
+def test_a_page_of_another_run_says_so_and_how_it_was_made(numbers):
+    usual = {**STAMP, "seed": 0, "settings": numbers.settings}
+    page = readme_text(numbers, usual, [], [], [1.0] * 4)
+    assert "Made by `coterie reproduce numbers`, " in page
+    assert "of another run" not in page
+    page = readme_text(numbers, STAMP, [], [], [1.0] * 3)
+    assert "Made by `coterie reproduce numbers --quick --seed 3 --replications 3`, " in page
+    assert "written about `coterie reproduce numbers`, with its 4 replications" in page

@@ -147,3 +147,43 @@ def test_times_stay_out_of_the_results(numbers, tmp_path):
     assert "seconds" not in (outcome.folder / RESULTS).read_text()
     assert (outcome.folder / "seconds.csv").read_text().startswith("replication,seconds\n0,")
     assert json.loads((outcome.folder / "settings.json").read_text())["seed"] == 0
+
+
+def test_a_folder_that_cannot_be_made_is_refused_before_any_work(numbers, tmp_path):
+    (tmp_path / "taken").touch()
+    (tmp_path / "half").mkdir()
+    (tmp_path / "half" / numbers.name).touch()
+    for out in (tmp_path / "taken" / "inside", tmp_path / "half"):
+        with pytest.raises(NotADirectoryError, match="is a file, not a folder: give another one by --out"):
+            reproduce(Run(numbers, out))
+
+
+def test_force_throws_away_the_page_and_its_figures_too(numbers, tmp_path):
+    folder = reproduce(Run(numbers, tmp_path, seed=0)).folder
+    (folder / "mine.png").touch()
+
+    def stop(seed, settings):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        reproduce(Run(replace(numbers, replicate=stop), tmp_path, seed=7, force=True))
+    assert sorted(path.name for path in folder.iterdir()) == ["mine.png", "settings.json"]
+
+
+def test_settings_that_cannot_be_read_are_said_to_be_so(numbers, tmp_path):
+    folder = reproduce(Run(numbers, tmp_path)).folder
+    (folder / "settings.json").write_text("{")
+    with pytest.raises(FileExistsError, match=r"settings\.json, which says .* cannot be read: give --force"):
+        reproduce(Run(numbers, tmp_path))
+
+
+def test_earlier_replications_can_forbid_going_on(numbers, tmp_path):
+    def other_data(records, settings):
+        assert [record["replication"] for record in records] == [0, 0]
+        raise ValueError("other data")
+
+    reproduce(Run(numbers, tmp_path, replications=1))
+    guarded = replace(numbers, check_earlier=other_data)
+    assert reproduce(Run(guarded, tmp_path, replications=1)).records
+    with pytest.raises(ValueError, match="other data"):
+        reproduce(Run(guarded, tmp_path, replications=2))

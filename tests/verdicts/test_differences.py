@@ -3,6 +3,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.exceptions import NotFittedError
 
 from coterie import CoterieRegressor, load, save
 from coterie.datasets import make_linear_learners
@@ -102,3 +103,12 @@ def test_it_needs_the_rows(tmp_path: Any) -> None:
     save(fitted(), tmp_path / "m.coterie", rows=False)
     with pytest.raises(ValueError, match="saved without its rows, which compare_clusters needs"):
         compare_clusters(load(tmp_path / "m.coterie"), 0, 1)
+
+
+def test_one_cluster_or_no_fit_is_said_to_be_so() -> None:
+    with pytest.raises(NotFittedError):
+        compare_clusters(CoterieRegressor(), 0, 1)
+    data = make_linear_learners(4, n_truths=1, random_state=0)
+    one = CoterieRegressor(["ridge"], n_clusters=1).fit(data.X, data.y, groups=data.groups)
+    with pytest.raises(ValueError, match="has one cluster: compare_clusters has nothing to compare"):
+        compare_clusters(one, 0, 1)

@@ -4,6 +4,7 @@ from typing import Any
 import numpy as np
 import pytest
 from sklearn.dummy import DummyRegressor
+from sklearn.exceptions import NotFittedError
 
 from coterie import CoterieRegressor, collaborate, cross_evaluate, select_models
 from coterie._rows import gather_learners
@@ -117,7 +118,7 @@ def test_a_learner_with_poor_candidates_only_has_a_bad_model_and_still_collabora
     model = CoterieRegressor(candidates, n_bootstrap=0).fit(DATA.X, DATA.y, groups=DATA.groups)
     assert find_outliers(model).suspects.tolist() == ["learner 04"]
     assert find_outliers(model).model[4]
-    assert model.gains_["reason"][4] == "its model disagrees with everybody"
+    assert model.gains_["reason"][4] == "its own model predicts nobody else well"
     assert model.gains_["verdict"][4] == "collaborate"
 
 
@@ -150,3 +151,8 @@ def test_scores_stand_out_against_the_lower_half() -> None:
     scores = np.r_[honest, np.full(24, 3.0), np.inf, np.nan]
     assert stand_out(scores).tolist() == [False] * 26 + [True] * 25 + [False]
     assert stand_out(np.array([np.nan, np.inf])).tolist() == [False, True]
+
+
+def test_a_model_without_a_fit_is_refused() -> None:
+    with pytest.raises(NotFittedError):
+        find_outliers(CoterieRegressor())

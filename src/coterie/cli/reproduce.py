@@ -92,19 +92,23 @@ def _show(outcome: Outcome) -> None:
     typer.echo(f"{counted}; results, figures and README in {outcome.folder}")
 
 
-def _attempt(run: Run) -> None:
+def _attempt(run: Run) -> str | None:
+    """Run an experiment and show its tables, or return why that was not possible."""
     from coterie.reproduce import reproduce
 
     try:
         with _progress(run.experiment.name) as progress:
             outcome = reproduce(run, progress)
     except KeyboardInterrupt:
+        same = "the same command without --force" if run.force else "the same command"
         typer.echo(
-            f"coterie: stopped; what is finished is kept in {run.folder}, and the same command continues.",
-            err=True,
+            f"coterie: stopped; what is finished is kept in {run.folder}, and {same} continues.", err=True
         )
         sys.exit(130)
+    except (OSError, ValueError, RuntimeError) as error:
+        return str(error)
     _show(outcome)
+    return None
 
 
 def reproduce_command(
@@ -158,7 +162,15 @@ def reproduce_command(
         raise CommandError(refused[0].split(": ", 1)[1])
     for sentence in refused:
         typer.echo(f"coterie: {sentence}", err=True)
+    failed = False
     for run in ready:
-        _attempt(run)
-    if refused:
+        why = _attempt(run)
+        if why is None:
+            continue
+        # The others need not suffer for it.
+        if len(names) == 1:
+            raise CommandError(why)
+        typer.echo(f"coterie: {run.experiment.name}: {why}", err=True)
+        failed = True
+    if refused or failed:
         sys.exit(2)

@@ -9,7 +9,7 @@ is named everywhere.
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -28,7 +28,7 @@ from coterie.how_many import cluster_learners
 from coterie.kernels.losses import loss_matrix
 from coterie.records import Exchange, Partition, Selection
 from coterie.reproduce.ct_standin import make_standin
-from coterie.reproduce.ct_tables import GENERATED, REAL, draw, tabulate
+from coterie.reproduce.ct_tables import GENERATED, REAL, data_of, draw, tabulate
 from coterie.reproduce.experiment import Experiment, Record
 from coterie.reproduce.pages import written_readme
 from coterie.stages import cross_evaluate, select_models
@@ -246,6 +246,24 @@ def replicate(seed: int, settings: Mapping[str, Any]) -> list[Record]:
     return [record]
 
 
+def check_earlier(records: Sequence[Record], settings: Mapping[str, Any]) -> None:
+    """Raise an error where earlier replications ran on other data than are to be had now.
+
+    Parameters
+    ----------
+    records : sequence of mapping
+        Of the replications that are there.
+    settings : mapping
+        As `SETTINGS`.
+    """
+    then, now = data_of(records), _table(settings)[1]
+    if then != now:
+        raise ValueError(
+            f"The replications that are there ran on other data ({then}) than those that are missing would "
+            f"({now}): give --force to begin anew, or another folder by --out."
+        )
+
+
 EXPERIMENT = Experiment(
     name="ct",
     title="Application 1: CT image data",
@@ -257,4 +275,5 @@ EXPERIMENT = Experiment(
     tabulate=tabulate,
     draw=draw,
     readme=written_readme("ct"),
+    check_earlier=check_earlier,
 )

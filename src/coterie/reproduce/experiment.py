@@ -72,6 +72,9 @@ class Experiment:
         the last, how long it takes, needs no text.
     check_data : callable or None, default=None
         Raises an error that says how to get the data where they are missing.
+    check_earlier : callable or None, default=None
+        ``check_earlier(records, settings)`` raises an error where records of an interrupted run must not be
+        mixed with those that are still missing.
     """
 
     name: str
@@ -85,3 +88,4 @@ class Experiment:
     draw: Callable[[Sequence[Record], Mapping[str, Any], Path], list[Path]]
     readme: Mapping[str, str] = field(default_factory=dict)
     check_data: Callable[[], None] | None = None
+    check_earlier: Callable[[Sequence[Record], Mapping[str, Any]], None] | None = None

@@ -85,7 +85,7 @@ def _last_byte(stream: Any) -> bytes:
 
 
 def read_journal(folder: Path) -> dict[int, Replication]:
-    """Return the journal's replications by number; a torn line counts as not there."""
+    """Return the journal's replications by number; a line that is not whole counts as not there."""
     path = folder / JOURNAL
     found: dict[int, Replication] = {}
     for line in path.read_bytes().split(b"\n") if path.is_file() else []:
@@ -94,8 +94,15 @@ def read_journal(folder: Path) -> dict[int, Replication]:
             replication = Replication(entry["replication"], entry["seconds"], tuple(entry["records"]))
         except (ValueError, TypeError, KeyError):
             continue
-        found[replication.number] = replication
+        if _is_whole(replication):
+            found[replication.number] = replication
     return found
+
+
+def _is_whole(replication: Replication) -> bool:
+    """Tell whether a line that can be read is one that was written here."""
+    numbers = type(replication.number) is int and isinstance(replication.seconds, int | float)
+    return numbers and bool(replication.records) and all(isinstance(r, dict) for r in replication.records)
 
 
 def _cell(value: Any) -> str:
@@ -105,7 +112,9 @@ def _cell(value: Any) -> str:
     return repr(value) if isinstance(value, float) else str(value)
 
 
-def _value(cell: str) -> Any:
+def _value(cell: str | None) -> Any:
+    if cell is None:
+        return None
     if cell in ("", "True", "False"):
         return {"": None, "True": True, "False": False}[cell]
     for kind in (int, float):
@@ -140,16 +149,28 @@ def read_results(path: Path) -> list[Record]:
     return [{name: _value(cell) for name, cell in row.items() if cell != ""} for row in rows]
 
 
+def _numbered(path: Path) -> list[tuple[int, Record]]:
+    """Return the rows of a file with the number of their replication, or say that it is damaged."""
+    if not path.is_file():
+        return []
+    try:
+        rows = [dict(row) for row in read_results(path)]
+        # A row that is cut short has cells of None, one that is too long has a name of None.
+        if any(None in row or None in row.values() for row in rows):
+            raise ValueError("a row has too few or too many cells")
+        return [(int(row.pop("replication")), row) for row in rows]
+    except (ValueError, TypeError, KeyError) as cause:
+        raise ValueError(
+            f"{path} is damaged ({cause}): give --force to begin anew, or another folder by --out."
+        ) from cause
+
+
 def read_finished(folder: Path) -> dict[int, Replication]:
     """Return every replication that the folder holds, from its results and from its journal."""
     finished: dict[int, list[Record]] = {}
-    if (folder / RESULTS).is_file():
-        for record in read_results(folder / RESULTS):
-            inner = {name: value for name, value in record.items() if name != "replication"}
-            finished.setdefault(int(record["replication"]), []).append(inner)
-    seconds: dict[int, float] = {}
-    if (folder / SECONDS).is_file():
-        seconds = {int(row["replication"]): float(row["seconds"]) for row in read_results(folder / SECONDS)}
+    for number, record in _numbered(folder / RESULTS):
+        finished.setdefault(number, []).append(record)
+    seconds = {number: float(row.get("seconds", "nan")) for number, row in _numbered(folder / SECONDS)}
     done = {r: Replication(r, seconds.get(r, float("nan")), tuple(rows)) for r, rows in finished.items()}
     return {**done, **read_journal(folder)}
 

@@ -80,6 +80,19 @@ def _picture(path: Path) -> str:
     return f"![{path.stem.replace('_', ' ')}]({path.name})"
 
 
+def _options(experiment: Experiment, stamp: Mapping[str, Any], count: int) -> str:
+    """Return the options of the command that makes a run, each with a space before it."""
+    quick = experiment.settings != stamp["settings"]
+    usual = experiment.quick_replications if quick else experiment.replications
+    return "".join(
+        [
+            " --quick" if quick else "",
+            f" --seed {stamp['seed']}" if stamp["seed"] else "",
+            f" --replications {count}" if count != usual else "",
+        ]
+    )
+
+
 def readme_text(
     experiment: Experiment,
     stamp: Mapping[str, Any],
@@ -111,14 +124,20 @@ def readme_text(
     if missing:
         raise ValueError(f"The experiment {experiment.name!r} has no text under {missing[0]!r}: write it.")
     counted = f"{len(seconds)} replication{'' if len(seconds) == 1 else 's'}"
+    options = _options(experiment, stamp, len(seconds))
     parts = [
         f"# {experiment.title}",
-        f"Made by `coterie reproduce {experiment.name}`, version {stamp['version']}, from the seed "
+        f"Made by `coterie reproduce {experiment.name}{options}`, version {stamp['version']}, from the seed "
         f"{stamp['seed']} with {counted}. The numbers are in `results.csv`; this page is written from them.",
         *(table_as_markdown(table) for table in tables),
         *(_picture(path) for path in figures if path.suffix == ".png"),
     ]
     measured = {"Settings": _settings_list(stamp["settings"]), "How long it takes": _times(seconds)}
+    if options:
+        measured["How our numbers differ and why"] = (
+            f"This is written about `coterie reproduce {experiment.name}`, with its "
+            f"{experiment.replications} replications; the numbers above are of another run."
+        )
     for heading in HEADINGS:
         written = experiment.readme.get(heading, "").strip(), measured.get(heading, "")
         parts += [f"## {heading}", *filter(None, written)]

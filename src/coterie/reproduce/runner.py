@@ -7,6 +7,8 @@ replication there is one thread: neither the number of processes nor an interrup
 from __future__ import annotations
 
 import logging
+import os
+import re
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -29,6 +31,7 @@ from coterie.reproduce.files import (
     Replication,
     append_to_journal,
     differences,
+    flat_records,
     plain,
     read_finished,
     read_results,
@@ -165,6 +168,24 @@ def _run_missing(run: Run, missing: list[int]) -> Iterator[Replication]:
     )
 
 
+def _check_folder(folder: Path) -> None:
+    """Raise where a folder is not there and cannot be made, or cannot be written to."""
+    above = next(path for path in (folder, *folder.absolute().parents) if path.exists())
+    if not above.is_dir():
+        raise NotADirectoryError(f"{above} is a file, not a folder: give another one by --out.")
+    if not os.access(above, os.W_OK | os.X_OK):
+        raise PermissionError(f"The folder {above} cannot be written to: give another one by --out.")
+
+
+def _clear(folder: Path) -> None:
+    """Remove what an earlier run has left: numbers, page, and the figures that the page shows."""
+    page = folder / "README.md"
+    shown = page.read_text(encoding="utf-8", errors="replace") if page.is_file() else ""
+    figures = [f"{stem}.{kind}" for stem in re.findall(r"\]\((\w+)\.png\)", shown) for kind in ("png", "svg")]
+    for name in (RESULTS, SECONDS, JOURNAL, page.name, *figures):
+        (folder / name).unlink(missing_ok=True)
+
+
 def check_run(run: Run) -> None:
     """Raise what can be known before any work: a missing library, missing data, a folder of other settings.
 
@@ -175,8 +196,14 @@ def check_run(run: Run) -> None:
     """
     check_drawing()
     _ = run.wanted, run.stamp
+    _check_folder(run.folder)
     theirs = read_settings(run.folder)
     if not run.force:
+        if theirs == {}:
+            raise FileExistsError(
+                f"{run.folder / SETTINGS}, which says what the results there belong to, cannot be read: "
+                "give --force to overwrite them, or another folder by --out."
+            )
         if theirs is None and any((run.folder / name).exists() for name in (RESULTS, JOURNAL)):
             raise FileExistsError(
                 f"The folder {run.folder} holds results but no {SETTINGS} that says what they belong to: "
@@ -196,8 +223,7 @@ def _start(run: Run) -> dict[int, Replication]:
     """Make the folder ready and return the replications that it holds already."""
     run.folder.mkdir(parents=True, exist_ok=True)
     if run.force:
-        for name in (RESULTS, SECONDS, JOURNAL):
-            (run.folder / name).unlink(missing_ok=True)
+        _clear(run.folder)
     write_atomically(run.folder / SETTINGS, settings_text(run.stamp))
     return read_finished(run.folder)
 
@@ -229,6 +255,8 @@ def reproduce(run: Run, progress: Progress | None = None) -> Outcome:
     check_run(run)
     finished = _start(run)
     missing = [number for number in range(run.wanted) if number not in finished]
+    if missing and finished and run.experiment.check_earlier is not None:
+        run.experiment.check_earlier(flat_records(finished.values()), run.settings)
     if progress is not None:
         progress(run.wanted - len(missing), run.wanted, None)
     for place, replication in enumerate(_run_missing(run, missing), 1):

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.tree import DecisionTreeRegressor
+from sklearn.utils.validation import check_is_fitted
 
 from coterie.kernels.blocks import predict_rows
 from coterie.records import Selection
@@ -241,6 +242,9 @@ def compare_clusters(model: Any, first: int, second: int) -> Differences:
     >>> compare_clusters(model, 0, 1).frame()["predictor"].tolist()[0]
     'x2'
     """
+    check_is_fitted(model)
+    if model.n_clusters_ == 1:
+        raise ValueError("The model has one cluster: compare_clusters has nothing to compare.")
     pair = _checked(model, first, "first"), _checked(model, second, "second")
     if pair[0] == pair[1]:
         raise ValueError(f"compare_clusters needs two different clusters. Got {pair[0]} twice.")

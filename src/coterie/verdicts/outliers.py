@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
 
 from coterie._options import listed
 from coterie.records import Exchange, Partition
@@ -240,4 +241,5 @@ def find_outliers(model: Any, trusted: Any = None) -> Outliers:
     >>> find_outliers(model).suspects.tolist()
     ['learner 03']
     """
+    check_is_fitted(model)
     return outliers_among(model.exchange_, model.partition_, model.standing_, trusted)

@@ -21,7 +21,7 @@ DOES_NOT_BELONG = "does not belong"
 VERDICTS = (COLLABORATE, STAY_ALONE, DOES_NOT_BELONG)
 
 BAD_DATA = "its data disagree with everybody"
-BAD_MODEL = "its model disagrees with everybody"
+BAD_MODEL = "its own model predicts nobody else well"
 NO_COMPANY = "nobody shares its cluster"
 NOBODY_ELSE = "there is nobody else"
 BEYOND = "it gains from learners beyond its cluster"
