@@ -3,7 +3,9 @@
 A forest has no moments to subtract, so rows are cross-fitted instead: the model of one half of the members'
 rows predicts the other half of everybody's. A set of members is fitted once, however many labellings it
 occurs in. Where flexible and linear models are both in use, a cluster takes the form that predicts its
-members better.
+members better. Where every form is refitted, all clusters take the same one, that which predicts groups of
+learners best: were it the members' most frequent one, setting apart those who chose the better family would
+look like a discovery.
 """
 
 from __future__ import annotations
@@ -42,6 +44,8 @@ SURE = 2.0
 MOST_PREDICTIONS = 2**27
 # Solving for more predictors than this, once per learner and labelling, costs more than refitting.
 MOST_PREDICTORS = 150
+# Of the families that learners chose so many, the most frequent ones, may become everybody's.
+MOST_FAMILIES = 3
 
 
 def _lighter(model: Any) -> Any:
@@ -57,7 +61,7 @@ def _lighter(model: Any) -> Any:
 
 
 class RefitLosses(LocalLosses):
-    """Losses of the members' most frequent family, refitted on their pooled rows by halves.
+    """Losses of one family, everybody's or the members' most frequent one, refitted on pooled rows by halves.
 
     Parameters
     ----------
@@ -92,6 +96,43 @@ class RefitLosses(LocalLosses):
         weights = bounded_weights(1 / selection.noise)[learners.owner] * self.tempering
         self._row_weights = weights if self.learners.weights is None else weights * self.learners.weights
         self._fitted: dict[bytes, Array] = {}
+        # What every cluster refits; None: its members' most frequent family.
+        self._everybodys: Any = None
+
+    def take_one_family(self, groups: Array) -> None:
+        """Let all clusters refit the family that predicts some groups of learners best.
+
+        Parameters
+        ----------
+        groups : ndarray of shape (L,)
+            Learners of the same group are fitted together; those alone in theirs are not asked.
+        """
+        names = list(self.selection.names)
+        if len(set(names)) == 1:
+            return
+        frequent = sorted(set(names), key=lambda name: (-names.count(name), name))[:MOST_FAMILIES]
+        losses = {}
+        for name in frequent:
+            self._everybodys = self.selection.models[names.index(name)]
+            losses[name] = self._loss_of_groups(groups)
+        best = min(frequent, key=losses.__getitem__)
+        self._everybodys = self.selection.models[names.index(best)]
+
+    def _loss_of_groups(self, groups: Array) -> float:
+        """Return the mean over learners of the loss with their group, in units of noise."""
+        ratios = np.full(len(groups), np.nan)
+        for group in np.unique(groups):
+            members = groups == group
+            if members.sum() < 2:
+                continue
+            try:
+                residuals = self.own_residuals(members)
+            except Exception:  # a family that fails on pooled rows is nobody's
+                return np.inf
+            losses = self.learners.mean_by_learner(np.minimum(residuals**2, self.clips))
+            ratios[members] = (losses / self.noise)[members]
+        known = ratios[np.isfinite(ratios)]
+        return float(known.mean()) if len(known) else np.inf
 
     def residuals(self, labels: Array, n_clusters: int) -> Array:
         """Return residuals of shape (K, N); NaN for the rows of a learner alone in its cluster."""
@@ -103,7 +144,9 @@ class RefitLosses(LocalLosses):
         return residuals
 
     def _model(self, members: Array) -> Any:
-        """Return a model of the members' most frequent family."""
+        """Return a model of everybody's family, or of the members' most frequent one."""
+        if self._everybodys is not None:
+            return self._everybodys
         kept = np.flatnonzero(members & self._refitted)
         if not len(kept):
             return self._curve
@@ -249,7 +292,11 @@ def pooled_losses(
     # Averages of everybody's models would take the evaluations that landmarks save, and a table of them all.
     few = exchange.landmarks is None and len(learners) * len(learners.y) <= MOST_PREDICTIONS
     if many or (few and not affine.any()):
-        return RefitLosses(learners, selection, AverageLosses(learners, selection, exchange, engine))
+        refits = RefitLosses(learners, selection, AverageLosses(learners, selection, exchange, engine))
+        together = np.zeros(len(learners), dtype=np.int64)
+        groups = together if exchange.landmarks is not None else neighbourhoods(exchange)
+        refits.take_one_family(groups if len(np.unique(groups)) < len(groups) else together)
+        return refits
     curve = flexible_model(learners, selection, affine, candidates)
     if curve is None:
         return PooledLosses(learners, selection)
