@@ -56,7 +56,7 @@ def by_hand(losses: RefitLosses, model: Any, members: list[int]) -> Any:
     for half in (0, 1):
         rows, out = theirs & (second != half), second == half
         extra = {}
-        if isinstance(model, RandomForestRegressor):
+        if isinstance(model, RandomForestRegressor | LinearRegression):
             extra = {"sample_weight": weights[rows]}
         fitted = clone(model).fit(learners.X[rows], learners.y[rows], **extra)
         residuals[out] = learners.y[out] - fitted.predict(learners.X[out])
@@ -366,3 +366,43 @@ def test_linear_candidates_are_pooled_by_moments(
 ) -> None:
     learners = make_learners()
     assert type(pooled(learners, select(learners, [candidate]))) is PooledLosses
+
+
+@pytest.mark.parametrize(("truth", "best"), [(stairs, "tree"), (line, "line")], ids=["steps", "line"])
+def test_where_all_is_refitted_every_cluster_takes_the_family_that_predicts_best(
+    truth: Any,
+    best: str,
+    make_learners: Callable[..., Learners],
+    select: Callable[..., Selection],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(refits, "MOST_PREDICTORS", 1)
+    learners = make_learners((40,) * 6, noise=0.3, truth=truth)
+    models = {"tree": RandomForestRegressor(10, random_state=0), "line": LinearRegression()}
+    # Whichever family is better, most learners chose the other one.
+    other = {"tree": "line", "line": "tree"}[best]
+    families = {i: {name: models[name]} for i, name in enumerate([best, best, *[other] * 4])}
+    losses = pooled(learners, select(learners, families))
+    assert isinstance(losses, RefitLosses)
+    for members in ([0, 1, 2, 3, 4, 5], [0, 1], [2, 3, 4, 5]):
+        labels = np.isin(np.arange(6), members, invert=True).astype(int)
+        assert np.allclose(losses.residuals(labels, 2)[0], by_hand(losses, models[best], members))
+
+
+def test_a_family_that_fails_on_pooled_rows_is_not_everybodys(
+    make_learners: Callable[..., Learners], select: Callable[..., Selection]
+) -> None:
+    class Small(KNeighborsRegressor):
+        def fit(self, X: Any, y: Any) -> Any:
+            if len(y) > 15:
+                raise ValueError("too many")
+            return super().fit(X, y)
+
+    learners = make_learners()
+    near, small = KNeighborsRegressor(2), Small(1)
+    losses = refit(
+        learners, select(learners, {i: {"near": near} if i < 2 else {"small": small} for i in range(5)})
+    )
+    losses.take_one_family(np.zeros(5, dtype=int))
+    together = np.zeros(5, dtype=int)
+    assert np.allclose(losses.residuals(together, 1)[0], by_hand(losses, near, list(range(5))))

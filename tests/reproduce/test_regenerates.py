@@ -18,6 +18,8 @@ CELLS = [
     ("simulation1", 7, {"p": [20], "snr": [8, 16]}),
     ("simulation1", 93, {"p": [5], "snr": [1]}),
     ("simulation2", 60, {"sets": [["gb"]]}),
+    # Here most learners choose lasso, and those who choose boosting would be set apart.
+    ("simulation2", 6, {"sets": [["rf", "gb", "lasso"]]}),
     ("grid", 19, {"attacked": [0, 1, 49]}),
 ]
 # What names a cell within a replication.
