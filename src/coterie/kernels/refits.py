@@ -20,7 +20,7 @@ from sklearn.ensemble import HistGradientBoostingRegressor
 
 from coterie._rows import Learners
 from coterie.engines import Engine
-from coterie.kernels.affine import affine_matrix
+from coterie.kernels.affine import affine_form, affine_matrix
 from coterie.kernels.averages import AverageLosses, bounded_weights
 from coterie.kernels.blocks import predict_rows
 from coterie.kernels.curves import flexible_model, most_frequent, neighbourhoods
@@ -44,8 +44,9 @@ SURE = 2.0
 MOST_PREDICTIONS = 2**27
 # Solving for more predictors than this, once per learner and labelling, costs more than refitting.
 MOST_PREDICTORS = 150
-# Of the families that learners chose so many, the most frequent ones, may become everybody's.
-MOST_FAMILIES = 3
+# Of the flexible families that learners chose so many, the most frequent ones, may become everybody's; and of
+# the lines, which are much alike on pooled rows, one.
+MOST_CURVES = 2
 
 
 def _lighter(model: Any) -> Any:
@@ -110,13 +111,15 @@ class RefitLosses(LocalLosses):
         names = list(self.selection.names)
         if len(set(names)) == 1:
             return
-        frequent = sorted(set(names), key=lambda name: (-names.count(name), name))[:MOST_FAMILIES]
+        models = {name: self.selection.models[names.index(name)] for name in sorted(set(names))}
+        frequent = sorted(models, key=lambda name: -names.count(name))
+        lines = [name for name in frequent if affine_form(models[name], self.learners.n_features) is not None]
+        curves = [name for name in frequent if name not in lines]
         losses = {}
-        for name in frequent:
-            self._everybodys = self.selection.models[names.index(name)]
+        for name in (*lines[:1], *curves[:MOST_CURVES]):
+            self._everybodys = models[name]
             losses[name] = self._loss_of_groups(groups)
-        best = min(frequent, key=losses.__getitem__)
-        self._everybodys = self.selection.models[names.index(best)]
+        self._everybodys = models[min(losses, key=losses.__getitem__)]
 
     def _loss_of_groups(self, groups: Array) -> float:
         """Return the mean over learners of the loss with their group, in units of noise."""
