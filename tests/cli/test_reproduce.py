@@ -36,6 +36,12 @@ def experiment(name, check_data=None):
     )
 
 
+def offer(monkeypatch, **known):
+    """Let these be the experiments that there are."""
+    monkeypatch.setattr("coterie.reproduce.known_experiments", lambda: tuple(known))
+    monkeypatch.setattr("coterie.reproduce.find_experiment", known.__getitem__)
+
+
 @pytest.fixture(autouse=True)
 def few_experiments(monkeypatch, tmp_path):
     """Two quick experiments, of which the second wants data that are not there."""
@@ -43,9 +49,7 @@ def few_experiments(monkeypatch, tmp_path):
     def missing():
         raise FileNotFoundError("set COTERIE_DATA to a folder that has them.")
 
-    known = {"good": experiment("good"), "bare": experiment("bare", missing)}
-    monkeypatch.setattr("coterie.reproduce.known_experiments", lambda: tuple(known))
-    monkeypatch.setattr("coterie.reproduce.find_experiment", known.__getitem__)
+    offer(monkeypatch, good=experiment("good"), bare=experiment("bare", missing))
     monkeypatch.chdir(tmp_path)
 
 
@@ -100,14 +104,17 @@ def test_missing_data_stop_one_experiment_and_of_all_only_that_one():
     assert "3 replications" in among.stdout
 
 
-def test_an_interrupted_run_says_that_it_continues(monkeypatch):
+@pytest.mark.parametrize(
+    ("options", "command"), [([], "the same command"), (["--force"], "the same command without --force")]
+)
+def test_an_interrupted_run_says_that_it_continues(monkeypatch, options, command):
     def interrupted(run, progress):
         raise KeyboardInterrupt
 
     monkeypatch.setattr("coterie.reproduce.reproduce", interrupted)
-    result = run("good")
+    result = run("good", *options)
     assert result.exit_code == 130
-    assert "the same command continues" in result.stderr
+    assert f"and {command} continues" in result.stderr
 
 
 @pytest.mark.parametrize("bad", [("--n-jobs", "0"), ("--replications", "0"), ("--seed", "-1")])
@@ -133,9 +140,7 @@ def failing(seed, settings):
 
 
 def test_what_fails_on_the_way_is_one_sentence_and_the_others_run(monkeypatch):
-    known = {"bad": replace(experiment("bad"), replicate=failing), "good": experiment("good")}
-    monkeypatch.setattr("coterie.reproduce.known_experiments", lambda: tuple(known))
-    monkeypatch.setattr("coterie.reproduce.find_experiment", known.__getitem__)
+    offer(monkeypatch, bad=replace(experiment("bad"), replicate=failing), good=experiment("good"))
     alone = run("bad")
     assert isinstance(alone.exception, CommandError)
     assert "Replication 0" in str(alone.exception)
@@ -143,16 +148,3 @@ def test_what_fails_on_the_way_is_one_sentence_and_the_others_run(monkeypatch):
     assert both.exit_code == 2
     assert "coterie: bad: Replication 0" in both.stderr
     assert "3 replications" in both.stdout
-
-
-def test_ctrl_c_under_force_says_that_the_command_without_it_continues(monkeypatch):
-    def stop(seed, settings):
-        raise KeyboardInterrupt
-
-    known = {"slow": replace(experiment("slow"), replicate=stop)}
-    monkeypatch.setattr("coterie.reproduce.known_experiments", lambda: tuple(known))
-    monkeypatch.setattr("coterie.reproduce.find_experiment", known.__getitem__)
-    assert "and the same command continues" in run("slow").stderr
-    stopped = run("slow", "--force")
-    assert stopped.exit_code == 130
-    assert "and the same command without --force continues" in stopped.stderr

@@ -66,7 +66,8 @@ def _cell(name: str, draws: int, nulls: int, ours: dict[int, float]) -> dict[str
     heights = [silhouettes(name, drawn, seed) for seed, drawn in alone]
     row: dict[str, str | float] = {"setting": name, "draws": len(seeds)}
     row["coterie, auto"] = float(np.mean([ours[seed] for seed in seeds]))
-    found = [(silhouettes(name, draw(name, seed), seed), draw(name, seed).train.truth) for seed in seeds]
+    drawn_by = {seed: draw(name, seed) for seed in seeds}
+    found = [(silhouettes(name, drawn, seed), drawn.train.truth) for seed, drawn in drawn_by.items()]
     for kind in KINDS:
         limit = np.quantile([height[kind][0] for height in heights], 1 - FALSE_ALARMS)
         scores = np.array([adjusted_rand_score(truth, answer[kind][1]) for answer, truth in found])

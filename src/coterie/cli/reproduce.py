@@ -162,7 +162,6 @@ def reproduce_command(
         raise CommandError(refused[0].split(": ", 1)[1])
     for sentence in refused:
         typer.echo(f"coterie: {sentence}", err=True)
-    failed = False
     for run in ready:
         why = _attempt(run)
         if why is None:
@@ -171,6 +170,6 @@ def reproduce_command(
         if len(names) == 1:
             raise CommandError(why)
         typer.echo(f"coterie: {run.experiment.name}: {why}", err=True)
-        failed = True
-    if refused or failed:
+        refused.append(why)
+    if refused:
         sys.exit(2)

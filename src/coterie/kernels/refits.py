@@ -61,6 +61,13 @@ def _lighter(model: Any) -> Any:
     return model.set_params(**large) if large else model
 
 
+def _ratios(losses: LocalLosses, residuals: Array, members: Array) -> Array:
+    """Return the members' clipped mean losses in units of their noise."""
+    means = losses.learners.mean_by_learner(np.minimum(residuals**2, losses.clips))
+    ratios: Array = (means / losses.noise)[members]
+    return ratios
+
+
 class RefitLosses(LocalLosses):
     """Losses of one family, everybody's or the members' most frequent one, refitted on pooled rows by halves.
 
@@ -115,13 +122,10 @@ class RefitLosses(LocalLosses):
         frequent = sorted(models, key=lambda name: -names.count(name))
         lines = [name for name in frequent if affine_form(models[name], self.learners.n_features) is not None]
         curves = [name for name in frequent if name not in lines]
-        losses = {}
-        for name in (*lines[:1], *curves[:MOST_CURVES]):
-            self._everybodys = models[name]
-            losses[name] = self._loss_of_groups(groups)
-        self._everybodys = models[min(losses, key=losses.__getitem__)]
+        asked = [models[name] for name in (*lines[:1], *curves[:MOST_CURVES])]
+        self._everybodys = min(asked, key=lambda model: self._loss_of_groups(groups, model))
 
-    def _loss_of_groups(self, groups: Array) -> float:
+    def _loss_of_groups(self, groups: Array, model: Any) -> float:
         """Return the mean over learners of the loss with their group, in units of noise."""
         ratios = np.full(len(groups), np.nan)
         for group in np.unique(groups):
@@ -129,11 +133,10 @@ class RefitLosses(LocalLosses):
             if members.sum() < 2:
                 continue
             try:
-                residuals = self.own_residuals(members)
+                residuals = self._cross_fitted(model, members, members[self.learners.owner])
             except Exception:  # a family that fails on pooled rows is nobody's
                 return np.inf
-            losses = self.learners.mean_by_learner(np.minimum(residuals**2, self.clips))
-            ratios[members] = (losses / self.noise)[members]
+            ratios[members] = _ratios(self, residuals, members)
         known = ratios[np.isfinite(ratios)]
         return float(known.mean()) if len(known) else np.inf
 
@@ -167,17 +170,17 @@ class RefitLosses(LocalLosses):
                 self._fitted[key] = alone
             else:
                 try:
-                    self._fitted[key] = self._cross_fitted(members, np.ones(len(self.learners.y), bool))
+                    everywhere = np.ones(len(self.learners.y), bool)
+                    self._fitted[key] = self._cross_fitted(self._model(members), members, everywhere)
                 except Exception:  # a family may fail on pooled rows though it fits every learner's
                     self._fitted[key] = self.proxy.residuals((~members).astype(int), 2)[0]
         return self._fitted[key]
 
     def own_residuals(self, members: Array) -> Array:
         """Return the residuals of a cluster on its members' rows alone, NaN elsewhere."""
-        return self._cross_fitted(members, members[self.learners.owner])
+        return self._cross_fitted(self._model(members), members, members[self.learners.owner])
 
-    def _cross_fitted(self, members: Array, wanted: Array) -> Array:
-        model = self._model(members)
+    def _cross_fitted(self, model: Any, members: Array, wanted: Array) -> Array:
         theirs = members[self.learners.owner]
         residuals = np.full(len(self.learners.y), np.nan)
         for half in (0, 1):
@@ -229,15 +232,10 @@ class BestFormLosses(LocalLosses):
                     curve = self._flexible.own_residuals(members)
                 except Exception:  # a family that fails on pooled rows pays for nobody
                     continue
-                gains = self._ratios(lines[k], members) - self._ratios(curve, members)
+                gains = _ratios(self, lines[k], members) - _ratios(self, curve, members)
                 if gains.mean() > SURE * gains.std(ddof=1) / np.sqrt(len(gains)):
                     better += len(gains)
         return better >= FLEXIBLE_SHARE * len(labels)
-
-    def _ratios(self, residuals: Array, members: Array) -> Array:
-        losses = self.learners.mean_by_learner(np.minimum(residuals**2, self.clips))
-        ratios: Array = (losses / self.noise)[members]
-        return ratios
 
     def residuals(self, labels: Array, n_clusters: int) -> Array:
         """Return residuals of shape (K, N) of the form with the lower loss on the cluster's members."""
@@ -248,7 +246,7 @@ class BestFormLosses(LocalLosses):
             if members.sum() < 2:
                 continue
             flexible = self._flexible.cluster_residuals(members)
-            if self._ratios(flexible, members).mean() < self._ratios(residuals[k], members).mean():
+            if _ratios(self, flexible, members).mean() < _ratios(self, residuals[k], members).mean():
                 residuals[k], better[k] = flexible, True
         self._flexible_clusters[labels.tobytes()] = better
         return residuals
