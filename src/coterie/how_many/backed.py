@@ -201,10 +201,10 @@ def _partition(
     count = curves[rule].chosen if isinstance(rule, str) else rule
     if losses is None or refine is None:
         labels = evidence.labels(count)
-    elif answer is not None and count in answer.labels:
-        labels = answer.labels[count]
     else:
-        labels = best_refined(evidence, losses, count, rounds=rounds)
+        known = {} if answer is None else answer.labels
+        labels = known[count] if count in known else best_refined(evidence, losses, count, rounds=rounds)
+        labels = losses.settled(tidy_labels(labels), seed)
     labels = tidy_labels(labels)
     found = int(labels.max()) + 1
     if found < count:

@@ -18,6 +18,7 @@ from coterie.kernels.affine import Frame, second_moments
 from coterie.kernels.averages import bounded_weights, membership
 from coterie.kernels.moment_search import MOST_SEARCHED, search_moments
 from coterie.kernels.one_truth import LARGEST, surprise
+from coterie.kernels.settling import STARTS, is_costly, settled_labels
 from coterie.kernels.together import LocalLosses
 from coterie.records import Selection
 
@@ -44,9 +45,9 @@ class PooledLosses(LocalLosses):
         self._Z, self._y = frame.rows(self.learners.X), self.learners.y - frame.middle
         weights = 1.0 if self.learners.weights is None else self.learners.weights
         tempered = replace(self.learners, weights=weights * self.tempering)
-        G, c, _ = second_moments(self._Z, self._y, tempered)
+        G, c, squares = second_moments(self._Z, self._y, tempered)
         weight = learners.sizes * bounded_weights(1 / selection.noise)
-        self._G, self._c = G * weight[:, None, None], c * weight[:, None]
+        self._G, self._c, self._squares = G * weight[:, None, None], c * weight[:, None], squares * weight
         # Where noise is nothing against the signal, the ridge's bias must be nothing against the noise.
         share = np.sqrt(np.median(selection.noise) / max(float(self._y.var()), 1e-300))
         self._ridge = RIDGE * min(1.0, share) * np.eye(self._Z.shape[1])
@@ -66,6 +67,17 @@ class PooledLosses(LocalLosses):
         one = np.linalg.solve(self._G.sum(axis=0) + self._ridge, self._c.sum(axis=0))
         residuals = self._y - self._Z @ one
         return surprise(self._Z, residuals, self.clips, self.learners, self._ridge, seed)
+
+    def settled(self, labels: Array, seed: int) -> Array:
+        """Return who most probably belongs where, from the refined labels and from random starts."""
+        (n, d), n_clusters = self._Z.shape, int(labels.max()) + 1
+        size = len(labels), n_clusters, d
+        if n_clusters == 1 or n <= (n_clusters + 1) * d or is_costly(*size, times=10):
+            return labels
+        others: list[Array] = []
+        if not is_costly(*size):
+            others = search_moments(self._G, self._c, self._ridge, n_clusters, seed, kept=STARTS)
+        return settled_labels(self._G, self._c, self._squares, n, self._ridge, labels, others)
 
     def estimation_price(self, labels: Array) -> Array:
         """Return tr(G_j A^-1) / n_j, with A the moments of the learner's cluster without its own."""

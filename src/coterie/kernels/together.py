@@ -66,6 +66,10 @@ class TogetherLosses(Protocol):
         """
         ...
 
+    def settled(self, labels: Array, seed: int) -> Array:
+        """Return who most probably belongs where; the labels as they are where that is not known."""
+        ...
+
     def estimation_price(self, labels: Array) -> Array:
         """Return what each learner loses because its cluster's model is estimated, per unit of noise.
 
@@ -224,6 +228,10 @@ class LocalLosses(ABC):
     def surprise_of_two(self, seed: int) -> tuple[float, float]:
         """Return by how much two clusters surprise: not known, unless a form knows."""
         return float("nan"), float("nan")
+
+    def settled(self, labels: Array, seed: int) -> Array:
+        """Return the labels as they are, unless a form knows who most probably belongs where."""
+        return labels
 
     def estimation_price(self, labels: Array) -> Array:
         """Return what estimating a cluster's model costs each learner: not known, unless a form knows."""

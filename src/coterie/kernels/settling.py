@@ -1,0 +1,172 @@
+"""Settle: given the number of clusters, who most probably belongs where?
+
+A learner's loss with a cluster's model does not say how sure that model is. Where a cluster has few rows, its
+model is off by chance, and with it the loss of everybody who is judged by it. The probability of a learner's
+rows, given the rows of the others in the cluster, knows this. Clusters' coefficients depart from those of all
+by a normal prior, whose spread is the one that makes the rows most probable; learners move to where their rows
+are most probable until nobody wants to. Rows count by their moments, so that it costs a few small solves.
+
+Refine looks for models that predict, and a learner that is left out of its own cluster is predicted by fewer
+rows there than elsewhere. At low signal that costs labels: see ``benchmarks/quality/peers``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[Any]
+
+# What the prior of a cluster's coefficients is worth, in rows of average learners; the most probable is taken.
+PRIORS = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0)
+# How often the prior is looked for again.
+TURNS = 3
+ROUNDS = 50
+# Random starts that are looked at beside the refined labels, and the most probable of them, that settle.
+STARTS, SETTLED = 10, 3
+# Numbers at work in one round, beyond which there are no other starts; ten times as many, and nobody settles.
+COSTLY = 2**22
+
+
+@dataclass(frozen=True)
+class _Rows:
+    """Second moments about the model of all, in units of noise."""
+
+    G: Array
+    c: Array
+
+    def of_clusters(self, labels: Array, n_clusters: int) -> tuple[Array, Array]:
+        member = (labels == np.arange(n_clusters)[:, None]).astype(float)
+        n = len(labels)
+        return (member @ self.G.reshape(n, -1)).reshape(n_clusters, *self.G.shape[1:]), member @ self.c
+
+
+def log_probability(G: Array, c: Array, precision: float) -> Array:
+    """Return how probable rows are, less what does not depend on who shares a model.
+
+    Parameters
+    ----------
+    G : ndarray of shape (..., d, d)
+        Second moments of predictors, in units of noise.
+    c : ndarray of shape (..., d)
+        Their products with the response.
+    precision : float
+        Of the coefficients' normal prior around zero.
+
+    Returns
+    -------
+    ndarray of shape (...)
+        The log of the probability of the response, integrated over coefficients.
+    """
+    shrunk = G / precision + np.eye(G.shape[-1])
+    fitted = np.linalg.solve(shrunk, c[..., None] / precision)[..., 0]
+    found: Array = 0.5 * (np.einsum("...d,...d->...", fitted, c) - np.linalg.slogdet(shrunk)[1])
+    return found
+
+
+def _gains(rows: _Rows, labels: Array, n_clusters: int, precision: float) -> Array:
+    """Return what each move makes more probable, of shape (K, L)."""
+    G, c = rows.of_clusters(labels, n_clusters)
+    now = log_probability(G, c, precision)
+    joined = log_probability(G[:, None] + rows.G, c[:, None] + rows.c, precision) - now[:, None]
+    left = now[labels] - log_probability(G[labels] - rows.G, c[labels] - rows.c, precision)
+    gains: Array = joined - left
+    gains[labels, np.arange(len(labels))] = 0.0
+    # Nobody leaves a cluster empty: that there are so many is known.
+    gains[:, np.bincount(labels, minlength=n_clusters)[labels] == 1] = 0.0
+    return gains
+
+
+def _total(rows: _Rows, labels: Array, n_clusters: int, precision: float) -> float:
+    return float(log_probability(*rows.of_clusters(labels, n_clusters), precision).sum())
+
+
+def _settle(rows: _Rows, labels: Array, n_clusters: int, precision: float) -> Array:
+    """Move learners until nobody wants to: all who want to if that pays, else the one who gains most."""
+    for _ in range(ROUNDS):
+        gains = _gains(rows, labels, n_clusters, precision)
+        best = gains.max(axis=0)
+        if best.max() < 1e-9:
+            break
+        now = _total(rows, labels, n_clusters, precision)
+        together = np.where(best > 1e-9, gains.argmax(axis=0), labels)
+        full = len(np.unique(together)) == n_clusters
+        if full and _total(rows, together, n_clusters, precision) > now + best.max():
+            labels = together
+        else:
+            labels = labels.copy()
+            labels[best.argmax()] = gains[:, best.argmax()].argmax()
+    return labels
+
+
+def _most_probable(rows: _Rows, labels: Array, n_clusters: int) -> tuple[float, float]:
+    """Return how probable the rows are under the best prior, and that prior's precision."""
+    information = float(np.trace(rows.G.mean(axis=0)) / rows.G.shape[-1])
+    precisions = [prior * information for prior in PRIORS]
+    return max((_total(rows, labels, n_clusters, precision), precision) for precision in precisions)
+
+
+def _settled(rows: _Rows, labels: Array, n_clusters: int) -> Array:
+    """Settle from one start, under the prior that the labels make most probable."""
+    for _ in range(TURNS):
+        moved = _settle(rows, labels, n_clusters, _most_probable(rows, labels, n_clusters)[1])
+        if (moved == labels).all():
+            break
+        labels = moved
+    return labels
+
+
+def is_costly(n_learners: int, n_clusters: int, n_predictors: int, times: int = 1) -> bool:
+    """Tell whether a round of moves is more work than learners that settle are worth."""
+    return n_learners * n_clusters * max(n_predictors, 8) ** 3 > times * COSTLY
+
+
+def settled_labels(
+    G: Array, c: Array, squares: Array, n_rows: int, ridge: Array, labels: Array, others: list[Array]
+) -> Array:
+    """Return the labels under which the rows are most probable, with as many clusters as there are.
+
+    Parameters
+    ----------
+    G : ndarray of shape (L, d, d)
+        Second moments of each learner's rows, in the weights in which learners are pooled.
+    c : ndarray of shape (L, d)
+        Their products with the response.
+    squares : ndarray of shape (L,)
+        Second moments of the response.
+    n_rows : int
+        Rows of all learners.
+    ridge : ndarray of shape (d, d)
+        Added to the moments of every cluster where the level of noise is estimated.
+    labels : ndarray of shape (L,)
+        Where to start.
+    others : list of ndarray of shape (L,)
+        More labellings to start from.
+
+    Returns
+    -------
+    ndarray of shape (L,)
+        The given labels where nothing is more probable.
+    """
+    n_clusters, d = int(labels.max()) + 1, G.shape[-1]
+    one = np.linalg.solve(G.sum(axis=0) + ridge, c.sum(axis=0))
+    about = c - G @ one
+    left = squares - 2 * c @ one + np.einsum("jde,d,e->j", G, one, one)
+    sums, products = _Rows(G, about).of_clusters(labels, n_clusters)
+    fitted = np.linalg.solve(sums + ridge, products[..., None])[..., 0]
+    noise = (left.sum() - float(np.sum(fitted * products))) / (n_rows - n_clusters * d)
+    # Without noise the losses have said it all, and these differences of large numbers would not.
+    if not noise > 1e-9 * left.sum() / n_rows:
+        return labels
+    rows = _Rows(G / noise, about / noise)
+
+    def probability(start: Array) -> float:
+        return _most_probable(rows, start, n_clusters)[0]
+
+    full = [start for start in others if len(np.unique(start)) == n_clusters]
+    promising = sorted(full, key=probability, reverse=True)[:SETTLED]
+    tried = [_settled(rows, start, n_clusters) for start in (labels, *promising)]
+    return max(tried, key=probability)
