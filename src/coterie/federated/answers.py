@@ -161,7 +161,7 @@ class AnsweredLosses:
         """Return by how much two clusters surprise: not known of averages of models."""
         return float("nan"), float("nan")
 
-    def settled(self, labels: Array, seed: int) -> Array:
+    def settled(self, labels: Array) -> Array:
         """Return the labels as they are: probabilities need moments, which nobody sends."""
         return labels
 

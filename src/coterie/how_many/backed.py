@@ -204,7 +204,7 @@ def _partition(
     else:
         known = {} if answer is None else answer.labels
         labels = known[count] if count in known else best_refined(evidence, losses, count, rounds=rounds)
-        labels = losses.settled(tidy_labels(labels), seed)
+        labels = losses.settled(tidy_labels(labels))
     labels = tidy_labels(labels)
     found = int(labels.max()) + 1
     if found < count:

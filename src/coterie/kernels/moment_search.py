@@ -39,9 +39,7 @@ def _losses(models: Array, G: Array, c: Array) -> Array:
     return losses
 
 
-def search_moments(
-    G: Array, c: Array, ridge: Array, n_clusters: int, seed: int, kept: int = KEPT
-) -> list[Array]:
+def search_moments(G: Array, c: Array, ridge: Array, n_clusters: int, seed: int) -> list[Array]:
     """Return the best few labellings of many random starts.
 
     Parameters
@@ -56,8 +54,6 @@ def search_moments(
         Clusters to look for.
     seed : int
         For the starts.
-    kept : int, default=2
-        How many labellings to return at most.
 
     Returns
     -------
@@ -67,12 +63,12 @@ def search_moments(
     generator = np.random.default_rng(seed)
     if len(G) > MOST_SEARCHED:
         some = generator.choice(len(G), MOST_SEARCHED, replace=False)
-        found = search_moments(G[some], c[some], ridge, n_clusters, seed, kept)
+        found = search_moments(G[some], c[some], ridge, n_clusters, seed)
         member = (np.array(found)[:, None, :] == np.arange(n_clusters)[:, None]).astype(float)
         return list(_losses(_models(member, G[some], c[some], ridge), G, c).argmin(axis=1))
     labels, totals = _descend(G, c, ridge, n_clusters, generator)
     distinct = {labels[s].tobytes(): labels[s] for s in np.argsort(totals, kind="stable")}
-    return list(distinct.values())[:kept]
+    return list(distinct.values())[:KEPT]
 
 
 def lowest_loss(G: Array, c: Array, ridge: Array, n_clusters: int, seed: int) -> float:

@@ -18,7 +18,7 @@ from coterie.kernels.affine import Frame, second_moments
 from coterie.kernels.averages import bounded_weights, membership
 from coterie.kernels.moment_search import MOST_SEARCHED, search_moments
 from coterie.kernels.one_truth import LARGEST, surprise
-from coterie.kernels.settling import STARTS, is_costly, settled_labels
+from coterie.kernels.settling import DOUBT, is_costly, settled_labels
 from coterie.kernels.together import LocalLosses
 from coterie.records import Selection
 
@@ -68,16 +68,13 @@ class PooledLosses(LocalLosses):
         residuals = self._y - self._Z @ one
         return surprise(self._Z, residuals, self.clips, self.learners, self._ridge, seed)
 
-    def settled(self, labels: Array, seed: int) -> Array:
-        """Return who most probably belongs where, from the refined labels and from random starts."""
+    def settled(self, labels: Array) -> Array:
+        """Return who most probably belongs where, among those whose losses do not say."""
         (n, d), n_clusters = self._Z.shape, int(labels.max()) + 1
-        size = len(labels), n_clusters, d
-        if n_clusters == 1 or n <= (n_clusters + 1) * d or is_costly(*size, times=10):
+        if n_clusters == 1 or n <= (n_clusters + 1) * d or is_costly(len(labels), n_clusters, d):
             return labels
-        others: list[Array] = []
-        if not is_costly(*size):
-            others = search_moments(self._G, self._c, self._ridge, n_clusters, seed, kept=STARTS)
-        return settled_labels(self._G, self._c, self._squares, n, self._ridge, labels, others)
+        open_to = self._no_worse(labels, DOUBT)
+        return settled_labels(self._G, self._c, self._squares, n, self._ridge, labels, open_to)
 
     def estimation_price(self, labels: Array) -> Array:
         """Return tr(G_j A^-1) / n_j, with A the moments of the learner's cluster without its own."""

@@ -3,11 +3,14 @@
 A learner's loss with a cluster's model does not say how sure that model is. Where a cluster has few rows, its
 model is off by chance, and with it the loss of everybody who is judged by it. The probability of a learner's
 rows, given the rows of the others in the cluster, knows this. Clusters' coefficients depart from those of all
-by a normal prior, whose spread is the one that makes the rows most probable; learners move to where their rows
-are most probable until nobody wants to. Rows count by their moments, so that it costs a few small solves.
+by a normal prior, whose spread is the one that makes the rows most probable; learners move to where their
+rows are most probable until nobody wants to. Rows count by their moments: it costs a few small solves.
 
 Refine looks for models that predict, and a learner that is left out of its own cluster is predicted by fewer
-rows there than elsewhere. At low signal that costs labels: see ``benchmarks/quality/peers``.
+rows there than elsewhere. At low signal that costs labels: see ``benchmarks/quality/peers``. Probabilities
+believe in normal noise and in the same truth for all of a cluster, losses do not: so only learners whose
+losses cannot tell the clusters apart are moved. Without that, wild rows and large learners that differ a
+little drove odd learners into the crowd; other starts than the refined labels did, too, and gained nothing.
 """
 
 from __future__ import annotations
@@ -20,15 +23,16 @@ from numpy.typing import NDArray
 
 Array = NDArray[Any]
 
-# What the prior of a cluster's coefficients is worth, in rows of average learners; the most probable is taken.
-PRIORS = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0)
+# What the prior of a cluster's coefficients is worth, in average learners; the most probable is taken. At
+# high signal clusters lie far apart, and a prior that does not allow for it would join them.
+PRIORS = tuple(10.0 ** np.arange(-8.0, 0.75, 0.5))
 # How often the prior is looked for again.
 TURNS = 3
 ROUNDS = 50
-# Random starts that are looked at beside the refined labels, and the most probable of them, that settle.
-STARTS, SETTLED = 10, 3
-# Numbers at work in one round, beyond which there are no other starts; ten times as many, and nobody settles.
-COSTLY = 2**22
+# Standard errors by which a cluster's loss may be higher than that of the learner's own for it to move there.
+DOUBT = 1.5
+# Numbers at work in one round, beyond which nobody settles.
+COSTLY = 2**25
 
 
 @dataclass(frozen=True)
@@ -67,13 +71,15 @@ def log_probability(G: Array, c: Array, precision: float) -> Array:
     return found
 
 
-def _gains(rows: _Rows, labels: Array, n_clusters: int, precision: float) -> Array:
+def _gains(rows: _Rows, labels: Array, open_to: Array, precision: float) -> Array:
     """Return what each move makes more probable, of shape (K, L)."""
+    n_clusters = len(open_to)
     G, c = rows.of_clusters(labels, n_clusters)
     now = log_probability(G, c, precision)
     joined = log_probability(G[:, None] + rows.G, c[:, None] + rows.c, precision) - now[:, None]
     left = now[labels] - log_probability(G[labels] - rows.G, c[labels] - rows.c, precision)
     gains: Array = joined - left
+    gains[~open_to] = 0.0
     gains[labels, np.arange(len(labels))] = 0.0
     # Nobody leaves a cluster empty: that there are so many is known.
     gains[:, np.bincount(labels, minlength=n_clusters)[labels] == 1] = 0.0
@@ -84,10 +90,11 @@ def _total(rows: _Rows, labels: Array, n_clusters: int, precision: float) -> flo
     return float(log_probability(*rows.of_clusters(labels, n_clusters), precision).sum())
 
 
-def _settle(rows: _Rows, labels: Array, n_clusters: int, precision: float) -> Array:
+def _settle(rows: _Rows, labels: Array, open_to: Array, precision: float) -> Array:
     """Move learners until nobody wants to: all who want to if that pays, else the one who gains most."""
+    n_clusters = len(open_to)
     for _ in range(ROUNDS):
-        gains = _gains(rows, labels, n_clusters, precision)
+        gains = _gains(rows, labels, open_to, precision)
         best = gains.max(axis=0)
         if best.max() < 1e-9:
             break
@@ -109,23 +116,13 @@ def _most_probable(rows: _Rows, labels: Array, n_clusters: int) -> tuple[float, 
     return max((_total(rows, labels, n_clusters, precision), precision) for precision in precisions)
 
 
-def _settled(rows: _Rows, labels: Array, n_clusters: int) -> Array:
-    """Settle from one start, under the prior that the labels make most probable."""
-    for _ in range(TURNS):
-        moved = _settle(rows, labels, n_clusters, _most_probable(rows, labels, n_clusters)[1])
-        if (moved == labels).all():
-            break
-        labels = moved
-    return labels
-
-
-def is_costly(n_learners: int, n_clusters: int, n_predictors: int, times: int = 1) -> bool:
+def is_costly(n_learners: int, n_clusters: int, n_predictors: int) -> bool:
     """Tell whether a round of moves is more work than learners that settle are worth."""
-    return n_learners * n_clusters * max(n_predictors, 8) ** 3 > times * COSTLY
+    return n_learners * n_clusters * max(n_predictors, 8) ** 3 > COSTLY
 
 
 def settled_labels(
-    G: Array, c: Array, squares: Array, n_rows: int, ridge: Array, labels: Array, others: list[Array]
+    G: Array, c: Array, squares: Array, n_rows: int, ridge: Array, labels: Array, open_to: Array
 ) -> Array:
     """Return the labels under which the rows are most probable, with as many clusters as there are.
 
@@ -143,15 +140,15 @@ def settled_labels(
         Added to the moments of every cluster where the level of noise is estimated.
     labels : ndarray of shape (L,)
         Where to start.
-    others : list of ndarray of shape (L,)
-        More labellings to start from.
+    open_to : ndarray of bool of shape (K, L)
+        Which clusters a learner may move to.
 
     Returns
     -------
     ndarray of shape (L,)
-        The given labels where nothing is more probable.
+        The given labels where no move makes the rows more probable.
     """
-    n_clusters, d = int(labels.max()) + 1, G.shape[-1]
+    n_clusters, d = len(open_to), G.shape[-1]
     one = np.linalg.solve(G.sum(axis=0) + ridge, c.sum(axis=0))
     about = c - G @ one
     left = squares - 2 * c @ one + np.einsum("jde,d,e->j", G, one, one)
@@ -162,11 +159,9 @@ def settled_labels(
     if not noise > 1e-9 * left.sum() / n_rows:
         return labels
     rows = _Rows(G / noise, about / noise)
-
-    def probability(start: Array) -> float:
-        return _most_probable(rows, start, n_clusters)[0]
-
-    full = [start for start in others if len(np.unique(start)) == n_clusters]
-    promising = sorted(full, key=probability, reverse=True)[:SETTLED]
-    tried = [_settled(rows, start, n_clusters) for start in (labels, *promising)]
-    return max(tried, key=probability)
+    for _ in range(TURNS):
+        moved = _settle(rows, labels, open_to, _most_probable(rows, labels, n_clusters)[1])
+        if (moved == labels).all():
+            break
+        labels = moved
+    return labels

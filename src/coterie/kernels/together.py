@@ -66,7 +66,7 @@ class TogetherLosses(Protocol):
         """
         ...
 
-    def settled(self, labels: Array, seed: int) -> Array:
+    def settled(self, labels: Array) -> Array:
         """Return who most probably belongs where; the labels as they are where that is not known."""
         ...
 
@@ -229,7 +229,7 @@ class LocalLosses(ABC):
         """Return by how much two clusters surprise: not known, unless a form knows."""
         return float("nan"), float("nan")
 
-    def settled(self, labels: Array, seed: int) -> Array:
+    def settled(self, labels: Array) -> Array:
         """Return the labels as they are, unless a form knows who most probably belongs where."""
         return labels
 
@@ -260,6 +260,19 @@ class LocalLosses(ABC):
         mean = np.add.reduceat(difference, starts) / sizes
         spread = np.add.reduceat((difference - mean[self.learners.owner]) ** 2, starts)
         return mean, np.sqrt(spread / np.maximum(sizes - 1, 1) / sizes)
+
+    def _no_worse(self, labels: Array, errors: float) -> Array:
+        """Tell, of shape (K, L), where learners lose at most so many standard errors more than at home."""
+        found = np.ones((int(labels.max()) + 1, len(self.learners)), dtype=bool)
+        for start, stop, losses in self._loss_blocks(labels):
+            rows = self._rows_of(start, stop)
+            owner, sizes = self.learners.owner[rows] - start, self.learners.sizes[start:stop]
+            starts = self.learners.offsets[start:stop] - self.learners.offsets[start]
+            excess = losses - losses[labels[self.holder[rows]], np.arange(losses.shape[1])]
+            mean = np.add.reduceat(excess, starts, axis=1) / sizes
+            spread = np.add.reduceat((excess - mean[:, owner]) ** 2, starts, axis=1)
+            found[:, start:stop] = mean <= errors * np.sqrt(spread / np.maximum(sizes - 1, 1) / sizes)
+        return found
 
     def _picked(self, labels: Array, picks: Array) -> Array:
         chosen = picks[self.holder, self.second]
