@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sklearn.ensemble import RandomForestRegressor
 from sklearn.model_selection import KFold
 
-from coterie import cluster_learners, cross_evaluate, select_models
+from coterie import CoterieRegressor, cluster_learners, cross_evaluate, select_models
 from coterie._rows import gather_learners
 from coterie.nested import nest_coteries
 
@@ -225,3 +226,19 @@ def test_models_that_nobody_takes_anything_from_are_not_kept():
     used = found.weights.any(axis=0) | (found.all_weights > 0)
     assert used[len(found.learner_ids) :].all()
     assert len(found.models) == len(found.names) == len(found.bounds) == len(found.told)
+
+
+def as_they_come(n: int, seed: int):
+    """Rows of learners at places of their own on one curve: levels follow from the predictors."""
+    rng = np.random.default_rng(seed)
+    owner = np.repeat(np.arange(16), n)
+    X = rng.normal(size=(len(owner), 2))
+    X[:, 0] = np.linspace(-3, 3, 16)[owner] + 1.5 * X[:, 0]
+    return X, 3 * np.tanh(2 * X[:, 0]) + X[:, 1] + 0.3 * rng.normal(size=len(owner)), owner
+
+
+def test_where_one_curve_explains_everybody_its_forest_is_not_left_out():
+    (X, y, groups), (X_new, y_new, whose) = as_they_come(40, 0), as_they_come(200, 1)
+    found = CoterieRegressor(n_bootstrap=0).fit(X, y, groups=groups).predict(X_new, groups=whose)
+    forest = RandomForestRegressor(random_state=0).fit(X, y).predict(X_new)
+    assert np.mean((y_new - found) ** 2) < np.mean((y_new - forest) ** 2)

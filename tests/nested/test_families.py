@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 from sklearn.compose import TransformedTargetRegressor
-from sklearn.ensemble import RandomForestRegressor
+from sklearn.ensemble import HistGradientBoostingRegressor, RandomForestRegressor
 from sklearn.linear_model import HuberRegressor, LassoCV, LinearRegression, PoissonRegressor, Ridge
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import PolynomialFeatures, StandardScaler
@@ -14,8 +14,8 @@ from coterie.nested.families import (
     best_told,
     by_least_squares,
     possible_families,
+    rivals,
     with_more_trees,
-    with_random_cuts,
     worth_fitting,
 )
 
@@ -42,18 +42,18 @@ def test_least_squares_are_told_from_the_rest(candidate, linear):
 def test_linear_candidates_become_one_family():
     assert possible_families([make_candidates("linear")], by_moments=True) == (Family("linear"),)
     names = [family.name for family in possible_families([make_candidates()] * 3, by_moments=True)]
-    assert names == ["linear", "rf", "rf, random cuts"]
+    assert names == ["linear", "rf", "rf, random cuts", "rf, boosted"]
 
 
 def test_without_moments_linear_candidates_stay_what_they_are():
     names = [family.name for family in possible_families([make_candidates()], by_moments=False)]
-    assert names == ["ridge", "lasso", "rf", "rf, random cuts"]
+    assert names == ["ridge", "lasso", "rf", "rf, random cuts", "rf, boosted"]
 
 
 def test_families_of_learners_with_other_candidates_are_joined():
     sets = [make_candidates(["ridge"]), make_candidates(["knn", "ridge"]), make_candidates(["rf"])]
     names = [family.name for family in possible_families(sets, by_moments=True)]
-    assert names == ["linear", "knn", "rf", "rf, random cuts"]
+    assert names == ["linear", "knn", "rf", "rf, random cuts", "rf, boosted"]
 
 
 def kept(losses: list[list[float]], linear: list[float] | None) -> list[str]:
@@ -70,8 +70,9 @@ def test_a_family_that_linear_models_beat_everywhere_is_left_out():
     assert kept([[1.5, 1.0]], [1.0, 1.0]) == []
 
 
-def test_the_best_two_are_kept_and_failures_are_not():
-    assert kept([[3, 3], [1, 1], [np.nan, 1], [2, 2]], None) == ["b", "d"]
+def test_the_best_three_are_kept_and_failures_are_not():
+    assert kept([[3, 3], [1, 1], [np.nan, 1], [2, 2]], None) == ["b", "d", "a"]
+    assert kept([[3, 3], [1, 1], [4, 4], [2, 2]], None) == ["b", "d", "a"]
 
 
 def test_forests_that_stay_have_more_trees_unless_the_user_brought_them() -> None:
@@ -84,19 +85,23 @@ def test_forests_that_stay_have_more_trees_unless_the_user_brought_them() -> Non
     assert with_more_trees(QuickForest(5)).n_estimators == TREES_THAT_STAY
 
 
-def test_default_forests_have_a_form_with_random_cuts_and_those_of_users_do_not() -> None:
-    cut = with_random_cuts(make_candidates("rf")["rf"])
+def test_default_forests_have_rivals_and_those_of_users_do_not() -> None:
+    found = rivals(make_candidates("rf")["rf"])
+    assert list(found) == ["random cuts", "boosted"]
+    cut = found["random cuts"]
     assert type(cut.regressor) is RandomCuts
     assert cut.regressor.min_samples_leaf == 2
     assert with_more_trees(cut).regressor.n_estimators == TREES_THAT_STAY
-    assert with_random_cuts(QuickForest(9, max_depth=3, max_features=0.5)).max_depth == 3
+    assert type(found["boosted"].regressor) is HistGradientBoostingRegressor
+    assert rivals(QuickForest(9, max_depth=3, max_features=0.5))["random cuts"].max_depth == 3
     bent = TransformedTargetRegressor(QuickForest(5), func=np.log, inverse_func=np.exp)
-    assert with_random_cuts(bent).func is np.log
+    assert all(rival.func is np.log for rival in rivals(bent).values())
     families = possible_families([{"own": RandomForestRegressor(7)}], by_moments=True)
     assert [family.name for family in families] == ["own"]
 
 
 def test_random_cuts_are_told_where_they_are_kept_else_the_best() -> None:
-    rf, cut = possible_families([make_candidates("rf")], by_moments=True)
+    rf, cut, boosted = possible_families([make_candidates("rf")], by_moments=True)
     assert best_told((rf, cut)) is cut
-    assert best_told((rf,)) is rf
+    assert best_told((boosted, rf, cut)) is cut
+    assert best_told((rf, boosted)) is rf

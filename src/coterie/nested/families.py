@@ -1,14 +1,14 @@
 """The families that coteries fit on pooled rows: linear ones by moments, others as their candidates are.
 
 All least-squares candidates (linear regression, ridge, lasso, LARS, elastic net) become one family: on
-pooled rows they hardly differ, and moments of rows add up. Of the others the best two on pooled rows are
+pooled rows they hardly differ, and moments of rows add up. Of the others the best three on pooled rows are
 kept, and none that linear models beat clearly, both among all and inside the chosen clusters. A default
-forest competes with one whose cuts are random.
+forest competes with one whose cuts are random and with boosted trees, which are better where much is noise.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, clone
 from sklearn.compose import TransformedTargetRegressor
+from sklearn.ensemble import HistGradientBoostingRegressor
 from sklearn.linear_model import (
     HuberRegressor,
     LinearRegression,
@@ -37,7 +38,7 @@ _OTHER_LOSSES = (HuberRegressor, LinearSVR, QuantileRegressor, SGDRegressor, The
 _SCALERS = (StandardScaler, RobustScaler, MinMaxScaler, MaxAbsScaler)
 _OF_BOOTSTRAP = ("bootstrap", "max_samples", "oob_score")
 # More families than these cost fits and were not seen to bring anything.
-MOST_FLEXIBLE = 2
+MOST_FLEXIBLE = 3
 # A family whose loss is this much above the best one's gets no weight worth its fits.
 CLEARLY_WORSE = 1.1
 CLEARLY_BETTER = 0.95
@@ -55,10 +56,13 @@ class Family:
         Of the candidate, or ``"linear"``.
     candidate : estimator or None
         Unfitted; None: linear, by moments.
+    coarse : bool, default=False
+        Whether it is for many rows: fitted for the chosen clusters and for all, not for finer clusters.
     """
 
     name: str
     candidate: BaseEstimator | None = None
+    coarse: bool = False
 
 
 def by_least_squares(candidate: Any) -> bool:
@@ -100,28 +104,57 @@ def _inside(candidate: Any) -> Any:
     return candidate.regressor if type(candidate) is TransformedTargetRegressor else candidate
 
 
-def with_random_cuts(candidate: Any) -> BaseEstimator:
-    """Return a default forest with cuts drawn at random instead of searched for.
+def _random_cuts(forest: QuickForest) -> BaseEstimator:
+    """Return a forest with cuts drawn at random instead of searched for.
 
     Each tree is worse and they agree less: on the pooled rows of many learners their mean is smoother, and
     often better, than a forest's.
+    """
+    # Trees of random cuts see all rows: a bootstrap would only blur them.
+    shared = {name: value for name, value in forest.get_params().items() if name not in _OF_BOOTSTRAP}
+    return RandomCuts(**shared)
+
+
+def _boosted(forest: QuickForest) -> BaseEstimator:
+    """Return small trees, each fitted to what the others left: smooth where a forest follows the noise."""
+    return HistGradientBoostingRegressor(
+        learning_rate=0.05,
+        max_iter=100,
+        max_leaf_nodes=8,
+        min_samples_leaf=10,
+        early_stopping=False,
+        random_state=forest.random_state,
+    )
+
+
+# What competes with a default forest wherever rows are pooled.
+_RIVALS: Mapping[str, Callable[[QuickForest], BaseEstimator]] = {
+    "random cuts": _random_cuts,
+    "boosted": _boosted,
+}
+
+
+def rivals(candidate: Any) -> dict[str, BaseEstimator]:
+    """Return what competes with a default forest on pooled rows.
 
     Parameters
     ----------
     candidate : estimator
-        Unfitted: a `QuickForest`, or one behind a transformed response.
+        Unfitted. Only a `QuickForest`, or one behind a transformed response, has rivals: what the user
+        brought is what the user wants.
 
     Returns
     -------
-    estimator
-        Unfitted.
+    dict of str to estimator
+        Unfitted, behind the same transformed response.
     """
-    if type(candidate) is TransformedTargetRegressor:
-        wrapper: BaseEstimator = clone(candidate)
-        return wrapper.set_params(regressor=with_random_cuts(candidate.regressor))
-    # Trees of random cuts see all rows: a bootstrap would only blur them.
-    shared = {name: value for name, value in candidate.get_params().items() if name not in _OF_BOOTSTRAP}
-    return RandomCuts(**shared)
+    inside = _inside(candidate)
+    if type(inside) is not QuickForest:
+        return {}
+    made = {name: make(inside) for name, make in _RIVALS.items()}
+    if inside is candidate:
+        return made
+    return {name: clone(candidate).set_params(regressor=rival) for name, rival in made.items()}
 
 
 def possible_families(sets: Iterable[Mapping[str, Any]], *, by_moments: bool) -> tuple[Family, ...]:
@@ -145,12 +178,12 @@ def possible_families(sets: Iterable[Mapping[str, Any]], *, by_moments: bool) ->
             candidates.setdefault(name, candidate)
     linear = [name for name, candidate in candidates.items() if by_moments and by_least_squares(candidate)]
     rest = [Family(name, candidate) for name, candidate in candidates.items() if name not in linear]
-    cut = [
-        Family(f"{family.name}, random cuts", with_random_cuts(family.candidate))
+    more = [
+        Family(f"{family.name}, {name}", rival, coarse=name == "boosted")
         for family in rest
-        if type(_inside(family.candidate)) is QuickForest
+        for name, rival in rivals(family.candidate).items()
     ]
-    return (*([Family("linear")] if linear else []), *rest, *cut)
+    return (*([Family("linear")] if linear else []), *rest, *more)
 
 
 def best_told(families: tuple[Family, ...]) -> Family:
@@ -177,7 +210,7 @@ def worth_fitting(families: tuple[Family, ...], losses: Array, linear: Array | N
     Returns
     -------
     tuple of Family
-        The best two of those that come near the linear family inside the chosen clusters or are ahead of
+        The best three of those that come near the linear family inside the chosen clusters or are ahead of
         it among all; without a linear family at least one.
     """
     finite = np.where(np.isfinite(losses), losses, np.inf)

@@ -99,19 +99,29 @@ def _linear_entries(
 def _kept_families(
     cross: _CrossFit, families: tuple[Family, ...], chosen: int, linear: Array | None
 ) -> tuple[Family, ...]:
-    """Let the families compete on the first fold, centred, inside the chosen clusters and among all."""
+    """Let the families compete on the first fold, inside the chosen clusters and among all.
+
+    Each in its better form: where levels follow from the predictors, a forest that may not see them,
+    because they were taken off beforehand, is worth little, and the plain one may be the best there is.
+    """
     flexible = [family for family in families if family.candidate is not None]
     if not flexible:
         return ()
-    places = (chosen, 1) if chosen > 1 else (1,)
-    tried = [Entry(count, family, True) for family in flexible for count in places]
+    forms = _competing(chosen)
+    tried = [Entry(count, family, centred) for family in flexible for count, centred in forms]
     first = cross.predict(tried, [0])
-    losses = cross.losses(first).reshape(len(flexible), len(places))
+    losses = cross.losses(first).reshape(len(flexible), -1, 2).min(axis=2)
     benchmark = None
     if linear is not None:
         seen = np.asarray(np.isfinite(first).all(axis=1))
-        benchmark = cross.losses(np.where(seen[:, None], linear, np.nan))
+        benchmark = cross.losses(np.where(seen[:, None], linear, np.nan)).reshape(-1, 2).min(axis=1)
     return worth_fitting(tuple(flexible), losses, benchmark)
+
+
+def _competing(chosen: int) -> list[tuple[int, bool]]:
+    """Return where families compete, and whether centred: two forms for each place."""
+    places = (chosen, 1) if chosen > 1 else (1,)
+    return [(count, centred) for count in places for centred in (True, False)]
 
 
 def _as_dictionary(
@@ -205,15 +215,11 @@ def fit_dictionary(
         if family.candidate is None:
             entries, linear = _linear_entries(cross, plain, family)
             columns = [linear]
-            places = (
-                [plain.index((chosen, True)), plain.index((1, True))]
-                if chosen > 1
-                else [plain.index((1, True))]
-            )
-            benchmark = linear[:, places]
+            benchmark = linear[:, [plain.index(form) for form in _competing(chosen)]]
     kept = _kept_families(cross, families, chosen, benchmark)
     for family in kept:
-        mine = [Entry(count, family, centred) for count, centred in plain]
+        coarse = _competing(chosen)
+        mine = [Entry(count, family, centred) for count, centred in (coarse if family.coarse else plain)]
         if family is best_told(kept):
             mine += [Entry(1, family, centred, told=True) for centred in (True, False)]
         columns.append(cross.predict(mine))
