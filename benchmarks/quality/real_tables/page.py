@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 from pathlib import Path
 
 import matplotlib as mpl
@@ -98,9 +99,22 @@ def _draw(rows: list[dict], path: Path) -> None:
     plt.close(figure)
 
 
-def write_page(rows: list[dict], head: Path, out: Path) -> None:
-    """Write README.md and figure.png."""
+def read_results(path: Path) -> list[dict]:
+    """Return the rows of a table of results; none where there is no such file."""
+    if not path.is_file():
+        return []
+    with open(path, newline="") as file:
+        rows = list(csv.DictReader(file))
+    numbers = {"seed": int, "mse": float, "learners": int, "worse_by_2_se": int, "worse_bonferroni": int}
+    return [row | {name: kind(row[name]) for name, kind in numbers.items() if row[name]} for row in rows]
+
+
+def write_page(head: Path, out: Path) -> None:
+    """Write README.md and figure.png from the results that are there."""
+    rows, more = (read_results(out / name) for name in ("results.csv", "untouched.csv"))
     if rows:
         text = f"{head.read_text()}\n{table_text(rows)}\n\n![Errors, tables by methods](figure.png)\n"
+        if more:
+            text += f"\n{head.with_name('README.untouched.md').read_text()}\n{table_text(more)}\n"
         (out / "README.md").write_text(text)
         _draw(rows, out / "figure.png")

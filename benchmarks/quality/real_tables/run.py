@@ -1,11 +1,13 @@
 """Does it pay on real tables? coterie as it comes beside what else a user could do.
 
     COTERIE_DATA=FOLDER python benchmarks/quality/real_tables/run.py [--tables ...] [--seeds 5]
+    python benchmarks/quality/real_tables/run.py --untouched [--seeds 1]
 
 One protocol for all tables and no setting of any of them: learners with at least 40 rows, the first 80; at
 most 300 rows each, half to learn from, half to be scored on. Each (table, seed, method) that is in
 ``predictions`` already is not run again, so that an interrupted run goes on where it stopped. Writes
-``results.csv``, ``README.md`` and ``figure.png``.
+``results.csv``, ``README.md`` and ``figure.png``; with ``--untouched``, which runs tables that come with
+packages of R instead, ``untouched.csv``.
 """
 
 from __future__ import annotations
@@ -21,6 +23,7 @@ from methods import METHODS, run
 from page import write_page
 from tables import TABLES, halves
 from threadpoolctl import threadpool_limits
+from untouched import NAMES, untouched_tables
 
 from coterie.datasets import data_home
 
@@ -89,20 +92,25 @@ def _bonferroni(n_learners: int) -> float:
 def main() -> None:
     """Run what has not been run, and write the tables."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--tables", nargs="*", choices=list(TABLES), default=list(TABLES))
+    parser.add_argument("--tables", nargs="*", choices=[*TABLES, *NAMES], default=None)
+    parser.add_argument("--untouched", action="store_true", help="the tables that come with packages of R")
     parser.add_argument("--methods", nargs="*", choices=list(METHODS), default=list(METHODS))
-    parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--seeds", type=int, default=None, help="5; of the untouched tables 1")
     parser.add_argument("--keep", type=Path, default=KEPT)
     parser.add_argument("--out", type=Path, default=HERE)
     parser.add_argument("--again", action="store_true", help="run again what has been run")
     arguments = parser.parse_args()
-    for seed in range(arguments.seeds):
-        for table in arguments.tables:
+    known = list(TABLES)
+    if arguments.untouched:
+        TABLES.update(untouched_tables())
+        known = [name for name in TABLES if name not in known]
+    for seed in range(arguments.seeds or (1 if arguments.untouched else 5)):
+        for table in arguments.tables or known:
             for method in arguments.methods:
                 kept = arguments.keep / f"{table}_{seed}_{method}.npz"
                 if arguments.again or not kept.is_file():
                     _errors(table, seed, method, arguments.keep)
-    rows = gather(arguments.keep, list(TABLES), range(100))
+    rows = gather(arguments.keep, known, range(100))
     columns = [
         "table",
         "seed",
@@ -113,11 +121,12 @@ def main() -> None:
         "worse_bonferroni",
         "cpu_seconds",
     ]
-    with open(arguments.out / "results.csv", "w", newline="") as file:
+    name = "untouched.csv" if arguments.untouched else "results.csv"
+    with open(arguments.out / name, "w", newline="") as file:
         writer = csv.DictWriter(file, columns)
         writer.writeheader()
         writer.writerows(rows)
-    write_page(rows, HERE / "README.head.md", arguments.out)
+    write_page(HERE / "README.head.md", arguments.out)
 
 
 if __name__ == "__main__":
