@@ -51,6 +51,27 @@ tables <- list(
   vocab = function() {
     d <- from("carData", "Vocab")
     data.frame(y = d$vocabulary, learner = d$year, education = d$education, female = d$sex == "Female")
+  },
+  scots = function() {
+    d <- from("mlmRev", "ScotsSec")
+    data.frame(y = d$attain, learner = d$second, verbal = d$verbal, female = d$sex == "F", social = yes(d$social))
+  },
+  insteval = function() {
+    d <- from("lme4", "InstEval")
+    set.seed(1)
+    d <- d[sample(nrow(d), 20000), ]
+    data.frame(y = d$y, learner = d$dept, student = yes(d$studage), lecture = yes(d$lectage), service = yes(d$service))
+  },
+  baseball = function() {
+    d <- from("plyr", "baseball")
+    d <- d[d$ab > 100, ]
+    data.frame(y = d$r, learner = d$team, year = d$year, ab = d$ab, h = d$h, hr = d$hr, bb = d$bb, sb = d$sb)
+  },
+  star = function() {
+    d <- from("mlmRev", "star")
+    d <- d[!is.na(d$math), ]
+    data.frame(y = d$math, learner = d$sch, read = d$read, grade = as.integer(d$gr), experience = d$exp,
+               male = d$sx == "M", small = d$cltype == "small", free_lunch = d$ses == "F")
   }
 )
 
