@@ -1,11 +1,12 @@
 import numpy as np
 import pytest
 from sklearn.compose import TransformedTargetRegressor
-from sklearn.ensemble import HistGradientBoostingRegressor, RandomForestRegressor
+from sklearn.ensemble import RandomForestRegressor
 from sklearn.linear_model import HuberRegressor, LassoCV, LinearRegression, PoissonRegressor, Ridge
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import PolynomialFeatures, StandardScaler
 
+from coterie._boosting import BoostedTrees
 from coterie._forest import QuickForest, RandomCuts
 from coterie.candidates import make_candidates
 from coterie.nested.families import (
@@ -92,7 +93,7 @@ def test_default_forests_have_rivals_and_those_of_users_do_not() -> None:
     assert type(cut.regressor) is RandomCuts
     assert cut.regressor.min_samples_leaf == 2
     assert with_more_trees(cut).regressor.n_estimators == TREES_THAT_STAY
-    assert type(found["boosted"].regressor) is HistGradientBoostingRegressor
+    assert type(found["boosted"].regressor) is BoostedTrees
     assert rivals(QuickForest(9, max_depth=3, max_features=0.5))["random cuts"].max_depth == 3
     bent = TransformedTargetRegressor(QuickForest(5), func=np.log, inverse_func=np.exp)
     assert all(rival.func is np.log for rival in rivals(bent).values())

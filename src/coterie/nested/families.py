@@ -16,7 +16,6 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, clone
 from sklearn.compose import TransformedTargetRegressor
-from sklearn.ensemble import HistGradientBoostingRegressor
 from sklearn.linear_model import (
     HuberRegressor,
     LinearRegression,
@@ -28,6 +27,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, RobustScaler, StandardScaler
 from sklearn.svm import LinearSVR
 
+from coterie._boosting import BoostedTrees
 from coterie._forest import QuickForest, RandomCuts
 from coterie.kernels.affine import AFFINE_PREDICTIONS
 
@@ -117,7 +117,7 @@ def _random_cuts(forest: QuickForest) -> BaseEstimator:
 
 def _boosted(forest: QuickForest) -> BaseEstimator:
     """Return small trees, each fitted to what the others left: smooth where a forest follows the noise."""
-    return HistGradientBoostingRegressor(
+    return BoostedTrees(
         learning_rate=0.05,
         max_iter=100,
         max_leaf_nodes=8,

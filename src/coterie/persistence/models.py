@@ -67,6 +67,7 @@ _SPLITTERS = (
 )
 TRUSTED = frozenset(
     [
+        "coterie._boosting.BoostedTrees",
         "coterie._forest.QuickForest",
         "coterie._forest.RandomCuts",
         "coterie._penalised.QuickElasticNet",

@@ -1,0 +1,67 @@
+"""Boosted trees on few rows, one thread each.
+
+scikit-learn's histogram boosting shares every split out among all cores. On the few thousand rows of a
+coterie that is slower than one thread, and many times slower where the cores are busy: threads wait for
+each other, spinning.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+from numpy.typing import NDArray
+from sklearn.ensemble import HistGradientBoostingRegressor
+from threadpoolctl import ThreadpoolController
+
+Array = NDArray[Any]
+
+
+@cache
+def _controller() -> ThreadpoolController:
+    return ThreadpoolController()
+
+
+class BoostedTrees(HistGradientBoostingRegressor):  # type: ignore[misc]
+    """Histogram boosting that fits and predicts with one thread.
+
+    Parameters are those of ``sklearn.ensemble.HistGradientBoostingRegressor``, and so are the trees.
+    """
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> BoostedTrees:
+        """Fit the trees.
+
+        Parameters
+        ----------
+        X : array-like of shape (N, p)
+            Predictors.
+        y : array-like of shape (N,)
+            Response.
+        sample_weight : array-like of shape (N,) or None, default=None
+            Weights of the rows.
+
+        Returns
+        -------
+        BoostedTrees
+            Itself, fitted.
+        """
+        with _controller().limit(limits=1, user_api="openmp"):
+            super().fit(X, y, sample_weight=sample_weight)
+        return self
+
+    def predict(self, X: Any) -> Array:
+        """Predict rows.
+
+        Parameters
+        ----------
+        X : array-like of shape (N, p)
+            Predictors.
+
+        Returns
+        -------
+        ndarray of shape (N,)
+            Predictions.
+        """
+        with _controller().limit(limits=1, user_api="openmp"):
+            predicted: Array = super().predict(X)
+        return predicted
