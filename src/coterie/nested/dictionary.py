@@ -3,8 +3,8 @@
 Plain models predict y from x among the members of a cluster. Centred ones predict how far y is from its
 learner's mean: levels that differ between members then need no explaining by x, which matters where members
 are few or levels far apart. All resolutions have centred models; the chosen clusters and all together have
-plain ones as well. Flexible models of all together are fitted once more with the
-learners' traits as predictors.
+plain ones as well. Flexible models of all together are fitted once more with the learners' traits as
+predictors, and once more to y less the levels that the predictors do not explain.
 """
 
 from __future__ import annotations
@@ -23,11 +23,12 @@ from coterie.engines import Engine
 from coterie.kernels.fitting import quiet_fits, weight_parameter
 from coterie.nested.families import Family, with_more_trees
 from coterie.nested.guard import guarded, widened
+from coterie.nested.levels import unexplained_levels
 from coterie.nested.linear import Moments
 from coterie.nested.traits import traits_of, with_traits
 
 Array = NDArray[Any]
-_Key = tuple[bytes, str, bool, bool]
+_Key = tuple[bytes, str, str, bool]
 
 
 @dataclass(frozen=True)
@@ -46,6 +47,8 @@ class Entry:
         Penalty of the linear family.
     told : bool, default=False
         Whether models are told the traits of the learner that a row belongs to.
+    levelled : bool, default=False
+        Whether y is measured from its learner's level that the predictors do not explain.
     """
 
     count: int
@@ -53,6 +56,12 @@ class Entry:
     centred: bool
     ridge: float = 0.0
     told: bool = False
+    levelled: bool = False
+
+    @property
+    def form(self) -> str:
+        """What y is measured from."""
+        return "levelled" if self.levelled else "centred" if self.centred else "plain"
 
 
 @dataclass(frozen=True)
@@ -119,7 +128,7 @@ def _fit_cluster(job: _ClusterFit) -> Any:
 
 
 def _key(members: Array, entry: Entry) -> _Key:
-    return members.tobytes(), entry.family.name, entry.centred, entry.told
+    return members.tobytes(), entry.family.name, entry.form, entry.told
 
 
 def _thinned(rows: Array, most: int | None) -> Array:
@@ -133,7 +142,7 @@ def _flexible_fits(
     entries: Sequence[Entry],
     learners: Learners,
     labels: Mapping[int, Array],
-    targets: Mapping[bool, Array],
+    targets: Mapping[str, Array],
     traits: Array | None,
     entropy: int,
     engine: Engine,
@@ -152,7 +161,7 @@ def _flexible_fits(
             first = learners.ids[np.flatnonzero(members)[0]]
             seed = integer_seed(generator_for(entropy, f"coterie of {first}"))
             weights = None if learners.weights is None else learners.weights[rows]
-            y = targets[entry.centred][rows]
+            y = targets[entry.form][rows]
             candidate = entry.family.candidate
             if most_rows is None:
                 candidate = with_more_trees(candidate)
@@ -207,9 +216,11 @@ def fit_entries(
     list of FittedEntry
         In the order of ``entries``.
     """
-    means = learners.mean_by_learner(learners.y)
-    targets = {False: learners.y, True: learners.y - means[learners.owner]}
     flexible = [entry for entry in entries if entry.family.candidate is not None]
+    added = {"plain": np.zeros(len(learners)), "centred": learners.mean_by_learner(learners.y)}
+    if any(entry.levelled for entry in flexible):
+        added["levelled"] = unexplained_levels(learners, entropy % 2**31)
+    targets = {form: learners.y - levels[learners.owner] for form, levels in added.items()}
     forms = {False: moments, True: moments.centred()}
     traits = traits_of(learners, forms[True]) if any(entry.told for entry in flexible) else None
     models = _flexible_fits(flexible, learners, labels, targets, traits, entropy, engine, most_rows)
@@ -219,9 +230,9 @@ def fit_entries(
         clusters = [own == k for k in range(int(own.max()) + 1)]
         if entry.family.candidate is not None:
             mine = [models.get(_key(members, entry)) for members in clusters]
-            bounds = _ranges(targets[entry.centred], own, learners.owner)
-            levels = means if entry.centred else np.zeros(len(learners))
-            fitted.append(FittedEntry(own, tuple(mine), bounds, levels, traits if entry.told else None))
+            bounds = _ranges(targets[entry.form], own, learners.owner)
+            told = traits if entry.told else None
+            fitted.append(FittedEntry(own, tuple(mine), bounds, added[entry.form], told))
             continue
         form = forms[entry.centred]
         vectors = [form.solve(members, entry.ridge) for members in clusters]

@@ -140,7 +140,8 @@ def _as_dictionary(
     for entry, found in zip(entries, fitted, strict=True):
         first = n_learners + len(models)
         terms = tuple((np.array([first + k]), np.ones(1)) for k in range(len(found.models)))
-        kind = entry.family.name + ", centred" * entry.centred + ", told" * entry.told
+        form = "" if entry.form == "plain" else f", {entry.form}"
+        kind = entry.family.name + form + ", told" * entry.told
         shared.append(Shared(entry.count, kind, found.labels, terms, found.levels, told=entry.told))
         models += found.models
         names += [entry.family.name] * len(found.models)
@@ -222,6 +223,8 @@ def fit_dictionary(
         mine = [Entry(count, family, centred) for count, centred in (coarse if family.coarse else plain)]
         if family is best_told(kept):
             mine += [Entry(1, family, centred, told=True) for centred in (True, False)]
+        if family is kept[0]:
+            mine += [Entry(1, family, False, levelled=True)]
         columns.append(cross.predict(mine))
         entries += mine
     others = tuple(k for k in counts if k != recipe.chosen)

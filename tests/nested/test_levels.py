@@ -1,0 +1,35 @@
+import numpy as np
+
+from coterie._rows import gather_learners
+from coterie.nested.levels import unexplained_levels
+
+
+def learners_with(levels, spread=1.0, noise=0.2, weights=None, seed=0):
+    """Learners on one curve, each at a place of its own, with levels beside it."""
+    rng = np.random.default_rng(seed)
+    groups = np.repeat(np.arange(len(levels)), 40)
+    X = rng.normal(size=(len(groups), 2))
+    X[:, 0] += spread * np.linspace(-2, 2, len(levels))[groups]
+    y = X[:, 0] ** 2 + np.asarray(levels)[groups] + noise * rng.normal(size=len(groups))
+    return gather_learners(X, y, [f"{g:02d}" for g in groups], sample_weight=weights, caller="test")
+
+
+def test_levels_beside_a_curve_are_found_though_means_follow_from_the_predictors():
+    truth = np.where(np.arange(16) % 2, 1.0, -1.0)
+    learners = learners_with(truth)
+    found = unexplained_levels(learners, 0)
+    assert np.corrcoef(found, truth)[0, 1] > 0.99
+    assert np.abs(found - truth).max() < 0.4
+    # The means would not have told.
+    assert np.corrcoef(learners.mean_by_learner(learners.y), truth)[0, 1] < 0.8
+
+
+def test_without_levels_there_is_next_to_nothing():
+    assert np.abs(unexplained_levels(learners_with(np.zeros(16)), 0)).max() < 0.1
+
+
+def test_units_and_weights():
+    truth = np.where(np.arange(10) % 2, 1.0, -1.0)
+    learners = learners_with(truth, weights=np.ones(400))
+    found = unexplained_levels(learners, 0)
+    np.testing.assert_allclose(found, unexplained_levels(learners_with(truth), 0), rtol=1e-6)
