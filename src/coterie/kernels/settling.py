@@ -1,4 +1,4 @@
-"""Settle: given the number of clusters, who most probably belongs where?
+"""Settle: once the number of clusters is known, who most probably belongs where.
 
 A learner's loss with a cluster's model does not say how sure that model is. Where a cluster has few rows, its
 model is off by chance, and with it the loss of everybody who is judged by it. The probability of a learner's
