@@ -2,7 +2,7 @@ from itertools import product
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import multivariate_normal
 from sklearn.metrics import adjusted_rand_score
@@ -41,6 +41,7 @@ def two_truths(n_learners=8, n=20, noise=0.5, seed=0):
 
 
 @given(st.integers(0, 50), st.floats(0.01, 100.0))
+@settings(deadline=None)
 def test_the_probability_is_that_of_the_normal_distribution(seed, precision):
     rng = np.random.default_rng(seed)
     X, y = rng.normal(size=(5, 2)), rng.normal(size=5)
@@ -83,6 +84,7 @@ def test_no_cluster_becomes_empty_though_one_truth_needs_no_second():
 
 
 @given(st.integers(0, 30))
+@settings(deadline=None)
 def test_settling_never_makes_the_rows_less_probable(seed):
     rng = np.random.default_rng(seed)
     X, y, owner = two_truths(6, 8, noise=2.0, seed=seed)
