@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 
 from coterie._rows import gather_learners
@@ -17,7 +19,7 @@ def learners_with(levels, spread=1.0, noise=0.2, weights=None, seed=0):
 def test_levels_beside_a_curve_are_found_though_means_follow_from_the_predictors():
     truth = np.where(np.arange(16) % 2, 1.0, -1.0)
     learners = learners_with(truth)
-    found = unexplained_levels(learners, 0)
+    found = unexplained_levels(learners)
     assert np.corrcoef(found, truth)[0, 1] > 0.99
     assert np.abs(found - truth).max() < 0.4
     # The means would not have told.
@@ -25,11 +27,20 @@ def test_levels_beside_a_curve_are_found_though_means_follow_from_the_predictors
 
 
 def test_without_levels_there_is_next_to_nothing():
-    assert np.abs(unexplained_levels(learners_with(np.zeros(16)), 0)).max() < 0.1
+    assert np.abs(unexplained_levels(learners_with(np.zeros(16)))).max() < 0.1
 
 
-def test_units_and_weights():
+def test_the_unit_does_not_matter_however_large_or_small():
+    learners = learners_with(np.where(np.arange(10) % 2, 1.0, -1.0))
+    found = unexplained_levels(learners)
+    for exponent in (-400, 400):
+        other = unexplained_levels(replace(learners, y=np.ldexp(learners.y, exponent)))
+        np.testing.assert_array_equal(other, np.ldexp(found, exponent))
+    assert not unexplained_levels(replace(learners, y=np.full(len(learners.y), 3.0))).any()
+
+
+def test_weights_that_are_alike_do_not_matter():
     truth = np.where(np.arange(10) % 2, 1.0, -1.0)
     learners = learners_with(truth, weights=np.ones(400))
-    found = unexplained_levels(learners, 0)
-    np.testing.assert_allclose(found, unexplained_levels(learners_with(truth), 0), rtol=1e-6)
+    found = unexplained_levels(learners)
+    np.testing.assert_allclose(found, unexplained_levels(learners_with(truth)), rtol=1e-6)

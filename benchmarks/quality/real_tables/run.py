@@ -104,6 +104,11 @@ def main() -> None:
     if arguments.untouched:
         TABLES.update(untouched_tables())
         known = [name for name in TABLES if name not in known]
+    elsewhere = [name for name in arguments.tables or () if name not in known]
+    if elsewhere:
+        parser.error(
+            f"{', '.join(elsewhere)}: not among {', '.join(known)}; --untouched changes which are run"
+        )
     for seed in range(arguments.seeds or (1 if arguments.untouched else 5)):
         for table in arguments.tables or known:
             for method in arguments.methods:

@@ -256,22 +256,26 @@ class LocalLosses(ABC):
     ) -> tuple[Array, Array]:
         """Return mean excess and standard error per learner."""
         difference = self._picked(labels, picks) - self._picked(other_labels, other_picks)
-        starts, sizes = self.learners.offsets[:-1], self.learners.sizes
-        mean = np.add.reduceat(difference, starts) / sizes
-        spread = np.add.reduceat((difference - mean[self.learners.owner]) ** 2, starts)
+        return self._means_and_errors(difference, 0, len(self.learners))
+
+    def _means_and_errors(self, rows: Array, start: int, stop: int) -> tuple[Array, Array]:
+        """Return mean and standard error of row values for each of a run of learners."""
+        first, sizes = self.learners.offsets[start], self.learners.sizes[start:stop]
+        starts, owner = (
+            self.learners.offsets[start:stop] - first,
+            self.learners.owner[self._rows_of(start, stop)],
+        )
+        mean = np.add.reduceat(rows, starts, axis=-1) / sizes
+        spread = np.add.reduceat((rows - mean[..., owner - start]) ** 2, starts, axis=-1)
         return mean, np.sqrt(spread / np.maximum(sizes - 1, 1) / sizes)
 
     def _no_worse(self, labels: Array, errors: float) -> Array:
         """Tell, of shape (K, L), where learners lose at most so many standard errors more than at home."""
         found = np.ones((int(labels.max()) + 1, len(self.learners)), dtype=bool)
         for start, stop, losses in self._loss_blocks(labels):
-            rows = self._rows_of(start, stop)
-            owner, sizes = self.learners.owner[rows] - start, self.learners.sizes[start:stop]
-            starts = self.learners.offsets[start:stop] - self.learners.offsets[start]
-            excess = losses - losses[labels[self.holder[rows]], np.arange(losses.shape[1])]
-            mean = np.add.reduceat(excess, starts, axis=1) / sizes
-            spread = np.add.reduceat((excess - mean[:, owner]) ** 2, starts, axis=1)
-            found[:, start:stop] = mean <= errors * np.sqrt(spread / np.maximum(sizes - 1, 1) / sizes)
+            mine = labels[self.holder[self._rows_of(start, stop)]], np.arange(losses.shape[1])
+            excess, error = self._means_and_errors(losses - losses[mine], start, stop)
+            found[:, start:stop] = excess <= errors * error
         return found
 
     def _picked(self, labels: Array, picks: Array) -> Array:

@@ -219,7 +219,7 @@ def fit_entries(
     flexible = [entry for entry in entries if entry.family.candidate is not None]
     added = {"plain": np.zeros(len(learners)), "centred": learners.mean_by_learner(learners.y)}
     if any(entry.levelled for entry in flexible):
-        added["levelled"] = unexplained_levels(learners, entropy % 2**31)
+        added["levelled"] = unexplained_levels(learners)
     targets = {form: learners.y - levels[learners.owner] for form, levels in added.items()}
     forms = {False: moments, True: moments.centred()}
     traits = traits_of(learners, forms[True]) if any(entry.told for entry in flexible) else None

@@ -33,15 +33,13 @@ def _shrunk(left: Array, learners: Learners) -> Array:
     return shrunk
 
 
-def unexplained_levels(learners: Learners, seed: int) -> Array:
+def unexplained_levels(learners: Learners) -> Array:
     """Return what each learner adds to a curve for all.
 
     Parameters
     ----------
     learners : Learners
         Everybody's rows.
-    seed : int
-        Of the curve.
 
     Returns
     -------
@@ -49,13 +47,15 @@ def unexplained_levels(learners: Learners, seed: int) -> Array:
         Levels, around zero.
     """
     rows = np.unique(np.linspace(0, len(learners.y) - 1, min(len(learners.y), MOST_ROWS)).astype(int))
-    levels = np.zeros(len(learners))
+    weights = None if learners.weights is None else learners.weights[rows]
+    # Boosting works in single precision: y must be of ordinary size. Powers of two change no digit.
+    exponent = np.frexp(np.ptp(learners.y))[1]
+    y, levels = np.ldexp(learners.y, -exponent), np.zeros(len(learners))
     for _ in range(TURNS):
         curve = BoostedTrees(
             learning_rate=0.1, max_iter=60, max_leaf_nodes=8, min_samples_leaf=10, early_stopping=False
-        ).set_params(random_state=seed)
-        target = learners.y - levels[learners.owner]
-        weights = None if learners.weights is None else learners.weights[rows]
-        curve.fit(learners.X[rows], target[rows], sample_weight=weights)
-        levels = _shrunk(learners.y - curve.predict(learners.X), learners)
-    return levels
+        )
+        curve.fit(learners.X[rows], (y - levels[learners.owner])[rows], sample_weight=weights)
+        levels = _shrunk(y - curve.predict(learners.X), learners)
+    found: Array = np.ldexp(levels, exponent)
+    return found

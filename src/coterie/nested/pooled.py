@@ -110,12 +110,13 @@ def _kept_families(
     forms = _competing(chosen)
     tried = [Entry(count, family, centred) for family in flexible for count, centred in forms]
     first = cross.predict(tried, [0])
-    losses = cross.losses(first).reshape(len(flexible), -1, 2).min(axis=2)
+    losses = cross.losses(first).reshape(len(flexible), -1, 2)
+    better = np.where(np.isfinite(losses), losses, np.inf).min(axis=2)
     benchmark = None
     if linear is not None:
         seen = np.asarray(np.isfinite(first).all(axis=1))
         benchmark = cross.losses(np.where(seen[:, None], linear, np.nan)).reshape(-1, 2).min(axis=1)
-    return worth_fitting(tuple(flexible), losses, benchmark)
+    return worth_fitting(tuple(flexible), better, benchmark)
 
 
 def _competing(chosen: int) -> list[tuple[int, bool]]:
