@@ -235,6 +235,9 @@ def test_clusters_are_not_needed_where_one_model_of_the_costlier_form_does_as_we
     assert not clusters_are_needed(Fixed(1.0), Fixed(0.9), split)
     assert not clusters_are_needed(Fixed(1.0), Fixed(1.0), split)
     assert clusters_are_needed(Fixed(1.0), Fixed(0.9), np.zeros(4, dtype=int))
+    # Where one line was ruled out, a curve that is no better explains nothing either.
+    assert clusters_are_needed(Fixed(1.0), Fixed(1.0), split, ruled_out=True)
+    assert not clusters_are_needed(Fixed(1.0), Fixed(0.9), split, ruled_out=True)
 
 
 @pytest.mark.parametrize(
@@ -278,10 +281,12 @@ def test_where_one_truth_could_not_look_like_this_two_are_the_least(blocks: Evid
     assert held_out(blocks, losses).curve.chosen == 1
     losses.surprise = 5.0, 0.1
     assert held_out(blocks, losses).curve.chosen == 2
-    # Not by a hair, not by a thousandth of the noise, and not where nobody is moved.
-    losses.surprise = 4.4, 0.1
-    assert held_out(blocks, losses).curve.chosen == 1
-    losses.surprise = 50.0, 1e-4
+    # By less than a hundredth of the noise it has to be beyond doubt, and a thousandth is nothing.
+    for surprise, chosen in (((2.5, 0.02), 2), ((4.4, 5e-3), 1), ((4.6, 5e-3), 2), ((50.0, 1e-4), 1)):
+        losses.surprise = surprise
+        assert held_out(blocks, losses).curve.chosen == chosen
+    # Not where a draw of one truth explains as much, nor where nobody is moved.
+    losses.surprise = 0.0, 0.0
     assert held_out(blocks, losses).curve.chosen == 1
     losses.surprise = 5.0, 0.1
     assert held_out(blocks, losses, refine=False).curve.chosen == 1
@@ -293,7 +298,8 @@ def test_truths_that_half_of_the_rows_cannot_tell_apart_are_found(monkeypatch: p
     data = make_linear_learners(20, 2, 50, n_features=8, noise_variance=40.0, labels=labels, random_state=1)
     model = CoterieRegressor(candidates="ridge", collaboration="pooled")
     assert model.fit(data.X, data.y, groups=data.groups).n_clusters_ == 2
-    monkeypatch.setattr("coterie.how_many.held_out.SURPRISE", np.inf)
+    monkeypatch.setattr("coterie.how_many.held_out.BEYOND_DOUBT", np.inf)
+    monkeypatch.setattr("coterie.how_many.held_out.WORTHWHILE", np.inf)
     assert model.fit(data.X, data.y, groups=data.groups).n_clusters_ == 1
 
 

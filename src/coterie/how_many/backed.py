@@ -129,7 +129,10 @@ def _curves(
         how: dict[str, Any] = {"refine": refine is not None, "rounds": rounds}
         answer = held_out(evidence, backing.losses, **how)
         costlier, found = backing.losses.costlier, answer.labels[answer.curve.chosen]
-        if costlier is not None and not clusters_are_needed(backing.losses, costlier, found):
+        ruled_out = answer.curve.surprise is not None
+        if costlier is not None and not clusters_are_needed(
+            backing.losses, costlier, found, ruled_out=ruled_out
+        ):
             losses = costlier
             answer = held_out(evidence, costlier, **how)
         curves["held-out"] = answer.curve

@@ -51,8 +51,10 @@ SIGNIFICANCE = 0.001
 NEGLIGIBLE = 1e-3
 # Clusters that share so much of their union are the same cluster where clusters are refitted.
 SAME_MEMBERS = 0.9
-# By how many standard deviations two clusters must explain more than they do of one truth.
-SURPRISE = 4.5
+# Two clusters that explain more than of any draw of one truth must also be worth a hundredth of the noise:
+# what is less, and does not pay on held-out rows, is the noise's own or of no use. Unless it is beyond doubt.
+WORTHWHILE = 1e-2
+BEYOND_DOUBT = 4.5
 # Looking further than this many clusters beyond the best so far has not paid.
 PATIENCE = 4
 # Where every cluster has to be refitted, this many, and none once a number is surely worse than the best.
@@ -205,7 +207,8 @@ def _smallest(losses: TogetherLosses, trials: dict[int, _Trial]) -> int:
 def _surprise(losses: TogetherLosses, seed: int) -> float | None:
     """Return by how many standard deviations one truth is ruled out, or None where it is not."""
     deviations, gain = losses.surprise_of_two(seed)
-    return deviations if deviations > SURPRISE and gain > NEGLIGIBLE else None
+    least = NEGLIGIBLE if deviations > BEYOND_DOUBT else WORTHWHILE
+    return deviations if deviations > 0 and gain > least else None
 
 
 def held_out(
@@ -263,7 +266,9 @@ def held_out(
     return HeldOut(curve, {k: trial.labels for k, trial in trials.items()}, excess)
 
 
-def clusters_are_needed(losses: TogetherLosses, costlier: TogetherLosses, labels: Array) -> bool:
+def clusters_are_needed(
+    losses: TogetherLosses, costlier: TogetherLosses, labels: Array, *, ruled_out: bool = False
+) -> bool:
     """Tell whether clusters predict better than one model of a costlier form for everybody.
 
     Learners who see different parts of one curve look like different lines. Where rows are many, the one
@@ -278,6 +283,9 @@ def clusters_are_needed(losses: TogetherLosses, costlier: TogetherLosses, labels
         The other.
     labels : ndarray of shape (L,)
         The clusters.
+    ruled_out : bool, default=False
+        Whether one truth of the form was ruled out, though clusters do not pay on held-out rows: the
+        costlier form then has to beat one model of the form, or it explains nothing either.
 
     Returns
     -------
@@ -286,7 +294,10 @@ def clusters_are_needed(losses: TogetherLosses, costlier: TogetherLosses, labels
     """
     if not labels.any():
         return True
-    one, apart = np.zeros_like(labels), _try(losses, labels).ratios.mean()
+    one = np.zeros_like(labels)
+    if ruled_out:
+        return bool(_try(losses, one).ratios.mean() <= _try(costlier, one).ratios.mean())
+    apart = _try(losses, labels).ratios.mean()
     if costlier.rehearsals:
         few, more = (_try(form, one).ratios.mean() for form in costlier.rehearsals)
         if apart < more - max(few - more, 0.0):

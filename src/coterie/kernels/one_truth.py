@@ -21,10 +21,11 @@ from coterie.kernels.moment_search import lowest_loss
 
 Array = NDArray[Any]
 
-DRAWS = 40
-# After these many a search that is not on its way to a surprise ends.
-FIRST_DRAWS = 10
-HOPELESS = 1.5
+# None of these draws may explain as much: where there is one truth, that happens once in a hundred times.
+DRAWS = 99
+# So many are enough where none of them comes near.
+FEW_DRAWS = 20
+OBVIOUS = 10.0
 # Learners times squared predictors: beyond, the draws would take longer than the rest of the search.
 LARGEST = 2**20
 
@@ -66,10 +67,10 @@ def surprise(
     Returns
     -------
     deviations : float
-        By how many standard deviations of the draws two clusters explain more; about standard normal where
-        there is one truth.
+        By how many standard deviations of the draws two clusters explain more; zero where a draw of one truth
+        explains as much.
     gain : float
-        How much more than the mean draw, as a share of the noise beside one model.
+        How much more than the mean draw, as a share of the noise beside one model; zero, too, then.
     """
     weights = _weights(residuals, clips, learners)
     rows, starts = Z * weights[:, None], learners.offsets[:-1]
@@ -91,13 +92,13 @@ def surprise(
     n, d = Z.shape
     noise = left * np.sqrt(n / (n - d))
     generator, observed, drawn = np.random.default_rng(seed), explained(products(left)), []
-    deviations = gain = 0.0
+    gain = spread = 0.0
     for draw in range(1, DRAWS + 1):
         drawn.append(explained(products(noise * generator.choice([-1.0, 1.0], n))))
-        if draw in (FIRST_DRAWS, DRAWS):
-            gain, spread = observed - float(np.mean(drawn)), float(np.std(drawn, ddof=1))
-            deviations = gain / spread if spread > 0 else 0.0
-            if deviations < HOPELESS:
-                break
+        if drawn[-1] >= observed:
+            return 0.0, 0.0
+        gain, spread = observed - float(np.mean(drawn)), float(np.std(drawn))
+        if draw >= FEW_DRAWS and gain > OBVIOUS * spread:
+            break
     total = float(weights @ noise**2)
-    return deviations, gain / total if total > 0 else 0.0
+    return (gain / spread, gain / total) if spread > 0 and total > 0 else (0.0, 0.0)
