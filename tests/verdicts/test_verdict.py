@@ -9,6 +9,7 @@ from coterie.verdicts.verdict import (
     DOES_NOT_BELONG,
     NO_COMPANY,
     NOBODY_ELSE,
+    NOT_SURELY_WORSE,
     STAY_ALONE,
     decide,
 )
@@ -18,7 +19,7 @@ from coterie.verdicts.verdict import (
     ("gain", "gain_se", "company", "fits", "verdict", "reason"),
     [
         (0.3, 0.1, 2, True, COLLABORATE, ""),
-        (-0.1, 0.1, 2, True, COLLABORATE, ""),
+        (-0.1, 0.1, 2, True, COLLABORATE, NOT_SURELY_WORSE),
         (0.0, 0.0, 2, True, COLLABORATE, ""),
         (np.nan, np.nan, 2, True, COLLABORATE, ""),
         (-0.3, 0.1, 2, True, STAY_ALONE, COSTS),

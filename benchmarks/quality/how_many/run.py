@@ -1,10 +1,11 @@
 """Which rule finds the right number of clusters, and every label? All rules on the same draws.
 
-    python benchmarks/quality/how_many/run.py [--draws 16] [--settings NAME ...] [--out FOLDER]
+    python benchmarks/quality/how_many/run.py [--draws 16] [--settings NAME ...] [--out FOLDER] [--again]
 
 For every draw the learners select and exchange once; then each rule chooses K. The paper's rules label by
 spectral clustering alone, held-out by its refined labels, in both forms. A draw is exact when K and every
-label are right, up to a permutation. Writes ``results.csv`` and ``README.md``.
+label are right, up to a permutation. Writes ``results.csv`` and ``README.md``; draws that are in
+``results.csv`` already are not made again, so that an interrupted run goes on where it stopped.
 """
 
 from __future__ import annotations
@@ -99,6 +100,14 @@ def one_draw(setting: str, seed: int) -> list[dict]:
     return rows
 
 
+def read(path: Path) -> list[dict]:
+    """Return the rows of an earlier run; none where there was none."""
+    if not path.is_file():
+        return []
+    with open(path, newline="") as file:
+        return list(csv.DictReader(file))
+
+
 def table(rows: list[dict]) -> str:
     """Return the share of exact draws as a Markdown table."""
     lines = ["| setting | " + " | ".join(COLUMNS) + " |", "|---|" + "---|" * len(COLUMNS)]
@@ -107,7 +116,7 @@ def table(rows: list[dict]) -> str:
         for rule in COLUMNS:
             mine = [row for row in rows if row["setting"] == setting and row["rule"] == rule]
             if mine[0]["exact"] == "":
-                unclear = [row["clear"] == 0 for row in mine] if rule.startswith("held-out") else []
+                unclear = [int(row["clear"]) == 0 for row in mine] if rule.startswith("held-out") else []
                 cells.append(f"unclear {np.mean(unclear):.2f}" if unclear else "-")
             else:
                 cells.append(f"{np.mean([int(row['exact']) for row in mine]):.2f}")
@@ -121,17 +130,24 @@ def main() -> None:
     parser.add_argument("--draws", type=int, default=16)
     parser.add_argument("--settings", nargs="*", choices=list(SETTINGS), default=list(SETTINGS))
     parser.add_argument("--out", type=Path, default=HERE)
+    parser.add_argument("--again", action="store_true", help="make draws again that have been made")
     arguments = parser.parse_args()
     arguments.out.mkdir(parents=True, exist_ok=True)
-    rows: list[dict] = []
+    results = arguments.out / "results.csv"
+    rows = [] if arguments.again else read(results)
     for setting in arguments.settings:
         start = time.perf_counter()
-        draws = Parallel(n_jobs=2)(delayed(one_draw)(setting, seed) for seed in range(arguments.draws))
-        mine = [row for draw in draws for row in draw]
-        rows += mine
-        print(table(mine).splitlines()[-1], f"{time.perf_counter() - start:.0f} s", flush=True)
+        made = {int(row["seed"]) for row in rows if row["setting"] == setting}
+        missing = [seed for seed in range(arguments.draws) if seed not in made]
+        draws = Parallel(n_jobs=2)(delayed(one_draw)(setting, seed) for seed in missing)
+        rows += [row for draw in draws for row in draw]
+        place = {name: number for number, name in enumerate(SETTINGS)}
+        rows.sort(key=lambda row: (place[row["setting"]], int(row["seed"])))
+        mine = [row for row in rows if row["setting"] == setting]
+        seconds = f"{len(missing)} draws made in {time.perf_counter() - start:.0f} s"
+        print(table(mine).splitlines()[-1], seconds, flush=True)
         # Written after every setting, so that an interrupted run keeps what it has measured.
-        with open(arguments.out / "results.csv", "w", newline="") as file:
+        with open(results, "w", newline="") as file:
             writer = csv.DictWriter(file, list(rows[0]))
             writer.writeheader()
             writer.writerows(rows)

@@ -26,6 +26,7 @@ NO_COMPANY = "nobody shares its cluster"
 NOBODY_ELSE = "there is nobody else"
 BEYOND = "it gains from learners beyond its cluster"
 COSTS = "its coterie predicts it worse than it does itself"
+NOT_SURELY_WORSE = "costs it nothing beyond noise"
 FEW_ROWS = "too few rows to be sure"
 
 # A gain counts as one, or as a cost, beyond this many of its standard errors.
@@ -55,12 +56,12 @@ def decide(gain: Array, gain_se: Array, company: Array, fits: Array) -> tuple[Ar
     """
     margin = STANDARD_ERRORS * np.nan_to_num(gain_se, nan=0.0)
     with np.errstate(invalid="ignore"):
-        pays, costs = gain > margin, gain < -margin
+        pays, costs, worse = gain > margin, gain < -margin, gain < 0
     if len(gain) == 1 and not company[0]:
         return np.array([STAY_ALONE]), np.array([NOBODY_ELSE])
     alone = company == 0
     cases = [pays & ~alone, ~fits, pays, alone, costs]
     then = [COLLABORATE, DOES_NOT_BELONG, COLLABORATE, STAY_ALONE, STAY_ALONE]
     verdicts = np.select(cases, then, COLLABORATE)
-    reasons = np.select(cases, ["", BAD_DATA, BEYOND, NO_COMPANY, COSTS], "")
+    reasons = np.select([*cases, worse], ["", BAD_DATA, BEYOND, NO_COMPANY, COSTS, NOT_SURELY_WORSE], "")
     return verdicts, reasons
