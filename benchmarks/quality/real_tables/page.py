@@ -57,7 +57,7 @@ def table_text(rows: list[dict]) -> str:
             value, count = _mean(rows, table, method)
             text = f"{value:.4g}" if count else "-"
             seeds = _mean(rows, table, OURS)[1]
-            text += f" ({count} seeds)" if 0 < count < seeds else ""
+            text += f" ({count} seed{'s' * (count > 1)})" if 0 < count < seeds else ""
             cells.append(f"**{text}**" if method == OURS else text)
         lines.append(f"| {method} | " + " | ".join(cells) + " |")
     seeds = [str(len({row["seed"] for row in rows if row["table"] == table})) for table in tables]
