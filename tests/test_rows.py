@@ -294,7 +294,19 @@ def test_a_response_whose_squares_are_no_numbers_is_refused(size):
 
 def test_a_response_whose_squares_vanish_is_refused_and_a_constant_one_is_not() -> None:
     X, y, groups = np.ones((6, 1)), np.arange(6.0), [0, 0, 0, 1, 1, 1]
-    with pytest.raises(ValueError, match=r"varies by 5e-150 only.* in other units"):
-        gather_learners(X, y * 1e-150, groups, caller="fit")
+    with pytest.raises(ValueError, match=r"varies by 5e-80 only.* in other units"):
+        gather_learners(X, y * 1e-80, groups, caller="fit")
     assert len(gather_learners(X, 0 * y, groups, caller="fit")) == 2
-    assert len(gather_learners(X, y * 1e-100, groups, caller="fit")) == 2
+    assert len(gather_learners(X, y * 1e-60, groups, caller="fit")) == 2
+
+
+def test_a_code_for_a_missing_response_is_refused_by_name() -> None:
+    X, y, groups = np.ones((9, 1)), np.arange(9.0), np.repeat(["a", "b", "c"], 3)
+    y[4] = 9.96921e36
+    with pytest.raises(
+        ValueError, match=r"has 9\.96921e\+36 in the rows of learner 'b'.* code for a missing"
+    ):
+        gather_learners(X, y, groups, caller="fit")
+    # Other units are not: a million times as large is fitted, and so is who varies among constants.
+    for unit in (np.where(groups == "b", 1e6, 1.0), np.where(groups == "b", 1.0, 0.0)):
+        assert len(gather_learners(X, np.arange(9.0) * unit, groups, caller="fit")) == 3

@@ -28,10 +28,16 @@ from coterie._tables import (
 
 Array = NDArray[Any]
 
-# Squared residuals, summed, must stay numbers.
-LARGEST_RESPONSE = 1e140
-# Of differences smaller than this, squares are lost below the smallest numbers.
-SMALLEST_SPREAD = 1e-140
+# Squares of squared residuals, summed, must stay numbers, and so must squared predictors.
+LARGEST_RESPONSE = 1e70
+LARGEST_PREDICTOR = 1e140
+# Of differences smaller than this, squares of squares are lost below the smallest numbers.
+SMALLEST_SPREAD = 1e-70
+# A learner whose values spread so many times as far as is usual has a code for a missing value among them, or
+# numbers next to which the others' differences are rounding.
+WILD = 1e9
+# What of a value's usual size counts as a spread, where most learners have but one value.
+LEAST_SHARE = 1e-6
 
 
 @dataclass(frozen=True)
@@ -196,6 +202,25 @@ def _factorize(ids: Array) -> tuple[Array, Array, Array]:
     return distinct[order], rank[codes], np.argsort(first[order], kind="stable")
 
 
+def _refuse_wild(values: Array, sizes: Array, ids: Array, what: str, caller: str) -> None:
+    """Refuse a learner one of whose values lies a billion times as far from its others as is usual."""
+    if len(sizes) < 2:
+        return
+    starts = np.r_[0, np.cumsum(sizes)[:-1]]
+    spreads = np.maximum.reduceat(values, starts) - np.minimum.reduceat(values, starts)
+    usual = np.sort(spreads)[(len(spreads) - 1) // 2]
+    usual = max(usual, LEAST_SHARE * float(np.median(np.abs(values))))
+    worst = int(spreads.argmax())
+    if 0 < WILD * usual < spreads[worst]:
+        mine = values[starts[worst] : starts[worst] + sizes[worst]]
+        wildest = mine[np.abs(mine - np.median(mine)).argmax()]
+        raise ValueError(
+            f"Input {what} of {caller} has {wildest:.6g} in the rows of {whose(worst, ids)}, more than a "
+            "billion times as far from its others as is usual. Leave the row out if that is a code for a "
+            "missing value; what else is so large is for a fit of its own."
+        )
+
+
 def gather_learners(
     X: Any,
     y: Any = None,
@@ -251,19 +276,22 @@ def gather_learners(
             f"Input y of {caller} contains {what} in the rows of {whose(owners[bad], distinct)}. "
             "Drop the rows without a response."
         )
-    if np.abs(y).max(initial=0.0) > LARGEST_RESPONSE:
-        raise ValueError(
-            f"Input y of {caller} reaches {np.abs(y).max():.3g} in size, and squares of more than "
-            f"{LARGEST_RESPONSE:g} leave the range of numbers. Give y in other units."
-        )
+    for what, values, limit in (("y", y, LARGEST_RESPONSE), ("X", X, LARGEST_PREDICTOR)):
+        largest = np.abs(values).max(initial=0.0)
+        if largest > limit:
+            raise ValueError(
+                f"Input {what} of {caller} reaches {largest:.3g} in size, and powers of more than {limit:g} "
+                f"leave the range of numbers. Give {what} in other units."
+            )
     spread = np.ptp(y) if len(y) else 0.0
     if 0 < spread < SMALLEST_SPREAD:
         raise ValueError(
-            f"Input y of {caller} varies by {spread:.3g} only, and squares of less than {SMALLEST_SPREAD:g} "
+            f"Input y of {caller} varies by {spread:.3g} only, and powers of less than {SMALLEST_SPREAD:g} "
             "leave the range of numbers. Give y in other units."
         )
     order = np.argsort(owners, kind="stable")
     sizes = np.bincount(owners, minlength=len(distinct))
+    _refuse_wild(y[order], sizes, distinct, "y", caller)
     if weights is not None:
         weights = weights / (np.bincount(owners, weights) / sizes)[owners]
     return Learners(

@@ -88,6 +88,13 @@ def test_each_half_is_predicted_by_the_cluster_that_is_best_on_the_other_half(bl
     assert_allclose(answer.curve.values[1], expected.mean())
 
 
+@pytest.fixture
+def as_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Take six learners for many."""
+    monkeypatch.setattr("coterie.how_many.held_out.FEW_LEARNERS", 0)
+
+
+@pytest.mark.usefixtures("as_many")
 def test_the_smallest_number_within_two_standard_errors_of_the_best_is_chosen(blocks: Evidence) -> None:
     # Differences to the best have the standard error 1.095 / sqrt(6) / 2 = 0.2236 in units of noise.
     spread = np.array([-1.0, 1, -1, 1, -1, 1])[:, None]
@@ -97,6 +104,40 @@ def test_the_smallest_number_within_two_standard_errors_of_the_best_is_chosen(bl
         assert answer.curve.chosen == chosen, shift
 
 
+def test_of_few_learners_a_gain_must_be_surer(blocks: Evidence) -> None:
+    # Student's quantile of five degrees of freedom for two standard errors is 2.65, for two and a half 3.53.
+    spread = np.array([-1.0, 1, -1, 1, -1, 1])[:, None]
+    for shift, chosen in ((1.15, 1), (1.25, 2)):
+        script = [10 + shift + spread, 10.0, 20, 20, 20, 20]
+        answer = held_out(blocks, Scripted(lambda k, s=script: s[k - 1]), refine=False)
+        assert answer.curve.chosen == chosen, shift
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("n_learners", [2, 3, 4, 6])
+def test_few_learners_of_one_truth_are_one_cluster(n_learners: int) -> None:
+    several = 0
+    for seed in range(100):
+        rng = np.random.default_rng(seed)
+        X, owner = rng.normal(size=(30 * n_learners, 2)), np.repeat(np.arange(n_learners), 30)
+        y = X @ rng.normal(size=2) + rng.normal(size=len(owner))
+        model = CoterieRegressor("ridge", n_bootstrap=0, collaboration="local").fit(X, y, groups=owner)
+        several += model.n_clusters_ > 1
+    assert several <= 5
+
+
+def test_zeros_among_the_responses_are_no_second_truth() -> None:
+    several = 0
+    for seed in range(8):
+        rng = np.random.default_rng(seed)
+        X, owner = rng.normal(size=(600, 3)), np.repeat(np.arange(15), 40)
+        y = np.where(rng.random(600) < 0.8, 0, rng.exponential(5, 600))
+        model = CoterieRegressor("ridge", n_bootstrap=0, collaboration="local").fit(X, y, groups=owner)
+        several += model.n_clusters_ > 1
+    assert several <= 1
+
+
+@pytest.mark.usefixtures("as_many")
 def test_clusters_that_gain_in_spite_of_their_price_need_gain_less(blocks: Evidence) -> None:
     # The standard error is 0.2236 in units of noise, so that one cluster may lose 0.447. Losses are half the
     # noise: a price of 0.2 a cluster adds 0.1, one of 0.4 adds 0.2; beyond the standard error nothing counts.

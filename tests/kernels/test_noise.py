@@ -3,9 +3,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from coterie.kernels import noise
 from coterie.kernels.noise import (
     SMALLEST_SHARE,
-    clip_bounds,
+    clip_bound,
+    mostly_one_value,
     noise_levels,
     noise_statistics,
     pooled_variance,
@@ -13,6 +15,11 @@ from coterie.kernels.noise import (
 )
 
 NO_CLIP = np.inf
+
+
+def clip_bounds(residuals: list[np.ndarray], variance: float) -> np.ndarray:
+    """Bound residuals of responses that are not mostly one value."""
+    return noise.clip_bounds(residuals, variance, np.zeros(len(residuals), dtype=bool))
 
 
 def test_bounds_are_nine_squared_robust_deviations() -> None:
@@ -30,6 +37,22 @@ def test_rows_that_were_never_held_out_do_not_count() -> None:
 @pytest.mark.parametrize("residuals", [[0.0, 0.0, 0.0], [0.0, 0.0, 5.0]])
 def test_without_a_robust_spread_nothing_is_clipped(residuals: list[float]) -> None:
     assert clip_bounds([np.array(residuals)], 1.0).tolist() == [np.inf]
+
+
+def test_where_most_responses_are_one_value_nothing_is_clipped() -> None:
+    residuals = np.array([-0.1, -0.1, -0.1, 5.0, 7.0])
+    assert mostly_one_value(np.array([0.0, 0.0, 0.0, 5.1, 7.1]))
+    assert mostly_one_value(np.array([9.0, 0.0, 9.0, 5.1, 9.0]))
+    assert not mostly_one_value(np.array([0.0, 0.0, 5.1, 7.1]))
+    assert clip_bound(residuals, 1e-9, tied=True) == np.inf
+    assert clip_bound(residuals, 1e-9) < np.inf
+
+
+def test_zeros_alone_do_not_show_that_there_is_no_noise() -> None:
+    residuals = [np.zeros(27), np.ones(30), -np.ones(30)]
+    levels = noise_levels(residuals, np.full(3, NO_CLIP), 1.0, np.array([True, False, False]))
+    # Three rows of the typical noise beside its own 27.
+    assert np.allclose(levels, [0.1, 1, 1], rtol=1e-3)
 
 
 def test_a_gaussian_is_hardly_clipped_and_an_outlier_is() -> None:

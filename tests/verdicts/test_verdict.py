@@ -3,6 +3,7 @@ import pytest
 
 from coterie.verdicts.verdict import (
     BAD_DATA,
+    BAD_DATA_BUT_GAINS,
     BEYOND,
     COLLABORATE,
     COSTS,
@@ -27,7 +28,7 @@ from coterie.verdicts.verdict import (
         (0.0, 0.0, 0, False, DOES_NOT_BELONG, BAD_DATA),
         (-3.0, 0.1, 2, False, DOES_NOT_BELONG, BAD_DATA),
         (0.3, 0.1, 0, True, COLLABORATE, BEYOND),
-        (0.3, 0.1, 0, False, DOES_NOT_BELONG, BAD_DATA),
+        (0.3, 0.1, 0, False, DOES_NOT_BELONG, BAD_DATA_BUT_GAINS),
         # What pays is worth having, whatever the clusters say.
         (0.3, 0.1, 2, False, COLLABORATE, ""),
     ],
@@ -40,6 +41,14 @@ def test_the_verdict_follows_the_numbers(
     verdicts, reasons = decide(*columns, np.array([fits, True]))
     assert verdicts.tolist() == [verdict, COLLABORATE]
     assert reasons.tolist() == [reason, ""]
+
+
+def test_who_predicts_by_itself_because_that_is_better_stays_alone() -> None:
+    nothing = np.zeros(3)
+    by_itself = np.array([True, False, True])
+    verdicts, reasons = decide(nothing, nothing, np.array([2, 2, 0]), np.ones(3, dtype=bool), by_itself)
+    assert verdicts.tolist() == [STAY_ALONE, COLLABORATE, STAY_ALONE]
+    assert reasons.tolist() == [COSTS, "", NO_COMPANY]
 
 
 def test_the_only_learner_stays_alone() -> None:

@@ -37,7 +37,7 @@ from coterie.federated.peers import evaluate_peers, is_comparable, squares_by_ro
 from coterie.federated.privacy import blurred_coefficients, blurred_means, check_blur, noise_of_level
 from coterie.kernels.affine import affine_form
 from coterie.kernels.averages import AverageLosses
-from coterie.kernels.noise import clip_bound, noise_statistics, smallest_level
+from coterie.kernels.noise import clip_bound, mostly_one_value, noise_statistics, smallest_level
 from coterie.kernels.noise import pooled_variance as pool_variances
 from coterie.kernels.together import halves_of
 from coterie.records import Selection
@@ -128,7 +128,7 @@ def _bounded(party: Party, shares: Sequence[Share]) -> tuple[Selection, float, f
     # Whoever predicts something else, or from something else, says nothing about rounding here.
     smallest = smallest_level(pooled_variance([peer for peer in shares if is_comparable(party, peer)]))
     residuals = party.selection.residuals[0]
-    clip = clip_bound(residuals, smallest)
+    clip = clip_bound(residuals, smallest, tied=mostly_one_value(party.learners.y))
     level, variance = noise_statistics(residuals, clip, smallest)
     return replace(party.selection, clips=np.array([clip]), noise=np.array([level])), level, variance
 

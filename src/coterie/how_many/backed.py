@@ -139,7 +139,7 @@ def _curves(
     return curves, answer, losses
 
 
-def _notes(answer: HeldOut | None, evidence: Evidence, n_features: int | None) -> list[str]:
+def _notes(answer: HeldOut | None, evidence: Evidence, n_features: int | None, n_found: int) -> list[str]:
     notes = []
     if answer is not None:
         n_learners = evidence.n_learners
@@ -148,14 +148,14 @@ def _notes(answer: HeldOut | None, evidence: Evidence, n_features: int | None) -
             why = "more clusters would predict still better"
         elif answer.excess > UNCLEAR:
             why = "no number of clusters predicts the learners as well as their own noise allows"
-        elif answer.curve.chosen == n_learners > 1:
+        elif n_found == n_learners > 1:
             why = "every learner stands alone"
         if answer.curve.surprise is not None:
             notes.append(
                 "Two clusters explain more than they would of one truth, by "
-                f"{answer.curve.surprise:.0f} standard deviations, though on halves of the rows they predict "
-                "no better than one: who belongs where is uncertain for single learners, and differences may "
-                "be gradual."
+                f"{answer.curve.surprise:.0f} standard deviations, though on halves of the rows they do "
+                "not surely predict better than one: who belongs where is uncertain for single learners, and "
+                "differences may be gradual."
             )
         if why is not None:
             notes.append(f"No clear coteries: {why}; take the labels as a summary, not as groups.")
@@ -222,7 +222,7 @@ def _partition(
     labellings = {} if answer is None else answer.labels
     if rule != "held-out":
         answer = None
-    unclear = _notes(answer, evidence, None if backing is None else backing.n_features)
+    unclear = _notes(answer, evidence, None if backing is None else backing.n_features, found)
     partition = Partition(
         learner_ids=exchange.learner_ids,
         labels=labels,

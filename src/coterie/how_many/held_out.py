@@ -6,7 +6,8 @@ swap. Assignment and score never see the same rows, so splitting one truth hardl
 smallest K for which
 
 1. the mean over learners of loss / noise is within two standard errors of the best K's, paired over
-   learners; within three where a flexible family is refitted, whose fits have luck that learners share;
+   learners; within three where a flexible family is refitted, whose fits have luck that learners share; of
+   fewer than ten learners, within Student's quantile for as much;
 2. no single learner does significantly worse than under the best K: paired over its rows, Student's t,
    one-sided, one per mille shared out among the learners, for the search has seen the rows of them all. This
    finds one attacked learner among fifty, whom the first condition cannot see.
@@ -19,8 +20,8 @@ not count: differences inside a cluster that are small but real, as standardisin
 off.
 
 Where one cluster is good enough by all this, linear models on pooled rows are asked once more whether one
-truth could look like these learners (`coterie.kernels.one_truth`). If it could not, by four and a half
-standard deviations, the smallest good number of two and more is chosen.
+truth could look like these learners (`coterie.kernels.one_truth`). If it could not, the smallest good number
+of two and more is chosen.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.stats import norm
 from scipy.stats import t as student
 
 from coterie.engines import report
@@ -42,6 +44,8 @@ from coterie.stages.refine import ROUNDS, labelling_score, refine_labels
 Array = NDArray[Any]
 
 STANDARD_ERRORS = 2.0
+# Of fewer learners than this a standard error is known badly, and Student's quantile stands for the normal's.
+FEW_LEARNERS = 10
 ERRORS_IF_REFITTED = 3.0
 # For one cluster, where the price of estimating several models is added to their gain. The half is
 # for the search: a partition has seen the rows that it is scored on, worth about that much on one truth.
@@ -162,9 +166,17 @@ def _difference(losses: TogetherLosses, trial: _Trial, best: _Trial) -> Array:
     return difference
 
 
+def _as_sure(errors: float, losses: TogetherLosses) -> float:
+    """Return how many standard errors are as sure as so many are where learners are many."""
+    n_learners = len(losses.half_sizes)
+    if n_learners >= FEW_LEARNERS:
+        return errors
+    return float(student.isf(norm.sf(errors), max(n_learners - 1, 1)))
+
+
 def errors_allowed(losses: TogetherLosses) -> float:
     """Return within how many standard errors of the best a smaller number of clusters is as good."""
-    return STANDARD_ERRORS if losses.proxy is None else ERRORS_IF_REFITTED
+    return _as_sure(STANDARD_ERRORS if losses.proxy is None else ERRORS_IF_REFITTED, losses)
 
 
 def _good_enough(losses: TogetherLosses, trial: _Trial, best: _Trial) -> bool:
@@ -178,7 +190,7 @@ def _good_enough(losses: TogetherLosses, trial: _Trial, best: _Trial) -> bool:
         return True
     # Many or tiny clusters cost the most, and on one truth the search finds those: no more than one error.
     price = min(_extra_price(losses, trial, best), error)
-    return bool(gain + price <= ERRORS_BEFORE_PRICE * error)
+    return bool(gain + price <= _as_sure(ERRORS_BEFORE_PRICE, losses) * error)
 
 
 def _surely_worse(trial: _Trial, best: _Trial) -> bool:

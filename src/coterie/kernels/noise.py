@@ -19,6 +19,8 @@ SMALLEST_SHARE = 1e-12
 # A learner whose response is this many times as large, squared, as is typical has other units, or lies: what
 # is rounding to it is no rounding to the others.
 FAR_LARGER = 1e6
+# Rows of typical noise that a learner of zeros may have had and not shown: the rule of three.
+UNSEEN = 3
 
 
 def response_variance(y: Array) -> float:
@@ -47,19 +49,29 @@ def smallest_level(variance: float) -> float:
     return SMALLEST_SHARE * variance or 1.0
 
 
-def clip_bound(residuals: Array, smallest: float) -> float:
+def mostly_one_value(y: Array) -> bool:
+    """Tell whether more than half of a learner's responses are the same, as zeros among claims are."""
+    middle = len(y) // 2
+    # Whatever more than half of them are is their median, too.
+    return bool(np.count_nonzero(y == np.partition(y, middle)[middle]) > len(y) / 2)
+
+
+def clip_bound(residuals: Array, smallest: float, *, tied: bool = False) -> float:
     """Return the bound for one learner's squared residuals: (3 * 1.4826 * median |r|)^2.
 
-    A learner more than half of whose residuals are zero has no robust spread: nothing is clipped. A spread
-    that is rounding counts as the smallest level, lest every loss be clipped to the same rounding.
+    A learner more than half of whose residuals are zero has no robust spread: nothing is clipped. Nor where
+    responses are ``tied``, more than half of them one value: the median then says how far the model is from
+    that value, and all others would be clipped. A spread that is rounding counts as the smallest level, lest
+    every loss be clipped to the same rounding.
     """
     spread = 1.4826 * float(np.median(np.abs(residuals[np.isfinite(residuals)])))
-    return 9 * max(spread * spread, smallest) if spread > 0 else np.inf
+    return 9 * max(spread * spread, smallest) if spread > 0 and not tied else np.inf
 
 
-def clip_bounds(residuals: Sequence[Array], variance: float) -> Array:
+def clip_bounds(residuals: Sequence[Array], variance: float, tied: Array) -> Array:
     """Return the bound for squared residuals of each learner; ``variance`` as in `noise_levels`."""
-    return np.array([clip_bound(r, smallest_level(variance)) for r in residuals])
+    smallest = smallest_level(variance)
+    return np.array([clip_bound(r, smallest, tied=bool(t)) for r, t in zip(residuals, tied, strict=True)])
 
 
 def noise_statistics(residuals: Array, clip: float, smallest: float) -> tuple[float, float]:
@@ -80,7 +92,9 @@ def shrunken_levels(levels: Array, variances: Array) -> Array:
     return shrunk
 
 
-def noise_levels(residuals: Sequence[Array], clips: Array, variance: float) -> Array:
+def noise_levels(
+    residuals: Sequence[Array], clips: Array, variance: float, tied: Array | None = None
+) -> Array:
     """Return the noise level h_j of each learner.
 
     Parameters
@@ -91,6 +105,8 @@ def noise_levels(residuals: Sequence[Array], clips: Array, variance: float) -> A
         Bounds for the squared residuals.
     variance : float
         Of the response of all rows together; sets what counts as zero.
+    tied : ndarray of bool, shape (L,), or None, default=None
+        Whose responses are mostly one value, and may have noise that they do not show.
 
     Returns
     -------
@@ -100,4 +116,8 @@ def noise_levels(residuals: Sequence[Array], clips: Array, variance: float) -> A
     smallest = smallest_level(variance)
     pairs = [noise_statistics(r, clip, smallest) for r, clip in zip(residuals, clips, strict=True)]
     levels, variances = np.array(pairs).T
+    if tied is not None and tied.any():
+        rows = np.array([np.isfinite(r).sum() for r in residuals])
+        cautious = (rows * levels + UNSEEN * np.median(levels)) / (rows + UNSEEN)
+        levels = np.where(tied, cautious, levels)
     return shrunken_levels(levels, variances)

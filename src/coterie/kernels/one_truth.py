@@ -1,11 +1,12 @@
 """Could one truth look like this? What two clusters explain, beside what they explain of one truth.
 
 The best of all partitions into two explains something of pure noise, too. How much is seen by trying: the
-response is the one model's prediction plus the residuals with random signs, which leaves every learner its
-own level of noise, its outliers and its predictors, and no second truth; the search is made again. It takes
-moments only, so that a draw costs as much as a few small solves. All rows count in the search and in the
-score, where a rule that holds rows out has half of them for each: at low signal this sees clusters that
-such a rule cannot.
+response is the one model's prediction plus its residuals, with random signs or dealt out anew among all rows,
+and the search is made again. Signs leave every learner its own level of noise, its outliers and its
+predictors; but where noise is skewed, who has a large one has a high mean and a high level, too, which signs
+do not know and dealing does. Neither leaves a second truth. It takes moments only, so that a draw costs as
+much as a few small solves. All rows count in the search and in the score, where a rule that holds rows out
+has half of them for each: at low signal this sees clusters that such a rule cannot.
 """
 
 from __future__ import annotations
@@ -72,33 +73,38 @@ def surprise(
     gain : float
         How much more than the mean draw, as a share of the noise beside one model; zero, too, then.
     """
-    weights = _weights(residuals, clips, learners)
-    rows, starts = Z * weights[:, None], learners.offsets[:-1]
-    G = np.array([rows[span].T @ Z[span] for span in map(learners.span, range(len(learners)))])
-    together = G.sum(axis=0) + ridge
-
-    def products(response: Array) -> Array:
-        summed: Array = np.add.reduceat(rows * response[:, None], starts, axis=0)
-        return summed
-
-    def explained(c: Array) -> float:
-        """Return what two clusters explain beyond one: from residuals, so that little cancels."""
-        total = c.sum(axis=0)
-        one = float(np.linalg.solve(together, total) @ total)
-        return -one - lowest_loss(G, c, ridge, 2, seed)
-
-    left = residuals - Z @ np.linalg.solve(together, products(residuals).sum(axis=0))
-    # As large as the noise that left them: a fit takes d of N rows' worth of it.
     n, d = Z.shape
+
+    def share(response: Array, weights: Array, size: float) -> float:
+        """Return what two clusters explain beyond one, of so much in all."""
+        rows = Z * weights[:, None]
+        G = np.array([rows[span].T @ Z[span] for span in map(learners.span, range(len(learners)))])
+        c = np.add.reduceat(rows * response[:, None], learners.offsets[:-1], axis=0)
+        total = c.sum(axis=0)
+        one = float(np.linalg.solve(G.sum(axis=0) + ridge, total) @ total)
+        return (-one - lowest_loss(G, c, ridge, 2, seed)) / size
+
+    weights = _weights(residuals, clips, learners)
+    weighted = Z * weights[:, None]
+    # Of residuals, so that little cancels.
+    left = residuals - Z @ np.linalg.solve(weighted.T @ Z + ridge, weighted.T @ residuals)
+    # As large as the noise that left them: a fit takes d of N rows' worth of it.
     noise = left * np.sqrt(n / (n - d))
-    generator, observed, drawn = np.random.default_rng(seed), explained(products(left)), []
+    size = float(weights @ noise**2)
+    if not size > 0:
+        return 0.0, 0.0
+    generator, observed, drawn = np.random.default_rng(seed), share(left, weights, size), []
     gain = spread = 0.0
     for draw in range(1, DRAWS + 1):
-        drawn.append(explained(products(noise * generator.choice([-1.0, 1.0], n))))
+        if draw % 2:
+            drawn.append(share(noise * generator.choice([-1.0, 1.0], n), weights, size))
+        else:
+            order = generator.permutation(n)
+            mixed = _weights(residuals[order], clips[order], learners)
+            drawn.append(share(noise[order], mixed, float(mixed @ noise[order] ** 2)))
         if drawn[-1] >= observed:
             return 0.0, 0.0
         gain, spread = observed - float(np.mean(drawn)), float(np.std(drawn))
         if draw >= FEW_DRAWS and gain > OBVIOUS * spread:
             break
-    total = float(weights @ noise**2)
-    return (gain / spread, gain / total) if spread > 0 and total > 0 else (0.0, 0.0)
+    return (gain / spread, gain) if spread > 0 else (0.0, 0.0)

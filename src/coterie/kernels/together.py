@@ -254,9 +254,18 @@ class LocalLosses(ABC):
     def paired_t(
         self, labels: Array, picks: Array, other_labels: Array, other_picks: Array
     ) -> tuple[Array, Array]:
-        """Return mean excess and standard error per learner."""
+        """Return mean excess and standard error per learner.
+
+        Forty zeros do not show that there are no others: a learner whose losses have no robust spread
+        is taken to be as noisy as is typical. Predictions apart by d differ in loss by d squared where one of
+        them is right, with a standard error of 2 d by its noise.
+        """
         difference = self._picked(labels, picks) - self._picked(other_labels, other_picks)
-        return self._means_and_errors(difference, 0, len(self.learners))
+        excess, error = self._means_and_errors(difference, 0, len(self.learners))
+        typical = float(np.median(self.noise)) / self.learners.sizes
+        least = 2 * np.sqrt(np.maximum(excess, 0.0) * typical)
+        spreadless = np.isinf(self.selection.clips)
+        return excess, np.where(spreadless, np.maximum(error, least), error)
 
     def _means_and_errors(self, rows: Array, start: int, stop: int) -> tuple[Array, Array]:
         """Return mean and standard error of row values for each of a run of learners."""

@@ -123,9 +123,9 @@ def curves_words(data: dict[str, Any]) -> list[str]:
             )
         if decided[0]["surprise"] is not None:
             text += (
-                " On halves of the rows several coteries predict no better than one; but all rows together "
-                f"rule one truth out, by {decided[0]['surprise']:.0f} standard deviations. Who belongs where "
-                "is uncertain for single learners."
+                " On halves of the rows several coteries do not surely predict better than one; but all rows "
+                f"together rule one truth out, by {decided[0]['surprise']:.0f} standard deviations. Who "
+                "belongs where is uncertain for single learners."
             )
         elif rule == "held-out":
             text += (

@@ -22,7 +22,7 @@ from coterie._seeds import as_entropy, generator_for, integer_seed
 from coterie.candidates import candidates_per_learner
 from coterie.engines import counted, resolve_engine
 from coterie.kernels.fitting import FitJob, Fitted, choose_candidate, quiet_fits
-from coterie.kernels.noise import clip_bounds, noise_levels, pooled_variance
+from coterie.kernels.noise import clip_bounds, mostly_one_value, noise_levels, pooled_variance
 from coterie.records import Selection
 
 Array = NDArray[Any]
@@ -132,7 +132,8 @@ def selection_of(
     _warn_of_failures(fitted, learners)
     residuals = tuple(result.residuals for result in fitted)
     variance = _pooled_variance(learners)
-    clips = clip_bounds(residuals, variance)
+    tied = np.array([mostly_one_value(learners.y[learners.span(j)]) for j in range(len(learners))])
+    clips = clip_bounds(residuals, variance, tied)
     return Selection(
         learner_ids=learners.ids,
         names=tuple(result.name for result in fitted),
@@ -145,7 +146,7 @@ def selection_of(
         folds=folds,
         training=training,
         fold_models=tuple(result.fold_models for result in fitted),
-        noise=noise_levels(residuals, clips, variance),
+        noise=noise_levels(residuals, clips, variance, tied),
         clips=clips,
         dependent=dependent,
     )

@@ -190,13 +190,19 @@ def measure_gains(
     unknown = np.full(len(labels), np.nan)
     everyone = np.arange(len(labels))
     membership = unknown if stability is None else stability.membership[everyone, labels]
-    table = with_verdicts(table, standing, membership, bad_model)
-    table.update(coterie.taken)
+    taken = coterie.taken
+    by_itself = taken["from_alone"] > 1 - 1e-9 if "from_alone" in taken else False
+    table = with_verdicts(table, standing, membership, bad_model, by_itself)
+    table.update(taken)
     return table
 
 
 def with_verdicts(
-    table: Gains, standing: Standing, membership: Array, bad_model: Array | None = None
+    table: Gains,
+    standing: Standing,
+    membership: Array,
+    bad_model: Array | None = None,
+    by_itself: Array | bool = False,
 ) -> Gains:
     """Add to a table of errors and gains what to do, and how sure it is.
 
@@ -210,6 +216,8 @@ def with_verdicts(
         How sure their clusters are; NaN where not known.
     bad_model : ndarray of bool, shape (L,), or None, default=None
         Whose model disagrees with everybody though its data do not.
+    by_itself : ndarray of bool, shape (L,), or bool, default=False
+        Who predicts by its own model alone, because with others it did worse.
 
     Returns
     -------
@@ -218,9 +226,10 @@ def with_verdicts(
     """
     company = np.bincount(table["cluster"])[table["cluster"]] - 1
     fits = np.asarray(standing.fits.any(axis=1))
-    verdicts, reasons = decide(table["gain"], table["gain_se"], company, fits)
+    verdicts, reasons = decide(table["gain"], table["gain_se"], company, fits, by_itself)
     if bad_model is not None:
-        reasons = np.where(bad_model, BAD_MODEL, reasons)
+        both = np.array([f"{reason}; {BAD_MODEL}" if reason else BAD_MODEL for reason in reasons.tolist()])
+        reasons = np.where(bad_model, both, reasons)
     table["verdict"], table["reason"] = verdicts, reasons
     table["membership"], table["second_cluster"] = membership, standing.nearest_other
     return table

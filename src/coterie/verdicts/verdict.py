@@ -21,6 +21,7 @@ DOES_NOT_BELONG = "does not belong"
 VERDICTS = (COLLABORATE, STAY_ALONE, DOES_NOT_BELONG)
 
 BAD_DATA = "its data disagree with everybody"
+BAD_DATA_BUT_GAINS = "its data disagree with everybody, though it gains by what they share"
 BAD_MODEL = "its own model predicts nobody else well"
 NO_COMPANY = "nobody shares its cluster"
 NOBODY_ELSE = "there is nobody else"
@@ -33,7 +34,9 @@ FEW_ROWS = "too few rows to be sure"
 STANDARD_ERRORS = 2.0
 
 
-def decide(gain: Array, gain_se: Array, company: Array, fits: Array) -> tuple[Array, Array]:
+def decide(
+    gain: Array, gain_se: Array, company: Array, fits: Array, by_itself: Array | bool = False
+) -> tuple[Array, Array]:
     """Return the verdict on each learner and its reason.
 
     Parameters
@@ -46,6 +49,8 @@ def decide(gain: Array, gain_se: Array, company: Array, fits: Array) -> tuple[Ar
         Learners in the same cluster beside this one.
     fits : ndarray of bool, shape (L,)
         Whether some cluster of others predicts the learner as well as its own noise allows.
+    by_itself : ndarray of bool, shape (L,), or bool, default=False
+        Whether it predicts by its own model alone, because with others it did worse.
 
     Returns
     -------
@@ -60,8 +65,14 @@ def decide(gain: Array, gain_se: Array, company: Array, fits: Array) -> tuple[Ar
     if len(gain) == 1 and not company[0]:
         return np.array([STAY_ALONE]), np.array([NOBODY_ELSE])
     alone = company == 0
-    cases = [pays & ~alone, ~fits, pays, alone, costs]
-    then = [COLLABORATE, DOES_NOT_BELONG, COLLABORATE, STAY_ALONE, STAY_ALONE]
-    verdicts = np.select(cases, then, COLLABORATE)
-    reasons = np.select([*cases, worse], ["", BAD_DATA, BEYOND, NO_COMPANY, COSTS, NOT_SURELY_WORSE], "")
-    return verdicts, reasons
+    cases = [
+        (pays & ~alone, COLLABORATE, ""),
+        (pays & ~fits, DOES_NOT_BELONG, BAD_DATA_BUT_GAINS),
+        (~fits, DOES_NOT_BELONG, BAD_DATA),
+        (pays, COLLABORATE, BEYOND),
+        (alone, STAY_ALONE, NO_COMPANY),
+        (costs | by_itself, STAY_ALONE, COSTS),
+        (worse, COLLABORATE, NOT_SURELY_WORSE),
+    ]
+    conditions, verdicts, reasons = zip(*cases, strict=True)
+    return np.select(conditions, verdicts, COLLABORATE), np.select(conditions, reasons, "")
