@@ -132,6 +132,11 @@ def test_nobody_is_suspect_where_nobody_was_attacked(n_truths: int) -> None:
     assert list(outliers.frame()) == ["learner", "data", "model", "data_score", "model_score"]
 
 
+def test_the_only_learner_is_not_suspect() -> None:
+    model = CoterieRegressor(["ridge"]).fit(DATA.X[:60], DATA.y[:60])
+    assert not len(find_outliers(model).suspects)
+
+
 def test_where_nobody_has_a_relation_to_show_nobody_is_suspect() -> None:
     y = np.random.default_rng(0).normal(size=len(DATA.y))
     model = CoterieRegressor(["lr"], n_bootstrap=0).fit(DATA.X, y, groups=DATA.groups)

@@ -205,6 +205,8 @@ def outliers_among(
         only_model = standing_out & standing.fits[:, clusters].any(axis=1)
         data = (data & ~standing.fits[:, clusters].any(axis=1)) | (outside & ~only_model)
     data &= ~exchange.isolated
+    if len(data) == 1:
+        data = np.zeros_like(data)  # there is nobody to disagree with
     with np.errstate(divide="ignore", invalid="ignore"):
         data_scores = standing.losses.min(axis=1) / exchange.noise
     return Outliers(exchange.learner_ids, data, standing_out & ~data, data_scores, scores, clusters)
