@@ -1,6 +1,6 @@
 """coterie and its peers on the same simulated learners: is K right, is every label, and what does it predict?
 
-    python benchmarks/quality/peers/run.py [--draws 16] [--settings NAME ...] [--out FOLDER]
+    python benchmarks/quality/peers/run.py [--draws 5] [--settings NAME ...] [--out FOLDER]
 
 Appends to ``results.csv`` a row per setting, draw and method; rows that are there are not made again, so
 that a run can be interrupted and continued. Then writes ``README.md`` and ``peers.svg``.
@@ -151,7 +151,7 @@ def run(settings: list[str], draws: int, out: Path, parts: tuple[str, ...] = PAR
 def main() -> None:
     """Run the settings, write the table and the figure."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--draws", type=int, default=16)
+    parser.add_argument("--draws", type=int, default=5)
     parser.add_argument("--settings", nargs="*", choices=list(SETTINGS), default=list(SETTINGS))
     parser.add_argument("--parts", nargs="*", choices=PARTS, default=list(PARTS))
     parser.add_argument("--out", type=Path, default=HERE)
