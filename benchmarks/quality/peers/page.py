@@ -154,7 +154,9 @@ def draw_figure(means: Means, settings: list[str], path: Path) -> None:
         handles, labels = grid[row, 0].get_legend_handles_labels()
         if handles:
             grid[row, 2].legend(handles, labels, fontsize=7, loc="lower right")
-    figure.savefig(path, metadata={"Date": None})
+    # The same results give the same file.
+    with plt.rc_context({"svg.hashsalt": "peers"}):
+        figure.savefig(path, metadata={"Date": None})
     plt.close(figure)
 
 
