@@ -135,13 +135,13 @@ def main() -> None:
     arguments.out.mkdir(parents=True, exist_ok=True)
     results = arguments.out / "results.csv"
     rows = [] if arguments.again else read(results)
+    place = {name: number for number, name in enumerate(SETTINGS)}
     for setting in arguments.settings:
         start = time.perf_counter()
         made = {int(row["seed"]) for row in rows if row["setting"] == setting}
         missing = [seed for seed in range(arguments.draws) if seed not in made]
         draws = Parallel(n_jobs=2)(delayed(one_draw)(setting, seed) for seed in missing)
         rows += [row for draw in draws for row in draw]
-        place = {name: number for number, name in enumerate(SETTINGS)}
         rows.sort(key=lambda row: (place[row["setting"]], int(row["seed"])))
         mine = [row for row in rows if row["setting"] == setting]
         seconds = f"{len(missing)} draws made in {time.perf_counter() - start:.0f} s"
