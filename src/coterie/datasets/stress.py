@@ -113,6 +113,29 @@ def _curved(rng: Generator, n_truths: int, shift: float = 0.0) -> Simulation:
     return Simulation(U, signal + noise, ids[owner], truth, ids, signal, np.full(30, 0.16))
 
 
+def _product(X: Float) -> Float:
+    return 2 * X[:, 0] * X[:, 1]
+
+
+def _step(X: Float) -> Float:
+    return 2 * np.sign(X[:, 0]) * (X[:, 1] > 0)
+
+
+def _sine(X: Float) -> Float:
+    return 2 * np.sin(3 * X[:, 0])
+
+
+def _apart(rng: Generator, difference: Callable[[Float], Float]) -> Simulation:
+    """Two truths that share a line; one adds a function of the predictors, the other subtracts it."""
+    truth = np.arange(30) % 2
+    owner = np.repeat(np.arange(30), 150)
+    X = rng.standard_normal((len(owner), 6))
+    signal = X[:, 2] + np.where(truth[owner] == 1, 1, -1) * difference(X)
+    ids = learner_names(30)
+    noise = 0.61 * rng.standard_normal(len(owner))
+    return Simulation(X, signal + noise, ids[owner], truth, ids, signal, np.full(30, 0.61**2))
+
+
 STRESS_SETTINGS: dict[str, Callable[[Generator], Simulation]] = {
     "one truth": lambda rng: _linear(rng, 1),
     "three truths": lambda rng: _linear(rng, 3),
@@ -132,6 +155,9 @@ STRESS_SETTINGS: dict[str, Callable[[Generator], Simulation]] = {
     "three curved truths": lambda rng: _curved(rng, 3),
     "one curved truth": lambda rng: _curved(rng, 1),
     "covariate shift, one curved truth": lambda rng: _curved(rng, 1, shift=2.0),
+    "two truths, a product apart": lambda rng: _apart(rng, _product),
+    "two truths, a step apart": lambda rng: _apart(rng, _step),
+    "two truths, a sine apart": lambda rng: _apart(rng, _sine),
 }
 
 
