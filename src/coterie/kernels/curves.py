@@ -15,12 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.cluster.hierarchy import fcluster, linkage
 from scipy.spatial.distance import squareform
-from sklearn.base import clone
 
 from coterie._rows import Learners
-from coterie._seeds import seed_estimator
+from coterie._seeds import seeded_copy
 from coterie.kernels.affine import affine_form
-from coterie.kernels.fitting import quiet_fits
+from coterie.kernels.fitting import fit_model, quiet_fits
 from coterie.records import Exchange, Selection
 
 Array = NDArray[Any]
@@ -52,7 +51,7 @@ def _is_curve(candidate: Any, learners: Learners) -> bool:
     rows = learners.span(int(learners.sizes.argmax()))
     try:
         with quiet_fits():
-            fitted = clone(candidate).fit(learners.X[rows], learners.y[rows])
+            fitted = fit_model(seeded_copy(candidate, 0), learners.X[rows], learners.y[rows])
     except Exception:
         return False
     return affine_form(fitted, learners.n_features) is None
@@ -95,4 +94,4 @@ def flexible_model(
     nearest = sorted(ratios, key=lambda name: (np.median(ratios[name]), name))
     curve = next((models[name] for name in nearest if _is_curve(models[name], learners)), None)
     # What learners chose has been given a seed; this one has not.
-    return None if curve is None else seed_estimator(clone(curve), 0)
+    return None if curve is None else seeded_copy(curve, 0)
