@@ -23,7 +23,7 @@ from joblib import effective_n_jobs
 from numpy.typing import NDArray
 from sklearn.utils.validation import validate_data
 
-from coterie._joining import admit_learners
+from coterie._joining import admit_learners, candidates_for
 from coterie._options import listed
 from coterie._rows import Learners, Standardization, gather_learners, sorting_text
 from coterie._seeds import as_entropy
@@ -35,7 +35,7 @@ from coterie.kernels.fitting import choose_candidate, quiet_fits
 from coterie.nested.families import by_least_squares
 from coterie.records import Collaboration, Partition, Selection
 from coterie.stages import collaborate
-from coterie.stages.select import FEWEST_ROWS, fit_job, selection_of
+from coterie.stages.select import FEWEST_ROWS, check_splitter, fit_job, selection_of
 
 Array = NDArray[Any]
 
@@ -121,6 +121,8 @@ class SourceJob:
         Rows that are kept at most.
     most : int
         Rows that are read at most.
+    enough : int, default=4
+        Rows with which a learner is not small, whatever the others have.
     """
 
     learner: Any
@@ -131,6 +133,7 @@ class SourceJob:
     entropy: int
     kept: int
     most: int
+    enough: int = FEWEST_ROWS
 
 
 @dataclass(frozen=True)
@@ -150,11 +153,13 @@ class Read:
     units : Standardization or None
         Where rows were standardised: by what.
     fitted : Fitted or None
-        What it chose; its residuals are those of the kept rows. None: it has too few rows.
+        What it chose; its residuals are those of the kept rows. None: it has too few rows, or failed.
     folds : ndarray
         Which fold held each kept row out.
     training : ndarray
         Which of the kept rows each fold trained on.
+    failure : str, default=""
+        Why a learner who may be small chose nothing; an error where it turns out not to be.
     """
 
     rows: Any
@@ -165,6 +170,7 @@ class Read:
     fitted: Any = None
     folds: Array = field(default_factory=lambda: np.zeros(0, dtype=int))
     training: Array = field(default_factory=lambda: np.zeros((0, 0), dtype=bool))
+    failure: str = ""
 
 
 def _gathered(job: SourceJob) -> tuple[Learners | None, list[str] | None]:
@@ -199,9 +205,14 @@ def select_from_source(job: SourceJob) -> Read:
     if n < FEWEST_ROWS:
         return Read(whole, whole, n, names)
     rows, units = whole.standardized() if job.standardize else (whole, None)
-    fit = fit_job(rows, 0, job.candidates, job.splitter, job.entropy)
-    with quiet_fits():
-        fitted = choose_candidate(fit)
+    try:
+        fit = fit_job(rows, 0, job.candidates, job.splitter, job.entropy)
+        with quiet_fits():
+            fitted = choose_candidate(fit)
+    except ValueError as error:
+        if n >= job.enough:
+            raise
+        return Read(whole, whole, n, names, failure=str(error))
     kept = np.arange(n)
     if n > job.kept:
         generator = np.random.default_rng([fit.seed, job.kept])
@@ -282,12 +293,15 @@ def _read_all(
     head, _ = sources[order[0]].read(FEWEST_KEPT)
     validate_data(model, head, skip_check_array=True)
     n_features = int(np.shape(head)[1])
-    sets = candidates_per_learner(model.candidates, order)
+    # Whom a mapping does not name may turn out to be small, and needs no candidates then.
+    sets = candidates_per_learner(candidates_for(model.candidates, order, order), order)
     affine = all(by_least_squares(candidate) for some in sets for candidate in some.values())
     sizes = np.array([sources[learner].n_rows for learner in order])
     kept = rows_kept(memory, sizes, n_features, affine)
     least = 0 if model.min_rows == "auto" else int(model.min_rows)
     kept = max(kept, least)
+    # What is asked of a learner where all the others have rows enough.
+    enough = model._threshold(np.array([np.inf]), n_features)
     at_work = 8 * (n_features + 1) * COPIES_AT_WORK * effective_n_jobs(model.n_jobs)
     most = max(int((memory - BASE) // 2 // at_work), kept)
     jobs = [
@@ -301,6 +315,7 @@ def _read_all(
             # A limit that a learner does not reach is no part of its job: resuming would not know it again.
             min(kept, int(size)),
             min(most, int(size)),
+            enough,
         )
         for learner, some, size in zip(order, sets, sizes, strict=True)
     ]
@@ -377,6 +392,7 @@ def fit_sources(model: Any, sources: Mapping[Any, RowSource], memory: Any) -> No
     """
     if not sources:
         raise ValueError("There are no learners: fit_sources takes {learner id: source, ...}.")
+    check_splitter(model.splitter)
     entropy = as_entropy(model.random_state)
     found, kept = _read_all(model, sources, memory_in_bytes(memory), entropy)
     place = {learner: p for p, learner in enumerate(found)}
@@ -386,6 +402,11 @@ def fit_sources(model: Any, sources: Mapping[Any, RowSource], memory: Any) -> No
     small = model._find_small(id_array(list(found)), sizes, parts[0].rows.n_features)
     large = [part for part, few in zip(parts, small, strict=True) if not few]
     check_n_clusters(model.n_clusters, len(large))
+    # Refuses a mapping that does not name all of them.
+    candidates_per_learner(model.candidates, [part.rows.ids.tolist()[0] for part in large])
+    failure = next((part.failure for part in large if part.fitted is None), None)
+    if failure is not None:
+        raise ValueError(failure)
     ranks = np.argsort(np.argsort(appearance)[~small], kind="stable")
     shaping = _together(large, ranks)
     selection = selection_of(
@@ -393,6 +414,7 @@ def fit_sources(model: Any, sources: Mapping[Any, RowSource], memory: Any) -> No
         [part.fitted for part in large],
         tuple(part.folds for part in large),
         tuple(part.training for part in large),
+        dependent=model.splitter is not None,
     )
     selection = replace(selection, n_rows=sizes[~small]).take(shaping.appearance)
     joined = reduce(Standardization.joined, [part.units for part in large]) if model.standardize else None

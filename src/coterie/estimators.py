@@ -59,8 +59,9 @@ class CoterieRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     candidates : str, list, dict or None, default=None
         The models that learners choose from: a preset (``"default"``, ``"linear"``, ``"paper"``), names
         (``"rf"``, ``"knn"``, ``"svr"``, ``"nn"``, ``"gb"``, ``"lasso"``, ``"lars"``, ``"en"``, ``"ridge"``,
-        ``"lr"``), scikit-learn regressors, a list of these, a dict of name to regressor, or a mapping of
-        learner id to any of these. None: ``"default"``, which is ridge, lasso and random forest.
+        ``"lr"``), regressors (scikit-learn's, or objects with ``fit`` and ``predict``), a list of these,
+        a dict of name to regressor, or a mapping of learner id to any of these. None: ``"default"``, which is
+        ridge, lasso and random forest.
     n_clusters : int or str, default="auto"
         A number, or a rule: ``"held-out"`` (which ``"auto"`` means), ``"gap"``, ``"gap-jump"``,
         ``"eigengap"``, ``"penalty"``, ``"cv"``. Without groups there is one cluster.

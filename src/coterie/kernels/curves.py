@@ -13,14 +13,14 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.cluster.hierarchy import fcluster, linkage
 from scipy.spatial.distance import squareform
-from sklearn.base import clone
 from sklearn.compose import TransformedTargetRegressor
 from sklearn.ensemble import ExtraTreesRegressor
 from sklearn.preprocessing import StandardScaler
 
 from coterie._rows import Learners
+from coterie._seeds import seeded_copy
 from coterie.kernels.affine import affine_form
-from coterie.kernels.fitting import quiet_fits
+from coterie.kernels.fitting import fit_model, quiet_fits
 from coterie.records import Exchange, Selection
 
 Array = NDArray[Any]
@@ -49,7 +49,7 @@ def _is_curve(candidate: Any, learners: Learners) -> bool:
     rows = learners.span(int(learners.sizes.argmax()))
     try:
         with quiet_fits():
-            fitted = clone(candidate).fit(learners.X[rows], learners.y[rows])
+            fitted = fit_model(seeded_copy(candidate, 0), learners.X[rows], learners.y[rows])
     except Exception:
         return False
     return affine_form(fitted, learners.n_features) is None

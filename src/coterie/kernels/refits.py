@@ -23,7 +23,7 @@ from coterie.kernels.affine import affine_form, affine_matrix
 from coterie.kernels.averages import AverageLosses, bounded_weights
 from coterie.kernels.blocks import predict_rows
 from coterie.kernels.curves import has_curve, neighbourhoods, quick_forest
-from coterie.kernels.fitting import quiet_fits, weight_parameter
+from coterie.kernels.fitting import fit_model, quiet_fits
 from coterie.kernels.pooled import PooledLosses
 from coterie.kernels.together import LocalLosses
 from coterie.records import Exchange, Selection
@@ -45,7 +45,7 @@ MOST_CURVES = 2
 
 def _lighter(model: Any) -> Any:
     """Return an ensemble with fewer members, anything else as it is."""
-    parameters, large = model.get_params(deep=True), {}
+    parameters, large = model.get_params(deep=True) if hasattr(model, "get_params") else {}, {}
     for name, value in parameters.items():
         holder, _, parameter = name.rpartition("__")
         part = parameters[holder] if holder else model
@@ -164,11 +164,9 @@ class RefitLosses(LocalLosses):
         return residuals
 
     def _fit(self, model: Any, rows: Array) -> Any:
-        fresh = _lighter(clone(model))
-        name = weight_parameter(fresh)
-        extra = {} if name is None else {name: self._row_weights[rows]}
+        fresh = _lighter(clone(model, safe=False))
         with quiet_fits():
-            return fresh.fit(self.learners.X[rows], self.learners.y[rows], **extra)
+            return fit_model(fresh, self.learners.X[rows], self.learners.y[rows], self._row_weights[rows])
 
 
 class BestFormLosses(LocalLosses):

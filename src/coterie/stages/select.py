@@ -79,6 +79,15 @@ def fit_job(learners: Learners, j: int, candidates: Any, splitter: Any, entropy:
     return FitJob(owner, X, y, folds, training, scored, candidates, seed, weights)
 
 
+def check_splitter(splitter: Any) -> None:
+    """Refuse what cannot split rows."""
+    splits = callable(getattr(splitter, "split", None)) and not isinstance(splitter, (str, bytes))
+    if splitter is not None and not splits:
+        raise ValueError(
+            f"The 'splitter' option must be None or have a split method, as KFold has. Got {splitter!r}."
+        )
+
+
 def _pooled_variance(learners: Learners) -> float:
     starts, sizes = learners.offsets[:-1], learners.sizes
     # Weights of rows do not change what rounding is.
@@ -202,11 +211,7 @@ def select_models(
     3
     """
     learners = gather_learners(X, y, groups, sample_weight=sample_weight, caller="select_models")
-    splits = callable(getattr(splitter, "split", None)) and not isinstance(splitter, (str, bytes))
-    if splitter is not None and not splits:
-        raise ValueError(
-            f"The 'splitter' option must be None or have a split method, as KFold has. Got {splitter!r}."
-        )
+    check_splitter(splitter)
     small = learners.sizes < FEWEST_ROWS
     if small.any():
         raise ValueError(
