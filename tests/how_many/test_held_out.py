@@ -307,17 +307,13 @@ def test_a_costlier_form_wins_by_a_sure_gain_or_with_fewer_clusters() -> None:
     assert not costlier_is_better(cheap, split, Fixed(1.0 + luck), one)
 
 
-def test_where_one_truth_was_ruled_out_a_costlier_form_must_beat_one_cluster() -> None:
-    """Two clusters of the cheaper form lose more than one: they were kept because one was ruled out."""
-
-    class Cheap(Scripted):
-        pass
-
-    cheap = Cheap(lambda k: [2.0, 2.2][k - 1])
+def test_where_one_truth_was_ruled_out_a_costlier_form_must_surely_beat_one_cluster() -> None:
+    # Two clusters of the cheaper form lose more than one: they were kept because one was ruled out.
+    cheap = Scripted(lambda k: [2.0, 2.2][k - 1])
     split, one = np.array([0, 0, 1, 1, 1, 1]), np.zeros(6, dtype=int)
-    costly = Scripted(lambda _: 2.1)
-    assert costlier_is_better(cheap, split, costly, one)
-    assert not costlier_is_better(cheap, split, costly, one, ruled_out=True)
+    assert costlier_is_better(cheap, split, Scripted(lambda _: 2.1), one)
+    for loss, better in ((2.1, False), (2.0, False), (1.8, True)):
+        assert costlier_is_better(cheap, split, Scripted(lambda _, x=loss: x), one, ruled_out=True) is better
 
 
 @pytest.mark.parametrize(

@@ -323,7 +323,9 @@ def costlier_is_better(
     """Tell whether the clusters that a costlier form found explain the learners better.
 
     The costlier form wins if its held-out loss is surely lower, or if it needs fewer clusters and its loss
-    is not higher. Otherwise the cheaper form stays: it knows more about its own uncertainty.
+    is not higher. Otherwise the cheaper form stays: it knows more about its own uncertainty. Where it ruled
+    out one truth though its clusters do not pay on held-out rows, one cluster of it is what the costlier form
+    must surely beat, or the costlier form explains nothing either.
 
     Parameters
     ----------
@@ -336,8 +338,7 @@ def costlier_is_better(
     others : ndarray of shape (L,)
         The clusters that the other form found.
     ruled_out : bool, default=False
-        Whether the cheaper form ruled out one truth though its clusters do not pay on held-out rows: the
-        costlier form is then compared with one cluster of the cheaper form.
+        Whether the cheaper form ruled out one truth though its clusters do not pay on held-out rows.
 
     Returns
     -------
@@ -350,7 +351,7 @@ def costlier_is_better(
     if gain.mean() > _as_sure(STANDARD_ERRORS, losses) * _standard_error(gain) + NEGLIGIBLE:
         return True
     fewer = len(np.unique(others)) < len(np.unique(labels))
-    return bool(fewer and gain.mean() >= 0)
+    return bool(fewer and not ruled_out and gain.mean() >= 0)
 
 
 def _standard_error(values: Array) -> float:
