@@ -73,9 +73,6 @@ class PooledLosses(LocalLosses):
         (n, d), n_clusters = self._Z.shape, int(labels.max()) + 1
         if n_clusters == 1 or n <= (n_clusters + 1) * d or is_costly(len(labels), n_clusters, d):
             return labels
-        # Probabilities multiply over rows that are independent.
-        if self.selection.dependent:
-            return labels
         open_to = self._no_worse(labels, DOUBT)
         return settled_labels(self._G, self._c, self._squares, n, self._ridge, labels, open_to)
 
