@@ -1,4 +1,4 @@
-"""Do neighbouring rows of a learner depend on each other, and what follows for its standard errors?
+"""Tell whether neighbouring rows of a learner depend on each other, and allow for it in standard errors.
 
 Rows often come in order of time, and then a residual is like the one before it. A learner's level drifts, and
 random halves of its rows share the drift: a cluster that was chosen on one half looks good on the other,
