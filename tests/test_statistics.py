@@ -154,6 +154,37 @@ def test_the_truth_is_found_in_nineteen_of_twenty_draws_by_default(name: str) ->
     assert share_right(SETTINGS[name], 20) >= 0.95
 
 
+def from_stress(name: str) -> Draw:
+    return lambda seed: make_stress(name, 1000 + seed)
+
+
+# Draws of sixteen in which the number of clusters and every label must be right.
+IN_ORDER = {
+    "AR(1) noise .5, one truth": 15,
+    "AR(1) noise .7, one truth": 15,
+    "AR(1) noise .8, one truth": 14,
+    "AR(1) noise .5, three truths": 15,
+    "AR(1) noise .7, three truths": 13,
+    "AR(1) noise .8, three truths": 12,
+    "rows sorted by a predictor, one truth": 16,
+    "rows sorted by a predictor, three truths": 16,
+    "rows sorted by the response, one truth": 16,
+    "rows sorted by the response, three truths": 16,
+}
+
+
+@pytest.mark.parametrize("name", ["AR(1) noise .7, one truth", "AR(1) noise .8, three truths"])
+def test_the_truth_is_found_in_rows_in_time_order(name: str) -> None:
+    # With random halves both have a cluster too many.
+    assert is_right(from_stress(name)(0), ["lr"])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", list(IN_ORDER))
+def test_the_truth_is_found_in_most_draws_of_rows_in_order(name: str) -> None:
+    assert 16 * share_right(from_stress(name), 16, "linear") >= IN_ORDER[name]
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(("snr", "share"), [(16, 0.95), (8, 0.6)])
 def test_simulation_1_is_solved_with_the_number_of_clusters_unknown(snr: float, share: float) -> None:

@@ -12,6 +12,7 @@ import numpy as np
 import pandas
 import pytest
 from numpy.testing import assert_allclose
+from sklearn.base import clone
 from sklearn.ensemble import RandomForestRegressor
 from sklearn.linear_model import LinearRegression, Ridge
 from sklearn.model_selection import KFold, ShuffleSplit, TimeSeriesSplit
@@ -23,7 +24,7 @@ import coterie._streaming as streaming
 from coterie import CoterieRegressor
 from coterie._streaming import memory_in_bytes, select_from_source
 from coterie.candidates import make_candidates
-from coterie.datasets import make_linear_learners
+from coterie.datasets import make_linear_learners, make_stress
 from coterie.engines import ThreadEngine
 from coterie.engines.checkpoints import CheckpointEngine
 
@@ -114,6 +115,7 @@ def assert_same_answer(streamed: CoterieRegressor, whole: CoterieRegressor) -> N
 
 
 OPTIONS: list[dict[str, Any]] = [
+    {"order": None},
     {},
     {"candidates": "linear"},
     {"candidates": {i: "lr" if n % 2 else ["ridge"] for n, i in enumerate(IDS)}},
@@ -380,3 +382,16 @@ def test_no_learners_and_other_predictors_are_refused() -> None:
     odd[name] = Held(name, odd[name].X[:, :2], odd[name].y)
     with pytest.raises(ValueError, match=f"predictors of learner '{name}' differ from those of learner"):
         CoterieRegressor("lr").fit_sources(odd)
+
+
+@pytest.mark.parametrize("order", ["auto", None])
+def test_rows_in_time_order_are_found_as_fit_finds_them(order: str | None) -> None:
+    data = make_stress("AR(1) noise .7, one truth", 1000)
+    log: list[str] = []
+    model = CoterieRegressor("lr", order=order)
+    streamed = clone(model).fit_sources(sources(data, log=log))
+    whole = model.fit(data.X, data.y, groups=data.groups)
+    assert streamed.selection_.in_order is whole.selection_.in_order is (order == "auto")
+    assert streamed.selection_.inflation == whole.selection_.inflation
+    assert streamed.partition_.notes == whole.partition_.notes
+    assert_same(streamed, whole)

@@ -15,7 +15,7 @@ import re
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from functools import reduce
+from functools import partial, reduce
 from typing import Any, Protocol
 
 import numpy as np
@@ -32,10 +32,11 @@ from coterie.candidates import candidates_per_learner
 from coterie.engines import counted, resolve_engine
 from coterie.how_many import check_n_clusters
 from coterie.kernels.fitting import choose_candidate, quiet_fits
+from coterie.kernels.serial import SerialScore, rows_depend, serial_score
 from coterie.nested.families import by_least_squares
 from coterie.records import Collaboration, Partition, Selection
 from coterie.stages import collaborate
-from coterie.stages.select import FEWEST_ROWS, check_splitter, fit_job, selection_of
+from coterie.stages.select import BLOCKS, FEWEST_ROWS, check_splitter, fit_job, selection_of
 
 Array = NDArray[Any]
 
@@ -160,6 +161,8 @@ class Read:
         Which of the kept rows each fold trained on.
     failure : str, default=""
         Why a learner who may be small chose nothing; an error where it turns out not to be.
+    serial : SerialScore
+        What all its rows say about the dependence of neighbours; nothing where a splitter cut them.
     """
 
     rows: Any
@@ -171,6 +174,7 @@ class Read:
     folds: Array = field(default_factory=lambda: np.zeros(0, dtype=int))
     training: Array = field(default_factory=lambda: np.zeros((0, 0), dtype=bool))
     failure: str = ""
+    serial: SerialScore = field(default_factory=SerialScore)
 
 
 def _gathered(job: SourceJob) -> tuple[Learners | None, list[str] | None]:
@@ -213,6 +217,7 @@ def select_from_source(job: SourceJob) -> Read:
         if n >= job.enough:
             raise
         return Read(whole, whole, n, names, failure=str(error))
+    serial = SerialScore() if job.splitter is not None else serial_score(fitted.residuals, rows.X, rows.y)
     kept = np.arange(n)
     if n > job.kept:
         generator = np.random.default_rng([fit.seed, job.kept])
@@ -222,7 +227,7 @@ def select_from_source(job: SourceJob) -> Read:
     part = rows if n <= job.kept else rows.only(np.isin(np.arange(n), kept))
     # A copy: behind the coefficients of least squares the solver keeps an array as long as the rows.
     fitted = copy.deepcopy(replace(fitted, residuals=fitted.residuals[kept]))
-    return Read(part, few, n, names, units, fitted, fit.folds[kept], fit.training[:, kept])
+    return Read(part, few, n, names, units, fitted, fit.folds[kept], fit.training[:, kept], serial=serial)
 
 
 def rows_kept(memory: int, sizes: Array, n_features: int, affine: bool) -> int:
@@ -286,7 +291,7 @@ def _check_names(parts: dict[Any, Read]) -> None:
 
 
 def _read_all(
-    model: Any, sources: Mapping[Any, RowSource], memory: int, entropy: int
+    model: Any, sources: Mapping[Any, RowSource], memory: int, entropy: int, splitter: Any
 ) -> tuple[dict[Any, Read], int]:
     """Let everybody be read and select; return those who have rows, and how many were kept at most."""
     order = sorted(sources, key=sorting_text)
@@ -309,7 +314,7 @@ def _read_all(
             learner,
             sources[learner],
             some,
-            model.splitter,
+            splitter,
             bool(model.standardize),
             entropy,
             # A limit that a learner does not reach is no part of its job: resuming would not know it again.
@@ -394,13 +399,21 @@ def fit_sources(model: Any, sources: Mapping[Any, RowSource], memory: Any) -> No
         raise ValueError("There are no learners: fit_sources takes {learner id: source, ...}.")
     check_splitter(model.splitter)
     entropy = as_entropy(model.random_state)
-    found, kept = _read_all(model, sources, memory_in_bytes(memory), entropy)
+    read_with = partial(_read_all, model, sources, memory_in_bytes(memory), entropy)
+    found, kept = read_with(model.splitter)
     place = {learner: p for p, learner in enumerate(found)}
     appearance = np.array([place[learner] for learner in sources if learner in place])
     parts = list(found.values())
     sizes = np.array([part.n_rows for part in parts])
     small = model._find_small(id_array(list(found)), sizes, parts[0].rows.n_features)
     large = [part for part, few in zip(parts, small, strict=True) if not few]
+    in_order = model.order is not None and rows_depend(part.serial for part in large)
+    if in_order:
+        with warnings.catch_warnings():
+            # What there is to say of the sources was said when they were read first.
+            warnings.simplefilter("ignore")
+            parts = list(read_with(BLOCKS)[0].values())
+        large = [part for part, few in zip(parts, small, strict=True) if not few]
     check_n_clusters(model.n_clusters, len(large))
     # Refuses a mapping that does not name all of them.
     candidates_per_learner(model.candidates, [part.rows.ids.tolist()[0] for part in large])
@@ -414,7 +427,8 @@ def fit_sources(model: Any, sources: Mapping[Any, RowSource], memory: Any) -> No
         [part.fitted for part in large],
         tuple(part.folds for part in large),
         tuple(part.training for part in large),
-        dependent=model.splitter is not None,
+        dependent=in_order or model.splitter is not None,
+        in_order=in_order,
     )
     selection = replace(selection, n_rows=sizes[~small]).take(shaping.appearance)
     joined = reduce(Standardization.joined, [part.units for part in large]) if model.standardize else None

@@ -36,7 +36,7 @@ from coterie.records import Collaboration, Exchange, Partition, Selection
 from coterie.stages import collaborate, cross_evaluate, select_models
 from coterie.stages.cluster import check_scale
 from coterie.stages.collaborate import METHODS
-from coterie.stages.select import FEWEST_ROWS
+from coterie.stages.select import FEWEST_ROWS, ORDERS
 from coterie.verdicts import (
     Admission,
     Gains,
@@ -96,7 +96,12 @@ class CoterieRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         Rows that a learner needs to take part in the clustering. ``"auto"``: 2p + 5 where at least half
         of the learners have as many, else 4.
     splitter : scikit-learn splitter or None, default=None
-        Holds out rows that are not independent, such as blocks in time. None: random halves.
+        Holds out rows that are not independent, such as blocks in time. None: random halves, or blocks where
+        ``order`` finds that rows depend on each other.
+    order : {"auto", None}, default="auto"
+        ``"auto"``: test whether neighbouring rows of a learner depend on each other, as rows in time order
+        do. If so, blocks are held out in Select, in the rule for the number of clusters and in the folds, and
+        a note in ``partition_.notes`` says so. None: rows are taken as independent. A ``splitter`` wins.
     n_bootstrap : int, default=100
         How often rows are resampled inside each learner to see how sure its cluster is, and the number of
         clusters; no model is refitted. 0: not at all.
@@ -180,6 +185,7 @@ class CoterieRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         small_learners: str = "admit",
         min_rows: Any = "auto",
         splitter: Any = None,
+        order: str | None = "auto",
         n_bootstrap: int = 100,
         engine: Any = None,
         random_state: Any = 0,
@@ -200,6 +206,7 @@ class CoterieRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         self.small_learners = small_learners
         self.min_rows = min_rows
         self.splitter = splitter
+        self.order = order
         self.n_bootstrap = n_bootstrap
         self.engine = engine
         self.random_state = random_state
@@ -284,6 +291,7 @@ class CoterieRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         check_option(self.small_learners, "small_learners", SMALL_LEARNERS)
         check_option(self.standardize, "standardize", ("learner", None))
         check_option(self.robust, "robust", (True, False))
+        check_option(self.order, "order", ORDERS)
         check_option(self.refine, "refine", ("pooled", "average", None))
         if isinstance(self.n_clusters, str):
             check_option(self.n_clusters, "n_clusters", RULES)
@@ -342,8 +350,9 @@ class CoterieRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         check_n_clusters(n_clusters, len(shaping))
         if self.standardize:
             shaping, units = shaping.standardized()
+        held_out = {"splitter": self.splitter, "order": self.order}
         seeded = {"random_state": entropy, "engine": self.engine, "n_jobs": self.n_jobs}
-        selection = select_models(shaping, candidates=self.candidates, splitter=self.splitter, **seeded)
+        selection = select_models(shaping, candidates=self.candidates, **held_out, **seeded)
         self._fit_selected(selection, shaping, units, n_clusters, entropy)
         if small.any() and self.small_learners == "admit":
             admit_learners(self, learners.take(np.flatnonzero(small)))

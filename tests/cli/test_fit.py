@@ -11,6 +11,7 @@ import pytest
 
 import coterie
 from coterie.cli.preparing import prepare
+from coterie.datasets import make_stress
 
 FIT = ("--target", "y", "--group", "site", "--candidates", "lr")
 QUIET = (*FIT, "--no-report")
@@ -128,6 +129,7 @@ def test_the_report_page_is_written(run, here):
         (("table.csv", *QUIET, "--n-clusters", "99"), "must not exceed the number of learners (6)"),
         (("table.csv", *QUIET, "--collaboration", "none"), "The 'collaboration' option must be one of"),
         (("table.csv", *QUIET, "--device", "tpu"), "The 'device' option must be one of"),
+        (("table.csv", *QUIET, "--order", "time"), "--order must be auto or none. Got 'time'"),
         (("table.csv", *QUIET, "--landmarks", "few"), "The 'landmarks' option must be one of"),
         (("latin.csv", *QUIET), "is not encoded in UTF-8"),
         (("semicolon.csv", *QUIET), "pass --delimiter ';'"),
@@ -216,3 +218,17 @@ def test_the_workers_of_a_scheduler_give_the_same_answer(run, here):
         address = cluster.scheduler_address
         assert run("fit", "table.csv", *QUIET, "--out", "there", "--scheduler", address).code == 0
     assert Path("there/gains.csv").read_text() == Path("here/gains.csv").read_text()
+
+
+def test_rows_in_time_order_are_a_note_unless_their_order_is_to_mean_nothing(run, here):
+    data = make_stress("AR(1) noise .8, one truth", 1000)
+    mine = np.isin(data.groups, data.learner_ids[:6])
+    columns = {f"x{p}": data.X[mine, p] for p in range(6)}
+    pl.DataFrame({"y": data.y[mine], "site": data.groups[mine], **columns}).write_csv("time.csv")
+    for order, found in (("auto", True), ("none", False)):
+        outcome = run(
+            "fit", "time.csv", *QUIET, "--candidates", "lr", "--order", order, "--out", order, "--json"
+        )
+        assert outcome.code == 0, outcome
+        notes = " ".join(json.loads(outcome.out)["notes"])
+        assert ("Neighbouring rows of the learners depend on each other" in notes) is found

@@ -42,6 +42,23 @@ def test_shift_moves_the_predictors_and_not_the_truth():
     np.testing.assert_allclose(data.signal, data.X @ data.coefficients[0])
 
 
+@pytest.mark.parametrize("correlation", [0.5, 0.7, 0.8])
+def test_rows_in_time_order_have_noise_that_depends_on_the_row_before(correlation):
+    data = make_stress(f"AR(1) noise {correlation:.1f}, three truths".replace("0.", "."))
+    noise = (data.y - data.signal).reshape(30, 80)
+    assert np.corrcoef(noise[:, 1:].ravel(), noise[:, :-1].ravel())[0, 1] == pytest.approx(
+        correlation, abs=0.06
+    )
+    np.testing.assert_allclose([noise.var(), noise[:, 0].var()], 6 / 16, rtol=0.5)
+
+
+def test_sorted_rows_rise_inside_each_learner():
+    response = make_stress("rows sorted by the response, one truth").y.reshape(30, 60)
+    predictor = make_stress("rows sorted by a predictor, one truth").X[:, 0].reshape(30, 60)
+    for rising in (response, predictor):
+        assert (np.diff(rising, axis=1) >= 0).all()
+
+
 def test_an_unknown_setting_lists_the_known_ones():
     with pytest.raises(ValueError, match="'one truth', 'three truths'"):
         make_stress("nothing")

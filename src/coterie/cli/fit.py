@@ -46,6 +46,8 @@ class FitOptions:
         Where the spectrum of very many learners is computed.
     scheduler : str or None, default=None
         Address of a Dask scheduler, whose workers do the work.
+    order : str, default="auto"
+        ``auto``, or ``none``: rows are taken as independent.
     """
 
     candidates: str = "default"
@@ -57,6 +59,7 @@ class FitOptions:
     landmarks: str | None = None
     device: str = "auto"
     scheduler: str | None = None
+    order: str = "auto"
 
 
 def split_names(values: Sequence[str] | None) -> list[str]:
@@ -67,6 +70,13 @@ def split_names(values: Sequence[str] | None) -> list[str]:
 def parse_count(text: str) -> int | str:
     """Return a number of clusters as a number, a rule as it is."""
     return int(text) if text.lstrip("+-").isdigit() else text
+
+
+def parse_order(text: str) -> str | None:
+    """Return what ``--order`` means to the library."""
+    if text not in ("auto", "none"):
+        raise CommandError(f"--order must be auto or none. Got {text!r}.")
+    return None if text == "none" else text
 
 
 def folder_of(out: str | None, default: str) -> Path:
@@ -94,6 +104,7 @@ def make_model(options: FitOptions, engine: Any = None) -> CoterieRegressor:
         engine=engine,
         landmarks=None if options.landmarks is None else parse_count(options.landmarks),
         device=options.device,
+        order=parse_order(options.order),
         **further,
     )
     try:
@@ -260,6 +271,9 @@ def fit(
     scheduler: Annotated[
         str | None, typer.Option(help="Dask scheduler whose workers do the work: tcp://HOST:8786.")
     ] = None,
+    order: Annotated[
+        str, typer.Option(help="auto: hold out blocks if rows depend on each other in their order; none.")
+    ] = "auto",
     memory: Annotated[
         str | None,
         typer.Option(help="Read learners one by one from Parquet files or folders, within so much: 2GiB."),
@@ -287,7 +301,7 @@ def fit(
     from coterie.cli.report import check_report
 
     options = FitOptions(
-        candidates, n_clusters, max_clusters, collaboration, seed, jobs, landmarks, device, scheduler
+        candidates, n_clusters, max_clusters, collaboration, seed, jobs, landmarks, device, scheduler, order
     )
     if report:
         check_report()

@@ -21,7 +21,12 @@ SAME_TABLE = 1e-6
 
 
 def _party(
-    tables: list[str], target: str, name: str, contents: Contents, texts: dict[str, str | None]
+    tables: list[str],
+    target: str,
+    name: str,
+    contents: Contents,
+    texts: dict[str, str | None],
+    order: str | None,
 ) -> Party:
     """Select again what was shared, and make sure that the table is the same."""
     from coterie.cli.progress import gathered_warnings
@@ -45,13 +50,14 @@ def _party(
             target=mine.target,
             candidates=list(mine.candidates),
             seed=mine.seed,
+            order=order,
         )
     error = float(party.selection.errors[0])
     same = abs(error - mine.error) <= SAME_TABLE * max(error, mine.error)
     if len(party.learners.y) != mine.n_rows or not (same or mine.privacy is not None):
         raise CommandError(
-            f"The table is not the one that {name!r} shared: score with that one, or run `coterie share` "
-            "again with --replace."
+            f"The table is not the one that {name!r} shared: score with that one and the same --order, or "
+            "run `coterie share` again with --replace."
         )
     return party
 
@@ -129,6 +135,7 @@ def score(
     target: Annotated[str, typer.Option(help="Column to predict; default: as shared.")] = "",
     name: Annotated[str, typer.Option(help="Name of this site, as shared.")] = "",
     folder: Annotated[str, typer.Option(help="The folder that the sites pass on.")] = "",
+    order: Annotated[str, typer.Option(help="auto or none, as shared.")] = "auto",
     reveal_gram: Annotated[
         bool, typer.Option("--reveal-gram", help="Reveal more, and save the rounds if all sites do.")
     ] = False,
@@ -149,6 +156,7 @@ def score(
 ) -> None:
     """Score everybody's models on this site's rows, or answer the next round; run it as often as asked."""
     from coterie.cli.blurred import epsilon_spent
+    from coterie.cli.fit import parse_order
     from coterie.cli.sites import (
         check_inside,
         check_signer,
@@ -169,6 +177,7 @@ def score(
             "--wait would spend --epsilon again whenever somebody shares another model: score once, when all "
             "have shared."
         )
+    rows_in_order = parse_order(order)
     sealed = open_folder(folder, known_keys)
     if sign is not None:
         check_inside(sealed.path, sign)
@@ -180,7 +189,7 @@ def score(
     with one_sentence():
         contents = sealed.read(answers_of=name)
         say_troubles(contents)
-        party = _party(tables, target, name, contents, texts)
+        party = _party(tables, target, name, contents, texts, rows_in_order)
         ends = time.monotonic() + wait
         before, noted = contents.conclusion, dict[str, str]()
         while True:

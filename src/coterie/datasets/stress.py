@@ -11,6 +11,7 @@ from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.signal import lfilter
 from scipy.stats import norm
 
 from coterie.datasets.simulated import Simulation, make_linear_learners
@@ -136,6 +137,23 @@ def _apart(rng: Generator, difference: Callable[[Float], Float]) -> Simulation:
     return Simulation(X, signal + noise, ids[owner], truth, ids, signal, np.full(30, 0.61**2))
 
 
+def _in_time_order(rng: Generator, n_truths: int, correlation: float) -> Simulation:
+    """Return 80 rows a learner with six predictors, and noise that follows AR(1) from row to row."""
+    data = _linear(rng, n_truths, n_rows=80, n_features=6, noise_variance=6 / 16)
+    shocks = rng.standard_normal((30, 80)) * np.sqrt(6 / 16)
+    shocks[:, 1:] *= np.sqrt(1 - correlation**2)
+    return _with_noise(data, lfilter([1.0], [1.0, -correlation], shocks, axis=1).ravel())
+
+
+def _sorted_rows(rng: Generator, n_truths: int, *, by_response: bool) -> Simulation:
+    """Return learners whose rows are sorted by the first predictor, or by the response."""
+    data = _linear(rng, n_truths)
+    order = np.lexsort((data.y if by_response else data.X[:, 0], data.groups))
+    return replace(
+        data, X=data.X[order], y=data.y[order], groups=data.groups[order], signal=data.signal[order]
+    )
+
+
 STRESS_SETTINGS: dict[str, Callable[[Generator], Simulation]] = {
     "one truth": lambda rng: _linear(rng, 1),
     "three truths": lambda rng: _linear(rng, 3),
@@ -158,6 +176,16 @@ STRESS_SETTINGS: dict[str, Callable[[Generator], Simulation]] = {
     "two truths, a product apart": lambda rng: _apart(rng, _product),
     "two truths, a step apart": lambda rng: _apart(rng, _step),
     "two truths, a sine apart": lambda rng: _apart(rng, _sine),
+    "AR(1) noise .5, one truth": lambda rng: _in_time_order(rng, 1, 0.5),
+    "AR(1) noise .7, one truth": lambda rng: _in_time_order(rng, 1, 0.7),
+    "AR(1) noise .8, one truth": lambda rng: _in_time_order(rng, 1, 0.8),
+    "AR(1) noise .5, three truths": lambda rng: _in_time_order(rng, 3, 0.5),
+    "AR(1) noise .7, three truths": lambda rng: _in_time_order(rng, 3, 0.7),
+    "AR(1) noise .8, three truths": lambda rng: _in_time_order(rng, 3, 0.8),
+    "rows sorted by a predictor, one truth": lambda rng: _sorted_rows(rng, 1, by_response=False),
+    "rows sorted by a predictor, three truths": lambda rng: _sorted_rows(rng, 3, by_response=False),
+    "rows sorted by the response, one truth": lambda rng: _sorted_rows(rng, 1, by_response=True),
+    "rows sorted by the response, three truths": lambda rng: _sorted_rows(rng, 3, by_response=True),
 }
 
 

@@ -78,6 +78,7 @@ def make_party(
     target: str = "y",
     candidates: Any = "default",
     seed: int = 0,
+    order: str | None = "auto",
 ) -> Party:
     """Select a model for a site's rows.
 
@@ -97,6 +98,9 @@ def make_party(
         As for `CoterieRegressor`. Models that keep training rows cannot travel.
     seed : int, default=0
         Of everything random, together with the site's name.
+    order : {"auto", None}, default="auto"
+        As for `CoterieRegressor`. A site tests its own rows alone, so that it takes more rows or a stronger
+        dependence to find it.
 
     Returns
     -------
@@ -108,7 +112,7 @@ def make_party(
     names = columns if columns is not None else column_names(X)
     groups = np.array([site] * len(y), dtype=object)
     learners = gather_learners(X, y, groups, caller="make_party")
-    selection = select_models(learners, candidates=candidates, random_state=seed)
+    selection = select_models(learners, candidates=candidates, order=order, random_state=seed)
     found = [f"x{k}" for k in range(learners.n_features)] if names is None else [str(n) for n in names]
     if len(found) != learners.n_features:
         raise ValueError(f"{len(found)} names do not fit {learners.n_features} columns: pass one each.")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -22,6 +22,7 @@ from coterie.how_many.precomputed import exchange_from_losses
 from coterie.kernels.averages import AverageLosses
 from coterie.kernels.devices import check_device
 from coterie.kernels.refits import pooled_losses
+from coterie.kernels.serial import IN_ORDER
 from coterie.kernels.together import LocalLosses
 from coterie.records import Exchange, Partition, Selection
 from coterie.stages.refine import ROUNDS
@@ -132,7 +133,10 @@ def search_clusters(
     )
     # The search may have gone over to a costlier form of the same losses.
     used = losses if losses is None or found.losses is losses else losses.costlier
-    return Clustering(found.partition, found.learner_ids, used, found.labellings)
+    partition = found.partition
+    if selection is not None and selection.in_order:
+        partition = replace(partition, notes=(IN_ORDER, *partition.notes))
+    return Clustering(partition, found.learner_ids, used, found.labellings)
 
 
 def cluster_learners(

@@ -283,6 +283,8 @@ class LocalLosses(ABC):
         )
         mean = np.add.reduceat(rows, starts, axis=-1) / sizes
         spread = np.add.reduceat((rows - mean[..., owner - start]) ** 2, starts, axis=-1)
+        # Neighbouring rows that are alike say less than as many independent ones.
+        spread *= self.selection.inflation
         return mean, np.sqrt(spread / np.maximum(sizes - 1, 1) / sizes)
 
     def _no_worse(self, labels: Array, errors: float) -> Array:
