@@ -110,7 +110,7 @@ class Learners:
             rows=self.rows[kept],
             appearance=np.argsort(np.argsort(self.appearance)[positions], kind="stable"),
             weights=None if self.weights is None else self.weights[kept],
-            wild=tuple(cells for cells in self.wild if cells.learner in set(self.ids[positions].tolist())),
+            wild=self.wild,
         )
 
     def rearranged(self, order: Array) -> Learners:
@@ -298,7 +298,7 @@ def gather_learners(
             "leave the range of numbers. Give y in other units."
         )
     wild: tuple[WildCells, ...] = ()
-    limits = column_limits(X, y) if limits is None else limits
+    limits = column_limits((*X.T, y)) if limits is None else limits
     if np.isfinite(limits).any():
         aside, wild = set_aside(X, y, owners, distinct, limits, names)
         X, y, owners, rows = X[~aside], y[~aside], owners[~aside], rows[~aside]

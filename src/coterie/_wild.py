@@ -3,16 +3,20 @@
 One -9999 in a predictor decides the slopes of everybody whose rows are pooled with it, the units of the
 predictor, and its learner's own model. Such rows are set aside before anything is fitted, and a note says so.
 
-What is far depends on the column. Let a(1) <= a(2) <= ... be the distances from the column's median. In a tail
-that falls like a power, log a(i + 1) - log a(i) at the top is exponential with mean g, and g is known from the
-distances below (Hill's estimator). A gap of `SURPRISE` times g happens by chance less than once in a thousand
-columns, in lighter tails far more seldom. Normal predictors thus have narrow limits and skewed ones wide limits.
-A learner that lives elsewhere is no code: where most rows of a learner are beyond the limits, they stay.
+What is far depends on the column. Let a(1) <= a(2) <= ... be the distances from the column's median. In a
+tail that falls like a power, the largest gap log a(n) - log a(n - 1) is exponential with mean g, and Hill's
+estimator of g is known from the distances below. A gap of `SURPRISE` times g happens by chance less than once
+in a thousand columns, and far more seldom in lighter tails. Normal predictors thus have narrow limits, skewed
+ones have wide limits.
+
+A learner may live far away from the others. Where more than half of a learner's rows are beyond the limits,
+all of them stay.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import warnings
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,14 +27,13 @@ from coterie._options import listed
 
 Array = NDArray[Any]
 
-# A gap in the logs of the distances, in units of the tail's own mean gap: e^-8 is one in three thousand. Half of
-# it is enough for a value that is known as a code.
-SURPRISE = 8.0
-SURPRISE_OF_CODES = 4.0
-# Less than this is no gap, however short the tail: on a scale from one to five, a twelve is odd and no more.
-LEAST_FACTOR = 5.0
-# The tail is known from the upper tenth of the distances, from ten at least, and from two more that are e times
-# as far: few distances do not show a long tail.
+# A gap in the logs of the distances, in units of the tail's own mean gap (e^-8 is one in three thousand), and
+# the least factor, however short the tail: among noughts and ones, a nine is odd and no more. Less will do
+# for a value that is known as a code and occurs more than once.
+SURPRISE, LEAST_FACTOR = 8.0, 10.0
+SURPRISE_OF_CODES, LEAST_FACTOR_OF_CODES = 4.0, 3.0
+# The tail is known from the upper tenth of the distances, from ten at least (codes: from any), and from two
+# more that are e times as far: few distances do not show a long tail.
 TAIL = 0.1
 FEWEST_IN_TAIL = 10
 PRIOR = 2.0
@@ -60,18 +63,18 @@ def _has_gap(values: Array) -> bool:
     if not len(distances):
         return bool(np.any(values != middle))
     usual = distances[int(0.75 * (len(distances) - 1))]
-    return bool(max(values.max() - middle, middle - values.min()) > LEAST_FACTOR * usual)
+    return bool(max(values.max() - middle, middle - values.min()) > LEAST_FACTOR_OF_CODES * usual)
 
 
-def tame_limits(values: Array, surprise: float = SURPRISE) -> tuple[float, float]:
+def tame_limits(values: Array, *, codes: bool = False) -> tuple[float, float]:
     """Return the limits beyond which values of a column are wild; infinite where none is.
 
     Parameters
     ----------
     values : ndarray of shape (N,)
         A column, finite.
-    surprise : float, default=8.0
-        How many mean gaps of the tail are too many for chance.
+    codes : bool, default=False
+        Whether the largest distance is that of a value known as a code.
 
     Returns
     -------
@@ -81,9 +84,10 @@ def tame_limits(values: Array, surprise: float = SURPRISE) -> tuple[float, float
     middle = float(np.median(values))
     distances = _distances(values, middle)
     n = len(distances)
-    most = min(max(1, int(LARGEST_SHARE * len(values))), n - 1)
+    most = min(max(1, int(LARGEST_SHARE * len(values))), n - (1 if codes else FEWEST_IN_TAIL))
     if most < 1:
         return -np.inf, np.inf
+    surprise, least = (SURPRISE_OF_CODES, LEAST_FACTOR_OF_CODES) if codes else (SURPRISE, LEAST_FACTOR)
     logs = np.log(distances)
     sums = np.r_[0.0, np.cumsum(logs)]
     last = np.arange(n - 1 - most, n - 1)
@@ -91,7 +95,7 @@ def tame_limits(values: Array, surprise: float = SURPRISE) -> tuple[float, float
     size = last + 1 - first
     mean_gap = (sums[last + 1] - sums[first] - size * logs[first] + PRIOR) / (size + PRIOR)
     gaps = logs[last + 1] - logs[last]
-    found = np.flatnonzero(gaps > np.maximum(surprise * mean_gap, np.log(LEAST_FACTOR)))
+    found = np.flatnonzero(gaps > np.maximum(surprise * mean_gap, np.log(least)))
     if not len(found):
         return -np.inf, np.inf
     reach = float(np.exp(logs[last[found[0]]] + 0.5 * gaps[found[0]]))
@@ -105,31 +109,29 @@ def _limits(values: Array) -> tuple[float, float]:
     coded = np.isin(values, CODES)
     low, high = tame_limits(values)
     if 0 < 2 * np.count_nonzero(coded) < len(values):
-        others = values[~coded]
-        for code in np.unique(values[coded]):
-            # Once, however often it occurs: a twentieth of all cells and more may be codes.
-            below, above = tame_limits(np.r_[others, code], SURPRISE_OF_CODES)
+        others, (found, counts) = values[~coded], np.unique(values[coded], return_counts=True)
+        for code in found[counts > 1]:
+            # Once, however often it occurs: more than a twentieth of all cells may be codes.
+            below, above = tame_limits(np.r_[others, code], codes=True)
             if not below <= code <= above:
                 low, high = max(low, below), min(high, above)
     return low, high
 
 
-def column_limits(X: Array, y: Array) -> Array:
-    """Return the limits of every column and of the response.
+def column_limits(columns: Iterable[Array]) -> Array:
+    """Return the limits of every column.
 
     Parameters
     ----------
-    X : ndarray of shape (N, p)
-        Predictors of all learners, finite.
-    y : ndarray of shape (N,)
-        Response.
+    columns : iterable of ndarray of shape (N,)
+        The p predictors of all learners, then the response; finite.
 
     Returns
     -------
     ndarray of shape (2, p + 1)
         Lower and upper limits, the response last; infinite where no cell is wild.
     """
-    return np.array([_limits(values) for values in (*X.T, y)]).T
+    return np.array([_limits(values) for values in columns]).T
 
 
 @dataclass(frozen=True)
@@ -190,7 +192,7 @@ def set_aside(
     cells : tuple of WildCells
         What is to be said of them, and of codes in rows that stay.
     """
-    sizes = np.bincount(owner, minlength=len(ids))
+    sizes, learners = np.bincount(owner, minlength=len(ids)), ids.tolist()
     aside, beyond = np.zeros(len(y), dtype=bool), {}
     for column in np.flatnonzero(np.isfinite(limits).any(axis=0)).tolist():
         values = y if column == X.shape[1] else X[:, column]
@@ -208,7 +210,7 @@ def set_aside(
             found[key] = found.get(key, 0) + 1
         for (j, value, kept), count in found.items():
             if not kept or value in CODES:
-                cells.append(WildCells(ids[j], label or f"Column {column}", value, count, kept))
+                cells.append(WildCells(learners[j], label or f"Column {column}", value, count, kept))
     return aside, tuple(cells)
 
 
@@ -244,3 +246,9 @@ def notes_on(cells: Sequence[WildCells]) -> tuple[str, ...]:
         code = cell.value if cell.value in CODES else None
         found.setdefault((cell.column, code, cell.kept), []).append(cell)
     return tuple(_note(*key, theirs) for key, theirs in found.items())
+
+
+def warn_of(cells: Sequence[WildCells]) -> None:
+    """Warn of wild cells, in the name of whoever called the caller."""
+    for note in notes_on(cells):
+        warnings.warn(note, UserWarning, stacklevel=3)

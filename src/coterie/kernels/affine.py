@@ -145,8 +145,8 @@ def affine_matrix(models: Sequence[Any], n_features: int) -> tuple[Array, Array]
     return vectors, np.isfinite(vectors).all(axis=1)
 
 
-# A predictor that spreads so many times as far over all rows as inside the typical learner has its unit from the
-# latter: one learner that lives far away would make everybody's slopes tiny beside a ridge.
+# A predictor that spreads so many times as far over all rows as in the typical learner takes the latter as
+# its unit: one learner that lives far away would make everybody's slopes tiny beside a ridge.
 FAR_SPREAD = 10.0
 
 

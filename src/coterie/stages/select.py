@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from coterie._options import listed
 from coterie._rows import Learners, gather_learners
 from coterie._seeds import as_entropy, generator_for, integer_seed
-from coterie._wild import notes_on
+from coterie._wild import warn_of
 from coterie.candidates import candidates_per_learner
 from coterie.engines import counted, resolve_engine
 from coterie.kernels.fitting import FitJob, Fitted, choose_candidate, quiet_fits
@@ -88,11 +88,6 @@ def _pooled_variance(learners: Learners) -> float:
     return pooled_variance(learners.sizes.astype(float), means, variances)
 
 
-def _warn_of_wild_cells(learners: Learners) -> None:
-    for note in notes_on(learners.wild):
-        warnings.warn(note, UserWarning, stacklevel=4)
-
-
 def _warn_of_failures(fitted: Sequence[Fitted], learners: Learners) -> None:
     dropped: dict[str, list[int]] = {}
     for j, result in enumerate(fitted):
@@ -135,7 +130,6 @@ def selection_of(
     Selection
         In the order of ``learners``.
     """
-    _warn_of_wild_cells(learners)
     _warn_of_failures(fitted, learners)
     residuals = tuple(result.residuals for result in fitted)
     variance = _pooled_variance(learners)
@@ -209,6 +203,8 @@ def select_models(
     3
     """
     learners = gather_learners(X, y, groups, sample_weight=sample_weight, caller="select_models")
+    if learners is not X:
+        warn_of(learners.wild)
     splits = callable(getattr(splitter, "split", None)) and not isinstance(splitter, (str, bytes))
     if splitter is not None and not splits:
         raise ValueError(
