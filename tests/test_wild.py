@@ -1,8 +1,12 @@
+import os
 import warnings
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
+import polars as pl
+import polars.selectors as cs
 import pytest
 
 from coterie import CoterieRegressor, cluster_learners, cross_evaluate, select_models
@@ -161,6 +165,18 @@ def test_stress_settings_have_no_wild_cells(setting: str) -> None:
 def test_simulation1_has_no_wild_cells() -> None:
     data = make_simulation1(20, 8, random_state=0)
     assert wild_rows(data.X, data.y, data.groups) == ([], ())
+
+
+@pytest.mark.parametrize("name", ["ames", "cheese", "flights", "produc", "school_ilea", "tv16", "landmine"])
+def test_tables_of_the_world_have_no_wild_cells(name: str) -> None:
+    path = Path(os.environ.get("COTERIE_DATA", "")) / f"{name}.parquet"
+    if not path.is_file():
+        pytest.skip(f"COTERIE_DATA is not set to a folder that has {path.name}")
+    numbers = pl.read_parquet(path).select(cs.numeric())
+    for column in numbers.iter_columns():
+        values = column.drop_nulls().to_numpy().astype(float)
+        limits = column_limits([values[np.isfinite(values)]])
+        assert np.isinf(limits).all(), column.name
 
 
 def labels_of(X: Any, y: Any, groups: Any, **options: Any) -> Any:

@@ -176,14 +176,16 @@ class Read:
     extremes: Array = field(default_factory=lambda: np.zeros((2, 0)))
 
     def column(self, column: int) -> Array:
-        """Return the kept values of a predictor, or of the response behind them, as they came."""
+        """Return the kept values of a predictor, or of the response behind them, and the extremes of all."""
         learner = self.rows if self.whole is None else self.whole
         last = column == learner.n_features
         values: Array = learner.y if last else learner.X[:, column]
-        if self.whole is None and self.units is not None:
+        if self.whole is not None:
+            return values
+        if self.units is not None:
             centre = self.units.centre_y[0] if last else self.units.centre_x[0, column]
             values = values * (self.units.spread_y[0] if last else self.units.spread_x[0, column]) + centre
-        return values
+        return np.concatenate([values, self.extremes[:, column]])
 
 
 def _gathered(job: SourceJob) -> tuple[Learners | None, list[str] | None]:

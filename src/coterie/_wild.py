@@ -63,7 +63,10 @@ def _has_gap(values: Array) -> bool:
     if not len(distances):
         return bool(np.any(values != middle))
     usual = distances[int(0.75 * (len(distances) - 1))]
-    return bool(max(values.max() - middle, middle - values.min()) > LEAST_FACTOR_OF_CODES * usual)
+    low, high = values.min(), values.max()
+    codes = CODES[(low <= CODES) & (high >= CODES)]
+    far = max(high - middle, middle - low) > LEAST_FACTOR * usual
+    return bool(far or (np.abs(codes - middle) > LEAST_FACTOR_OF_CODES * usual).any())
 
 
 def tame_limits(values: Array, *, codes: bool = False) -> tuple[float, float]:

@@ -148,10 +148,13 @@ def affine_matrix(models: Sequence[Any], n_features: int) -> tuple[Array, Array]
 # A predictor that spreads so many times as far over all rows as in the typical learner takes the latter as
 # its unit: one learner that lives far away would make everybody's slopes tiny beside a ridge.
 FAR_SPREAD = 10.0
+# So many learners, evenly spaced, show what is typical.
+TYPICAL_LEARNERS = 1_000
 
 
 def _typical(learners: Learners) -> tuple[Array, Array]:
     """Return the median over learners of their means, and of their distances from it where there are any."""
+    learners = learners.take(np.unique(np.linspace(0, len(learners) - 1, TYPICAL_LEARNERS).astype(int)))
     starts, sizes = learners.offsets[:-1], learners.sizes[:, None]
     middle = np.median(np.add.reduceat(learners.X, starts, axis=0) / sizes, axis=0)
     squares = np.add.reduceat((learners.X - middle) ** 2, starts, axis=0) / sizes
