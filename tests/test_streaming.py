@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass, fields, is_dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -209,6 +209,34 @@ def test_what_fit_refuses_is_refused() -> None:
     for splitter in ("kfold", 3):
         with pytest.raises(ValueError, match="must be None or have a split method"):
             CoterieRegressor("lr", splitter=splitter).fit_sources(sources())
+
+
+@pytest.mark.parametrize("standardize", [None, "learner"])
+def test_rows_with_wild_cells_are_set_aside_as_in_fit(standardize: str | None) -> None:
+    X, y = DATA.X.copy(), DATA.y.copy()
+    X[[3, 4], 1], y[200] = -9999, 1e12
+    wild, log = replace(DATA, X=X, y=y), []
+    options = {"candidates": "lr", "standardize": standardize}
+    with pytest.warns(UserWarning, match="set aside") as caught:
+        streamed = CoterieRegressor(**options).fit_sources(sources(wild, log=log))
+    with pytest.warns(UserWarning, match="set aside") as as_in_fit:
+        whole = CoterieRegressor(**options).fit(X, y, groups=DATA.groups)
+    assert_same(streamed, whole)
+    assert streamed.partition_.notes == whole.partition_.notes
+    assert [str(w.message) for w in caught] == [str(w.message) for w in as_in_fit]
+    # Only those with a wild cell are read twice; the first also for its columns.
+    assert sorted(log) == sorted([*DATA.learner_ids.tolist(), "learner 00", "learner 00", "learner 02"])
+
+
+def test_a_wild_cell_among_rows_that_are_not_kept_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(streaming, "rows_kept", lambda *_: 50)
+    for row in range(80, 88):
+        X = DATA.X.copy()
+        X[row, 0] = 1e9
+        model = CoterieRegressor("lr", n_clusters=3, standardize="learner")
+        with pytest.warns(UserWarning, match="1 cell far from all others"):
+            model.fit_sources(sources(replace(DATA, X=X)))
+        assert model.gains_["n_rows"].tolist() == [80, 79, *[80] * 7]
 
 
 def test_models_see_all_rows_and_the_rest_a_part_of_them(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -25,6 +25,7 @@ from coterie._tables import (
     split_group_column,
     whose,
 )
+from coterie._wild import WildCells, column_limits, set_aside
 
 Array = NDArray[Any]
 
@@ -60,6 +61,8 @@ class Learners:
         Positions in ``ids``, in order of first appearance.
     weights : ndarray of shape (N,) or None, default=None
         Sample weights, scaled to mean one inside each learner.
+    wild : tuple of WildCells, default=()
+        What was far from all other values; see `coterie._wild`.
     """
 
     ids: Array
@@ -69,6 +72,7 @@ class Learners:
     rows: Array
     appearance: Array
     weights: Array | None = None
+    wild: tuple[WildCells, ...] = ()
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -106,6 +110,7 @@ class Learners:
             rows=self.rows[kept],
             appearance=np.argsort(np.argsort(self.appearance)[positions], kind="stable"),
             weights=None if self.weights is None else self.weights[kept],
+            wild=self.wild,
         )
 
     def rearranged(self, order: Array) -> Learners:
@@ -227,6 +232,7 @@ def gather_learners(
     groups: Any = None,
     *,
     sample_weight: Any = None,
+    limits: Array | None = None,
     caller: str,
 ) -> Learners:
     """Check a table, its response and its groups, and bring them together learner by learner.
@@ -241,6 +247,8 @@ def gather_learners(
         Learner id of each row, or the name of the column of X that holds it. None: one learner.
     sample_weight : array-like of shape (N,) or None, default=None
         Weights of the rows. Rows of weight zero are left out.
+    limits : ndarray of shape (2, p + 1) or None, default=None
+        Beyond which cells are wild and their rows set aside. None: by these rows.
     caller : str
         Named in the errors.
 
@@ -289,6 +297,12 @@ def gather_learners(
             f"Input y of {caller} varies by {spread:.3g} only, and powers of less than {SMALLEST_SPREAD:g} "
             "leave the range of numbers. Give y in other units."
         )
+    wild: tuple[WildCells, ...] = ()
+    limits = column_limits((*X.T, y)) if limits is None else limits
+    if np.isfinite(limits).any():
+        aside, wild = set_aside(X, y, owners, distinct, limits, names)
+        X, y, owners, rows = X[~aside], y[~aside], owners[~aside], rows[~aside]
+        weights = None if weights is None else weights[~aside]
     order = np.argsort(owners, kind="stable")
     sizes = np.bincount(owners, minlength=len(distinct))
     _refuse_wild(y[order], sizes, distinct, "y", caller)
@@ -302,6 +316,7 @@ def gather_learners(
         rows=rows[order],
         appearance=appearance,
         weights=None if weights is None else weights[order],
+        wild=wild,
     )
 
 

@@ -28,8 +28,9 @@ from coterie._options import listed
 from coterie._rows import Learners, Standardization, gather_learners, sorting_text
 from coterie._seeds import as_entropy
 from coterie._tables import column_names, id_array
+from coterie._wild import column_limits, warn_of
 from coterie.candidates import candidates_per_learner
-from coterie.engines import counted, resolve_engine
+from coterie.engines import Engine, counted, resolve_engine
 from coterie.how_many import check_n_clusters
 from coterie.kernels.fitting import choose_candidate, quiet_fits
 from coterie.kernels.serial import SerialScore, rows_depend, serial_score
@@ -50,6 +51,8 @@ COPIES_AT_WORK = 6
 PREDICTION_TABLES = 4
 # Fewer rows of a learner than this tell too little of it.
 FEWEST_KEPT = 50
+# Of one learner alone nothing is far from the others' values.
+UNLIMITED = np.array([[-np.inf], [np.inf]])
 _UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
 
 
@@ -124,6 +127,8 @@ class SourceJob:
         Rows that are read at most.
     enough : int, default=4
         Rows with which a learner is not small, whatever the others have.
+    limits : ndarray of shape (2, p + 1) or None, default=None
+        Beyond which cells are wild and their rows set aside. None: not known yet.
     """
 
     learner: Any
@@ -135,6 +140,7 @@ class SourceJob:
     kept: int
     most: int
     enough: int = FEWEST_ROWS
+    limits: Any = field(default=None, repr=False)
 
 
 @dataclass(frozen=True)
@@ -163,6 +169,8 @@ class Read:
         Why a learner who may be small chose nothing; an error where it turns out not to be.
     serial : SerialScore
         What all its rows say about the dependence of neighbours; nothing where a splitter cut them.
+    extremes : ndarray of shape (2, p + 1)
+        Smallest and largest value of each predictor and of the response, among all rows that were read.
     """
 
     rows: Any
@@ -175,6 +183,19 @@ class Read:
     training: Array = field(default_factory=lambda: np.zeros((0, 0), dtype=bool))
     failure: str = ""
     serial: SerialScore = field(default_factory=SerialScore)
+    extremes: Array = field(default_factory=lambda: np.zeros((2, 0)))
+
+    def column(self, column: int) -> Array:
+        """Return the kept values of a predictor, or of the response behind them, and the extremes of all."""
+        learner = self.rows if self.whole is None else self.whole
+        last = column == learner.n_features
+        values: Array = learner.y if last else learner.X[:, column]
+        if self.whole is not None:
+            return values
+        if self.units is not None:
+            centre = self.units.centre_y[0] if last else self.units.centre_x[0, column]
+            values = values * (self.units.spread_y[0] if last else self.units.spread_x[0, column]) + centre
+        return np.concatenate([values, self.extremes[:, column]])
 
 
 def _gathered(job: SourceJob) -> tuple[Learners | None, list[str] | None]:
@@ -183,10 +204,16 @@ def _gathered(job: SourceJob) -> tuple[Learners | None, list[str] | None]:
     if not len(y):
         return None, names
     try:
-        whole = gather_learners(X, y, caller="fit_sources")
+        limits = UNLIMITED if job.limits is None else job.limits
+        whole = gather_learners(X, y, limits=limits, caller="fit_sources")
     except ValueError as error:
         raise ValueError(f"Learner {listed([job.learner])}: {error}") from None
-    return replace(whole, ids=id_array([job.learner])), names
+    wild = tuple(replace(cells, learner=job.learner) for cells in whole.wild)
+    return replace(whole, ids=id_array([job.learner]), wild=wild), names
+
+
+def _extremes(learner: Learners) -> Array:
+    return np.array([[*few(learner.X, axis=0), few(learner.y)] for few in (np.min, np.max)])
 
 
 def select_from_source(job: SourceJob) -> Read:
@@ -206,8 +233,9 @@ def select_from_source(job: SourceJob) -> Read:
     if whole is None:
         return Read(None, None, 0, names)
     n = len(whole.y)
+    extremes = _extremes(whole)
     if n < FEWEST_ROWS:
-        return Read(whole, whole, n, names)
+        return Read(whole, whole, n, names, extremes=extremes)
     rows, units = whole.standardized() if job.standardize else (whole, None)
     try:
         fit = fit_job(rows, 0, job.candidates, job.splitter, job.entropy)
@@ -216,7 +244,7 @@ def select_from_source(job: SourceJob) -> Read:
     except ValueError as error:
         if n >= job.enough:
             raise
-        return Read(whole, whole, n, names, failure=str(error))
+        return Read(whole, whole, n, names, failure=str(error), extremes=extremes)
     serial = SerialScore() if job.splitter is not None else serial_score(fitted.residuals, rows.X, rows.y)
     kept = np.arange(n)
     if n > job.kept:
@@ -227,7 +255,18 @@ def select_from_source(job: SourceJob) -> Read:
     part = rows if n <= job.kept else rows.only(np.isin(np.arange(n), kept))
     # A copy: behind the coefficients of least squares the solver keeps an array as long as the rows.
     fitted = copy.deepcopy(replace(fitted, residuals=fitted.residuals[kept]))
-    return Read(part, few, n, names, units, fitted, fit.folds[kept], fit.training[:, kept], serial=serial)
+    return Read(
+        part,
+        few,
+        n,
+        names,
+        units,
+        fitted,
+        fit.folds[kept],
+        fit.training[:, kept],
+        serial=serial,
+        extremes=extremes,
+    )
 
 
 def rows_kept(memory: int, sizes: Array, n_features: int, affine: bool) -> int:
@@ -280,6 +319,20 @@ def _together(parts: list[Read], appearance: Array) -> Learners:
     )
 
 
+def _without_wild_rows(parts: dict[Any, Read], jobs: dict[Any, SourceJob], engine: Engine) -> dict[Any, Read]:
+    """Let those who have a wild cell be read again without its row: limits are known when all were read."""
+    n_columns = next(iter(parts.values())).rows.n_features + 1
+    columns = (np.concatenate([part.column(k) for part in parts.values()]) for k in range(n_columns))
+    limits = column_limits(columns)
+    beyond = [
+        learner
+        for learner, part in parts.items()
+        if (part.extremes[0] < limits[0]).any() or (part.extremes[1] > limits[1]).any()
+    ]
+    again = engine.map(select_from_source, [replace(jobs[learner], limits=limits) for learner in beyond])
+    return parts | dict(zip(beyond, again, strict=True))
+
+
 def _check_names(parts: dict[Any, Read]) -> None:
     first, head = next(iter(parts.items()))
     for learner, part in parts.items():
@@ -324,7 +377,8 @@ def _read_all(
         )
         for learner, some, size in zip(order, sets, sizes, strict=True)
     ]
-    parts = counted(resolve_engine(model.engine, model.n_jobs), "Select").map(select_from_source, jobs)
+    engine = counted(resolve_engine(model.engine, model.n_jobs), "Select")
+    parts = engine.map(select_from_source, jobs)
     found = {learner: part for learner, part in zip(order, parts, strict=True) if part.n_rows}
     empty = [learner for learner in order if learner not in found]
     if empty:
@@ -336,7 +390,7 @@ def _read_all(
     if not found:
         raise ValueError("No learner has a row that can be used: check the sources.")
     _check_names(found)
-    return found, kept
+    return _without_wild_rows(found, dict(zip(order, jobs, strict=True)), engine), kept
 
 
 def rows_were_left_out(selection: Selection, learners: Learners) -> bool:
@@ -421,7 +475,9 @@ def fit_sources(model: Any, sources: Mapping[Any, RowSource], memory: Any) -> No
     if failure is not None:
         raise ValueError(failure)
     ranks = np.argsort(np.argsort(appearance)[~small], kind="stable")
-    shaping = _together(large, ranks)
+    wild = tuple(cells for part in parts for cells in part.rows.wild)
+    warn_of(wild)
+    shaping = replace(_together(large, ranks), wild=wild)
     selection = selection_of(
         shaping,
         [part.fitted for part in large],

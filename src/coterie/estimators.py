@@ -28,6 +28,7 @@ from coterie._tables import (
     column_names,
     split_group_column,
 )
+from coterie._wild import warn_of
 from coterie.how_many import RULES, check_n_clusters, search_clusters
 from coterie.kernels.devices import check_device
 from coterie.kernels.landmarks import how_many_landmarks
@@ -253,6 +254,7 @@ class CoterieRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         validate_data(self, X, skip_check_array=True)
         weight = fit_params.get("sample_weight")
         learners = gather_learners(X, y, groups, sample_weight=weight, caller=caller)
+        warn_of(learners.wild)
         # Without groups there is one learner, hence one cluster, whatever n_clusters says.
         n_clusters = 1 if groups is None else self.n_clusters
         self._fit_learners(learners, n_clusters, as_entropy(self.random_state))
@@ -495,6 +497,7 @@ class CoterieRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             X = check_predictors(X, caller)
         validate_data(self, X, reset=False, skip_check_array=True)
         newcomers = gather_learners(X, y, groups, caller=caller)
+        warn_of(newcomers.wild)
         known = set(self.learner_ids_.tolist()) & set(newcomers.ids.tolist())
         method = caller.rpartition(".")[2]
         if known:

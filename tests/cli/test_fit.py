@@ -97,6 +97,20 @@ def test_the_seed_and_the_order_of_rows_decide_nothing_they_should_not(run, here
     assert [sorted(c["learners"]) for c in two["coteries"]] == [c["learners"] for c in one["coteries"]]
 
 
+def test_wild_cells_are_noted_once_in_terminal_and_page(run, here, table):
+    changed = table.with_columns(
+        x1=pl.when(pl.int_range(pl.len()) == 7).then(-9999.0).otherwise(pl.col("x1"))
+    )
+    changed.write_csv("table.csv")
+    said = "Column 'x1' has 1 cell of -9999 in rows of learner"
+    outcome = run("fit", "table.csv", *FIT, "--json", "--out", "out")
+    assert [note.startswith(said) for note in json.loads(outcome.out)["notes"]].count(True) == 1
+    assert "likely a code for a missing value" in Path("out/report.html").read_text()
+    loaded = coterie.load("out/model.coterie")
+    assert loaded.partition_.notes[0].startswith(said)
+    assert "set aside" in run("fit", "table.csv", *QUIET, "--out", "again").out
+
+
 def test_a_dropped_candidate_is_a_note_not_a_warning(run, here, table):
     # Half of eight rows are fewer than the five neighbours that it asks for.
     table.filter(pl.int_range(pl.len()).over("site") < 8).write_csv("short.csv")

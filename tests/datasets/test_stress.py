@@ -35,6 +35,14 @@ def test_outliers_are_two_per_cent_of_the_rows():
     assert 0.005 < share < 0.04
 
 
+def test_wild_cells_are_one_learner_s():
+    for seed in range(8):
+        data = make_stress("wild cells of one learner, three truths", seed)
+        wild = np.flatnonzero((np.abs(np.column_stack([data.X, data.y])) > 900).any(axis=1))
+        assert 1 <= len(wild) <= 5
+        assert len(set(data.groups[wild].tolist())) == 1
+
+
 def test_shift_moves_the_predictors_and_not_the_truth():
     data = make_stress("covariate shift, one linear truth")
     means = data.X.reshape(30, 60, 5).mean(axis=1)

@@ -201,7 +201,8 @@ def run_fit(
         with gathered_warnings(notes):
             model = fit_rows(rows, recipe, options, place, notes)
         summary = summarise_model(model)
-        summary["notes"] = [*notes, *summary["notes"]]
+        # What was warned of may be among the model's own notes, too.
+        summary["notes"] = list(dict.fromkeys([*notes, *summary["notes"]]))
         summary["columns"] = [asdict(plan) | {"features": list(plan.features)} for plan in recipe.columns]
         summary["out"] = str(place.out)
         with place.writing() as folder:

@@ -41,6 +41,16 @@ def _outliers(rng: Generator, n_truths: int) -> Simulation:
     return _with_noise(data, np.where(rng.random(len(noise)) < 0.02, 20 * noise, noise))
 
 
+def _wild_cells(rng: Generator, n_truths: int) -> Simulation:
+    """Put one to five wild values into the rows of one learner, in one predictor or in the response."""
+    data = _linear(rng, n_truths)
+    rows = 60 * rng.integers(30) + rng.choice(60, rng.integers(1, 6), replace=False)
+    values = rng.choice([9999.0, 999.0, 1e6, 1e12]) * rng.choice([-1.0, 1.0], len(rows))
+    table = np.column_stack([data.X, data.y])
+    table[rows, rng.integers(6)] = values
+    return replace(data, X=table[:, :5].copy(), y=table[:, 5].copy())
+
+
 def _heavy_tails(rng: Generator, n_truths: int) -> Simulation:
     data = _linear(rng, n_truths)
     return _with_noise(data, rng.standard_t(3, len(data.y)))
@@ -161,6 +171,8 @@ STRESS_SETTINGS: dict[str, Callable[[Generator], Simulation]] = {
     "noise .3 to 3, one truth": lambda rng: _uneven_noise(rng, 1),
     "2% outliers x 20, three truths": lambda rng: _outliers(rng, 3),
     "2% outliers x 20, one truth": lambda rng: _outliers(rng, 1),
+    "wild cells of one learner, three truths": lambda rng: _wild_cells(rng, 3),
+    "wild cells of one learner, one truth": lambda rng: _wild_cells(rng, 1),
     "sizes 15 to 500, three truths": lambda rng: _uneven_sizes(rng, 3),
     "Student t3 noise, three truths": lambda rng: _heavy_tails(rng, 3),
     "27, 2 and 1 learners": _lone_learners,

@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from coterie._rows import Learners, Standardization
+from coterie._wild import WildCells
 from coterie.encoding import ColumnPlan, TableRecipe
 from coterie.kernels.landmarks import LandmarkTiles
 from coterie.kernels.tiles import DenseTiles
@@ -51,6 +52,7 @@ RECORDS: dict[str, type[Any]] = {
         Collaboration,
         NestedCollaboration,
         Learners,
+        WildCells,
         Standardization,
         Stability,
         Standing,

@@ -23,6 +23,7 @@ from sklearn.model_selection import KFold
 from coterie._options import check_option, listed
 from coterie._rows import Learners, gather_learners
 from coterie._seeds import as_entropy, generator_for, integer_seed
+from coterie._wild import warn_of
 from coterie.candidates import candidates_per_learner
 from coterie.engines import counted, resolve_engine
 from coterie.kernels.fitting import FitJob, Fitted, choose_candidate, quiet_fits
@@ -229,6 +230,8 @@ def select_models(
     3
     """
     learners = gather_learners(X, y, groups, sample_weight=sample_weight, caller="select_models")
+    if learners is not X:
+        warn_of(learners.wild)
     check_splitter(splitter)
     check_option(order, "order", ORDERS)
     small = learners.sizes < FEWEST_ROWS
