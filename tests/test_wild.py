@@ -261,9 +261,16 @@ def test_the_estimator_warns_and_the_notes_stay_with_the_model() -> None:
     assert not any("-9999" in note for note in model.partition_.notes)
 
 
+def test_one_learner_alone_is_not_looked_at() -> None:
+    X, y, _ = table()
+    X[3, 0] = 1e12
+    learners = gather_learners(X, y, np.zeros(240), caller="fit")
+    assert (len(learners.y), learners.wild) == (240, ())
+
+
 def test_newcomers_are_warned_of() -> None:
     data = make_linear_learners(6, 2, n_rows=30, n_features=3, random_state=0)
-    known = data.groups != "learner 05"
+    known = ~np.isin(data.groups, ["learner 04", "learner 05"])
     model = CoterieRegressor(["ridge"]).fit(data.X[known], data.y[known], groups=data.groups[known])
     X = data.X.copy()
     X[-1, 0] = 1e12

@@ -25,7 +25,7 @@ from coterie._tables import (
     split_group_column,
     whose,
 )
-from coterie._wild import WildCells, column_limits, set_aside
+from coterie._wild import UNLIMITED, WildCells, column_limits, set_aside
 
 Array = NDArray[Any]
 
@@ -248,7 +248,7 @@ def gather_learners(
     sample_weight : array-like of shape (N,) or None, default=None
         Weights of the rows. Rows of weight zero are left out.
     limits : ndarray of shape (2, p + 1) or None, default=None
-        Beyond which cells are wild and their rows set aside. None: by these rows.
+        Beyond which cells are wild and their rows set aside. None: by these rows, if two learners hold them.
     caller : str
         Named in the errors.
 
@@ -298,7 +298,9 @@ def gather_learners(
             "leave the range of numbers. Give y in other units."
         )
     wild: tuple[WildCells, ...] = ()
-    limits = column_limits((*X.T, y)) if limits is None else limits
+    if limits is None:
+        # One learner alone harms nobody, and sites that keep their rows must answer as they would together.
+        limits = column_limits((*X.T, y)) if len(distinct) > 1 else UNLIMITED
     if np.isfinite(limits).any():
         aside, wild = set_aside(X, y, owners, distinct, limits, names)
         X, y, owners, rows = X[~aside], y[~aside], owners[~aside], rows[~aside]

@@ -51,8 +51,6 @@ COPIES_AT_WORK = 6
 PREDICTION_TABLES = 4
 # Fewer rows of a learner than this tell too little of it.
 FEWEST_KEPT = 50
-# Of one learner alone nothing is far from the others' values.
-UNLIMITED = np.array([[-np.inf], [np.inf]])
 _UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
 
 
@@ -204,8 +202,7 @@ def _gathered(job: SourceJob) -> tuple[Learners | None, list[str] | None]:
     if not len(y):
         return None, names
     try:
-        limits = UNLIMITED if job.limits is None else job.limits
-        whole = gather_learners(X, y, limits=limits, caller="fit_sources")
+        whole = gather_learners(X, y, limits=job.limits, caller="fit_sources")
     except ValueError as error:
         raise ValueError(f"Learner {listed([job.learner])}: {error}") from None
     wild = tuple(replace(cells, learner=job.learner) for cells in whole.wild)
@@ -321,6 +318,8 @@ def _together(parts: list[Read], appearance: Array) -> Learners:
 
 def _without_wild_rows(parts: dict[Any, Read], jobs: dict[Any, SourceJob], engine: Engine) -> dict[Any, Read]:
     """Let those who have a wild cell be read again without its row: limits are known when all were read."""
+    if len(parts) < 2:
+        return parts
     n_columns = next(iter(parts.values())).rows.n_features + 1
     columns = (np.concatenate([part.column(k) for part in parts.values()]) for k in range(n_columns))
     limits = column_limits(columns)

@@ -45,6 +45,8 @@ ROUNDING = 1e-9
 _NINES = [float(f"{'9' * digits}{tail}") for digits in range(2, 10) for tail in ("", ".9", ".99")]
 _FILLS = [32767.0, 2147483647.0, 1e20, 1e30, 9.969209968386869e36, float(np.finfo(np.float32).max)]
 CODES = np.array([sign * code for code in (*_NINES, *_FILLS) for sign in (1, -1)] + [-32768.0, -2147483648.0])
+# The limits of a column of which nothing is known.
+UNLIMITED = np.array([[-np.inf], [np.inf]])
 
 
 def _distances(values: Array, middle: float) -> Array:

@@ -10,7 +10,6 @@ import numpy as np
 
 from coterie._rows import Learners, gather_learners
 from coterie._tables import column_names
-from coterie._wild import warn_of
 from coterie.federated.messages import ProtocolError, check_site
 from coterie.records import Selection
 from coterie.stages.select import select_models
@@ -113,7 +112,6 @@ def make_party(
     names = columns if columns is not None else column_names(X)
     groups = np.array([site] * len(y), dtype=object)
     learners = gather_learners(X, y, groups, caller="make_party")
-    warn_of(learners.wild)
     selection = select_models(learners, candidates=candidates, order=order, random_state=seed)
     found = [f"x{k}" for k in range(learners.n_features)] if names is None else [str(n) for n in names]
     if len(found) != learners.n_features:
