@@ -151,8 +151,8 @@ def test_means_by_learner_run_along_the_last_axis() -> None:
 
 
 @quickly
-@given(st.lists(st.tuples(st.sampled_from("abc"), st.floats(0.1, 10), st.floats(-9, 9)), min_size=1))
-def test_weighted_means_by_learner_are_those_of_numpy(rows: list[tuple[str, float, float]]) -> None:
+@given(st.lists(st.tuples(st.sampled_from("abc"), st.floats(0.1, 10), st.integers(-9, 9)), min_size=1))
+def test_weighted_means_by_learner_are_those_of_numpy(rows: list[tuple[str, float, int]]) -> None:
     groups, weights, values = zip(*rows, strict=True)
     learners = gather(list(groups), np.array(weights), y=np.array(values))
     means = learners.mean_by_learner(learners.y)

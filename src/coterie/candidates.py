@@ -21,7 +21,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVR
 
 from coterie._forest import QuickForest
-from coterie._options import listed
+from coterie._options import listed, shown
 from coterie._penalised import QuickElasticNet, QuickLasso
 
 Candidates = dict[str, BaseEstimator]
@@ -94,7 +94,7 @@ def _from_list(entries: Iterable[Any]) -> Candidates:
         else:
             raise ValueError(
                 "The 'candidates' option takes names, presets and scikit-learn regressors "
-                f"(instances, not classes). Got {entry!r}."
+                f"(instances, not classes). Got {shown(entry)}."
             )
     if not chosen:
         raise ValueError("The 'candidates' option is empty: name at least one candidate.")
@@ -133,14 +133,15 @@ def make_candidates(spec: Any = None) -> Candidates:
                 entry = _named(entry)
             if not _is_regressor(entry):
                 raise ValueError(
-                    f"The candidate {name!r} must be a known name or a scikit-learn regressor. Got {entry!r}."
+                    f"The candidate {name!r} must be a known name or a scikit-learn regressor. "
+                    f"Got {shown(entry)}."
                 )
             resolved[str(name)] = entry
         return resolved or _from_list([])
     if isinstance(spec, Iterable):
         return _from_list(spec)
     raise ValueError(
-        f"The 'candidates' option takes a preset ({listed(PRESETS)}), a list, or a dict. Got {spec!r}."
+        f"The 'candidates' option takes a preset ({listed(PRESETS)}), a list, or a dict. Got {shown(spec)}."
     )
 
 

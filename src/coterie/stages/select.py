@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from coterie._options import listed
+from coterie._options import listed, shown
 from coterie._rows import Learners, gather_learners
 from coterie._seeds import as_entropy, generator_for, integer_seed
 from coterie.candidates import candidates_per_learner
@@ -205,7 +205,7 @@ def select_models(
     splits = callable(getattr(splitter, "split", None)) and not isinstance(splitter, (str, bytes))
     if splitter is not None and not splits:
         raise ValueError(
-            f"The 'splitter' option must be None or have a split method, as KFold has. Got {splitter!r}."
+            f"The 'splitter' option must be None or have a split method, as KFold has. Got {shown(splitter)}."
         )
     small = learners.sizes < FEWEST_ROWS
     if small.any():
