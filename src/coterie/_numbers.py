@@ -14,8 +14,9 @@ Array = NDArray[Any]
 _MISSING = ("NAType", "NaTType", "MaskedConstant")
 _DATES = (date, time, timedelta, np.datetime64, np.timedelta64)
 
-# Columns whose largest entry lies between these powers of two are left as they are.
-ORDINARY_EXPONENT = 100
+# Columns whose largest entry lies between these powers of two are left as they are. Trees take values that
+# differ by less than 1e-7 for equal ones, and hold them in single precision.
+SMALLEST_ORDINARY, LARGEST_ORDINARY = -13, 100
 
 
 class NoNumberError(Exception):
@@ -131,8 +132,7 @@ def as_numbers(values: Array) -> Array:
 def extreme_exponents(X: Array) -> NDArray[np.int_]:
     """Return the powers of two that bring columns of extreme units to a size of about one.
 
-    Dividing by a power of two loses no digit, so the answer is that of ordinary units. Trees hold predictors
-    in single precision, and squares of predictors must be numbers.
+    Dividing by a power of two loses no digit, so the answer is that of ordinary units.
 
     Parameters
     ----------
@@ -146,7 +146,8 @@ def extreme_exponents(X: Array) -> NDArray[np.int_]:
     """
     largest = np.maximum(X.max(axis=0, initial=0.0), -X.min(axis=0, initial=0.0))
     exponents: NDArray[np.int_] = np.frexp(largest)[1].astype(int)
-    return np.where(np.abs(exponents) > ORDINARY_EXPONENT, exponents, 0)
+    ordinary = (exponents >= SMALLEST_ORDINARY) & (exponents <= LARGEST_ORDINARY)
+    return np.where(ordinary, 0, exponents)
 
 
 def divided(X: Array, exponents: NDArray[np.int_]) -> Array:

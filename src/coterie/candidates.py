@@ -13,7 +13,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.compose import TransformedTargetRegressor
 from sklearn.ensemble import GradientBoostingRegressor
-from sklearn.linear_model import LarsCV, LinearRegression, RidgeCV
+from sklearn.linear_model import LarsCV, RidgeCV
 from sklearn.neighbors import KNeighborsRegressor
 from sklearn.neural_network import MLPRegressor
 from sklearn.pipeline import make_pipeline
@@ -21,6 +21,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVR
 
 from coterie._forest import QuickForest
+from coterie._lines import Line
 from coterie._options import listed, shown
 from coterie._penalised import QuickElasticNet, QuickLasso
 
@@ -51,7 +52,7 @@ KNOWN: dict[str, Callable[[], BaseEstimator]] = {
     "lars": lambda: _unit_free(_scaled(LarsCV(cv=2))),
     "en": lambda: _unit_free(_scaled(QuickElasticNet(cv=2))),
     "ridge": lambda: _scaled(RidgeCV(np.logspace(-3, 4, 15))),
-    "lr": LinearRegression,
+    "lr": Line,
 }
 
 PRESETS: dict[str, tuple[str, ...]] = {
