@@ -15,10 +15,11 @@ from pathlib import Path
 from typing import Any
 
 TEXTS = [
-    "", " ", "²", "9" * 5000, "-1", "0", "1e3", "nan", "inf", "%%%", "\x1b[31mred", "\u202eevil", "\x07", "../..",
-    "/dev/full", "/dev/null/x", "a" * 300, "a/" * 3000, "--", "-", "'; ls", "=1+1", "{}", "None", "\u00e9", "\udc80",
-    "base64", "utf-16", "idna", "tcp://127.0.0.1:1", "tcp://x", "missing.csv", "table.csv", ".", "~", "*", "[", "$HOME",
-    "1,2", "y", "site", "x0", "2", "linear", "nosuch", "\n", "\t", "\u2028", "\U0001f600",
+    "", " ", "²", "9" * 5000, "-1", "0", "1e3", "nan", "inf", "%%%", "\x1b[31mred", "\u202eevil", "\x07",
+    "../..", "/dev/full", "/dev/null/x", "a" * 300, "a/" * 3000, "--", "-", "'; ls", "=1+1", "{}", "None",
+    "\u00e9", "\udc80", "base64", "utf-16", "idna", "tcp://127.0.0.1:1", "tcp://x", "missing.csv",
+    "table.csv", ".", "~", "*", "[", "$HOME", "1,2", "y", "site", "x0", "2", "linear", "nosuch", "\n", "\t",
+    "\u2028", "\U0001f600",
 ]  # fmt: skip
 # Of each command, the options that take a value.
 OPTIONS = {
@@ -33,16 +34,16 @@ OPTIONS = {
     "report": ("--out", ""),
     "keygen": ("--name", "--out"),
     "share": (
-        "--target", "--name", "--folder", "--features", "--drop", "--candidates", "--seed", "--sign", "--known-keys",
-        "--epsilon", "--delta", "--clip", "--delimiter", "--encoding", "",
+        "--target", "--name", "--folder", "--features", "--drop", "--candidates", "--seed", "--sign",
+        "--known-keys", "--epsilon", "--delta", "--clip", "--delimiter", "--encoding", "",
     ),
     "score": (
-        "--target", "--name", "--folder", "--wait", "--sign", "--known-keys", "--epsilon", "--delta", "--clip",
-        "--delimiter", "--encoding", "",
+        "--target", "--name", "--folder", "--wait", "--sign", "--known-keys", "--epsilon", "--delta",
+        "--clip", "--delimiter", "--encoding", "",
     ),
     "conclude": (
-        "--folder", "--leave-out", "--n-clusters", "--max-clusters", "--min-rows", "--refine-rounds", "--seed",
-        "--wait", "--sign", "--known-keys",
+        "--folder", "--leave-out", "--n-clusters", "--max-clusters", "--min-rows", "--refine-rounds",
+        "--seed", "--wait", "--sign", "--known-keys",
     ),
     "reproduce": ("", "--replications", "--seed", "--n-jobs", "--out"),
 }  # fmt: skip
@@ -103,21 +104,8 @@ def _keep(table: Any, draw: random.Random) -> tuple[str, bytes, list[str], str]:
     """Write a table in a way that keeps its answer: the file's name, bytes, options, and the way."""
     import polars as pl
 
-    ways = [
-        "csv",
-        "parquet",
-        "arrow",
-        "gzip",
-        "tabs",
-        "semicolons",
-        "latin-1",
-        "utf-16",
-        "mark",
-        "windows",
-        "stream",
-    ]
-    ways += list(RENAMED) + ["order", "categories", "wide", "blank cells", "units"]
-    way = draw.choice(ways)
+    formats = "csv parquet arrow gzip tabs semicolons latin-1 utf-16 mark windows stream"
+    way = draw.choice([*formats.split(), "order", "categories", "wide", "units", "blank cells", *RENAMED])
     if way in RENAMED:
         table = table.with_columns(site=pl.Series([RENAMED[way](s) for s in table["site"]]))
         return ("table.csv", _csv(table), [], way) if draw.random() < 0.5 else _parquet(table, way)
@@ -234,20 +222,19 @@ def bomb() -> bytes:
 def _usual(command: str, table: str) -> list[str]:
     """Return good arguments of a command."""
     model, folder = "good/fitted/model.coterie", "good/folder"
+    common = ["--target", "y", "--candidates", "lr"]
     return {
-        "fit": ["fit", table, "--target", "y", "--group", "site", "--candidates", "lr", "--no-report", "--out", "out"],
+        "fit": ["fit", table, *common, "--group", "site", "--no-report", "--out", "out"],
         "predict": ["predict", model, table],
         "admit": ["admit", model, "good/new.csv"],
         "inspect": ["inspect", model],
         "report": ["report", model],
         "keygen": ["keygen", "--name", "a", "--out", "a.key"],
-        "share": [
-            "share", "good/rows.csv", "--target", "y", "--name", "g", "--folder", folder, "--candidates", "lr",
-        ],
+        "share": ["share", "good/rows.csv", *common, "--name", "g", "--folder", folder],
         "score": ["score", "good/a.csv", "--name", "a", "--folder", folder],
         "conclude": ["conclude", "--folder", folder],
         "reproduce": ["reproduce", "nosuch"],
-    }[command]  # fmt: skip
+    }[command]
 
 
 def _spoil_option(command: Command, draw: random.Random) -> None:
@@ -297,7 +284,7 @@ def bend_command(draw: random.Random) -> Command:
     else:
         Path(name).write_bytes(content)
     command.arguments = [*_usual(verb, name), *(options if verb in ("fit", "predict") else [])]
-    command.spoiled = kind < 0.4
+    command.spoiled = kind < 0.4 or verb == "reproduce"
     if draw.random() < (0.4 if command.spoiled or verb == "fit" else 0.7):
         _spoil_option(command, draw)
         command.spoiled = True

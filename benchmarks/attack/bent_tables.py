@@ -1,6 +1,6 @@
 """Hostile inputs for the estimator: a good table, bent in one to three ways.
 
-A way keeps the answer (another container, type, order or unit) or may spoil it (gaps, dates, shapes, options).
+A way keeps the answer (another container, type, order or unit) or may spoil it (gaps, dates, shapes, ...).
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ import polars as pl
 import pyarrow as pa
 import scipy.sparse
 
+from coterie import CoterieRegressor
 from coterie.datasets import make_linear_learners
 
 DATA = make_linear_learners(6, n_rows=20, coefficients=[[2, 0, 1], [-2, 1, 0]], random_state=0)
@@ -40,15 +41,12 @@ class Stubborn:
 
 
 JUNK: list[Any] = [
-    None, "", "strange", "²", "\x1b[31m\u202e", 0, -1, 1.5, 10**30, 10**5000, float("nan"), float("inf"), True, 1j,
-    b"x", [], {}, (), ["a", 1], {"a": 1}, np.zeros(3), np.array(["x"]), object(), Stubborn(), Stubborn, int, abs,
-    pd.DataFrame({"a": [1]}), np.float64(2.5), np.int64(3), Decimal("1.5"), datetime.date(2020, 1, 1),
+    None, "", "strange", "²", "\x1b[31m\u202e", 0, -1, 1.5, 10**30, 10**5000, float("nan"), float("inf"),
+    True, 1j, b"x", [], {}, (), ["a", 1], {"a": 1}, np.zeros(3), np.array(["x"]), object(), Stubborn(),
+    Stubborn, int, abs, pd.DataFrame({"a": [1]}), np.float64(2.5), np.int64(3), Decimal("1.5"),
+    datetime.date(2020, 1, 1),
 ]  # fmt: skip
-OPTIONS = (
-    "candidates", "n_clusters", "max_clusters", "scale", "refine", "collaboration", "nested_folds", "robust",
-    "standardize", "group_column", "small_learners", "min_rows", "splitter", "n_bootstrap", "engine", "random_state",
-    "n_jobs", "landmarks", "device",
-)  # fmt: skip
+OPTIONS = tuple(CoterieRegressor().get_params())
 GAPS: list[Any] = [
     None,
     float("nan"),
@@ -61,8 +59,9 @@ GAPS: list[Any] = [
 ]
 ODD: list[Any] = [
     10**400, -(10**400), 1e308, -1e30, 1e-320, 1j, "", "x", "\x00", b"\xff", [1], (1, 2), {}, {1}, np.ones(2),
-    Stubborn(), datetime.datetime(2020, 1, 1), datetime.timedelta(1), np.datetime64("2020"), np.timedelta64(1, "s"),
-    pd.Timestamp("2020"), Fraction(1, 3), Decimal("1e999"), np.longdouble("1e4000"), int, True,
+    Stubborn(), datetime.datetime(2020, 1, 1), datetime.timedelta(1), np.datetime64("2020"),
+    np.timedelta64(1, "s"), pd.Timestamp("2020"), Fraction(1, 3), Decimal("1e999"), np.longdouble("1e4000"),
+    int, True,
 ]  # fmt: skip
 
 
@@ -82,6 +81,8 @@ class Bent:
         X, y and groups in their new order, units and names, before anything was spoiled.
     spoiled : bool
         Whether the answer may be another one, or a refusal.
+    hopeless : str
+        What cannot be answered whatever else is passed: "X", "y" or "groups"; empty: nothing.
     ways : list of str
         How it was bent.
     """
@@ -94,6 +95,7 @@ class Bent:
     rows: Any = field(default_factory=lambda: np.arange(len(DATA.y)))
     plain: tuple[Any, Any, Any] = ()  # type: ignore[assignment]
     spoiled: bool = False
+    hopeless: str = ""
     ways: list[str] = field(default_factory=list)
 
 
@@ -178,12 +180,14 @@ ID_LISTS: dict[str, Callable[[Any], Any]] = {
 
 
 def bend_units(bent: Bent, draw: random.Random) -> None:
+    """Give columns other units."""
     powers = [draw.choice((0, 0, -20, 30, -130, 130, -600, 600, -900, 900)) for _ in range(bent.X.shape[1])]
     bent.X = np.ldexp(bent.X, powers)
     bent.ways.append(f"columns times 2**{powers}")
 
 
 def bend_order(bent: Bent, draw: random.Random) -> None:
+    """Put rows and columns into another order."""
     seed = draw.randrange(1000)
     rows = np.random.default_rng(seed).permutation(len(bent.y))
     columns = np.random.default_rng(seed).permutation(bent.X.shape[1])
@@ -193,39 +197,49 @@ def bend_order(bent: Bent, draw: random.Random) -> None:
 
 
 def bend_weights(bent: Bent, draw: random.Random) -> None:
+    """Weigh all rows alike."""
     weight = draw.choice((1.0, 1e308, 1e-310, 7, True))
     bent.weights = np.full(len(bent.y), weight)
     bent.ways.append(f"weights of {weight}")
 
 
 def spoil_cell(bent: Bent, draw: random.Random) -> None:
+    """Put something odd into a cell."""
     where, value = draw.choice(("X", "X", "y", "groups")), draw.choice(GAPS + ODD)
     array = _objects(getattr(bent, where))
     place = tuple(draw.randrange(size) for size in array.shape)
     array[place] = value
     setattr(bent, where, array)
+    finite = where == "groups" and isinstance(value, float) and abs(value) == float("inf")
+    bent.hopeless = where if any(value is gap for gap in GAPS) and not finite else ""
     bent.ways.append(f"{_said(value)} in {where}")
 
 
 def spoil_mask(bent: Bent, draw: random.Random) -> None:
+    """Hide a cell."""
     where = draw.choice(("X", "y", "groups"))
     values = getattr(bent, where)
     mask = np.zeros(np.shape(values), dtype=bool)
     mask.flat[draw.randrange(mask.size)] = True
     setattr(bent, where, np.ma.masked_array(values, mask=mask))
+    bent.hopeless = where
     bent.ways.append(f"a hidden entry in {where}")
 
 
 def spoil_type(bent: Bent, draw: random.Random) -> None:
+    """Give everything another type."""
     where, kind = (
         draw.choice(("X", "y")),
         draw.choice(("datetime64[s]", "timedelta64[s]", complex, "V8", bool)),
     )
-    setattr(bent, where, (getattr(bent, where) * 1e6).astype(int).astype(kind))
+    with np.errstate(invalid="ignore"):
+        setattr(bent, where, (getattr(bent, where) * 1e6).astype(int).astype(kind))
+    bent.hopeless = where if kind is not bool else ""
     bent.ways.append(f"{where} of {kind}")
 
 
 def spoil_shape(bent: Bent, draw: random.Random) -> None:
+    """Give everything another shape."""
     shapes: dict[str, Callable[[Any], Any]] = {
         "no rows": lambda v: v[:0],
         "one row": lambda v: v[:1],
@@ -249,12 +263,14 @@ def spoil_shape(bent: Bent, draw: random.Random) -> None:
 
 
 def spoil_size(bent: Bent, draw: random.Random) -> None:
+    """Give the response extreme units."""
     factor = draw.choice((1e-320, 1e-100, 1e-71, 1e71, 1e100, 1e300))
     bent.y = bent.y * factor
     bent.ways.append(f"y times {factor:g}")
 
 
 def spoil_weights(bent: Bent, draw: random.Random) -> None:
+    """Put something odd among the weights."""
     weights = _objects(np.ones(len(bent.y)))
     value = draw.choice([*GAPS, *ODD, -1, 0])
     weights[draw.randrange(len(weights))] = value
@@ -263,6 +279,7 @@ def spoil_weights(bent: Bent, draw: random.Random) -> None:
 
 
 def spoil_columns(bent: Bent, draw: random.Random) -> None:
+    """Make a table with odd columns."""
     ways: dict[str, Callable[[Any], Any]] = {
         "a column twice": lambda X: pd.DataFrame(X, columns=["a", "a", "b"]),
         "categories": lambda X: _frame(X).assign(c=pd.Categorical(np.arange(len(X)) % 3)),
@@ -281,6 +298,7 @@ def spoil_columns(bent: Bent, draw: random.Random) -> None:
 
 
 def spoil_option(bent: Bent, draw: random.Random) -> None:
+    """Give an option an odd value."""
     name, value = draw.choice(OPTIONS), draw.choice(JUNK)
     bent.options[name] = value
     bent.ways.append(f"{name}={_said(value)}")
@@ -296,14 +314,12 @@ def _said(value: Any) -> str:
 
 def _hold(bent: Bent, draw: random.Random) -> None:
     """Put rows, responses and ids into other containers, where they are plain arrays still."""
-    for where, ways in (("X", TABLES), ("y", RESPONSES)):
-        if (
-            type(getattr(bent, where)) is np.ndarray
-            and getattr(bent, where).dtype == float
-            and draw.random() < 0.7
-        ):
+    for place, (where, ways) in enumerate((("X", TABLES), ("y", RESPONSES))):
+        values, plain = getattr(bent, where), bent.plain[place]
+        same = type(values) is np.ndarray and (values.dtype, values.shape) == (plain.dtype, plain.shape)
+        if same and draw.random() < 0.7:
             way = draw.choice(list(ways))
-            setattr(bent, where, ways[way](getattr(bent, where)))
+            setattr(bent, where, ways[way](values))
             bent.ways.append(way)
     if type(bent.groups) is np.ndarray and bent.groups.dtype.kind == "U" and draw.random() < 0.5:
         way = draw.choice(list(ID_LISTS))
@@ -312,6 +328,7 @@ def _hold(bent: Bent, draw: random.Random) -> None:
 
 
 def bend_names(bent: Bent, draw: random.Random) -> None:
+    """Give learners other names."""
     way = draw.choice(list(IDS))
     names = {i: IDS[way](i) for i in dict.fromkeys(DATA.groups.tolist())}
     groups = np.empty(len(bent.y), dtype=object)
@@ -322,9 +339,9 @@ def bend_names(bent: Bent, draw: random.Random) -> None:
 
 KEEPING = (bend_units, bend_order, bend_weights, bend_names)
 SPOILING = (
-    spoil_cell, spoil_cell, spoil_mask, spoil_type, spoil_shape, spoil_shape, spoil_size, spoil_weights, spoil_columns,
-    spoil_option, spoil_option,
-)  # fmt: skip
+    *(spoil_cell, spoil_cell, spoil_mask, spoil_type, spoil_shape, spoil_shape),
+    *(spoil_size, spoil_weights, spoil_columns, spoil_option, spoil_option),
+)
 
 
 def bend_table(draw: random.Random) -> Bent:

@@ -1,10 +1,11 @@
 """Hand hostile inputs to the estimator and to the command line: the right answer, or one sentence.
 
-    python benchmarks/attack/inputs.py [--inputs 300] [--only estimator] [--report benchmarks/attack/inputs.md]
+    python benchmarks/attack/inputs.py [--inputs 300] [--only estimator] [--report FILE]
 
-Inputs are drawn from fixed seeds. A fault is a traceback or another error than a refusal, a refusal of more than
-one line, a hang, a dead process, a raw control character in the output, or another answer where only the container,
-the type, the order or the unit of the table was changed. Exits with 1 when there was a fault. Needs Linux.
+Inputs are drawn from fixed seeds. A fault is a traceback or another error than a refusal, a refusal of more
+than one line, a hang, a dead process, a raw control character in the output, an answer where there is none,
+or another answer where only the container, the type, the order or the unit of the table was changed. Exits
+with 1 when there was a fault. Needs Linux.
 """
 
 from __future__ import annotations
@@ -119,6 +120,8 @@ def _try(call: Callable[[], Any], right: Callable[[Any], bool], bent: Bent) -> O
         if not fault and not bent.spoiled:
             fault = f"refused: {error}"
         return Outcome("sentence" if not fault else "fault", fault, ways)
+    if bent.hopeless and not (bent.hopeless == "y" and bent.ways[0] == "predict"):
+        return Outcome("answer", f"answered in spite of {bent.hopeless}", ways)
     fault = "" if bent.spoiled or right(found) else "another answer"
     return Outcome("answer", fault, ways)
 
@@ -338,13 +341,13 @@ def report(found: dict[str, list[Outcome]], arguments: str, seconds: float) -> s
     lines = [
         "# Hostile inputs",
         "",
-        f"`python benchmarks/attack/inputs.py{arguments}`, {seconds:.0f} s; Python {platform.python_version()}, "
-        + ", ".join(f"{name} {version(name)}" for name in names)
-        + ".",
+        f"`python benchmarks/attack/inputs.py{arguments}`, {seconds:.0f} s.",
+        f"Python {platform.python_version()}, {', '.join(f'{name} {version(name)}' for name in names)}.",
         "",
-        "Every input is a good table, file or command, bent in one to three ways from a fixed seed. Where only the",
-        "container, the type, the order, the unit or the names were changed, the answer must be that of the good one.",
-        "Otherwise it must be an answer or one sentence.",
+        "Every input is a good table, file or command, bent in one to three ways from a fixed seed. Where",
+        "only the container, the type, the order, the unit or the names were changed, the answer must be",
+        "that of the good one. Where there is a gap or a date for a number, it must be one sentence.",
+        "Otherwise it must be an answer or one sentence: no traceback, no hang, no raw control character.",
         "",
         "| | inputs | answers | sentences | faults |",
         "|---|---|---|---|---|",

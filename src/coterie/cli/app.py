@@ -19,11 +19,11 @@ from coterie.cli.fit import fit
 from coterie.cli.inspect import inspect
 from coterie.cli.keygen import keygen
 from coterie.cli.predict import predict
+from coterie.cli.printing import sentence
 from coterie.cli.report import report
 from coterie.cli.reproduce import reproduce_command
 from coterie.cli.score import score
 from coterie.cli.share import share
-from coterie.cli.terminal import sentence
 
 # How a sentence about ourselves begins.
 FAULT = "This is a fault in coterie"

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from coterie.cli.errors import CommandError
-from coterie.cli.terminal import tell
+from coterie.cli.printing import tell
 
 
 def _table() -> Any:

@@ -15,7 +15,7 @@ import typer
 
 from coterie.cli.errors import CommandError, Interrupted
 from coterie.cli.folders import Workplace, cache_error, disk_error
-from coterie.cli.terminal import tell
+from coterie.cli.printing import tell
 
 if TYPE_CHECKING:
     from coterie.cli.partitions import StreamedRows

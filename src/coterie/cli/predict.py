@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from coterie.cli.errors import CommandError
-from coterie.cli.terminal import tell
+from coterie.cli.printing import tell
 
 if TYPE_CHECKING:
     import polars
@@ -113,4 +113,6 @@ def predict(
         for line in content.decode().removesuffix("\n").split("\n"):
             tell(line)
     else:
-        typer.echo(content.decode(), nl=False)
+        # Not by typer, which would take out what looks like a colour.
+        sys.stdout.buffer.write(content)
+        sys.stdout.flush()

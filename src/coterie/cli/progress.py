@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TextIO
 
-from coterie.cli.terminal import printable
+from coterie.cli.printing import printable
 
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from coterie.cli.errors import CommandError
-from coterie.cli.terminal import tell
+from coterie.cli.printing import tell
 
 
 def check_report() -> None:

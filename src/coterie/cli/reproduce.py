@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from coterie.cli.errors import CommandError
-from coterie.cli.terminal import tell
+from coterie.cli.printing import tell
 
 if TYPE_CHECKING:
     from coterie.reproduce import Outcome, Run

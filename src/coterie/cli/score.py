@@ -9,7 +9,7 @@ import typer
 
 from coterie.cli.errors import CommandError
 from coterie.cli.folders import cache_error
-from coterie.cli.terminal import tell
+from coterie.cli.printing import tell
 
 if TYPE_CHECKING:
     from coterie.federated import Conclusion, Party

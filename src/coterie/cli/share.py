@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from coterie.cli.errors import CommandError
-from coterie.cli.terminal import tell
+from coterie.cli.printing import tell
 
 if TYPE_CHECKING:
     from coterie.federated import Party, Share

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from coterie.cli.terminal import cell, printable, shortened
+from coterie.cli.printing import cell, printable, shortened
 
 if TYPE_CHECKING:
     from rich.console import Console
