@@ -23,11 +23,12 @@ from joblib import effective_n_jobs
 from numpy.typing import NDArray
 from sklearn.utils.validation import validate_data
 
+from coterie._ids import id_array
 from coterie._joining import admit_learners, candidates_for
-from coterie._options import listed
+from coterie._options import listed, shown
 from coterie._rows import Learners, Standardization, gather_learners, sorting_text
 from coterie._seeds import as_entropy
-from coterie._tables import column_names, id_array
+from coterie._tables import column_names
 from coterie._wild import column_limits, warn_of
 from coterie.candidates import candidates_per_learner
 from coterie.engines import Engine, counted, resolve_engine
@@ -97,7 +98,7 @@ def memory_in_bytes(memory: Any) -> int:
     match = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?)\s*([KMGT]?)(?:i?B)?", given, re.IGNORECASE)
     amount = 0 if match is None else int(float(match[1]) * _UNITS[match[2].upper()])
     if isinstance(memory, bool) or amount <= 0:
-        raise ValueError(f"An amount of memory is a number with a unit, such as '2GiB'. Got {memory!r}.")
+        raise ValueError(f"An amount of memory is a number with a unit, such as '2GiB'. Got {shown(memory)}.")
     return amount
 
 

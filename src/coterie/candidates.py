@@ -13,7 +13,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.compose import TransformedTargetRegressor
 from sklearn.ensemble import GradientBoostingRegressor
-from sklearn.linear_model import LarsCV, LinearRegression, RidgeCV
+from sklearn.linear_model import LarsCV, RidgeCV
 from sklearn.neighbors import KNeighborsRegressor
 from sklearn.neural_network import MLPRegressor
 from sklearn.pipeline import Pipeline, make_pipeline
@@ -21,7 +21,8 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVR
 
 from coterie._forest import QuickForest
-from coterie._options import listed
+from coterie._lines import Line
+from coterie._options import listed, shown
 from coterie._penalised import QuickElasticNet, QuickLasso
 
 Candidates = dict[str, BaseEstimator]
@@ -51,7 +52,7 @@ KNOWN: dict[str, Callable[[], BaseEstimator]] = {
     "lars": lambda: _unit_free(_scaled(LarsCV(cv=2))),
     "en": lambda: _unit_free(_scaled(QuickElasticNet(cv=2))),
     "ridge": lambda: _scaled(RidgeCV(np.logspace(-3, 4, 15))),
-    "lr": LinearRegression,
+    "lr": Line,
 }
 
 PRESETS: dict[str, tuple[str, ...]] = {
@@ -116,7 +117,7 @@ def _from_list(entries: Iterable[Any]) -> Candidates:
         else:
             raise ValueError(
                 "The 'candidates' option takes names, presets and scikit-learn regressors "
-                f"(instances, not classes). Got {entry!r}."
+                f"(instances, not classes). Got {shown(entry)}."
             )
     if not chosen:
         raise ValueError("The 'candidates' option is empty: name at least one candidate.")
@@ -155,14 +156,15 @@ def make_candidates(spec: Any = None) -> Candidates:
                 entry = _named(entry)
             if not _is_regressor(entry):
                 raise ValueError(
-                    f"The candidate {name!r} must be a known name or a scikit-learn regressor. Got {entry!r}."
+                    f"The candidate {name!r} must be a known name or a scikit-learn regressor. "
+                    f"Got {shown(entry)}."
                 )
             resolved[str(name)] = _checked(entry)
         return resolved or _from_list([])
     if isinstance(spec, Iterable):
         return _from_list(spec)
     raise ValueError(
-        f"The 'candidates' option takes a preset ({listed(PRESETS)}), a list, or a dict. Got {spec!r}."
+        f"The 'candidates' option takes a preset ({listed(PRESETS)}), a list, or a dict. Got {shown(spec)}."
     )
 
 

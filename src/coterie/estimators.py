@@ -14,17 +14,19 @@ from sklearn.metrics import r2_score
 from sklearn.utils import estimator_html_repr
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from coterie._ids import as_ids
 from coterie._joining import admit_learners, place_learners
 from coterie._leaving import positions_without, remove_learners, units_without
 from coterie._notebook import summary_html
-from coterie._options import check_count, check_option, listed
+from coterie._numbers import divided, extreme_exponents
+from coterie._options import check_count, check_option, listed, shown
 from coterie._rows import Learners, Standardization, gather_learners
 from coterie._seeds import as_entropy
 from coterie._streaming import RowSource, averaged_with_all, fit_sources, rows_were_left_out
 from coterie._tables import (
-    as_ids,
     check_finite,
     check_predictors,
+    check_size,
     column_names,
     split_group_column,
 )
@@ -249,11 +251,21 @@ class CoterieRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         X, groups = self._split_groups(X, groups, caller)
         if y is None:
             raise ValueError(f"{caller} requires y to be passed, but the target y is None.")
-        if column_names(X) is None:
+        names = column_names(X)
+        if names is None:
             X = check_predictors(X, caller)
         validate_data(self, X, skip_check_array=True)
-        weight = fit_params.get("sample_weight")
-        learners = gather_learners(X, y, groups, sample_weight=weight, caller=caller)
+        X = check_predictors(X, caller)
+        self._exponents = extreme_exponents(X)
+        learners = gather_learners(
+            X,
+            y,
+            groups,
+            sample_weight=fit_params.get("sample_weight"),
+            names=names,
+            exponents=self._exponents,
+            caller=caller,
+        )
         warn_of(learners.wild)
         # Without groups there is one learner, hence one cluster, whatever n_clusters says.
         n_clusters = 1 if groups is None else self.n_clusters
@@ -283,6 +295,7 @@ class CoterieRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         """
         self._check_options()
         self.__dict__.pop("table_", None)
+        self.__dict__.pop("_exponents", None)
         self._group_column = None
         fit_sources(self, sources, memory)
         return self
@@ -306,6 +319,11 @@ class CoterieRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         check_count(self.n_bootstrap, "n_bootstrap", least=0)
         check_scale(self.scale)
         check_device(self.device)
+        if self.group_column is not None and not isinstance(self.group_column, (str, Integral)):
+            raise ValueError(
+                "The 'group_column' option must be the name or the position of a column of X. "
+                f"Got {shown(self.group_column)}."
+            )
         if self.landmarks is not None:
             how_many_landmarks(self.landmarks, 1)
 
@@ -496,7 +514,7 @@ class CoterieRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         if column_names(X) is None:
             X = check_predictors(X, caller)
         validate_data(self, X, reset=False, skip_check_array=True)
-        newcomers = gather_learners(X, y, groups, caller=caller)
+        newcomers = gather_learners(X, y, groups, exponents=self._divisors(), caller=caller)
         warn_of(newcomers.wild)
         known = set(self.learner_ids_.tolist()) & set(newcomers.ids.tolist())
         method = caller.rpartition(".")[2]
@@ -562,6 +580,11 @@ class CoterieRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             )
         remove_learners(self, leaving, staying)
         return self
+
+    def _divisors(self) -> Array:
+        """Return the powers of two by which ``fit`` divided the columns; an earlier version divided none."""
+        none = np.zeros(self.n_features_in_, dtype=int)
+        return getattr(self, "_exponents", none)
 
     def _has_rows(self) -> bool:
         return self._shaping.n_features == self.n_features_in_ and len(self._shaping.y) > 0
@@ -633,6 +656,8 @@ class CoterieRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         ways, places = self._ways_of(groups, len(X), caller)
         ids = np.zeros(len(X), dtype=int) if groups is None else as_ids(groups, caller)
         check_finite(X, names, np.arange(len(X)), ids, caller)
+        X = divided(X, self._divisors())
+        check_size(X, names, caller)
         if self._units is None:
             return self._predict_inside(X, ways)
         inside = self._units.forward_X(X, places)

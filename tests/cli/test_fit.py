@@ -246,3 +246,55 @@ def test_rows_in_time_order_are_a_note_unless_their_order_is_to_mean_nothing(run
         assert outcome.code == 0, outcome
         notes = " ".join(json.loads(outcome.out)["notes"])
         assert ("Neighbouring rows of the learners depend on each other" in notes) is found
+
+
+@pytest.mark.parametrize("option", ["--n-clusters", "--landmarks", "--max-clusters", "--seed"])
+@pytest.mark.parametrize("value", ["²", "9" * 5000, "1" * 400 + "x", "-"])
+def test_what_only_looks_like_a_number_is_refused(run, here, option, value):
+    # The first two ended in tracebacks of int().
+    assert len(run("fit", "table.csv", *QUIET, option, value).complaint) <= 1000
+
+
+def test_a_hundred_thousand_jobs_are_done_by_fewer_threads(run, here):
+    assert run("fit", "table.csv", *QUIET, "--jobs", "100000").code == 0
+
+
+@pytest.mark.parametrize("address", ["%%%", "", "http://x", "tcp://127.0.0.1:99999999", "tcp://", "\x1b"])
+def test_what_is_no_address_is_refused_at_once(run, here, address):
+    # Some were tried for minutes, and dask logged a traceback.
+    pytest.importorskip("distributed")
+    assert (
+        "is no address of a Dask scheduler"
+        in run("fit", "table.csv", *QUIET, "--scheduler", address).complaint
+    )
+
+
+@pytest.mark.parametrize("name", ["o" * 300, "a/" * 3000 + "b"])
+def test_a_name_that_is_too_long_is_a_sentence(run, here, fitted, name):
+    for arguments in (
+        ("fit", "table.csv", *QUIET),
+        ("predict", fitted, "table.csv"),
+        ("report", fitted),
+        ("keygen", "--name", "a"),
+    ):
+        assert "File name too long" in run(*arguments, "--out", name).complaint
+
+
+def test_a_full_cache_is_not_blamed_on_out(run, here, monkeypatch):
+    def full(path):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("coterie.engines.checkpoints.sealing_key", full)
+    complaint = run("fit", "table.csv", *QUIET, "--out", "out").complaint
+    assert "The cache" in complaint
+    assert "COTERIE_CACHE" in complaint
+    assert "--out" not in complaint
+
+
+def test_learners_of_long_names_are_shown_short_and_written_whole(run, here, table):
+    names = {letter: letter * 5000 for letter in "abcdef"}
+    table.with_columns(table["site"].replace_strict(names)).write_csv("long.csv")
+    outcome = run("fit", "long.csv", *QUIET, "--out", "out")
+    assert outcome.code == 0
+    assert len(outcome.out) < 10_000
+    assert pl.read_csv("out/labels.csv")["learner"].to_list() == list(names.values())

@@ -103,3 +103,17 @@ def test_a_folder_that_cannot_be_written_is_a_sentence(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(CommandError, match="cannot be written"):
         write(Workplace(tmp_path / "file" / "out"))
+
+
+@pytest.mark.parametrize("kind", ["file", "link", "link to nowhere"])
+@pytest.mark.parametrize("option", [{}, {"force": True}, {"resume": True}])
+def test_a_file_or_a_link_where_unfinished_work_goes_is_refused_and_kept(tmp_path, kind, option):
+    state = tmp_path / "out.unfinished"
+    if kind == "file":
+        state.write_text("mine")
+    else:
+        (tmp_path / "elsewhere").mkdir()
+        state.symlink_to(tmp_path / ("elsewhere" if kind == "link" else "nowhere"))
+    with pytest.raises(CommandError, match="is a file or a link"):
+        Workplace(tmp_path / "out").check(**{"force": False, "resume": False, **option})
+    assert state.is_symlink() or state.read_text() == "mine"

@@ -116,7 +116,9 @@ def test_a_model_is_evaluated_once(eight, sites, monkeypatch):
     party = make_party(X, y, site="learner 00", candidates=["ridge"])
     calls = []
     real = wire.predict_each
-    monkeypatch.setattr(wire, "predict_each", lambda models, X: calls.append(len(models)) or real(models, X))
+    monkeypatch.setattr(
+        wire, "predict_each", lambda models, *rest: calls.append(len(models)) or real(models, *rest)
+    )
     score(party, sites.shares)
     answer(party, sites.shares, conclude(sites.shares, sites.scores))
     assert calls == [8, 0]

@@ -101,7 +101,9 @@ def test_what_we_trust_is_a_list_of_types() -> None:
         trusted = getattr(import_module(module), attribute)
         assert isinstance(trusted, type) or name.endswith(".f_regression"), name
         assert (
-            module.startswith(("sklearn.", "coterie._forest", "coterie._boosting", "coterie._penalised"))
+            module.startswith(
+                ("sklearn.", "coterie._forest", "coterie._boosting", "coterie._lines", "coterie._penalised")
+            )
             or name == "numpy.dtype"
         )
 

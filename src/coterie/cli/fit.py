@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -13,7 +14,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from coterie.cli.errors import CommandError, Interrupted
-from coterie.cli.folders import Workplace, disk_error
+from coterie.cli.folders import Workplace, cache_error, disk_error
+from coterie.cli.printing import tell
 
 if TYPE_CHECKING:
     from coterie.cli.partitions import StreamedRows
@@ -69,7 +71,7 @@ def split_names(values: Sequence[str] | None) -> list[str]:
 
 def parse_count(text: str) -> int | str:
     """Return a number of clusters as a number, a rule as it is."""
-    return int(text) if text.lstrip("+-").isdigit() else text
+    return int(text) if re.fullmatch(r"[+-]?[0-9]{1,18}", text) else text
 
 
 def parse_order(text: str) -> str | None:
@@ -142,6 +144,9 @@ def fit_rows(
 
     try:
         key = sealing_key(data_home() / "resume.key")
+    except OSError as error:
+        raise cache_error(error, data_home()) from error
+    try:
         with _workers(options) as workers:
             kept: list[Callable[[Any], Any]] = [choose_candidate, select_from_source]
             engine = CheckpointEngine(workers, place.fits, kept, key, coterie.__version__)
@@ -163,6 +168,7 @@ def write_results(model: CoterieRegressor, summary: dict[str, Any], folder: Path
     import polars as pl
 
     import coterie
+    from coterie.cli.spreadsheets import write_csv
     from coterie.stages.cluster import avoids_pairs
 
     gains = pl.DataFrame(dict(model.gains_), strict=False)
@@ -173,8 +179,7 @@ def write_results(model: CoterieRegressor, summary: dict[str, Any], folder: Path
         losses = pl.DataFrame(exchange.losses, schema=names)
         tables["losses.csv"] = losses.insert_column(0, pl.Series("model of", names))
     for name, table in tables.items():
-        with open(folder / name, "wb") as file:
-            table.write_csv(file)
+        (folder / name).write_bytes(write_csv(table))
     (folder / "summary.json").write_text(json.dumps(summary, indent=1), encoding="utf-8")
     coterie.save(model, folder / "model.coterie")
     if report:
@@ -232,7 +237,7 @@ def print_summary(summary: dict[str, Any], *, as_json: bool) -> None:
         typer.echo(json.dumps(summary))
         return
     show_summary(make_console(sys.stdout), summary)
-    typer.echo(f"Results are in {summary['out']}/")
+    tell(f"Results are in {summary['out']}/")
 
 
 def fit(

@@ -33,6 +33,14 @@ def disk_error(error: OSError, path: Path) -> CommandError:
     return CommandError(f"{str(path)!r} cannot be written ({cause}): give --out another place.")
 
 
+def cache_error(error: OSError, path: Path) -> CommandError:
+    """Turn an error of the cache's disk into a sentence."""
+    return CommandError(
+        f"The cache {str(path)!r} cannot be used ({error.strerror or error}): free some space there, or name "
+        "another folder in the environment variable COTERIE_CACHE."
+    )
+
+
 @dataclass(frozen=True)
 class Workplace:
     """The folder of a run's results, and the one beside it that holds what is not finished.
@@ -65,6 +73,11 @@ class Workplace:
         resume : bool
             Go on with a run that was stopped.
         """
+        if self.state.is_symlink() or (self.state.exists() and not self.state.is_dir()):
+            raise CommandError(
+                f"{str(self.state)!r} is a file or a link, and a folder of that name holds unfinished work: "
+                "remove it, or give --out another name."
+            )
         if self.out.exists() and not self.out.is_dir():
             raise CommandError(f"{str(self.out)!r} is a file: give --out the name of a folder.")
         found = sorted(path.name for path in self.out.iterdir()) if self.out.exists() else []

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from coterie.cli.errors import CommandError
+from coterie.cli.folders import cache_error
+from coterie.cli.printing import tell
 
 if TYPE_CHECKING:
     from coterie.federated import Conclusion, Party
@@ -120,7 +122,10 @@ def _answer(
         except (ValueError, ArithmeticError) as error:
             refused[name] = str(error)
             continue
-        memory.add(question)
+        try:
+            memory.add(question)
+        except OSError as error:
+            raise cache_error(error, memory.path.parent) from error
         sealed.put(message, signer)
         answered += 1
     for name, why in refused.items():
@@ -196,18 +201,18 @@ def score(
             scored = _score(party, sealed, contents, signer, options)
             answers = _answer(party, sealed, contents, signer, noted)
             if scored:
-                typer.echo(f"{name} scored {len(contents.shares)} models.")
+                tell(f"{name} scored {len(contents.shares)} models.")
                 if epsilon is not None:
-                    typer.echo(f"Epsilon spent on these rows so far: {epsilon_spent(party):g}.")
+                    tell(f"Epsilon spent on these rows so far: {epsilon_spent(party):g}.")
             if answers:
-                typer.echo(f"{name} answered {answers} question{'s' if answers > 1 else ''}.")
+                tell(f"{name} answered {answers} question{'s' if answers > 1 else ''}.")
             if time.monotonic() >= ends or _concluded(contents, before):
                 break
             time.sleep(min(PAUSE, max(0.0, ends - time.monotonic())))
             seen, contents = contents, sealed.read(answers_of=name)
             say_troubles(contents, seen.troubles)
     if not (wait or scored or answers):
-        typer.echo(f"{name} has nothing to score or to answer: all is done that was asked.")
+        tell(f"{name} has nothing to score or to answer: all is done that was asked.")
 
 
 def _concluded(contents: Contents, before: Conclusion | None) -> bool:

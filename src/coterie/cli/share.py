@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from coterie.cli.errors import CommandError
+from coterie.cli.printing import tell
 
 if TYPE_CHECKING:
     from coterie.federated import Party, Share
@@ -172,11 +173,11 @@ def share(
     for note in notes:
         say(f"Note: {note}")
     if sealed is None or dry_run:
-        typer.echo("`coterie share` would reveal:")
+        tell("`coterie share` would reveal:")
         for line in revealed(message):
-            typer.echo(f"  {line}")
+            tell(f"  {line}")
         for line in LATER if blur is None else LATER_BLURRED:
-            typer.echo(line)
+            tell(line)
         return
     try:
         with one_sentence():
@@ -192,5 +193,5 @@ def share(
             "another name."
         ) from None
     done = "shared" if written else "had shared already"
-    typer.echo(f"{name} {done}: {message.family}, {message.n_rows} rows, {len(message.model)} bytes.")
-    typer.echo("When all sites have shared, run `coterie score` at each of them.")
+    tell(f"{name} {done}: {message.family}, {message.n_rows} rows, {len(message.model)} bytes.")
+    tell("When all sites have shared, run `coterie score` at each of them.")

@@ -41,6 +41,8 @@ class Party:
     seen : dict of str to ndarray or str
         What peers' models predict on these rows, or why they do not, by the model's sha256: a model is
         evaluated once, however many rounds there are.
+    spent : list of float
+        Seconds that evaluating them took, of those that all models have together.
     """
 
     site: str
@@ -51,6 +53,7 @@ class Party:
     candidates: tuple[str, ...]
     seed: int
     seen: dict[str, Any] = field(default_factory=dict, repr=False, compare=False)
+    spent: list[float] = field(default_factory=list, repr=False, compare=False)
 
     @property
     def n_features(self) -> int:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -53,8 +54,15 @@ def make_key(path: str | Path) -> str:
     content = key.private_bytes(
         serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
     )
-    with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
-        file.write(content)
+    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    try:
+        with open(handle, "wb") as file:
+            file.write(content)
+    except OSError as error:
+        # Half a key is of no use, and its name would be taken.
+        with suppress(OSError):
+            os.unlink(path)
+        raise OSError(error.errno, error.strerror, str(path)) from None
     return Signer(key).public
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from coterie._options import check_count, check_option, listed
+from coterie._options import check_count, check_option, listed, shown
 from coterie.how_many.eigengap import eigengap
 from coterie.how_many.evidence import Evidence
 from coterie.how_many.gap import gap_rules
@@ -100,7 +100,8 @@ def check_n_clusters(n_clusters: Any, n_learners: int) -> Any:
     count = check_count(n_clusters, "n_clusters")
     if count > n_learners:
         raise ValueError(
-            f"The 'n_clusters' option must not exceed the number of learners ({n_learners}). Got {count}."
+            f"The 'n_clusters' option must not exceed the number of learners ({n_learners}). "
+            f"Got {shown(count)}."
         )
     return count
 

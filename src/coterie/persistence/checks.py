@@ -236,6 +236,9 @@ def check_state(state: dict[str, Any], rows: bool) -> None:
     _check_stability(state["stability_"], shaping, n_clusters)
     _check_admission(state["admission_"], state["_admitted"], n_clusters)
     _check_table(state, n)
+    divisors = state.get("_exponents", np.zeros(n_features, dtype=int))
+    _need(isinstance(divisors, np.ndarray) and divisors.shape == (n_features,), "a unit of a column")
+    _need(_within(divisors, 1100, -1100), "a unit of a column")
     names = state.get("feature_names_in_")
     _need(names is None or (isinstance(names, np.ndarray) and names.shape == (n_features,)), "a column name")
     if "table_" in state:

@@ -70,6 +70,7 @@ TRUSTED = frozenset(
         "coterie._boosting.BoostedTrees",
         "coterie._forest.QuickForest",
         "coterie._forest.RandomCuts",
+        "coterie._lines.Line",
         "coterie._penalised.QuickElasticNet",
         "coterie._penalised.QuickLasso",
         "numpy.dtype",

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.model_selection import KFold
 
-from coterie._options import check_option, listed
+from coterie._options import check_option, listed, shown
 from coterie._rows import Learners, gather_learners
 from coterie._seeds import as_entropy, generator_for, integer_seed
 from coterie._wild import warn_of
@@ -93,7 +93,7 @@ def check_splitter(splitter: Any) -> None:
     splits = callable(getattr(splitter, "split", None)) and not isinstance(splitter, (str, bytes))
     if splitter is not None and not splits:
         raise ValueError(
-            f"The 'splitter' option must be None or have a split method, as KFold has. Got {splitter!r}."
+            f"The 'splitter' option must be None or have a split method, as KFold has. Got {shown(splitter)}."
         )
 
 
