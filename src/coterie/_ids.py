@@ -52,7 +52,8 @@ def _gaps_in_objects(values: list[Any], caller: str) -> int:
             gaps += known[value]
         # Whatever the object's own comparison, hash or text raises.
         except Exception as error:
-            if is_signalling(value):
+            # A decimal NaN that refuses to be compared.
+            if getattr(value, "is_snan", bool)():
                 gaps += 1
                 continue
             what = str(error).split("\n")[0]
@@ -63,9 +64,13 @@ def _gaps_in_objects(values: list[Any], caller: str) -> int:
     return gaps
 
 
-def is_signalling(value: Any) -> bool:
-    """Tell whether a value is a decimal NaN that refuses to be compared."""
-    return bool(getattr(value, "is_snan", bool)())
+def _gaps(ids: Array, caller: str) -> int:
+    """Count missing ids."""
+    if ids.dtype.kind in "Mm":
+        return int(np.isnat(ids).sum())
+    if ids.dtype.kind in "fc":
+        return int(np.isnan(ids).sum())
+    return _gaps_in_objects(ids.tolist(), caller) if ids.dtype.kind == "O" else 0
 
 
 def _ids_in(groups: Any, caller: str) -> Array:
@@ -96,18 +101,9 @@ def as_ids(groups: Any, caller: str) -> Array:
             f"The 'groups' argument of {caller} must have one dimension, one id per row of X. "
             f"Got the shape {ids.shape}."
         )
-    missing = 0
-    if isinstance(ids, np.ma.MaskedArray):
-        missing = int(np.ma.getmaskarray(ids).sum())
-        ids = ids.data
-    if missing:
-        pass
-    elif ids.dtype.kind in "Mm":
-        missing = int(np.isnat(ids).sum())
-    elif ids.dtype.kind in "fc":
-        missing = int(np.isnan(ids).sum())
-    elif ids.dtype.kind == "O":
-        missing = _gaps_in_objects(ids.tolist(), caller)
+    hidden = int(np.ma.getmaskarray(ids).sum())
+    ids = np.asarray(ids)
+    missing = hidden or _gaps(ids, caller)
     if missing:
         raise ValueError(
             f"The 'groups' argument of {caller} must name a learner for every row. "
