@@ -151,10 +151,9 @@ def extreme_exponents(X: Array) -> NDArray[np.int_]:
     largest = np.maximum(X.max(axis=0, initial=0.0), -X.min(axis=0, initial=0.0))
     exponents: NDArray[np.int_] = np.frexp(largest)[1].astype(int)
     for column in np.flatnonzero(~_are_ordinary(exponents)).tolist():
-        sizes = np.abs(X[:, column])
         # One wild cell is not the unit of a column.
-        usual = np.frexp(np.median(sizes[sizes > 0]))[1] if sizes.any() else 0
-        if _are_ordinary(usual):
+        sizes = np.sort(np.abs(X[X[:, column] != 0, column]))
+        if not len(sizes) or _are_ordinary(np.frexp(sizes[len(sizes) // 2])[1]):
             exponents[column] = 0
     return np.where(_are_ordinary(exponents), 0, exponents)
 
