@@ -25,9 +25,10 @@ from coterie.kernels.affine import AffineLosses, affine_matrix
 from coterie.kernels.landmarks import LandmarkTiles
 from coterie.kernels.similarities import ExchangeSimilarity
 from coterie.kernels.tiles import AffineTiles, DenseTiles
-from coterie.persistence.archive import PersistenceError, new_archive, read_archive, unfit
-from coterie.persistence.checks import check_state
-from coterie.persistence.codec import Decoder, Encoder, check_ids, pack_arrays, unpack_arrays
+from coterie.persistence.archive import Budget, PersistenceError, new_archive, read_archive, unfit
+from coterie.persistence.arrays import pack_arrays, unpack_arrays
+from coterie.persistence.checks import check_state, checked_parameters
+from coterie.persistence.codec import Decoder, Encoder, check_ids
 from coterie.persistence.models import dump_model, load_model
 from coterie.records import Exchange, Selection
 
@@ -156,7 +157,7 @@ def save(model: CoterieRegressor, path: str | os.PathLike[str], *, rows: bool = 
 
 
 def _restored(
-    manifest: dict[str, Any], members: dict[str, bytes], trusted: list[str | type]
+    manifest: dict[str, Any], members: dict[str, bytes], trusted: list[str | type], budget: Budget
 ) -> CoterieRegressor:
     match manifest:
         case {
@@ -172,8 +173,9 @@ def _restored(
     odd = set(parameters) - known | {name for name in attributes if hasattr(CoterieRegressor, name)}
     if odd or known & set(attributes):
         raise unfit("names parameters or attributes that a CoterieRegressor does not have")
-    decoder = Decoder(unpack_arrays(members[_ARRAYS]), lambda member: load_model(members[member], trusted))
-    model = CoterieRegressor(**{name: decoder.decode(value) for name, value in parameters.items()})
+    arrays = unpack_arrays(members[_ARRAYS])
+    decoder = Decoder(arrays, lambda member: load_model(members[member], trusted, budget))
+    model = CoterieRegressor(**checked_parameters({n: decoder.decode(v) for n, v in parameters.items()}))
     state = {name: decoder.decode(value) for name, value in attributes.items()}
     state |= {"learner_ids_": decoder.decode(ids), "learner_labels_": decoder.decode(labels)}
     check_state(state, rows)
@@ -209,7 +211,7 @@ def load(path: str | os.PathLike[str], *, trusted: Iterable[str | type] = ()) ->
     manifest, members = read_archive(Path(path))
     names: list[str | type] = [trusted] if isinstance(trusted, (str, type)) else list(trusted)
     try:
-        model = _restored(manifest, members, names)
+        model = _restored(manifest, members, names, Budget(Path(path).stat().st_size))
     except PersistenceError:
         raise
     # What is read by now is whole but may be anything, and so may be what goes wrong with it.
