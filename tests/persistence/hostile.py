@@ -224,5 +224,7 @@ PARAMETERS: dict[str, Callable[[], Any]] = {
     "powers": lambda: PolynomialFeatures(1000),
     "trials": lambda: RANSACRegressor(max_trials=10**12),
     "subsets": lambda: TheilSenRegressor(max_subpopulation=1e12),
+    "trees by numpy": lambda: RandomForestRegressor(np.int64(10**9)),
+    "rounds in rounds": lambda: BaggingRegressor(RandomForestRegressor(np.int64(5000)), n_estimators=5000),
     "workers in a grid": lambda: GridSearchCV(RandomForestRegressor(), {"n_jobs": [100_000]}),
 }

@@ -144,6 +144,7 @@ MODELS: dict[str, Any] = {
     "KernelRidge": KernelRidge(kernel="rbf"),
     "process": GaussianProcessRegressor(_KERNEL + kernels.WhiteKernel(), optimizer=None),
     "other process": GaussianProcessRegressor(_OTHER_KERNEL, alpha=10.0, optimizer=None),
+    "lengths in a list": GaussianProcessRegressor(kernels.RBF([1.0, 2.0, 1.0, 1.0]), n_restarts_optimizer=1),
     "lengths": GaussianProcessRegressor(kernels.RBF(np.ones(4)), optimizer=None),
     "lbfgs": MLPRegressor(hidden_layer_sizes=(3,), solver="lbfgs", max_iter=5, **SEED),
     "adam": MLPRegressor(hidden_layer_sizes=(3, 2), max_iter=3, **SEED),

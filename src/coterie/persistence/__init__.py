@@ -175,7 +175,8 @@ def _restored(
         raise unfit("names parameters or attributes that a CoterieRegressor does not have")
     arrays = unpack_arrays(members[_ARRAYS])
     decoder = Decoder(arrays, lambda member: load_model(members[member], trusted, budget))
-    model = CoterieRegressor(**checked_parameters({n: decoder.decode(v) for n, v in parameters.items()}))
+    given = {name: decoder.decode(value) for name, value in parameters.items()}
+    model = CoterieRegressor(**checked_parameters(given, attributes.get("n_features_in_")))
     state = {name: decoder.decode(value) for name, value in attributes.items()}
     state |= {"learner_ids_": decoder.decode(ids), "learner_labels_": decoder.decode(labels)}
     check_state(state, rows)

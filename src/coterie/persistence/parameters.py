@@ -6,6 +6,7 @@ and for every search grid that sets it. A name without a rule takes data and obj
 
 from __future__ import annotations
 
+import math
 import os
 import re
 from collections.abc import Iterator
@@ -59,7 +60,7 @@ def setting(value: Any, sizes: Sizes) -> bool:
     if is_plain(value):
         return True
     if isinstance(value, dict):
-        return all(isinstance(name, (str, int)) and setting(entry, sizes) for name, entry in value.items())
+        return all(setting(entry, sizes) for entry in value.values())
     if isinstance(value, (list, tuple, set)):
         return all(setting(entry, sizes) for entry in value)
     return not _is_listed_function(value)
@@ -68,6 +69,11 @@ def setting(value: Any, sizes: Sizes) -> bool:
 def function(value: Any, sizes: Sizes) -> bool:
     """Let a function pass: only those of the list, or of the user, can have been built."""
     return isinstance(value, _FUNCTIONS)
+
+
+def _whole(value: Any) -> int:
+    """Return a number that counts something, and nought for anything else."""
+    return int(value) if isinstance(value, (int, np.integer)) else 0
 
 
 def _matches(pattern: re.Pattern[str]) -> Rule:
@@ -90,9 +96,9 @@ def _is_short(value: Any, sizes: Sizes) -> bool:
     return isinstance(value, np.ndarray) and value.ndim == 1 and len(value) <= MOST_UNITS
 
 
-def _penalties(value: Any, sizes: Sizes) -> bool:
-    """Let penalties pass, or their number."""
-    return count(MOST_UNITS)(value, sizes) if isinstance(value, int) else setting(value, sizes)
+def _few(value: Any, sizes: Sizes) -> bool:
+    """Let folds or penalties pass, or how many of them there shall be."""
+    return count(MOST_UNITS)(value, sizes) if _whole(value) else setting(value, sizes)
 
 
 def _is_grid(value: Any, sizes: Sizes) -> bool:
@@ -111,10 +117,9 @@ def _entries(values: Any) -> list[Any]:
     return list(values.ravel()) if isinstance(values, np.ndarray) else list(values)
 
 
-_COUNTS = ("batch_size", "degree", "gap", "iterated_power", "k", "leaf_size", "step", "subsample", "verbose")
+_COUNTS = ("batch_size", "gap", "iterated_power", "k", "leaf_size", "step", "subsample", "verbose")
 _SMALL: dict[str, int] = {
-    "cv": 10_000,
-    "degree": 25,
+    "degree": 10,
     "max_bins": 255,
     "max_leaf_nodes": 100_000,
     "n_bins": 10_000,
@@ -127,26 +132,23 @@ _SMALL: dict[str, int] = {
 }
 # None passes everywhere.
 RULES: dict[str, Rule] = {
-    "alphas": _penalties,
-    "feature_name_combiner": text(),
+    "alphas": _few,
+    "cv": _few,
     "func": function,
     "hidden_layer_sizes": _capped(MOST_UNITS),
-    "importance_getter": _matches(_IMPORTANCE),
+    "importance_getter": either(_matches(_IMPORTANCE), function),
     "inv_kw_args": table_of(none),
     "inverse_func": function,
     "kernel_params": table_of(real),
     "kw_args": table_of(none),
-    "length_scale": either(real, _is_short),
+    "length_scale": either(real, each(real), _is_short),
     "memory": none,
     "metric_params": table_of(real),
     "n_jobs": count(_CORES, -_CORES),
-    "optimizer": text(),
     "param_distributions": _is_grid,
     "param_grid": _is_grid,
     "pre_dispatch": either(count(MOST), _matches(_DISPATCH)),
-    "refit": either(flag, text()),
     "score_func": function,
-    "scoring": either(text(), each(text()), table_of(text())),
     "solver_options": table_of(either(real, flag)),
     "stack_method": text("auto", "predict"),
     "verbose_feature_names_out": flag,
@@ -194,7 +196,7 @@ def cleaned(attributes: dict[str, Any]) -> dict[str, Any]:
     kept = dict(attributes)
     if isinstance(kept.get("memory"), str):
         kept["memory"] = None
-    if isinstance(kept.get("n_jobs"), int) and abs(kept["n_jobs"]) > _CORES:
+    if abs(_whole(kept.get("n_jobs"))) > _CORES:
         kept["n_jobs"] = -1
     return kept
 
@@ -204,10 +206,7 @@ def _grids(value: Any) -> list[dict[str, Any]]:
 
 
 def _combinations(grid: dict[str, Any]) -> int:
-    total = 1
-    for values in grid.values():
-        total *= max(1, len(values))
-    return total
+    return math.prod(max(1, len(values)) for values in grid.values())
 
 
 def _held(value: Any) -> Iterator[Any]:
@@ -222,18 +221,32 @@ def _held(value: Any) -> Iterator[Any]:
 
 
 def _times(model: Any, held: dict[str, Any]) -> int:
-    cv = held.get("cv")
-    folds = cv if isinstance(cv, int) else getattr(cv, "n_splits", 5 if "cv" in held else 1)
-    rounds = 1
-    for name in ("n_estimators", "n_restarts_optimizer", "n_init"):
-        rounds *= max(1, int(held[name])) if isinstance(held.get(name), int) else 1
-    if type(model).__name__ in ("HistGradientBoostingRegressor", "BoostedTrees"):
-        rounds *= max(1, int(held["max_iter"])) if isinstance(held.get("max_iter"), int) else 1
-    if isinstance(held.get("param_distributions"), (dict, list, tuple)):
-        rounds *= int(held.get("n_iter") or 1)
-    elif isinstance(held.get("param_grid"), (dict, list, tuple)):
+    folds = _whole(held.get("cv")) or _whole(getattr(held.get("cv"), "n_splits", 5 if "cv" in held else 1))
+    names = ["n_estimators", "n_init", "n_restarts_optimizer"]
+    if type(model).__name__ in ("BoostedTrees", "HistGradientBoostingRegressor"):
+        names.append("max_iter")
+    if held.get("param_distributions"):
+        names.append("n_iter")
+    rounds = math.prod(max(1, _whole(held.get(name))) for name in names)
+    if held.get("param_grid"):
         rounds *= sum(map(_combinations, _grids(held["param_grid"])))
-    return max(1, int(folds)) * rounds
+    return max(1, folds) * rounds
+
+
+def _opened(value: Any, largest: dict[str, int]) -> Iterator[tuple[Any, dict[str, Any], dict[str, int]]]:
+    """Give out the candidates in a value, their parameters, and the largest counts that grids set in them."""
+    for model in _held(value):
+        held = dict(vars(model))
+        for name in largest.keys() & held.keys():
+            held[name] = max(_whole(held[name]), largest[name])
+        raised = dict(largest)
+        for grid in _grids(held.get("param_grid") or held.get("param_distributions") or {}):
+            for path, values in grid.items():
+                name = path.rpartition("__")[2]
+                most = max(map(_whole, _entries(values)), default=0)
+                if most > raised.get(name, 0):
+                    raised[name] = most
+        yield model, {name: part for name, part in held.items() if not name.endswith("_")}, raised
 
 
 def n_fits(value: Any, largest: dict[str, int] | None = None) -> int:
@@ -244,25 +257,40 @@ def n_fits(value: Any, largest: dict[str, int] | None = None) -> int:
     value : object
         A candidate, or lists and dicts of candidates.
     largest : dict of str to int or None, default=None
-        The largest values by which a grid around it replaces its counts.
+        The largest counts that a grid around it sets.
 
     Returns
     -------
     int
         An upper bound, roughly.
     """
-    total = 0
-    for model in _held(value):
-        held = dict(vars(model))
-        raised = dict(largest or {})
-        for grid in _grids(held.get("param_grid") or held.get("param_distributions") or {}):
-            for path, values in grid.items():
-                whole = [v for v in _entries(values) if isinstance(v, int)]
-                name = path.rpartition("__")[2]
-                raised[name] = max([raised.get(name, 0), *whole])
-        for name, most in raised.items():
-            if isinstance(held.get(name), int):
-                held[name] = max(held[name], most)
-        inner = sum(n_fits(part, raised) for name, part in held.items() if not name.endswith("_"))
-        total += _times(model, held) * max(1, inner)
-    return total
+    return sum(
+        _times(model, held) * max(1, sum(n_fits(part, raised) for part in held.values()))
+        for model, held, raised in _opened(value, largest or {})
+    )
+
+
+def n_columns(value: Any, n_features: int, largest: dict[str, int] | None = None) -> int:
+    """Count the columns that polynomials of candidates make.
+
+    Parameters
+    ----------
+    value : object
+        A candidate, or lists and dicts of candidates.
+    n_features : int
+        Number of predictors.
+    largest : dict of str to int or None, default=None
+        The largest counts that a grid around it sets.
+
+    Returns
+    -------
+    int
+        Of the candidate that makes most.
+    """
+    found = [n_features]
+    for model, held, raised in _opened(value, largest or {}):
+        if type(model).__name__ == "PolynomialFeatures":
+            degree = int(max(numbers(held.get("degree")), default=0))
+            found.append(math.comb(n_features + degree, degree))
+        found.extend(n_columns(part, n_features, raised) for part in held.values())
+    return max(found)

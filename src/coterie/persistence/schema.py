@@ -21,6 +21,7 @@ from coterie.persistence import compiled
 from coterie.persistence.allowed import TYPES
 from coterie.persistence.archive import Budget, PersistenceError, read_stored, unfit
 from coterie.persistence.arrays import read_array
+from coterie.persistence.parameters import cleaned
 
 Array = NDArray[Any]
 Node = dict[str, Any]
@@ -242,6 +243,8 @@ class Reader:
             state = TYPES[name].checked(cls, name, state)
         elif arguments is not None:
             return cls(*arguments)
+        elif isinstance(state, dict):
+            state = cleaned(state)
         made = cls.__new__(cls)
         if state is not None and hasattr(made, "__setstate__"):
             made.__setstate__(state)

@@ -37,7 +37,8 @@ def no(value: Any, sizes: Sizes) -> bool:
 
 def chosen(value: Any, sizes: Sizes) -> bool:
     """Let a choice of columns pass, no longer than a table is wide."""
-    return is_plain(value) and (not hasattr(value, "__len__") or len(value) <= MOST_UNITS)
+    most = max(sizes.get("p", 0), MOST_UNITS)
+    return is_plain(value) and (not hasattr(value, "__len__") or len(value) <= most)
 
 
 def columns(value: Any, sizes: Sizes) -> bool:
@@ -132,13 +133,10 @@ def histogram(held: Attributes) -> bool:
 
 def neighbours(held: Attributes) -> bool:
     """Check that the search tree is there where it is asked for, and has the rows."""
-    grown = held["_fit_method"] in ("kd_tree", "ball_tree")
-    if not grown or held["_tree"] is None:
-        return not grown and held["_tree"] is None and held["n_samples_fit_"] == len(held["_fit_X"])
-    names = {"kd_tree": "KDTree", "ball_tree": "BallTree"}
-    if not _are([held["_tree"]], names[held["_fit_method"]]):
+    kind = {"kd_tree": "KDTree", "ball_tree": "BallTree"}.get(held["_fit_method"], "NoneType")
+    if held["n_samples_fit_"] != len(held["_fit_X"]) or not _are([held["_tree"]], kind):
         return False
-    return bool(np.asarray(held["_tree"].data).shape == held["_fit_X"].shape)
+    return held["_tree"] is None or np.asarray(held["_tree"].data).shape == held["_fit_X"].shape
 
 
 def support(held: Attributes) -> bool:
