@@ -129,9 +129,13 @@ def _other_numbers(values: np.ndarray, draw: Draw) -> np.ndarray:
 
 def bend_array(content: bytes, draw: Draw) -> bytes:
     """Change an array: its numbers, its shape, its kind, or its bytes."""
+    try:
+        values = _array(content)
+    # Bent once before, it may be no array any more.
+    except Exception:
+        return bend_bytes(content, draw)
     if draw.random() < 0.1:
         return bend_bytes(content, draw)
-    values = _array(content)
     match draw.randrange(8):
         case 0:
             return _npy(values[:0] if values.ndim else values.reshape(1))
@@ -301,6 +305,6 @@ def bent(files: list[Members], number: int, seed: int) -> tuple[str, bytes]:
         return way, bend_bytes(write_zip(members), draw)
     try:
         return way, sealed(WAYS[way](members, draw))
-    # A manifest that is no JSON any more has no place for checksums.
-    except (ValueError, KeyError):
+    # A manifest that is no JSON any more has no place for checksums; a model may have become part of itself.
+    except (ValueError, KeyError, RecursionError):
         return "members", write_zip(_of_members(members, draw))

@@ -36,7 +36,7 @@ LIMIT_BYTES = 2**30
 # Seconds of processor time for a file, and of a clock: nothing may wait, either.
 LIMIT_SECONDS = 10.0
 LIMIT_CLOCK = 300
-BATCH = 500
+BATCH = 250
 NEW = np.repeat(["new"], 12)
 
 
@@ -165,13 +165,16 @@ class Tally:
         _, status = os.waitpid(worker.pid, 0)
         worker.pipe.close()
         if status:
-            where = f"file {last[1]} ({last[2]})" if last else f"before file {reached}"
+            # A worker that dies while it bends a file has not said which one it is.
+            between = not last or last[0] == "end"
+            where = f"file {reached} (bending)" if between else f"file {last[1]} ({last[2]})"
+            reached += between
             died = os.WTERMSIG(status) if os.WIFSIGNALED(status) else None
             hang = died in (signal.SIGPROF, signal.SIGALRM)
             self.faults.append(
                 f"{where}: {'hang' if hang else 'crash'}, {f'signal {died}' if died else status}"
             )
-            self.done += bool(last) and last[0] == "start"
+            self.done += not between
         return reached
 
     def report(self, head: str, seconds: float) -> str:
@@ -189,17 +192,25 @@ class Tally:
         )
 
 
-def run(inputs: int, seed: int, workers: int, files: list[archives.Members]) -> Tally:
-    """Have files bent and read by several processes."""
-    tally = Tally()
+def run(
+    inputs: int, seed: int, workers: int, files: list[archives.Members], seconds: float = np.inf
+) -> Tally:
+    """Have files bent and read by several processes; after so many seconds no more batches are begun."""
+    tally, until = Tally(), time.monotonic() + seconds
     waiting = [range(start, min(start + BATCH, inputs)) for start in range(0, inputs, BATCH)][::-1]
     running: list[Worker] = []
     with tempfile.TemporaryDirectory() as folder:
         while waiting or running:
+            if time.monotonic() > until:
+                waiting.clear()
             while waiting and len(running) < workers:
                 running.append(Worker(files, seed, waiting.pop(), folder))
+            if not running:
+                break
             worker = running.pop(0)
             reached = tally.take(worker)
+            if tally.done % 5000 < BATCH:
+                print(f"{tally.done} files, {len(tally.faults)} faults", file=sys.stderr, flush=True)
             if reached < worker.numbers.stop:
                 waiting.append(range(reached, worker.numbers.stop))
     return tally
@@ -211,6 +222,7 @@ def main() -> int:
     parser.add_argument("--inputs", type=int, default=100_000)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("--seconds", type=float, default=np.inf)
     parser.add_argument("--out", type=Path)
     parser.add_argument("--only", type=int)
     chosen = parser.parse_args()
@@ -225,7 +237,7 @@ def main() -> int:
         print(read_one(path, chosen.only))
         return 0
     started = time.monotonic()
-    tally = run(chosen.inputs, chosen.seed, chosen.workers, files)
+    tally = run(chosen.inputs, chosen.seed, chosen.workers, files, chosen.seconds)
     head = f"python benchmarks/fuzz/model_files.py --inputs {chosen.inputs} --seed {chosen.seed}"
     text = tally.report(head, time.monotonic() - started)
     print(text)

@@ -2,7 +2,7 @@
 
 ``manifest.json`` has the versions, the parameters, who is in which cluster, and the checksum of every other
 member; ``arrays.npz`` the numbers; ``models/*.skops`` one fitted model each. Loading a file runs none of its
-code: types are rebuilt only where they are on a list of exact names, or where the user names them.
+code: types are built only by the rules of one table (`allowed`), or where the user names them.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from coterie.kernels.affine import AffineLosses, affine_matrix
 from coterie.kernels.landmarks import LandmarkTiles
 from coterie.kernels.similarities import ExchangeSimilarity
 from coterie.kernels.tiles import AffineTiles, DenseTiles
-from coterie.persistence.archive import Budget, PersistenceError, new_archive, read_archive, unfit
+from coterie.persistence.archive import Budget, PersistenceError, new_archive, read_archive, shown, unfit
 from coterie.persistence.arrays import pack_arrays, unpack_arrays
 from coterie.persistence.checks import check_state, checked_parameters
 from coterie.persistence.codec import Decoder, Encoder, check_ids
@@ -193,16 +193,16 @@ def _restored(
 def load(path: str | os.PathLike[str], *, trusted: Iterable[str | type] = ()) -> CoterieRegressor:
     """Load a model that `save` wrote.
 
-    No code from the file is run: types are rebuilt only where their names are on our list or yours, and
-    what scikit-learn would follow blindly is checked. Whether the model in it is a good one, no check tells.
+    No code from the file is run: types are built only where their names are in our table or in your list,
+    and the rules of the table say what they may be made of. Whether the model is a good one, no check tells.
 
     Parameters
     ----------
     path : str or path-like
         The file.
     trusted : iterable of str or type, default=()
-        Types to rebuild beside those of scikit-learn's regressors: your own candidates, by
-        ``"module.Name"`` or as the class itself.
+        Types to build beside those of the table: your own candidates, by ``"module.Name"`` or as the class
+        itself. What their objects hold is not checked.
 
     Returns
     -------
@@ -218,10 +218,10 @@ def load(path: str | os.PathLike[str], *, trusted: Iterable[str | type] = ()) ->
     # What is read by now is whole but may be anything, and so may be what goes wrong with it.
     except Exception as error:
         raise PersistenceError(
-            f"The file {str(path)!r} cannot be made into a model ({type(error).__name__}: {error}): "
+            f"The file {str(path)!r} cannot be made into a model ({type(error).__name__}: {shown(error)}): "
             "save the model again with this version of coterie."
         ) from error
-    theirs = manifest.get("scikit-learn")
+    theirs = shown(manifest.get("scikit-learn"), 20)
     if theirs != sklearn.__version__:
         warnings.warn(
             f"The model was saved with scikit-learn {theirs} and is loaded with {sklearn.__version__}, so "

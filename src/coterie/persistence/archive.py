@@ -43,6 +43,26 @@ class PersistenceError(ValueError):
     """A model that cannot be saved, or a file that cannot be loaded."""
 
 
+def shown(value: object, most: int = 300) -> str:
+    """Make text from a file fit for a sentence: short, on one line, nothing that steers a terminal.
+
+    Parameters
+    ----------
+    value : object
+        From a file.
+    most : int, default=300
+        Number of letters.
+
+    Returns
+    -------
+    str
+        What can be printed of it.
+    """
+    text = str(value)
+    plain = "".join(letter if letter.isprintable() else " " for letter in text[:most])
+    return plain if len(text) <= most else f"{plain}..."
+
+
 def unfit(what: str) -> PersistenceError:
     """Make the error of a file whose parts were not written by us, or not for each other.
 
@@ -56,7 +76,7 @@ def unfit(what: str) -> PersistenceError:
     PersistenceError
         To be raised.
     """
-    return PersistenceError(f"The file {what}: it was not written by coterie.save.")
+    return PersistenceError(f"The file {shown(what)}: it was not written by coterie.save.")
 
 
 class Budget:
@@ -223,7 +243,7 @@ def new_archive(path: Path) -> Iterator[NewArchive]:
 
 
 def _refuse(path: Path, why: str) -> NoReturn:
-    raise PersistenceError(f"The file {str(path)!r} {why}.")
+    raise PersistenceError(f"The file {str(path)!r} {shown(why)}.")
 
 
 def _check_entries(path: Path, entries: list[zipfile.ZipInfo], on_disk: int) -> None:
@@ -259,8 +279,8 @@ def _parse_manifest(path: Path, text: bytes, budget: Budget) -> dict[str, Any]:
     if version > FORMAT:
         _refuse(
             path,
-            f"was written by a newer coterie ({manifest.get('coterie')}, format {version}; this one reads "
-            f"formats up to {FORMAT}): update coterie",
+            f"was written by a newer coterie ({shown(manifest.get('coterie'), 20)}, format {version}; this "
+            f"one reads formats up to {FORMAT}): update coterie",
         )
     checksums = manifest.get("checksums")
     if not isinstance(checksums, dict):
@@ -272,10 +292,12 @@ def _check_members(path: Path, found: set[str], named: set[str]) -> None:
     unknown = sorted(name for name in found | named if not _KNOWN.fullmatch(name))
     unknown = unknown or sorted(found - named - {MANIFEST})
     if unknown:
-        _refuse(path, f"holds the unknown member {unknown[0]!r}: it was not written by coterie.save")
+        _refuse(
+            path, f"holds the unknown member {shown(unknown[0], 100)!r}: it was not written by coterie.save"
+        )
     missing = sorted(named - found)
     if missing:
-        _refuse(path, f"lacks its member {missing[0]!r}: copy it or save the model again")
+        _refuse(path, f"lacks its member {shown(missing[0], 100)!r}: copy it or save the model again")
 
 
 def _unpack(path: Path, content: bytes) -> tuple[dict[str, Any], dict[str, bytes]]:
@@ -325,5 +347,6 @@ def read_archive(path: Path) -> tuple[dict[str, Any], dict[str, bytes]]:
     # A damaged zip makes zipfile raise almost anything: struct.error, zlib.error, NotImplementedError, ...
     except Exception as error:
         raise PersistenceError(
-            f"The file {str(path)!r} is damaged or cut short ({error}): copy it or save the model again."
+            f"The file {str(path)!r} is damaged or cut short ({shown(error)}): copy it or save the model "
+            "again."
         ) from error

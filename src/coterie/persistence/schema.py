@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from coterie.persistence import compiled
 from coterie.persistence.allowed import TYPES
-from coterie.persistence.archive import Budget, PersistenceError, read_stored, unfit
+from coterie.persistence.archive import Budget, PersistenceError, read_stored, shown, unfit
 from coterie.persistence.arrays import read_array
 from coterie.persistence.parameters import cleaned
 
@@ -27,6 +27,7 @@ Array = NDArray[Any]
 Node = dict[str, Any]
 
 PROTOCOL = 2
+_LONGEST_NAME = 300
 SCHEMA = "schema.json"
 _CONTAINERS: dict[str, type[Any]] = {"builtins.list": list, "builtins.tuple": tuple, "builtins.set": set}
 _KEYS: dict[str, Callable[[str], Any]] = {
@@ -78,8 +79,15 @@ def _function(name: str) -> Any:
 
 def _name(node: Node) -> str:
     """Return what a node is trusted by."""
-    name = f"{node['__module__']}.{node['__class__']}"
-    return f"{name}.{node['content']['func']}" if node["__loader__"] == "MethodNode" else name
+    words = [node["__module__"], node["__class__"]]
+    if node["__loader__"] == "MethodNode":
+        words.append(node["content"]["func"])
+    if not all(isinstance(word, str) for word in words):
+        raise unfit("holds a type without a name")
+    name = ".".join(words)
+    if len(name) > _LONGEST_NAME or not all(word.isidentifier() for word in name.split(".")):
+        raise unfit(f"holds a type by the name {shown(name, 100)!r}")
+    return name
 
 
 def _nodes(schema: Any) -> Iterator[Node]:
@@ -144,7 +152,7 @@ class Reader:
         if refused:
             raise PersistenceError(
                 f"The file names {refused[0]}, which is not among the types that coterie trusts: if you know "
-                f"it and trust where the file comes from, use load(path, trusted={refused!r})."
+                f"it and trust where the file comes from, use load(path, trusted={refused[:20]!r})."
             )
         return self._build(self._schema)
 
