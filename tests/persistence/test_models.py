@@ -56,8 +56,7 @@ def test_the_zoo_has_every_type() -> None:
     dumped = [dump_model(zoo.fitted(name)) for name in zoo.MODELS]
     found = {name for content in dumped for name in types_in(hostile.unpacked(content)[0])}
     splitters = {name for name in TYPES if "model_selection._split" in name}
-    unused = {"collections.OrderedDict", "sklearn.gaussian_process.kernels.Hyperparameter"}
-    unused |= {"sklearn.gaussian_process.kernels.CompoundKernel", DEPRECATED}
+    unused = {"collections.OrderedDict", "sklearn.gaussian_process.kernels.CompoundKernel", DEPRECATED}
     missing = set(TYPES) - found - splitters - unused
     assert {name for name in missing if "._loss." not in name and "_dist_metrics" not in name} == set()
 

@@ -288,7 +288,6 @@ TYPES: dict[str, Row] = {
     **_rows("sklearn.gaussian_process.kernels", "CompoundKernel ConstantKernel DotProduct", Row()),
     **_rows("sklearn.gaussian_process.kernels", "ExpSineSquared Exponentiation Matern Product", Row()),
     **_rows("sklearn.gaussian_process.kernels", "RBF RationalQuadratic Sum WhiteKernel", Row()),
-    **_rows("sklearn.gaussian_process.kernels", "Hyperparameter", Row(loader="TupleNode")),
     **_rows("sklearn.isotonic", "IsotonicRegression", _ISOTONIC),
     **_rows("sklearn.kernel_ridge", "KernelRidge", _KERNEL_RIDGE),
     **_rows("sklearn.metrics._dist_metrics", " ".join(compiled.METRICS), Row(build=compiled.build_metric)),

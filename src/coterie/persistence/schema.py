@@ -102,8 +102,7 @@ def _nodes(schema: Any) -> Iterator[Node]:
             waiting.extend(part)
 
 
-def _is_known(node: Node, name: str) -> bool:
-    loader = node["__loader__"]
+def _is_known(loader: str, name: str) -> bool:
     if loader in _OF_DATA or name in _OF_LOADER.get(loader, ()):
         return True
     if loader == "FunctionNode":
@@ -147,8 +146,8 @@ class Reader:
         object
             The model, candidate or splitter.
         """
-        named = {(_name(node), _is_known(node, _name(node))) for node in _nodes(self._schema)}
-        refused = sorted(name for name, known in named if not known and name not in self._trusted)
+        named = {(_name(node), node["__loader__"]) for node in _nodes(self._schema)}
+        refused = sorted({name for name, loader in named if not _is_known(loader, name)} - self._trusted)
         if refused:
             raise PersistenceError(
                 f"The file names {refused[0]}, which is not among the types that coterie trusts: if you know "

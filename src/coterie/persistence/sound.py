@@ -77,8 +77,11 @@ def forest(held: Attributes) -> bool:
 
 
 def boosting(held: Attributes) -> bool:
-    """Check that all trees look at the same columns."""
-    return _grown(held["estimators_"].ravel().tolist(), held["n_features_in_"])
+    """Check that all trees look at the same columns, and that there is a first guess to add them to."""
+    width = held["n_features_in_"]
+    # Trees are added to as many guesses as there are rows, without a look at how many there are.
+    guesses = np.asarray(held["init_"].predict(np.zeros((2, width))))
+    return guesses.shape == (2,) and _grown(held["estimators_"].ravel().tolist(), width)
 
 
 def predictor(held: Attributes) -> bool:
