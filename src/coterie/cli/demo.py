@@ -44,6 +44,7 @@ def demo(
         recipe,
         FitOptions(candidates="linear"),
         place,
+        force=force,
         extra_files={"learners.csv": frame.write_csv().encode()},
     )
     print_summary(summary, as_json=False)
