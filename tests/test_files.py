@@ -69,11 +69,21 @@ def test_a_fresh_file_replaces_nothing(tmp_path):
     assert os.listdir(tmp_path) == ["a"]
 
 
+def test_a_fresh_file_where_the_system_has_links_only(tmp_path, monkeypatch):
+    monkeypatch.setattr(_files, "renameat2", lambda *_: False)
+    write_bytes(tmp_path / "a", b"one", fresh=True)
+    with pytest.raises(FileExistsError):
+        write_bytes(tmp_path / "a", b"two", fresh=True)
+    assert (tmp_path / "a").read_bytes() == b"one"
+    assert os.listdir(tmp_path) == ["a"]
+
+
 def test_a_fresh_file_where_there_are_no_links(tmp_path, monkeypatch):
     def refuse(*_):
         raise PermissionError(errno.EPERM, "Operation not permitted")
 
     monkeypatch.setattr(os, "link", refuse)
+    monkeypatch.setattr(_files, "renameat2", lambda *_: False)
     write_bytes(tmp_path / "a", b"one", fresh=True)
     with pytest.raises(FileExistsError):
         write_bytes(tmp_path / "a", b"two", fresh=True)

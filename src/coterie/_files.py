@@ -25,8 +25,8 @@ from typing import BinaryIO
 if sys.platform != "win32":
     import fcntl
 
-# Of Linux's renameat2: the two names change places; they are looked up from the present folder.
-_RENAME_EXCHANGE, _AT_FDCWD = 2, -100
+# Of renameat2: refuse a name that is taken; let two names change places; look from the present folder.
+_NOREPLACE, _EXCHANGE, _AT_FDCWD = 1, 2, -100
 # Errors that a write reports without the name of its file.
 _DISK = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS)
 # What a file system without links says.
@@ -121,6 +121,36 @@ def _open_temporary(folder: Path, mode: int) -> tuple[int, Path]:
         os.close(handle)
 
 
+def renameat2(source: Path, target: Path, flags: int) -> bool:
+    """Rename as Linux can, in one step; tell whether this system can.
+
+    Parameters
+    ----------
+    source, target : Path
+        On one file system.
+    flags : int
+        As in the manual of Linux.
+
+    Returns
+    -------
+    bool
+        False where the system has no such call: nothing has happened then.
+    """
+    if sys.platform != "linux":
+        return False
+    call = getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None)
+    if call is None:
+        return False
+    old, new = os.fsencode(source), os.fsencode(target)
+    if call(_AT_FDCWD, old, _AT_FDCWD, new, ctypes.c_uint(flags)) == 0:
+        return True
+    error = ctypes.get_errno()
+    # A kernel or a file system without this call.
+    if error in (errno.ENOSYS, errno.EINVAL, errno.ENOTSUP):
+        return False
+    raise OSError(error, os.strerror(error), str(target))
+
+
 def exchange(one: Path, other: Path) -> bool:
     """Let two files or folders change places in one step.
 
@@ -134,23 +164,13 @@ def exchange(one: Path, other: Path) -> bool:
     bool
         False where the system cannot: nothing has happened then.
     """
-    if sys.platform != "linux":
-        return False
-    call = getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None)
-    if call is None:
-        return False
-    names = os.fsencode(one), os.fsencode(other)
-    if call(_AT_FDCWD, names[0], _AT_FDCWD, names[1], ctypes.c_uint(_RENAME_EXCHANGE)) == 0:
-        return True
-    error = ctypes.get_errno()
-    # A kernel or a file system without this call.
-    if error in (errno.ENOSYS, errno.EINVAL, errno.ENOTSUP):
-        return False
-    raise OSError(error, os.strerror(error), str(other))
+    return renameat2(one, other, _EXCHANGE)
 
 
 def _put_fresh(temporary: Path, path: Path) -> None:
     """Give a file its name, unless the name is taken."""
+    if renameat2(temporary, path, _NOREPLACE):
+        return
     try:
         # A link, unlike a rename, fails where somebody was quicker.
         os.link(temporary, path)

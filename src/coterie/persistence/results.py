@@ -11,10 +11,13 @@ import zipfile
 from dataclasses import fields
 from typing import Any
 
+from sklearn.base import BaseEstimator
+
 from coterie._streaming import Read
 from coterie.kernels.fitting import Fitted
 from coterie.persistence.archive import check_stored, unfit
 from coterie.persistence.codec import Decoder, Encoder, pack_arrays, unpack_arrays
+from coterie.persistence.forests import give_trees, take_trees
 from coterie.persistence.models import dump_model, load_model
 
 KEPT: dict[str, type[Any]] = {cls.__name__: cls for cls in (Fitted, Read)}
@@ -22,7 +25,12 @@ _ARRAYS, _TREE = "arrays.npz", "result.json"
 
 
 def _taken_apart(value: Any) -> Any:
-    """Return a result as a dict of its fields; the records in them are the encoder's business."""
+    """Return a result as a dict of its fields, models without their trees; the encoder knows the rest."""
+    if isinstance(value, BaseEstimator):
+        slim, trees = take_trees(value)
+        return {"model": slim, "trees": trees}
+    if type(value) is tuple:
+        return tuple(_taken_apart(part) for part in value)
     if type(value) not in KEPT.values():
         return value
     parts = {f.name: _taken_apart(getattr(value, f.name)) for f in fields(value)}
@@ -33,6 +41,10 @@ def _put_together(value: Any) -> Any:
     match value:
         case {"kept": str(name), "fields": dict(parts)} if name in KEPT:
             kind = KEPT[name]
+        case {"model": model, "trees": list(trees)}:
+            return give_trees(model, trees)
+        case tuple():
+            return tuple(_put_together(part) for part in value)
         case _:
             return value
     whole = {field: _put_together(part) for field, part in parts.items()}
