@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from coterie.federated.signing import read_key, read_known_keys
 
 
@@ -36,3 +38,15 @@ def test_a_key_that_is_there_is_kept_and_no_option_is_advised_that_is_not_there(
     complaint = run("keygen", "--name", "a", "--out", "key").complaint
     assert "exists" in complaint
     assert "--force" not in complaint
+
+
+def test_a_full_disk_leaves_no_half_key_and_is_named(run, here):
+    resource = pytest.importorskip("resource", reason="files have no limit here")
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (10, hard))
+    try:
+        outcome = run("keygen", "--name", "a", "--out", "key")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert "'key' cannot be used" in outcome.complaint
+    assert not (here / "key").exists()

@@ -12,6 +12,7 @@ import errno
 import os
 import re
 import stat
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -226,6 +227,9 @@ class Workplace:
                     yield
                 finally:
                     self._leave()
+            if sys.platform == "win32":
+                # Windows removes no file that is open, and so none that another run holds.
+                self._remove_mark()
         except OSError as error:
             raise disk_error(error, self.out) from error
 
@@ -239,6 +243,10 @@ class Workplace:
             # Refused where finished learners are left.
             with suppress(OSError):
                 self.fits.rmdir()
+            self._remove_mark()
+
+    def _remove_mark(self) -> None:
+        with suppress(OSError):
             if os.listdir(self.state) == [MARK]:
                 self.mark.unlink()
                 self.state.rmdir()
