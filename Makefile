@@ -61,14 +61,16 @@ bench: $(VENV)/.test
 bench-quality: $(VENV)/.bench
 	for run in benchmarks/quality/*/run.py; do $(BIN)/python $$run || exit 1; done
 
-# Readers of what peers send, on bent files: no crash, no hang, no growth (see benchmarks/fuzz).
+# Readers of what peers send, and of model files, on bent files: no crash, no hang, no growth (see benchmarks/fuzz).
 fuzz: $(VENV)/.fuzz
 	$(BIN)/python benchmarks/fuzz/readers.py
 	$(BIN)/python benchmarks/fuzz/guided.py
+	$(BIN)/python benchmarks/fuzz/model_files.py
 
 # Kills, full disks and hostile inputs (see benchmarks/attack).
 attack: $(VENV)/.test
-	for script in $(wildcard benchmarks/attack/kills.py benchmarks/attack/inputs.py); do $(BIN)/python $$script || exit 1; done
+	$(BIN)/python benchmarks/attack/kills.py
+	$(BIN)/python benchmarks/attack/inputs.py
 
 # Time and memory alone, with the machine and versions; a GPU is used where torch finds one.
 bench-speed: $(VENV)/.test

@@ -1,9 +1,12 @@
 from typing import Any
+from unittest.mock import ANY
 
 import numpy as np
 import pytest
 from sklearn.base import clone
-from sklearn.linear_model import Lasso, LinearRegression, Ridge
+from sklearn.ensemble import StackingRegressor
+from sklearn.linear_model import Lasso, LinearRegression, MultiTaskLasso, Ridge
+from sklearn.multioutput import MultiOutputRegressor, RegressorChain
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
@@ -117,6 +120,41 @@ def test_a_dict_names_its_candidates() -> None:
 def test_what_is_no_candidate_is_refused(spec: Any, sentence: str) -> None:
     with pytest.raises(ValueError, match=sentence):
         make_candidates(spec)
+
+
+class Bare:
+    """A regressor of no library, whose ``steps`` are no pipeline's."""
+
+    steps = 100
+
+    def fit(self, X: Any, y: Any) -> None: ...
+
+    def predict(self, X: Any) -> Any: ...
+
+
+def test_a_regressor_need_not_be_scikit_learns() -> None:
+    one = Bare()
+    assert make_candidates(one) == {"bare": one}
+    assert make_candidates({"mine": one}) == {"mine": one}
+
+
+def test_a_regressor_that_cannot_predict_yet_is_one() -> None:
+    stack = StackingRegressor([("a", Ridge()), ("b", LinearRegression())])
+    assert not hasattr(stack, "predict")
+    assert make_candidates([stack, "lr"]) == {"stackingregressor": stack, "lr": ANY}
+    with pytest.raises(ValueError, match="Got Pipeline"):
+        make_candidates(make_pipeline(StandardScaler()))
+
+
+@pytest.mark.parametrize(
+    "regressor", [MultiTaskLasso(), MultiOutputRegressor(Ridge()), RegressorChain(Ridge())]
+)
+def test_who_needs_several_responses_is_refused_by_name(regressor: Any) -> None:
+    for spec in (regressor, [regressor, "lr"], {"mine": regressor}):
+        with pytest.raises(
+            ValueError, match=f"The candidate {type(regressor).__name__} needs several responses"
+        ):
+            make_candidates(spec)
 
 
 def test_learners_share_one_set_or_have_their_own() -> None:

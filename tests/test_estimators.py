@@ -450,7 +450,8 @@ def test_every_refinement_goes_with_every_collaboration(collaboration: str, refi
 
 def test_robust_losses_do_not_follow_outliers() -> None:
     y = DATA.y.copy()
-    y[::24] += 1000
+    # Rows farther off would be set aside.
+    y[::24] += 40
     plain, robust = (coterie(robust=robust).fit(DATA.X, y, groups=SITES) for robust in (False, True))
     assert robust.exchange_.losses.max() < plain.exchange_.losses.min()
 

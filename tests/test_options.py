@@ -3,7 +3,7 @@ import datetime as dt
 import numpy as np
 import pytest
 
-from coterie._options import check_count, check_option, check_positive, listed
+from coterie._options import check_count, check_option, check_positive, listed, shown
 
 
 def test_an_unknown_option_lists_the_known_ones() -> None:
@@ -48,7 +48,7 @@ def test_a_positive_number_comes_back_as_a_float(value: object) -> None:
     assert type(number) is float
 
 
-@pytest.mark.parametrize("value", [0, -1.5, np.nan, np.inf, True, "1", None, 1j])
+@pytest.mark.parametrize("value", [0, -1.5, np.nan, np.inf, True, "1", None, 1j, 10**400])
 def test_what_is_no_positive_number_is_refused_with_the_alternatives(value: object) -> None:
     with pytest.raises(ValueError, match=r"'scale' option must be a positive number or 'noise'\. Got"):
         check_positive(value, "scale", "'noise'")
@@ -74,3 +74,16 @@ def test_a_date_reads_as_a_date() -> None:
 
 def test_a_date_counted_in_nanoseconds_reads_as_a_date() -> None:
     assert "2020" in listed(np.array(["2020-01-02"], dtype="M8[ns]"))
+
+
+def test_a_value_is_shown_in_one_short_line() -> None:
+    class Nameless:
+        def __repr__(self) -> str:
+            raise RuntimeError("no")
+
+    assert shown("a\x1b[31m\u202e\n") == r"'a\x1b[31m\u202e\n'"
+    assert shown(Nameless()) == "<Nameless>"
+    assert shown(10**5000) == "<int>"
+    for value in (np.zeros((50, 50)), "x" * 1000):
+        assert len(shown(value)) == 100
+        assert "\n" not in shown(value)

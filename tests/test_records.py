@@ -74,7 +74,7 @@ def collaboration() -> Collaboration:
 
 # What does not run over learners; similarities and losses run over them on both sides.
 FIXED = {
-    Selection: {"dependent"},
+    Selection: {"dependent", "in_order", "inflation"},
     Exchange: {"source"},
     Partition: {"similarity", "eigenvalues", "scale", "rule", "curves", "clear", "notes"},
     Collaboration: {"method", "models", "names", "weights", "newcomer_ways"},

@@ -11,7 +11,7 @@ from sklearn.neural_network import MLPRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from coterie._seeds import as_entropy, generator_for, integer_seed, seed_estimator
+from coterie._seeds import as_entropy, generator_for, integer_seed, seed_estimator, seeded_copy
 
 ids = st.one_of(st.integers(), st.text(max_size=5), st.floats(allow_nan=False), st.booleans())
 
@@ -94,3 +94,29 @@ def test_an_estimator_without_randomness_is_left_as_it_is() -> None:
 
 def test_an_id_that_is_no_proper_text_has_a_generator_too() -> None:
     assert generator_for(0, "\ud800").integers(100) == generator_for(0, "\ud800").integers(100)
+
+
+class Plain:
+    """A regressor without parameters."""
+
+    def __init__(self, random_state: int | None) -> None:
+        self.random_state, self.held = random_state, [1.0]
+
+
+def test_what_has_no_parameters_is_copied_deeply_and_seeded_by_its_attribute() -> None:
+    free, fixed = Plain(None), Plain(3)
+    copied = seeded_copy(free, 11)
+    assert copied.random_state == 11
+    assert copied.held == free.held
+    assert copied.held is not free.held
+    assert free.random_state is None
+    assert seeded_copy(fixed, 11).random_state == 3
+    nothing = seeded_copy(object(), 11)
+    assert not hasattr(nothing, "random_state")
+
+
+def test_a_copy_of_an_estimator_is_unfitted() -> None:
+    forest = RandomForestRegressor(2).fit(np.zeros((4, 1)), np.arange(4.0))
+    copied = seeded_copy(forest, 11)
+    assert copied.random_state == 11
+    assert not hasattr(copied, "estimators_")

@@ -7,11 +7,12 @@ from typing import Any
 import numpy as np
 import pytest
 from sklearn.linear_model import Ridge
+from sklearn.metrics import adjusted_rand_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import PolynomialFeatures, StandardScaler
 
-from coterie import CoterieRegressor
-from coterie.datasets import Simulation, make_linear_learners, make_simulation1
+from coterie import CoterieRegressor, cluster_learners, cross_evaluate, select_models
+from coterie.datasets import Simulation, make_linear_learners, make_simulation1, make_stress
 
 Draw = Callable[[int], Simulation]
 
@@ -114,10 +115,74 @@ def test_the_truth_is_found_with_a_family_that_is_refitted(name: str) -> None:
     assert is_right(SETTINGS[name](1), [line])
 
 
+def apart(kind: str, seed: int) -> tuple[float, float, bool]:
+    """Return the index of plain and refined labels, K given, and whether all is right with K unknown."""
+    data = make_stress(f"two truths, a {kind} apart", 1000 + seed)
+    rows = {"y": data.y, "groups": data.groups}
+    selection = select_models(data.X, **rows)
+    exchange = cross_evaluate(selection, data.X, **rows)
+
+    def index(**options: Any) -> float:
+        found = cluster_learners(
+            exchange, data.X, **rows, selection=selection, candidates="default", **options
+        )
+        return float(adjusted_rand_score(data.truth, found.labels))
+
+    return index(n_clusters=2, refine=None), index(n_clusters=2), index() == 1.0
+
+
+def test_refine_keeps_what_cluster_found_of_an_interaction() -> None:
+    # Judged by lines, these draws end with an index of .01 and with one cluster.
+    for seed in (0, 6):
+        plain, refined, right = apart("product", seed)
+        assert refined >= plain - 0.02
+        assert right
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["product", "step", "sine"])
+def test_refine_keeps_what_cluster_found_in_sixteen_draws(kind: str) -> None:
+    plain, refined, right = np.array([apart(kind, seed) for seed in range(16)]).T
+    gain = refined - plain
+    assert gain.mean() >= -max(0.02, 2 * gain.std(ddof=1) / 4)
+    assert right.sum() >= 15
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["three truths", "five truths", "one truth", "one truth, much noise"])
 def test_the_truth_is_found_in_nineteen_of_twenty_draws_by_default(name: str) -> None:
     assert share_right(SETTINGS[name], 20) >= 0.95
+
+
+def from_stress(name: str) -> Draw:
+    return lambda seed: make_stress(name, 1000 + seed)
+
+
+# Draws of sixteen in which the number of clusters and every label must be right.
+IN_ORDER = {
+    "AR(1) noise .5, one truth": 15,
+    "AR(1) noise .7, one truth": 15,
+    "AR(1) noise .8, one truth": 14,
+    "AR(1) noise .5, three truths": 15,
+    "AR(1) noise .7, three truths": 13,
+    "AR(1) noise .8, three truths": 12,
+    "rows sorted by a predictor, one truth": 16,
+    "rows sorted by a predictor, three truths": 16,
+    "rows sorted by the response, one truth": 16,
+    "rows sorted by the response, three truths": 16,
+}
+
+
+@pytest.mark.parametrize("name", ["AR(1) noise .7, one truth", "AR(1) noise .8, three truths"])
+def test_the_truth_is_found_in_rows_in_time_order(name: str) -> None:
+    # With random halves both have a cluster too many.
+    assert is_right(from_stress(name)(0), ["lr"])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", list(IN_ORDER))
+def test_the_truth_is_found_in_most_draws_of_rows_in_order(name: str) -> None:
+    assert 16 * share_right(from_stress(name), 16, "linear") >= IN_ORDER[name]
 
 
 @pytest.mark.slow

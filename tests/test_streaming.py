@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import copy
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, is_dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas
 import pytest
 from numpy.testing import assert_allclose
+from sklearn.base import clone
+from sklearn.ensemble import RandomForestRegressor
 from sklearn.linear_model import LinearRegression, Ridge
+from sklearn.model_selection import KFold, ShuffleSplit, TimeSeriesSplit
+from sklearn.neighbors import KNeighborsRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import PolynomialFeatures
 
@@ -17,7 +24,7 @@ import coterie._streaming as streaming
 from coterie import CoterieRegressor
 from coterie._streaming import memory_in_bytes, select_from_source
 from coterie.candidates import make_candidates
-from coterie.datasets import make_linear_learners
+from coterie.datasets import make_linear_learners, make_stress
 from coterie.engines import ThreadEngine
 from coterie.engines.checkpoints import CheckpointEngine
 from coterie.persistence.results import ResultCodec
@@ -61,21 +68,176 @@ def assert_same(one: CoterieRegressor, other: CoterieRegressor) -> None:
             assert column.tolist() == other.gains_[name].tolist(), name
 
 
+SMALL = make_linear_learners(9, n_truths=3, n_rows=30, n_features=2, random_state=2)
+# Ids in another order than that of their text, and rows of different learners mixed.
+ORDER = np.random.default_rng(0).permutation(len(SMALL.y))
+ROWS = SMALL.X[ORDER], SMALL.y[ORDER], SMALL.groups[ORDER]
+IDS = list(dict.fromkeys(ROWS[2].tolist()))
+
+
+class Folds:
+    """A splitter of one's own: three blocks."""
+
+    def split(self, X: Any, y: Any = None, groups: Any = None) -> Any:
+        yield from KFold(3).split(X)
+
+
+def own_sources(X: Any, y: Any, groups: Any) -> dict[Any, Held]:
+    return {i: Held(i, X[groups == i], y[groups == i]) for i in dict.fromkeys(groups.tolist())}
+
+
+def assert_equal_records(one: Any, other: Any, where: str = "") -> None:
+    """Compare records field by field, numbers up to rounding; models are compared by what they predict."""
+    if is_dataclass(one):
+        for name in (f.name for f in fields(one) if f.name not in ("models", "fold_models", "source")):
+            assert_equal_records(getattr(one, name), getattr(other, name), f"{where}.{name}")
+    elif isinstance(one, Mapping):
+        assert list(one) == list(other), where
+        for name, part in one.items():
+            assert_equal_records(part, other[name], f"{where}[{name!r}]")
+    elif isinstance(one, tuple):
+        assert len(one) == len(other), where
+        for place, part in enumerate(one):
+            assert_equal_records(part, other[place], f"{where}[{place}]")
+    elif isinstance(one, (float, np.ndarray)) and np.asarray(one).dtype.kind == "f":
+        assert_allclose(one, other, rtol=1e-6, atol=1e-9, err_msg=where)
+    else:
+        assert np.array_equal(one, other), where
+
+
+def assert_same_answer(streamed: CoterieRegressor, whole: CoterieRegressor) -> None:
+    assert streamed.n_clusters_ == whole.n_clusters_
+    assert streamed.learner_labels_.tolist() == whole.learner_labels_.tolist()
+    for name in ("selection_", "exchange_", "partition_", "collaboration_", "standing_", "gains_"):
+        assert_equal_records(getattr(streamed, name), getattr(whole, name), name)
+    for name in ("stability_", "admission_", "learner_ids_", "min_rows_", "n_features_in_"):
+        assert_equal_records(getattr(streamed, name), getattr(whole, name), name)
+    assert_allclose(streamed.exchange_.losses, whole.exchange_.losses)
+
+
+OPTIONS: list[dict[str, Any]] = [
+    {"order": None},
+    {},
+    {"candidates": "linear"},
+    {"candidates": {i: "lr" if n % 2 else ["ridge"] for n, i in enumerate(IDS)}},
+    {"candidates": RandomForestRegressor(3), "n_clusters": 3, "collaboration": "pooled"},
+    *({"n_clusters": rule} for rule in ("held-out", "gap", "gap-jump", "eigengap", "penalty", "cv", 1, 3)),
+    {"max_clusters": 2},
+    *({"scale": scale} for scale in ("median", 0.5)),
+    *({"refine": refine} for refine in ("average", None)),
+    *({"collaboration": method} for method in ("pooled", "average", "local", "global")),
+    {"refine": "average", "collaboration": "average"},
+    {"nested_folds": 2},
+    {"robust": True},
+    {"standardize": "learner"},
+    *({"min_rows": 20, "small_learners": what} for what in ("admit", "drop")),
+    {"min_rows": 20, "standardize": "learner", "splitter": KFold(3)},
+    *({"splitter": splitter} for splitter in (KFold(2), Folds(), ShuffleSplit(3), TimeSeriesSplit(3))),
+    {"splitter": KFold(3), "collaboration": "pooled"},
+    {"splitter": KFold(3), "refine": "average"},
+    {"n_bootstrap": 0},
+    {"random_state": 7},
+    {"random_state": np.random.RandomState(5)},
+    {"n_jobs": 2},
+    {"engine": ThreadEngine()},
+    {"landmarks": 4, "candidates": KNeighborsRegressor(3)},
+    {"landmarks": "auto"},
+    {"device": "cpu"},
+]
+
+
+@pytest.mark.parametrize(
+    "options", OPTIONS, ids=[f"{place}-{'-'.join(options)}" for place, options in enumerate(OPTIONS)]
+)
+def test_where_everything_fits_the_answer_is_that_of_fit(options: dict[str, Any]) -> None:
+    options = {"candidates": "lr", "n_bootstrap": 4} | options
+    X, y, groups = ROWS
+    if "min_rows" in options:
+        # Two learners have too few rows.
+        place = np.array([np.sum(groups[:row] == groups[row]) for row in range(len(y))])
+        kept = ~np.isin(groups, IDS[1:3]) | (place < 5)
+        X, y, groups = X[kept], y[kept], groups[kept]
+    one, other = (CoterieRegressor(**copy.deepcopy(options)) for _ in range(2))
+    streamed, whole = one.fit_sources(own_sources(X, y, groups)), other.fit(X, y, groups=groups)
+    assert_same_answer(streamed, whole)
+    known = np.isin(groups, whole.learner_ids_)
+    predictions = [m.predict(X[known], groups=groups[known]) for m in (streamed, whole)]
+    assert_allclose(*predictions)
+
+
+def test_every_option_is_among_those_that_are_tried() -> None:
+    tried = {name for options in OPTIONS for name in options} | {"group_column"}
+    assert tried == set(CoterieRegressor().get_params(deep=False))
+
+
+def test_a_column_of_ids_and_tables_change_nothing() -> None:
+    X, y, groups = ROWS
+    table = pandas.DataFrame(X, columns=["a", "b"])
+    whole = CoterieRegressor("lr", group_column="who").fit(table.assign(who=groups), y)
+    streamed = CoterieRegressor("lr", group_column="who").fit_sources(own_sources(table, y, groups))
+    assert_same_answer(streamed, whole)
+    assert_allclose(*(m.predict(table.assign(who=groups)) for m in (streamed, whole)))
+
+
 @pytest.mark.parametrize(
     "options",
     [
-        {"candidates": "linear"},
-        {"candidates": ["rf"], "n_clusters": 3, "collaboration": "pooled"},
-        {"candidates": "lr", "standardize": "learner"},
-        {"candidates": {str(name): "lr" for name in DATA.learner_ids}},
+        {"splitter": KFold(5)},
+        {"candidates": {i: "lr" for n, i in enumerate(IDS) if n != 4}},
+        {"candidates": {i: KNeighborsRegressor(2 if n != 4 else 3) for n, i in enumerate(IDS)}},
     ],
+    ids=["splitter", "mapping", "candidate"],
 )
-def test_where_everything_fits_the_answer_is_that_of_fit(options: dict) -> None:
-    streamed = CoterieRegressor(**options).fit_sources(sources())
-    whole = CoterieRegressor(**options).fit(DATA.X, DATA.y, groups=DATA.groups)
+def test_a_small_learner_need_not_select(options: dict[str, Any]) -> None:
+    X, y, groups = ROWS
+    kept = groups != IDS[4]
+    kept[np.flatnonzero(~kept)[:4]] = True
+    X, y, groups = X[kept], y[kept], groups[kept]
+    one, other = (CoterieRegressor(**({"candidates": "lr", "n_bootstrap": 0} | options)) for _ in range(2))
+    streamed, whole = one.fit_sources(own_sources(X, y, groups)), other.fit(X, y, groups=groups)
+    assert_same_answer(streamed, whole)
+    # Where it is to shape the clusters, it has to.
+    for model in (one, other):
+        model.set_params(min_rows=4)
+    with pytest.raises(ValueError) as refused:
+        other.fit(X, y, groups=groups)
+    with pytest.raises(ValueError) as streaming_refused:
+        one.fit_sources(own_sources(X, y, groups))
+    assert str(streaming_refused.value) == str(refused.value)
+
+
+def test_what_fit_refuses_is_refused() -> None:
+    for splitter in ("kfold", 3):
+        with pytest.raises(ValueError, match="must be None or have a split method"):
+            CoterieRegressor("lr", splitter=splitter).fit_sources(sources())
+
+
+@pytest.mark.parametrize("standardize", [None, "learner"])
+def test_rows_with_wild_cells_are_set_aside_as_in_fit(standardize: str | None) -> None:
+    X, y = DATA.X.copy(), DATA.y.copy()
+    X[[3, 4], 1], y[200] = -9999, 1e12
+    wild, log = replace(DATA, X=X, y=y), []
+    options = {"candidates": "lr", "standardize": standardize}
+    with pytest.warns(UserWarning, match="set aside") as caught:
+        streamed = CoterieRegressor(**options).fit_sources(sources(wild, log=log))
+    with pytest.warns(UserWarning, match="set aside") as as_in_fit:
+        whole = CoterieRegressor(**options).fit(X, y, groups=DATA.groups)
     assert_same(streamed, whole)
-    new = DATA.X[:5], DATA.groups[:5]
-    assert_allclose(streamed.predict(new[0], groups=new[1]), whole.predict(new[0], groups=new[1]))
+    assert streamed.partition_.notes == whole.partition_.notes
+    assert [str(w.message) for w in caught] == [str(w.message) for w in as_in_fit]
+    # Only those with a wild cell are read twice; the first also for its columns.
+    assert sorted(log) == sorted([*DATA.learner_ids.tolist(), "learner 00", "learner 00", "learner 02"])
+
+
+def test_a_wild_cell_among_rows_that_are_not_kept_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(streaming, "rows_kept", lambda *_: 50)
+    for row in range(80, 88):
+        X = DATA.X.copy()
+        X[row, 0] = 1e9
+        model = CoterieRegressor("lr", n_clusters=3, standardize="learner")
+        with pytest.warns(UserWarning, match="1 cell far from all others"):
+            model.fit_sources(sources(replace(DATA, X=X)))
+        assert model.gains_["n_rows"].tolist() == [80, 79, *[80] * 7]
 
 
 def test_models_see_all_rows_and_the_rest_a_part_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -249,3 +411,16 @@ def test_no_learners_and_other_predictors_are_refused() -> None:
     odd[name] = Held(name, odd[name].X[:, :2], odd[name].y)
     with pytest.raises(ValueError, match=f"predictors of learner '{name}' differ from those of learner"):
         CoterieRegressor("lr").fit_sources(odd)
+
+
+@pytest.mark.parametrize("order", ["auto", None])
+def test_rows_in_time_order_are_found_as_fit_finds_them(order: str | None) -> None:
+    data = make_stress("AR(1) noise .7, one truth", 1000)
+    log: list[str] = []
+    model = CoterieRegressor("lr", order=order)
+    streamed = clone(model).fit_sources(sources(data, log=log))
+    whole = model.fit(data.X, data.y, groups=data.groups)
+    assert streamed.selection_.in_order is whole.selection_.in_order is (order == "auto")
+    assert streamed.selection_.inflation == whole.selection_.inflation
+    assert streamed.partition_.notes == whole.partition_.notes
+    assert_same(streamed, whole)

@@ -81,7 +81,7 @@ def _child(function: Callable[[list[str]], None], arguments: list[str], folder: 
         for number, name in ((1, "out"), (2, "err")):
             os.dup2(os.open(folder / name, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), number)
         os.chdir(work)
-        os.environ |= {"COTERIE_CACHE": str(folder / "cache"), "NO_COLOR": "1"}
+        os.environ |= {"COTERIE_CACHE": str(folder / "cache"), "NO_COLOR": "1", "COTERIE_TRACEBACK": "1"}
         shim.install()
         function(arguments)
         code = 0

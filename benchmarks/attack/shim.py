@@ -18,6 +18,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from coterie import _files
+
 # What needs no space on a full disk.
 FREE = ("unlink", "rmdir", "chmod", "ftruncate")
 
@@ -126,29 +128,8 @@ class Shim:
         os.remove = os.unlink
         os.open = self._open
         io.open = builtins.open = self._file
-        self._install_native()
-
-    def _install_native(self) -> None:
-        """Count what does not pass through Python: Linux's renameat2, and tables that polars writes."""
-        import polars as pl
-
-        from coterie import _files
-
+        # This one does not pass through Python's os.
         _files.renameat2 = self.around("renameat2", _files.renameat2)
-        write_csv = pl.DataFrame.write_csv
-
-        def counted(frame: Any, file: Any = None, *rest: Any, **options: Any) -> Any:
-            if file is None:
-                return write_csv(frame, file, *rest, **options)
-            try:
-                self.before("write")
-            except OSError as error:
-                raise OSError(f"{error.strerror} (os error {error.errno})") from None
-            result = write_csv(frame, file, *rest, **options)
-            self.done()
-            return result
-
-        pl.DataFrame.write_csv = counted
 
 
 class Raw(io.FileIO):

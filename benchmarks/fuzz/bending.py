@@ -145,7 +145,8 @@ def bend_trees(content: bytes, draw: random.Random) -> bytes:
     return bent
 
 
-def _bend_value(value: Any, draw: random.Random) -> Any:
+def bend_value(value: Any, draw: random.Random) -> Any:
+    """Change one field of a JSON value, however deep."""
     if isinstance(value, dict) and value and draw.random() < 0.9:
         name = draw.choice(list(value))
         match draw.randrange(6):
@@ -154,7 +155,7 @@ def _bend_value(value: Any, draw: random.Random) -> Any:
             case 1:
                 return {**value, draw.choice((*value, "extra", "", "__class__")): value[name]}
             case _:
-                return {**value, name: _bend_value(value[name], draw)}
+                return {**value, name: bend_value(value[name], draw)}
     if isinstance(value, list) and value and draw.random() < 0.9:
         place = draw.randrange(len(value))
         match draw.randrange(6):
@@ -163,7 +164,7 @@ def _bend_value(value: Any, draw: random.Random) -> Any:
             case 1:
                 return [*value, value[place]]
             case _:
-                return [*value[:place], _bend_value(value[place], draw), *value[place + 1 :]]
+                return [*value[:place], bend_value(value[place], draw), *value[place + 1 :]]
     plain = (
         None,
         True,
@@ -192,7 +193,7 @@ def bend_json(content: bytes, draw: random.Random) -> bytes:
     """Change a few fields of a JSON message, wherever they are."""
     value = json.loads(content)
     for _ in range(draw.choice((1, 1, 1, 2, 4))):
-        value = _bend_value(value, draw)
+        value = bend_value(value, draw)
     text = json.dumps(value)
     if draw.random() < 0.05:
         text = text.replace("1", draw.choice(("NaN", "Infinity", "1e999", "[" * 5000)), 1)

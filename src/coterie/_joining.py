@@ -16,6 +16,7 @@ from coterie.engines import resolve_engine
 from coterie.nested import NestedCollaboration
 from coterie.records import Selection
 from coterie.stages import select_models
+from coterie.stages.select import BLOCKS
 from coterie.verdicts import Admission, newcomer_gains, place_newcomers
 
 
@@ -44,7 +45,9 @@ def _place(model: Any, newcomers: Learners, with_models: bool) -> tuple[Selectio
         own = select_models(
             newcomers,
             candidates=candidates_for(model.candidates, known.tolist(), newcomers.ids.tolist()),
-            splitter=model.splitter,
+            # Newcomers' rows are in order if those of the others are.
+            splitter=BLOCKS if model.selection_.in_order else model.splitter,
+            order=None,
             random_state=model._entropy,
             engine=model.engine,
             n_jobs=model.n_jobs,

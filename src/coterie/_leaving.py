@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from coterie._options import listed
 from coterie._rows import Learners, Standardization
+from coterie._wild import notes_on
 from coterie.records import Collaboration, Partition, Selection
 from coterie.stages import collaborate
 from coterie.stages.cluster import tidy_labels
@@ -201,6 +202,15 @@ def _table_without(model: Any, newcomers: list[Any], admission: Admission | None
     return table.joined(added)
 
 
+def _forget_cells(model: Any, leaving: set[Any]) -> None:
+    """Take what notes say of wild cells of those who leave out of the notes."""
+    before = model._shaping.wild
+    left = tuple(cells for cells in before if cells.learner not in leaving)
+    others = [note for note in model.partition_.notes if note not in notes_on(before)]
+    model._shaping = replace(model._shaping, wild=left)
+    model.partition_ = replace(model.partition_, notes=(*notes_on(left), *others))
+
+
 def remove_learners(model: Any, leaving: set[Any], staying: Array) -> None:
     """Take learners out of a fitted model.
 
@@ -239,3 +249,4 @@ def remove_learners(model: Any, leaving: set[Any], staying: Array) -> None:
     shown = [learner for learner in model.learner_ids_.tolist() if learner not in leaving]
     model.gains_, model.admission_ = _table_without(model, newcomers, admission), admission
     model._show_in_order(shown)
+    _forget_cells(model, leaving)

@@ -3,9 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import suppress
 from numbers import Integral, Real
 
 import numpy as np
+
+# Letters of a value that a sentence shows.
+LONGEST_SHOWN = 100
+
+
+def shown(value: object) -> str:
+    """Return a value for a sentence: in one line, of a bearable length, with control characters escaped."""
+    try:
+        text = repr(value.item() if isinstance(value, np.generic) else value)
+    # An object may fail to describe itself.
+    except Exception:
+        text = f"<{type(value).__name__}>"
+    text = str(value) if isinstance(value, np.datetime64) else " ".join(text.split("\n"))
+    return text if len(text) <= LONGEST_SHOWN else f"{text[: LONGEST_SHOWN - 20]}...{text[-17:]}"
 
 
 def check_option(value: object, name: str, known: Iterable[object]) -> None:
@@ -13,32 +28,31 @@ def check_option(value: object, name: str, known: Iterable[object]) -> None:
     options = list(known)
     if not any(value is option or (type(value) is str and value == option) for option in options):
         listed = ", ".join(repr(option) for option in options)
-        raise ValueError(f"The {name!r} option must be one of {listed}. Got {value!r}.")
+        raise ValueError(f"The {name!r} option must be one of {listed}. Got {shown(value)}.")
 
 
 def check_count(value: object, name: str, *, least: int = 1) -> int:
     """Refuse anything but an integer of at least ``least``."""
     if isinstance(value, bool) or not isinstance(value, Integral) or int(value) < least:
-        raise ValueError(f"The {name!r} option must be an integer of at least {least}. Got {value!r}.")
+        raise ValueError(f"The {name!r} option must be an integer of at least {least}. Got {shown(value)}.")
     return int(value)
 
 
 def check_positive(value: object, name: str, alternatives: str) -> float:
     """Refuse anything but a positive, finite number."""
-    number = isinstance(value, Real) and not isinstance(value, bool)
-    if not number or not 0 < float(value) < float("inf"):  # type: ignore[arg-type]
-        raise ValueError(f"The {name!r} option must be a positive number or {alternatives}. Got {value!r}.")
-    return float(value)  # type: ignore[arg-type]
-
-
-def _shown(name: object) -> str:
-    if isinstance(name, np.datetime64):
-        return str(name)
-    return repr(name.item() if isinstance(name, np.generic) else name)
+    number = float("nan")
+    if isinstance(value, Real) and not isinstance(value, bool):
+        with suppress(OverflowError):
+            number = float(value)
+    if not 0 < number < float("inf"):
+        raise ValueError(
+            f"The {name!r} option must be a positive number or {alternatives}. Got {shown(value)}."
+        )
+    return number
 
 
 def listed(names: Iterable[object], most: int = 5) -> str:
     """Join names for a sentence, the rest as a count."""
-    texts = [_shown(name) for name in names]
+    texts = [shown(name) for name in names]
     rest = len(texts) - most
     return ", ".join(texts[:most]) + (f" and {rest} more" if rest > 0 else "")

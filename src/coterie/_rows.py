@@ -14,23 +14,26 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from coterie._ids import as_ids, id_array
+from coterie._numbers import divided
 from coterie._tables import (
-    as_ids,
     check_finite,
     check_predictors,
     check_response,
     check_weights,
     column_names,
-    id_array,
     split_group_column,
     whose,
 )
+from coterie._wild import UNLIMITED, WildCells, column_limits, set_aside
 
 Array = NDArray[Any]
 
 # Squares of squared residuals, summed, must stay numbers, and so must squared predictors.
 LARGEST_RESPONSE = 1e70
 LARGEST_PREDICTOR = 1e140
+# Trees hold predictors in single precision.
+SMALLEST_PREDICTOR = 1e-37
 # Of differences smaller than this, squares of squares are lost below the smallest numbers.
 SMALLEST_SPREAD = 1e-70
 # A learner whose values spread so many times as far as is usual has a code for a missing value among them, or
@@ -60,6 +63,8 @@ class Learners:
         Positions in ``ids``, in order of first appearance.
     weights : ndarray of shape (N,) or None, default=None
         Sample weights, scaled to mean one inside each learner.
+    wild : tuple of WildCells, default=()
+        What was far from all other values; see `coterie._wild`.
     """
 
     ids: Array
@@ -69,6 +74,7 @@ class Learners:
     rows: Array
     appearance: Array
     weights: Array | None = None
+    wild: tuple[WildCells, ...] = ()
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -106,6 +112,7 @@ class Learners:
             rows=self.rows[kept],
             appearance=np.argsort(np.argsort(self.appearance)[positions], kind="stable"),
             weights=None if self.weights is None else self.weights[kept],
+            wild=self.wild,
         )
 
     def rearranged(self, order: Array) -> Learners:
@@ -221,12 +228,27 @@ def _refuse_wild(values: Array, sizes: Array, ids: Array, what: str, caller: str
         )
 
 
+def _refuse_tiny(X: Array, names: list[str] | None, caller: str) -> None:
+    """Refuse a column in units so small that trees, which hold it in single precision, see zeros."""
+    largest = np.maximum(X.max(axis=0, initial=0.0), -X.min(axis=0, initial=0.0))
+    tiny = np.flatnonzero((largest > 0) & (largest < SMALLEST_PREDICTOR))
+    if len(tiny):
+        label = repr(names[tiny[0]]) if names else str(tiny[0])
+        raise ValueError(
+            f"Column {label} of X in {caller} is at most {largest[tiny[0]]:.3g} in size, and numbers below "
+            f"{SMALLEST_PREDICTOR:g} leave the range of single precision. Give it in other units."
+        )
+
+
 def gather_learners(
     X: Any,
     y: Any = None,
     groups: Any = None,
     *,
     sample_weight: Any = None,
+    limits: Array | None = None,
+    names: list[str] | None = None,
+    exponents: Array | None = None,
     caller: str,
 ) -> Learners:
     """Check a table, its response and its groups, and bring them together learner by learner.
@@ -241,6 +263,13 @@ def gather_learners(
         Learner id of each row, or the name of the column of X that holds it. None: one learner.
     sample_weight : array-like of shape (N,) or None, default=None
         Weights of the rows. Rows of weight zero are left out.
+    limits : ndarray of shape (2, p + 1) or None, default=None
+        Beyond which cells are wild and their rows set aside. None: by these rows, if two learners hold them.
+    names : list of str or None, default=None
+        Names of the columns, for errors. None: those of X.
+    exponents : ndarray of shape (p,) or None, default=None
+        Powers of two by which the columns are divided; see `extreme_exponents`. None: the columns have to be
+        in ordinary units.
     caller : str
         Named in the errors.
 
@@ -253,7 +282,7 @@ def gather_learners(
         return X
     if isinstance(groups, str):
         X, groups = split_group_column(X, groups, caller)
-    names = column_names(X)
+    names = column_names(X) if names is None else names
     X = check_predictors(X, caller)
     y = check_response(y, caller, len(X))
     ids = np.zeros(len(X), dtype=int) if groups is None else as_ids(groups, caller)
@@ -276,6 +305,10 @@ def gather_learners(
             f"Input y of {caller} contains {what} in the rows of {whose(owners[bad], distinct)}. "
             "Drop the rows without a response."
         )
+    if exponents is None:
+        _refuse_tiny(X, names, caller)
+    else:
+        X = divided(X, exponents)
     for what, values, limit in (("y", y, LARGEST_RESPONSE), ("X", X, LARGEST_PREDICTOR)):
         largest = np.abs(values).max(initial=0.0)
         if largest > limit:
@@ -289,6 +322,14 @@ def gather_learners(
             f"Input y of {caller} varies by {spread:.3g} only, and powers of less than {SMALLEST_SPREAD:g} "
             "leave the range of numbers. Give y in other units."
         )
+    wild: tuple[WildCells, ...] = ()
+    if limits is None:
+        # One learner alone harms nobody, and sites that keep their rows must answer as they would together.
+        limits = column_limits((*X.T, y)) if len(distinct) > 1 else UNLIMITED
+    if np.isfinite(limits).any():
+        aside, wild = set_aside(X, y, owners, distinct, limits, names)
+        X, y, owners, rows = X[~aside], y[~aside], owners[~aside], rows[~aside]
+        weights = None if weights is None else weights[~aside]
     order = np.argsort(owners, kind="stable")
     sizes = np.bincount(owners, minlength=len(distinct))
     _refuse_wild(y[order], sizes, distinct, "y", caller)
@@ -302,6 +343,7 @@ def gather_learners(
         rows=rows[order],
         appearance=appearance,
         weights=None if weights is None else weights[order],
+        wild=wild,
     )
 
 

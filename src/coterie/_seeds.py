@@ -11,7 +11,7 @@ from numbers import Integral
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator
+from sklearn.base import clone
 from sklearn.utils import check_random_state
 
 
@@ -33,11 +33,20 @@ def integer_seed(generator: np.random.Generator) -> int:
     return int(generator.integers(2**31 - 1))
 
 
-def seed_estimator(estimator: BaseEstimator, seed: int) -> BaseEstimator:
+def seed_estimator(estimator: Any, seed: int) -> Any:
     """Set every ``random_state`` left at None; a seed that the user set is the user's."""
+    if not hasattr(estimator, "get_params"):
+        if getattr(estimator, "random_state", seed) is None:
+            estimator.random_state = seed
+        return estimator
     unset = {
         name: seed
         for name, value in sorted(estimator.get_params(deep=True).items())
         if value is None and (name == "random_state" or name.endswith("__random_state"))
     }
     return estimator.set_params(**unset) if unset else estimator
+
+
+def seeded_copy(candidate: Any, seed: int) -> Any:
+    """Return an unfitted copy with a seed; a deep copy of what has no parameters to clone by."""
+    return seed_estimator(clone(candidate, safe=False), seed)

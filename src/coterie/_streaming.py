@@ -15,7 +15,7 @@ import re
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from functools import reduce
+from functools import partial, reduce
 from typing import Any, Protocol
 
 import numpy as np
@@ -23,19 +23,22 @@ from joblib import effective_n_jobs
 from numpy.typing import NDArray
 from sklearn.utils.validation import validate_data
 
-from coterie._joining import admit_learners
-from coterie._options import listed
+from coterie._ids import id_array
+from coterie._joining import admit_learners, candidates_for
+from coterie._options import listed, shown
 from coterie._rows import Learners, Standardization, gather_learners, sorting_text
 from coterie._seeds import as_entropy
-from coterie._tables import column_names, id_array
+from coterie._tables import column_names
+from coterie._wild import column_limits, warn_of
 from coterie.candidates import candidates_per_learner
-from coterie.engines import counted, resolve_engine
+from coterie.engines import Engine, counted, resolve_engine
 from coterie.how_many import check_n_clusters
 from coterie.kernels.fitting import choose_candidate, quiet_fits
+from coterie.kernels.serial import SerialScore, rows_depend, serial_score
 from coterie.nested.families import by_least_squares
 from coterie.records import Collaboration, Partition, Selection
 from coterie.stages import collaborate
-from coterie.stages.select import FEWEST_ROWS, fit_job, selection_of
+from coterie.stages.select import BLOCKS, FEWEST_ROWS, check_splitter, fit_job, selection_of
 
 Array = NDArray[Any]
 
@@ -95,7 +98,7 @@ def memory_in_bytes(memory: Any) -> int:
     match = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?)\s*([KMGT]?)(?:i?B)?", given, re.IGNORECASE)
     amount = 0 if match is None else int(float(match[1]) * _UNITS[match[2].upper()])
     if isinstance(memory, bool) or amount <= 0:
-        raise ValueError(f"An amount of memory is a number with a unit, such as '2GiB'. Got {memory!r}.")
+        raise ValueError(f"An amount of memory is a number with a unit, such as '2GiB'. Got {shown(memory)}.")
     return amount
 
 
@@ -121,6 +124,10 @@ class SourceJob:
         Rows that are kept at most.
     most : int
         Rows that are read at most.
+    enough : int, default=4
+        Rows with which a learner is not small, whatever the others have.
+    limits : ndarray of shape (2, p + 1) or None, default=None
+        Beyond which cells are wild and their rows set aside. None: not known yet.
     """
 
     learner: Any
@@ -131,6 +138,8 @@ class SourceJob:
     entropy: int
     kept: int
     most: int
+    enough: int = FEWEST_ROWS
+    limits: Any = field(default=None, repr=False)
 
 
 @dataclass(frozen=True)
@@ -150,11 +159,17 @@ class Read:
     units : Standardization or None
         Where rows were standardised: by what.
     fitted : Fitted or None
-        What it chose; its residuals are those of the kept rows. None: it has too few rows.
+        What it chose; its residuals are those of the kept rows. None: it has too few rows, or failed.
     folds : ndarray
         Which fold held each kept row out.
     training : ndarray
         Which of the kept rows each fold trained on.
+    failure : str, default=""
+        Why a learner who may be small chose nothing; an error where it turns out not to be.
+    serial : SerialScore
+        What all its rows say about the dependence of neighbours; nothing where a splitter cut them.
+    extremes : ndarray of shape (2, p + 1)
+        Smallest and largest value of each predictor and of the response, among all rows that were read.
     """
 
     rows: Any
@@ -165,6 +180,21 @@ class Read:
     fitted: Any = None
     folds: Array = field(default_factory=lambda: np.zeros(0, dtype=int))
     training: Array = field(default_factory=lambda: np.zeros((0, 0), dtype=bool))
+    failure: str = ""
+    serial: SerialScore = field(default_factory=SerialScore)
+    extremes: Array = field(default_factory=lambda: np.zeros((2, 0)))
+
+    def column(self, column: int) -> Array:
+        """Return the kept values of a predictor, or of the response behind them, and the extremes of all."""
+        learner = self.rows if self.whole is None else self.whole
+        last = column == learner.n_features
+        values: Array = learner.y if last else learner.X[:, column]
+        if self.whole is not None:
+            return values
+        if self.units is not None:
+            centre = self.units.centre_y[0] if last else self.units.centre_x[0, column]
+            values = values * (self.units.spread_y[0] if last else self.units.spread_x[0, column]) + centre
+        return np.concatenate([values, self.extremes[:, column]])
 
 
 def _gathered(job: SourceJob) -> tuple[Learners | None, list[str] | None]:
@@ -173,10 +203,15 @@ def _gathered(job: SourceJob) -> tuple[Learners | None, list[str] | None]:
     if not len(y):
         return None, names
     try:
-        whole = gather_learners(X, y, caller="fit_sources")
+        whole = gather_learners(X, y, limits=job.limits, caller="fit_sources")
     except ValueError as error:
         raise ValueError(f"Learner {listed([job.learner])}: {error}") from None
-    return replace(whole, ids=id_array([job.learner])), names
+    wild = tuple(replace(cells, learner=job.learner) for cells in whole.wild)
+    return replace(whole, ids=id_array([job.learner]), wild=wild), names
+
+
+def _extremes(learner: Learners) -> Array:
+    return np.array([[*few(learner.X, axis=0), few(learner.y)] for few in (np.min, np.max)])
 
 
 def select_from_source(job: SourceJob) -> Read:
@@ -196,12 +231,19 @@ def select_from_source(job: SourceJob) -> Read:
     if whole is None:
         return Read(None, None, 0, names)
     n = len(whole.y)
+    extremes = _extremes(whole)
     if n < FEWEST_ROWS:
-        return Read(whole, whole, n, names)
+        return Read(whole, whole, n, names, extremes=extremes)
     rows, units = whole.standardized() if job.standardize else (whole, None)
-    fit = fit_job(rows, 0, job.candidates, job.splitter, job.entropy)
-    with quiet_fits():
-        fitted = choose_candidate(fit)
+    try:
+        fit = fit_job(rows, 0, job.candidates, job.splitter, job.entropy)
+        with quiet_fits():
+            fitted = choose_candidate(fit)
+    except ValueError as error:
+        if n >= job.enough:
+            raise
+        return Read(whole, whole, n, names, failure=str(error), extremes=extremes)
+    serial = SerialScore() if job.splitter is not None else serial_score(fitted.residuals, rows.X, rows.y)
     kept = np.arange(n)
     if n > job.kept:
         generator = np.random.default_rng([fit.seed, job.kept])
@@ -211,7 +253,18 @@ def select_from_source(job: SourceJob) -> Read:
     part = rows if n <= job.kept else rows.only(np.isin(np.arange(n), kept))
     # A copy: behind the coefficients of least squares the solver keeps an array as long as the rows.
     fitted = copy.deepcopy(replace(fitted, residuals=fitted.residuals[kept]))
-    return Read(part, few, n, names, units, fitted, fit.folds[kept], fit.training[:, kept])
+    return Read(
+        part,
+        few,
+        n,
+        names,
+        units,
+        fitted,
+        fit.folds[kept],
+        fit.training[:, kept],
+        serial=serial,
+        extremes=extremes,
+    )
 
 
 def rows_kept(memory: int, sizes: Array, n_features: int, affine: bool) -> int:
@@ -264,6 +317,22 @@ def _together(parts: list[Read], appearance: Array) -> Learners:
     )
 
 
+def _without_wild_rows(parts: dict[Any, Read], jobs: dict[Any, SourceJob], engine: Engine) -> dict[Any, Read]:
+    """Let those who have a wild cell be read again without its row: limits are known when all were read."""
+    if len(parts) < 2:
+        return parts
+    n_columns = next(iter(parts.values())).rows.n_features + 1
+    columns = (np.concatenate([part.column(k) for part in parts.values()]) for k in range(n_columns))
+    limits = column_limits(columns)
+    beyond = [
+        learner
+        for learner, part in parts.items()
+        if (part.extremes[0] < limits[0]).any() or (part.extremes[1] > limits[1]).any()
+    ]
+    again = engine.map(select_from_source, [replace(jobs[learner], limits=limits) for learner in beyond])
+    return parts | dict(zip(beyond, again, strict=True))
+
+
 def _check_names(parts: dict[Any, Read]) -> None:
     first, head = next(iter(parts.items()))
     for learner, part in parts.items():
@@ -275,19 +344,22 @@ def _check_names(parts: dict[Any, Read]) -> None:
 
 
 def _read_all(
-    model: Any, sources: Mapping[Any, RowSource], memory: int, entropy: int
+    model: Any, sources: Mapping[Any, RowSource], memory: int, entropy: int, splitter: Any
 ) -> tuple[dict[Any, Read], int]:
     """Let everybody be read and select; return those who have rows, and how many were kept at most."""
     order = sorted(sources, key=sorting_text)
     head, _ = sources[order[0]].read(FEWEST_KEPT)
     validate_data(model, head, skip_check_array=True)
     n_features = int(np.shape(head)[1])
-    sets = candidates_per_learner(model.candidates, order)
+    # Whom a mapping does not name may turn out to be small, and needs no candidates then.
+    sets = candidates_per_learner(candidates_for(model.candidates, order, order), order)
     affine = all(by_least_squares(candidate) for some in sets for candidate in some.values())
     sizes = np.array([sources[learner].n_rows for learner in order])
     kept = rows_kept(memory, sizes, n_features, affine)
     least = 0 if model.min_rows == "auto" else int(model.min_rows)
     kept = max(kept, least)
+    # What is asked of a learner where all the others have rows enough.
+    enough = model._threshold(np.array([np.inf]), n_features)
     at_work = 8 * (n_features + 1) * COPIES_AT_WORK * effective_n_jobs(model.n_jobs)
     most = max(int((memory - BASE) // 2 // at_work), kept)
     jobs = [
@@ -295,16 +367,18 @@ def _read_all(
             learner,
             sources[learner],
             some,
-            model.splitter,
+            splitter,
             bool(model.standardize),
             entropy,
             # A limit that a learner does not reach is no part of its job: resuming would not know it again.
             min(kept, int(size)),
             min(most, int(size)),
+            enough,
         )
         for learner, some, size in zip(order, sets, sizes, strict=True)
     ]
-    parts = counted(resolve_engine(model.engine, model.n_jobs), "Select").map(select_from_source, jobs)
+    engine = counted(resolve_engine(model.engine, model.n_jobs), "Select")
+    parts = engine.map(select_from_source, jobs)
     found = {learner: part for learner, part in zip(order, parts, strict=True) if part.n_rows}
     empty = [learner for learner in order if learner not in found]
     if empty:
@@ -316,7 +390,7 @@ def _read_all(
     if not found:
         raise ValueError("No learner has a row that can be used: check the sources.")
     _check_names(found)
-    return found, kept
+    return _without_wild_rows(found, dict(zip(order, jobs, strict=True)), engine), kept
 
 
 def rows_were_left_out(selection: Selection, learners: Learners) -> bool:
@@ -377,22 +451,40 @@ def fit_sources(model: Any, sources: Mapping[Any, RowSource], memory: Any) -> No
     """
     if not sources:
         raise ValueError("There are no learners: fit_sources takes {learner id: source, ...}.")
+    check_splitter(model.splitter)
     entropy = as_entropy(model.random_state)
-    found, kept = _read_all(model, sources, memory_in_bytes(memory), entropy)
+    read_with = partial(_read_all, model, sources, memory_in_bytes(memory), entropy)
+    found, kept = read_with(model.splitter)
     place = {learner: p for p, learner in enumerate(found)}
     appearance = np.array([place[learner] for learner in sources if learner in place])
     parts = list(found.values())
     sizes = np.array([part.n_rows for part in parts])
     small = model._find_small(id_array(list(found)), sizes, parts[0].rows.n_features)
     large = [part for part, few in zip(parts, small, strict=True) if not few]
+    in_order = model.order is not None and rows_depend(part.serial for part in large)
+    if in_order:
+        with warnings.catch_warnings():
+            # What there is to say of the sources was said when they were read first.
+            warnings.simplefilter("ignore")
+            parts = list(read_with(BLOCKS)[0].values())
+        large = [part for part, few in zip(parts, small, strict=True) if not few]
     check_n_clusters(model.n_clusters, len(large))
+    # Refuses a mapping that does not name all of them.
+    candidates_per_learner(model.candidates, [part.rows.ids.tolist()[0] for part in large])
+    failure = next((part.failure for part in large if part.fitted is None), None)
+    if failure is not None:
+        raise ValueError(failure)
     ranks = np.argsort(np.argsort(appearance)[~small], kind="stable")
-    shaping = _together(large, ranks)
+    wild = tuple(cells for part in parts for cells in part.rows.wild)
+    warn_of(wild)
+    shaping = replace(_together(large, ranks), wild=wild)
     selection = selection_of(
         shaping,
         [part.fitted for part in large],
         tuple(part.folds for part in large),
         tuple(part.training for part in large),
+        dependent=in_order or model.splitter is not None,
+        in_order=in_order,
     )
     selection = replace(selection, n_rows=sizes[~small]).take(shaping.appearance)
     joined = reduce(Standardization.joined, [part.units for part in large]) if model.standardize else None

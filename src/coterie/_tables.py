@@ -8,11 +8,26 @@ import narwhals.stable.v1 as nw
 import numpy as np
 from narwhals.exceptions import DuplicateError
 from numpy.typing import NDArray
+from scipy.sparse import issparse
 from sklearn.utils import check_array, column_or_1d
 
+from coterie._ids import as_ids
+from coterie._numbers import NoNumberError, as_array, as_numbers, divided, extreme_exponents
 from coterie._options import listed
 
 Array = NDArray[Any]
+
+# Trees hold predictors in single precision.
+LARGEST_SINGLE = 1e38
+
+
+def _eager(X: Any) -> Any:
+    """Return X as a narwhals table where it is one, else None."""
+    try:
+        table = nw.from_native(X, eager_only=True, pass_through=True)
+    except DuplicateError:
+        raise ValueError("Two columns of X have the same name: rename one of them.") from None
+    return table if isinstance(table, nw.DataFrame) else None
 
 
 def as_table(X: Any) -> Any:
@@ -20,11 +35,8 @@ def as_table(X: Any) -> Any:
 
     Tables are those of pandas, polars and pyarrow. A table whose columns are numbered is an array.
     """
-    try:
-        table = nw.from_native(X, eager_only=True, pass_through=True)
-    except DuplicateError:
-        raise ValueError("Two columns of X have the same name: rename one of them.") from None
-    named = isinstance(table, nw.DataFrame) and all(isinstance(name, str) for name in table.columns)
+    table = _eager(X)
+    named = table is not None and all(isinstance(name, str) for name in table.columns)
     return table if named else None
 
 
@@ -56,144 +68,144 @@ def split_group_column(X: Any, column: Any, caller: str) -> tuple[Any, Array]:
             f"The groups column {column!r} of {caller} needs X to be a table with named columns. "
             "Pass a table, one id per row, or the column's position."
         )
-    array = np.asarray(X) if table is None else np.asarray(table.to_native())
+    array = as_array(X if table is None else table.to_native())
     if array.ndim != 2 or not -array.shape[1] <= column < array.shape[1]:
         raise ValueError(
             f"The groups column {column} of {caller} is not a column of X, which has the shape {array.shape}."
         )
-    return np.delete(array, column, axis=1), as_ids(array[:, column], caller)
+    others = np.arange(array.shape[1]) != column % array.shape[1]
+    return array[:, others], as_ids(array[:, column], caller)
 
 
-def _is_missing(value: Any) -> bool:
-    # pandas' NA and NaT answer no comparison with a truth value: they are known by name.
-    return value is None or type(value).__name__ in ("NAType", "NaTType") or value != value
+def _column(series: Any) -> Array:
+    """Return a table's column as float64, NaN where it has gaps."""
+    if series.dtype.is_numeric() or series.dtype == nw.Boolean:
+        # The cast turns the gaps of nullable columns into NaN.
+        return np.asarray(series.cast(nw.Float64).to_numpy(), dtype=np.float64)
+    # Types that narwhals does not know may hold numbers all the same: objects, pandas' sparse columns.
+    if series.dtype not in (nw.Object, nw.Unknown):
+        raise NoNumberError("other")
+    return as_numbers(as_array(series.to_native()))
 
 
-def id_array(values: list[Any]) -> Array:
-    """Return ids as an array that keeps their types: text stays text, numbers stay numbers."""
-    if values and all(isinstance(value, np.datetime64) for value in values):
-        return np.asarray(values)
-    values = [value.item() if isinstance(value, np.generic) else value for value in values]
-    if len({type(value) for value in values}) == 1 and isinstance(values[0], (str, int, float)):
-        return np.asarray(values)
-    ids = np.empty(len(values), dtype=object)
-    ids[:] = values
-    return ids
-
-
-def as_ids(groups: Any, caller: str) -> Array:
-    """Return learner ids as a one-dimensional array without missing entries."""
-    series = nw.from_native(groups, series_only=True, pass_through=True)
-    if isinstance(series, nw.Series):
-        ids = id_array(series.to_list())
-    elif isinstance(groups, (list, tuple)) and not any(isinstance(g, (list, np.ndarray)) for g in groups):
-        ids = id_array(list(groups))
-    else:
-        ids = np.asarray(groups)
-    if ids.ndim == 0:
-        raise ValueError(
-            f"The 'groups' argument of {caller} must be a list or an array with one id per row of X, "
-            f"or the name of a column. Got {type(groups).__name__}."
+def _sentence(error: NoNumberError, which: str, many: bool, caller: str) -> str:
+    """Say why columns cannot be used, and what to do."""
+    verb, them = ("hold", "them") if many else ("holds", "it")
+    if error.why == "dates":
+        return f"{which} of X in {caller} {verb} dates or durations: turn {them} into numbers first."
+    if error.why == "complex":
+        return f"Complex data not supported in X of {caller}: pass real numbers."
+    if error.why == "large":
+        return (
+            f"{which} of X in {caller} {verb} a number beyond the range of floating point (1.8e308). "
+            f"Give {them} in other units."
         )
-    if ids.ndim == 2 and ids.shape[1] == 1:
-        ids = ids[:, 0]
-    if ids.ndim != 1:
-        raise ValueError(
-            f"The 'groups' argument of {caller} must have one dimension, one id per row of X. "
-            f"Got the shape {ids.shape}."
-        )
-    if ids.dtype.kind in "Mm":
-        missing = int(np.isnat(ids).sum())
-    elif ids.dtype.kind in "fc":
-        missing = int(np.isnan(ids).sum())
-    elif ids.dtype.kind == "O":
-        missing = sum(_is_missing(value) for value in ids.tolist())
-    else:
-        missing = 0
-    if missing:
-        raise ValueError(
-            f"The 'groups' argument of {caller} must name a learner for every row. "
-            f"{missing} entries are missing: drop these rows or give them an id."
-        )
-    return ids
+    detail = f" ({error.detail})" if error.detail else ""
+    return (
+        f"{which} of X in {caller} {'are' if many else 'is'} not numeric{detail}. "
+        f"Encode {them} first (OneHotEncoder, OrdinalEncoder) or drop {them}."
+    )
+
+
+def _table_numbers(table: Any, caller: str) -> Array:
+    columns, troubles = [], list[tuple[str, NoNumberError]]()
+    for name, series in zip(table.columns, table.iter_columns(), strict=True):
+        try:
+            columns.append(_column(series))
+        except NoNumberError as error:
+            troubles.append((name, error))
+    if troubles:
+        first = troubles[0][1]
+        named = listed(name for name, error in troubles if error.why == first.why)
+        raise ValueError(_sentence(NoNumberError(first.why), f"The columns {named}", True, caller))
+    return np.column_stack(columns) if columns and len(table) else np.empty(table.shape)
+
+
+def _array_numbers(array: Array, caller: str) -> Array:
+    if array.dtype.kind not in "OUS":
+        try:
+            return as_numbers(array)
+        except NoNumberError as error:
+            if error.why == "dates":
+                raise ValueError(
+                    f"X of {caller} holds dates or durations: turn them into numbers first."
+                ) from None
+            raise ValueError(_sentence(error, "The entries", True, caller)) from None
+    numbers = np.empty(array.shape)
+    for column in range(array.shape[1]):
+        try:
+            numbers[:, column] = as_numbers(array[:, column])
+        except NoNumberError as error:
+            kind = TypeError if error.detail else ValueError
+            raise kind(_sentence(error, f"The column {column}", False, caller)) from None
+    return numbers
 
 
 def check_predictors(X: Any, caller: str) -> Array:
     """Return predictors as float64, non-finite cells not yet looked at."""
-    if isinstance(nw.from_native(X, pass_through=True), nw.LazyFrame):
+    table = _eager(X)
+    if table is None and isinstance(nw.from_native(X, pass_through=True), nw.LazyFrame):
         raise ValueError(f"X of {caller} is a lazy table: collect() it first.")
-    table = as_table(X)
     if table is not None:
-        schema = table.schema
-        odd = [n for n, t in schema.items() if not (t.is_numeric() or t == nw.Boolean)]
-        odd = [n for n in odd if not (schema[n] == nw.Object and _holds_numbers(table[n]))]
-        if odd:
-            raise ValueError(
-                f"The columns {listed(odd)} of X in {caller} are not numeric. "
-                "Encode them first (OneHotEncoder, OrdinalEncoder) or drop them."
-            )
-        if table.shape[0] and table.shape[1]:
-            X = np.column_stack([_numbers(table[name]) for name in table.columns])
-        else:
-            X = np.empty(table.shape)
-    if getattr(getattr(X, "dtype", None), "kind", "") == "c":
-        raise ValueError(f"Complex data not supported in X of {caller}: pass real numbers.")
-    array = check_array(X, dtype=None, ensure_all_finite=False)
-    if array.dtype.kind in "OUS":
-        _refuse_text(array, caller)
-    numbers: Array = check_array(array, dtype=np.float64, ensure_all_finite=False)
-    return numbers
-
-
-def _refuse_text(array: Array, caller: str) -> None:
-    for column in range(array.shape[1]):
+        numbers = _table_numbers(table, caller)
+    elif issparse(X):
+        numbers = X
+    else:
         try:
-            array[:, column].astype(np.float64)
-        except ValueError:
+            array = as_array(X)
+        except ValueError as error:
+            raise ValueError(f"X of {caller} {error}.") from None
+        if array.dtype.names is not None:
             raise ValueError(
-                f"The column {column} of X in {caller} is not numeric. "
-                "Encode it first (OneHotEncoder, OrdinalEncoder) or drop it."
-            ) from None
-
-
-def _numbers(series: Any) -> Array:
-    if series.dtype == nw.Object:
-        return np.asarray(series.to_list(), dtype=np.float64)
-    # The cast turns the gaps of nullable columns into NaN.
-    return np.asarray(series.cast(nw.Float64).to_numpy(), dtype=np.float64)
-
-
-def _holds_numbers(series: Any) -> bool:
-    try:
-        np.asarray(series.to_list(), dtype=np.float64)
-    except (TypeError, ValueError):
-        return False
-    return True
+                f"X of {caller} is an array of records with the fields {listed(array.dtype.names)}: "
+                "pass a table, such as pandas.DataFrame(X), or an array of numbers."
+            )
+        if array.ndim < 2:
+            got = f"{array.ndim}D array of shape {array.shape}" if array.ndim else type(X).__name__
+            raise ValueError(
+                f"Expected 2D array as X of {caller}, rows by columns, got {got}. Reshape your data, with "
+                "X.reshape(-1, 1) if it is one column, or X.reshape(1, -1) if it is one row."
+            )
+        numbers = _array_numbers(array, caller) if array.ndim == 2 else array
+    # Refuses what is sparse, empty, or of three dimensions.
+    checked: Array = check_array(numbers, dtype=np.float64, ensure_all_finite=False)
+    return checked
 
 
 def check_response(y: Any, caller: str, n_rows: int) -> Array:
     """Return the response as float64 of the right length."""
     if y is None:
         raise ValueError(f"{caller} requires y to be passed, but the target y is None.")
-    values = np.asarray(y)
-    if values.dtype.kind in "mM":
-        raise ValueError(f"The 'y' argument of {caller} holds dates: turn them into numbers first.")
-    if values.dtype.kind == "c":
-        raise ValueError(f"Complex data not supported in y of {caller}: pass real numbers.")
-    values = column_or_1d(values, warn=True)
-    if len(values) != n_rows:
+    try:
+        values = as_array(y)
+    except ValueError as error:
+        raise ValueError(f"The 'y' argument of {caller} {error}.") from None
+    if values.ndim == 0 or values.ndim > 2 or values.shape[1:] not in ((), (1,)):
         raise ValueError(
-            f"The 'y' argument of {caller} must have one entry per row of X ({n_rows}). "
-            f"Got {len(values)}, found input variables with inconsistent numbers of samples."
+            f"The 'y' argument of {caller} must have one dimension, one response per row of X. "
+            f"Got {'the shape ' + str(values.shape) if values.ndim else type(y).__name__}."
         )
     try:
-        numbers: Array = values.astype(np.float64)
-    except (TypeError, ValueError):
-        raise ValueError(
+        numbers = as_numbers(values)
+    except NoNumberError as error:
+        why = {
+            "dates": f"The 'y' argument of {caller} holds dates: turn them into numbers first.",
+            "complex": f"Complex data not supported in y of {caller}: pass real numbers.",
+            "large": f"The 'y' argument of {caller} holds a number beyond the range of floating point "
+            "(1.8e308). Give y in other units.",
+        }
+        usual = (
             f"The 'y' argument of {caller} must be numeric, for coterie does regression. "
             f"Got entries of type {values.dtype}."
-        ) from None
-    return numbers
+        )
+        raise ValueError(why.get(error.why, usual)) from None
+    response: Array = column_or_1d(numbers, warn=True)
+    if len(response) != n_rows:
+        raise ValueError(
+            f"The 'y' argument of {caller} must have one entry per row of X ({n_rows}). "
+            f"Got {len(response)}, found input variables with inconsistent numbers of samples."
+        )
+    return response
 
 
 def check_finite(X: Array, names: list[str] | None, owners: Array, ids: Array, caller: str) -> None:
@@ -211,6 +223,18 @@ def check_finite(X: Array, names: list[str] | None, owners: Array, ids: Array, c
     )
 
 
+def check_size(X: Array, names: list[str] | None, caller: str) -> None:
+    """Refuse rows so far from those of fit that models cannot hold them."""
+    largest = np.maximum(X.max(axis=0), -X.min(axis=0))
+    column = int(largest.argmax())
+    if largest[column] > LARGEST_SINGLE:
+        label = repr(names[column]) if names else str(column)
+        raise ValueError(
+            f"Column {label} of X in {caller} is {largest[column]:.3g} in size, and more than "
+            f"{LARGEST_SINGLE:g} leaves the range of single precision. Give it in the units of fit."
+        )
+
+
 def whose(owner: int, ids: Array) -> str:
     """Name a learner in a sentence."""
     return f"learner {listed([ids[owner]])}"
@@ -218,7 +242,12 @@ def whose(owner: int, ids: Array) -> str:
 
 def check_weights(sample_weight: Any, n_rows: int, caller: str) -> Array:
     """Refuse weights that are not one non-negative number per row."""
-    weights = np.asarray(sample_weight, dtype=np.float64)
+    try:
+        weights = as_numbers(as_array(sample_weight))
+    except (NoNumberError, ValueError):
+        raise ValueError(
+            f"The 'sample_weight' argument of {caller} must hold numbers, one per row of X ({n_rows})."
+        ) from None
     if weights.shape != (n_rows,):
         raise ValueError(
             f"The 'sample_weight' argument of {caller} must have one entry per row of X "
@@ -229,4 +258,5 @@ def check_weights(sample_weight: Any, n_rows: int, caller: str) -> Array:
             f"The 'sample_weight' argument of {caller} must be finite and non-negative, "
             "with at least one positive entry."
         )
-    return weights
+    # Only what weights are to each other matters; sums of extreme ones must stay numbers.
+    return divided(weights[:, None], extreme_exponents(weights[:, None]))[:, 0]

@@ -13,15 +13,16 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.compose import TransformedTargetRegressor
 from sklearn.ensemble import GradientBoostingRegressor
-from sklearn.linear_model import LarsCV, LinearRegression, RidgeCV
+from sklearn.linear_model import LarsCV, RidgeCV
 from sklearn.neighbors import KNeighborsRegressor
 from sklearn.neural_network import MLPRegressor
-from sklearn.pipeline import make_pipeline
+from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVR
 
 from coterie._forest import QuickForest
-from coterie._options import listed
+from coterie._lines import Line
+from coterie._options import listed, shown
 from coterie._penalised import QuickElasticNet, QuickLasso
 
 Candidates = dict[str, BaseEstimator]
@@ -51,7 +52,7 @@ KNOWN: dict[str, Callable[[], BaseEstimator]] = {
     "lars": lambda: _unit_free(_scaled(LarsCV(cv=2))),
     "en": lambda: _unit_free(_scaled(QuickElasticNet(cv=2))),
     "ridge": lambda: _scaled(RidgeCV(np.logspace(-3, 4, 15))),
-    "lr": LinearRegression,
+    "lr": Line,
 }
 
 PRESETS: dict[str, tuple[str, ...]] = {
@@ -70,8 +71,30 @@ def _named(name: str) -> BaseEstimator:
     return KNOWN[name]()
 
 
+def _tags(value: Any) -> Any:
+    """Return scikit-learn's tags of a regressor, or None where a class of the user's has none."""
+    try:
+        return value.__sklearn_tags__()
+    except Exception:
+        return None
+
+
 def _is_regressor(value: Any) -> bool:
-    return not isinstance(value, type) and hasattr(value, "fit") and hasattr(value, "predict")
+    if isinstance(value, type) or not hasattr(value, "fit"):
+        return False
+    # Some scikit-learn regressors, such as stacks, have no predict before they are fitted.
+    return hasattr(value, "predict") or getattr(_tags(value), "estimator_type", None) == "regressor"
+
+
+def _checked(regressor: Any) -> Any:
+    """Return a regressor; refuse one that no learner could fit."""
+    tags = _tags(regressor)
+    if tags is not None and not tags.target_tags.single_output:
+        raise ValueError(
+            f"The candidate {type(regressor).__name__} needs several responses, and learners have one: "
+            "take a regressor for a single response instead."
+        )
+    return regressor
 
 
 def _free_name(name: str, taken: Candidates) -> str:
@@ -89,12 +112,12 @@ def _from_list(entries: Iterable[Any]) -> Candidates:
                 chosen[_free_name(name, chosen)] = _named(name)
                 named.add(name)
         elif _is_regressor(entry):
-            last = entry.steps[-1][1] if hasattr(entry, "steps") else entry
-            chosen[_free_name(type(last).__name__.lower(), chosen)] = entry
+            last = entry.steps[-1][1] if isinstance(entry, Pipeline) else entry
+            chosen[_free_name(type(last).__name__.lower(), chosen)] = _checked(entry)
         else:
             raise ValueError(
                 "The 'candidates' option takes names, presets and scikit-learn regressors "
-                f"(instances, not classes). Got {entry!r}."
+                f"(instances, not classes). Got {shown(entry)}."
             )
     if not chosen:
         raise ValueError("The 'candidates' option is empty: name at least one candidate.")
@@ -133,14 +156,15 @@ def make_candidates(spec: Any = None) -> Candidates:
                 entry = _named(entry)
             if not _is_regressor(entry):
                 raise ValueError(
-                    f"The candidate {name!r} must be a known name or a scikit-learn regressor. Got {entry!r}."
+                    f"The candidate {name!r} must be a known name or a scikit-learn regressor. "
+                    f"Got {shown(entry)}."
                 )
-            resolved[str(name)] = entry
+            resolved[str(name)] = _checked(entry)
         return resolved or _from_list([])
     if isinstance(spec, Iterable):
         return _from_list(spec)
     raise ValueError(
-        f"The 'candidates' option takes a preset ({listed(PRESETS)}), a list, or a dict. Got {spec!r}."
+        f"The 'candidates' option takes a preset ({listed(PRESETS)}), a list, or a dict. Got {shown(spec)}."
     )
 
 

@@ -14,20 +14,23 @@ from sklearn.metrics import r2_score
 from sklearn.utils import estimator_html_repr
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from coterie._ids import as_ids
 from coterie._joining import admit_learners, place_learners
 from coterie._leaving import positions_without, remove_learners, units_without
 from coterie._notebook import summary_html
-from coterie._options import check_count, check_option, listed
+from coterie._numbers import divided, extreme_exponents
+from coterie._options import check_count, check_option, listed, shown
 from coterie._rows import Learners, Standardization, gather_learners
 from coterie._seeds import as_entropy
 from coterie._streaming import RowSource, averaged_with_all, fit_sources, rows_were_left_out
 from coterie._tables import (
-    as_ids,
     check_finite,
     check_predictors,
+    check_size,
     column_names,
     split_group_column,
 )
+from coterie._wild import warn_of
 from coterie.how_many import RULES, check_n_clusters, search_clusters
 from coterie.kernels.devices import check_device
 from coterie.kernels.landmarks import how_many_landmarks
@@ -36,7 +39,7 @@ from coterie.records import Collaboration, Exchange, Partition, Selection
 from coterie.stages import collaborate, cross_evaluate, select_models
 from coterie.stages.cluster import check_scale
 from coterie.stages.collaborate import METHODS
-from coterie.stages.select import FEWEST_ROWS
+from coterie.stages.select import FEWEST_ROWS, ORDERS
 from coterie.verdicts import (
     Admission,
     Gains,
@@ -59,8 +62,9 @@ class CoterieRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     candidates : str, list, dict or None, default=None
         The models that learners choose from: a preset (``"default"``, ``"linear"``, ``"paper"``), names
         (``"rf"``, ``"knn"``, ``"svr"``, ``"nn"``, ``"gb"``, ``"lasso"``, ``"lars"``, ``"en"``, ``"ridge"``,
-        ``"lr"``), scikit-learn regressors, a list of these, a dict of name to regressor, or a mapping of
-        learner id to any of these. None: ``"default"``, which is ridge, lasso and random forest.
+        ``"lr"``), regressors (scikit-learn's, or objects with ``fit`` and ``predict``), a list of these,
+        a dict of name to regressor, or a mapping of learner id to any of these. None: ``"default"``, which is
+        ridge, lasso and random forest.
     n_clusters : int or str, default="auto"
         A number, or a rule: ``"held-out"`` (which ``"auto"`` means), ``"gap"``, ``"gap-jump"``,
         ``"eigengap"``, ``"penalty"``, ``"cv"``. Without groups there is one cluster.
@@ -95,7 +99,12 @@ class CoterieRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         Rows that a learner needs to take part in the clustering. ``"auto"``: 2p + 5 where at least half
         of the learners have as many, else 4.
     splitter : scikit-learn splitter or None, default=None
-        Holds out rows that are not independent, such as blocks in time. None: random halves.
+        Holds out rows that are not independent, such as blocks in time. None: random halves, or blocks where
+        ``order`` finds that rows depend on each other.
+    order : {"auto", None}, default="auto"
+        ``"auto"``: test whether neighbouring rows of a learner depend on each other, as rows in time order
+        do. If so, blocks are held out in Select, in the rule for the number of clusters and in the folds, and
+        a note in ``partition_.notes`` says so. None: rows are taken as independent. A ``splitter`` wins.
     n_bootstrap : int, default=100
         How often rows are resampled inside each learner to see how sure its cluster is, and the number of
         clusters; no model is refitted. 0: not at all.
@@ -179,6 +188,7 @@ class CoterieRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         small_learners: str = "admit",
         min_rows: Any = "auto",
         splitter: Any = None,
+        order: str | None = "auto",
         n_bootstrap: int = 100,
         engine: Any = None,
         random_state: Any = 0,
@@ -199,6 +209,7 @@ class CoterieRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         self.small_learners = small_learners
         self.min_rows = min_rows
         self.splitter = splitter
+        self.order = order
         self.n_bootstrap = n_bootstrap
         self.engine = engine
         self.random_state = random_state
@@ -240,11 +251,22 @@ class CoterieRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         X, groups = self._split_groups(X, groups, caller)
         if y is None:
             raise ValueError(f"{caller} requires y to be passed, but the target y is None.")
-        if column_names(X) is None:
+        names = column_names(X)
+        if names is None:
             X = check_predictors(X, caller)
         validate_data(self, X, skip_check_array=True)
-        weight = fit_params.get("sample_weight")
-        learners = gather_learners(X, y, groups, sample_weight=weight, caller=caller)
+        X = check_predictors(X, caller)
+        self._exponents = extreme_exponents(X)
+        learners = gather_learners(
+            X,
+            y,
+            groups,
+            sample_weight=fit_params.get("sample_weight"),
+            names=names,
+            exponents=self._exponents,
+            caller=caller,
+        )
+        warn_of(learners.wild)
         # Without groups there is one learner, hence one cluster, whatever n_clusters says.
         n_clusters = 1 if groups is None else self.n_clusters
         self._fit_learners(learners, n_clusters, as_entropy(self.random_state))
@@ -273,6 +295,7 @@ class CoterieRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         """
         self._check_options()
         self.__dict__.pop("table_", None)
+        self.__dict__.pop("_exponents", None)
         self._group_column = None
         fit_sources(self, sources, memory)
         return self
@@ -283,6 +306,7 @@ class CoterieRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         check_option(self.small_learners, "small_learners", SMALL_LEARNERS)
         check_option(self.standardize, "standardize", ("learner", None))
         check_option(self.robust, "robust", (True, False))
+        check_option(self.order, "order", ORDERS)
         check_option(self.refine, "refine", ("pooled", "average", None))
         if isinstance(self.n_clusters, str):
             check_option(self.n_clusters, "n_clusters", RULES)
@@ -295,6 +319,11 @@ class CoterieRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         check_count(self.n_bootstrap, "n_bootstrap", least=0)
         check_scale(self.scale)
         check_device(self.device)
+        if self.group_column is not None and not isinstance(self.group_column, (str, Integral)):
+            raise ValueError(
+                "The 'group_column' option must be the name or the position of a column of X. "
+                f"Got {shown(self.group_column)}."
+            )
         if self.landmarks is not None:
             how_many_landmarks(self.landmarks, 1)
 
@@ -341,8 +370,9 @@ class CoterieRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         check_n_clusters(n_clusters, len(shaping))
         if self.standardize:
             shaping, units = shaping.standardized()
+        held_out = {"splitter": self.splitter, "order": self.order}
         seeded = {"random_state": entropy, "engine": self.engine, "n_jobs": self.n_jobs}
-        selection = select_models(shaping, candidates=self.candidates, splitter=self.splitter, **seeded)
+        selection = select_models(shaping, candidates=self.candidates, **held_out, **seeded)
         self._fit_selected(selection, shaping, units, n_clusters, entropy)
         if small.any() and self.small_learners == "admit":
             admit_learners(self, learners.take(np.flatnonzero(small)))
@@ -484,7 +514,8 @@ class CoterieRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         if column_names(X) is None:
             X = check_predictors(X, caller)
         validate_data(self, X, reset=False, skip_check_array=True)
-        newcomers = gather_learners(X, y, groups, caller=caller)
+        newcomers = gather_learners(X, y, groups, exponents=self._divisors(), caller=caller)
+        warn_of(newcomers.wild)
         known = set(self.learner_ids_.tolist()) & set(newcomers.ids.tolist())
         method = caller.rpartition(".")[2]
         if known:
@@ -549,6 +580,11 @@ class CoterieRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             )
         remove_learners(self, leaving, staying)
         return self
+
+    def _divisors(self) -> Array:
+        """Return the powers of two by which ``fit`` divided the columns; an earlier version divided none."""
+        none = np.zeros(self.n_features_in_, dtype=int)
+        return getattr(self, "_exponents", none)
 
     def _has_rows(self) -> bool:
         return self._shaping.n_features == self.n_features_in_ and len(self._shaping.y) > 0
@@ -620,6 +656,8 @@ class CoterieRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         ways, places = self._ways_of(groups, len(X), caller)
         ids = np.zeros(len(X), dtype=int) if groups is None else as_ids(groups, caller)
         check_finite(X, names, np.arange(len(X)), ids, caller)
+        X = divided(X, self._divisors())
+        check_size(X, names, caller)
         if self._units is None:
             return self._predict_inside(X, ways)
         inside = self._units.forward_X(X, places)

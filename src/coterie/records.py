@@ -125,7 +125,11 @@ class Selection(_Aligned):
     clips : ndarray of shape (L,)
         Squared residuals above this bound count as this bound where losses are clipped.
     dependent : bool, default=False
-        Whether a splitter cut the rows, because rows of a learner depend on each other.
+        Whether rows of a learner depend on each other: dependence was found, or a splitter cut the rows.
+    in_order : bool, default=False
+        Whether dependence was found in the order of the rows, so that blocks were held out.
+    inflation : float, default=1.0
+        By what factor dependence between rows inflates the variance of a learner's mean.
     """
 
     names: tuple[str, ...] = field(metadata=_BY_LEARNER)
@@ -141,6 +145,8 @@ class Selection(_Aligned):
     noise: Array = field(metadata=_BY_LEARNER)
     clips: Array = field(metadata=_BY_LEARNER, repr=False)
     dependent: bool = False
+    in_order: bool = False
+    inflation: float = 1.0
 
 
 @dataclass(frozen=True)

@@ -54,3 +54,53 @@ def test_a_command_that_needs_polars_names_the_extra(monkeypatch, tmp_path, caps
         main()
     assert end.value.code == 2
     assert "install coterie[cli]" in capsys.readouterr().err
+
+
+def end_of(monkeypatch, capsys, error, **environment):
+    """Run a command that fails in its own way; return its exit code and complaint."""
+
+    def fail(*arguments):
+        raise error
+
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr("coterie.cli.inspect.describe", fail)
+    monkeypatch.setattr(sys, "argv", ["coterie", "inspect", "model.coterie"])
+    with pytest.raises(SystemExit) as end:
+        main()
+    return end.value.code, capsys.readouterr().err
+
+
+def test_an_error_that_nobody_foresaw_is_a_sentence_that_asks_for_a_report(monkeypatch, capsys):
+    code, said = end_of(monkeypatch, capsys, RuntimeError("out of\ncheese"))
+    assert code == 1
+    assert said.startswith(
+        "coterie: This is a fault in coterie (RuntimeError: out of cheese): please report it"
+    )
+    assert said.count("\n") == 1
+    with pytest.raises(RuntimeError, match="out of"):
+        end_of(monkeypatch, capsys, RuntimeError("out of cheese"), COTERIE_TRACEBACK="1")
+
+
+def test_a_full_memory_and_a_bad_disk_are_sentences(monkeypatch, capsys):
+    assert end_of(monkeypatch, capsys, MemoryError()) == (
+        2,
+        "coterie: The memory is full: give fewer rows, or read Parquet files with --memory.\n",
+    )
+    code, said = end_of(monkeypatch, capsys, OSError(5, "Input/output error", "x"))
+    assert (code, said) == (
+        2,
+        "coterie: 'x' cannot be used (Input/output error): check the path and the disk.\n",
+    )
+
+
+def test_a_wrong_option_is_one_sentence(monkeypatch, capsys):
+    for arguments in (["fit", "--nosuch"], ["nosuch"], ["predict"], ["fit", "t.csv", "--seed", "x"]):
+        monkeypatch.setattr(sys, "argv", ["coterie", *arguments])
+        with pytest.raises(SystemExit) as end:
+            main()
+        assert end.value.code == 2
+        said = capsys.readouterr().err
+        assert said.startswith("coterie: ")
+        assert said.count("\n") == 1
+        assert "--help`" in said

@@ -11,6 +11,7 @@ import pytest
 
 import coterie
 from coterie.cli.preparing import prepare
+from coterie.datasets import make_stress
 
 FIT = ("--target", "y", "--group", "site", "--candidates", "lr")
 QUIET = (*FIT, "--no-report")
@@ -96,6 +97,20 @@ def test_the_seed_and_the_order_of_rows_decide_nothing_they_should_not(run, here
     assert [sorted(c["learners"]) for c in two["coteries"]] == [c["learners"] for c in one["coteries"]]
 
 
+def test_wild_cells_are_noted_once_in_terminal_and_page(run, here, table):
+    changed = table.with_columns(
+        x1=pl.when(pl.int_range(pl.len()) == 7).then(-9999.0).otherwise(pl.col("x1"))
+    )
+    changed.write_csv("table.csv")
+    said = "Column 'x1' has 1 cell of -9999 in rows of learner"
+    outcome = run("fit", "table.csv", *FIT, "--json", "--out", "out")
+    assert [note.startswith(said) for note in json.loads(outcome.out)["notes"]].count(True) == 1
+    assert "likely a code for a missing value" in Path("out/report.html").read_text()
+    loaded = coterie.load("out/model.coterie")
+    assert loaded.partition_.notes[0].startswith(said)
+    assert "set aside" in run("fit", "table.csv", *QUIET, "--out", "again").out
+
+
 def test_a_dropped_candidate_is_a_note_not_a_warning(run, here, table):
     # Half of eight rows are fewer than the five neighbours that it asks for.
     table.filter(pl.int_range(pl.len()).over("site") < 8).write_csv("short.csv")
@@ -128,6 +143,7 @@ def test_the_report_page_is_written(run, here):
         (("table.csv", *QUIET, "--n-clusters", "99"), "must not exceed the number of learners (6)"),
         (("table.csv", *QUIET, "--collaboration", "none"), "The 'collaboration' option must be one of"),
         (("table.csv", *QUIET, "--device", "tpu"), "The 'device' option must be one of"),
+        (("table.csv", *QUIET, "--order", "time"), "--order must be auto or none. Got 'time'"),
         (("table.csv", *QUIET, "--landmarks", "few"), "The 'landmarks' option must be one of"),
         (("latin.csv", *QUIET), "is not encoded in UTF-8"),
         (("semicolon.csv", *QUIET), "pass --delimiter ';'"),
@@ -216,3 +232,58 @@ def test_the_workers_of_a_scheduler_give_the_same_answer(run, here):
         address = cluster.scheduler_address
         assert run("fit", "table.csv", *QUIET, "--out", "there", "--scheduler", address).code == 0
     assert Path("there/gains.csv").read_text() == Path("here/gains.csv").read_text()
+
+
+def test_rows_in_time_order_are_a_note_unless_their_order_is_to_mean_nothing(run, here):
+    data = make_stress("AR(1) noise .8, one truth", 1000)
+    mine = np.isin(data.groups, data.learner_ids[:6])
+    columns = {f"x{p}": data.X[mine, p] for p in range(6)}
+    pl.DataFrame({"y": data.y[mine], "site": data.groups[mine], **columns}).write_csv("time.csv")
+    for order, found in (("auto", True), ("none", False)):
+        outcome = run(
+            "fit", "time.csv", *QUIET, "--candidates", "lr", "--order", order, "--out", order, "--json"
+        )
+        assert outcome.code == 0, outcome
+        notes = " ".join(json.loads(outcome.out)["notes"])
+        assert ("Neighbouring rows of the learners depend on each other" in notes) is found
+
+
+@pytest.mark.parametrize("option", ["--n-clusters", "--landmarks", "--max-clusters", "--seed"])
+@pytest.mark.parametrize("value", ["²", "9" * 5000, "1" * 400 + "x", "-"])
+def test_what_only_looks_like_a_number_is_refused(run, here, option, value):
+    # The first two ended in tracebacks of int().
+    assert len(run("fit", "table.csv", *QUIET, option, value).complaint) <= 1000
+
+
+def test_a_hundred_thousand_jobs_are_done_by_fewer_threads(run, here):
+    assert run("fit", "table.csv", *QUIET, "--jobs", "100000").code == 0
+
+
+@pytest.mark.parametrize("address", ["%%%", "", "http://x", "tcp://127.0.0.1:99999999", "tcp://", "\x1b"])
+def test_what_is_no_address_is_refused_at_once(run, here, address):
+    # Some were tried for minutes, and dask logged a traceback.
+    pytest.importorskip("distributed")
+    assert (
+        "is no address of a Dask scheduler"
+        in run("fit", "table.csv", *QUIET, "--scheduler", address).complaint
+    )
+
+
+@pytest.mark.parametrize("name", ["o" * 300, "a/" * 3000 + "b"])
+def test_a_name_that_is_too_long_is_a_sentence(run, here, fitted, name):
+    for arguments in (
+        ("fit", "table.csv", *QUIET),
+        ("predict", fitted, "table.csv"),
+        ("report", fitted),
+        ("keygen", "--name", "a"),
+    ):
+        assert "File name too long" in run(*arguments, "--out", name).complaint
+
+
+def test_learners_of_long_names_are_shown_short_and_written_whole(run, here, table):
+    names = {letter: letter * 5000 for letter in "abcdef"}
+    table.with_columns(table["site"].replace_strict(names)).write_csv("long.csv")
+    outcome = run("fit", "long.csv", *QUIET, "--out", "out")
+    assert outcome.code == 0
+    assert len(outcome.out) < 10_000
+    assert pl.read_csv("out/labels.csv")["learner"].to_list() == list(names.values())

@@ -190,13 +190,6 @@ def test_nothing_is_removed_through_a_link(tmp_path, where):
     assert (target / "fits" / FIT).exists()
 
 
-def test_a_file_in_the_way_is_a_sentence(tmp_path):
-    place = place_in(tmp_path)
-    place.state.write_text("mine")
-    assert "is no folder" in refusal(place, force=True)
-    assert place.state.read_text() == "mine"
-
-
 @pytest.mark.skipif(not hasattr(os, "getuid"), reason="files have no owner here")
 def test_unfinished_work_of_somebody_else_is_not_used(tmp_path, monkeypatch):
     place = place_in(tmp_path)
@@ -266,3 +259,17 @@ def test_results_are_replaced_where_the_system_needs_two_steps(tmp_path, monkeyp
     write(place, text="new")
     assert (place.out / "labels.csv").read_text() == "new"
     assert names_in(tmp_path) == ["out"]
+
+
+@pytest.mark.parametrize("kind", ["file", "link", "link to nowhere"])
+@pytest.mark.parametrize("option", [{}, {"force": True}, {"resume": True}])
+def test_a_file_or_a_link_where_unfinished_work_goes_is_refused_and_kept(tmp_path, kind, option):
+    state = tmp_path / "out.unfinished"
+    if kind == "file":
+        state.write_text("mine")
+    else:
+        (tmp_path / "elsewhere").mkdir()
+        state.symlink_to(tmp_path / ("elsewhere" if kind == "link" else "nowhere"))
+    with pytest.raises(CommandError, match="is a file or a link"):
+        Workplace(tmp_path / "out").check(**{"force": False, "resume": False, **option})
+    assert state.is_symlink() or state.read_text() == "mine"

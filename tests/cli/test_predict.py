@@ -1,3 +1,4 @@
+import errno
 from pathlib import Path
 
 import numpy as np
@@ -61,3 +62,13 @@ def test_a_model_of_python_s_does_not_know_the_columns(run, fitted, table):
     model = coterie.CoterieRegressor(candidates="lr", n_clusters=2)
     coterie.save(model.fit(table.select("x0", "x1"), table["y"], groups=table["site"]), "by-hand.coterie")
     assert "was not made by `coterie fit`" in run("predict", "by-hand.coterie", "table.csv").complaint
+
+
+def test_a_disk_that_may_not_be_written_is_a_sentence(run, here, fitted, monkeypatch):
+    # Removing what had not been written raised a second error, with a traceback.
+    def refused(self, *rest, **more):
+        raise OSError(errno.EROFS, "Read-only file system", str(self))
+
+    monkeypatch.setattr("pathlib.Path.write_bytes", refused)
+    monkeypatch.setattr("pathlib.Path.unlink", refused)
+    assert "Read-only file system" in run("predict", fitted, "table.csv", "--out", "p.csv").complaint

@@ -103,3 +103,35 @@ def test_another_table_that_lacks_what_the_model_needs():
             apply_recipe(FRAME.drop(name), recipe, with_target=True)
     with pytest.raises(CommandError, match="held a number in fit"):
         apply_recipe(FRAME.with_columns(x=pl.Series(list("abcde"))), recipe, with_target=True)
+
+
+def test_nan_names_no_learner(table):
+    # It became a learner "NaN".
+    numbers = {letter: float(k) for k, letter in enumerate("abcdef")} | {"a": float("nan")}
+    rows, _ = prepare(table.with_columns(table["site"].replace_strict(numbers)), target="y", group="site")
+    assert sorted(set(rows.groups.tolist())) == ["1.0", "2.0", "3.0", "4.0", "5.0"]
+    assert rows.notes == ("20 of 120 rows have no learner ('site') and were left out.",)
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [lambda s: [s], lambda s: {"a": s}, lambda s: b"\xff" + s.encode()],
+    ids=["list", "struct", "bytes"],
+)
+def test_a_group_column_that_names_nobody_is_refused(table, kind):
+    bad = table.with_columns(pl.Series("site", [kind(s) for s in table["site"]]))
+    with pytest.raises(CommandError, match=r"'site' holds entries of type .*, which name no learner"):
+        prepare(bad, target="y", group="site")
+
+
+def test_a_target_of_lists_is_refused_in_one_line(table):
+    bad = table.with_columns(pl.concat_list("y", "x0").alias("y"))
+    with pytest.raises(CommandError, match="is not numeric") as caught:
+        prepare(bad, target="y", group="site")
+    assert "\n" not in str(caught.value)
+
+
+def test_names_that_differ_in_a_nul_at_their_end_stay_apart(table):
+    names = {"a": "q", "b": "q\0"}
+    rows, _ = prepare(table.with_columns(table["site"].replace(names)), target="y", group="site")
+    assert len(set(rows.groups.tolist())) == 6

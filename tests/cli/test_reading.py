@@ -1,6 +1,7 @@
 """Every format is read alike; what cannot be read is refused in one sentence."""
 
 import gzip
+import os
 
 import polars as pl
 import pytest
@@ -165,3 +166,46 @@ def test_files_whose_columns_or_types_differ(tmp_path):
 def test_the_stem_is_without_the_whole_suffix(tmp_path):
     assert stem_of(tmp_path / "north.csv.gz") == "north"
     assert stem_of(tmp_path / "a.b.parquet") == "a.b"
+
+
+@pytest.mark.parametrize(
+    "encoding", ["base64", "rot13", "zlib", "hex", "undefined", "punycode", "", "a b", "x" * 500]
+)
+def test_what_is_no_encoding_of_this_text_is_refused(tmp_path, encoding):
+    path = write(tmp_path / "t.csv", "a,b\n1.5,-2\n")
+    assert "encod" in complaint(path, encoding=encoding)
+
+
+def test_a_file_without_the_mark_of_its_encoding_is_refused(tmp_path):
+    path = write(tmp_path / "t.csv", "a,b\n1.5,-2\n")
+    assert "is not encoded in utf-16" in complaint(path, encoding="utf-16")
+
+
+@pytest.mark.parametrize("delimiter", ['"', "\n", "\r", "", "ab", "é", "\udc80"])
+def test_what_cannot_separate_fields_is_refused(tmp_path, delimiter):
+    assert "A delimiter is one character" in complaint(
+        write(tmp_path / "t.csv", "a,b\n1,2\n"), delimiter=delimiter
+    )
+
+
+@pytest.mark.parametrize("kind", ["gzip", "text", "parquet", "arrow"])
+def test_what_does_not_fit_into_the_memory_is_refused(tmp_path, monkeypatch, kind):
+    # A gzip bomb was unpacked until the system ended the process.
+    rows = pl.DataFrame({"a": [1] * 10**6, "b": [2] * 10**6})
+    path = tmp_path / {"gzip": "t.csv.gz", "text": "t.csv", "parquet": "t.parquet", "arrow": "t.arrow"}[kind]
+    if kind == "gzip":
+        path.write_bytes(gzip.compress(rows.write_csv().encode(), mtime=0))
+        assert path.stat().st_size < 20_000
+    else:
+        {"text": rows.write_csv, "parquet": rows.write_parquet, "arrow": rows.write_ipc}[kind](path)
+    monkeypatch.setattr("coterie.cli.reading.free_memory", lambda: 2**23)
+    assert "all that fits into the free memory" in complaint(path)
+    monkeypatch.undo()
+    assert read_tables([str(path)]).height == 10**6
+
+
+def test_a_pipe_or_a_device_is_refused_and_not_waited_for(tmp_path):
+    os.mkfifo(tmp_path / "pipe.csv")
+    (tmp_path / "zero.csv").symlink_to("/dev/zero")
+    for name in ("pipe.csv", "zero.csv"):
+        assert "is no plain file" in complaint(tmp_path / name)

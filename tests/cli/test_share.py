@@ -7,6 +7,7 @@ import os
 import polars as pl
 import pytest
 
+from coterie.datasets import make_stress
 from coterie.federated.folder import SealedFolder
 
 
@@ -231,3 +232,14 @@ def test_a_share_that_nobody_could_read_is_not_written(run, site, column):
         assert "'columns' must be printable" in share(run, *options, table="odd.csv").complaint
     assert "'seed' must be below 2^53" in share(run, "--seed", "99999999999999999999").complaint
     assert os.listdir(site / "box") == []
+
+
+def test_rows_in_time_order_are_said_where_they_are(run, site):
+    data = make_stress("AR(1) noise .8, one truth", 1000)
+    mine = data.groups == data.learner_ids[0]
+    columns = {f"x{p}": data.X[mine, p] for p in range(6)}
+    pl.DataFrame({"y": data.y[mine], **columns}).write_csv(site / "time.csv")
+    for order, found in (("auto", True), ("none", False)):
+        outcome = share(run, "--dry-run", "--order", order, table="time.csv")
+        assert ("depend on each other" in outcome.err) is found
+    assert "--order must be auto or none" in share(run, "--order", "time").err

@@ -35,11 +35,36 @@ def test_outliers_are_two_per_cent_of_the_rows():
     assert 0.005 < share < 0.04
 
 
+def test_wild_cells_are_one_learner_s():
+    for seed in range(8):
+        data = make_stress("wild cells of one learner, three truths", seed)
+        wild = np.flatnonzero((np.abs(np.column_stack([data.X, data.y])) > 900).any(axis=1))
+        assert 1 <= len(wild) <= 5
+        assert len(set(data.groups[wild].tolist())) == 1
+
+
 def test_shift_moves_the_predictors_and_not_the_truth():
     data = make_stress("covariate shift, one linear truth")
     means = data.X.reshape(30, 60, 5).mean(axis=1)
     assert means.std() > 0.8
     np.testing.assert_allclose(data.signal, data.X @ data.coefficients[0])
+
+
+@pytest.mark.parametrize("correlation", [0.5, 0.7, 0.8])
+def test_rows_in_time_order_have_noise_that_depends_on_the_row_before(correlation):
+    data = make_stress(f"AR(1) noise {correlation:.1f}, three truths".replace("0.", "."))
+    noise = (data.y - data.signal).reshape(30, 80)
+    assert np.corrcoef(noise[:, 1:].ravel(), noise[:, :-1].ravel())[0, 1] == pytest.approx(
+        correlation, abs=0.06
+    )
+    np.testing.assert_allclose([noise.var(), noise[:, 0].var()], 6 / 16, rtol=0.5)
+
+
+def test_sorted_rows_rise_inside_each_learner():
+    response = make_stress("rows sorted by the response, one truth").y.reshape(30, 60)
+    predictor = make_stress("rows sorted by a predictor, one truth").X[:, 0].reshape(30, 60)
+    for rising in (response, predictor):
+        assert (np.diff(rising, axis=1) >= 0).all()
 
 
 def test_an_unknown_setting_lists_the_known_ones():

@@ -96,3 +96,8 @@ def test_the_race_of_scikit_learns_threads_is_not_shown_and_other_warnings_are()
 def test_a_number_of_threads_that_is_none_is_refused(n_jobs: Any) -> None:
     with pytest.raises(ValueError, match="'n_jobs' option must be None, a number of threads"):
         resolve_engine(None, n_jobs)
+
+
+def test_more_threads_than_a_system_starts_are_not_asked_for():
+    # With 100,000 threads the command ended in a traceback.
+    assert ThreadEngine(100_000).map(abs, range(-300, 0)) == list(range(300, 0, -1))

@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 
 from coterie import cross_evaluate, select_models
+from coterie.datasets import make_stress
 from coterie.federated import (
     ProtocolError,
     Question,
@@ -115,7 +116,9 @@ def test_a_model_is_evaluated_once(eight, sites, monkeypatch):
     party = make_party(X, y, site="learner 00", candidates=["ridge"])
     calls = []
     real = wire.predict_each
-    monkeypatch.setattr(wire, "predict_each", lambda models, X: calls.append(len(models)) or real(models, X))
+    monkeypatch.setattr(
+        wire, "predict_each", lambda models, *rest: calls.append(len(models)) or real(models, *rest)
+    )
     score(party, sites.shares)
     answer(party, sites.shares, conclude(sites.shares, sites.scores))
     assert calls == [8, 0]
@@ -166,3 +169,19 @@ def test_an_answer_rests_on_the_members_of_the_question_alone(sites):
     # Half of the sites lie together, so that they are typical; whoever leaves them out is rid of them.
     liars = [replace(m, site=f"liar {k}", response_variance=1e30) for k, m in enumerate(sites.shares)]
     assert answer(party, [*sites.shares, *liars], question) == answer(party, sites.shares, question)
+
+
+def test_a_site_whose_rows_are_in_time_order_holds_out_blocks():
+    data = make_stress("AR(1) noise .8, one truth", 1000)
+    mine = data.groups == data.learner_ids[0]
+    made = [
+        make_party(data.X[mine], data.y[mine], site="a", candidates=["ridge"], order=order)
+        for order in ("auto", None)
+    ]
+    found, independent = (party.selection for party in made)
+    assert found.in_order
+    assert found.folds[0].tolist() == [0] * 40 + [1] * 40
+    assert not independent.in_order
+    # What is told has the same form, and the same halves in number.
+    told = [score(party, [share(party)]) for party in made]
+    assert told[0].half_sizes == told[1].half_sizes == (40, 40)

@@ -17,6 +17,7 @@ from coterie.how_many.held_out import (
     _Trial,
     best_refined,
     clusters_are_needed,
+    costlier_is_better,
     held_out,
 )
 from coterie.kernels.refits import pooled_losses
@@ -279,6 +280,40 @@ def test_clusters_are_not_needed_where_one_model_of_the_costlier_form_does_as_we
     # Where one line was ruled out, a curve that is no better explains nothing either.
     assert clusters_are_needed(Fixed(1.0), Fixed(1.0), split, ruled_out=True)
     assert not clusters_are_needed(Fixed(1.0), Fixed(0.9), split, ruled_out=True)
+
+
+def test_a_costlier_form_wins_by_a_sure_gain_or_with_fewer_clusters() -> None:
+    class Fixed:
+        """Every cluster loses the same on a learner."""
+
+        proxy = costlier = None
+        noise = np.ones(12)
+        half_sizes = np.full((12, 2), 10)
+
+        def __init__(self, losses: Any) -> None:
+            self.losses = np.broadcast_to(losses, 12)
+
+        def on_halves(self, labels: np.ndarray) -> np.ndarray:
+            return np.broadcast_to(self.losses[:, None], (int(labels.max()) + 1, 12, 2))
+
+    one, split = np.zeros(12, dtype=int), np.arange(12) % 2
+    luck = np.where(np.arange(12) < 7, 0.1, -0.1)
+    cheap = Fixed(1.0)
+    assert costlier_is_better(cheap, one, Fixed(0.9), split)
+    assert not costlier_is_better(cheap, one, Fixed(1.0), split)
+    # A gain that could be luck does not count, unless it comes with fewer clusters.
+    assert not costlier_is_better(cheap, split, Fixed(1.0 - luck), split)
+    assert costlier_is_better(cheap, split, Fixed(1.0 - luck), one)
+    assert not costlier_is_better(cheap, split, Fixed(1.0 + luck), one)
+
+
+def test_where_one_truth_was_ruled_out_a_costlier_form_must_surely_beat_one_cluster() -> None:
+    # Two clusters of the cheaper form lose more than one: they were kept because one was ruled out.
+    cheap = Scripted(lambda k: [2.0, 2.2][k - 1])
+    split, one = np.array([0, 0, 1, 1, 1, 1]), np.zeros(6, dtype=int)
+    assert costlier_is_better(cheap, split, Scripted(lambda _: 2.1), one)
+    for loss, better in ((2.1, False), (2.0, False), (1.8, True)):
+        assert costlier_is_better(cheap, split, Scripted(lambda _, x=loss: x), one, ruled_out=True) is better
 
 
 @pytest.mark.parametrize(

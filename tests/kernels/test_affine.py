@@ -375,3 +375,21 @@ def test_models_whose_losses_overflow_warn_of_nothing(size: float) -> None:
     assert not moments.finite[2]
     losses = moments.among(np.arange(6), np.arange(6))
     assert np.isfinite(losses).all(axis=1).tolist() == [True, True, False, True, True, True]
+
+
+def test_units_of_predictors_are_not_one_learner_s() -> None:
+    rng = np.random.default_rng(0)
+    X, owner = rng.normal(2, 3, (240, 3)), np.repeat(np.arange(8), 30)
+    X[:, 2] = owner == 3
+    usual = Frame(gather_learners(X, X[:, 0], owner, caller="test"))
+    np.testing.assert_array_equal(usual.spread, X.std(axis=0))
+    np.testing.assert_array_equal(usual.centre, X.mean(axis=0))
+    X[owner == 5, 0] += 1e6
+    far = Frame(gather_learners(X, X[:, 1], owner, caller="test"))
+    np.testing.assert_allclose(far.centre[0], 2, atol=1)
+    np.testing.assert_allclose(far.spread[0], 3, rtol=0.3)
+    np.testing.assert_array_equal(far.spread[1:], usual.spread[1:])
+    # A model keeps its predictions in any frame.
+    vectors = rng.normal(size=(2, 4))
+    predicted = far.rows(X) @ far.vectors(vectors).T + far.middle
+    np.testing.assert_allclose(predicted, X @ vectors[:, :3].T + vectors[:, 3], rtol=1e-9, atol=1e-9)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-import pytest
 from sklearn.linear_model import LinearRegression
 from sklearn.neighbors import KNeighborsRegressor
 from sklearn.tree import DecisionTreeRegressor
@@ -14,12 +13,9 @@ from coterie import CoterieRegressor, cluster_learners, cross_evaluate, select_m
 from coterie._rows import Learners, gather_learners
 from coterie.candidates import candidates_per_learner
 from coterie.engines import resolve_engine
-from coterie.kernels import refits
-from coterie.kernels.affine import affine_matrix
-from coterie.kernels.averages import AverageLosses
-from coterie.kernels.curves import flexible_model, most_frequent, neighbourhoods
+from coterie.kernels.curves import has_curve, neighbourhoods, quick_forest
 from coterie.kernels.pooled import PooledLosses
-from coterie.kernels.refits import BestFormLosses, RefitLosses, pooled_losses
+from coterie.kernels.refits import BestFormLosses, pooled_losses
 from coterie.records import Selection
 
 TREE = DecisionTreeRegressor(max_depth=3, min_samples_leaf=5)
@@ -40,10 +36,6 @@ def lines(learners: Learners) -> Selection:
     return select_models(learners, candidates={"line": LinearRegression()})
 
 
-def test_the_most_frequent_name_is_the_first_of_equals() -> None:
-    assert most_frequent(["b", "a", "b", "a", "c"]) == "a"
-
-
 def test_neighbourhoods_are_few_and_cover_everybody() -> None:
     learners = drawn(curved=False)
     groups = neighbourhoods(cross_evaluate(lines(learners), learners))
@@ -60,51 +52,28 @@ def test_two_learners_are_one_neighbourhood() -> None:
 def test_nobody_has_a_curve_where_all_candidates_are_lines() -> None:
     learners = drawn(curved=False)
     selection = lines(learners)
-    affine = affine_matrix(selection.models, 1)[1]
     sets = candidates_per_learner({"line": LinearRegression()}, selection.learner_ids.tolist())
-    assert flexible_model(learners, selection, affine, None) is None
-    assert flexible_model(learners, selection, affine, sets) is None
+    assert not has_curve(learners, selection, None)
+    assert not has_curve(learners, selection, sets)
 
 
 def test_a_curve_that_nobody_chose_is_found_among_the_candidates() -> None:
     learners = drawn(curved=False)
-    selection = select_models(learners, candidates={"line": LinearRegression()})
-    lost = tuple({**errors, "tree": 2 * errors["line"]} for errors in selection.candidate_errors)
-    selection = replace(selection, candidate_errors=lost)
-    affine = affine_matrix(selection.models, 1)[1]
-    curve = flexible_model(learners, selection, affine, [CANDIDATES] * 12)
-    assert isinstance(curve, DecisionTreeRegressor)
-    assert curve.random_state == 0
+    assert has_curve(learners, lines(learners), [CANDIDATES] * 12)
 
 
-def test_a_curve_that_somebody_chose_goes_before() -> None:
-    learners = drawn(curved=True, n_rows=60)
-    selection = select_models(learners, candidates=CANDIDATES)
-    assert "tree" in selection.names
-    affine = affine_matrix(selection.models, 1)[1]
-    assert isinstance(flexible_model(learners, selection, affine, None), DecisionTreeRegressor)
+def test_a_candidate_that_cannot_be_fitted_is_no_curve() -> None:
+    learners = drawn(curved=False)
+    broken = {**CANDIDATES, "tree": DecisionTreeRegressor(max_depth=-1)}
+    assert not has_curve(learners, lines(learners), [broken] * 12)
 
 
-@pytest.mark.parametrize(("curved", "form"), [(True, BestFormLosses), (False, PooledLosses)])
-def test_pooled_rows_decide_whether_curves_pay(curved: bool, form: type) -> None:
-    learners = drawn(curved)
-    # Half of the learners had to take the tree, so that curves are asked at once.
-    choice = {i: {"tree": TREE} if i < 6 else {"line": LinearRegression()} for i in range(12)}
-    selection = select_models(learners, candidates=choice)
-    exchange = cross_evaluate(selection, learners)
-    assert type(pooled_losses(learners, selection, exchange, resolve_engine())) is form
-
-
-def test_a_table_of_all_predictions_is_made_only_where_it_is_small(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_quick_forest_does_not_depend_on_the_unit_of_the_response() -> None:
     learners = drawn(curved=True)
-    selection = select_models(learners, candidates={"tree": TREE})
-    exchange = cross_evaluate(selection, learners)
-    parts = (learners, selection, exchange, resolve_engine())
-    small = pooled_losses(*parts)
-    assert type(small) is RefitLosses
-    assert type(small.proxy) is AverageLosses
-    monkeypatch.setattr(refits, "MOST_PREDICTIONS", 12 * len(learners.y) - 1)
-    assert type(pooled_losses(*parts)) is BestFormLosses
+    large = quick_forest().fit(learners.X, learners.y).predict(learners.X)
+    small = quick_forest().fit(learners.X, learners.y * 2.0**-60).predict(learners.X)
+    assert np.array_equal(small * 2.0**60, large)
+    assert np.corrcoef(large, learners.y)[0, 1] > 0.9
 
 
 def test_where_nobody_chose_a_curve_lines_search_and_the_curve_is_asked_later() -> None:

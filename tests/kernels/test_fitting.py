@@ -15,7 +15,14 @@ from sklearn.neighbors import KNeighborsRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from coterie.kernels.fitting import FitJob, choose_candidate, fit_candidate, quiet_fits, weight_parameter
+from coterie.kernels.fitting import (
+    FitJob,
+    choose_candidate,
+    fit_candidate,
+    fit_model,
+    quiet_fits,
+    weight_parameter,
+)
 from coterie.stages.select import split_halves
 
 N = 9
@@ -279,3 +286,24 @@ def test_fits_are_quiet_about_themselves_only() -> None:
             warnings.warn("mine", UserWarning, stacklevel=1)
     with pytest.raises(ConvergenceWarning, match="slow"):
         warnings.warn("slow", ConvergenceWarning, stacklevel=1)
+
+
+class Told:
+    """Returns what it is told to return from fit, and remembers the weights."""
+
+    def __init__(self, answer: Any) -> None:
+        self.answer = answer
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
+        self.weights_ = sample_weight
+        return self.answer
+
+
+def test_a_fit_that_returns_nothing_has_fitted_the_model_itself() -> None:
+    X, y, other = np.zeros((2, 1)), np.ones(2), object()
+    silent = Told(None)
+    assert fit_model(silent, X, y) is silent
+    assert silent.weights_ is None
+    assert fit_model(Told(other), X, y) is other
+    fit_model(silent, X, y, np.array([1.0, 2.0]))
+    assert silent.weights_.tolist() == [1.0, 2.0]

@@ -15,7 +15,7 @@ from coterie import cross_evaluate
 from coterie._rows import Learners
 from coterie.engines import ThreadEngine
 from coterie.kernels import refits
-from coterie.kernels.averages import AverageLosses
+from coterie.kernels.curves import quick_forest
 from coterie.kernels.pooled import PooledLosses
 from coterie.kernels.refits import BestFormLosses, RefitLosses, pooled_losses
 from coterie.kernels.together import LocalLosses, halves_of, whole_losses
@@ -39,7 +39,7 @@ class Counting(RegressorMixin, BaseEstimator):
 
 
 def refit(learners: Learners, selection: Selection) -> RefitLosses:
-    return RefitLosses(learners, selection, PooledLosses(learners, selection))
+    return RefitLosses(learners, selection, PooledLosses(learners, selection), selection.models[0])
 
 
 def by_hand(losses: RefitLosses, model: Any, members: list[int]) -> Any:
@@ -107,18 +107,6 @@ def test_a_memorising_family_never_predicts_a_row_that_it_has_seen(
     assert (np.abs(losses.residuals(np.zeros(5, dtype=int), 1)) > 1e-9).all()
 
 
-def test_the_most_frequent_family_is_refitted_and_the_first_by_name_of_equals(
-    make_learners: Callable[..., Learners], select: Callable[..., Selection]
-) -> None:
-    learners = make_learners()
-    near, far = KNeighborsRegressor(1), KNeighborsRegressor(4)
-    families = {0: {"b": near}, 1: {"b": near}, 2: {"a": far}, 3: {"a": far}, 4: {"b": near}}
-    losses = refit(learners, select(learners, families))
-    often = losses.residuals(np.array([0, 0, 0, 1, 1]), 2)
-    assert np.allclose(often[0], by_hand(losses, near, [0, 1, 2]))
-    assert np.allclose(often[1], by_hand(losses, far, [3, 4]))
-
-
 def test_a_set_of_members_is_fitted_once_in_however_many_labellings(
     make_learners: Callable[..., Learners], select: Callable[..., Selection]
 ) -> None:
@@ -137,7 +125,8 @@ def test_more_rows_than_needed_are_thinned_out(
 ) -> None:
     learners = make_learners()
     selection = select(learners, [Counting()])
-    losses = RefitLosses(learners, selection, refit(learners, selection).proxy, most_rows=10)
+    proxy = refit(learners, selection).proxy
+    losses = RefitLosses(learners, selection, proxy, selection.models[0], most_rows=10)
     Counting.fits.clear()
     assert np.isfinite(losses.residuals(np.zeros(5, dtype=int), 1)).all()
     assert Counting.fits == [10, 10]
@@ -202,8 +191,8 @@ def both(
     forest = RandomForestRegressor(10, random_state=0)
     selection = select(learners, {i: {"lr": LinearRegression()} if i == 4 else [forest] for i in range(5)})
     linear = PooledLosses(learners, selection)
-    flexible = RefitLosses(learners, selection, linear, forest)
-    return linear, flexible, BestFormLosses(learners, selection, forest)
+    flexible = RefitLosses(learners, selection, linear, quick_forest())
+    return linear, flexible, BestFormLosses(learners, selection, [quick_forest()], np.zeros(5, dtype=int))
 
 
 def line(X: Any, owner: Any) -> Any:
@@ -257,28 +246,15 @@ def test_only_members_decide_about_the_form_of_their_cluster(
     assert np.array_equal(residuals[1], answers[0])
 
 
-def test_a_cluster_whose_members_all_chose_lines_may_yet_predict_better_by_the_curve(
+def test_a_cluster_whose_members_all_chose_lines_may_yet_predict_better_by_the_forest(
     make_learners: Callable[..., Learners], select: Callable[..., Selection]
 ) -> None:
     learners = make_learners((40,) * 5, noise=0.3, truth=stairs)
     selection = select(learners, [LinearRegression()])
-    forest = RandomForestRegressor(10, random_state=0)
     everybody = np.zeros(5, dtype=int)
-    best = BestFormLosses(learners, selection, forest)
-    assert best.curves_pay(everybody)
-    assert np.allclose(best.residuals(everybody, 1)[0], by_hand(best._flexible, forest, list(range(5))))
-
-
-def test_members_who_chose_lines_have_no_say_in_the_family_of_the_curve(
-    make_learners: Callable[..., Learners], select: Callable[..., Selection]
-) -> None:
-    learners = make_learners((40,) * 5, noise=0.3, truth=stairs)
-    near = KNeighborsRegressor(4)
-    families = {i: {"k": near} if i == 2 else {"a": LinearRegression()} for i in range(5)}
-    losses = RefitLosses(
-        learners, select(learners, families), PooledLosses(learners, select(learners, families)), near
-    )
-    assert np.allclose(losses.residuals(np.zeros(5, dtype=int), 1)[0], by_hand(losses, near, list(range(5))))
+    best = BestFormLosses(learners, selection, [quick_forest()], np.zeros(5, dtype=int))
+    flexible = RefitLosses(learners, selection, best.proxy, quick_forest())
+    assert np.array_equal(best.residuals(everybody, 1), flexible.residuals(everybody, 1))
 
 
 def test_clusters_of_one_and_empty_clusters_keep_their_meaning_in_the_better_form(
@@ -300,44 +276,24 @@ def pooled(learners: Learners, selection: Selection) -> LocalLosses:
     return pooled_losses(learners, selection, exchange, ThreadEngine())
 
 
-@pytest.mark.parametrize(
-    ("n_flexible", "truth", "form"),
-    [
-        (0, stairs, PooledLosses),
-        (1, stairs, PooledLosses),
-        (2, stairs, BestFormLosses),
-        (4, stairs, BestFormLosses),
-        (5, stairs, RefitLosses),
-        (0, line, PooledLosses),
-        (1, line, PooledLosses),
-        (4, line, PooledLosses),
-        (5, line, RefitLosses),
-    ],
-)
-def test_the_form_follows_the_models_in_use_and_what_pays(
+@pytest.mark.parametrize("n_flexible", range(6))
+def test_the_form_follows_the_models_in_use(
     n_flexible: int,
-    truth: Any,
-    form: type,
     make_learners: Callable[..., Learners],
     select: Callable[..., Selection],
 ) -> None:
-    learners = make_learners((40,) * 5, noise=0.3, truth=truth)
-    families = {i: KNeighborsRegressor(2) if i < n_flexible else LinearRegression() for i in range(5)}
-    assert type(pooled(learners, select(learners, families))) is form
-
-
-def test_the_search_begins_with_a_cheaper_form(
-    make_learners: Callable[..., Learners], select: Callable[..., Selection]
-) -> None:
     learners = make_learners((40,) * 5, noise=0.3, truth=stairs)
-
-    def proxy(families: Any) -> Any:
-        return pooled(learners, select(learners, families)).proxy
-
-    nearest = KNeighborsRegressor(2)
-    assert proxy([LinearRegression()]) is None
-    assert type(proxy([nearest])) is AverageLosses
-    assert type(proxy({i: nearest if i < 3 else LinearRegression() for i in range(5)})) is PooledLosses
+    families = {i: KNeighborsRegressor(2) if i < n_flexible else LinearRegression() for i in range(5)}
+    losses = pooled(learners, select(learners, families))
+    if n_flexible == 5:
+        assert type(losses) is BestFormLosses
+        assert type(losses.proxy) is PooledLosses
+        return
+    assert type(losses) is PooledLosses
+    assert losses.proxy is None
+    assert (losses.costlier is not None) == (n_flexible > 0)
+    # A quarter of the learners must be flexible before forests search for clusters of their own.
+    assert losses.costlier_searches == (n_flexible >= 2)
 
 
 def test_many_predictors_are_refitted(
@@ -403,6 +359,6 @@ def test_a_family_that_fails_on_pooled_rows_is_not_everybodys(
     losses = refit(
         learners, select(learners, {i: {"near": near} if i < 2 else {"small": small} for i in range(5)})
     )
-    losses.take_one_family(np.zeros(5, dtype=int))
+    losses.take_best_family([small, near], np.zeros(5, dtype=int))
     together = np.zeros(5, dtype=int)
     assert np.allclose(losses.residuals(together, 1)[0], by_hand(losses, near, list(range(5))))

@@ -178,6 +178,17 @@ def test_paired_comparisons_equal_explicit_loops(
         assert error[j] == pytest.approx(np.std(difference, ddof=1) / np.sqrt(len(difference)))
 
 
+def test_dependent_rows_widen_the_standard_error(
+    learners: Learners, selection: Selection, losses: Planned
+) -> None:
+    picks, other = np.zeros((5, 2), dtype=int), np.ones((5, 2), dtype=int)
+    dependent = Planned(learners, replace(selection, inflation=4.0))
+    mean, error = losses.paired_t(LABELS, picks, LABELS, other)
+    same, wider = dependent.paired_t(LABELS, picks, LABELS, other)
+    np.testing.assert_array_equal(same, mean)
+    np.testing.assert_allclose(wider, 2 * error)
+
+
 def test_a_way_compared_with_itself_has_no_excess(losses: Planned) -> None:
     picks = np.repeat(LABELS[:, None], 2, axis=1)
     mean, error = losses.paired_t(LABELS, picks, LABELS, picks)

@@ -9,7 +9,9 @@ from sklearn.model_selection import KFold
 
 from coterie import CoterieRegressor, cluster_learners, cross_evaluate, select_models
 from coterie._rows import gather_learners
+from coterie.datasets import make_stress
 from coterie.nested import nest_coteries
+from coterie.nested.folds import block_folds
 
 FORMS = ["pooled", "average"]
 
@@ -242,3 +244,16 @@ def test_where_one_curve_explains_everybody_its_forest_is_not_left_out():
     found = CoterieRegressor(n_bootstrap=0).fit(X, y, groups=groups).predict(X_new, groups=whose)
     forest = RandomForestRegressor(random_state=0).fit(X, y).predict(X_new)
     assert np.mean((y_new - found) ** 2) < np.mean((y_new - forest) ** 2)
+
+
+def test_rows_in_time_order_are_held_out_in_blocks(monkeypatch):
+    data = make_stress("AR(1) noise .8, one truth", 1000)
+    mine = np.isin(data.groups, data.learner_ids[:6])
+    made = []
+    monkeypatch.setattr(
+        "coterie.nested.collaborate.block_folds",
+        lambda *how: made.append(block_folds(*how)) or made[-1],
+    )
+    found = nested({"X": data.X[mine], "y": data.y[mine], "groups": data.groups[mine]}, n_clusters=1)
+    assert len(made[0]) == 4
+    assert np.isfinite(np.concatenate(found.residuals)).all()

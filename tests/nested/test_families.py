@@ -1,5 +1,8 @@
+from typing import Any
+
 import numpy as np
 import pytest
+from sklearn.base import BaseEstimator
 from sklearn.compose import TransformedTargetRegressor
 from sklearn.ensemble import RandomForestRegressor
 from sklearn.linear_model import HuberRegressor, LassoCV, LinearRegression, PoissonRegressor, Ridge
@@ -106,3 +109,22 @@ def test_random_cuts_are_told_where_they_are_kept_else_the_best() -> None:
     assert best_told((rf, cut)) is cut
     assert best_told((boosted, rf, cut)) is cut
     assert best_told((rf, boosted)) is rf
+
+
+class Stubborn(BaseEstimator):
+    """Has no default to be copied by, and names that mean something else in scikit-learn."""
+
+    def __init__(self, held: Any = None) -> None:
+        self.held = [held]
+        self.positive = self.fit_intercept = np.ones(2)
+
+    def fit(self, X: Any, y: Any) -> None: ...
+
+    def predict(self, X: Any) -> Any: ...
+
+
+def test_what_the_user_brought_is_neither_asked_nor_copied() -> None:
+    stubborn = Stubborn()
+    assert not by_least_squares(stubborn)
+    assert with_more_trees(stubborn) is stubborn
+    assert [f.candidate for f in possible_families([{"own": stubborn}], by_moments=True)] == [stubborn]

@@ -2,7 +2,7 @@ import numpy as np
 from sklearn.model_selection import KFold
 
 from coterie import select_models
-from coterie.nested.folds import random_folds, selected_folds
+from coterie.nested.folds import block_folds, random_folds, selected_folds
 
 
 def test_every_row_is_held_out_once_and_folds_are_of_one_size(staged):
@@ -30,3 +30,14 @@ def test_a_splitter_s_folds_are_taken_over(staged):
     assert len(folds) == 3
     np.testing.assert_array_equal(folds.held_out[:20], [0] * 7 + [1] * 7 + [2] * 6)
     np.testing.assert_array_equal(folds.training, folds.held_out != np.arange(3)[:, None])
+
+
+def test_blocks_are_runs_of_rows_of_one_size(staged):
+    learners = staged(sizes=(21, 20, 20, 20)).learners
+    folds = block_folds(learners, 4)
+    np.testing.assert_array_equal(folds.training, folds.held_out != np.arange(4)[:, None])
+    for j in range(4):
+        mine = folds.held_out[learners.span(j)]
+        assert (np.diff(mine) >= 0).all()
+        counts = np.bincount(mine, minlength=4)
+        assert counts.max() - counts.min() <= 1

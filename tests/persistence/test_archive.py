@@ -194,6 +194,41 @@ def test_a_file_that_grows_out_of_proportion_is_refused(
         load(saved)
 
 
+@pytest.mark.parametrize("piece", [b"[],", b"{},", b"0,", b'"\\u005b",'])
+def test_a_manifest_of_too_many_values_is_not_parsed(
+    piece: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bomb = tmp_path / "bomb.coterie"
+    with zipfile.ZipFile(bomb, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as zipped:
+        zipped.writestr("manifest.json", b'{"format": 1, "x": [' + piece * 1_000_000 + b"0]}")
+    monkeypatch.setattr(archive.json, "loads", lambda *_, **__: pytest.fail("parsed"))
+    with pytest.raises(PersistenceError, match="more lists and values than its size allows"):
+        load(bomb)
+
+
+def test_a_model_of_too_many_values_is_not_parsed(tampered: Callable[..., Path]) -> None:
+    def inner_bomb(members: dict[str, bytes]) -> None:
+        packed = io.BytesIO()
+        with zipfile.ZipFile(packed, "w") as zipped:
+            zipped.writestr("schema.json", b'{"protocol": 2, "x": [' + b"[]," * 1_000_000 + b"0]}")
+        members["models/0.skops"] = packed.getvalue()
+
+    with pytest.raises(PersistenceError, match="more lists and values than its size allows"):
+        load(tampered(inner_bomb))
+
+
+def test_a_file_that_shrinks_too_far_is_written_plain(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(archive, "SMALL", 1000)
+    path = tmp_path / "zeros.coterie"
+    with new_archive(path) as new:
+        new.add("arrays.npz", bytes(1_000_000))
+        new.finish({})
+    assert path.stat().st_size > 1_000_000
+    assert read_archive(path)[1] == {"arrays.npz": bytes(1_000_000)}
+
+
 def test_compression_that_we_do_not_write_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "other.coterie"
     with zipfile.ZipFile(path, "w", zipfile.ZIP_LZMA) as zipped:

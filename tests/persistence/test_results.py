@@ -65,6 +65,7 @@ def test_a_learner_that_was_read_comes_back_with_its_rows():
         after.units.scales if hasattr(after.units, "scales") else 0, getattr(before.units, "scales", 0)
     )
     assert after.fitted.name == "lr"
+    assert after.serial == before.serial
     assert after.whole is None
     assert (after.n_rows, after.names) == (60, None)
 

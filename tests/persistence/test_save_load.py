@@ -30,7 +30,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from coterie import CoterieRegressor
-from coterie.datasets import make_linear_learners
+from coterie.datasets import make_linear_learners, make_stress
 from coterie.kernels.tiles import AffineTiles, DenseTiles
 from coterie.persistence import PersistenceError, load, save
 
@@ -112,6 +112,7 @@ def newcomers() -> tuple[Any, Any, Any]:
         {"candidates": {"mine": Ridge(), "scaled": make_pipeline(StandardScaler(), LinearRegression())}},
         {"candidates": ["lr", Ridge(2.0)], "splitter": KFold(3, shuffle=True, random_state=0)},
         {"random_state": np.random.RandomState(3), "scale": np.float64(2.0)},
+        {"order": None},
     ],
     ids=[
         "plain",
@@ -124,6 +125,7 @@ def newcomers() -> tuple[Any, Any, Any]:
         "dict",
         "splitter",
         "random",
+        "order",
     ],
 )
 def test_a_loaded_model_is_the_one_that_was_saved(options: dict[str, Any], data: Any, tmp_path: Path) -> None:
@@ -394,3 +396,15 @@ def test_the_file_tells_neither_when_nor_where(saved: Path) -> None:
     assert {entry.date_time for entry in entries} == {(1980, 1, 1, 0, 0, 0)}
     assert str(Path.home()).encode() not in everything
     assert str(saved.parent).encode() not in everything
+
+
+def test_what_was_found_in_the_order_of_rows_comes_back(tmp_path: Path) -> None:
+    data = make_stress("AR(1) noise .8, one truth", 1000)
+    mine = np.isin(data.groups, data.learner_ids[:6])
+    model = CoterieRegressor("lr", collaboration="local", n_bootstrap=0)
+    model.fit(data.X[mine], data.y[mine], groups=data.groups[mine])
+    loaded = through(model, tmp_path)
+    for name in ("dependent", "in_order", "inflation"):
+        assert getattr(loaded.selection_, name) == getattr(model.selection_, name)
+    assert loaded.selection_.in_order
+    assert loaded.partition_.notes == model.partition_.notes

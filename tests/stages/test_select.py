@@ -13,7 +13,7 @@ from sklearn.model_selection import KFold, ShuffleSplit, TimeSeriesSplit
 from sklearn.neighbors import KNeighborsRegressor
 
 from coterie import select_models
-from coterie.datasets import make_linear_learners
+from coterie.datasets import make_linear_learners, make_stress
 from coterie.records import Selection
 from coterie.stages.select import split_halves, split_with
 
@@ -382,3 +382,44 @@ def test_one_learner_in_units_a_billion_times_smaller_leaves_the_noise_of_the_ot
     found = select_models(data.X, y, data.groups, candidates=["lr"])
     assert_allclose(found.clips[:4], usual.clips[:4])
     assert_allclose(found.noise[:4], usual.noise[:4], rtol=0.5)
+
+
+IN_TIME = make_stress("AR(1) noise .7, one truth", 1000)
+
+
+def select_in_time(**options: Any) -> Selection:
+    return select_models(IN_TIME.X, IN_TIME.y, IN_TIME.groups, candidates=["lr"], **options)
+
+
+def test_rows_in_time_order_are_held_out_in_blocks() -> None:
+    selection = select_in_time()
+    assert selection.in_order
+    assert selection.dependent
+    # 5.7 for an AR(1) of .7; residuals about the mean of forty rows show less.
+    assert 2.5 < selection.inflation < 6
+    for folds, training in zip(selection.folds, selection.training, strict=True):
+        assert folds.tolist() == [0] * 40 + [1] * 40
+        np.testing.assert_array_equal(training, folds != np.arange(2)[:, None])
+
+
+def test_the_order_of_rows_may_be_left_alone() -> None:
+    for selection in (select_in_time(order=None), select_in_time(splitter=ShuffleSplit(3))):
+        assert not selection.in_order
+    assert not select_in_time(order=None).dependent
+    assert select_in_time(order=None).inflation == 1.0
+    # Blocks that were asked for know the dependence as well.
+    assert select_in_time(splitter=KFold(2)).inflation == select_in_time().inflation
+
+
+def test_shuffled_rows_are_independent() -> None:
+    order = np.random.default_rng(0).permutation(len(IN_TIME.y))
+    rows = IN_TIME.X[order], IN_TIME.y[order], IN_TIME.groups[order]
+    selection, alike = (select_models(*rows, candidates=["lr"], order=how) for how in ("auto", None))
+    assert not selection.dependent
+    for mine, theirs in zip(selection.residuals, alike.residuals, strict=True):
+        np.testing.assert_array_equal(mine, theirs)
+
+
+def test_an_unknown_order_lists_the_known_ones() -> None:
+    with pytest.raises(ValueError, match="'order' option must be one of 'auto', None"):
+        select_in_time(order="time")

@@ -35,6 +35,12 @@ def test_many_rows_are_cut_into_blocks() -> None:
     assert starts.tolist() == [0, 1, 2, 3, 5, 8, 10]
 
 
+def test_rows_that_depend_on_their_neighbours_are_resampled_in_blocks() -> None:
+    starts, counts = _block_starts(np.array([9, 0, 10]), 100, 3.0)
+    assert counts.tolist() == [3, 0, 4]
+    assert starts.tolist() == [0, 3, 6, 9, 11, 14, 16]
+
+
 def clear(**options: Any) -> CoterieRegressor:
     data = make_linear_learners(8, n_rows=30, coefficients=TRUTHS, random_state=0)
     return CoterieRegressor(["lr"], **options).fit(data.X, data.y, groups=data.groups)

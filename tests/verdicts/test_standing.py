@@ -14,6 +14,11 @@ def test_the_excess_is_paired_over_the_rows_of_each_learner() -> None:
     assert_allclose(error, [np.std([1, 3, 5], ddof=1) / np.sqrt(3), np.std([1, -1], ddof=1) / np.sqrt(2)])
 
 
+def test_dependent_rows_widen_the_standard_error() -> None:
+    rows = np.array([2.0, 4.0, 6.0]), np.ones(3), np.array([0]), np.array([3])
+    assert_allclose(paired_excess(*rows, 9.0)[1], 3 * paired_excess(*rows)[1])
+
+
 def test_one_row_proves_nothing() -> None:
     mean, error = paired_excess(np.array([9.0]), np.zeros(1), np.zeros(1, dtype=int), np.ones(1, dtype=int))
     assert error[0] == np.inf

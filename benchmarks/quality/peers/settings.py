@@ -15,7 +15,7 @@ from problem import FORESTS, LINES, Family
 from coterie.datasets import Simulation, make_linear_learners, make_stress
 
 TEST_ROWS = 40
-# Curved draws have a hundred rows a learner.
+# Curved draws have a hundred rows a learner, or 150.
 CURVED_TEST_ROWS = 20
 
 Generator = np.random.Generator
@@ -98,6 +98,10 @@ SETTINGS: dict[str, Setting] = {
     "one curved truth": _curved("one curved truth", 1),
     "three curved truths": _curved("three curved truths", 3),
     "covariate shift, one curved truth": _curved("covariate shift, one curved truth", 1),
+    **{
+        f"two truths, a {kind} apart": _curved(f"two truths, a {kind} apart", 2)
+        for kind in ("product", "step", "sine")
+    },
 }
 
 

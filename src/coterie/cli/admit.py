@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from coterie.cli.errors import CommandError
+from coterie.cli.printing import tell
 
 if TYPE_CHECKING:
     from coterie.estimators import CoterieRegressor
@@ -75,4 +76,4 @@ def admit(
         say(f"Note: {note}")
     _show(placed)
     if out is not None:
-        typer.echo(f"The model that knows them is {out}")
+        tell(f"The model that knows them is {out}")

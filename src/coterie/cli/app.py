@@ -2,25 +2,31 @@
 
 from __future__ import annotations
 
+import io
 import os
 import sys
-from typing import Annotated
+from typing import Annotated, NoReturn
 
+import click
 import typer
 
 from coterie import __version__
 from coterie.cli.admit import admit
 from coterie.cli.conclude import conclude_command
 from coterie.cli.demo import demo
-from coterie.cli.errors import CommandError
+from coterie.cli.errors import CommandError, Interrupted
 from coterie.cli.fit import fit
 from coterie.cli.inspect import inspect
 from coterie.cli.keygen import keygen
 from coterie.cli.predict import predict
+from coterie.cli.printing import sentence
 from coterie.cli.report import report
 from coterie.cli.reproduce import reproduce_command
 from coterie.cli.score import score
 from coterie.cli.share import share
+
+# How a sentence about ourselves begins.
+FAULT = "This is a fault in coterie"
 
 app = typer.Typer(
     name="coterie",
@@ -53,14 +59,53 @@ for command in (demo, fit, predict, admit, report, inspect, share, score, keygen
     app.command()(command)
 
 
-def main() -> None:
-    """Run the command line; a foreseen error is one sentence on stderr and an exit code."""
+def _refuse(text: object, code: int) -> NoReturn:
+    typer.echo(f"coterie: {sentence(text)}", err=True)
+    sys.exit(code)
+
+
+def _run() -> int:
+    """Run a command; return its exit code."""
     try:
-        app()
+        outcome = typer.main.get_command(app)(standalone_mode=False)
+    except click.exceptions.NoArgsIsHelpError as error:
+        error.show()
+        return 2
+    except click.exceptions.UsageError as error:
+        where = "coterie" if error.ctx is None else error.ctx.command_path
+        _refuse(f"{error.format_message().rstrip('.')}: see `{where} --help`.", error.exit_code)
+    except (click.exceptions.Abort, KeyboardInterrupt):
+        _refuse("Stopped.", Interrupted.exit_code)
+    return outcome if isinstance(outcome, int) else 0
+
+
+def main() -> None:
+    """Run the command line; what goes wrong is one sentence on stderr and an exit code."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            # A name that a terminal has no letters for is no reason to stop.
+            stream.reconfigure(errors="backslashreplace")
+    try:
+        sys.exit(_run())
     except CommandError as error:
-        typer.echo(f"coterie: {error}", err=True)
-        sys.exit(error.exit_code)
+        _refuse(error, error.exit_code)
     except BrokenPipeError:
         # The reader has gone (`coterie ... | head`): nothing is left to say, not even at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(0)
+    except OSError as error:
+        what = "A file" if error.filename is None else repr(str(error.filename))
+        _refuse(f"{what} cannot be used ({error.strerror or error}): check the path and the disk.", 2)
+    except MemoryError:
+        _refuse("The memory is full: give fewer rows, or read Parquet files with --memory.", 2)
+    # The package tells which extra is missing.
+    except ModuleNotFoundError:
+        raise
+    except Exception as error:
+        if os.environ.get("COTERIE_TRACEBACK"):
+            raise
+        _refuse(
+            f"{FAULT} ({type(error).__name__}: {error}): please report it, with what the same command prints "
+            "after `export COTERIE_TRACEBACK=1`.",
+            1,
+        )

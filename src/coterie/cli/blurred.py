@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from coterie._files import write_bytes
 from coterie.cli.errors import CommandError
+from coterie.cli.folders import cache_error
 
 if TYPE_CHECKING:
     from coterie.federated import Party, Score, Share
@@ -55,7 +56,10 @@ def _told_once(path: Path, make: Callable[[], Message]) -> Message:
     found = _kept(path)
     if found is None:
         found = make()
-        _keep(path, found)
+        try:
+            _keep(path, found)
+        except OSError as error:
+            raise cache_error(error, path.parent) from error
     return found
 
 

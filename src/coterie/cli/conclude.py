@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from coterie.cli.errors import CommandError
+from coterie.cli.printing import tell
 
 if TYPE_CHECKING:
     from coterie.federated import Conclusion, Question
@@ -171,12 +172,12 @@ def _report(found: dict[str, Any], *, as_json: bool) -> None:
         return
     if found["state"] == "waiting for scores":
         for site, why in found["waiting"].items():
-            typer.echo(f"Waiting for {site}. {why}")
-        typer.echo("To go on without them, pass --now, or --leave-out SITE for some.")
+            tell(f"Waiting for {site}. {why}")
+        tell("To go on without them, pass --now, or --leave-out SITE for some.")
         return
     if found["state"] == "asking":
         most = "" if found["of_at_most"] is None else f" of at most {found['of_at_most']}"
-        typer.echo(
+        tell(
             f"Round {found['round']}{most}: run `coterie score` again at "
             f"{_named(list(found['waiting']))}, then `coterie conclude`."
         )

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from coterie.cli.errors import CommandError
+from coterie.cli.printing import tell
 
 
 def _table() -> Any:
@@ -30,6 +31,7 @@ def demo(
     from coterie.cli.folders import Workplace
     from coterie.cli.preparing import prepare
     from coterie.cli.report import check_report
+    from coterie.cli.spreadsheets import write_csv
 
     try:
         check_report()
@@ -45,9 +47,9 @@ def demo(
         FitOptions(candidates="linear"),
         place,
         force=force,
-        extra_files={"learners.csv": frame.write_csv().encode()},
+        extra_files={"learners.csv": write_csv(frame)},
     )
     print_summary(summary, as_json=False)
     by_hand = f"coterie fit {place.out}/learners.csv --target y --group learner --candidates linear"
-    typer.echo(f"The same by hand: {by_hand}")
-    typer.echo(f"{place.out}/report.html")
+    tell(f"The same by hand: {by_hand}")
+    tell(f"{place.out}/report.html")

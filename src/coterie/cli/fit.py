@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -15,6 +16,7 @@ import typer
 
 from coterie.cli.errors import CommandError, Interrupted
 from coterie.cli.folders import Workplace, disk_error
+from coterie.cli.printing import tell
 
 if TYPE_CHECKING:
     from coterie.cli.partitions import StreamedRows
@@ -47,6 +49,8 @@ class FitOptions:
         Where the spectrum of very many learners is computed.
     scheduler : str or None, default=None
         Address of a Dask scheduler, whose workers do the work.
+    order : str, default="auto"
+        ``auto``, or ``none``: rows are taken as independent.
     """
 
     candidates: str = "default"
@@ -58,6 +62,7 @@ class FitOptions:
     landmarks: str | None = None
     device: str = "auto"
     scheduler: str | None = None
+    order: str = "auto"
 
 
 def split_names(values: Sequence[str] | None) -> list[str]:
@@ -67,7 +72,14 @@ def split_names(values: Sequence[str] | None) -> list[str]:
 
 def parse_count(text: str) -> int | str:
     """Return a number of clusters as a number, a rule as it is."""
-    return int(text) if text.lstrip("+-").isdigit() else text
+    return int(text) if re.fullmatch(r"[+-]?[0-9]{1,18}", text) else text
+
+
+def parse_order(text: str) -> str | None:
+    """Return what ``--order`` means to the library."""
+    if text not in ("auto", "none"):
+        raise CommandError(f"--order must be auto or none. Got {text!r}.")
+    return None if text == "none" else text
 
 
 def folder_of(out: str | None, default: str) -> Path:
@@ -95,6 +107,7 @@ def make_model(options: FitOptions, engine: Any = None) -> CoterieRegressor:
         engine=engine,
         landmarks=None if options.landmarks is None else parse_count(options.landmarks),
         device=options.device,
+        order=parse_order(options.order),
         **further,
     )
     try:
@@ -164,6 +177,7 @@ def write_results(model: CoterieRegressor, summary: dict[str, Any], folder: Path
     import polars as pl
 
     import coterie
+    from coterie.cli.spreadsheets import write_csv
     from coterie.stages.cluster import avoids_pairs
 
     gains = pl.DataFrame(dict(model.gains_), strict=False)
@@ -174,8 +188,7 @@ def write_results(model: CoterieRegressor, summary: dict[str, Any], folder: Path
         losses = pl.DataFrame(exchange.losses, schema=names)
         tables["losses.csv"] = losses.insert_column(0, pl.Series("model of", names))
     for name, table in tables.items():
-        with open(folder / name, "wb") as file:
-            table.write_csv(file)
+        (folder / name).write_bytes(write_csv(table))
     (folder / "summary.json").write_text(json.dumps(summary, indent=1), encoding="utf-8")
     coterie.save(model, folder / "model.coterie")
     if report:
@@ -218,7 +231,8 @@ def _run_held(
         with gathered_warnings(notes):
             model = fit_rows(rows, recipe, options, place, notes, resume=resume)
         summary = summarise_model(model)
-        summary["notes"] = [*notes, *summary["notes"]]
+        # What was warned of may be among the model's own notes, too.
+        summary["notes"] = list(dict.fromkeys([*notes, *summary["notes"]]))
         summary["columns"] = [asdict(plan) | {"features": list(plan.features)} for plan in recipe.columns]
         summary["out"] = str(place.out)
         with place.writing() as folder:
@@ -247,7 +261,7 @@ def print_summary(summary: dict[str, Any], *, as_json: bool) -> None:
         typer.echo(json.dumps(summary))
         return
     show_summary(make_console(sys.stdout), summary)
-    typer.echo(f"Results are in {summary['out']}/")
+    tell(f"Results are in {summary['out']}/")
 
 
 def fit(
@@ -287,6 +301,9 @@ def fit(
     scheduler: Annotated[
         str | None, typer.Option(help="Dask scheduler whose workers do the work: tcp://HOST:8786.")
     ] = None,
+    order: Annotated[
+        str, typer.Option(help="auto: hold out blocks if rows depend on each other in their order; none.")
+    ] = "auto",
     memory: Annotated[
         str | None,
         typer.Option(help="Read learners one by one from Parquet files or folders, within so much: 2GiB."),
@@ -314,7 +331,7 @@ def fit(
     from coterie.cli.report import check_report
 
     options = FitOptions(
-        candidates, n_clusters, max_clusters, collaboration, seed, jobs, landmarks, device, scheduler
+        candidates, n_clusters, max_clusters, collaboration, seed, jobs, landmarks, device, scheduler, order
     )
     if report:
         check_report()

@@ -47,6 +47,14 @@ def disk_error(error: OSError, path: Path) -> CommandError:
     return CommandError(f"{str(path)!r} cannot be written ({cause}): give --out another place.")
 
 
+def cache_error(error: OSError, path: Path) -> CommandError:
+    """Turn an error of the cache's disk into a sentence."""
+    return CommandError(
+        f"The cache {str(path)!r} cannot be used ({error.strerror or error}): free some space there, or name "
+        "another folder in the environment variable COTERIE_CACHE."
+    )
+
+
 def _is_fit(name: str) -> bool:
     return _FIT.fullmatch(name) is not None or is_temporary(name)
 
@@ -137,7 +145,8 @@ class Workplace:
         remedy = "move it, or give --out another folder."
         if not _is_folder(self.state):
             raise CommandError(
-                f"{str(self.state)!r} is needed for unfinished work and is no folder: {remedy}"
+                f"{str(self.state)!r} is a file or a link, and a folder of that name holds unfinished work: "
+                f"{remedy}"
             )
         if hasattr(os, "getuid") and self.state.lstat().st_uid != os.getuid():
             raise CommandError(f"The folder {str(self.state)!r} belongs to somebody else: {remedy}")

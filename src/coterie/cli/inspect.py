@@ -38,7 +38,8 @@ def describe(path: str) -> dict[str, Any]:
         For JSON.
     """
     from coterie.persistence.archive import read_archive
-    from coterie.persistence.codec import Decoder, unpack_arrays
+    from coterie.persistence.arrays import unpack_arrays
+    from coterie.persistence.codec import Decoder
 
     try:
         manifest, members = read_archive(Path(path))

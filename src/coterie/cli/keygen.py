@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from coterie.cli.errors import CommandError
+from coterie.cli.printing import tell
 
 # As the files of a sealed folder are named; a model of `coterie fit` is named otherwise.
 SEALED = (
@@ -45,4 +46,4 @@ def keygen(
     check_file(Path(out), force=False)
     _check_elsewhere(Path(out))
     with one_sentence():
-        typer.echo(f"{check_site(name)} {make_key(out)}")
+        tell(f"{check_site(name)} {make_key(out)}")

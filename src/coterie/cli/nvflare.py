@@ -141,6 +141,7 @@ def cluster_nvflare(
 
     import coterie
     from coterie.cli.fit import parse_count
+    from coterie.cli.spreadsheets import write_csv
     from coterie.cli.summary import summarise_partition
     from coterie.how_many import cluster_learners
 
@@ -164,8 +165,7 @@ def cluster_nvflare(
     }
     with place.held(force=force, resume=resume), place.writing() as folder:
         for name, table in tables.items():
-            with open(folder / name, "wb") as file:
-                table.write_csv(file)
+            (folder / name).write_bytes(write_csv(table))
         (folder / "summary.json").write_text(json.dumps(summary, indent=1), encoding="utf-8")
         if report:
             coterie.Report(partition, losses=losses).write_html(folder / "report.html")

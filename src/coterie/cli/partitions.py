@@ -12,7 +12,7 @@ from urllib.parse import unquote
 from zlib import crc32
 
 from coterie.cli.errors import CommandError
-from coterie.cli.preparing import Rows, apply_recipe, check_columns, prepare
+from coterie.cli.preparing import Rows, apply_recipe, check_columns, learner_names, prepare
 from coterie.cli.reading import FILENAME, PARQUET, find_files, stem_of, wants_filename
 
 if TYPE_CHECKING:
@@ -269,7 +269,7 @@ def _runs(path: str, group: str, stamp: tuple[int, int]) -> Iterator[tuple[str |
     start, first = 0, 0
     learner: str | None = None
     for batch in _opened(path).iter_batches(batch_size=BATCH, columns=[group]):
-        names = pl.Series(batch.column(0)).cast(pl.String)
+        names = learner_names(pl.Series(group, batch.column(0)))
         for length, name in names.rle().struct.unnest().iter_rows():
             if start and name != learner:
                 yield learner, Piece(path, first, start - first, stamp)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from coterie.cli.errors import CommandError
+from coterie.cli.printing import tell
 
 if TYPE_CHECKING:
     import polars
@@ -93,6 +95,7 @@ def predict(
     from coterie.cli.models import check_file, write_file
     from coterie.cli.progress import say
     from coterie.cli.reading import read_tables
+    from coterie.cli.spreadsheets import write_csv
 
     if out is not None:
         check_file(Path(out), force=force)
@@ -103,7 +106,13 @@ def predict(
         answer, notes = _from_model(model, tables, delimiter, encoding)
     for note in notes:
         say(f"Note: {note}")
-    if out is None:
-        typer.echo(answer.write_csv(), nl=False)
+    content = write_csv(answer)
+    if out is not None:
+        write_file(Path(out), content)
+    elif sys.stdout.isatty():
+        for line in content.decode().removesuffix("\n").split("\n"):
+            tell(line)
     else:
-        write_file(Path(out), answer.write_csv().encode())
+        # Not by typer, which would take out what looks like a colour.
+        sys.stdout.buffer.write(content)
+        sys.stdout.flush()

@@ -70,19 +70,50 @@ def target_values(frame: polars.DataFrame, target: str) -> polars.Series:
     """Return the response as numbers, null where it is missing or infinite."""
     import polars as pl
 
+    from coterie._options import shown as shown_value
+
     values = frame[target]
     if not values.dtype.is_numeric() and values.dtype != pl.Boolean and values.dtype != pl.Null:
         shown = values.drop_nulls()
         if values.dtype == pl.String:
             odd = shown.filter(shown.cast(pl.Float64, strict=False).is_null())
             shown = odd if len(odd) else shown
-        example = repr(shown[0]) if len(shown) else "nothing"
+        example = shown_value(shown[0]) if len(shown) else "nothing"
         raise CommandError(
             f"The target {target!r} is not numeric (it holds {example}): coterie does regression, "
             "so name a column of numbers."
         )
     numbers = values.cast(pl.Float64)
     return numbers.set(~numbers.is_finite().fill_null(False), None)
+
+
+def learner_names(values: polars.Series) -> polars.Series:
+    """Return the entries of a group column as text, null where there is none.
+
+    Parameters
+    ----------
+    values : polars.Series
+        Of any type.
+
+    Returns
+    -------
+    polars.Series
+        Text. NaN names no learner.
+    """
+    import polars as pl
+
+    kind = values.dtype
+    if kind.is_float():
+        values = values.fill_nan(None)
+    if not kind.is_nested() and kind != pl.Object:
+        try:
+            return values.cast(pl.String)
+        except pl.exceptions.PolarsError:
+            pass
+    raise CommandError(
+        f"The group column {values.name!r} holds entries of type {kind}, which name no learner: name a "
+        "column of text or numbers."
+    )
 
 
 def _check_groups(names: polars.Series, group: str) -> None:
@@ -101,12 +132,13 @@ def _check_groups(names: polars.Series, group: str) -> None:
 
 def _as_array(names: polars.Series) -> Any:
     """Return texts as a numpy array, each distinct one converted once."""
-    import numpy as np
     import polars as pl
+
+    from coterie._ids import id_array
 
     distinct = names.unique()
     codes = names.cast(pl.Enum(distinct)).to_physical().to_numpy()
-    return np.array(distinct.to_list())[codes]
+    return id_array(distinct.to_list())[codes]
 
 
 def _dropped(count: int, total: int, column: str, what: str) -> list[str]:
@@ -115,9 +147,8 @@ def _dropped(count: int, total: int, column: str, what: str) -> list[str]:
 
 def _usable(frame: polars.DataFrame, target: str | None, group: str) -> tuple[Any, Any, Any, list[str]]:
     """Return responses, groups and positions of the rows that have both, and what was left out."""
-    import polars as pl
 
-    names = frame[group].cast(pl.String)
+    names = learner_names(frame[group])
     known = names.is_not_null()
     notes = _dropped(int((~known).sum()), frame.height, group, "learner")
     values = None

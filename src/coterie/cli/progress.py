@@ -12,6 +12,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TextIO
 
+from coterie.cli.printing import printable
+
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
 
@@ -21,7 +23,7 @@ _BETWEEN_LINES = 10.0
 
 def say(text: str) -> None:
     """Write a line to stderr."""
-    sys.stderr.write(f"{text}\n")
+    sys.stderr.write(f"{printable(text)}\n")
     sys.stderr.flush()
 
 

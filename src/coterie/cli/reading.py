@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from coterie.cli.errors import CommandError
+from coterie.cli.spreadsheets import without_escapes
 
 if TYPE_CHECKING:
     import polars
@@ -28,6 +29,10 @@ MISSING = ("NA", "N/A", "n/a", "NaN", "nan", "null", "NULL")
 FILENAME = "filename"
 _DELIMITERS = {",": "','", ";": "';'", "\t": "'\\t'", "|": "'|'"}
 _HEAD = 2**16
+_PIECE = 2**22
+# Of the free memory; a table takes as much again when its text becomes numbers, and more in the fit.
+_SHARE = 0.2
+_USUAL_MEMORY = 4 * 2**30
 # Types are guessed from so many rows first; all rows are looked at only where the guess was wrong.
 _GUESSED = 10_000
 
@@ -62,6 +67,9 @@ def find_files(patterns: Sequence[str]) -> list[Path]:
     for path in files:
         if path.is_dir():
             raise CommandError(f"{str(path)!r} is a folder: name its files, as in '{path}/*.csv'.")
+        if not path.is_file():
+            # A pipe would be waited for, a device read for ever.
+            raise CommandError(f"{str(path)!r} is no plain file: copy what it holds into one.")
         if not _suffix(path):
             raise CommandError(
                 f"The format of {str(path)!r} is not known by its name: it must end in {', '.join(SUFFIXES)}."
@@ -69,12 +77,35 @@ def find_files(patterns: Sequence[str]) -> list[Path]:
     return list(dict.fromkeys(files))
 
 
-def _content(path: Path) -> bytes:
-    if path.suffix.lower() != ".gz":
-        return path.read_bytes()
+def free_memory() -> int:
+    """Return the memory that is free, in bytes; where the system does not tell, a usual amount."""
     try:
-        with gzip.open(path) as file:
-            return file.read()
+        lines = dict(line.split(":") for line in Path("/proc/meminfo").read_text().splitlines())
+        return int(lines["MemAvailable"].split()[0]) * 1024
+    except (OSError, ValueError, KeyError):
+        return _USUAL_MEMORY
+
+
+def _check_amount(path: Path, n_bytes: int, most: int, what: str) -> None:
+    """Refuse a table that would not fit into the memory; once it is full, the system ends the process."""
+    if n_bytes > most:
+        raise CommandError(
+            f"{str(path)!r} {what} {most / 2**30:.3g} GiB, which is all that fits into the free memory: give "
+            "a part of it, or convert it to Parquet and pass --memory."
+        )
+
+
+def _content(path: Path) -> bytes:
+    zipped = path.suffix.lower() == ".gz"
+    most = int(_SHARE * free_memory())
+    try:
+        with gzip.open(path) if zipped else path.open("rb") as file:
+            content = bytearray()
+            while piece := file.read(_PIECE):
+                content += piece
+                # A few megabytes may unpack to any size.
+                _check_amount(path, len(content), most, "unpacks to more than" if zipped else "has more than")
+            return bytes(content)
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
         raise CommandError(f"{str(path)!r} is not a whole gzip file ({error}): copy it again.") from None
 
@@ -88,11 +119,9 @@ def _check_head(path: Path, content: bytes, delimiter: str, encoding: str) -> No
         raise CommandError(f"{str(path)!r} is not encoded in UTF-8: pass --encoding utf-16.")
     try:
         text = codecs.getincrementaldecoder(encoding)().decode(head)
-    except LookupError:
-        raise CommandError(f"The encoding {encoding!r} is not known: try 'latin-1' or 'cp1252'.") from None
-    except UnicodeDecodeError:
+    except UnicodeError:
         raise _wrong_encoding(path, encoding) from None
-    header = text.lstrip("\ufeff").splitlines()[0]
+    header = (text.lstrip("\ufeff").splitlines() or [""])[0]
     if delimiter not in header:
         other = max(_DELIMITERS, key=header.count)
         if header.count(other):
@@ -100,6 +129,18 @@ def _check_head(path: Path, content: bytes, delimiter: str, encoding: str) -> No
                 f"The first line of {str(path)!r} has no {_shown(delimiter)} but {header.count(other)} times "
                 f"{_shown(other)}: pass --delimiter {_shown(other)}."
             )
+
+
+def _check_encoding(encoding: str) -> str:
+    """Refuse an encoding that is not one of text; return its usual name."""
+    try:
+        known = codecs.lookup(encoding)
+    except (LookupError, ValueError, OSError):
+        known = None
+    # Python lists ways to pack bytes, such as base64, among its encodings.
+    if known is None or not getattr(known, "_is_text_encoding", True) or known.incrementaldecoder is None:
+        raise CommandError(f"The encoding {encoding!r} is not known: try 'latin-1' or 'cp1252'.")
+    return known.name
 
 
 def _shown(delimiter: str) -> str:
@@ -122,7 +163,7 @@ def _read_text(path: Path, delimiter: str, encoding: str) -> polars.DataFrame:
     if encoding != "utf-8":
         try:
             content = content.decode(encoding).encode()
-        except UnicodeDecodeError:
+        except UnicodeError:
             raise _wrong_encoding(path, encoding) from None
     options: dict[str, Any] = {"separator": delimiter, "null_values": list(MISSING), "try_parse_dates": True}
     try:
@@ -147,7 +188,7 @@ def _read_text(path: Path, delimiter: str, encoding: str) -> polars.DataFrame:
             f"Two columns of {str(path)!r} are named {twice[0].removesuffix('_duplicated_0')!r}: "
             "rename one of them."
         )
-    return table
+    return without_escapes(table)
 
 
 def _first_line(error: Exception) -> str:
@@ -159,6 +200,13 @@ def _read_binary(path: Path, kind: str) -> polars.DataFrame:
 
     readers = [pl.read_parquet] if kind == "Parquet" else [pl.read_ipc, pl.read_ipc_stream]
     causes = []
+    try:
+        scan = (pl.scan_parquet if kind == "Parquet" else pl.scan_ipc)(path, glob=False)
+        cells = scan.select(pl.len()).collect().item() * len(scan.collect_schema())
+    except (pl.exceptions.PolarsError, OSError):
+        # It cannot be read, or is a stream; whoever reads it says why.
+        cells = 0
+    _check_amount(path, 8 * cells, int(_SHARE * free_memory()), "would take more than")
     for read in readers:
         try:
             with path.open("rb") as file:
@@ -245,10 +293,12 @@ def read_tables(
 
     if delimiter is not None:
         delimiter = delimiter.replace("\\t", "\t")
-        if len(delimiter.encode()) != 1:
-            raise CommandError(f"A delimiter is one character. Got {delimiter!r}.")
+        if len(delimiter.encode("utf-8", "surrogatepass")) != 1 or delimiter in '"\r\n':
+            raise CommandError(
+                f"A delimiter is one character, and no quote or end of a line. Got {delimiter!r}."
+            )
     files = find_files(patterns)
-    encoding = "utf-8" if encoding.lower() in ("utf8", "utf-8") else encoding
+    encoding = _check_encoding(encoding)
     tables = [_read_file(path, delimiter, encoding) for path in files]
     for path, table in zip(files, tables, strict=True):
         if not table.height and len(files) == 1:

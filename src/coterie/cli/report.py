@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from coterie.cli.errors import CommandError
+from coterie.cli.printing import tell
 
 
 def check_report() -> None:
@@ -42,4 +43,4 @@ def report(
         coterie.Report(fitted).write_html(out)
     except OSError as error:
         raise disk_error(error, Path(out)) from error
-    typer.echo(out)
+    tell(out)

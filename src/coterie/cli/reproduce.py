@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from coterie.cli.errors import CommandError
+from coterie.cli.printing import tell
 
 if TYPE_CHECKING:
     from coterie.reproduce import Outcome, Run
@@ -39,9 +40,9 @@ def _names(wanted: list[str]) -> list[str]:
 def _already(name: str, finished: int, wanted: int) -> None:
     """Say what an earlier run has left to do."""
     if finished == wanted:
-        typer.echo(f"{name}: all {wanted} replications are there; --force runs them again", err=True)
+        tell(f"{name}: all {wanted} replications are there; --force runs them again", err=True)
     elif finished:
-        typer.echo(f"{name}: {finished} of {wanted} replications are there", err=True)
+        tell(f"{name}: {finished} of {wanted} replications are there", err=True)
 
 
 @contextmanager
@@ -56,7 +57,7 @@ def _progress(name: str) -> Iterator[Callable[..., None]]:
             if replication is None:
                 _already(name, finished, wanted)
             else:
-                typer.echo(f"{name}: {finished} of {wanted} ({replication.seconds:.1f} s)", err=True)
+                tell(f"{name}: {finished} of {wanted} ({replication.seconds:.1f} s)", err=True)
 
         yield say
         return
@@ -89,7 +90,7 @@ def _show(outcome: Outcome) -> None:
         typer.echo(table_as_text(table) + "\n")
     count = len(outcome.seconds)
     counted = f"{count} replication{'' if count == 1 else 's'}"
-    typer.echo(f"{counted}; results, figures and README in {outcome.folder}")
+    tell(f"{counted}; results, figures and README in {outcome.folder}")
 
 
 def _attempt(run: Run) -> str | None:
@@ -101,9 +102,7 @@ def _attempt(run: Run) -> str | None:
             outcome = reproduce(run, progress)
     except KeyboardInterrupt:
         same = "the same command without --force" if run.force else "the same command"
-        typer.echo(
-            f"coterie: stopped; what is finished is kept in {run.folder}, and {same} continues.", err=True
-        )
+        tell(f"coterie: stopped; what is finished is kept in {run.folder}, and {same} continues.", err=True)
         sys.exit(130)
     except (OSError, ValueError, RuntimeError) as error:
         return str(error)
@@ -161,7 +160,7 @@ def reproduce_command(
     if refused and (len(names) == 1 or not ready):
         raise CommandError(refused[0].split(": ", 1)[1])
     for sentence in refused:
-        typer.echo(f"coterie: {sentence}", err=True)
+        tell(f"coterie: {sentence}", err=True)
     for run in ready:
         why = _attempt(run)
         if why is None:
@@ -169,7 +168,7 @@ def reproduce_command(
         # The others need not suffer for it.
         if len(names) == 1:
             raise CommandError(why)
-        typer.echo(f"coterie: {run.experiment.name}: {why}", err=True)
+        tell(f"coterie: {run.experiment.name}: {why}", err=True)
         refused.append(why)
     if refused:
         sys.exit(2)

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from coterie.cli.errors import CommandError
+from coterie.cli.folders import cache_error
+from coterie.cli.printing import tell
 
 if TYPE_CHECKING:
     from coterie.federated import Conclusion, Party
@@ -21,7 +23,12 @@ SAME_TABLE = 1e-6
 
 
 def _party(
-    tables: list[str], target: str, name: str, contents: Contents, texts: dict[str, str | None]
+    tables: list[str],
+    target: str,
+    name: str,
+    contents: Contents,
+    texts: dict[str, str | None],
+    order: str | None,
 ) -> Party:
     """Select again what was shared, and make sure that the table is the same."""
     from coterie.cli.progress import gathered_warnings
@@ -45,13 +52,14 @@ def _party(
             target=mine.target,
             candidates=list(mine.candidates),
             seed=mine.seed,
+            order=order,
         )
     error = float(party.selection.errors[0])
     same = abs(error - mine.error) <= SAME_TABLE * max(error, mine.error)
     if len(party.learners.y) != mine.n_rows or not (same or mine.privacy is not None):
         raise CommandError(
-            f"The table is not the one that {name!r} shared: score with that one, or run `coterie share` "
-            "again with --replace."
+            f"The table is not the one that {name!r} shared: score with that one and the same --order, or "
+            "run `coterie share` again with --replace."
         )
     return party
 
@@ -114,7 +122,10 @@ def _answer(
         except (ValueError, ArithmeticError) as error:
             refused[name] = str(error)
             continue
-        memory.add(question)
+        try:
+            memory.add(question)
+        except OSError as error:
+            raise cache_error(error, memory.path.parent) from error
         sealed.put(message, signer)
         answered += 1
     for name, why in refused.items():
@@ -129,6 +140,7 @@ def score(
     target: Annotated[str, typer.Option(help="Column to predict; default: as shared.")] = "",
     name: Annotated[str, typer.Option(help="Name of this site, as shared.")] = "",
     folder: Annotated[str, typer.Option(help="The folder that the sites pass on.")] = "",
+    order: Annotated[str, typer.Option(help="auto or none, as shared.")] = "auto",
     reveal_gram: Annotated[
         bool, typer.Option("--reveal-gram", help="Reveal more, and save the rounds if all sites do.")
     ] = False,
@@ -149,6 +161,7 @@ def score(
 ) -> None:
     """Score everybody's models on this site's rows, or answer the next round; run it as often as asked."""
     from coterie.cli.blurred import epsilon_spent
+    from coterie.cli.fit import parse_order
     from coterie.cli.sites import (
         check_inside,
         check_signer,
@@ -169,6 +182,7 @@ def score(
             "--wait would spend --epsilon again whenever somebody shares another model: score once, when all "
             "have shared."
         )
+    rows_in_order = parse_order(order)
     sealed = open_folder(folder, known_keys)
     if sign is not None:
         check_inside(sealed.path, sign)
@@ -180,25 +194,25 @@ def score(
     with one_sentence():
         contents = sealed.read(answers_of=name)
         say_troubles(contents)
-        party = _party(tables, target, name, contents, texts)
+        party = _party(tables, target, name, contents, texts, rows_in_order)
         ends = time.monotonic() + wait
         before, noted = contents.conclusion, dict[str, str]()
         while True:
             scored = _score(party, sealed, contents, signer, options)
             answers = _answer(party, sealed, contents, signer, noted)
             if scored:
-                typer.echo(f"{name} scored {len(contents.shares)} models.")
+                tell(f"{name} scored {len(contents.shares)} models.")
                 if epsilon is not None:
-                    typer.echo(f"Epsilon spent on these rows so far: {epsilon_spent(party):g}.")
+                    tell(f"Epsilon spent on these rows so far: {epsilon_spent(party):g}.")
             if answers:
-                typer.echo(f"{name} answered {answers} question{'s' if answers > 1 else ''}.")
+                tell(f"{name} answered {answers} question{'s' if answers > 1 else ''}.")
             if time.monotonic() >= ends or _concluded(contents, before):
                 break
             time.sleep(min(PAUSE, max(0.0, ends - time.monotonic())))
             seen, contents = contents, sealed.read(answers_of=name)
             say_troubles(contents, seen.troubles)
     if not (wait or scored or answers):
-        typer.echo(f"{name} has nothing to score or to answer: all is done that was asked.")
+        tell(f"{name} has nothing to score or to answer: all is done that was asked.")
 
 
 def _concluded(contents: Contents, before: Conclusion | None) -> bool:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from coterie.cli.errors import CommandError
+from coterie.cli.printing import tell
 
 if TYPE_CHECKING:
     from coterie.federated import Party, Share
@@ -99,6 +100,9 @@ def share(
         str, typer.Option(help="Presets (default, linear) and names (rf, lasso, ...), by commas.")
     ] = "default",
     seed: Annotated[int, typer.Option(min=0, help="Of everything random; the same at all sites.")] = 0,
+    order: Annotated[
+        str, typer.Option(help="auto: hold out blocks if rows depend on each other in their order; none.")
+    ] = "auto",
     dry_run: Annotated[bool, typer.Option("--dry-run", help="List what would be revealed.")] = False,
     replace: Annotated[bool, typer.Option("--replace", help="Replace this site's earlier share.")] = False,
     sign: Annotated[str | None, typer.Option(metavar="KEY", help="Sign with this private key.")] = None,
@@ -114,7 +118,7 @@ def share(
     encoding: Annotated[str, typer.Option(help="Of text files.")] = "utf-8",
 ) -> None:
     """Fit a model on this site's rows and put it, sealed, into the folder; no row leaves the site."""
-    from coterie.cli.fit import split_names
+    from coterie.cli.fit import parse_order, split_names
     from coterie.cli.progress import gathered_warnings, say
     from coterie.cli.reading import read_tables
     from coterie.cli.sites import (
@@ -128,10 +132,12 @@ def share(
         site_rows,
     )
     from coterie.federated import make_party
+    from coterie.kernels.serial import IN_ORDER
 
     for value, option in ((target, "--target"), (name, "--name")):
         if not value:
             raise CommandError(f"{option} is missing: give it, as in {option} NAME.")
+    rows_in_order = parse_order(order)
     blur = make_blur(epsilon, delta, clip)
     # What would be revealed can be seen before there is a folder.
     sealed = None if dry_run and not Path(folder or " ").is_dir() else open_folder(folder, known_keys)
@@ -159,16 +165,19 @@ def share(
             target=target,
             candidates=split_names([candidates]),
             seed=seed,
+            order=rows_in_order,
         )
+        if party.selection.in_order:
+            notes.append(IN_ORDER)
         message = _make_share(party, blur, dry_run=dry_run)
     for note in notes:
         say(f"Note: {note}")
     if sealed is None or dry_run:
-        typer.echo("`coterie share` would reveal:")
+        tell("`coterie share` would reveal:")
         for line in revealed(message):
-            typer.echo(f"  {line}")
+            tell(f"  {line}")
         for line in LATER if blur is None else LATER_BLURRED:
-            typer.echo(line)
+            tell(line)
         return
     try:
         with one_sentence():
@@ -184,5 +193,5 @@ def share(
             "another name."
         ) from None
     done = "shared" if written else "had shared already"
-    typer.echo(f"{name} {done}: {message.family}, {message.n_rows} rows, {len(message.model)} bytes.")
-    typer.echo("When all sites have shared, run `coterie score` at each of them.")
+    tell(f"{name} {done}: {message.family}, {message.n_rows} rows, {len(message.model)} bytes.")
+    tell("When all sites have shared, run `coterie score` at each of them.")

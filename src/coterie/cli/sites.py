@@ -37,7 +37,8 @@ def one_sentence() -> Iterator[None]:
         raise CommandError(str(error)) from None
     except OSError as error:
         cause = error.strerror or str(error)
-        raise CommandError(f"{str(error.filename)!r} cannot be used ({cause}): check the path.") from None
+        what = "A file" if error.filename is None else repr(str(error.filename))
+        raise CommandError(f"{what} cannot be used ({cause}): check the path and the disk.") from None
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,8 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from coterie.cli.printing import cell, printable, shortened
+
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
@@ -16,6 +18,7 @@ if TYPE_CHECKING:
 # Learners of a coterie, and rows of a table, that are named before "and so many more".
 _NAMED = 12
 _WIDTH = 110
+_LONGEST_NAME = 60
 
 
 def plain(value: Any) -> Any:
@@ -100,7 +103,8 @@ def summarise_model(model: CoterieRegressor) -> dict[str, Any]:
 def named(learners: Sequence[Any], most: int = _NAMED) -> str:
     """Join names for a table's cell, the rest as a count."""
     rest = len(learners) - most
-    return ", ".join(str(name) for name in learners[:most]) + (f" and {rest} more" if rest > 0 else "")
+    names = ", ".join(shortened(str(name), _LONGEST_NAME) for name in learners[:most])
+    return names + (f" and {rest} more" if rest > 0 else "")
 
 
 def _number(value: Any) -> str:
@@ -144,14 +148,14 @@ def rows_grid(names: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> Table:
         grid.add_column(name, justify="left" if text else "right")
     for row in rows:
         cells = (row[name] for name in names)
-        grid.add_row(*(_number(c) if isinstance(c, float) or c is None else str(c) for c in cells))
+        grid.add_row(*(_number(c) if isinstance(c, float) or c is None else cell(c) for c in cells))
     return grid
 
 
 def show_line(console: Console, text: str) -> None:
     """Print a sentence."""
     # A terminal breaks lines between words; in a file a sentence stays in one line.
-    console.print(text, soft_wrap=not console.is_terminal)
+    console.print(printable(text), soft_wrap=not console.is_terminal)
 
 
 def show_partition(console: Console, summary: Mapping[str, Any]) -> None:

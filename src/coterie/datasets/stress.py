@@ -11,6 +11,7 @@ from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.signal import lfilter
 from scipy.stats import norm
 
 from coterie.datasets.simulated import Simulation, make_linear_learners
@@ -38,6 +39,16 @@ def _outliers(rng: Generator, n_truths: int) -> Simulation:
     data = _linear(rng, n_truths)
     noise = data.y - data.signal
     return _with_noise(data, np.where(rng.random(len(noise)) < 0.02, 20 * noise, noise))
+
+
+def _wild_cells(rng: Generator, n_truths: int) -> Simulation:
+    """Put one to five wild values into the rows of one learner, in one predictor or in the response."""
+    data = _linear(rng, n_truths)
+    rows = 60 * rng.integers(30) + rng.choice(60, rng.integers(1, 6), replace=False)
+    values = rng.choice([9999.0, 999.0, 1e6, 1e12]) * rng.choice([-1.0, 1.0], len(rows))
+    table = np.column_stack([data.X, data.y])
+    table[rows, rng.integers(6)] = values
+    return replace(data, X=table[:, :5].copy(), y=table[:, 5].copy())
 
 
 def _heavy_tails(rng: Generator, n_truths: int) -> Simulation:
@@ -113,6 +124,46 @@ def _curved(rng: Generator, n_truths: int, shift: float = 0.0) -> Simulation:
     return Simulation(U, signal + noise, ids[owner], truth, ids, signal, np.full(30, 0.16))
 
 
+def _product(X: Float) -> Float:
+    return 2 * X[:, 0] * X[:, 1]
+
+
+def _step(X: Float) -> Float:
+    return 2 * np.sign(X[:, 0]) * (X[:, 1] > 0)
+
+
+def _sine(X: Float) -> Float:
+    return 2 * np.sin(3 * X[:, 0])
+
+
+def _apart(rng: Generator, difference: Callable[[Float], Float]) -> Simulation:
+    """Two truths that share a line; one adds a function of the predictors, the other subtracts it."""
+    truth = np.arange(30) % 2
+    owner = np.repeat(np.arange(30), 150)
+    X = rng.standard_normal((len(owner), 6))
+    signal = X[:, 2] + np.where(truth[owner] == 1, 1, -1) * difference(X)
+    ids = learner_names(30)
+    noise = 0.61 * rng.standard_normal(len(owner))
+    return Simulation(X, signal + noise, ids[owner], truth, ids, signal, np.full(30, 0.61**2))
+
+
+def _in_time_order(rng: Generator, n_truths: int, correlation: float) -> Simulation:
+    """Return 80 rows a learner with six predictors, and noise that follows AR(1) from row to row."""
+    data = _linear(rng, n_truths, n_rows=80, n_features=6, noise_variance=6 / 16)
+    shocks = rng.standard_normal((30, 80)) * np.sqrt(6 / 16)
+    shocks[:, 1:] *= np.sqrt(1 - correlation**2)
+    return _with_noise(data, lfilter([1.0], [1.0, -correlation], shocks, axis=1).ravel())
+
+
+def _sorted_rows(rng: Generator, n_truths: int, *, by_response: bool) -> Simulation:
+    """Return learners whose rows are sorted by the first predictor, or by the response."""
+    data = _linear(rng, n_truths)
+    order = np.lexsort((data.y if by_response else data.X[:, 0], data.groups))
+    return replace(
+        data, X=data.X[order], y=data.y[order], groups=data.groups[order], signal=data.signal[order]
+    )
+
+
 STRESS_SETTINGS: dict[str, Callable[[Generator], Simulation]] = {
     "one truth": lambda rng: _linear(rng, 1),
     "three truths": lambda rng: _linear(rng, 3),
@@ -120,6 +171,8 @@ STRESS_SETTINGS: dict[str, Callable[[Generator], Simulation]] = {
     "noise .3 to 3, one truth": lambda rng: _uneven_noise(rng, 1),
     "2% outliers x 20, three truths": lambda rng: _outliers(rng, 3),
     "2% outliers x 20, one truth": lambda rng: _outliers(rng, 1),
+    "wild cells of one learner, three truths": lambda rng: _wild_cells(rng, 3),
+    "wild cells of one learner, one truth": lambda rng: _wild_cells(rng, 1),
     "sizes 15 to 500, three truths": lambda rng: _uneven_sizes(rng, 3),
     "Student t3 noise, three truths": lambda rng: _heavy_tails(rng, 3),
     "27, 2 and 1 learners": _lone_learners,
@@ -132,6 +185,19 @@ STRESS_SETTINGS: dict[str, Callable[[Generator], Simulation]] = {
     "three curved truths": lambda rng: _curved(rng, 3),
     "one curved truth": lambda rng: _curved(rng, 1),
     "covariate shift, one curved truth": lambda rng: _curved(rng, 1, shift=2.0),
+    "two truths, a product apart": lambda rng: _apart(rng, _product),
+    "two truths, a step apart": lambda rng: _apart(rng, _step),
+    "two truths, a sine apart": lambda rng: _apart(rng, _sine),
+    "AR(1) noise .5, one truth": lambda rng: _in_time_order(rng, 1, 0.5),
+    "AR(1) noise .7, one truth": lambda rng: _in_time_order(rng, 1, 0.7),
+    "AR(1) noise .8, one truth": lambda rng: _in_time_order(rng, 1, 0.8),
+    "AR(1) noise .5, three truths": lambda rng: _in_time_order(rng, 3, 0.5),
+    "AR(1) noise .7, three truths": lambda rng: _in_time_order(rng, 3, 0.7),
+    "AR(1) noise .8, three truths": lambda rng: _in_time_order(rng, 3, 0.8),
+    "rows sorted by a predictor, one truth": lambda rng: _sorted_rows(rng, 1, by_response=False),
+    "rows sorted by a predictor, three truths": lambda rng: _sorted_rows(rng, 3, by_response=False),
+    "rows sorted by the response, one truth": lambda rng: _sorted_rows(rng, 1, by_response=True),
+    "rows sorted by the response, three truths": lambda rng: _sorted_rows(rng, 3, by_response=True),
 }
 
 

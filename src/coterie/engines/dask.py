@@ -7,11 +7,13 @@ sent again from here. dask.distributed is spoken in this file only, and imported
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import CancelledError
 from dataclasses import fields, is_dataclass, replace
 from typing import Any, TypeVar
 
+from coterie._options import shown
 from coterie._version import __version__
 from coterie.engines.progress import Counted
 from coterie.engines.threads import undivided
@@ -41,6 +43,22 @@ def _import_distributed() -> Any:
     return distributed
 
 
+def check_address(address: str) -> None:
+    """Refuse what is no address of a scheduler; the library would try it, and log what it tries.
+
+    Parameters
+    ----------
+    address : str
+        As in ``tcp://host:8786``.
+    """
+    host = r"(?:[\w.-]+|\[[0-9a-fA-F:.%]+\])"
+    found = re.fullmatch(rf"(?:(?:tcp|tls|ws|wss|ucx)://)?{host}:([0-9]{{1,5}})", address)
+    if found is None or not 0 < int(found[1]) < 2**16:
+        raise ClusterError(
+            f"{shown(address)} is no address of a Dask scheduler: give one such as tcp://HOST:8786."
+        )
+
+
 def connect(address: str) -> Any:
     """Return a client of the scheduler at an address.
 
@@ -55,6 +73,7 @@ def connect(address: str) -> Any:
         Connected.
     """
     distributed = _import_distributed()
+    check_address(address)
     try:
         return distributed.Client(address, timeout=PATIENCE, set_as_default=False)
     except (OSError, ValueError, TimeoutError) as error:

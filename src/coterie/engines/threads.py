@@ -12,10 +12,15 @@ from contextlib import contextmanager
 from numbers import Integral
 from typing import Any, Protocol, TypeVar, cast
 
-from joblib import Parallel, delayed, effective_n_jobs, parallel_config
+from joblib import Parallel, cpu_count, delayed, effective_n_jobs, parallel_config
+
+from coterie._options import shown
 
 Job = TypeVar("Job")
 Result = TypeVar("Result")
+
+# Where a machine has fewer cores.
+MOST_THREADS = 64
 
 
 class Engine(Protocol):
@@ -70,9 +75,12 @@ class ThreadEngine:
 
     def map(self, function: Callable[[Job], Result], jobs: Iterable[Job]) -> list[Result]:
         """Return the results in the order of the jobs."""
-        if effective_n_jobs(self.n_jobs) == 1:
+        wanted = effective_n_jobs(self.n_jobs)
+        if wanted == 1:
             return [function(job) for job in jobs]
-        parallel = Parallel(n_jobs=self.n_jobs, prefer="threads")
+        # More threads than this gain nothing, and a system starts so many only.
+        most = max(MOST_THREADS, cpu_count())
+        parallel = Parallel(n_jobs=self.n_jobs if wanted <= most else most, prefer="threads")
         with _steady_warnings():
             return cast("list[Result]", parallel(delayed(undivided)(function, job) for job in jobs))
 
@@ -103,7 +111,7 @@ def resolve_engine(engine: Any = None, n_jobs: int | None = None) -> Engine:
     if n_jobs is not None and (isinstance(n_jobs, bool) or not isinstance(n_jobs, Integral) or n_jobs == 0):
         raise ValueError(
             "The 'n_jobs' option must be None, a number of threads, or -1 for as many as there are cores. "
-            f"Got {n_jobs!r}."
+            f"Got {shown(n_jobs)}."
         )
     if engine is None or (isinstance(engine, str) and engine == "threads"):
         return ThreadEngine(n_jobs)
@@ -115,5 +123,5 @@ def resolve_engine(engine: Any = None, n_jobs: int | None = None) -> Engine:
         return cast("Engine", engine)
     raise ValueError(
         "The 'engine' option must be None, 'threads', 'dask', a Dask client or an object with a map method. "
-        f"Got {engine!r}."
+        f"Got {shown(engine)}."
     )

@@ -118,6 +118,7 @@ class AnsweredLosses:
 
     proxy = None
     costlier = None
+    costlier_searches = False
     rehearsals = ()
 
     def __init__(

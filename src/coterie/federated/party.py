@@ -41,6 +41,8 @@ class Party:
     seen : dict of str to ndarray or str
         What peers' models predict on these rows, or why they do not, by the model's sha256: a model is
         evaluated once, however many rounds there are.
+    spent : list of float
+        Seconds that evaluating them took, of those that all models have together.
     """
 
     site: str
@@ -51,6 +53,7 @@ class Party:
     candidates: tuple[str, ...]
     seed: int
     seen: dict[str, Any] = field(default_factory=dict, repr=False, compare=False)
+    spent: list[float] = field(default_factory=list, repr=False, compare=False)
 
     @property
     def n_features(self) -> int:
@@ -78,6 +81,7 @@ def make_party(
     target: str = "y",
     candidates: Any = "default",
     seed: int = 0,
+    order: str | None = "auto",
 ) -> Party:
     """Select a model for a site's rows.
 
@@ -97,6 +101,9 @@ def make_party(
         As for `CoterieRegressor`. Models that keep training rows cannot travel.
     seed : int, default=0
         Of everything random, together with the site's name.
+    order : {"auto", None}, default="auto"
+        As for `CoterieRegressor`. A site tests its own rows alone, so that it takes more rows or a stronger
+        dependence to find it.
 
     Returns
     -------
@@ -108,7 +115,7 @@ def make_party(
     names = columns if columns is not None else column_names(X)
     groups = np.array([site] * len(y), dtype=object)
     learners = gather_learners(X, y, groups, caller="make_party")
-    selection = select_models(learners, candidates=candidates, random_state=seed)
+    selection = select_models(learners, candidates=candidates, order=order, random_state=seed)
     found = [f"x{k}" for k in range(learners.n_features)] if names is None else [str(n) for n in names]
     if len(found) != learners.n_features:
         raise ValueError(f"{len(found)} names do not fit {learners.n_features} columns: pass one each.")

@@ -60,7 +60,10 @@ def _look_at(party: Party, shares: Sequence[Share]) -> None:
             models[peer.sha] = wire.unpack(peer.model, party.n_features)
         except wire.WireError as error:
             party.seen[peer.sha] = str(error)
-    answers = wire.predict_each(list(models.values()), party.learners.X)
+    # What earlier models of the same folder have used is gone, however often new ones appear.
+    left = max(0.0, wire.Allowance().seconds - sum(party.spent))
+    answers = wire.predict_each(list(models.values()), party.learners.X, wire.Allowance(left))
+    party.spent.append(answers.seconds)
     for place, sha in enumerate(models):
         why = answers.troubles.get(place)
         party.seen[sha] = answers.predictions[place] if why is None else f"Its model {why}."

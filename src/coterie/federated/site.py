@@ -239,6 +239,10 @@ def _pair(mean: Any, error: Any) -> tuple[float, float]:
     return pair
 
 
+def _widened(mean: float, error: float, inflation: float) -> tuple[float, float]:
+    return _pair(mean, error * inflation**0.5)
+
+
 def _paired(losses: AverageLosses, pairing: Pairing) -> tuple[float, float]:
     ways = (pairing.labels, pairing.picks, pairing.other_labels, pairing.other_picks)
     with np.errstate(invalid="ignore"):
@@ -257,7 +261,8 @@ def _verdict(
     together = residuals[0]
     found = compare_with_alone(losses, labels)
     excess, errors = found.excess[:, 0], found.errors[:, 0]
-    spread = gain_spread(alone, together, None, ROUNDING * noise)
+    inflation = losses.selection.inflation
+    spread = gain_spread(alone, together, None, ROUNDING * noise) * np.sqrt(inflation)
     membership: tuple[float, ...] = ()
     if n_replicates:
         stability = bootstrap_losses(losses, labels, {}, n_replicates=n_replicates, entropy=seed)
@@ -265,11 +270,11 @@ def _verdict(
     return Verdict(
         clusters=tuple(_pair(e, s) if np.isfinite(e) else None for e, s in zip(excess, errors, strict=True)),
         constant=_pair(found.constant_excess, found.constant_errors),
-        coterie=_pair(*coterie_excess(together, alone, float(losses.selection.clips[0]))),
+        coterie=_pair(*coterie_excess(together, alone, float(losses.selection.clips[0]), inflation)),
         errors=(
-            _pair(*error_and_spread(alone)),
-            _pair(*error_and_spread(together)),
-            _pair(*error_and_spread(residuals[1])),
+            _widened(*error_and_spread(alone), inflation),
+            _widened(*error_and_spread(together), inflation),
+            _widened(*error_and_spread(residuals[1]), inflation),
         ),
         gain_error=spread if np.isfinite(spread) else None,
         membership=membership,

@@ -12,11 +12,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from coterie._options import check_count, check_option, listed
+from coterie._options import check_count, check_option, listed, shown
 from coterie.how_many.eigengap import eigengap
 from coterie.how_many.evidence import Evidence
 from coterie.how_many.gap import gap_rules
-from coterie.how_many.held_out import UNCLEAR, HeldOut, best_refined, clusters_are_needed, held_out
+from coterie.how_many.held_out import (
+    UNCLEAR,
+    HeldOut,
+    best_refined,
+    clusters_are_needed,
+    costlier_is_better,
+    held_out,
+)
 from coterie.how_many.penalty import penalty
 from coterie.kernels.similarities import ExchangeSimilarity
 from coterie.kernels.together import TogetherLosses
@@ -93,7 +100,8 @@ def check_n_clusters(n_clusters: Any, n_learners: int) -> Any:
     count = check_count(n_clusters, "n_clusters")
     if count > n_learners:
         raise ValueError(
-            f"The 'n_clusters' option must not exceed the number of learners ({n_learners}). Got {count}."
+            f"The 'n_clusters' option must not exceed the number of learners ({n_learners}). "
+            f"Got {shown(count)}."
         )
     return count
 
@@ -114,6 +122,39 @@ def in_order(exchange: Exchange) -> Array:
     return ordered
 
 
+def _best_form(
+    evidence: Evidence, losses: TogetherLosses, how: dict[str, Any]
+) -> tuple[HeldOut, TogetherLosses]:
+    """Let the held-out rule search, and a costlier form check its answer or search beside it."""
+    answer, costlier = held_out(evidence, losses, **how), losses.costlier
+    if costlier is None:
+        return answer, losses
+    found, ruled_out = answer.labels[answer.curve.chosen], answer.curve.surprise is not None
+    if not losses.costlier_searches:
+        if clusters_are_needed(losses, costlier, found, ruled_out=ruled_out):
+            return answer, losses
+        return held_out(evidence, costlier, **how), costlier
+    other = held_out(evidence, costlier, **how)
+    others = other.labels[other.curve.chosen]
+    if costlier_is_better(losses, found, costlier, others, ruled_out=ruled_out):
+        return other, costlier
+    return answer, losses
+
+
+def _refined(
+    evidence: Evidence, losses: TogetherLosses, count: int, rounds: int
+) -> tuple[Array, TogetherLosses]:
+    """Return the labels for a given number of clusters, and the form of losses that found them."""
+    labels = best_refined(evidence, losses, count, rounds=rounds)
+    costlier = losses.costlier
+    if costlier is None or not losses.costlier_searches:
+        return labels, losses
+    others = best_refined(evidence, costlier, count, rounds=rounds)
+    if costlier_is_better(losses, labels, costlier, others):
+        return others, costlier
+    return labels, losses
+
+
 def _curves(
     evidence: Evidence, backing: Backing | None, rule: Any, refine: str | None, rounds: int
 ) -> tuple[dict[str, Curve], HeldOut | None, TogetherLosses | None]:
@@ -127,14 +168,7 @@ def _curves(
         if backing.cross_validate is not None and (few or rule == "cv"):
             curves["cv"] = backing.cross_validate(evidence)
         how: dict[str, Any] = {"refine": refine is not None, "rounds": rounds}
-        answer = held_out(evidence, backing.losses, **how)
-        costlier, found = backing.losses.costlier, answer.labels[answer.curve.chosen]
-        ruled_out = answer.curve.surprise is not None
-        if costlier is not None and not clusters_are_needed(
-            backing.losses, costlier, found, ruled_out=ruled_out
-        ):
-            losses = costlier
-            answer = held_out(evidence, costlier, **how)
+        answer, losses = _best_form(evidence, backing.losses, how)
         curves["held-out"] = answer.curve
     return curves, answer, losses
 
@@ -206,7 +240,10 @@ def _partition(
         labels = evidence.labels(count)
     else:
         known = {} if answer is None else answer.labels
-        labels = known[count] if count in known else best_refined(evidence, losses, count, rounds=rounds)
+        if count in known:
+            labels = known[count]
+        else:
+            labels, losses = _refined(evidence, losses, count, rounds)
         labels = losses.settled(tidy_labels(labels))
     labels = tidy_labels(labels)
     found = int(labels.max()) + 1

@@ -317,5 +317,42 @@ def clusters_are_needed(
     return bool(apart < _try(costlier, one).ratios.mean())
 
 
+def costlier_is_better(
+    losses: TogetherLosses, labels: Array, costlier: TogetherLosses, others: Array, *, ruled_out: bool = False
+) -> bool:
+    """Tell whether the clusters that a costlier form found explain the learners better.
+
+    The costlier form wins if its held-out loss is surely lower, or if it needs fewer clusters and its loss
+    is not higher. Otherwise the cheaper form stays: it knows more about its own uncertainty. Where it ruled
+    out one truth though its clusters do not pay on held-out rows, one cluster of it is what the costlier form
+    must surely beat, or the costlier form explains nothing either.
+
+    Parameters
+    ----------
+    losses : TogetherLosses
+        The cheaper form.
+    labels : ndarray of shape (L,)
+        The clusters that it found.
+    costlier : TogetherLosses
+        The other form.
+    others : ndarray of shape (L,)
+        The clusters that the other form found.
+    ruled_out : bool, default=False
+        Whether the cheaper form ruled out one truth though its clusters do not pay on held-out rows.
+
+    Returns
+    -------
+    bool
+        True where the costlier form should be used.
+    """
+    cheap = _try(losses, np.zeros_like(labels) if ruled_out else labels)
+    costly = _try(costlier, others)
+    gain = cheap.ratios - costly.ratios
+    if gain.mean() > _as_sure(STANDARD_ERRORS, losses) * _standard_error(gain) + NEGLIGIBLE:
+        return True
+    fewer = len(np.unique(others)) < len(np.unique(labels))
+    return bool(fewer and not ruled_out and gain.mean() >= 0)
+
+
 def _standard_error(values: Array) -> float:
     return float(values.std(ddof=1) / np.sqrt(len(values))) if len(values) > 1 else 0.0

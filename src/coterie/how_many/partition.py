@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from coterie._options import check_option, listed
 from coterie._rows import gather_learners
 from coterie._seeds import as_entropy
+from coterie._wild import notes_on
 from coterie.candidates import candidates_per_learner
 from coterie.engines import resolve_engine
 from coterie.how_many.backed import Backing, check_n_clusters, in_order, search_backed
@@ -22,6 +23,7 @@ from coterie.how_many.precomputed import exchange_from_losses
 from coterie.kernels.averages import AverageLosses
 from coterie.kernels.devices import check_device
 from coterie.kernels.refits import pooled_losses
+from coterie.kernels.serial import IN_ORDER
 from coterie.kernels.together import LocalLosses
 from coterie.records import Exchange, Partition, Selection
 from coterie.stages.refine import ROUNDS
@@ -84,10 +86,12 @@ def search_clusters(
     seed = as_entropy(random_state)
     backing: Backing | None = None
     losses: LocalLosses | None = None
+    said: tuple[str, ...] = ()
     if X is not None:
         if selection is None:
             raise ValueError("cluster_learners needs the selection beside the rows: pass selection=.")
         learners = gather_learners(X, y, groups, sample_weight=sample_weight, caller="cluster_learners")
+        said = notes_on(learners.wild)
         place = {learner: p for p, learner in enumerate(learners.ids.tolist())}
         missing = [i for i in known.learner_ids.tolist() if i not in place]
         if missing:
@@ -132,7 +136,10 @@ def search_clusters(
     )
     # The search may have gone over to a costlier form of the same losses.
     used = losses if losses is None or found.losses is losses else losses.costlier
-    return Clustering(found.partition, found.learner_ids, used, found.labellings)
+    if selection is not None and selection.in_order:
+        said = (*said, IN_ORDER)
+    partition = replace(found.partition, notes=(*said, *found.partition.notes))
+    return Clustering(partition, found.learner_ids, used, found.labellings)
 
 
 def cluster_learners(

@@ -145,6 +145,25 @@ def affine_matrix(models: Sequence[Any], n_features: int) -> tuple[Array, Array]
     return vectors, np.isfinite(vectors).all(axis=1)
 
 
+# A predictor that spreads so many times as far over all rows as in the typical learner takes the latter as
+# its unit: one learner that lives far away would make everybody's slopes tiny beside a ridge.
+FAR_SPREAD = 10.0
+# So many learners, evenly spaced, show what is typical.
+TYPICAL_LEARNERS = 1_000
+
+
+def _typical(learners: Learners) -> tuple[Array, Array]:
+    """Return the median over learners of their means, and of their distances from it where there are any."""
+    learners = learners.take(np.unique(np.linspace(0, len(learners) - 1, TYPICAL_LEARNERS).astype(int)))
+    starts, sizes = learners.offsets[:-1], learners.sizes[:, None]
+    middle = np.median(np.add.reduceat(learners.X, starts, axis=0) / sizes, axis=0)
+    squares = np.add.reduceat((learners.X - middle) ** 2, starts, axis=0) / sizes
+    distances = np.sqrt(np.where(squares > 0, squares, np.nan))
+    unknown = np.isnan(distances).all(axis=0)
+    distances[:, unknown] = 0.0
+    return middle, np.nanmedian(distances, axis=0)
+
+
 class Frame:
     """Predictors centred and scaled by all rows together, with a column of ones behind them.
 
@@ -160,6 +179,10 @@ class Frame:
     def __init__(self, learners: Learners) -> None:
         self.centre = learners.X.mean(axis=0)
         spread = learners.X.std(axis=0)
+        if len(learners) > 2 and spread.any():
+            middle, typical = _typical(learners)
+            far = (spread > FAR_SPREAD * typical) & (typical > 0)
+            self.centre, spread = np.where(far, middle, self.centre), np.where(far, typical, spread)
         self.spread = np.where(spread > 0, spread, 1.0)
         self.middle = float(learners.y.mean())
 

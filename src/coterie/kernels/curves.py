@@ -1,40 +1,37 @@
-"""Do curves pay? Asked once, of pooled rows, before clusters are refitted by a flexible family.
+"""Flexible models on pooled rows: which candidates are flexible, and the forest that judges clusters by them.
 
-On few rows lines often win though the truth is curved; on the rows of many learners the curve shows. Were
-only those clusters refitted whose members chose a flexible family, setting these members apart would look
-like a discovery, and learners who see different parts of one curve would look like different lines.
+On few rows lines often win though the truth is curved; on the rows of many learners the curve shows. And
+learners who see different parts of one curve look like different lines.
 """
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.cluster.hierarchy import fcluster, linkage
 from scipy.spatial.distance import squareform
-from sklearn.base import clone
+from sklearn.compose import TransformedTargetRegressor
+from sklearn.ensemble import ExtraTreesRegressor
+from sklearn.preprocessing import StandardScaler
 
 from coterie._rows import Learners
-from coterie._seeds import seed_estimator
+from coterie._seeds import seeded_copy
 from coterie.kernels.affine import affine_form
-from coterie.kernels.fitting import quiet_fits
+from coterie.kernels.fitting import fit_model, quiet_fits
 from coterie.records import Exchange, Selection
 
 Array = NDArray[Any]
 
-# Groups in which the question is asked, beside all learners together.
+# Enough trees to tell clusters apart, in a forest with random cuts.
+TREES = 20
+SMALLEST_LEAF = 3
+# Groups of similar learners in which families of models are compared, at most.
 MOST_GROUPS = 8
 # Of more learners than this all are one group: a tree of all pairs would cost more than the answer is worth.
 MOST_NEIGHBOURS = 2_000
-
-
-def most_frequent(names: Iterable[str]) -> str:
-    """Return the most frequent name, of equally frequent ones the first in the alphabet."""
-    counts = Counter(names)
-    return min(counts, key=lambda name: (-counts[name], name))
 
 
 def neighbourhoods(exchange: Exchange) -> Array:
@@ -52,16 +49,16 @@ def _is_curve(candidate: Any, learners: Learners) -> bool:
     rows = learners.span(int(learners.sizes.argmax()))
     try:
         with quiet_fits():
-            fitted = clone(candidate).fit(learners.X[rows], learners.y[rows])
+            fitted = fit_model(seeded_copy(candidate, 0), learners.X[rows], learners.y[rows])
     except Exception:
         return False
     return affine_form(fitted, learners.n_features) is None
 
 
-def flexible_model(
-    learners: Learners, selection: Selection, affine: Array, candidates: Sequence[Mapping[str, Any]] | None
-) -> Any:
-    """Return the flexible model that clusters may be refitted by, or None where nobody has one.
+def has_curve(
+    learners: Learners, selection: Selection, candidates: Sequence[Mapping[str, Any]] | None
+) -> bool:
+    """Tell whether a candidate that nobody chose is flexible: it may yet pay on pooled rows.
 
     Parameters
     ----------
@@ -69,30 +66,23 @@ def flexible_model(
         Everybody's rows.
     selection : Selection
         Of the same learners, in the same order.
-    affine : ndarray of bool, shape (L,)
-        Whose chosen model is affine.
     candidates : sequence of mapping or None
         Each learner's candidates; None: only what learners chose.
 
     Returns
     -------
-    estimator or None
-        The flexible family that most learners chose; where all chose lines, the flexible candidate that
-        came nearest to the chosen ones.
+    bool
+        False where every candidate that could be fitted is affine.
     """
-    curved = np.flatnonzero(~affine)
-    if len(curved):
-        family = most_frequent(selection.names[j] for j in curved)
-        return next(selection.models[j] for j in curved if selection.names[j] == family)
-    ratios: dict[str, list[float]] = {}
-    models: dict[str, Any] = {}
-    for j, mine in enumerate(candidates or ()):
-        for name, candidate in mine.items():
-            error = selection.candidate_errors[j].get(name)
-            if error is not None and name not in selection.names:
-                ratios.setdefault(name, []).append(error / max(selection.held_out_errors[j], 1e-300))
-                models.setdefault(name, candidate)
-    nearest = sorted(ratios, key=lambda name: (np.median(ratios[name]), name))
-    curve = next((models[name] for name in nearest if _is_curve(models[name], learners)), None)
-    # What learners chose has been given a seed; this one has not.
-    return None if curve is None else seed_estimator(clone(curve), 0)
+    others = {name: c for mine in candidates or () for name, c in mine.items() if name not in selection.names}
+    return any(_is_curve(candidate, learners) for candidate in others.values())
+
+
+def quick_forest() -> TransformedTargetRegressor:
+    """Return the forest that judges clusters of flexible learners: few trees, cut at random.
+
+    It fits thousands of rows in milliseconds whatever the learners' own models cost, and expresses
+    steps, curves and interactions alike. The response is standardised: trees stop at an absolute impurity.
+    """
+    forest = ExtraTreesRegressor(TREES, min_samples_leaf=SMALLEST_LEAF, random_state=0)
+    return TransformedTargetRegressor(forest, transformer=StandardScaler())

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import LinAlgWarning
-from sklearn.base import BaseEstimator, clone
+from sklearn.base import BaseEstimator
 from sklearn.compose import TransformedTargetRegressor
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LinearRegression
@@ -23,7 +23,7 @@ from sklearn.model_selection import GridSearchCV, RandomizedSearchCV
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import has_fit_parameter
 
-from coterie._seeds import seed_estimator
+from coterie._seeds import seeded_copy
 
 Array = NDArray[Any]
 
@@ -124,12 +124,34 @@ def weight_parameter(estimator: Any) -> str | None:
     return "sample_weight" if has_fit_parameter(estimator, "sample_weight") else None
 
 
-def fit_candidate(candidate: BaseEstimator, job: FitJob, rows: Array) -> Any:
+def fit_model(model: Any, X: Array, y: Array, weights: Array | None = None) -> Any:
+    """Fit a model, with weights of the rows where it takes them.
+
+    Parameters
+    ----------
+    model : estimator
+        Unfitted.
+    X : ndarray of shape (n, p)
+        Predictors.
+    y : ndarray of shape (n,)
+        Response.
+    weights : ndarray of shape (n,) or None, default=None
+        Sample weights.
+
+    Returns
+    -------
+    estimator
+        What ``fit`` returns; the model itself where ``fit`` returns nothing, as some regressors do.
+    """
+    name = None if weights is None else weight_parameter(model)
+    fitted = model.fit(X, y) if name is None else model.fit(X, y, **{name: weights})
+    return model if fitted is None else fitted
+
+
+def fit_candidate(candidate: Any, job: FitJob, rows: Array) -> Any:
     """Fit a fresh copy of a candidate on some rows."""
-    model = seed_estimator(clone(candidate), job.seed)
-    name = weight_parameter(model)
-    weights = {} if job.weights is None or name is None else {name: job.weights[rows]}
-    return model.fit(job.X[rows], job.y[rows], **weights)
+    weights = None if job.weights is None else job.weights[rows]
+    return fit_model(seeded_copy(candidate, job.seed), job.X[rows], job.y[rows], weights)
 
 
 def _residuals(model: Any, job: FitJob, rows: Array) -> Array:

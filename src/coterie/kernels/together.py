@@ -37,7 +37,12 @@ class TogetherLosses(Protocol):
 
     @property
     def costlier(self) -> TogetherLosses | None:
-        """A form that is asked whether the clusters found by this one are needed at all, or None."""
+        """A form that checks whether the clusters found by this one are needed at all, or None."""
+        ...
+
+    @property
+    def costlier_searches(self) -> bool:
+        """Whether the costlier form searches for clusters of its own beside this one."""
         ...
 
     @property
@@ -119,8 +124,10 @@ class LocalLosses(ABC):
 
     # A cheaper form, which does most of the searching.
     proxy: LocalLosses | None = None
-    # A form that is asked whether the clusters found by this one are needed at all.
+    # A form that checks whether the clusters found by this one are needed at all.
     costlier: LocalLosses | None = None
+    # Whether it searches for clusters of its own beside this form.
+    costlier_searches: bool = False
     # The same form fitted on a sixteenth and on a quarter of the rows.
     rehearsals: Sequence[LocalLosses] = ()
 
@@ -276,6 +283,8 @@ class LocalLosses(ABC):
         )
         mean = np.add.reduceat(rows, starts, axis=-1) / sizes
         spread = np.add.reduceat((rows - mean[..., owner - start]) ** 2, starts, axis=-1)
+        # Neighbouring rows that are alike say less than as many independent ones.
+        spread *= self.selection.inflation
         return mean, np.sqrt(spread / np.maximum(sizes - 1, 1) / sizes)
 
     def _no_worse(self, labels: Array, errors: float) -> Array:

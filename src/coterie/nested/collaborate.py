@@ -17,7 +17,7 @@ from coterie.candidates import candidates_per_learner
 from coterie.engines import report, resolve_engine
 from coterie.kernels.noise import response_variance, smallest_level
 from coterie.nested.averages import average_dictionary
-from coterie.nested.folds import Folds, random_folds, selected_folds
+from coterie.nested.folds import Folds, block_folds, random_folds, selected_folds
 from coterie.nested.guard import guarded, widened
 from coterie.nested.parties import RowParty
 from coterie.nested.pooled import fit_dictionary
@@ -277,6 +277,7 @@ def nest_coteries(
         nobody else's rows.
     n_folds : int, default=4
         Folds of the rows on which weights are learnt. Each costs about as much as fitting the coteries once.
+        They are blocks of neighbouring rows if the selection found that these depend on each other.
     splitter : scikit-learn splitter or None, default=None
         The one that `select_models` was given: its folds are then used instead of random ones.
     candidates : str, list, dict or None, default=None
@@ -327,7 +328,12 @@ def nest_coteries(
     runner = resolve_engine(engine, n_jobs)
     entropy = as_entropy(random_state)
     sets = candidates_per_learner(candidates, learners.ids.tolist())
-    folds = random_folds(learners, n_folds, entropy) if splitter is None else selected_folds(chosen)
+    if splitter is not None:
+        folds = selected_folds(chosen)
+    elif chosen.in_order:
+        folds = block_folds(learners, n_folds)
+    else:
+        folds = random_folds(learners, n_folds, entropy)
     steps = len(folds) + 2
     report("Collaborate", 0, steps)
     own = []

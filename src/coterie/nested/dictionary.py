@@ -15,12 +15,12 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, clone
+from sklearn.base import BaseEstimator
 
 from coterie._rows import Learners
-from coterie._seeds import generator_for, integer_seed, seed_estimator
+from coterie._seeds import generator_for, integer_seed, seeded_copy
 from coterie.engines import Engine
-from coterie.kernels.fitting import quiet_fits, weight_parameter
+from coterie.kernels.fitting import fit_model, quiet_fits
 from coterie.nested.families import Family, with_more_trees
 from coterie.nested.guard import guarded, widened
 from coterie.nested.levels import unexplained_levels
@@ -118,11 +118,8 @@ def _constant(level: float, n_features: int) -> Any:
 
 
 def _fit_cluster(job: _ClusterFit) -> Any:
-    model = seed_estimator(clone(job.candidate), job.seed)
-    name = weight_parameter(model)
-    weights = {} if job.weights is None or name is None else {name: job.weights}
     try:
-        return model.fit(job.X, job.y, **weights)
+        return fit_model(seeded_copy(job.candidate, job.seed), job.X, job.y, job.weights)
     except Exception:  # a family may fail on few rows: the mean stands in, and weighs what it deserves
         return _constant(float(job.y.mean()), job.X.shape[1])
 

@@ -75,33 +75,34 @@ def by_least_squares(candidate: Any) -> bool:
         inside = LinearRegression() if candidate.regressor is None else candidate.regressor
         return type(candidate.transformer) in _SCALERS and by_least_squares(inside)
     affine = getattr(type(candidate), "predict", None) in AFFINE_PREDICTIONS
-    free = not getattr(candidate, "positive", False) and getattr(candidate, "fit_intercept", True)
-    return affine and bool(free) and not isinstance(candidate, _OTHER_LOSSES)
-
-
-def with_more_trees(candidate: BaseEstimator) -> BaseEstimator:
-    """Return a copy whose default forests have more trees, which a model that stays is worth.
-
-    Parameters
-    ----------
-    candidate : estimator
-        Unfitted. Forests that the user brought are as the user wants them.
-
-    Returns
-    -------
-    estimator
-        Unfitted.
-    """
-    larger = clone(candidate)
-    parts = {"": larger, **{n: p for n, p in larger.get_params().items() if isinstance(p, BaseEstimator)}}
-    for part in parts.values():
-        if type(part) in (QuickForest, RandomCuts):
-            part.set_params(n_estimators=max(part.n_estimators, TREES_THAT_STAY))
-    return larger
+    if not affine or isinstance(candidate, _OTHER_LOSSES):
+        return False
+    return not getattr(candidate, "positive", False) and bool(getattr(candidate, "fit_intercept", True))
 
 
 def _inside(candidate: Any) -> Any:
     return candidate.regressor if type(candidate) is TransformedTargetRegressor else candidate
+
+
+def with_more_trees(candidate: BaseEstimator) -> BaseEstimator:
+    """Return a default forest with more trees, which a model that stays is worth.
+
+    Parameters
+    ----------
+    candidate : estimator
+        Unfitted. Only a default forest, or one behind a transformed response, is changed.
+
+    Returns
+    -------
+    estimator
+        Unfitted; a copy where it was changed.
+    """
+    if type(_inside(candidate)) not in (QuickForest, RandomCuts):
+        return candidate
+    larger = clone(candidate)
+    forest = _inside(larger)
+    forest.set_params(n_estimators=max(forest.n_estimators, TREES_THAT_STAY))
+    return larger
 
 
 def _random_cuts(forest: QuickForest) -> BaseEstimator:

@@ -58,6 +58,26 @@ def random_folds(learners: Learners, n_folds: int, entropy: int) -> Folds:
     return Folds(held_out, held_out != np.arange(n_folds)[:, None])
 
 
+def block_folds(learners: Learners, n_folds: int) -> Folds:
+    """Return folds that cut every learner's rows into blocks of neighbours, for rows in order.
+
+    Parameters
+    ----------
+    learners : Learners
+        Everybody's rows.
+    n_folds : int
+        At least two.
+
+    Returns
+    -------
+    Folds
+        Every row is held out once.
+    """
+    place = np.arange(len(learners.y)) - np.repeat(learners.offsets[:-1], learners.sizes)
+    held_out = place * n_folds // learners.sizes[learners.owner]
+    return Folds(held_out, held_out != np.arange(n_folds)[:, None])
+
+
 def selected_folds(selection: Selection) -> Folds:
     """Return the folds that a splitter made in Select, for rows that are not independent.
 

@@ -66,7 +66,7 @@ class _CrossFit:
                 most_rows=MOST_ROWS,
             )
             self.n_fits += sum(
-                len(f.models) for f, e in zip(fitted, entries, strict=True) if e.family.candidate
+                len(f.models) for f, e in zip(fitted, entries, strict=True) if e.family.candidate is not None
             )
             X, owner = self.learners.X[ahead], self.learners.owner[ahead]
             for place, entry in enumerate(fitted):

@@ -15,16 +15,16 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, clone
+from sklearn.base import BaseEstimator
 
 from coterie._rows import Learners
-from coterie._seeds import generator_for, integer_seed, seed_estimator
+from coterie._seeds import generator_for, integer_seed, seeded_copy
 from coterie.engines import Engine
 from coterie.how_many.evidence import Evidence
 from coterie.how_many.held_out import best_refined
 from coterie.kernels.averages import AverageLosses
 from coterie.kernels.blocks import predict_rows
-from coterie.kernels.fitting import quiet_fits, weight_parameter
+from coterie.kernels.fitting import fit_model, quiet_fits
 from coterie.kernels.pooled import PooledLosses
 from coterie.kernels.refits import MOST_PREDICTORS
 from coterie.nested.folds import Folds
@@ -91,11 +91,8 @@ class _OwnFit:
 
 
 def _fit_own(job: _OwnFit) -> Any:
-    model = seed_estimator(clone(job.candidate), job.seed)
-    name = weight_parameter(model)
-    weights = {} if job.weights is None or name is None else {name: job.weights}
     try:
-        return model.fit(job.X, job.y, **weights)
+        return fit_model(seeded_copy(job.candidate, job.seed), job.X, job.y, job.weights)
     except Exception:  # too few rows for the candidate: the model of all rows stands in
         return job.otherwise
 

@@ -2,7 +2,7 @@
 
 ``manifest.json`` has the versions, the parameters, who is in which cluster, and the checksum of every other
 member; ``arrays.npz`` the numbers; ``models/*.skops`` one fitted model each. Loading a file runs none of its
-code: types are rebuilt only where they are on a list of exact names, or where the user names them.
+code: types are built only by the rules of one table (`allowed`), or where the user names them.
 """
 
 from __future__ import annotations
@@ -25,9 +25,10 @@ from coterie.kernels.affine import AffineLosses, affine_matrix
 from coterie.kernels.landmarks import LandmarkTiles
 from coterie.kernels.similarities import ExchangeSimilarity
 from coterie.kernels.tiles import AffineTiles, DenseTiles
-from coterie.persistence.archive import PersistenceError, new_archive, read_archive, unfit
-from coterie.persistence.checks import check_state
-from coterie.persistence.codec import Decoder, Encoder, check_ids, pack_arrays, unpack_arrays
+from coterie.persistence.archive import Budget, PersistenceError, new_archive, read_archive, shown, unfit
+from coterie.persistence.arrays import pack_arrays, unpack_arrays
+from coterie.persistence.checks import check_state, checked_parameters
+from coterie.persistence.codec import Decoder, Encoder, check_ids
 from coterie.persistence.models import dump_model, load_model
 from coterie.records import Exchange, Selection
 
@@ -156,7 +157,7 @@ def save(model: CoterieRegressor, path: str | os.PathLike[str], *, rows: bool = 
 
 
 def _restored(
-    manifest: dict[str, Any], members: dict[str, bytes], trusted: list[str | type]
+    manifest: dict[str, Any], members: dict[str, bytes], trusted: list[str | type], budget: Budget
 ) -> CoterieRegressor:
     match manifest:
         case {
@@ -172,8 +173,10 @@ def _restored(
     odd = set(parameters) - known | {name for name in attributes if hasattr(CoterieRegressor, name)}
     if odd or known & set(attributes):
         raise unfit("names parameters or attributes that a CoterieRegressor does not have")
-    decoder = Decoder(unpack_arrays(members[_ARRAYS]), lambda member: load_model(members[member], trusted))
-    model = CoterieRegressor(**{name: decoder.decode(value) for name, value in parameters.items()})
+    arrays = unpack_arrays(members[_ARRAYS])
+    decoder = Decoder(arrays, lambda member: load_model(members[member], trusted, budget))
+    given = {name: decoder.decode(value) for name, value in parameters.items()}
+    model = CoterieRegressor(**checked_parameters(given, attributes.get("n_features_in_")))
     state = {name: decoder.decode(value) for name, value in attributes.items()}
     state |= {"learner_ids_": decoder.decode(ids), "learner_labels_": decoder.decode(labels)}
     check_state(state, rows)
@@ -190,16 +193,16 @@ def _restored(
 def load(path: str | os.PathLike[str], *, trusted: Iterable[str | type] = ()) -> CoterieRegressor:
     """Load a model that `save` wrote.
 
-    No code from the file is run: types are rebuilt only where their names are on our list or yours, and
-    what scikit-learn would follow blindly is checked. Whether the model in it is a good one, no check tells.
+    No code from the file is run: types are built only where their names are in our table or in your list,
+    and the rules of the table say what they may be made of. Whether the model is a good one, no check tells.
 
     Parameters
     ----------
     path : str or path-like
         The file.
     trusted : iterable of str or type, default=()
-        Types to rebuild beside those of scikit-learn's regressors: your own candidates, by
-        ``"module.Name"`` or as the class itself.
+        Types to build beside those of the table: your own candidates, by ``"module.Name"`` or as the class
+        itself. What their objects hold is not checked.
 
     Returns
     -------
@@ -209,16 +212,16 @@ def load(path: str | os.PathLike[str], *, trusted: Iterable[str | type] = ()) ->
     manifest, members = read_archive(Path(path))
     names: list[str | type] = [trusted] if isinstance(trusted, (str, type)) else list(trusted)
     try:
-        model = _restored(manifest, members, names)
+        model = _restored(manifest, members, names, Budget(Path(path).stat().st_size))
     except PersistenceError:
         raise
     # What is read by now is whole but may be anything, and so may be what goes wrong with it.
     except Exception as error:
         raise PersistenceError(
-            f"The file {str(path)!r} cannot be made into a model ({type(error).__name__}: {error}): "
+            f"The file {str(path)!r} cannot be made into a model ({type(error).__name__}: {shown(error)}): "
             "save the model again with this version of coterie."
         ) from error
-    theirs = manifest.get("scikit-learn")
+    theirs = shown(manifest.get("scikit-learn"), 20)
     if theirs != sklearn.__version__:
         warnings.warn(
             f"The model was saved with scikit-learn {theirs} and is loaded with {sklearn.__version__}, so "

@@ -10,13 +10,14 @@ from __future__ import annotations
 import hashlib
 import io
 import json
+import os
 import re
 import zipfile
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, BinaryIO, NoReturn
 
 from coterie._files import write_whole
 from coterie._options import listed
@@ -25,15 +26,40 @@ FORMAT = 1
 MANIFEST = "manifest.json"
 
 # A file that unpacks to more is refused: unpacked in all, and against its size on disk. Deflate alone could
-# do 1000 to 1, but a true file also holds numbers that hardly shrink.
+# do 1000 to 1, but a true file also holds numbers that hardly shrink. A small file may unpack to SMALL.
 LARGEST = 4 * 2**30
-STEEPEST = 1000
+STEEPEST = 100
+SMALL = 16 * 2**20
+# Each value of JSON takes about a hundred bytes once it is parsed, and may take less than one in the file.
+# The files that we write have at most 1.2 values per byte (a forest of 500 stumps).
+MOST_VALUES = 200_000
+VALUES_PER_BYTE = 4
 
 _KNOWN = re.compile(r"manifest\.json|arrays\.npz|models/\d{1,9}\.skops", re.ASCII)
 
 
 class PersistenceError(ValueError):
     """A model that cannot be saved, or a file that cannot be loaded."""
+
+
+def shown(value: object, most: int = 300) -> str:
+    """Make text from a file fit for a sentence: short, on one line, nothing that steers a terminal.
+
+    Parameters
+    ----------
+    value : object
+        From a file.
+    most : int, default=300
+        Number of letters.
+
+    Returns
+    -------
+    str
+        What can be printed of it.
+    """
+    text = str(value)
+    plain = "".join(letter if letter.isprintable() else " " for letter in text[:most])
+    return plain if len(text) <= most else f"{plain}..."
 
 
 def unfit(what: str) -> PersistenceError:
@@ -49,22 +75,58 @@ def unfit(what: str) -> PersistenceError:
     PersistenceError
         To be raised.
     """
-    return PersistenceError(f"The file {what}: it was not written by coterie.save.")
+    return PersistenceError(f"The file {shown(what)}: it was not written by coterie.save.")
 
 
-def check_stored(content: bytes) -> None:
-    """Refuse a zip inside the file that would unpack to more than its own size.
+class Budget:
+    """How many values the JSON of a file may hold, all of its members together.
+
+    Parameters
+    ----------
+    on_disk : int
+        Size of the file in bytes.
+    """
+
+    def __init__(self, on_disk: int) -> None:
+        self._left = MOST_VALUES + VALUES_PER_BYTE * on_disk
+
+    def spend(self, text: bytes) -> None:
+        """Count the values of a JSON text before it is parsed, and refuse it where they are too many.
+
+        Parameters
+        ----------
+        text : bytes
+            The JSON.
+        """
+        # Brackets may be escaped inside texts that are parsed once more.
+        self._left -= sum(map(text.count, (b"[", b"{", b",", b"\\u")))
+        if self._left < 0:
+            raise unfit("holds more lists and values than its size allows")
+
+
+def read_stored(content: bytes) -> dict[str, bytes]:
+    """Read a zip inside the file; refuse one that would unpack to more than its own size.
 
     Parameters
     ----------
     content : bytes
         The zip, whose members coterie.save does not compress a second time.
+
+    Returns
+    -------
+    dict of str to bytes
+        The members.
     """
     with zipfile.ZipFile(io.BytesIO(content)) as zipped:
         entries = zipped.infolist()
-    plain = all(entry.compress_type == zipfile.ZIP_STORED for entry in entries)
-    if not plain or sum(entry.file_size for entry in entries) > len(content):
-        raise unfit("holds an archive that grows when it is unpacked")
+        plain = all(entry.compress_type == zipfile.ZIP_STORED for entry in entries)
+        if not plain or sum(entry.file_size for entry in entries) > len(content):
+            raise unfit("holds an archive that grows when it is unpacked")
+        return {entry.filename: zipped.read(entry) for entry in entries}
+
+
+def _most_unpacked(on_disk: int) -> int:
+    return min(LARGEST, max(SMALL, STEEPEST * on_disk))
 
 
 class NewArchive:
@@ -116,6 +178,20 @@ class NewArchive:
         self._write(MANIFEST, json.dumps(complete, allow_nan=False).encode())
 
 
+def _flatten(file: BinaryIO) -> None:
+    """Write members again without compression if the file shrank so far that it would be refused."""
+    with zipfile.ZipFile(file) as zipped:
+        unpacked = sum(entry.file_size for entry in zipped.infolist())
+        if unpacked <= _most_unpacked(file.seek(0, os.SEEK_END)):
+            return
+        members = {name: zipped.read(name) for name in zipped.namelist()}
+    file.seek(0)
+    file.truncate()
+    with zipfile.ZipFile(file, "w") as zipped:
+        for name, content in members.items():
+            zipped.writestr(zipfile.ZipInfo(name), content)
+
+
 @contextmanager
 def new_archive(path: Path) -> Iterator[NewArchive]:
     """Write a file beside ``path`` and put it there once it is whole; on any failure leave no trace.
@@ -138,12 +214,14 @@ def new_archive(path: Path) -> Iterator[NewArchive]:
         )
     if target.is_dir():
         raise IsADirectoryError(f"{str(path)!r} is a folder: give coterie.save the name of a file.")
-    with write_whole(target) as file, zipfile.ZipFile(file, "w") as zipped:
-        yield NewArchive(zipped)
+    with write_whole(target) as file:
+        with zipfile.ZipFile(file, "w") as zipped:
+            yield NewArchive(zipped)
+        _flatten(file)
 
 
 def _refuse(path: Path, why: str) -> NoReturn:
-    raise PersistenceError(f"The file {str(path)!r} {why}.")
+    raise PersistenceError(f"The file {str(path)!r} {shown(why)}.")
 
 
 def _check_entries(path: Path, entries: list[zipfile.ZipInfo], on_disk: int) -> None:
@@ -154,7 +232,7 @@ def _check_entries(path: Path, entries: list[zipfile.ZipInfo], on_disk: int) -> 
     if MANIFEST not in names:
         _refuse(path, f"has no {MANIFEST}: it was not written by coterie.save")
     unpacked = sum(entry.file_size for entry in entries)
-    if unpacked > min(LARGEST, STEEPEST * on_disk):
+    if unpacked > _most_unpacked(on_disk):
         _refuse(path, f"would unpack to {unpacked / 2**20:.0f} MiB, more than coterie.load takes")
     for entry in entries:
         plain = entry.compress_type in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
@@ -162,10 +240,11 @@ def _check_entries(path: Path, entries: list[zipfile.ZipInfo], on_disk: int) -> 
             _refuse(path, f"holds {entry.filename!r} in a form that coterie.save does not write")
 
 
-def _parse_manifest(path: Path, text: bytes) -> dict[str, Any]:
+def _parse_manifest(path: Path, text: bytes, budget: Budget) -> dict[str, Any]:
     def no_constant(name: str) -> NoReturn:
         raise ValueError(name)
 
+    budget.spend(text)
     try:
         manifest = json.loads(text, parse_constant=no_constant)
     except (ValueError, RecursionError):
@@ -178,8 +257,8 @@ def _parse_manifest(path: Path, text: bytes) -> dict[str, Any]:
     if version > FORMAT:
         _refuse(
             path,
-            f"was written by a newer coterie ({manifest.get('coterie')}, format {version}; this one reads "
-            f"formats up to {FORMAT}): update coterie",
+            f"was written by a newer coterie ({shown(manifest.get('coterie'), 20)}, format {version}; this "
+            f"one reads formats up to {FORMAT}): update coterie",
         )
     checksums = manifest.get("checksums")
     if not isinstance(checksums, dict):
@@ -191,10 +270,12 @@ def _check_members(path: Path, found: set[str], named: set[str]) -> None:
     unknown = sorted(name for name in found | named if not _KNOWN.fullmatch(name))
     unknown = unknown or sorted(found - named - {MANIFEST})
     if unknown:
-        _refuse(path, f"holds the unknown member {unknown[0]!r}: it was not written by coterie.save")
+        _refuse(
+            path, f"holds the unknown member {shown(unknown[0], 100)!r}: it was not written by coterie.save"
+        )
     missing = sorted(named - found)
     if missing:
-        _refuse(path, f"lacks its member {missing[0]!r}: copy it or save the model again")
+        _refuse(path, f"lacks its member {shown(missing[0], 100)!r}: copy it or save the model again")
 
 
 def _unpack(path: Path, content: bytes) -> tuple[dict[str, Any], dict[str, bytes]]:
@@ -202,7 +283,7 @@ def _unpack(path: Path, content: bytes) -> tuple[dict[str, Any], dict[str, bytes
         entries = zipped.infolist()
         _check_entries(path, entries, len(content))
         # The manifest first: what else belongs into the file depends on its format.
-        manifest = _parse_manifest(path, zipped.read(MANIFEST))
+        manifest = _parse_manifest(path, zipped.read(MANIFEST), Budget(len(content)))
         checksums = manifest["checksums"]
         _check_members(path, {entry.filename for entry in entries}, set(checksums))
         members = {name: zipped.read(name) for name in checksums}
@@ -244,5 +325,6 @@ def read_archive(path: Path) -> tuple[dict[str, Any], dict[str, bytes]]:
     # A damaged zip makes zipfile raise almost anything: struct.error, zlib.error, NotImplementedError, ...
     except Exception as error:
         raise PersistenceError(
-            f"The file {str(path)!r} is damaged or cut short ({error}): copy it or save the model again."
+            f"The file {str(path)!r} is damaged or cut short ({shown(error)}): copy it or save the model "
+            "again."
         ) from error

@@ -17,6 +17,7 @@ from coterie.kernels.landmarks import LandmarkTiles
 from coterie.kernels.tiles import DenseTiles
 from coterie.nested import NestedCollaboration
 from coterie.persistence.archive import unfit
+from coterie.persistence.parameters import MOST, MOST_COLUMNS, MOST_FITS, cleaned, may_be, n_columns, n_fits
 from coterie.records import Collaboration, Exchange, Partition, Selection
 from coterie.verdicts import Admission, Gains, Stability, Standing
 
@@ -188,6 +189,32 @@ def _check_recipe(recipe: Any, names: Any) -> None:
         _need(bool(plan.levels) == (plan.kind == "category"), what)
 
 
+def checked_parameters(given: dict[str, Any], n_features: Any) -> dict[str, Any]:
+    """Refuse parameters of a CoterieRegressor that ask for what a file must not ask for.
+
+    Parameters
+    ----------
+    given : dict of str to object
+        The parameters.
+    n_features : object
+        Number of predictors, if it is one.
+
+    Returns
+    -------
+    dict of str to object
+        The same, with no more threads than there are cores.
+    """
+    known = cleaned(given)
+    engine = known.get("engine")
+    _need(engine is None or isinstance(engine, str), "an engine")
+    for name, value in known.items():
+        _need(may_be(name, value, {}), f"a parameter {name!r}")
+    _need(isinstance(n_features, int) and 0 < n_features <= MOST, "a number of predictors")
+    _need(n_columns(known.get("candidates"), n_features) <= max(MOST_COLUMNS, n_features), "a polynomial")
+    _need(n_fits([known.get("candidates"), known.get("splitter")]) <= MOST_FITS, "a number of fits")
+    return known
+
+
 def check_state(state: dict[str, Any], rows: bool) -> None:
     """Refuse attributes that do not make a fitted model.
 
@@ -236,6 +263,9 @@ def check_state(state: dict[str, Any], rows: bool) -> None:
     _check_stability(state["stability_"], shaping, n_clusters)
     _check_admission(state["admission_"], state["_admitted"], n_clusters)
     _check_table(state, n)
+    divisors = state.get("_exponents", np.zeros(n_features, dtype=int))
+    _need(isinstance(divisors, np.ndarray) and divisors.shape == (n_features,), "a unit of a column")
+    _need(_within(divisors, 1100, -1100), "a unit of a column")
     names = state.get("feature_names_in_")
     _need(names is None or (isinstance(names, np.ndarray) and names.shape == (n_features,)), "a column name")
     if "table_" in state:

@@ -8,10 +8,8 @@ a record needs nothing here, a new record needs its line in `RECORDS`.
 
 from __future__ import annotations
 
-import io
 import math
 import re
-import zipfile
 from collections.abc import Callable, Mapping
 from dataclasses import fields
 from datetime import date, datetime
@@ -22,11 +20,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from coterie._rows import Learners, Standardization
+from coterie._wild import WildCells
 from coterie.encoding import ColumnPlan, TableRecipe
 from coterie.kernels.landmarks import LandmarkTiles
 from coterie.kernels.tiles import DenseTiles
 from coterie.nested import NestedCollaboration
-from coterie.persistence.archive import PersistenceError, check_stored, unfit
+from coterie.persistence.archive import PersistenceError, unfit
 from coterie.records import (
     Collaboration,
     Curve,
@@ -51,6 +50,7 @@ RECORDS: dict[str, type[Any]] = {
         Collaboration,
         NestedCollaboration,
         Learners,
+        WildCells,
         Standardization,
         Stability,
         Standing,
@@ -64,6 +64,7 @@ DATES: dict[str, type[date]] = {"date": date, "datetime": datetime}
 
 _PLAIN = (NoneType, bool, int, str)
 _NUMERIC = "biuf"
+_MOST_LETTERS = 2**26
 _DTYPE = re.compile(r"[<>|=]?([biuf]\d{1,2}|M8\[\d{0,9}[a-zA-Z]{1,2}\])", re.ASCII)
 
 
@@ -242,6 +243,13 @@ class Decoder:
             raise unfit("holds a list of ids that are not ids")
         return values
 
+    def _strings(self, items: list[Any]) -> Array:
+        texts = all(isinstance(item, str) for item in items)
+        # NumPy gives each text as much room as the longest of them takes.
+        if not texts or len(items) * max(map(len, items), default=0) > _MOST_LETTERS:
+            raise unfit("holds a list of texts that are no texts, or too long ones")
+        return np.array(items, dtype=str)
+
     def _values(self, dtype: str, encoded: list[Any]) -> Array:
         items = self.decode(encoded)
         if not _DTYPE.fullmatch(dtype) or not all(type(item) in (bool, int, float) for item in items):
@@ -252,7 +260,10 @@ class Decoder:
 
     def _pieces(self, name: str, cuts: str) -> tuple[Array, ...]:
         values, ends = self._arrays[name], self._arrays[cuts]
-        if ends.dtype.kind != "i" or not len(ends) or ends[-1] != len(values) or (np.diff(ends) < 0).any():
+        climbs = (
+            ends.dtype.kind == "i" and ends.ndim == 1 and len(ends) > 0 and bool((np.diff(ends) >= 0).all())
+        )
+        if not climbs or ends[0] < 0 or ends[-1] != len(values):
             raise unfit("holds pieces that do not fit their array")
         return tuple(np.split(values, ends[:-1]))
 
@@ -277,8 +288,14 @@ class Decoder:
         object
             The value.
         """
+        try:
+            return self._decode(tree)
+        except RecursionError:
+            raise unfit("holds lists in lists without an end") from None
+
+    def _decode(self, tree: Any) -> Any:
         if isinstance(tree, list):
-            return [self.decode(part) for part in tree]
+            return [self._decode(part) for part in tree]
         if not isinstance(tree, dict):
             return tree
         match tree:
@@ -290,64 +307,20 @@ class Decoder:
                 return self._arrays[name]
             case {"$": "pieces", "name": str(name), "cuts": str(cuts)}:
                 return self._pieces(name, cuts)
-            case {"$": "strings", "items": list(items)} if all(isinstance(item, str) for item in items):
-                return np.array(items, dtype=str)
+            case {"$": "strings", "items": list(items)}:
+                return self._strings(items)
             case {"$": "objects", "items": list(items)}:
                 return self._objects(items)
             case {"$": "values", "dtype": str(dtype), "items": list(items)}:
                 return self._values(dtype, items)
             case {"$": "tuple", "items": list(items)}:
-                return tuple(self.decode(item) for item in items)
+                return tuple(self._decode(item) for item in items)
             case {"$": str(kind), "items": list(items)} if kind in MAPPINGS:
-                return MAPPINGS[kind]({self.decode(key): self.decode(value) for key, value in items})
+                return MAPPINGS[kind]({self._decode(key): self._decode(value) for key, value in items})
             case {"$": "losses", "of": dict(part)}:
-                return DenseTiles(self.decode(part))
+                return DenseTiles(self._decode(part))
             case {"$": "model", "member": str(member)}:
                 return self._model(member)
             case {"$": str(kind), "fields": dict(parts)} if kind in RECORDS:
                 return self._record(RECORDS[kind], parts)
         raise unfit(f"holds an entry of the unknown kind {tree.get('$')!r}")
-
-
-def pack_arrays(arrays: dict[str, Array]) -> bytes:
-    """Turn arrays into an npz file.
-
-    Parameters
-    ----------
-    arrays : dict of str to ndarray
-        Arrays of numbers.
-
-    Returns
-    -------
-    bytes
-        The file.
-    """
-    packed = io.BytesIO()
-    with zipfile.ZipFile(packed, "w") as zipped:
-        for name, values in arrays.items():
-            array = io.BytesIO()
-            np.lib.format.write_array(array, values, allow_pickle=False)
-            zipped.writestr(zipfile.ZipInfo(f"{name}.npy"), array.getvalue())
-    return packed.getvalue()
-
-
-def unpack_arrays(packed: bytes) -> dict[str, Array]:
-    """Read an npz file of numbers, whatever it holds.
-
-    Parameters
-    ----------
-    packed : bytes
-        The file.
-
-    Returns
-    -------
-    dict of str to ndarray
-        The arrays.
-    """
-    check_stored(packed)
-    with np.load(io.BytesIO(packed), allow_pickle=False) as file:
-        arrays = {name: file[name] for name in file.files}
-    for name, values in arrays.items():
-        if values.dtype.kind not in _NUMERIC:
-            raise unfit(f"holds the array {name!r}, which is not of numbers")
-    return arrays

@@ -15,12 +15,14 @@ from sklearn.base import BaseEstimator
 
 from coterie._streaming import Read
 from coterie.kernels.fitting import Fitted
-from coterie.persistence.archive import check_stored, unfit
-from coterie.persistence.codec import Decoder, Encoder, pack_arrays, unpack_arrays
+from coterie.kernels.serial import SerialScore
+from coterie.persistence.archive import Budget, read_stored, unfit
+from coterie.persistence.arrays import pack_arrays, unpack_arrays
+from coterie.persistence.codec import Decoder, Encoder
 from coterie.persistence.forests import give_trees, take_trees
 from coterie.persistence.models import dump_model, load_model
 
-KEPT: dict[str, type[Any]] = {cls.__name__: cls for cls in (Fitted, Read)}
+KEPT: dict[str, type[Any]] = {cls.__name__: cls for cls in (Fitted, Read, SerialScore)}
 _ARRAYS, _TREE = "arrays.npz", "result.json"
 
 
@@ -101,10 +103,10 @@ class ResultCodec:
         Fitted or Read
             The result.
         """
-        check_stored(content)
-        with zipfile.ZipFile(io.BytesIO(content)) as zipped:
-            members = {name: zipped.read(name) for name in zipped.namelist()}
-        decoder = Decoder(unpack_arrays(members[_ARRAYS]), lambda member: load_model(members[member], ()))
+        members, budget = read_stored(content), Budget(len(content))
+        budget.spend(members[_TREE])
+        arrays = unpack_arrays(members[_ARRAYS])
+        decoder = Decoder(arrays, lambda member: load_model(members[member], (), budget))
         result = _put_together(decoder.decode(json.loads(members[_TREE])))
         if type(result) not in KEPT.values():
             raise unfit("holds no result")

@@ -112,7 +112,7 @@ def _one_weight(b: float, seed: int, settings: Mapping[str, Any]) -> Record:
     drawn = make_fairness(b, settings["learners"], settings["rows"], random_state=seed)
     training, placing, scoring = _split(drawn, settings)
     rows = (training.X, training.y, training.groups)
-    how: dict[str, Any] = {"candidates": settings["candidates"], "random_state": seed}
+    how: dict[str, Any] = {"candidates": settings["candidates"], "order": None, "random_state": seed}
     selection = select_models(*rows, **how)
     newcomers = select_models(placing.X, placing.y, placing.groups, **how)
     exchange = cross_evaluate(selection, *rows)

@@ -118,7 +118,9 @@ def replicate(seed: int, settings: Mapping[str, Any]) -> list[Record]:
     selections, exchanges = {}, {}
     for name, way in ways.items():
         chosen = (
-            select_models(split.X, y, split.groups, candidates=way["candidates"], random_state=seed)
+            select_models(
+                split.X, y, split.groups, candidates=way["candidates"], order=None, random_state=seed
+            )
             for y in (-split.y, split.y)
         )
         selections[name] = _side_by_side(*chosen)

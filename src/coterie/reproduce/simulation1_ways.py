@@ -74,7 +74,7 @@ def oracle_labels(drawn: Simulation) -> Array:
 
 def exchanged(learners: Learners, candidates: Any, seed: int) -> tuple[Selection, Exchange]:
     """Select and exchange."""
-    selection = select_models(learners, candidates=candidates, random_state=seed)
+    selection = select_models(learners, candidates=candidates, order=None, random_state=seed)
     return selection, cross_evaluate(selection, learners)
 
 

@@ -119,7 +119,7 @@ def _one_set(
     candidates = {name: pool[name] for name in names}
     learners, paper = drawn.learners, settings["paper"]
     seeded: dict[str, Any] = {"random_state": seed}
-    selection = unwrapped(select_models(learners, candidates=candidates, **seeded))
+    selection = unwrapped(select_models(learners, candidates=candidates, order=None, **seeded))
     exchange = cross_evaluate(selection, learners)
     # The paper's rule looks at losses alone: without the rows it gives the same clusters in less time.
     by_paper = cluster_learners(

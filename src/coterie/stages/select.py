@@ -4,6 +4,9 @@ The learner's rows are split at random into halves; each candidate is fitted on 
 on the second; the best one is refitted on all rows. It becomes the learner's model f_i, with its fitted
 error e_i. The chosen candidate's residuals from both directions of the split are kept: no row was seen by
 the model that predicts it, so they measure the learner's noise.
+
+If these residuals show that neighbouring rows depend on each other, as in time order, random halves are not
+independent of each other. Learners then select again, with the first and the second half of their rows.
 """
 
 from __future__ import annotations
@@ -15,20 +18,26 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.model_selection import KFold
 
-from coterie._options import listed
+from coterie._options import check_option, listed, shown
 from coterie._rows import Learners, gather_learners
 from coterie._seeds import as_entropy, generator_for, integer_seed
+from coterie._wild import warn_of
 from coterie.candidates import candidates_per_learner
 from coterie.engines import counted, resolve_engine
 from coterie.kernels.fitting import FitJob, Fitted, choose_candidate, quiet_fits
 from coterie.kernels.noise import clip_bounds, mostly_one_value, noise_levels, pooled_variance
+from coterie.kernels.serial import rows_depend, serial_score, variance_inflation
 from coterie.records import Selection
 
 Array = NDArray[Any]
 
 # Two rows to fit and two to score.
 FEWEST_ROWS = 4
+# Rows that depend on each other in their order are split into their first and their second half.
+BLOCKS = KFold(2)
+ORDERS = ("auto", None)
 
 
 def split_halves(n_rows: int, generator: np.random.Generator) -> tuple[Array, Array]:
@@ -79,6 +88,15 @@ def fit_job(learners: Learners, j: int, candidates: Any, splitter: Any, entropy:
     return FitJob(owner, X, y, folds, training, scored, candidates, seed, weights)
 
 
+def check_splitter(splitter: Any) -> None:
+    """Refuse what cannot split rows."""
+    splits = callable(getattr(splitter, "split", None)) and not isinstance(splitter, (str, bytes))
+    if splitter is not None and not splits:
+        raise ValueError(
+            f"The 'splitter' option must be None or have a split method, as KFold has. Got {shown(splitter)}."
+        )
+
+
 def _pooled_variance(learners: Learners) -> float:
     starts, sizes = learners.offsets[:-1], learners.sizes
     # Weights of rows do not change what rounding is.
@@ -108,6 +126,7 @@ def selection_of(
     training: tuple[Array, ...],
     *,
     dependent: bool = False,
+    in_order: bool = False,
 ) -> Selection:
     """Put together what the learners chose, and say how noisy each of them is.
 
@@ -122,7 +141,9 @@ def selection_of(
     training : tuple of ndarray
         The rows that each fold trained on.
     dependent : bool, default=False
-        Whether a splitter cut the rows.
+        Whether rows of a learner depend on each other: blocks or a splitter cut them.
+    in_order : bool, default=False
+        Whether that was found in the order of the rows.
 
     Returns
     -------
@@ -149,6 +170,8 @@ def selection_of(
         noise=noise_levels(residuals, clips, variance, tied),
         clips=clips,
         dependent=dependent,
+        in_order=in_order,
+        inflation=variance_inflation(residuals, folds) if dependent else 1.0,
     )
 
 
@@ -159,6 +182,7 @@ def select_models(
     *,
     candidates: Any = None,
     splitter: Any = None,
+    order: str | None = "auto",
     sample_weight: Any = None,
     random_state: Any = 0,
     engine: Any = None,
@@ -177,7 +201,11 @@ def select_models(
     candidates : str, list, dict or None, default=None
         As for `CoterieRegressor`.
     splitter : scikit-learn splitter or None, default=None
-        Holds out rows that are not independent, such as blocks in time. None: random halves.
+        Holds out rows that are not independent, such as blocks in time. None: random halves, or blocks where
+        ``order`` finds that rows depend on each other.
+    order : {"auto", None}, default="auto"
+        ``"auto"``: test whether neighbouring rows of a learner depend on each other, as rows in time order
+        do, and hold out blocks if so. None: rows are taken as independent.
     sample_weight : array-like of shape (N,) or None, default=None
         Weights of the rows, for the candidates that take them.
     random_state : int, RandomState or None, default=0
@@ -202,11 +230,10 @@ def select_models(
     3
     """
     learners = gather_learners(X, y, groups, sample_weight=sample_weight, caller="select_models")
-    splits = callable(getattr(splitter, "split", None)) and not isinstance(splitter, (str, bytes))
-    if splitter is not None and not splits:
-        raise ValueError(
-            f"The 'splitter' option must be None or have a split method, as KFold has. Got {splitter!r}."
-        )
+    if learners is not X:
+        warn_of(learners.wild)
+    check_splitter(splitter)
+    check_option(order, "order", ORDERS)
     small = learners.sizes < FEWEST_ROWS
     if small.any():
         raise ValueError(
@@ -215,10 +242,22 @@ def select_models(
         )
     entropy = as_entropy(random_state)
     sets = candidates_per_learner(candidates, learners.ids.tolist())
-    jobs = [fit_job(learners, j, sets[j], splitter, entropy) for j in range(len(learners))]
-    with quiet_fits():
-        fitted = counted(resolve_engine(engine, n_jobs), "Select").map(choose_candidate, jobs)
+    runner = resolve_engine(engine, n_jobs)
+
+    def fit_all(how: Any) -> tuple[list[FitJob], list[Fitted]]:
+        jobs = [fit_job(learners, j, sets[j], how, entropy) for j in range(len(learners))]
+        with quiet_fits():
+            return jobs, counted(runner, "Select").map(choose_candidate, jobs)
+
+    jobs, fitted = fit_all(splitter)
+    in_order = False
+    if splitter is None and order is not None:
+        parts = zip(fitted, jobs, strict=True)
+        in_order = rows_depend(serial_score(result.residuals, job.X, job.y) for result, job in parts)
+        if in_order:
+            jobs, fitted = fit_all(BLOCKS)
     folds, training = tuple(job.folds for job in jobs), tuple(job.training for job in jobs)
-    chosen = selection_of(learners, fitted, folds, training, dependent=splitter is not None)
+    dependent = in_order or splitter is not None
+    chosen = selection_of(learners, fitted, folds, training, dependent=dependent, in_order=in_order)
     selection: Selection = chosen.take(learners.appearance)
     return selection

@@ -66,9 +66,13 @@ def resampled_counts(n_rows: int, n_replicates: int, generator: np.random.Genera
     return counts.reshape(n_replicates, n_rows).T.astype(float)
 
 
-def _block_starts(sizes: Array, most: int) -> tuple[Array, Array]:
-    """Cut runs of rows into at most so many blocks each; return where blocks start, and their number."""
-    counts = np.minimum(sizes, most)
+def _block_starts(sizes: Array, most: int, inflation: float = 1.0) -> tuple[Array, Array]:
+    """Cut runs of rows into at most so many blocks each; return where blocks start, and their number.
+
+    Where neighbouring rows depend on each other, there are as many blocks as independent rows would tell as
+    much as they do.
+    """
+    counts = np.minimum(np.ceil(sizes / inflation).astype(int), most)
     runs = np.cumsum(sizes) - sizes
     pieces = [
         start + np.arange(n) * size // max(n, 1) for start, size, n in zip(runs, sizes, counts, strict=True)
@@ -132,7 +136,8 @@ def _chosen_numbers(ratios: Array, trials: list[_Trial], losses: LocalLosses) ->
             spread = excess.std(axis=0, ddof=1) / np.sqrt(n_learners) if n_learners > 1 else 0.0
             near = excess.mean(axis=0) <= errors_allowed(losses) * spread + NEGLIGIBLE
             # The spread over a learner's rows is that of the sample: replicates differ in the mean.
-            error = paired_excess(trials[smaller].picked, trials[position].picked, starts, sizes)[1]
+            ways = trials[smaller].picked, trials[position].picked
+            error = paired_excess(*ways, starts, sizes, losses.selection.inflation)[1]
             allowed = np.maximum(bound * error / losses.noise, NEGLIGIBLE)
             nobody_worse = ~(excess > allowed[:, None]).any(axis=0)
             sufficient = undecided & near & nobody_worse
@@ -175,7 +180,7 @@ def bootstrap_losses(
     sizes = losses.half_sizes.reshape(-1)
     n_rows = sum(int(each.max()) + 1 for each in every)
     most = max(FEWEST_BLOCKS, MOST_ENTRIES // (n_rows * len(sizes)))
-    starts, counts = _block_starts(sizes, most)
+    starts, counts = _block_starts(sizes, most, losses.selection.inflation)
     trials = [_trial(losses, each, starts) for each in every]
     cuts = np.cumsum([len(trial.blocks) for trial in trials])
     n_clusters, n_learners = int(cuts[0]), len(losses.learners)

@@ -120,19 +120,23 @@ def _rows_of(learners: Learners, units: Standardization | None, ids: Array) -> _
 
 
 def _table(
-    known: dict[str, Array], noise: Array, rows: _Rows, columns: dict[str, tuple[Array, ...]]
+    known: dict[str, Array],
+    noise: Array,
+    rows: _Rows,
+    columns: dict[str, tuple[Array, ...]],
+    inflation: float,
 ) -> Gains:
-    table = Gains(known)
+    table, wider = Gains(known), np.sqrt(inflation)
     pairs = list(zip(rows.unit, rows.weights, strict=True))
     for name, residuals in columns.items():
         parts = zip(residuals, pairs, strict=True)
         errors = np.array([error_and_spread(unit * r, weights) for r, (unit, weights) in parts])
-        table[name], table[f"{name}_se"] = errors[:, 0], errors[:, 1]
+        table[name], table[f"{name}_se"] = errors[:, 0], errors[:, 1] * wider
     rounding = ROUNDING * noise * rows.unit**2
     table["gain"] = gain_of(table["alone"], table["coterie"], rounding)
     both = zip(columns["alone"], columns["coterie"], pairs, rounding, strict=True)
     spreads = [gain_spread(unit * a, unit * c, weights, level) for a, c, (unit, weights), level in both]
-    table["gain_se"] = np.array(spreads)
+    table["gain_se"] = np.array(spreads) * wider
     return table
 
 
@@ -186,7 +190,8 @@ def measure_gains(
         "n_rows": selection.n_rows,
     }
     columns = {"alone": selection.residuals, "coterie": coterie.residuals, "all": everybody.residuals}
-    table = _table(known, selection.noise, _rows_of(learners, units, selection.learner_ids), columns)
+    rows = _rows_of(learners, units, selection.learner_ids)
+    table = _table(known, selection.noise, rows, columns, selection.inflation)
     unknown = np.full(len(labels), np.nan)
     everyone = np.arange(len(labels))
     membership = unknown if stability is None else stability.membership[everyone, labels]
@@ -284,7 +289,8 @@ def newcomer_gains(
         "n_rows": newcomers.sizes,
     }
     noise = np.zeros(n) if own is None else own.noise
-    table = _table(known, noise, _rows_of(newcomers, units, newcomers.ids), columns)
+    inflation = 1.0 if own is None else own.inflation
+    table = _table(known, noise, _rows_of(newcomers, units, newcomers.ids), columns, inflation)
     fits = admission.labels >= 0
     verdicts, reasons = decide(table["gain"], table["gain_se"], company[admission.nearest], fits)
     if own is None:

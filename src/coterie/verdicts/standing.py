@@ -51,7 +51,9 @@ class Standing:
     related: Array
 
 
-def paired_excess(first: Array, second: Array, starts: Array, sizes: Array) -> tuple[Array, Array]:
+def paired_excess(
+    first: Array, second: Array, starts: Array, sizes: Array, inflation: float = 1.0
+) -> tuple[Array, Array]:
     """Return the mean excess of one row value over another, and its standard error, by learner.
 
     Parameters
@@ -64,6 +66,8 @@ def paired_excess(first: Array, second: Array, starts: Array, sizes: Array) -> t
         First row of each learner.
     sizes : ndarray of shape (L,)
         Rows of each learner.
+    inflation : float, default=1.0
+        By what factor dependence between rows inflates the variance of a mean.
 
     Returns
     -------
@@ -76,7 +80,7 @@ def paired_excess(first: Array, second: Array, starts: Array, sizes: Array) -> t
     mean = np.add.reduceat(difference, starts, axis=-1) / sizes
     spread = np.add.reduceat((difference - np.repeat(mean, sizes, axis=-1)) ** 2, starts, axis=-1)
     with np.errstate(divide="ignore", invalid="ignore"):
-        error = np.sqrt(spread / (sizes - 1) / sizes)
+        error = np.sqrt(inflation * spread / (sizes - 1) / sizes)
     return mean, np.where(sizes > 1, error, np.inf)
 
 
@@ -136,13 +140,14 @@ def compare_with_alone(losses: LocalLosses, labels: Array) -> Comparison:
     """
     learners, rows = losses.learners, losses.by_row(labels)
     starts, sizes = learners.offsets[:-1], learners.sizes
+    inflation = losses.selection.inflation
     means = np.full((len(rows), len(learners)), np.inf)
     excess, errors = means.copy(), np.zeros_like(means)
     for k in np.flatnonzero(np.isfinite(rows).all(axis=1)):
-        excess[k], errors[k] = paired_excess(rows[k], losses.own_losses, starts, sizes)
+        excess[k], errors[k] = paired_excess(rows[k], losses.own_losses, starts, sizes, inflation)
         means[k] = np.add.reduceat(rows[k], starts) / sizes
     mine = rows[labels[losses.holder], np.arange(len(losses.holder))]
-    constant = paired_excess(mine, _constant_losses(losses), starts, sizes)
+    constant = paired_excess(mine, _constant_losses(losses), starts, sizes, inflation)
     return Comparison(means, excess, errors, *constant)
 
 
@@ -156,7 +161,7 @@ def _related(comparison: Comparison, labels: Array, noise: Array) -> Array:
     return related
 
 
-def coterie_excess(together: Array, alone: Array, clip: float) -> tuple[float, float]:
+def coterie_excess(together: Array, alone: Array, clip: float, inflation: float = 1.0) -> tuple[float, float]:
     """Return how much more a learner's coterie loses on its rows than it does alone, and the standard error.
 
     Parameters
@@ -167,6 +172,8 @@ def coterie_excess(together: Array, alone: Array, clip: float) -> tuple[float, f
         Honest residuals alone.
     clip : float
         Bound for squared residuals.
+    inflation : float, default=1.0
+        By what factor dependence between rows inflates the variance of a mean.
 
     Returns
     -------
@@ -180,7 +187,7 @@ def coterie_excess(together: Array, alone: Array, clip: float) -> tuple[float, f
     if not both.shape[1]:
         return np.inf, 0.0
     theirs, mine = np.minimum(both**2, clip)
-    excess, error = paired_excess(theirs, mine, np.zeros(1, dtype=int), np.array([len(mine)]))
+    excess, error = paired_excess(theirs, mine, np.zeros(1, dtype=int), np.array([len(mine)]), inflation)
     return float(excess[0]), float(error[0])
 
 
@@ -195,7 +202,8 @@ def _fits_with_coterie(selection: Selection, coterie: Collaboration, company: Ar
     if together is None:
         return fits
     for j in np.flatnonzero(company > 0).tolist():
-        excess, error = coterie_excess(together[j], selection.residuals[j], selection.clips[j])
+        own, clip = selection.residuals[j], selection.clips[j]
+        excess, error = coterie_excess(together[j], own, clip, selection.inflation)
         n_rows = np.array(np.isfinite(together[j] + selection.residuals[j]).sum())
         fits[j] = not is_worse(
             np.array(excess), np.array(error), n_rows, selection.noise[j], FALSE_ALARMS / len(company)

@@ -19,7 +19,7 @@ from onnx import TensorProto, helper, numpy_helper
 from coterie.federated import wire
 from coterie.federated.wire import evaluate as module
 from coterie.federated.wire import worker
-from coterie.federated.wire.evaluate import Allowance, evaluate
+from coterie.federated.wire.evaluate import Allowance, evaluate, usual_seconds
 from coterie.federated.wire.onnx_form import write_onnx
 from coterie.federated.wire.program import ProgramWriter
 
@@ -73,26 +73,48 @@ def test_a_model_that_hangs_or_eats_memory_is_left_out_and_the_others_answer() -
     ]
     hungry = file_of(large, [numpy_helper.from_array(np.array([2**33, 1]), "size")])
     started = time.monotonic()
-    answers = evaluate([sound, endless(), sound, hungry, b"nonsense", sound], ROWS, Allowance(seconds=2.0))
+    answers = evaluate(
+        [sound, endless(), sound, hungry, b"nonsense", sound], ROWS, Allowance(seconds=1.0)
+    ).answers
     assert time.monotonic() - started < 60
     for place in (0, 2, 5):
         np.testing.assert_array_equal(answers[place], [11.0, 13.0])
-    assert answers[1] == "took longer than 2 seconds"
+    assert answers[1] == "took longer than 2 seconds, and used up the time that all models have together"
     assert "could not be evaluated" in str(answers[3])
     assert "could not be evaluated" in str(answers[4])
 
 
+def test_all_models_share_one_budget_and_none_is_left_out_because_of_another() -> None:
+    sound, slow = one_step("Add", [10.0]), endless()
+    started = time.monotonic()
+    found = evaluate([slow, slow, sound, slow], ROWS, Allowance(seconds=3.0))
+    # Four seconds for the first and one for each of the others; starting a process takes as long again.
+    assert time.monotonic() - started < 30
+    assert found.seconds == 3.0
+    first = "took longer than 4 seconds, and used up the time that all models have together"
+    assert found.answers[0] == first
+    others = "took longer than 1 seconds, and others had used up the time that all models have together"
+    assert found.answers[1] == found.answers[3] == others
+    np.testing.assert_array_equal(found.answers[2], [11.0, 13.0])
+
+
+def test_a_larger_model_and_more_rows_may_take_longer() -> None:
+    assert usual_seconds(b"", 10**6) == 1.0
+    assert usual_seconds(bytes(200_000), 1_000) < 1.3
+    assert usual_seconds(bytes(8_300_000), 50_000) > 3 * 8.5
+
+
 def test_a_model_that_kills_the_process_is_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     text = Path(worker.__file__).read_text()
-    marked = "        _allow_time(int(seconds))\n"
+    marked = "        _allow_time(seconds)\n"
     assert marked in text
     deadly = tmp_path / "worker.py"
     deadly.write_text(text.replace(marked, marked + "        if model == b'kill': os.abort()\n"))
-    names = ("READY", "SIZES", "LENGTH", "ANSWERED", "FAILED")
+    names = ("READY", "SIZES", "LENGTH", "TASK", "ANSWERED", "FAILED")
     stand_in = SimpleNamespace(__file__=str(deadly), **{name: getattr(worker, name) for name in names})
     monkeypatch.setattr(module, "worker", stand_in)
     sound = one_step("Add", [10.0])
-    answers = evaluate([b"kill", sound, b"kill", sound], ROWS, Allowance())
+    answers = evaluate([b"kill", sound, b"kill", sound], ROWS, Allowance()).answers
     assert "ended the process that evaluated it (exit code -6)" in str(answers[0])
     np.testing.assert_array_equal(answers[3], [11.0, 13.0])
 
@@ -131,7 +153,7 @@ def test_answers_that_are_not_finite_are_isolated() -> None:
 
 def test_rows_are_predicted_in_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     rows = np.column_stack([np.arange(10_000.0), np.zeros(10_000)])
-    answer = evaluate([one_step("Mul", [2.0])], rows, Allowance())[0]
+    answer = evaluate([one_step("Mul", [2.0])], rows, Allowance()).answers[0]
     np.testing.assert_array_equal(answer, 2 * rows[:, 0])
 
 

@@ -76,8 +76,8 @@ def party_from_table(context: Context) -> Party:
     ----------
     context : Context
         Of the node. Its ``node_config`` has ``site``, ``table`` (a CSV or Parquet file) and ``target``, and
-        may have ``features`` and ``candidates`` (separated by commas); ``run_config`` may have ``candidates``
-        and ``seed``.
+        may have ``features`` and ``candidates`` (separated by commas) and ``order`` (``auto`` or ``none``);
+        ``run_config`` may have ``candidates`` and ``seed``.
 
     Returns
     -------
@@ -94,6 +94,7 @@ def party_from_table(context: Context) -> Party:
         target=target,
         candidates=_texts(mine.get("candidates", run.get("candidates", "default"))),
         seed=int(run.get("seed", 0)),
+        order=None if (order := str(mine.get("order", "auto"))) == "none" else order,
     )
 
 

@@ -87,10 +87,13 @@ class Predictions:
         NaN in the rows of models that could not.
     troubles : dict of int to str
         Why, by position of the model: the end of a sentence that begins with 'The model'.
+    seconds : float, default=0.0
+        How much of the allowance was used.
     """
 
     predictions: Array
     troubles: dict[int, str]
+    seconds: float = 0.0
 
 
 def pack_affine(w: Any, b: float) -> bytes:
@@ -209,7 +212,7 @@ def predict_rows(models: Sequence[WireModel], X: Any, allowance: Allowance | Non
     X : array-like of shape (n, p)
         Rows without missing values.
     allowance : Allowance or None, default=None
-        Time and memory for a model; None is a minute and four gigabytes.
+        Time for all models and memory for each; None is a minute and four gigabytes.
 
     Returns
     -------
@@ -225,7 +228,8 @@ def predict_rows(models: Sequence[WireModel], X: Any, allowance: Allowance | Non
     troubles: dict[int, str] = {}
     waiting = [place for place, model in enumerate(models) if model.onnx is not None]
     files = [models[place].onnx or b"" for place in waiting]
-    for place, answer in zip(waiting, evaluate(files, rows, allowance or Allowance()), strict=True):
+    evaluated = evaluate(files, rows, allowance or Allowance())
+    for place, answer in zip(waiting, evaluated.answers, strict=True):
         if isinstance(answer, str):
             troubles[place] = answer
         else:
@@ -235,7 +239,7 @@ def predict_rows(models: Sequence[WireModel], X: Any, allowance: Allowance | Non
         for place, model in enumerate(models):
             if model.affine is not None:
                 predictions[place] = rows @ model.affine[0] + model.affine[1]
-    return Predictions(predictions, troubles)
+    return Predictions(predictions, troubles, evaluated.seconds)
 
 
 def predict_each(models: Sequence[WireModel], X: Any, allowance: Allowance | None = None) -> Predictions:
@@ -248,7 +252,7 @@ def predict_each(models: Sequence[WireModel], X: Any, allowance: Allowance | Non
     X : array-like of shape (n, p)
         Rows without missing values.
     allowance : Allowance or None, default=None
-        Time and memory for a model; None is a minute and four gigabytes.
+        Time for all models and memory for each; None is a minute and four gigabytes.
 
     Returns
     -------
@@ -260,7 +264,7 @@ def predict_each(models: Sequence[WireModel], X: Any, allowance: Allowance | Non
     for place in np.flatnonzero(~np.isfinite(predictions).all(axis=1)).tolist():
         troubles.setdefault(place, "predicts something that is not a finite number")
         predictions[place] = np.nan
-    return Predictions(predictions, troubles)
+    return Predictions(predictions, troubles, found.seconds)
 
 
 def predict_many(models: Sequence[WireModel], X: Any, allowance: Allowance | None = None) -> Array:
@@ -273,7 +277,7 @@ def predict_many(models: Sequence[WireModel], X: Any, allowance: Allowance | Non
     X : array-like of shape (n, p)
         Rows without missing values.
     allowance : Allowance or None, default=None
-        Time and memory for a model; None is a minute and four gigabytes.
+        Time for all models and memory for each; None is a minute and four gigabytes.
 
     Returns
     -------

@@ -14,6 +14,8 @@ from typing import Any, BinaryIO
 
 SIZES = struct.Struct("<QQ")
 LENGTH = struct.Struct("<Q")
+# Bytes of a model, and the seconds that it may take.
+TASK = struct.Struct("<QQ")
 ANSWERED, FAILED = b"\x01", b"\x00"
 # Rows are predicted in blocks, so that what a model keeps between its steps does not grow with the rows.
 BLOCK = 4096
@@ -69,9 +71,9 @@ def _predict(runtime: Any, numpy: Any, model: bytes, rows: Any) -> bytes:
 def main() -> None:
     """Answer until the standard input ends.
 
-    The arguments are folders to import from, the memory in bytes, and the seconds for each model.
+    The arguments are folders to import from, and the memory in bytes.
     """
-    *folders, memory, seconds = sys.argv[1:]
+    *folders, memory = sys.argv[1:]
     source, answers = sys.stdin.buffer, os.fdopen(os.dup(1), "wb")
     # Whatever a library prints must not be taken for an answer.
     os.dup2(2, 1)
@@ -87,11 +89,12 @@ def main() -> None:
     n_rows, n_features = SIZES.unpack(_take(source, SIZES.size))
     rows = numpy.frombuffer(_take(source, 8 * n_rows * n_features)).reshape(n_rows, n_features)
     while True:
-        length = source.read(LENGTH.size)
-        if len(length) < LENGTH.size:
+        task = source.read(TASK.size)
+        if len(task) < TASK.size:
             return
-        model = _take(source, LENGTH.unpack(length)[0])
-        _allow_time(int(seconds))
+        length, seconds = TASK.unpack(task)
+        model = _take(source, length)
+        _allow_time(seconds)
         try:
             answer = ANSWERED + _predict(onnxruntime, numpy, model, rows)
         # Whatever the library raises concerns this model alone.

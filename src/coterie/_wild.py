@@ -1,0 +1,259 @@
+"""Rows with a wild cell: a value so far from all others of its column that one row would rule what is shared.
+
+One -9999 in a predictor decides the slopes of everybody whose rows are pooled with it, the units of the
+predictor, and its learner's own model. Such rows are set aside before anything is fitted, and a note says so.
+
+What is far depends on the column. Let a(1) <= a(2) <= ... be the distances from the column's median. In a
+tail that falls like a power, the largest gap log a(n) - log a(n - 1) is exponential with mean g, and Hill's
+estimator of g is known from the distances below. A gap of `SURPRISE` times g happens by chance less than once
+in a thousand columns, and far more seldom in lighter tails. Normal predictors thus have narrow limits, skewed
+ones have wide limits.
+
+A learner may live far away from the others. Where more than half of a learner's rows are beyond the limits,
+all of them stay.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from coterie._options import listed
+
+Array = NDArray[Any]
+
+# A gap in the logs of the distances, in units of the tail's own mean gap (e^-8 is one in three thousand), and
+# the least factor, however short the tail: among noughts and ones, a nine is odd and no more. Less will do
+# for a value that is known as a code and occurs more than once.
+SURPRISE, LEAST_FACTOR = 8.0, 10.0
+SURPRISE_OF_CODES, LEAST_FACTOR_OF_CODES = 4.0, 3.0
+# The tail is known from the upper tenth of the distances, from ten at least (codes: from any), and from two
+# more that are e times as far: few distances do not show a long tail.
+TAIL = 0.1
+FEWEST_IN_TAIL = 10
+PRIOR = 2.0
+# Where more of a column's cells than this lie beyond a gap, the column has two parts. Codes may be more.
+LARGEST_SHARE = 0.05
+# Differences below this share of a column's size are rounding.
+ROUNDING = 1e-9
+# What tables write where a value is missing: nines, the ends of integers, and what file formats fill in.
+_NINES = [float(f"{'9' * digits}{tail}") for digits in range(2, 10) for tail in ("", ".9", ".99")]
+_FILLS = [32767.0, 2147483647.0, 1e20, 1e30, 9.969209968386869e36, float(np.finfo(np.float32).max)]
+CODES = np.array([sign * code for code in (*_NINES, *_FILLS) for sign in (1, -1)] + [-32768.0, -2147483648.0])
+# The limits of a column of which nothing is known.
+UNLIMITED = np.array([[-np.inf], [np.inf]])
+
+
+def _distances(values: Array, middle: float) -> Array:
+    """Return the distances from the middle that are more than rounding, sorted."""
+    distances = np.abs(values - middle)
+    distances = distances[distances > ROUNDING * abs(middle)]
+    distances.sort()
+    return distances
+
+
+def _has_gap(values: Array) -> bool:
+    """Tell whether the largest distance is so large that a gap is possible: one cheap look."""
+    some = values[:: max(1, len(values) // 10_000)]
+    middle = float(np.median(some))
+    distances = _distances(some, middle)
+    if not len(distances):
+        return bool(np.any(values != middle))
+    usual = distances[int(0.75 * (len(distances) - 1))]
+    low, high = values.min(), values.max()
+    codes = CODES[(low <= CODES) & (high >= CODES)]
+    far = max(high - middle, middle - low) > LEAST_FACTOR * usual
+    return bool(far or (np.abs(codes - middle) > LEAST_FACTOR_OF_CODES * usual).any())
+
+
+def tame_limits(values: Array, *, codes: bool = False) -> tuple[float, float]:
+    """Return the limits beyond which values of a column are wild; infinite where none is.
+
+    Parameters
+    ----------
+    values : ndarray of shape (N,)
+        A column, finite.
+    codes : bool, default=False
+        Whether the largest distance is that of a value known as a code.
+
+    Returns
+    -------
+    low, high : float
+        At equal distances from the median.
+    """
+    middle = float(np.median(values))
+    distances = _distances(values, middle)
+    n = len(distances)
+    most = min(max(1, int(LARGEST_SHARE * len(values))), n - (1 if codes else FEWEST_IN_TAIL))
+    if most < 1:
+        return -np.inf, np.inf
+    surprise, least = (SURPRISE_OF_CODES, LEAST_FACTOR_OF_CODES) if codes else (SURPRISE, LEAST_FACTOR)
+    logs = np.log(distances)
+    sums = np.r_[0.0, np.cumsum(logs)]
+    last = np.arange(n - 1 - most, n - 1)
+    first = np.maximum(last + 1 - max(FEWEST_IN_TAIL, int(TAIL * n)), 0)
+    size = last + 1 - first
+    mean_gap = (sums[last + 1] - sums[first] - size * logs[first] + PRIOR) / (size + PRIOR)
+    gaps = logs[last + 1] - logs[last]
+    found = np.flatnonzero(gaps > np.maximum(surprise * mean_gap, np.log(least)))
+    if not len(found):
+        return -np.inf, np.inf
+    reach = float(np.exp(logs[last[found[0]]] + 0.5 * gaps[found[0]]))
+    return middle - reach, middle + reach
+
+
+def _limits(values: Array) -> tuple[float, float]:
+    """Return the limits of a column; what may be codes does not set them."""
+    if not len(values) or not _has_gap(values):
+        return -np.inf, np.inf
+    coded = np.isin(values, CODES)
+    low, high = tame_limits(values)
+    if 0 < 2 * np.count_nonzero(coded) < len(values):
+        others, (found, counts) = values[~coded], np.unique(values[coded], return_counts=True)
+        for code in found[counts > 1]:
+            # Once, however often it occurs: more than a twentieth of all cells may be codes.
+            below, above = tame_limits(np.r_[others, code], codes=True)
+            if not below <= code <= above:
+                low, high = max(low, below), min(high, above)
+    return low, high
+
+
+def column_limits(columns: Iterable[Array]) -> Array:
+    """Return the limits of every column.
+
+    Parameters
+    ----------
+    columns : iterable of ndarray of shape (N,)
+        The p predictors of all learners, then the response; finite.
+
+    Returns
+    -------
+    ndarray of shape (2, p + 1)
+        Lower and upper limits, the response last; infinite where no cell is wild.
+    """
+    return np.array([_limits(values) for values in columns]).T
+
+
+@dataclass(frozen=True)
+class WildCells:
+    """Cells of one learner that hold the same value, far from all others of the column.
+
+    Parameters
+    ----------
+    learner : object
+        Its id.
+    column : str
+        The column, as it is named in a sentence.
+    value : float
+        What the cells hold.
+    count : int
+        How many they are.
+    kept : bool
+        Whether their rows stay, as most rows of the learner are beyond the limits.
+    """
+
+    learner: Any
+    column: str
+    value: float
+    count: int
+    kept: bool
+
+
+def _too_many(rows: Array, owner: Array, sizes: Array) -> Array:
+    """Tell, of each learner, whether more than half of its rows are among some."""
+    many: Array = 2 * np.bincount(owner[rows], minlength=len(sizes)) > sizes
+    return many
+
+
+def set_aside(
+    X: Array, y: Array, owner: Array, ids: Array, limits: Array, names: Sequence[str] | None = None
+) -> tuple[Array, tuple[WildCells, ...]]:
+    """Find the rows that have a cell beyond the limits.
+
+    Parameters
+    ----------
+    X : ndarray of shape (N, p)
+        Predictors.
+    y : ndarray of shape (N,)
+        Response.
+    owner : ndarray of shape (N,)
+        Position in ``ids`` of the learner who holds each row.
+    ids : ndarray of shape (L,)
+        Learner ids.
+    limits : ndarray of shape (2, p + 1)
+        What `column_limits` returned, for these rows or for more.
+    names : sequence of str or None, default=None
+        Names of the columns.
+
+    Returns
+    -------
+    aside : ndarray of bool, shape (N,)
+        The rows to be set aside: at most half of any learner's.
+    cells : tuple of WildCells
+        What is to be said of them, and of codes in rows that stay.
+    """
+    sizes, learners = np.bincount(owner, minlength=len(ids)), ids.tolist()
+    aside, beyond = np.zeros(len(y), dtype=bool), {}
+    for column in np.flatnonzero(np.isfinite(limits).any(axis=0)).tolist():
+        values = y if column == X.shape[1] else X[:, column]
+        rows = np.flatnonzero((values < limits[0, column]) | (values > limits[1, column]))
+        elsewhere = _too_many(rows, owner, sizes)
+        beyond[column] = rows, values[rows]
+        aside[rows[~elsewhere[owner[rows]]]] = True
+    aside &= ~_too_many(np.flatnonzero(aside), owner, sizes)[owner]
+    cells = []
+    for column, (rows, values) in beyond.items():
+        label = "The response" if column == X.shape[1] else f"Column {names[column]!r}" if names else None
+        found: dict[tuple[int, float, bool], int] = {}
+        for row, value in zip(rows.tolist(), values.tolist(), strict=True):
+            key = int(owner[row]), value, not aside[row]
+            found[key] = found.get(key, 0) + 1
+        for (j, value, kept), count in found.items():
+            if not kept or value in CODES:
+                cells.append(WildCells(learners[j], label or f"Column {column}", value, count, kept))
+    return aside, tuple(cells)
+
+
+def _note(column: str, value: float | None, kept: bool, cells: Sequence[WildCells]) -> str:
+    count = sum(cell.count for cell in cells)
+    many = f"{count} cell{'s' if count > 1 else ''}"
+    what = f"{many} of {value:.6g}" if value is not None else f"{many} far from all others"
+    if value is None:
+        what += f" ({', '.join(f'{v:.6g}' for v in list(dict.fromkeys(c.value for c in cells))[:3])})"
+    whose = f"in rows of learner {listed(dict.fromkeys(cell.learner for cell in cells))}"
+    likely = "" if value is None else ", likely a code for a missing value"
+    then = "the rows were set aside" if count > 1 else "the row was set aside"
+    if kept:
+        then = "as most of the learner's rows are far from all others, it was taken as a number"
+    return f"{column} has {what} {whose}{likely}: {then}."
+
+
+def notes_on(cells: Sequence[WildCells]) -> tuple[str, ...]:
+    """Say which cells were wild, column by column.
+
+    Parameters
+    ----------
+    cells : sequence of WildCells
+        From `set_aside`.
+
+    Returns
+    -------
+    tuple of str
+        Sentences.
+    """
+    found: dict[tuple[str, float | None, bool], list[WildCells]] = {}
+    for cell in cells:
+        code = cell.value if cell.value in CODES else None
+        found.setdefault((cell.column, code, cell.kept), []).append(cell)
+    return tuple(_note(*key, theirs) for key, theirs in found.items())
+
+
+def warn_of(cells: Sequence[WildCells]) -> None:
+    """Warn of wild cells, in the name of whoever called the caller."""
+    for note in notes_on(cells):
+        warnings.warn(note, UserWarning, stacklevel=3)

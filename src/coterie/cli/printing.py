@@ -1,0 +1,66 @@
+"""Text on its way to a terminal: what a table or a file name holds must not command it.
+
+Escape sequences recolour and rewrite what was said before, and bidirectional marks turn words around. Whoever
+writes a table chooses ids and column names, so neither reaches a terminal raw.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+
+import typer
+
+# Letters of a sentence, and of a cell in a table, that are shown.
+LONGEST_SENTENCE = 1000
+LONGEST_CELL = 900
+
+
+def printable(text: str) -> str:
+    r"""Return a text with all that is no letter, mark, number, sign or space escaped, as ``\x1b``.
+
+    Parameters
+    ----------
+    text : str
+        Of one line.
+
+    Returns
+    -------
+    str
+        Safe to print.
+    """
+    if text.isprintable():
+        return text
+    return "".join(
+        letter
+        if letter.isprintable() or unicodedata.category(letter) == "Zs"
+        else letter.encode("unicode_escape").decode()
+        for letter in text
+    )
+
+
+def shortened(text: str, most: int) -> str:
+    """Return a long text without its middle."""
+    return text if len(text) <= most else f"{text[: most - most // 4]}...{text[3 - most // 4 :]}"
+
+
+def sentence(error: object) -> str:
+    """Return an error as one printable line of a bearable length."""
+    return printable(shortened(" ".join(str(error).split("\n")), LONGEST_SENTENCE))
+
+
+def cell(value: object) -> str:
+    """Return an entry of a table as printable text of a bearable length."""
+    return printable(shortened(str(value), LONGEST_CELL))
+
+
+def tell(text: str, *, err: bool = False) -> None:
+    """Print a line.
+
+    Parameters
+    ----------
+    text : str
+        What to print.
+    err : bool, default=False
+        To stderr rather than to stdout.
+    """
+    typer.echo(printable(text), err=err)

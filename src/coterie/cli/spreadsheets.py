@@ -1,0 +1,94 @@
+"""CSV files that a spreadsheet opens without running what is in them.
+
+A spreadsheet takes a cell that begins with ``=``, ``+``, ``-`` or ``@`` for a formula, and whoever names a
+learner could write one. Such a text gets an apostrophe in front; numbers stay numbers. A text that looks as
+if it had one already gets another, so that reading can take one away from each.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import polars
+
+# A tab or the end of a line is skipped before a formula; the wide signs are those of East Asian keyboards.
+_SIGNS = "[=+\\-@\t\r\n\uff1d\uff0b\uff0d\uff20]"
+_TO_ESCAPE = f"^'*{_SIGNS}"
+_ESCAPED = f"^'+{_SIGNS}"
+_BARE = f"^{_SIGNS}"
+_NUMBER = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$"
+
+
+def _matches(text: str, pattern: str) -> bool:
+    return re.search(pattern, text) is not None and re.fullmatch(_NUMBER, text) is None
+
+
+def _texts(table: polars.DataFrame) -> list[str]:
+    import polars as pl
+
+    return [name for name, kind in table.schema.items() if kind == pl.String]
+
+
+def write_csv(table: polars.DataFrame) -> bytes:
+    """Return a table as CSV that holds no formula.
+
+    Parameters
+    ----------
+    table : polars.DataFrame
+        Of any columns.
+
+    Returns
+    -------
+    bytes
+        In UTF-8.
+    """
+    import polars as pl
+
+    as_text = table.with_columns(pl.col(pl.Categorical, pl.Enum).cast(pl.String))
+    safe = as_text.with_columns(
+        pl.when(pl.col(name).str.contains(_TO_ESCAPE) & ~pl.col(name).str.contains(_NUMBER))
+        .then("'" + pl.col(name))
+        .otherwise(pl.col(name))
+        .alias(name)
+        for name in _texts(as_text)
+    )
+    headed = safe.rename({n: f"'{n}" for n in safe.columns if _matches(n, _TO_ESCAPE)})
+    return headed.write_csv().encode()
+
+
+def without_escapes(table: polars.DataFrame) -> polars.DataFrame:
+    """Take away the apostrophes that `write_csv` put in.
+
+    A table in which some text begins like a formula was not written by it, and stays as it is.
+
+    Parameters
+    ----------
+    table : polars.DataFrame
+        Read from CSV.
+
+    Returns
+    -------
+    polars.DataFrame
+        As it was before it was written.
+    """
+    import polars as pl
+
+    names = _texts(table)
+
+    def any_matches(pattern: str) -> bool:
+        return any(_matches(name, pattern) for name in table.columns) or any(
+            (table[name].str.contains(pattern) & ~table[name].str.contains(_NUMBER)).any() for name in names
+        )
+
+    if not any_matches(_ESCAPED) or any_matches(_BARE):
+        return table
+    plain = table.with_columns(
+        pl.when(pl.col(name).str.contains(_ESCAPED))
+        .then(pl.col(name).str.slice(1))
+        .otherwise(pl.col(name))
+        .alias(name)
+        for name in names
+    )
+    return plain.rename({n: n[1:] for n in plain.columns if _matches(n, _ESCAPED)})

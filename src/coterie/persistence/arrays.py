@@ -1,0 +1,99 @@
+"""Arrays to bytes and back; what comes back holds numbers, whatever the bytes say."""
+
+from __future__ import annotations
+
+import io
+import math
+import zipfile
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from coterie.persistence.archive import read_stored, unfit
+
+Array = NDArray[Any]
+
+_NUMERIC = "biuf"
+# An array without entries may be as long as it likes in no bytes at all.
+_LONGEST_EMPTY = 1_000_000
+
+
+def _header(file: io.BytesIO) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
+    version = np.lib.format.read_magic(file)
+    if version == (1, 0):
+        return np.lib.format.read_array_header_1_0(file)
+    if version == (2, 0):
+        return np.lib.format.read_array_header_2_0(file)
+    raise unfit("holds an array of an unknown version")
+
+
+def read_array(content: bytes) -> Array:
+    """Read an npy file after a look at what its header claims.
+
+    Parameters
+    ----------
+    content : bytes
+        The file.
+
+    Returns
+    -------
+    ndarray
+        The array. It holds no objects, and truth values are zero or one.
+    """
+    file = io.BytesIO(content)
+    shape, fortran, dtype = _header(file)
+    size = math.prod(shape)
+    whole = not dtype.hasobject and dtype.itemsize > 0 and all(length >= 0 for length in shape)
+    if not whole or size * dtype.itemsize != len(content) - file.tell():
+        raise unfit("holds an array whose header does not fit its content")
+    if size == 0 and max(shape, default=0) > _LONGEST_EMPTY:
+        raise unfit("holds an array of nothing that is too long")
+    values = np.frombuffer(content, dtype, size, file.tell())
+    if dtype.kind == "b":
+        # NumPy counts on nothing but 0 and 1 when it picks rows by a mask.
+        values = values.view(np.uint8) != 0
+    return values.reshape(shape, order="F" if fortran else "C").copy(order="K")
+
+
+def pack_arrays(arrays: dict[str, Array]) -> bytes:
+    """Turn arrays into an npz file.
+
+    Parameters
+    ----------
+    arrays : dict of str to ndarray
+        Arrays of numbers.
+
+    Returns
+    -------
+    bytes
+        The file.
+    """
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w") as zipped:
+        for name, values in arrays.items():
+            array = io.BytesIO()
+            np.lib.format.write_array(array, values, allow_pickle=False)
+            zipped.writestr(zipfile.ZipInfo(f"{name}.npy"), array.getvalue())
+    return packed.getvalue()
+
+
+def unpack_arrays(packed: bytes) -> dict[str, Array]:
+    """Read an npz file of numbers, whatever it holds.
+
+    Parameters
+    ----------
+    packed : bytes
+        The file.
+
+    Returns
+    -------
+    dict of str to ndarray
+        The arrays.
+    """
+    arrays = {}
+    for name, content in read_stored(packed).items():
+        arrays[name.removesuffix(".npy")] = values = read_array(content)
+        if values.dtype.kind not in _NUMERIC:
+            raise unfit(f"holds the array {name.removesuffix('.npy')!r}, which is not of numbers")
+    return arrays

@@ -1,0 +1,129 @@
+"""Objects of compiled code, which follows indices without a look at where they lead.
+
+Each is made by a function here that checks first, or that makes it anew from data that cannot do harm: a
+wrong number in one of these ends the process.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from coterie.persistence.archive import unfit
+from coterie.persistence.rules import array, count, real, stay_within
+
+Array = NDArray[Any]
+Build = Callable[[type[Any], Any, Any], Any]
+
+_NODES = ("left_child", "right_child", "feature", "threshold")
+METRICS = {
+    "ChebyshevDistance64": "chebyshev",
+    "EuclideanDistance64": "euclidean",
+    "ManhattanDistance64": "manhattan",
+    "MinkowskiDistance64": "minkowski",
+}
+
+
+def need(fits: Any, what: str) -> None:
+    """Refuse the file where its parts do not fit each other."""
+    if not fits:
+        raise unfit(f"holds a {what} whose parts do not fit each other")
+
+
+def descends(left: Array, right: Array, inner: Array) -> bool:
+    """Tell whether the children of all inner nodes come later in the list: every walk then ends in a leaf."""
+    place = np.flatnonzero(inner)
+    children = np.column_stack([left[place], right[place]]).astype(np.int64)
+    return bool(((children > place[:, None]) & (children < len(inner))).all()) and len(inner) > 0
+
+
+def build_tree(cls: type[Any], arguments: Any, state: Any) -> Any:
+    """Make a decision tree of one output."""
+    need(isinstance(arguments, tuple) and len(arguments) == 3 and isinstance(state, dict), "Tree")
+    n_features, n_classes, n_outputs = arguments
+    one = isinstance(n_classes, np.ndarray) and n_classes.dtype == np.intp and n_classes.tolist() == [1]
+    need(one and n_outputs == 1 and type(n_outputs) is int and count(2**31, 1)(n_features, {}), "Tree")
+    nodes, values = state.get("nodes"), state.get("values")
+    need(array("n", "V")(nodes, {}) and nodes.dtype.names is not None, "Tree")
+    need(set(_NODES) <= set(nodes.dtype.names), "Tree")
+    need(array("n 1 1", "f")(values, {"n": len(nodes)}), "Tree")
+    need(count(len(nodes), len(nodes))(state.get("node_count"), {}), "Tree")
+    need(count(len(nodes))(state.get("max_depth"), {}), "Tree")
+    inner = nodes["left_child"] != -1
+    need(descends(nodes["left_child"], nodes["right_child"], inner), "Tree")
+    need(stay_within(nodes["feature"][inner], n_features), "Tree")
+    tree = cls(int(n_features), n_classes, 1)
+    kept = ("max_depth", "node_count", "nodes", "values")
+    tree.__setstate__({name: state[name] for name in kept})
+    return tree
+
+
+def build_metric(cls: type[Any], arguments: Any, state: Any) -> Any:
+    """Make a distance anew from its name."""
+    from sklearn.metrics import DistanceMetric
+
+    name = METRICS[cls.__name__]
+    if name != "minkowski":
+        return DistanceMetric.get_metric(name)
+    need(isinstance(state, tuple) and len(state) > 0 and real(state[0], {}), cls.__name__)
+    return DistanceMetric.get_metric(name, p=float(state[0]))
+
+
+def build_neighbours(cls: type[Any], arguments: Any, state: Any) -> Any:
+    """Make a search tree anew from its rows, which gives the same tree."""
+    need(isinstance(state, tuple) and len(state) >= 12 and array("n p", "f")(state[0], {}), cls.__name__)
+    need(count(2**31, 1)(state[4], {}) and type(state[11]).__name__ in METRICS, cls.__name__)
+    return cls(state[0], leaf_size=int(state[4]), metric=state[11])
+
+
+def build_loss(cls: type[Any], arguments: Any, state: Any) -> Any:
+    """Make a compiled loss, of one number at most."""
+    need(isinstance(arguments, tuple) and len(arguments) <= 1, cls.__name__)
+    need(all(real(value, {}) for value in arguments), cls.__name__)
+    return cls(*(float(value) for value in arguments))
+
+
+def build_check(cls: type[Any], arguments: Any, state: Any) -> Any:
+    """Make the check of numerical columns that histogram boosting keeps."""
+    from sklearn.utils import check_array
+
+    whole = isinstance(state, dict) and state.get("func") is check_array and state.get("args") == ()
+    kinds = state["kwds"].get("dtype") if whole and isinstance(state["kwds"], dict) else None
+    need(kinds == [np.float64] and state["kwds"].get("ensure_all_finite") is False, "partial")
+    return partial(check_array, dtype=[np.float64], ensure_all_finite=False)
+
+
+def random_state(state: Any) -> np.random.RandomState:
+    """Make a generator of the older kind in a state that it can have been in."""
+    match state:
+        case {"bit_generator": "MT19937", "state": {"key": key, "pos": pos}}:
+            need(array("624", "u")(key, {}) and count(624)(pos, {}), "RandomState")
+            need(state.get("has_gauss") in (0, 1) and real(state.get("gauss"), {}), "RandomState")
+            made = np.random.RandomState(0)
+            made.set_state(("MT19937", key, int(pos), state["has_gauss"], float(state["gauss"])))
+            return made
+    raise unfit("holds a generator of random numbers that does not fit")
+
+
+def generator(state: Any) -> np.random.Generator:
+    """Make a generator in a given state."""
+    match state:
+        case {"bit_generator": "PCG64", "state": {"state": int(place), "inc": int(step)}}:
+            most = 2**128
+            need(0 <= place < most and 0 <= step < most, "Generator")
+            need(
+                state.get("has_uint32") in (0, 1) and count(2**32 - 1)(state.get("uinteger"), {}), "Generator"
+            )
+            made = np.random.PCG64(0)
+            made.state = {
+                "bit_generator": "PCG64",
+                "state": {"state": place, "inc": step},
+                "has_uint32": int(state["has_uint32"]),
+                "uinteger": int(state["uinteger"]),
+            }
+            return np.random.Generator(made)
+    raise unfit("holds a generator of random numbers that does not fit")

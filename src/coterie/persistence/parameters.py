@@ -1,0 +1,296 @@
+"""What a parameter of a loaded object may be, by its name, and how many fits all of them may ask for.
+
+Scikit-learn uses one name for one thing. So a rule for a name holds for every type that has the parameter,
+and for every search grid that sets it. A name without a rule takes data and objects of the list.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import re
+from collections.abc import Iterator
+from functools import partial
+from types import BuiltinFunctionType, FunctionType, MethodType
+from typing import Any
+
+import numpy as np
+
+from coterie.persistence.rules import (
+    Rule,
+    Sizes,
+    count,
+    each,
+    either,
+    flag,
+    is_plain,
+    maybe,
+    none,
+    numbers,
+    real,
+    table_of,
+    text,
+)
+
+# Models that people fit stay far below these. Beyond them a fit takes days, or all memory.
+MOST = 1_000_000
+MOST_FITS = 1_000_000
+MOST_COLUMNS = 100_000
+MOST_UNITS = 10_000
+_CORES = os.cpu_count() or 1
+
+_FUNCTIONS = (FunctionType, BuiltinFunctionType, MethodType, np.ufunc, partial)
+SCORES = ("f_regression", "mutual_info_regression", "r_regression")
+# joblib hands this text to eval.
+_DISPATCH = re.compile(r"all|\d{1,6}|(\d{1,3} ?\* ?)?n_jobs", re.ASCII)
+_IMPORTANCE = re.compile(r"auto|([A-Za-z]\w*\.)*(coef_|feature_importances_)", re.ASCII)
+
+
+def _is_listed_function(value: Any) -> bool:
+    """Tell a function of our list, which only some parameters take, from one that the user trusts."""
+    if isinstance(value, FunctionType):
+        return str(value.__module__).startswith("sklearn.") and value.__name__ in SCORES
+    return isinstance(value, np.ufunc)
+
+
+def setting(value: Any, sizes: Sizes) -> bool:
+    """Let data, objects of the list, and lists and dicts of both pass; no function of the list."""
+    if isinstance(value, str):
+        return text()(value, sizes)
+    if is_plain(value):
+        return True
+    if isinstance(value, dict):
+        return all(setting(entry, sizes) for entry in value.values())
+    if isinstance(value, (list, tuple, set)):
+        return all(setting(entry, sizes) for entry in value)
+    return not _is_listed_function(value)
+
+
+def function(value: Any, sizes: Sizes) -> bool:
+    """Let a function pass: only those of the list, or of the user, can have been built."""
+    return isinstance(value, _FUNCTIONS)
+
+
+def _whole(value: Any) -> int:
+    """Return a number that counts something, and nought for anything else."""
+    return int(value) if isinstance(value, (int, np.integer)) else 0
+
+
+def _matches(pattern: re.Pattern[str]) -> Rule:
+    def rule(value: Any, sizes: Sizes) -> bool:
+        return isinstance(value, str) and bool(pattern.fullmatch(value))
+
+    return rule
+
+
+def _capped(most: float) -> Rule:
+    """Let a setting pass whose numbers stay below a bound."""
+
+    def rule(value: Any, sizes: Sizes) -> bool:
+        return setting(value, sizes) and all(abs(number) <= most for number in numbers(value))
+
+    return rule
+
+
+def _is_short(value: Any, sizes: Sizes) -> bool:
+    return isinstance(value, np.ndarray) and value.ndim == 1 and len(value) <= MOST_UNITS
+
+
+def _few(value: Any, sizes: Sizes) -> bool:
+    """Let folds or penalties pass, or how many of them there shall be."""
+    return count(MOST_UNITS)(value, sizes) if _whole(value) else setting(value, sizes)
+
+
+def _is_grid(value: Any, sizes: Sizes) -> bool:
+    """Let a search grid pass if each of its values may be set: grids reach parameters of parameters."""
+    if isinstance(value, (list, tuple)):
+        return all(_is_grid(entry, sizes) for entry in value)
+    return isinstance(value, dict) and all(
+        isinstance(path, str)
+        and isinstance(values, (list, tuple, np.ndarray))
+        and all(may_be(path.rpartition("__")[2], entry, sizes) for entry in _entries(values))
+        for path, values in value.items()
+    )
+
+
+def _entries(values: Any) -> list[Any]:
+    return list(values.ravel()) if isinstance(values, np.ndarray) else list(values)
+
+
+_COUNTS = ("batch_size", "gap", "iterated_power", "k", "leaf_size", "step", "subsample", "verbose")
+_SMALL: dict[str, int] = {
+    "degree": 10,
+    "max_bins": 255,
+    "max_leaf_nodes": 100_000,
+    "n_bins": 10_000,
+    "n_components": 100_000,
+    "n_estimators": 100_000,
+    "n_init": 1000,
+    "n_quantiles": 100_000,
+    "n_restarts_optimizer": 1000,
+    "n_splits": 10_000,
+}
+# None passes everywhere.
+RULES: dict[str, Rule] = {
+    "alphas": _few,
+    "cv": _few,
+    "func": function,
+    "hidden_layer_sizes": _capped(MOST_UNITS),
+    "importance_getter": either(_matches(_IMPORTANCE), function),
+    "inv_kw_args": table_of(none),
+    "inverse_func": function,
+    "kernel_params": table_of(real),
+    "kw_args": table_of(none),
+    "length_scale": either(real, each(real), _is_short),
+    "memory": none,
+    "metric_params": table_of(real),
+    "n_jobs": count(_CORES, -_CORES),
+    "param_distributions": _is_grid,
+    "param_grid": _is_grid,
+    "pre_dispatch": either(count(MOST), _matches(_DISPATCH)),
+    "score_func": function,
+    "solver_options": table_of(either(real, flag)),
+    "stack_method": text("auto", "predict"),
+    "verbose_feature_names_out": flag,
+    **{name: _capped(MOST) for name in _COUNTS},
+    **{name: _capped(most) for name, most in _SMALL.items()},
+}
+_COUNTED = _capped(MOST)
+
+
+def may_be(name: str, value: Any, sizes: Sizes) -> bool:
+    """Tell whether a parameter may have a value.
+
+    Parameters
+    ----------
+    name : str
+        The parameter, without the names of the steps before it.
+    value : object
+        Its value.
+    sizes : dict
+        The sizes that are known.
+
+    Returns
+    -------
+    bool
+        Whether it may.
+    """
+    # scikit-learn names what it counts by these prefixes, parameters to come included.
+    counted = name.startswith(("n_", "max_")) and name != "max_skips"
+    return maybe(RULES.get(name, _COUNTED if counted else setting))(value, sizes)
+
+
+def cleaned(attributes: dict[str, Any]) -> dict[str, Any]:
+    """Take out what belongs to the machine where the file was made: its cache folder and its cores.
+
+    Parameters
+    ----------
+    attributes : dict of str to object
+        What an object is to be made of.
+
+    Returns
+    -------
+    dict of str to object
+        The same, without these.
+    """
+    kept = dict(attributes)
+    if isinstance(kept.get("memory"), str):
+        kept["memory"] = None
+    if abs(_whole(kept.get("n_jobs"))) > _CORES:
+        kept["n_jobs"] = -1
+    return kept
+
+
+def _grids(value: Any) -> list[dict[str, Any]]:
+    return [value] if isinstance(value, dict) else list(value)
+
+
+def _combinations(grid: dict[str, Any]) -> int:
+    return math.prod(max(1, len(values)) for values in grid.values())
+
+
+def _held(value: Any) -> Iterator[Any]:
+    """Give out the objects in a parameter, however deep in lists."""
+    if isinstance(value, dict):
+        value = list(value.values())
+    if isinstance(value, (list, tuple)):
+        for entry in value:
+            yield from _held(entry)
+    elif hasattr(value, "__dict__") and not isinstance(value, (type, *_FUNCTIONS)):
+        yield value
+
+
+def _times(model: Any, held: dict[str, Any]) -> int:
+    folds = _whole(held.get("cv")) or _whole(getattr(held.get("cv"), "n_splits", 5 if "cv" in held else 1))
+    names = ["n_estimators", "n_init", "n_restarts_optimizer"]
+    if type(model).__name__ in ("BoostedTrees", "HistGradientBoostingRegressor"):
+        names.append("max_iter")
+    if held.get("param_distributions"):
+        names.append("n_iter")
+    rounds = math.prod(max(1, _whole(held.get(name))) for name in names)
+    if held.get("param_grid"):
+        rounds *= sum(map(_combinations, _grids(held["param_grid"])))
+    return max(1, folds) * rounds
+
+
+def _opened(value: Any, largest: dict[str, int]) -> Iterator[tuple[Any, dict[str, Any], dict[str, int]]]:
+    """Give out the candidates in a value, their parameters, and the largest counts that grids set in them."""
+    for model in _held(value):
+        held = dict(vars(model))
+        for name in largest.keys() & held.keys():
+            held[name] = max(_whole(held[name]), largest[name])
+        raised = dict(largest)
+        for grid in _grids(held.get("param_grid") or held.get("param_distributions") or {}):
+            for path, values in grid.items():
+                name = path.rpartition("__")[2]
+                most = max(map(_whole, _entries(values)), default=0)
+                if most > raised.get(name, 0):
+                    raised[name] = most
+        yield model, {name: part for name, part in held.items() if not name.endswith("_")}, raised
+
+
+def n_fits(value: Any, largest: dict[str, int] | None = None) -> int:
+    """Count how often something is fitted when the candidates in a value are: trees, folds, grid points.
+
+    Parameters
+    ----------
+    value : object
+        A candidate, or lists and dicts of candidates.
+    largest : dict of str to int or None, default=None
+        The largest counts that a grid around it sets.
+
+    Returns
+    -------
+    int
+        An upper bound, roughly.
+    """
+    return sum(
+        _times(model, held) * max(1, sum(n_fits(part, raised) for part in held.values()))
+        for model, held, raised in _opened(value, largest or {})
+    )
+
+
+def n_columns(value: Any, n_features: int, largest: dict[str, int] | None = None) -> int:
+    """Count the columns that polynomials of candidates make.
+
+    Parameters
+    ----------
+    value : object
+        A candidate, or lists and dicts of candidates.
+    n_features : int
+        Number of predictors.
+    largest : dict of str to int or None, default=None
+        The largest counts that a grid around it sets.
+
+    Returns
+    -------
+    int
+        Of the candidate that makes most.
+    """
+    found = [n_features]
+    for model, held, raised in _opened(value, largest or {}):
+        if type(model).__name__ == "PolynomialFeatures":
+            degree = int(max(numbers(held.get("degree")), default=0))
+            found.append(math.comb(n_features + degree, degree))
+        found.extend(n_columns(part, n_features, raised) for part in held.values())
+    return max(found)

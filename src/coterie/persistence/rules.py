@@ -1,0 +1,188 @@
+"""Small rules about values, of which the table of allowed types is made.
+
+A rule takes a value and the sizes that are known so far, and tells whether the value may pass. Sizes have
+letters: the first array that names a letter sets it, and all others must agree. ``p`` is the number of
+features of the estimator that holds the array.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from numbers import Real
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[Any]
+Sizes = dict[str, int]
+Rule = Callable[[Any, Sizes], bool]
+
+LONGEST_TEXT = 1000
+_NUMBERS = "biuf"
+# What a file may hold beside numbers: texts, dates, and records of compiled trees.
+_INERT = _NUMBERS + "cUSMmV"
+
+
+def anything(value: Any, sizes: Sizes) -> bool:
+    """Let everything pass: what is built from a file has been checked on its own."""
+    return True
+
+
+def none(value: Any, sizes: Sizes) -> bool:
+    """Let nothing but None pass."""
+    return value is None
+
+
+def flag(value: Any, sizes: Sizes) -> bool:
+    """Let yes and no pass."""
+    return isinstance(value, (bool, np.bool_))
+
+
+def real(value: Any, sizes: Sizes) -> bool:
+    """Let one number pass."""
+    return isinstance(value, (Real, np.bool_))
+
+
+def count(most: int, least: int = 0) -> Rule:
+    """Let a whole number between two bounds pass."""
+
+    def rule(value: Any, sizes: Sizes) -> bool:
+        whole = isinstance(value, (int, np.integer)) and type(value) is not bool
+        return whole and least <= int(value) <= most
+
+    return rule
+
+
+def text(*options: str) -> Rule:
+    """Let a text pass: one of the options, or any short one where none is given."""
+
+    def rule(value: Any, sizes: Sizes) -> bool:
+        return isinstance(value, str) and (value in options if options else len(value) <= LONGEST_TEXT)
+
+    return rule
+
+
+def either(*rules: Rule) -> Rule:
+    """Let a value pass that one of the rules lets pass."""
+
+    def rule(value: Any, sizes: Sizes) -> bool:
+        return any(option(value, sizes) for option in rules)
+
+    return rule
+
+
+def maybe(rule: Rule) -> Rule:
+    """Let None pass, too."""
+    return either(none, rule)
+
+
+def each(rule: Rule) -> Rule:
+    """Let a list or tuple pass whose entries all pass."""
+
+    def all_pass(value: Any, sizes: Sizes) -> bool:
+        return isinstance(value, (list, tuple)) and all(rule(entry, sizes) for entry in value)
+
+    return all_pass
+
+
+def table_of(rule: Rule) -> Rule:
+    """Let a dict by texts pass whose values all pass."""
+
+    def all_pass(value: Any, sizes: Sizes) -> bool:
+        return isinstance(value, dict) and all(
+            isinstance(name, str) and rule(entry, sizes) for name, entry in value.items()
+        )
+
+    return all_pass
+
+
+def _agrees(letter: str, length: int, sizes: Sizes) -> bool:
+    if letter == "*":
+        return True
+    if letter.isdigit():
+        return length == int(letter)
+    return sizes.setdefault(letter, length) == length
+
+
+def array(shape: str, kinds: str = _NUMBERS) -> Rule:
+    """Let an array of numbers pass whose shape is as the letters say.
+
+    Parameters
+    ----------
+    shape : str
+        One word per dimension: a letter, a number, or ``*`` for any length.
+    kinds : str
+        NumPy's letters for the kinds of its entries.
+    """
+    letters = shape.split()
+
+    def rule(value: Any, sizes: Sizes) -> bool:
+        if not isinstance(value, np.ndarray) or isinstance(value, np.ma.MaskedArray):
+            return False
+        fits = value.ndim == len(letters) and value.dtype.kind in kinds
+        return fits and all(_agrees(*pair, sizes) for pair in zip(letters, value.shape, strict=True))
+
+    return rule
+
+
+def within(shape: str, below: str) -> Rule:
+    """Let an array of indices pass that stay below the size of a letter."""
+    whole = array(shape, "iu")
+
+    def rule(value: Any, sizes: Sizes) -> bool:
+        return whole(value, sizes) and stay_within(value, sizes.get(below, 0))
+
+    return rule
+
+
+def stay_within(values: Array, bound: int) -> bool:
+    """Tell whether all indices point into a list of a length."""
+    return bool(((values >= 0) & (values < bound)).all())
+
+
+def _is_plain_array(value: Array) -> bool:
+    if value.dtype.kind == "O":
+        return value.size == 0 or all(is_plain(entry) for entry in value.ravel().tolist())
+    return value.dtype.kind in _INERT
+
+
+def is_plain(value: Any) -> bool:
+    """Tell whether a value is data through and through: nothing in it can be called or fitted."""
+    if value is None or isinstance(value, (bool, int, float, str, bytes, np.generic, np.dtype, slice)):
+        return True
+    if isinstance(value, (np.random.RandomState, np.random.Generator)):
+        return True
+    if isinstance(value, np.ndarray):
+        return _is_plain_array(value)
+    if isinstance(value, dict):
+        return all(is_plain(entry) for pair in value.items() for entry in pair)
+    if isinstance(value, (list, tuple, set)):
+        return all(map(is_plain, value))
+    # Types stand for kinds of numbers: float, numpy.float64.
+    return isinstance(value, type) and (issubclass(value, np.generic) or value in (bool, int, float, str))
+
+
+def plain(value: Any, sizes: Sizes) -> bool:
+    """Let data pass."""
+    return is_plain(value)
+
+
+def all_of(*rules: Rule) -> Rule:
+    """Let a value pass that all rules let pass."""
+
+    def rule(value: Any, sizes: Sizes) -> bool:
+        return all(part(value, sizes) for part in rules)
+
+    return rule
+
+
+def numbers(value: Any) -> Iterable[float]:
+    """Give out the numbers in a parameter: one, or those of a list."""
+    if isinstance(value, (list, tuple)):
+        for entry in value:
+            yield from numbers(entry)
+    elif isinstance(value, np.ndarray) and value.dtype.kind in _NUMBERS:
+        yield from value.ravel().tolist()
+    elif isinstance(value, Real):
+        yield float(value)

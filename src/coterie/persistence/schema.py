@@ -1,0 +1,311 @@
+"""Reads what skops wrote, and builds nothing but what is allowed.
+
+skops describes an object as a tree of nodes: each names a loader, a type, and the parts that the object is
+made of. skops trusts a type or does not. Here a type comes with rules for its parts, which are checked before
+the object is made; see `coterie.persistence.allowed`.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import json
+import operator
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from coterie.persistence import compiled
+from coterie.persistence.allowed import TYPES
+from coterie.persistence.archive import Budget, PersistenceError, read_stored, shown, unfit
+from coterie.persistence.arrays import read_array
+from coterie.persistence.parameters import cleaned
+
+Array = NDArray[Any]
+Node = dict[str, Any]
+
+PROTOCOL = 2
+_LONGEST_NAME = 300
+SCHEMA = "schema.json"
+_CONTAINERS: dict[str, type[Any]] = {"builtins.list": list, "builtins.tuple": tuple, "builtins.set": set}
+_KEYS: dict[str, Callable[[str], Any]] = {
+    "builtins.str": str,
+    "builtins.int": int,
+    "builtins.float": float,
+    "builtins.bool": lambda key: key == "true",
+}
+# Loaders that make data and never look up the type that they name.
+_OF_DATA = ("BytesNode", "JsonNode", "MaskedArrayNode", "RandomGeneratorNode", "RandomStateNode", "SliceNode")
+# What each other loader may make, beside the types of the table.
+_OF_LOADER: dict[str, tuple[str, ...]] = {
+    "DTypeNode": ("numpy.dtype",),
+    "DictNode": ("builtins.dict",),
+    "ListNode": tuple(_CONTAINERS),
+    "NdArrayNode": ("numpy.ndarray",),
+    "PartialNode": ("functools.partial",),
+    "SetNode": tuple(_CONTAINERS),
+    "TupleNode": tuple(_CONTAINERS),
+    "TypeNode": tuple(_KEYS),
+}
+_FUNCTIONS = (
+    "sklearn.feature_selection._mutual_info.mutual_info_regression",
+    "sklearn.feature_selection._univariate_selection.f_regression",
+    "sklearn.feature_selection._univariate_selection.r_regression",
+    "sklearn.utils.validation.check_array",
+)
+_NUMBER_TYPES = (np.number, np.bool_, np.str_, np.datetime64, np.timedelta64)
+
+
+def _number_type(name: str) -> type[Any] | None:
+    module, _, last = name.rpartition(".")
+    found = getattr(np, last, None) if module == "numpy" else None
+    return found if isinstance(found, type) and issubclass(found, _NUMBER_TYPES) else None
+
+
+def _function(name: str) -> Any:
+    """Return a function of the list: a ufunc of one number, or a score of features."""
+    module, _, last = name.rpartition(".")
+    if name in _FUNCTIONS:
+        return getattr(importlib.import_module(module), last, None)
+    if module.split(".")[0] == "numpy" or module.startswith("scipy.special"):
+        home = importlib.import_module("numpy" if module.startswith("numpy") else "scipy.special")
+        found = getattr(home, last, None)
+        plain = isinstance(found, np.ufunc) and (found.nin, found.nout) == (1, 1)
+        return found if plain else None
+    return None
+
+
+def _name(node: Node) -> str:
+    """Return what a node is trusted by."""
+    words = [node["__module__"], node["__class__"]]
+    if node["__loader__"] == "MethodNode":
+        words.append(node["content"]["func"])
+    if not all(isinstance(word, str) for word in words):
+        raise unfit("holds a type without a name")
+    name = ".".join(words)
+    if len(name) > _LONGEST_NAME or not all(word.isidentifier() for word in name.split(".")):
+        raise unfit(f"holds a type by the name {shown(name, 100)!r}")
+    return name
+
+
+def _nodes(schema: Any) -> Iterator[Node]:
+    waiting = [schema]
+    while waiting:
+        part = waiting.pop()
+        if isinstance(part, dict):
+            if "__loader__" in part:
+                yield part
+            waiting.extend(part.values())
+        elif isinstance(part, list):
+            waiting.extend(part)
+
+
+def _is_known(node: Node, name: str) -> bool:
+    loader = node["__loader__"]
+    if loader in _OF_DATA or name in _OF_LOADER.get(loader, ()):
+        return True
+    if loader == "FunctionNode":
+        return _function(name) is not None
+    if loader in ("NdArrayNode", "TypeNode"):
+        return _number_type(name) is not None
+    return name in TYPES and TYPES[name].loader == loader
+
+
+class Reader:
+    """Builds the object that a skops file describes.
+
+    Parameters
+    ----------
+    content : bytes
+        The file, of which nothing is known.
+    trusted : iterable of str
+        Names that the user trusts. Their objects are made as the file says.
+    budget : Budget
+        Of the values that may be parsed.
+    """
+
+    def __init__(self, content: bytes, trusted: Iterable[str], budget: Budget) -> None:
+        self._files = read_stored(content)
+        self._trusted = frozenset(trusted)
+        self._arrays: dict[str, Array] = {}
+        budget.spend(self._files[SCHEMA])
+        self._schema = json.loads(self._files[SCHEMA])
+        protocol = self._schema.get("protocol")
+        if protocol != PROTOCOL:
+            raise PersistenceError(
+                f"The file has a model in protocol {protocol!r} of skops, but {PROTOCOL} is read: use the "
+                "version of coterie that saved it."
+            )
+
+    def read(self) -> Any:
+        """Build the object.
+
+        Returns
+        -------
+        object
+            The model, candidate or splitter.
+        """
+        named = {(_name(node), _is_known(node, _name(node))) for node in _nodes(self._schema)}
+        refused = sorted(name for name, known in named if not known and name not in self._trusted)
+        if refused:
+            raise PersistenceError(
+                f"The file names {refused[0]}, which is not among the types that coterie trusts: if you know "
+                f"it and trust where the file comes from, use load(path, trusted={refused[:20]!r})."
+            )
+        return self._build(self._schema)
+
+    def _build(self, node: Any) -> Any:
+        loader = _LOADERS.get(node["__loader__"])
+        if loader is None:
+            raise unfit(f"holds a part of the unknown kind {node['__loader__']!r}")
+        return loader(self, node)
+
+    def _items(self, node: Node) -> list[Any]:
+        return [self._build(entry) for entry in node["content"]]
+
+    def _json(self, node: Node) -> Any:
+        value = json.loads(node["content"])
+        if isinstance(value, (list, dict)):
+            raise unfit("holds a list where a value should be")
+        return value
+
+    def _list(self, node: Node) -> Any:
+        name = _name(node)
+        if name in _CONTAINERS:
+            return _CONTAINERS[name](self._items(node))
+        return self._type(name)(*self._items(node))
+
+    def _key_type(self, node: Node) -> Callable[[str], Any]:
+        name = _name(node)
+        found = _KEYS.get(name) or _number_type(name)
+        if found is None:
+            raise unfit(f"holds keys of the kind {name!r}")
+        return found
+
+    def _dict(self, node: Node) -> Any:
+        kinds = [self._key_type(kind) for kind in node["key_types"]["content"]]
+        pairs = zip(kinds, node["content"].items(), strict=True)
+        made = {} if _name(node) == "builtins.dict" else self._type(_name(node))()
+        made.update({kind(key): self._build(entry) for kind, (key, entry) in pairs})
+        return made
+
+    def _array(self, node: Node) -> Any:
+        if node["type"] == "json":
+            return self._objects(node)
+        file = node["file"]
+        if file not in self._arrays:
+            self._arrays[file] = read_array(self._files[file])
+        values, name = self._arrays[file], _name(node)
+        if name == "numpy.ndarray":
+            return values
+        kind = _number_type(name)
+        if kind is None or values.ndim:
+            raise unfit(f"holds a number of the kind {name!r}")
+        return kind(values)
+
+    def _objects(self, node: Node) -> Array:
+        shape = self._build(node["shape"])
+        entries = self._items(node)
+        for _ in shape[1:]:
+            if not all(isinstance(row, list) for row in entries):
+                raise unfit("holds an array of objects that has no shape")
+            entries = [entry for row in entries for entry in row]
+        values = np.empty(len(entries), dtype=object)
+        for place, entry in enumerate(entries):
+            values[place] = entry
+        return values.reshape(shape)
+
+    def _masked(self, node: Node) -> Any:
+        content = node["content"]
+        return np.ma.MaskedArray(self._build(content["data"]), self._build(content["mask"]))
+
+    def _slice(self, node: Node) -> slice:
+        ends = [node["content"][name] for name in ("start", "stop", "step")]
+        if not all(end is None or isinstance(end, (int, str)) for end in ends):
+            raise unfit("holds a slice of what is no number")
+        return slice(*ends)
+
+    def _type(self, name: str) -> Any:
+        """Look up a name that is on a list: ours or the user's."""
+        module, _, last = name.rpartition(".")
+        return getattr(importlib.import_module(module), last)
+
+    def _type_node(self, node: Node) -> Any:
+        name = _name(node)
+        return _number_type(name) or self._type(name)
+
+    def _function_node(self, node: Node) -> Any:
+        name = _name(node)
+        return self._type(name) if name in self._trusted else _function(name)
+
+    def _checked(self, node: Node, arguments: Any, state: Any) -> Any:
+        """Make an object by the rules of its type, or as the file says where the user trusts the type."""
+        name = _name(node)
+        cls, row = self._type(name), TYPES.get(name)
+        if row is not None and row.build is not None:
+            return row.build(cls, arguments, state)
+        if name not in self._trusted:
+            # `read` has let pass what is in the table by its own loader, and only that.
+            state = TYPES[name].checked(cls, name, state)
+        elif arguments is not None:
+            return cls(*arguments)
+        elif isinstance(state, dict):
+            state = cleaned(state)
+        made = cls.__new__(cls)
+        if state is not None and hasattr(made, "__setstate__"):
+            made.__setstate__(state)
+        elif state is not None:
+            made.__dict__.update(state)
+        return made
+
+    def _object(self, node: Node) -> Any:
+        state = None if node.get("content") is None else self._build(node["content"])
+        return self._checked(node, None, state)
+
+    def _called(self, node: Node) -> Any:
+        return self._checked(node, self._build(node["content"]), None)
+
+    def _reduced(self, node: Node) -> Any:
+        state = self._build(node["content"])
+        return self._checked(node, self._build(node["__reduce__"]["args"]), state)
+
+    def _partial(self, node: Node) -> Any:
+        content = {name: self._build(entry) for name, entry in node["content"].items()}
+        if "functools.partial" not in self._trusted:
+            return compiled.build_check(functools.partial, None, content)
+        return functools.partial(content["func"], *content["args"], **content["kwds"])
+
+    def _method(self, node: Node) -> Any:
+        return getattr(self._build(node["content"]["obj"]), node["content"]["func"])
+
+    def _operator(self, node: Node) -> Any:
+        return getattr(operator, node["__class__"])(*self._build(node["attrs"]))
+
+
+_LOADERS: dict[str, Callable[[Reader, Node], Any]] = {
+    "BytesNode": lambda reader, node: reader._files[node["file"]],
+    "ConstructorFromReduceNode": Reader._called,
+    "DTypeNode": lambda reader, node: reader._build(node["content"]).dtype,
+    "DictNode": Reader._dict,
+    "FunctionNode": Reader._function_node,
+    "JsonNode": Reader._json,
+    "ListNode": Reader._list,
+    "LossNode": Reader._reduced,
+    "MaskedArrayNode": Reader._masked,
+    "MethodNode": Reader._method,
+    "NdArrayNode": Reader._array,
+    "ObjectNode": Reader._object,
+    "OperatorFuncNode": Reader._operator,
+    "PartialNode": Reader._partial,
+    "RandomGeneratorNode": lambda reader, node: compiled.generator(
+        reader._build(node["content"]["bit_generator"])
+    ),
+    "RandomStateNode": lambda reader, node: compiled.random_state(reader._build(node["content"])),
+    "SetNode": Reader._list,
+    "SliceNode": Reader._slice,
+    "TreeNode": Reader._reduced,
+    "TupleNode": Reader._list,
+    "TypeNode": Reader._type_node,
+}

@@ -1,0 +1,250 @@
+"""Whether the attributes of a fitted object fit each other, where its code relies on that.
+
+Each function takes attributes that have passed the rules of the table one by one.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from coterie.persistence.compiled import descends
+from coterie.persistence.parameters import MOST_COLUMNS, MOST_UNITS, setting
+from coterie.persistence.rules import Sizes, is_plain, stay_within
+
+Attributes = dict[str, Any]
+
+KERNELS = ("additive_chi2", "chi2", "cosine", "laplacian", "linear", "poly", "polynomial", "rbf", "sigmoid")
+METRICS = (
+    *("chebyshev", "cityblock", "cosine", "euclidean", "l1", "l2", "manhattan", "minkowski"),
+    *("braycurtis", "canberra", "correlation", "hamming", "infinity", "nan_euclidean", "p", "sqeuclidean"),
+)
+LOSSES = (
+    *("AbsoluteError", "HalfGammaLoss", "HalfPoissonLoss", "HalfSquaredError", "HalfTweedieLoss"),
+    *("HalfTweedieLossIdentity", "HuberLoss", "PinballLoss"),
+)
+COMPILED_LOSSES = tuple(f"Cy{name}" for name in LOSSES)
+# A kernel's matrix has an entry for each of these and each new row.
+_MOST_KERNEL_ROWS = 50_000
+
+
+def no(value: Any, sizes: Sizes) -> bool:
+    """Let nothing but False pass."""
+    return value is False
+
+
+def chosen(value: Any, sizes: Sizes) -> bool:
+    """Let a choice of columns pass, no longer than a table is wide."""
+    most = max(sizes.get("p", 0), MOST_UNITS)
+    return is_plain(value) and (not hasattr(value, "__len__") or len(value) <= most)
+
+
+def columns(value: Any, sizes: Sizes) -> bool:
+    """Let a transformer pass with its name and its columns."""
+    return (
+        isinstance(value, tuple)
+        and len(value) == 3
+        and isinstance(value[0], str)
+        and setting(value[1], sizes)
+        and chosen(value[2], sizes)
+    )
+
+
+def _are(values: Any, *names: str) -> bool:
+    return all(type(value).__name__ in names for value in values)
+
+
+def _of_width(part: Any, width: int) -> bool:
+    """Tell whether a model takes rows of a width; a model of the user's need not say."""
+    return getattr(part, "n_features_in_", width) == width
+
+
+def tree(held: Attributes) -> bool:
+    """Check that a tree looks at the columns that it is given."""
+    return _are([held["tree_"]], "Tree") and held["tree_"].n_features == held["n_features_in_"]
+
+
+def _grown(trees: list[Any], width: int) -> bool:
+    of_trees = _are(trees, "DecisionTreeRegressor", "ExtraTreeRegressor")
+    return of_trees and all("tree_" in vars(one) and one.n_features_in_ == width for one in trees)
+
+
+def forest(held: Attributes) -> bool:
+    """Check that all trees look at the columns of the forest."""
+    return len(held["estimators_"]) > 0 and _grown(list(held["estimators_"]), held["n_features_in_"])
+
+
+def boosting(held: Attributes) -> bool:
+    """Check that all trees look at the same columns."""
+    return _grown(held["estimators_"].ravel().tolist(), held["n_features_in_"])
+
+
+def predictor(held: Attributes) -> bool:
+    """Check that every walk through a tree ends in a leaf, and that its categories are there."""
+    from sklearn.ensemble._hist_gradient_boosting.common import PREDICTOR_RECORD_DTYPE
+
+    nodes = held["nodes"]
+    if nodes.dtype.names != PREDICTOR_RECORD_DTYPE.names:
+        return False
+    inner = nodes["is_leaf"] == 0
+    asked = nodes["bitset_idx"][inner & (nodes["is_categorical"] != 0)]
+    words = {held["raw_left_cat_bitsets"].dtype, held["binned_left_cat_bitsets"].dtype}
+    return (
+        descends(nodes["left"], nodes["right"], inner)
+        and words == {np.dtype(np.uint32)}
+        and stay_within(asked, len(held["raw_left_cat_bitsets"]))
+    )
+
+
+def _categories(mapper: Any, width: int) -> Any:
+    """Return which columns have categories that are known, or None where that cannot be told."""
+    flags, bounds = vars(mapper).get("is_categorical_"), vars(mapper).get("bin_thresholds_")
+    if not isinstance(flags, np.ndarray) or flags.shape != (width,) or flags.dtype.kind not in "bu":
+        return None
+    if not isinstance(bounds, (list, tuple)) or len(bounds) != width:
+        return None
+    for known in (bounds[place] for place in np.flatnonzero(flags)):
+        if not isinstance(known, np.ndarray) or known.dtype.kind != "f" or not stay_within(known, 256):
+            return None
+    return flags != 0
+
+
+def histogram(held: Attributes) -> bool:
+    """Check that trees look at columns that are there, and ask for categories only where they are."""
+    width, mapper, before = held["_n_features"], held["_bin_mapper"], held.get("_preprocessor")
+    known = _categories(mapper, width) if _are([mapper], "_BinMapper") else None
+    trees = [one for round_ in held["_predictors"] for one in round_]
+    if known is None or not _are(trees, "TreePredictor") or not all(len(r) == 1 for r in held["_predictors"]):
+        return False
+    for one in trees:
+        inner = one.nodes[one.nodes["is_leaf"] == 0]
+        if not stay_within(inner["feature_idx"], width):
+            return False
+        if not known[inner["feature_idx"][inner["is_categorical"] != 0]].all():
+            return False
+    if before is None:
+        return bool(held["n_features_in_"] == width)
+    # It hands its columns to compiled code as they come, so one row shows how many there are.
+    row = before.transform(np.zeros((1, held["n_features_in_"])))
+    return isinstance(row, np.ndarray) and row.shape == (1, width)
+
+
+def neighbours(held: Attributes) -> bool:
+    """Check that the search tree is there where it is asked for, and has the rows."""
+    kind = {"kd_tree": "KDTree", "ball_tree": "BallTree"}.get(held["_fit_method"], "NoneType")
+    if held["n_samples_fit_"] != len(held["_fit_X"]) or not _are([held["_tree"]], kind):
+        return False
+    return held["_tree"] is None or np.asarray(held["_tree"].data).shape == held["_fit_X"].shape
+
+
+def support(held: Attributes) -> bool:
+    """Check the indices and counts that libsvm takes as they are."""
+    n, shape = len(held["support_vectors_"]), held["shape_fit_"]
+    return (
+        len(shape) == 2
+        and shape[1] == held["n_features_in_"]
+        and held["support_"].dtype == held["_n_support"].dtype == np.int32
+        and stay_within(held["support_"], shape[0])
+        and int(held["_n_support"][0]) == n
+        and bool((held["_n_support"] >= 0).all())
+    )
+
+
+def network(held: Attributes) -> bool:
+    """Check that each layer takes what the one before it gives."""
+    layers, offsets = held["coefs_"], held["intercepts_"]
+    widths = [held["n_features_in_"], *(layer.shape[1] for layer in layers)]
+    return (
+        held["n_layers_"] == len(widths)
+        and len(offsets) == len(layers)
+        and widths[-1] == 1
+        and all(layer.shape == pair for layer, pair in zip(layers, pairwise(widths), strict=True))
+        and all(len(offset) == width for offset, width in zip(offsets, widths[1:], strict=True))
+        and max(widths[1:]) <= MOST_UNITS
+    )
+
+
+def kernel_ridge(held: Attributes) -> bool:
+    """Check that the matrix of a kernel stays small."""
+    return len(held["X_fit_"]) <= _MOST_KERNEL_ROWS
+
+
+def _scales(kernel: Any) -> list[Any]:
+    inner = [value for value in vars(kernel).values() if hasattr(value, "__dict__")]
+    inner += [one for one in vars(kernel).get("kernels", ()) if hasattr(one, "__dict__")]
+    return [vars(kernel).get("length_scale"), *(scale for one in inner for scale in _scales(one))]
+
+
+def process(held: Attributes) -> bool:
+    """Check that each length belongs to a column."""
+    lengths = [scale for scale in _scales(held["kernel_"]) if isinstance(scale, np.ndarray)]
+    return all(scale.shape in ((), (held["n_features_in_"],)) for scale in lengths)
+
+
+def bagging(held: Attributes) -> bool:
+    """Check that no model is given more columns than there are."""
+    models, chosen_by = held["estimators_"], held["estimators_features_"]
+    sized = all(len(chosen_) <= held["n_features_in_"] for chosen_ in chosen_by)
+    return len(models) == len(chosen_by) and sized
+
+
+def polynomial(held: Attributes) -> bool:
+    """Check the number of columns that come out, which are made before they are filled."""
+    from sklearn.preprocessing import PolynomialFeatures
+
+    least, most = held["_min_degree"], held["_max_degree"]
+    only, bias = held.get("interaction_only"), held.get("include_bias")
+    if not (least <= most and isinstance(only, bool) and isinstance(bias, bool)):
+        return False
+    named = {"n_features": held["n_features_in_"], "interaction_only": only, "include_bias": bias}
+    full, out = (
+        PolynomialFeatures._num_combinations(min_degree=low, max_degree=most, **named) for low in (0, least)
+    )
+    return bool(held["_n_out_full"] == full <= MOST_COLUMNS and held["n_output_features_"] == out)
+
+
+def bins(held: Attributes) -> bool:
+    """Check that each column has its edges."""
+    edges = held["bin_edges_"].tolist()
+    of_numbers = all(
+        isinstance(edge, np.ndarray) and edge.dtype.kind == "f" and edge.ndim == 1 for edge in edges
+    )
+    return of_numbers and [len(edge) - 1 for edge in edges] == held["n_bins_"].tolist()
+
+
+def categories(held: Attributes) -> bool:
+    """Check that each column has its categories."""
+    total = sum(len(known) for known in held["categories_"])
+    data = all(is_plain(known) for known in held["categories_"])
+    return len(held["categories_"]) == held["n_features_in_"] and total <= MOST_COLUMNS and data
+
+
+def one_hot(held: Attributes) -> bool:
+    """Check where each category goes: the place is written to without a look."""
+    dropped = held.get("_drop_idx_after_grouping")
+    if not categories(held):
+        return False
+    sizes = [len(known) for known in held["categories_"]]
+    drops = [None] * len(sizes) if dropped is None else dropped.tolist()
+    for drop, size in zip(drops, sizes, strict=True):
+        if drop is not None and not (isinstance(drop, (int, np.integer)) and 0 <= drop < size):
+            return False
+    outs = [size - (drop is not None) for drop, size in zip(drops, sizes, strict=True)]
+    return outs == list(held["_n_features_outs"])
+
+
+def target_codes(held: Attributes) -> bool:
+    """Check that each category has its value."""
+    values = [len(known) for known in held["encodings_"]]
+    return categories(held) and [len(known) for known in held["categories_"]] == values
+
+
+def loss(held: Attributes) -> bool:
+    """Check that the parts of a loss are what their names say."""
+    return (
+        _are([held["closs"]], *COMPILED_LOSSES)
+        and _are([held["link"]], "IdentityLink", "LogLink")
+        and _are([held["interval_y_true"], held["interval_y_pred"]], "Interval")
+    )
