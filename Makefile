@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 # What the tests are run with. Tests that need more (the site's tools, the peers) skip with a sentence without it.
 EXTRAS ?= test,lint
 
-.PHONY: demo test test-slow lint bench bench-quality bench-speed fuzz reproduce docs clean
+.PHONY: demo test test-slow lint bench bench-quality bench-speed fuzz attack reproduce docs clean
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
@@ -66,6 +66,11 @@ fuzz: $(VENV)/.fuzz
 	$(BIN)/python benchmarks/fuzz/readers.py
 	$(BIN)/python benchmarks/fuzz/guided.py
 	$(BIN)/python benchmarks/fuzz/model_files.py
+
+# Kills, full disks and hostile inputs (see benchmarks/attack).
+attack: $(VENV)/.test
+	$(BIN)/python benchmarks/attack/kills.py
+	$(BIN)/python benchmarks/attack/inputs.py
 
 # Time and memory alone, with the machine and versions; a GPU is used where torch finds one.
 bench-speed: $(VENV)/.test

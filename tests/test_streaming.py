@@ -27,6 +27,7 @@ from coterie.candidates import make_candidates
 from coterie.datasets import make_linear_learners, make_stress
 from coterie.engines import ThreadEngine
 from coterie.engines.checkpoints import CheckpointEngine
+from coterie.persistence.results import ResultCodec
 
 DATA = make_linear_learners(9, n_truths=3, n_rows=80, n_features=3, random_state=0)
 
@@ -335,7 +336,7 @@ def test_each_learner_is_read_once_beside_a_look_at_the_first() -> None:
 
 def test_finished_learners_are_not_read_again(tmp_path: Path) -> None:
     def engine() -> CheckpointEngine:
-        return CheckpointEngine(ThreadEngine(), tmp_path, [select_from_source], bytes(32))
+        return CheckpointEngine(ThreadEngine(), tmp_path, [select_from_source], ResultCodec())
 
     first = CoterieRegressor("lr", engine=engine()).fit_sources(sources())
     later = engine()

@@ -280,17 +280,6 @@ def test_a_name_that_is_too_long_is_a_sentence(run, here, fitted, name):
         assert "File name too long" in run(*arguments, "--out", name).complaint
 
 
-def test_a_full_cache_is_not_blamed_on_out(run, here, monkeypatch):
-    def full(path):
-        raise OSError(errno.ENOSPC, "No space left on device")
-
-    monkeypatch.setattr("coterie.engines.checkpoints.sealing_key", full)
-    complaint = run("fit", "table.csv", *QUIET, "--out", "out").complaint
-    assert "The cache" in complaint
-    assert "COTERIE_CACHE" in complaint
-    assert "--out" not in complaint
-
-
 def test_learners_of_long_names_are_shown_short_and_written_whole(run, here, table):
     names = {letter: letter * 5000 for letter in "abcdef"}
     table.with_columns(table["site"].replace_strict(names)).write_csv("long.csv")

@@ -1,11 +1,16 @@
-"""Results are whole or not there, and nothing of the user's is overwritten."""
+"""Results are whole or not there, nothing of the user's is removed, and two runs do not meet."""
 
 import errno
+import os
+import stat
 
 import pytest
 
+from coterie.cli import folders
 from coterie.cli.errors import CommandError
-from coterie.cli.folders import Workplace
+from coterie.cli.folders import MARK, Workplace
+
+FIT = "0" * 32
 
 
 def place_in(tmp_path):
@@ -13,25 +18,40 @@ def place_in(tmp_path):
 
 
 def write(place, name="labels.csv", text="new"):
-    with place.writing() as folder:
+    with place.held(force=True, resume=False), place.writing() as folder:
         (folder / name).write_text(text)
-    place.discard(finished_learners=True)
 
 
 def fail_with(place, error):
-    with place.writing() as folder:
+    with place.held(force=True, resume=False), place.writing() as folder:
         (folder / "labels.csv").write_text("half")
         raise error
 
 
+def leave_fit(place):
+    """Leave what a run leaves that was killed after its first learner."""
+    place.fits.mkdir(parents=True)
+    place.mark.write_text("Process 1 on here\n")
+    (place.fits / FIT).write_text("fit")
+
+
+def names_in(folder):
+    return sorted(os.listdir(folder))
+
+
+def refusal(place, **options):
+    with pytest.raises(CommandError) as caught:
+        place.check(**{"force": False, "resume": False} | options)
+    return str(caught.value)
+
+
 def test_results_appear_at_once_and_nothing_else_is_left(tmp_path):
     place = place_in(tmp_path)
-    with place.writing() as folder:
+    with place.held(force=False, resume=False), place.writing() as folder:
         (folder / "labels.csv").write_text("new")
         assert not place.out.exists()
-    place.discard(finished_learners=True)
     assert (place.out / "labels.csv").read_text() == "new"
-    assert [path.name for path in tmp_path.iterdir()] == ["out"]
+    assert names_in(tmp_path) == ["out"]
 
 
 def test_a_failure_while_writing_leaves_the_old_results(tmp_path):
@@ -39,32 +59,39 @@ def test_a_failure_while_writing_leaves_the_old_results(tmp_path):
     write(place, text="old")
     with pytest.raises(RuntimeError):
         fail_with(place, RuntimeError())
-    place.discard(finished_learners=True)
     assert (place.out / "labels.csv").read_text() == "old"
-    assert [path.name for path in tmp_path.iterdir()] == ["out"]
+    assert names_in(tmp_path) == ["out"]
 
 
-def test_a_full_disk_is_a_sentence_and_leaves_nothing(tmp_path):
+@pytest.mark.parametrize(
+    "error",
+    [
+        OSError(errno.ENOSPC, "No space left on device"),
+        # As polars says it.
+        OSError("No space left on device (os error 28)"),
+    ],
+)
+def test_a_full_disk_is_a_sentence_and_leaves_nothing(tmp_path, error):
     place = place_in(tmp_path)
     with pytest.raises(CommandError, match="No space is left on the disk"):
-        fail_with(place, OSError(errno.ENOSPC, "No space left on device"))
-    place.discard(finished_learners=True)
-    assert list(tmp_path.iterdir()) == []
+        fail_with(place, error)
+    assert names_in(tmp_path) == []
 
 
-def test_old_results_are_replaced_whole(tmp_path):
+def test_old_results_are_replaced_whole_with_their_permissions(tmp_path):
     place = place_in(tmp_path)
     write(place, "gains.csv")
+    place.out.chmod(0o750)
     write(place, "labels.csv")
-    assert [path.name for path in place.out.iterdir()] == ["labels.csv"]
+    assert names_in(place.out) == ["labels.csv"]
+    assert stat.S_IMODE(place.out.stat().st_mode) == 0o750
 
 
 def test_results_are_replaced_by_force_only(tmp_path):
     place = place_in(tmp_path)
     place.check(force=False, resume=False)
     write(place)
-    with pytest.raises(CommandError, match="has results already"):
-        place.check(force=False, resume=False)
+    assert "has results already" in refusal(place)
     place.check(force=True, resume=False)
 
 
@@ -72,8 +99,14 @@ def test_a_folder_with_files_of_others_is_refused_even_by_force(tmp_path):
     place = place_in(tmp_path)
     write(place)
     (place.out / "thesis.tex").write_text("")
-    with pytest.raises(CommandError, match=r"holds 'thesis\.tex', which is not a result of coterie"):
-        place.check(force=True, resume=False)
+    assert "holds 'thesis.tex', which is not a result of coterie" in refusal(place, force=True)
+
+
+def test_a_link_or_a_folder_with_the_name_of_a_result_is_not_ours(tmp_path):
+    place = place_in(tmp_path)
+    place.out.mkdir()
+    (place.out / "labels.csv").symlink_to(tmp_path / "elsewhere")
+    assert "holds 'labels.csv'" in refusal(place, force=True)
 
 
 def test_an_empty_folder_is_taken_and_a_file_is_not(tmp_path):
@@ -82,27 +115,150 @@ def test_an_empty_folder_is_taken_and_a_file_is_not(tmp_path):
     place.check(force=False, resume=False)
     write(place)
     assert (place.out / "labels.csv").exists()
-    with pytest.raises(CommandError, match="is a file"):
-        Workplace(place.out / "labels.csv").check(force=True, resume=False)
+    assert "is a file" in refusal(Workplace(place.out / "labels.csv"), force=True)
 
 
 def test_a_stopped_run_is_resumed_or_forgotten_but_never_by_accident(tmp_path):
     place = place_in(tmp_path)
-    place.fits.mkdir(parents=True)
-    (place.fits / "one").write_text("")
-    with pytest.raises(CommandError, match="go on with --resume"):
-        place.check(force=False, resume=False)
+    leave_fit(place)
+    assert "go on with --resume" in refusal(place)
     place.check(force=False, resume=True)
-    place.discard(finished_learners=False)
-    assert (place.fits / "one").exists()
+    # Nothing is removed before new results are there.
     place.check(force=True, resume=False)
-    assert not place.state.exists()
+    with place.held(force=True, resume=False):
+        pass
+    assert (place.fits / FIT).exists()
+    with place.held(force=True, resume=False):
+        place.forget_fits()
+    assert names_in(tmp_path) == []
+
+
+def test_a_run_that_was_killed_before_its_first_learner_is_in_nobody_s_way(tmp_path):
+    place = place_in(tmp_path)
+    place.results.mkdir(parents=True)
+    place.mark.write_text("")
+    (place.results / "labels.csv").write_text("half")
+    place.check(force=False, resume=False)
+    write(place)
+    assert names_in(tmp_path) == ["out"]
+
+
+def test_a_folder_of_that_name_without_our_mark_is_never_touched(tmp_path):
+    place = place_in(tmp_path)
+    place.fits.mkdir(parents=True)
+    (place.fits / FIT).write_text("")
+    for options in ({"force": True}, {"resume": True}, {}):
+        assert "was not put there by coterie: move it" in refusal(place, **options)
+    assert names_in(place.fits) == [FIT]
+
+
+@pytest.mark.parametrize("where", ["thesis.tex", "fits/thesis.tex", "results/thesis.tex", "fits/folder/"])
+def test_foreign_files_among_unfinished_work_are_never_touched(tmp_path, where):
+    place = place_in(tmp_path)
+    leave_fit(place)
+    strange = place.state / where
+    strange.parent.mkdir(exist_ok=True)
+    strange.mkdir() if where.endswith("/") else strange.write_text("mine")
+    for options in ({"force": True}, {"resume": True}, {}):
+        assert str(strange) in refusal(place, **options)
+    with pytest.raises(CommandError, match="was not put there"):
+        write(place)
+    assert strange.exists()
+    assert (place.fits / FIT).exists()
+
+
+@pytest.mark.parametrize("where", ["", "fits", "results", MARK])
+def test_nothing_is_removed_through_a_link(tmp_path, where):
+    place = place_in(tmp_path)
+    target = tmp_path / "target"
+    leave_fit(Workplace(tmp_path / "other"))
+    (tmp_path / "other.unfinished").rename(target)
+    if where:
+        place.state.mkdir()
+        place.mark.write_text("")
+        (place.state / where).unlink(missing_ok=True)
+        (place.state / where).symlink_to(target / where if where == MARK else target / "fits")
+    else:
+        place.state.symlink_to(target)
+    for options in ({"force": True}, {"resume": True}):
+        assert "move it" in refusal(place, **options)
+        with (
+            pytest.raises(CommandError, match="move it"),
+            place.held(**{"force": False, "resume": False} | options),
+        ):
+            place.forget_fits()
+    assert (target / "fits" / FIT).exists()
+
+
+@pytest.mark.skipif(not hasattr(os, "getuid"), reason="files have no owner here")
+def test_unfinished_work_of_somebody_else_is_not_used(tmp_path, monkeypatch):
+    place = place_in(tmp_path)
+    leave_fit(place)
+    monkeypatch.setattr(os, "getuid", lambda: place.state.stat().st_uid + 1)
+    assert "belongs to somebody else" in refusal(place, resume=True)
 
 
 def test_a_folder_that_cannot_be_written_is_a_sentence(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(CommandError, match="cannot be written"):
         write(Workplace(tmp_path / "file" / "out"))
+    assert "File name too long" in refusal(Workplace(tmp_path / ("a" * 300)))
+
+
+def test_of_two_runs_one_wins_and_the_other_says_who_holds_the_folder(tmp_path):
+    place = place_in(tmp_path)
+    with place.held(force=False, resume=False):
+        said = f"Process {os.getpid()} on "
+        for options in ({"force": True}, {"resume": True}, {}):
+            assert refusal(place, **options).startswith(said)
+        with pytest.raises(CommandError, match=said):
+            write(Workplace(tmp_path / "out"))
+        with place.writing() as folder:
+            (folder / "labels.csv").write_text("first")
+    assert (place.out / "labels.csv").read_text() == "first"
+    assert names_in(tmp_path) == ["out"]
+
+
+class Killed(BaseException):
+    """Ends the test where a kill would end the process."""
+
+
+@pytest.mark.parametrize("steps", [1, 2])
+def test_old_results_come_back_where_a_kill_came_between_two_renames(tmp_path, monkeypatch, steps):
+    place = place_in(tmp_path)
+    write(place, text="old")
+    monkeypatch.setattr(folders, "exchange", lambda *_: False)
+    monkeypatch.setattr(Workplace, "_leave", lambda self: None)
+    real, done = os.rename, []
+
+    def killed(*paths):
+        if len(done) == steps:
+            raise Killed
+        real(*paths)
+        done.append(paths)
+        if len(done) == steps:
+            raise Killed
+
+    monkeypatch.setattr(os, "rename", killed)
+    with pytest.raises(Killed):
+        write(place, text="new")
+    monkeypatch.undo()
+    assert place.out.exists() is (steps == 2)
+    assert "has results already" in refusal(place)
+    assert (place.out / "labels.csv").read_text() == ("old" if steps == 1 else "new")
+    place.check(force=True, resume=True)
+    write(place, text="newest")
+    assert (place.out / "labels.csv").read_text() == "newest"
+    assert names_in(tmp_path) == ["out"]
+
+
+def test_results_are_replaced_where_the_system_needs_two_steps(tmp_path, monkeypatch):
+    monkeypatch.setattr(folders, "exchange", lambda *_: False)
+    place = place_in(tmp_path)
+    write(place, text="old")
+    write(place, text="new")
+    assert (place.out / "labels.csv").read_text() == "new"
+    assert names_in(tmp_path) == ["out"]
 
 
 @pytest.mark.parametrize("kind", ["file", "link", "link to nowhere"])

@@ -33,9 +33,9 @@ main()
 """
 
 
-def ended_by(number):
+def ended_by(number, *options):
     """Run a fit that is ended in its middle."""
-    command = [sys.executable, "-c", ENDING, "fit", *OPTIONS, str(int(number))]
+    command = [sys.executable, "-c", ENDING, "fit", *OPTIONS, *options, str(int(number))]
     return subprocess.run(command, capture_output=True, text=True, check=False)
 
 
@@ -122,3 +122,51 @@ def test_force_begins_again(run, interrupted, owners):
 def test_resume_without_anything_to_resume_is_a_fit(run, here):
     assert run("fit", *OPTIONS, "--resume").code == 0
     assert sorted(os.listdir()) == ["out", "table.csv"]
+
+
+def test_a_refused_option_costs_no_finished_learner(run, interrupted, owners):
+    kept = sorted(path.name for path in finished())
+    assert len(kept) == 2
+    for options in (("--n-clusters", "100"), ("--candidates", "nonsense"), ("--target", "nonsense")):
+        assert run("fit", *OPTIONS, *options, "--resume").code == 2
+        assert sorted(path.name for path in finished()) == kept
+        assert run("fit", *OPTIONS, *options, "--force").code == 2
+        assert set(kept) <= {path.name for path in finished()}
+
+
+def test_a_killed_replacement_is_taken_up_by_force_and_resume(run, here, monkeypatch):
+    assert run("fit", *OPTIONS).code == 0
+    old = Path("out", "labels.csv").stat().st_ino
+    assert ended_by(signal.SIGKILL, "--force").returncode == -signal.SIGKILL
+    assert Path("out", "labels.csv").stat().st_ino == old
+    outcome = run("fit", *OPTIONS, "--force", "--resume")
+    assert outcome.code == 0
+    assert "2 finished fits were taken from" in outcome.err
+    assert Path("out", "labels.csv").stat().st_ino != old
+    assert sorted(os.listdir()) == ["out", "table.csv"]
+
+
+def test_nothing_is_removed_before_the_table_was_read(run, interrupted):
+    Path("table.csv").unlink()
+    assert run("fit", *OPTIONS, "--force").code == 2
+    assert len(finished()) == 2
+
+
+def test_out_may_be_a_link_to_a_folder(run, here):
+    Path("elsewhere").mkdir()
+    Path("real").symlink_to("elsewhere/results")
+    options = (*OPTIONS[:-1], "real")
+    assert run("fit", *options).code == 0
+    assert "has results already" in run("fit", *options).complaint
+    assert run("fit", *options, "--force").code == 0
+    assert Path("real").is_symlink()
+    assert Path("elsewhere/results/labels.csv").exists()
+    assert sorted(os.listdir()) == ["elsewhere", "real", "table.csv"]
+    assert os.listdir("elsewhere") == ["results"]
+
+
+def test_a_fit_leaves_nothing_in_the_cache(run, here, tmp_path_factory, monkeypatch):
+    cache = tmp_path_factory.mktemp("cache")
+    monkeypatch.setenv("COTERIE_CACHE", str(cache))
+    assert run("fit", *OPTIONS).code == 0
+    assert os.listdir(cache) == []

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from coterie._files import write_whole
 from coterie.datasets import DatasetCorrupted, DatasetUnavailable, download
-from coterie.datasets.transfer import write_whole
 
 BODY = bytes(range(256)) * 1000
 

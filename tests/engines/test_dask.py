@@ -19,6 +19,7 @@ from coterie.engines import resolve_engine, watch
 from coterie.engines.checkpoints import CheckpointEngine
 from coterie.engines.dask import ClusterError, DaskEngine, check_workers, connect, shared_parts
 from coterie.kernels.fitting import choose_candidate
+from coterie.persistence.results import ResultCodec
 
 distributed = pytest.importorskip(
     "distributed", reason="dask.distributed is not installed: pip install '.[distributed]'"
@@ -122,7 +123,7 @@ def test_a_stopped_fit_repeats_no_finished_learner(client: Any, tmp_path: Path) 
     X, y, groups = rows()
 
     def engine() -> CheckpointEngine:
-        return CheckpointEngine(DaskEngine(client), tmp_path, [choose_candidate], b"k" * 32, "1")
+        return CheckpointEngine(DaskEngine(client), tmp_path, [choose_candidate], ResultCodec(), "1")
 
     def stop(stage: str, done: int, total: int) -> None:
         if stage == "Select" and done == 4:

@@ -141,8 +141,7 @@ def test_a_write_that_fails_leaves_nothing(box, monkeypatch):
     def full(*_):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(os, "link", full)
-    monkeypatch.setattr(os, "replace", full)
+    monkeypatch.setattr(os, "fsync", full)
     with pytest.raises(OSError, match=r"No space.*share-north\.coterie"):
         box.put(SHARE)
     assert files(box) == []

@@ -7,11 +7,11 @@ kept in the site's own cache, not in the folder, where anybody may delete them.
 from __future__ import annotations
 
 import hashlib
-import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from coterie._files import write_bytes
 from coterie.cli.errors import CommandError
 from coterie.cli.folders import cache_error
 
@@ -49,9 +49,7 @@ def _keep(path: Path, message: Message) -> None:
     from coterie.federated.messages import encode
 
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    temporary = path.with_suffix(".tmp")
-    temporary.write_bytes(encode(message))
-    os.replace(temporary, path)
+    write_bytes(path, encode(message))
 
 
 def _told_once(path: Path, make: Callable[[], Message]) -> Message:

@@ -46,6 +46,7 @@ def demo(
         recipe,
         FitOptions(candidates="linear"),
         place,
+        force=force,
         extra_files={"learners.csv": write_csv(frame)},
     )
     print_summary(summary, as_json=False)

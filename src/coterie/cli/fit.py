@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -14,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from coterie.cli.errors import CommandError, Interrupted
-from coterie.cli.folders import Workplace, cache_error, disk_error
+from coterie.cli.folders import Workplace, disk_error
 from coterie.cli.printing import tell
 
 if TYPE_CHECKING:
@@ -84,8 +85,8 @@ def parse_order(text: str) -> str | None:
 def folder_of(out: str | None, default: str) -> Path:
     """Return the folder for the results."""
     path = Path(out or default)
-    # The folder's neighbour needs its name.
-    return path if path.name not in ("", "..") else path.resolve()
+    # The folder's neighbour needs its name. A link is followed: the folder that it names gets the results.
+    return Path(os.path.realpath(path)) if path.name in ("", "..") or os.path.islink(path) else path
 
 
 def make_model(options: FitOptions, engine: Any = None) -> CoterieRegressor:
@@ -132,27 +133,35 @@ def _workers(options: FitOptions) -> Iterator[Any]:
 
 
 def fit_rows(
-    rows: Rows | StreamedRows, recipe: TableRecipe, options: FitOptions, place: Workplace, notes: list[str]
+    rows: Rows | StreamedRows,
+    recipe: TableRecipe,
+    options: FitOptions,
+    place: Workplace,
+    notes: list[str],
+    *,
+    resume: bool,
 ) -> CoterieRegressor:
     """Fit, keeping every finished learner beside the results that are to come."""
     import coterie
     from coterie._streaming import select_from_source
     from coterie.cli.progress import say, shown_progress
-    from coterie.datasets import data_home
-    from coterie.engines.checkpoints import CheckpointEngine, sealing_key
+    from coterie.engines.checkpoints import CheckpointEngine
     from coterie.kernels.fitting import choose_candidate
+    from coterie.persistence.results import ResultCodec
 
-    try:
-        key = sealing_key(data_home() / "resume.key")
-    except OSError as error:
-        raise cache_error(error, data_home()) from error
     try:
         with _workers(options) as workers:
             kept: list[Callable[[Any], Any]] = [choose_candidate, select_from_source]
-            engine = CheckpointEngine(workers, place.fits, kept, key, coterie.__version__)
+            version, codec = coterie.__version__, ResultCodec()
+            engine = CheckpointEngine(workers, place.fits, kept, codec, version, fresh=not resume)
             model = make_model(options, engine)
-            with shown_progress():
-                notes += rows.fit(model)
+            try:
+                with shown_progress():
+                    notes += rows.fit(model)
+            except KeyboardInterrupt:
+                if engine.not_kept:
+                    say(f"{engine.not_kept} finished fits cannot be kept: --resume fits them again.")
+                raise
     except OSError as error:
         raise disk_error(error, place.state) from error
     except ValueError as error:
@@ -193,18 +202,34 @@ def run_fit(
     place: Workplace,
     *,
     report: bool = True,
+    force: bool = False,
+    resume: bool = False,
     extra_files: dict[str, bytes] | None = None,
 ) -> dict[str, Any]:
     """Fit rows and write the results, all of them or none; return the summary."""
+    with place.held(force=force, resume=resume):
+        return _run_held(rows, recipe, options, place, report=report, resume=resume, extra_files=extra_files)
+
+
+def _run_held(
+    rows: Rows | StreamedRows,
+    recipe: TableRecipe,
+    options: FitOptions,
+    place: Workplace,
+    *,
+    report: bool,
+    resume: bool,
+    extra_files: dict[str, bytes] | None,
+) -> dict[str, Any]:
     from coterie.cli.preparing import Rows
     from coterie.cli.progress import gathered_warnings
     from coterie.cli.summary import summarise_model
 
     notes = list(rows.notes)
-    finished = False
+    had_fits = place.has_fits()
     try:
         with gathered_warnings(notes):
-            model = fit_rows(rows, recipe, options, place, notes)
+            model = fit_rows(rows, recipe, options, place, notes, resume=resume)
         summary = summarise_model(model)
         # What was warned of may be among the model's own notes, too.
         summary["notes"] = list(dict.fromkeys([*notes, *summary["notes"]]))
@@ -214,18 +239,17 @@ def run_fit(
             for name, content in (extra_files or {}).items():
                 (folder / name).write_bytes(content)
             write_results(model, summary, folder, report=report)
-        finished = True
     except KeyboardInterrupt:
         raise Interrupted(
             f"Stopped. Finished learners are kept in {str(place.state)!r}: "
             "run the same command with --resume to go on."
         ) from None
     except CommandError as error:
-        # A full disk is no fault of the learners that are finished; bad input is, where all rows were seen.
-        finished = isinstance(rows, Rows) and not isinstance(error.__cause__, OSError)
+        # Bad input is found before most of the work; what an earlier run or a full disk stopped stays.
+        if isinstance(rows, Rows) and not had_fits and not isinstance(error.__cause__, OSError):
+            place.forget_fits()
         raise
-    finally:
-        place.discard(finished_learners=finished)
+    place.forget_fits()
     return summary
 
 
@@ -319,7 +343,14 @@ def fit(
         place = Workplace(folder_of(out, f"coterie-{Path(from_nvflare).stem}"))
         place.check(force=force, resume=resume)
         summary = cluster_nvflare(
-            from_nvflare, place, options, metric=metric, higher_is_better=higher_is_better, report=report
+            from_nvflare,
+            place,
+            options,
+            metric=metric,
+            higher_is_better=higher_is_better,
+            report=report,
+            force=force,
+            resume=resume,
         )
         print_summary(summary, as_json=as_json)
         return
@@ -344,7 +375,8 @@ def fit(
         found, recipe, stem = find_learners(tables, memory=memory, **columns)
         place = Workplace(folder_of(out, f"coterie-{stem}"))
         place.check(force=force, resume=resume)
-        print_summary(run_fit(found, recipe, options, place, report=report), as_json=as_json)
+        summary = run_fit(found, recipe, options, place, report=report, force=force, resume=resume)
+        print_summary(summary, as_json=as_json)
         return
     stem = stem_of(find_files(tables)[0]) if len(tables) == 1 and Path(tables[0]).exists() else "fit"
     place = Workplace(folder_of(out, f"coterie-{stem}"))
@@ -353,4 +385,5 @@ def fit(
     frame = read_tables(tables, delimiter=delimiter, encoding=encoding, with_filename=by_file)
     rows, recipe = prepare(frame, by_file=by_file, **columns)
     del frame
-    print_summary(run_fit(rows, recipe, options, place, report=report), as_json=as_json)
+    summary = run_fit(rows, recipe, options, place, report=report, force=force, resume=resume)
+    print_summary(summary, as_json=as_json)

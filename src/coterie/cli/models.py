@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import os
-import secrets
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from coterie._files import write_bytes
 from coterie.cli.errors import CommandError
 from coterie.cli.folders import disk_error
 from coterie.cli.reading import read_tables
@@ -60,12 +59,8 @@ def check_file(path: Path, *, force: bool) -> None:
 
 
 def write_file(path: Path, content: bytes) -> None:
-    """Write a file beside its place and put it there once it is whole."""
-    temporary = path.with_name(f".coterie-{secrets.token_hex(8)}.tmp")
+    """Write a file whole or not at all; a link keeps pointing where it points."""
     try:
-        temporary.write_bytes(content)
-        os.replace(temporary, path)
+        write_bytes(path.resolve(), content)
     except OSError as error:
         raise disk_error(error, path) from error
-    finally:
-        temporary.unlink(missing_ok=True)

@@ -110,6 +110,8 @@ def cluster_nvflare(
     metric: str | None,
     higher_is_better: bool,
     report: bool = True,
+    force: bool = False,
+    resume: bool = False,
 ) -> dict[str, Any]:
     """Cluster the sites of NVFlare's matrix and write who is in which coterie.
 
@@ -127,6 +129,8 @@ def cluster_nvflare(
         Whether the metric is a score.
     report : bool, default=True
         Whether to write the report page.
+    force, resume : bool, default=False
+        As for `Workplace.check`.
 
     Returns
     -------
@@ -159,13 +163,10 @@ def cluster_nvflare(
         "labels.csv": pl.DataFrame({"learner": sites, "cluster": partition.labels}),
         "losses.csv": pl.DataFrame(losses, schema=sites).insert_column(0, pl.Series("model of", sites)),
     }
-    try:
-        with place.writing() as folder:
-            for name, table in tables.items():
-                (folder / name).write_bytes(write_csv(table))
-            (folder / "summary.json").write_text(json.dumps(summary, indent=1), encoding="utf-8")
-            if report:
-                coterie.Report(partition, losses=losses).write_html(folder / "report.html")
-    finally:
-        place.discard(finished_learners=True)
+    with place.held(force=force, resume=resume), place.writing() as folder:
+        for name, table in tables.items():
+            (folder / name).write_bytes(write_csv(table))
+        (folder / "summary.json").write_text(json.dumps(summary, indent=1), encoding="utf-8")
+        if report:
+            coterie.Report(partition, losses=losses).write_html(folder / "report.html")
     return summary

@@ -12,7 +12,8 @@ import zlib
 from pathlib import Path
 from typing import IO, cast
 
-from coterie.datasets.transfer import DatasetCorrupted, DatasetUnavailable, download, write_whole
+from coterie._files import write_whole
+from coterie.datasets.transfer import DatasetCorrupted, DatasetUnavailable, download_into
 
 
 def data_home() -> Path:
@@ -152,7 +153,7 @@ def verify_record(path: Path) -> bool:
     return True
 
 
-def _extract(archive: Path, member: str, destination: Path, url: str, sha256: str | None) -> None:
+def _extract(archive: IO[bytes], member: str, destination: Path, url: str, sha256: str | None) -> None:
     # One member is read by its exact name: no path inside an archive ever becomes a path here.
     try:
         with zipfile.ZipFile(archive) as box, write_whole(destination) as stream:
@@ -201,16 +202,15 @@ def fetch_member(url: str, folder: str, filename: str, sha256: str | None = None
         return path
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        # A folder of our own, because another process may be fetching the same archive.
-        scratch = tempfile.TemporaryDirectory(prefix=".fetch-", dir=path.parent)
+        # A file without a name, where the system has them: nobody else sees it, and a kill leaves nothing.
+        scratch = tempfile.TemporaryFile(prefix=".fetch-", dir=path.parent)  # noqa: SIM115
     except OSError as error:
         raise DatasetUnavailable(
             f"The cache folder {path.parent} cannot be written ({error.strerror}); set "
             "COTERIE_CACHE to a folder that can."
         ) from None
-    with scratch as here:
-        # The progress bar shows this name.
-        archive = download(url, Path(here) / f"{filename}.zip", wanted=f"{folder}/{filename}")
+    with scratch as archive:
+        download_into(archive, url, f"{filename}.zip", wanted=f"{folder}/{filename}")
         # The record belonged to a file that is gone.
         _record_of(path).unlink(missing_ok=True)
         _extract(archive, filename, path, url, sha256)

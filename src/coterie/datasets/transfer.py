@@ -5,15 +5,15 @@ from __future__ import annotations
 import hashlib
 import http.client
 import os
-import secrets
 import sys
 import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
+
+from coterie._files import write_whole
 
 _CHUNK = 1 << 16
 
@@ -54,30 +54,6 @@ class _Progress:
             self.stream.write("\n")
 
 
-@contextmanager
-def write_whole(destination: Path) -> Iterator[IO[bytes]]:
-    """Open a file for writing that appears under its name only when it is complete.
-
-    Parameters
-    ----------
-    destination : Path
-        The file; its folder must exist.
-
-    Yields
-    ------
-    binary file
-        Where to write.
-    """
-    # The same folder, because os.replace is atomic only inside one file system.
-    part = destination.with_name(f".{destination.name}.{secrets.token_hex(4)}.part")
-    try:
-        with part.open("xb") as stream:
-            yield stream
-        os.replace(part, destination)
-    finally:
-        part.unlink(missing_ok=True)
-
-
 def _chunks(url: str, name: str, wanted: str, timeout: float) -> Iterator[bytes]:
     """Yield the body of `url`; what goes wrong on the way is one kind of error."""
     try:
@@ -109,6 +85,38 @@ def _chunks(url: str, name: str, wanted: str, timeout: float) -> Iterator[bytes]
         f"{url} could not be downloaded ({cause}): set COTERIE_DATA to a folder that has {wanted}, "
         "or connect to the internet and try again."
     )
+
+
+def download_into(
+    stream: IO[bytes], url: str, name: str, sha256: str | None = None, *, wanted: str, timeout: float = 30.0
+) -> None:
+    """Download into a file that is open.
+
+    Parameters
+    ----------
+    stream : binary file
+        Where to write.
+    url : str
+        Address of the file.
+    name : str
+        Its name in the progress bar.
+    sha256 : str or None, default=None
+        Expected SHA-256 in hexadecimal digits; None does not check.
+    wanted : str
+        What the error message asks the user to put into the folder named by COTERIE_DATA.
+    timeout : float, default=30.0
+        Seconds to wait for the server at each step.
+    """
+    digest = hashlib.sha256()
+    for chunk in _chunks(url, name, wanted, timeout):
+        digest.update(chunk)
+        stream.write(chunk)
+    if sha256 is not None and digest.hexdigest() != sha256.lower():
+        raise DatasetCorrupted(
+            f"The file downloaded from {url} has the SHA-256 {digest.hexdigest()} instead of "
+            f"{sha256} and was deleted; try again, or set COTERIE_DATA to a folder that has "
+            f"{wanted}."
+        )
 
 
 def download(
@@ -152,16 +160,7 @@ def download(
     """
     destination = Path(destination)
     wanted = wanted or f"{destination.parent.name}/{destination.name}"
-    digest = hashlib.sha256()
     destination.parent.mkdir(parents=True, exist_ok=True)
     with write_whole(destination) as stream:
-        for chunk in _chunks(url, destination.name, wanted, timeout):
-            digest.update(chunk)
-            stream.write(chunk)
-        if sha256 is not None and digest.hexdigest() != sha256.lower():
-            raise DatasetCorrupted(
-                f"The file downloaded from {url} has the SHA-256 {digest.hexdigest()} instead of "
-                f"{sha256} and was deleted; try again, or set COTERIE_DATA to a folder that has "
-                f"{wanted}."
-            )
+        download_into(stream, url, destination.name, sha256, wanted=wanted, timeout=timeout)
     return destination

@@ -1,29 +1,25 @@
 """Finished work is kept on disk, so that a run that was stopped repeats none of it.
 
 Every result is a file named by a digest of its job and of the versions that made it; a job whose file is
-there is not run again. The files are pickles, which are fast but run whatever a stranger put into them. So
-each is sealed with a key that lies in the user's cache folder and never travels: a file with another seal,
-from another user or machine, damaged or forged, is not opened, and its job is run again.
+there is not run again. How a result becomes a file is up to a codec, which must not run code from the file.
+A file that is damaged is not used, and its job is run again. So is a job whose result cannot be kept.
 """
 
 from __future__ import annotations
 
 import hashlib
-import hmac
-import os
-import pickle
-import secrets
 import threading
 from collections.abc import Callable, Iterable
 from dataclasses import fields
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import joblib
 import numpy as np
 import sklearn
 
+from coterie._files import write_whole
 from coterie.engines.dask import DaskEngine
 from coterie.engines.progress import Counted
 from coterie.engines.threads import Engine
@@ -31,36 +27,19 @@ from coterie.engines.threads import Engine
 Job = TypeVar("Job")
 Result = TypeVar("Result")
 
-_SEAL = 32
+_CHECKSUM = 32
 
 
-def sealing_key(path: Path) -> bytes:
-    """Return the key with which results are sealed, made on first use.
+class Codec(Protocol):
+    """Turns results into bytes and back, without running what a stranger put into them."""
 
-    Parameters
-    ----------
-    path : Path
-        Its file, readable by the user alone.
+    def dump(self, result: Any) -> bytes | None:
+        """Return a result as bytes; None where it cannot be kept."""
+        ...
 
-    Returns
-    -------
-    bytes
-        The key.
-    """
-    path.parent.mkdir(parents=True, exist_ok=True)
-    try:
-        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    except FileExistsError:
-        key = path.read_bytes()
-        if len(key) == _SEAL:
-            return key
-        # Cut short by a crash: what it sealed cannot be opened, and is made again.
-        path.unlink()
-        return sealing_key(path)
-    with os.fdopen(handle, "wb") as file:
-        key = secrets.token_bytes(_SEAL)
-        file.write(key)
-    return key
+    def load(self, content: bytes) -> Any:
+        """Return the result; any exception means that the bytes hold none."""
+        ...
 
 
 def _digest(function: Callable[[Any], Any], job: Any, known: dict[int, str]) -> str:
@@ -88,10 +67,12 @@ class CheckpointEngine:
         Where results are kept; it is made when the first one is.
     functions : iterable of callable
         Whose results are kept. Their jobs are dataclasses.
-    key : bytes
-        Seals the files; see `sealing_key`.
+    codec : Codec
+        How results become files.
     version : str, default=""
         Of the code behind the functions: results of another one are not used.
+    fresh : bool, default=False
+        Use no result that is there already; new ones take their place.
     """
 
     def __init__(
@@ -99,38 +80,48 @@ class CheckpointEngine:
         engine: Engine,
         folder: Path,
         functions: Iterable[Callable[[Any], Any]],
-        key: bytes,
+        codec: Codec,
         version: str = "",
+        *,
+        fresh: bool = False,
     ) -> None:
-        self._engine, self._folder, self._key, self._version = engine, folder, key, version
+        self._engine, self._folder, self._codec = engine, folder, codec
+        self._version, self._fresh = version, fresh
         self._functions = tuple(functions)
         self._lock = threading.Lock()
         self.restored = 0
+        self.not_kept = 0
 
-    def _seal(self, name: str, content: bytes) -> bytes:
+    def _checksum(self, name: str, content: bytes) -> bytes:
         # With its name, so that no file can take the place of another.
-        return hmac.digest(self._key, f"{self._version}\n{name}\n".encode() + content, "sha256")
+        return hashlib.sha256(f"{self._version}\n{name}\n".encode() + content).digest()
 
     def _read(self, name: str) -> tuple[Any] | None:
+        if self._fresh:
+            return None
         try:
             stored = (self._folder / name).read_bytes()
         except FileNotFoundError:
             return None
-        seal, content = stored[:_SEAL], stored[_SEAL:]
-        if not hmac.compare_digest(seal, self._seal(name, content)):
+        content = stored[_CHECKSUM:]
+        if stored[:_CHECKSUM] != self._checksum(name, content):
             return None
-        return (pickle.loads(content),)
+        try:
+            return (self._codec.load(content),)
+        # Whatever is wrong with the file: the job is run again.
+        except Exception:
+            return None
 
     def _write(self, name: str, result: Any) -> None:
-        content = pickle.dumps(result, protocol=pickle.HIGHEST_PROTOCOL)
+        content = self._codec.dump(result)
+        if content is None:
+            with self._lock:
+                self.not_kept += 1
+            return
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        temporary = self._folder / f".{secrets.token_hex(8)}"
-        try:
-            temporary.write_bytes(self._seal(name, content) + content)
-            os.replace(temporary, self._folder / name)
-        except BaseException:
-            temporary.unlink(missing_ok=True)
-            raise
+        # Not synced: the checksum tells a file that a power cut has torn.
+        with write_whole(self._folder / name, sync=False, tidy=False) as file:
+            file.write(self._checksum(name, content) + content)
 
     def _run(self, function: Callable[[Any], Any], named: tuple[str, Any]) -> Any:
         name, job = named

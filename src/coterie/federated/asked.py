@@ -8,14 +8,13 @@ fills the folder with other ones does not stop the method.
 from __future__ import annotations
 
 import json
-import os
-import secrets
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 
+from coterie._files import write_bytes
 from coterie.datasets.files import data_home
 from coterie.federated.answers import SAME_WEIGHT
 from coterie.federated.folder import Contents
@@ -62,9 +61,7 @@ class AnswerMemory:
         models = {member.site: member.sha for member in question.members}
         whole = {**self.read(), question_key(question): models}
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        temporary = self.path.with_name(f".{secrets.token_hex(8)}.tmp")
-        temporary.write_text(json.dumps(whole), encoding="utf-8")
-        os.replace(temporary, self.path)
+        write_bytes(self.path, json.dumps(whole).encode())
 
 
 def memory_of(share: Share) -> AnswerMemory:

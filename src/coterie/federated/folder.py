@@ -11,13 +11,13 @@ import os
 import secrets
 import stat
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import NoReturn
 from urllib.parse import quote
 
+from coterie._files import write_bytes
 from coterie.federated.answers import Answered, check_answer
 from coterie.federated.codec import MOST_BYTES
 from coterie.federated.messages import (
@@ -280,26 +280,7 @@ class SealedFolder:
         log.warning("%r could not be used and is now %r.", path.name, aside.name)
 
     def _write(self, path: Path, content: bytes, *, overwrite: bool) -> None:
-        temporary = self.path / f".coterie-{secrets.token_hex(8)}.tmp"
         try:
-            temporary.write_bytes(content)
-            self._move(temporary, path, overwrite=overwrite)
-        except OSError as error:
-            # The name of the temporary file tells nobody anything.
-            raise OSError(error.errno, error.strerror, str(path)) from None
-        finally:
-            with suppress(OSError):
-                temporary.unlink(missing_ok=True)
-
-    def _move(self, temporary: Path, path: Path, *, overwrite: bool) -> None:
-        if overwrite:
-            os.replace(temporary, path)
-            return
-        try:
-            # A link, unlike a rename, fails where somebody was quicker.
-            os.link(temporary, path)
+            write_bytes(path, content, fresh=not overwrite)
         except FileExistsError:
             raise ProtocolError(f"{path.name!r} has just been written by somebody else.") from None
-        except OSError:
-            # Some file systems have no links.
-            os.replace(temporary, path)

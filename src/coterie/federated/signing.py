@@ -6,12 +6,11 @@ list of known keys has a line ``name key`` for every site, and refuses everybody
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from coterie._files import write_bytes
 from coterie.federated.messages import ProtocolError, check_site
 
 DIGITS = 64
@@ -54,15 +53,7 @@ def make_key(path: str | Path) -> str:
     content = key.private_bytes(
         serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
     )
-    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    try:
-        with open(handle, "wb") as file:
-            file.write(content)
-    except OSError as error:
-        # Half a key is of no use, and its name would be taken.
-        with suppress(OSError):
-            os.unlink(path)
-        raise OSError(error.errno, error.strerror, str(path)) from None
+    write_bytes(Path(path), content, fresh=True, mode=0o600)
     return Signer(key).public
 
 

@@ -12,15 +12,14 @@ import io
 import json
 import os
 import re
-import secrets
-import shutil
 import zipfile
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO, NoReturn
 
+from coterie._files import write_whole
 from coterie._options import listed
 
 FORMAT = 1
@@ -179,16 +178,6 @@ class NewArchive:
         self._write(MANIFEST, json.dumps(complete, allow_nan=False).encode())
 
 
-def _sync_folder(folder: Path) -> None:
-    # The file is whole and in its place by now: where a folder cannot be synced, nothing is lost.
-    with suppress(OSError):
-        handle = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)
-
-
 def _flatten(file: BinaryIO) -> None:
     """Write members again without compression if the file shrank so far that it would be refused."""
     with zipfile.ZipFile(file) as zipped:
@@ -225,21 +214,10 @@ def new_archive(path: Path) -> Iterator[NewArchive]:
         )
     if target.is_dir():
         raise IsADirectoryError(f"{str(path)!r} is a folder: give coterie.save the name of a file.")
-    temporary = target.with_name(f".coterie-{secrets.token_hex(8)}.tmp")
-    try:
-        with open(temporary, "xb+") as file:
-            with zipfile.ZipFile(file, "w") as zipped:
-                yield NewArchive(zipped)
-            _flatten(file)
-            file.flush()
-            os.fsync(file.fileno())
-        if target.exists():
-            shutil.copymode(target, temporary)
-        os.replace(temporary, target)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
-    _sync_folder(target.parent)
+    with write_whole(target) as file:
+        with zipfile.ZipFile(file, "w") as zipped:
+            yield NewArchive(zipped)
+        _flatten(file)
 
 
 def _refuse(path: Path, why: str) -> NoReturn:

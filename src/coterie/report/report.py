@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import secrets
-import shutil
 import tempfile
 import webbrowser
 from functools import cached_property
@@ -13,6 +11,7 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
+from coterie._files import write_bytes
 from coterie.report.html import page
 from coterie.report.subject import as_subject
 from coterie.report.summarize import summarize
@@ -27,18 +26,7 @@ def _write_in_one_step(path: Path, text: str) -> None:
         )
     if target.is_dir():
         raise IsADirectoryError(f"{str(path)!r} is a folder: give Report.write_html the name of a file.")
-    temporary = target.with_name(f".coterie-{secrets.token_hex(8)}.tmp")
-    try:
-        with open(temporary, "x", encoding="utf-8", newline="\n") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        if target.exists():
-            shutil.copymode(target, temporary)
-        os.replace(temporary, target)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
+    write_bytes(target, text.encode())
 
 
 class Report:

@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from coterie._files import write_bytes
 from coterie.reproduce.experiment import Record
 
 SETTINGS = "settings.json"
@@ -55,9 +56,7 @@ def plain(value: Any) -> Any:
 
 def write_atomically(path: Path, text: str) -> None:
     """Write a file whole or not at all."""
-    beside = path.with_name(f".{path.name}.part")
-    beside.write_text(text, encoding="utf-8", newline="\n")
-    beside.replace(path)
+    write_bytes(path, text.encode())
 
 
 def append_to_journal(folder: Path, replication: Replication) -> None:

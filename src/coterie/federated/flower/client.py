@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from coterie._files import write_bytes
 from coterie.federated import wire
 from coterie.federated.flower.carrying import (
     ANSWER,
@@ -115,11 +116,11 @@ def save_conclusion(context: Context, conclusion: Conclusion, shares: Sequence[S
     place = Path(str(folder))
     place.mkdir(parents=True, exist_ok=True)
     members = set(conclusion.weights(site)) if site in conclusion.labels else set()
-    (place / "conclusion.json").write_bytes(encode(conclusion))
+    write_bytes(place / "conclusion.json", encode(conclusion))
     for peer in shares:
         if peer.site in members:
             # By checksum: a peer's name may be anything, also a path.
-            (place / f"share-{peer.sha[:16]}.json").write_bytes(encode(peer))
+            write_bytes(place / f"share-{peer.sha[:16]}.json", encode(peer))
 
 
 def _decoded(messages: Sequence[bytes], kind: type[Any]) -> list[Any]:

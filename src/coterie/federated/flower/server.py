@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from coterie._files import write_bytes
 from coterie.federated.flower.carrying import ANSWER, CONCLUDE, SCORE, SHARE
 from coterie.federated.flower.rounds import Carrier, Round, ask, wait_for_nodes
 from coterie.federated.messages import Answer, Conclusion, ProtocolError, Score, Share, encode
@@ -223,7 +224,7 @@ def log_run(context: Context, run: FederatedRun) -> None:
     if output:
         path = Path(str(output))
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(encode(run.conclusion))
+        write_bytes(path, encode(run.conclusion))
 
 
 def make_server_app(on_end: Callable[[Context, FederatedRun], None] = log_run) -> ServerApp:

@@ -1,0 +1,275 @@
+"""Files that are whole or not there: one writer for everything that coterie puts on a disk.
+
+A file is written under a temporary name beside its place, and takes its place in one step: whoever looks
+finds the old file or the new one. A process that is killed leaves its temporary file behind. The name carries
+the mark of this machine and this user, and the writer holds a lock on it. The next writer in the same folder
+removes files that carry its own mark and that nobody has locked. It never touches any other file.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import hashlib
+import os
+import platform
+import re
+import secrets
+import stat
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import BinaryIO
+
+if sys.platform != "win32":
+    import fcntl
+
+# Of renameat2: refuse a name that is taken; let two names change places; look from the present folder.
+_NOREPLACE, _EXCHANGE, _AT_FDCWD = 1, 2, -100
+# Errors that a write reports without the name of its file.
+_DISK = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS)
+# What a file system without links says.
+_NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL)
+_TEMPORARY = re.compile(r"\.coterie-[0-9a-f]{8}-[0-9a-f]{16}\.tmp", re.ASCII)
+
+
+def _mark() -> str:
+    """Return what tells this user's files on this machine from all others."""
+    user = os.getuid() if hasattr(os, "getuid") else os.environ.get("USERNAME", "")
+    return hashlib.sha256(f"{platform.node()}\n{user}".encode()).hexdigest()[:8]
+
+
+def is_temporary(name: str) -> bool:
+    """Tell whether a file's name is one that `write_whole` gives while a file is not finished."""
+    return _TEMPORARY.fullmatch(name) is not None
+
+
+def try_lock(handle: int) -> bool:
+    """Lock an open file without waiting; the lock ends with the process, however it ends.
+
+    Parameters
+    ----------
+    handle : int
+        The open file.
+
+    Returns
+    -------
+    bool
+        False where another process holds the lock. True also where the system has no locks.
+    """
+    if sys.platform == "win32":
+        return True
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:
+        # A file system without locks: nobody can hold one.
+        return True
+    return True
+
+
+def is_at(handle: int, path: Path) -> bool:
+    """Tell whether an open file is still the one that lies under a name."""
+    try:
+        return os.path.samestat(os.fstat(handle), os.lstat(path))
+    except FileNotFoundError:
+        return False
+
+
+def remove_stale(folder: Path) -> None:
+    """Remove the temporary files that killed processes of this user on this machine left in a folder.
+
+    Parameters
+    ----------
+    folder : Path
+        Where to look; what lies deeper is left alone.
+    """
+    begin = f".coterie-{_mark()}-"
+    with suppress(OSError):
+        for name in os.listdir(folder):
+            if name.startswith(begin) and is_temporary(name):
+                _remove_unlocked(folder / name)
+
+
+def _remove_unlocked(path: Path) -> None:
+    with suppress(OSError):
+        if not stat.S_ISREG(os.lstat(path).st_mode):
+            return
+        if sys.platform == "win32":
+            # Windows has no such locks, but refuses to remove a file that is open.
+            path.unlink()
+            return
+        # Not through a link, and not waiting for the other end of a pipe.
+        handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+        try:
+            if try_lock(handle):
+                path.unlink()
+        finally:
+            os.close(handle)
+
+
+def _open_temporary(folder: Path, mode: int) -> tuple[int, Path]:
+    """Open a new temporary file and lock it; a tidier that came in between has removed it, so try again."""
+    flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
+    while True:
+        path = folder / f".coterie-{_mark()}-{secrets.token_hex(8)}.tmp"
+        handle = os.open(path, flags, mode)
+        if try_lock(handle) and os.path.lexists(path):
+            return handle, path
+        os.close(handle)
+
+
+def renameat2(source: Path, target: Path, flags: int) -> bool:
+    """Rename as Linux can, in one step; tell whether this system can.
+
+    Parameters
+    ----------
+    source, target : Path
+        On one file system.
+    flags : int
+        As in the manual of Linux.
+
+    Returns
+    -------
+    bool
+        False where the system has no such call: nothing has happened then.
+    """
+    if sys.platform != "linux":
+        return False
+    call = getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None)
+    if call is None:
+        return False
+    old, new = os.fsencode(source), os.fsencode(target)
+    if call(_AT_FDCWD, old, _AT_FDCWD, new, ctypes.c_uint(flags)) == 0:
+        return True
+    error = ctypes.get_errno()
+    # A kernel or a file system without this call.
+    if error in (errno.ENOSYS, errno.EINVAL, errno.ENOTSUP):
+        return False
+    raise OSError(error, os.strerror(error), str(target))
+
+
+def exchange(one: Path, other: Path) -> bool:
+    """Let two files or folders change places in one step.
+
+    Parameters
+    ----------
+    one, other : Path
+        Both must be there, on one file system.
+
+    Returns
+    -------
+    bool
+        False where the system cannot: nothing has happened then.
+    """
+    return renameat2(one, other, _EXCHANGE)
+
+
+def _put_fresh(temporary: Path, path: Path) -> None:
+    """Give a file its name, unless the name is taken."""
+    if renameat2(temporary, path, _NOREPLACE):
+        return
+    try:
+        # A link, unlike a rename, fails where somebody was quicker.
+        os.link(temporary, path)
+    except OSError as error:
+        if error.errno not in _NO_LINKS:
+            raise
+        # A file system without links: who was quicker by a moment is not seen.
+        if os.path.lexists(path):
+            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(path)) from None
+        os.rename(temporary, path)
+    else:
+        temporary.unlink()
+
+
+def sync_folder(folder: Path) -> None:
+    """Make sure that names in a folder outlast a power cut, where the system can do that."""
+    # The files are whole and in their places by now: where a folder cannot be synced, nothing is lost.
+    with suppress(OSError):
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+
+
+@contextmanager
+def write_whole(
+    path: Path, *, fresh: bool = False, mode: int | None = None, sync: bool = True, tidy: bool = True
+) -> Iterator[BinaryIO]:
+    """Write a file that appears under its name once it is whole; on any failure the old one stays.
+
+    Parameters
+    ----------
+    path : Path
+        The file; its folder must be there. A link is replaced, not followed: resolve it first to follow it.
+    fresh : bool, default=False
+        Raise FileExistsError where a file has the name by then, instead of replacing it.
+    mode : int or None, default=None
+        Permissions. None: those of the file that is replaced, or the usual ones.
+    sync : bool, default=True
+        Wait until the disk has it, so that it outlasts a power cut.
+    tidy : bool, default=True
+        Remove what killed processes left in the folder; see `remove_stale`.
+
+    Yields
+    ------
+    binary file
+        Where to write.
+    """
+    temporary = None
+    try:
+        if tidy:
+            remove_stale(path.parent)
+        handle, temporary = _open_temporary(path.parent, 0o666 if mode is None else mode)
+        with open(temporary, "w+b", opener=lambda *_: handle) as file:
+            yield file
+            file.flush()
+            if sync:
+                os.fsync(handle)
+            if mode is None and not fresh:
+                with suppress(FileNotFoundError):
+                    old = os.lstat(path)
+                    if stat.S_ISREG(old.st_mode):
+                        os.chmod(temporary, stat.S_IMODE(old.st_mode))
+            # Windows renames no open file; elsewhere the lock is kept until the file has its name.
+            if sys.platform == "win32":
+                file.close()
+            if fresh:
+                _put_fresh(temporary, path)
+            else:
+                os.replace(temporary, path)
+            temporary = None
+    except OSError as error:
+        # The name of the temporary file tells nobody anything.
+        ours = isinstance(error.filename, str) and is_temporary(os.path.basename(error.filename))
+        if ours or (error.filename is None and error.errno in _DISK):
+            raise type(error)(error.errno, error.strerror, str(path)) from None
+        raise
+    finally:
+        if temporary is not None:
+            with suppress(OSError):
+                temporary.unlink()
+    if sync:
+        sync_folder(path.parent)
+
+
+def write_bytes(path: Path, content: bytes, *, fresh: bool = False, mode: int | None = None) -> None:
+    """Write a file of known content by `write_whole`.
+
+    Parameters
+    ----------
+    path : Path
+        The file; its folder must be there.
+    content : bytes
+        What will be in it.
+    fresh : bool, default=False
+        Raise FileExistsError where a file has the name by then.
+    mode : int or None, default=None
+        Permissions. None: those of the file that is replaced, or the usual ones.
+    """
+    with write_whole(path, fresh=fresh, mode=mode) as file:
+        file.write(content)
