@@ -87,3 +87,9 @@ def test_a_value_is_shown_in_one_short_line() -> None:
     for value in (np.zeros((50, 50)), "x" * 1000):
         assert len(shown(value)) == 100
         assert "\n" not in shown(value)
+
+
+def test_the_most_that_a_count_may_be_can_be_set() -> None:
+    assert check_count(7, "n_bootstrap", least=0, most=7) == 7
+    with pytest.raises(ValueError, match=r"at least 0 and at most 7\. Got 8"):
+        check_count(8, "n_bootstrap", least=0, most=7)

@@ -132,7 +132,35 @@ def test_notes_name_learner_column_and_value() -> None:
         "the row was set aside.",
     )
     assert notes_on(wild_rows(X, y, groups)[1])[0].startswith("Column 0 has 2 cells")
-    assert {-99.0, 99.99, 999.9, 1e30, -32768.0} <= set(CODES.tolist())
+    assert {-99.0, 999.0, 1e30, -32768.0} <= set(CODES.tolist())
+    # Prices, hours and ages.
+    assert not {99.0, 99.99, 999.9, 9.99} & set(CODES.tolist())
+
+
+def test_a_code_takes_no_honest_value_with_it() -> None:
+    values = np.random.default_rng(0).normal(size=600)
+    values[:6] = [14, 15, 16, -15, 17, 18]
+    assert np.isinf(column_limits([values])).all()
+    values[10:12] = -9999
+    low, high = column_limits([values])[:, 0]
+    assert -9999 < low < -15
+    assert high > 18
+
+
+@pytest.mark.parametrize("share", [0.1, 0.3, 0.45])
+def test_codes_may_be_many(share: float) -> None:
+    rng = np.random.default_rng(0)
+    values = np.where(rng.random(480) < share, -9999, rng.normal(size=480))
+    low, _ = column_limits([values])[:, 0]
+    assert -9999 < low < values[values > -9999].min()
+
+
+def test_a_learner_of_noughts_and_amounts_in_other_units_stays() -> None:
+    rng, groups = np.random.default_rng(0), np.repeat(np.arange(20), 80)
+    amount = np.where(rng.random(1600) < 0.6, 0, rng.gamma(4, 1, 1600))
+    amount[groups == 3] *= 200
+    X = np.column_stack([amount, rng.normal(size=1600)])
+    assert len(gather_learners(X, rng.normal(size=1600), groups, caller="test").y) == 1600
 
 
 def test_gathered_rows_are_those_without_wild_cells() -> None:

@@ -100,12 +100,12 @@ def _csv(table: Any, **options: Any) -> bytes:
     return content
 
 
-def _keep(table: Any, draw: random.Random) -> tuple[str, bytes, list[str], str]:
+def _keep(table: Any, draw: random.Random, names: list[str]) -> tuple[str, bytes, list[str], str]:
     """Write a table in a way that keeps its answer: the file's name, bytes, options, and the way."""
     import polars as pl
 
     formats = "csv parquet arrow gzip tabs semicolons latin-1 utf-16 mark windows stream"
-    way = draw.choice([*formats.split(), "order", "categories", "wide", "units", "blank cells", *RENAMED])
+    way = draw.choice([*formats.split(), "order", "categories", "wide", "units", "blank cells", *names])
     if way in RENAMED:
         table = table.with_columns(site=pl.Series([RENAMED[way](s) for s in table["site"]]))
         return ("table.csv", _csv(table), [], way) if draw.random() < 0.5 else _parquet(table, way)
@@ -269,7 +269,7 @@ def bend_command(draw: random.Random) -> Command:
     """
     verb = "fit" if draw.random() < 0.5 else draw.choice(list(OPTIONS))
     table = make_table()
-    name, content, options, way = _keep(table, draw)
+    name, content, options, way = _keep(table, draw, list(RENAMED) if verb == "fit" else [])
     command = Command([], ways=[verb, way])
     kind = draw.random() if verb in ("fit", "predict") else 1.0
     if kind < 0.15:

@@ -321,7 +321,7 @@ def _hold(bent: Bent, draw: random.Random) -> None:
             way = draw.choice(list(ways))
             setattr(bent, where, ways[way](values))
             bent.ways.append(way)
-    if type(bent.groups) is np.ndarray and bent.groups.dtype.kind == "U" and draw.random() < 0.5:
+    if bent.groups is bent.plain[2] and bent.groups.dtype.kind == "U" and draw.random() < 0.5:
         way = draw.choice(list(ID_LISTS))
         bent.groups = ID_LISTS[way](bent.groups.tolist())
         bent.ways.append(way)

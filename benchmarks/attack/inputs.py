@@ -174,8 +174,7 @@ def attack_estimator(number: int) -> Outcome:
             lambda p: np.allclose(p, expected, rtol=1e-6),
             bent,
         )
-    model = CoterieRegressor(**USUAL).fit(X, y, groups=DATA.groups[bent.rows])
-    bent.groups = bent.groups if bent.plain[2].dtype == object else np.char.add("new ", bent.plain[2])
+    model = CoterieRegressor(**USUAL).fit(X, y, groups=np.char.add("known ", DATA.groups[bent.rows]))
     return _try(
         lambda: model.admit(bent.X, bent.y, groups=bent.groups),
         lambda labels: _partition(shown, labels.tolist()) == truths,

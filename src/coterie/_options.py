@@ -31,11 +31,15 @@ def check_option(value: object, name: str, known: Iterable[object]) -> None:
         raise ValueError(f"The {name!r} option must be one of {listed}. Got {shown(value)}.")
 
 
-def check_count(value: object, name: str, *, least: int = 1) -> int:
-    """Refuse anything but an integer of at least ``least``."""
-    if isinstance(value, bool) or not isinstance(value, Integral) or int(value) < least:
-        raise ValueError(f"The {name!r} option must be an integer of at least {least}. Got {shown(value)}.")
-    return int(value)
+def check_count(value: object, name: str, *, least: int = 1, most: int | None = None) -> int:
+    """Refuse anything but an integer of at least ``least``, and at most ``most`` where that is given."""
+    whole = isinstance(value, Integral) and not isinstance(value, bool)
+    if not whole or int(value) < least or (most is not None and int(value) > most):  # type: ignore[call-overload]
+        bound = "" if most is None else f" and at most {most}"
+        raise ValueError(
+            f"The {name!r} option must be an integer of at least {least}{bound}. Got {shown(value)}."
+        )
+    return int(value)  # type: ignore[call-overload, no-any-return]
 
 
 def check_positive(value: object, name: str, alternatives: str) -> float:

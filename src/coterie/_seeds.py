@@ -14,12 +14,21 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.utils import check_random_state
 
+from coterie._options import shown
+
 
 def as_entropy(random_state: Any) -> int:
     """Turn whatever scikit-learn accepts as ``random_state`` into one integer."""
     if isinstance(random_state, Integral) and int(random_state) >= 0:
         return int(random_state)
-    return int(check_random_state(random_state).randint(2**31 - 1))
+    try:
+        return int(check_random_state(random_state).randint(2**31 - 1))
+    # An object that is no seed may fail in its own way.
+    except Exception:
+        raise ValueError(
+            "The 'random_state' option must be None, an integer of at least 0, or a numpy RandomState. "
+            f"Got {shown(random_state)}."
+        ) from None
 
 
 def generator_for(entropy: int, learner_id: object) -> np.random.Generator:

@@ -42,9 +42,10 @@ LARGEST_SHARE = 0.05
 # Differences below this share of a column's size are rounding.
 ROUNDING = 1e-9
 # What tables write where a value is missing: nines, the ends of integers, and what file formats fill in.
-_NINES = [float(f"{'9' * digits}{tail}") for digits in range(2, 10) for tail in ("", ".9", ".99")]
+# Prices end in .99, hours and ages reach 99: what is below 999 and positive is no code.
+_NINES = [float("9" * digits) for digits in range(2, 10)]
 _FILLS = [32767.0, 2147483647.0, 1e20, 1e30, 9.969209968386869e36, float(np.finfo(np.float32).max)]
-CODES = np.array([sign * code for code in (*_NINES, *_FILLS) for sign in (1, -1)] + [-32768.0, -2147483648.0])
+CODES = np.array([*_NINES[1:], *_FILLS, *(-code for code in (*_NINES, *_FILLS)), -32768.0, -2147483648.0])
 # The limits of a column of which nothing is known.
 UNLIMITED = np.array([[-np.inf], [np.inf]])
 
@@ -60,6 +61,8 @@ def _distances(values: Array, middle: float) -> Array:
 def _has_gap(values: Array) -> bool:
     """Tell whether the largest distance is so large that a gap is possible: one cheap look."""
     some = values[:: max(1, len(values) // 10_000)]
+    coded = np.isin(some, CODES)
+    some = some if coded.all() else some[~coded]
     middle = float(np.median(some))
     distances = _distances(some, middle)
     if not len(distances):
@@ -101,6 +104,9 @@ def tame_limits(values: Array, *, codes: bool = False) -> tuple[float, float]:
     mean_gap = (sums[last + 1] - sums[first] - size * logs[first] + PRIOR) / (size + PRIOR)
     gaps = logs[last + 1] - logs[last]
     found = np.flatnonzero(gaps > np.maximum(surprise * mean_gap, np.log(least)))
+    if codes:
+        # Only the gap below the code itself: what lies before it is judged as every other value is.
+        found = found[last[found] == n - 2]
     if not len(found):
         return -np.inf, np.inf
     reach = float(np.exp(logs[last[found[0]]] + 0.5 * gaps[found[0]]))
@@ -203,6 +209,10 @@ def set_aside(
         values = y if column == X.shape[1] else X[:, column]
         rows = np.flatnonzero((values < limits[0, column]) | (values > limits[1, column]))
         elsewhere = _too_many(rows, owner, sizes)
+        # Of amounts that are mostly nought, those that are not tell where a learner lives.
+        varied = np.bincount(owner[values != np.median(values)], minlength=len(ids))
+        many = np.bincount(owner[rows], minlength=len(ids)) >= FEWEST_IN_TAIL
+        elsewhere |= many & _too_many(rows, owner, varied)
         beyond[column] = rows, values[rows]
         aside[rows[~elsewhere[owner[rows]]]] = True
     aside &= ~_too_many(np.flatnonzero(aside), owner, sizes)[owner]

@@ -52,6 +52,8 @@ from coterie.verdicts import (
 Array = NDArray[Any]
 
 SMALL_LEARNERS = ("admit", "drop", "raise")
+# More cost time and memory, and tell nothing.
+MOST_FOLDS, MOST_REPLICATES = 1000, 100_000
 
 
 class CoterieRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
@@ -302,7 +304,7 @@ class CoterieRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
 
     def _check_options(self) -> None:
         check_option(self.collaboration, "collaboration", ("auto", *METHODS))
-        check_count(self.nested_folds, "nested_folds", least=2)
+        check_count(self.nested_folds, "nested_folds", least=2, most=MOST_FOLDS)
         check_option(self.small_learners, "small_learners", SMALL_LEARNERS)
         check_option(self.standardize, "standardize", ("learner", None))
         check_option(self.robust, "robust", (True, False))
@@ -312,11 +314,11 @@ class CoterieRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             check_option(self.n_clusters, "n_clusters", RULES)
         else:
             check_count(self.n_clusters, "n_clusters")
-        if self.min_rows != "auto":
+        if not (isinstance(self.min_rows, str) and self.min_rows == "auto"):
             check_count(self.min_rows, "min_rows", least=FEWEST_ROWS)
         if self.max_clusters is not None:
             check_count(self.max_clusters, "max_clusters")
-        check_count(self.n_bootstrap, "n_bootstrap", least=0)
+        check_count(self.n_bootstrap, "n_bootstrap", least=0, most=MOST_REPLICATES)
         check_scale(self.scale)
         check_device(self.device)
         if self.group_column is not None and not isinstance(self.group_column, (str, Integral)):

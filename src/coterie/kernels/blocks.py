@@ -32,7 +32,8 @@ def learner_blocks(learners: Learners, block_rows: int = BLOCK_ROWS) -> Iterator
 def predict_rows(model: Any, X: Array) -> Array:
     """Predict, with NaN for all rows where the model raises or answers in another shape."""
     try:
-        prediction = np.asarray(model.predict(X), dtype=float).reshape(-1)
+        # A copy: a model that works in place would change the rows of everybody.
+        prediction = np.asarray(model.predict(X.copy()), dtype=float).reshape(-1)
     except Exception:  # a peer's model may fail in any way: it is isolated, not fatal
         return np.full(len(X), np.nan)
     return prediction if len(prediction) == len(X) else np.full(len(X), np.nan)

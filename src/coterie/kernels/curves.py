@@ -49,7 +49,7 @@ def _is_curve(candidate: Any, learners: Learners) -> bool:
     rows = learners.span(int(learners.sizes.argmax()))
     try:
         with quiet_fits():
-            fitted = fit_model(seeded_copy(candidate, 0), learners.X[rows], learners.y[rows])
+            fitted = fit_model(seeded_copy(candidate, 0), learners.X[rows].copy(), learners.y[rows].copy())
     except Exception:
         return False
     return affine_form(fitted, learners.n_features) is None

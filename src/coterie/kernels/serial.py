@@ -11,7 +11,8 @@ known exactly.
 
 Sorting looks like time. If rows are sorted by the response or by a predictor, the errors of an imperfect
 model are alike from row to row, and blocks of rows would be parts of the range. Such learners do not count,
-unless a predictor rises in even steps, as a year or a day does: that is time.
+unless a predictor rises in even steps, as a year or a day does, or in whole numbers of which no two are the
+same, as irregular dates do: that is time.
 """
 
 from __future__ import annotations
@@ -67,6 +68,9 @@ class SerialScore:
 
 def _is_clock(column: Array) -> bool:
     steps = np.diff(column)
+    # Dates as whole numbers, however irregular: no two rows have the same.
+    if np.array_equal(column, np.round(column)) and ((steps > 0).all() or (steps < 0).all()):
+        return True
     middle = float(np.median(steps))
     even = np.abs(steps - middle) <= STEP_TOLERANCE * abs(middle)
     return middle != 0 and bool(even.mean() >= EVEN_STEPS)
@@ -85,7 +89,7 @@ def in_sorted_order(X: Array, y: Array) -> bool:
     Returns
     -------
     bool
-        False where a predictor rises or falls in even steps, as a clock does.
+        False where a predictor rises or falls as a clock or a calendar does.
     """
     columns = np.column_stack([y, X])
     place = np.arange(len(y)) - (len(y) - 1) / 2
