@@ -147,6 +147,12 @@ def test_a_hostile_member_is_refused_by_name(
         skops_file(node("numpy", "ndarray", "NdArrayNode", type="numpy", file="../../etc/passwd")),
         skops_file(node("builtins", "str", "JsonNode", content="{")),
         skops_file(node("builtins", "str", "JsonNode", content='"not a model"')),
+        skops_file(node("builtins", "str", "JsonNode", content="[1]")),
+        skops_file(node("os\n", "system", "FunctionNode")),
+        skops_file(node("numpy", "ndarray", "ConstructorFromReduceNode", content=arguments("x"))),
+        skops_file(node("sklearn.linear_model._ridge", "Ridge", "ListNode", content=[])),
+        skops_file(node("sklearn.linear_model._ridge", "Ridge", "ConstructorFromReduceNode", content=[])),
+        skops_file(node("numpy", "void", "NdArrayNode", type="numpy", file="x")),
     ],
 )
 def test_a_member_that_is_no_model_is_refused(content: bytes, tampered: Callable[..., Path]) -> None:
