@@ -166,6 +166,15 @@ def ids_of(make: Callable[[], bytes]) -> str:
     return next(name for name, other in everything.items() if other is make)
 
 
+def test_another_protocol_of_skops_is_named_in_a_short_sentence() -> None:
+    for protocol in (1, 3, None, "x\n" * 1000, {"a": [1] * 1000}):
+        schema = node("builtins", "list", "ListNode", content=[]) | {"protocol": protocol}
+        with pytest.raises(PersistenceError, match="in protocol .* of skops, but 2 is read") as refusal:
+            load_model(skops_file(schema), ())
+        assert str(refusal.value).isprintable()
+        assert len(str(refusal.value)) < 200
+
+
 def pulled(model: Any, change: Callable[[Any], object]) -> Callable[[], Any]:
     """Make a model whose indices lead out of their arrays."""
 
