@@ -169,7 +169,7 @@ def ids_of(make: Callable[[], bytes]) -> str:
 def test_another_protocol_of_skops_is_named_in_a_short_sentence() -> None:
     for protocol in (1, 3, None, "x\n" * 1000, {"a": [1] * 1000}):
         schema = node("builtins", "list", "ListNode", content=[]) | {"protocol": protocol}
-        with pytest.raises(PersistenceError, match="in protocol .* of skops, but 2 is read") as refusal:
+        with pytest.raises(PersistenceError, match=r"in protocol .* of skops, but 2 is read") as refusal:
             load_model(skops_file(schema), ())
         assert str(refusal.value).isprintable()
         assert len(str(refusal.value)) < 200
