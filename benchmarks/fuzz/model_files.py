@@ -210,7 +210,12 @@ def run(
             worker = running.pop(0)
             reached = tally.take(worker)
             if tally.done % 5000 < BATCH:
-                print(f"{tally.done} files, {len(tally.faults)} faults", file=sys.stderr, flush=True)
+                last = tally.faults[-1] if tally.faults else "none"
+                print(
+                    f"{tally.done} files, {len(tally.faults)} faults, last: {last}",
+                    file=sys.stderr,
+                    flush=True,
+                )
             if reached < worker.numbers.stop:
                 waiting.append(range(reached, worker.numbers.stop))
     return tally

@@ -79,3 +79,19 @@ def test_a_model_that_would_end_the_process_is_not_handed_out(tampered: Callable
     evil = fitted(SVR(epsilon=0.0), _n_support=np.full(90_000, 40, np.int32))
     with pytest.raises(PersistenceError, match="a SVR whose parts do not fit each other"):
         load(tampered(lambda members: members.update({"models/0.skops": evil})))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda manifest: manifest.update(format=99, coterie="\x1b[2J\u202eevil\n" * 1000),
+        lambda manifest: manifest["state"].update(n_clusters_={"$": "\x1b[2J\n" * 1000}),
+        lambda manifest: manifest["learners"].update(labels={"$": "values", "dtype": "\x1b\n", "items": []}),
+        lambda manifest: manifest["parameters"].update({"\x1b[2J\n": 1}),
+    ],
+)
+def test_sentences_show_nothing_that_steers_a_terminal(change: Any, tampered: Callable[..., Path]) -> None:
+    with pytest.raises(PersistenceError) as refusal:
+        load(tampered(manifest=change))
+    assert str(refusal.value).isprintable()
+    assert len(str(refusal.value)) < 1000

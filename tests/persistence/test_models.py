@@ -147,6 +147,12 @@ def test_a_hostile_member_is_refused_by_name(
         skops_file(node("numpy", "ndarray", "NdArrayNode", type="numpy", file="../../etc/passwd")),
         skops_file(node("builtins", "str", "JsonNode", content="{")),
         skops_file(node("builtins", "str", "JsonNode", content='"not a model"')),
+        skops_file(node("builtins", "str", "JsonNode", content="[1]")),
+        skops_file(node("os\n", "system", "FunctionNode")),
+        skops_file(node("numpy", "ndarray", "ConstructorFromReduceNode", content=arguments("x"))),
+        skops_file(node("sklearn.linear_model._ridge", "Ridge", "ListNode", content=[])),
+        skops_file(node("sklearn.linear_model._ridge", "Ridge", "ConstructorFromReduceNode", content=[])),
+        skops_file(node("numpy", "void", "NdArrayNode", type="numpy", file="x")),
     ],
 )
 def test_a_member_that_is_no_model_is_refused(content: bytes, tampered: Callable[..., Path]) -> None:
@@ -158,6 +164,15 @@ def test_a_member_that_is_no_model_is_refused(content: bytes, tampered: Callable
 def ids_of(make: Callable[[], bytes]) -> str:
     everything = {**hostile.CRASHES, **hostile.DEEDS}
     return next(name for name, other in everything.items() if other is make)
+
+
+def test_another_protocol_of_skops_is_named_in_a_short_sentence() -> None:
+    for protocol in (1, 3, None, "x\n" * 1000, {"a": [1] * 1000}):
+        schema = node("builtins", "list", "ListNode", content=[]) | {"protocol": protocol}
+        with pytest.raises(PersistenceError, match=r"in protocol .* of skops, but 2 is read") as refusal:
+            load_model(skops_file(schema), ())
+        assert str(refusal.value).isprintable()
+        assert len(str(refusal.value)) < 200
 
 
 def pulled(model: Any, change: Callable[[Any], object]) -> Callable[[], Any]:

@@ -131,10 +131,10 @@ class Reader:
         self._arrays: dict[str, Array] = {}
         budget.spend(self._files[SCHEMA])
         self._schema = json.loads(self._files[SCHEMA])
-        protocol = self._schema.get("protocol")
-        if protocol != PROTOCOL:
+        if self._schema.get("protocol") != PROTOCOL:
+            protocol = shown(self._schema.get("protocol"), 20)
             raise PersistenceError(
-                f"The file has a model in protocol {protocol!r} of skops, but {PROTOCOL} is read: use the "
+                f"The file has a model in protocol {protocol} of skops, but {PROTOCOL} is read: use the "
                 "version of coterie that saved it."
             )
 
