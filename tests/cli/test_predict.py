@@ -66,9 +66,9 @@ def test_a_model_of_python_s_does_not_know_the_columns(run, fitted, table):
 
 def test_a_disk_that_may_not_be_written_is_a_sentence(run, here, fitted, monkeypatch):
     # Removing what had not been written raised a second error, with a traceback.
-    def refused(self, *rest, **more):
-        raise OSError(errno.EROFS, "Read-only file system", str(self))
+    def refused(*_, **more):
+        raise OSError(errno.EROFS, "Read-only file system")
 
-    monkeypatch.setattr("pathlib.Path.write_bytes", refused)
+    monkeypatch.setattr("os.fsync", refused)
     monkeypatch.setattr("pathlib.Path.unlink", refused)
     assert "Read-only file system" in run("predict", fitted, "table.csv", "--out", "p.csv").complaint
