@@ -5,9 +5,8 @@ from __future__ import annotations
 import io
 import os
 import sys
-from typing import Annotated, NoReturn
+from typing import Annotated, Any, NoReturn
 
-import click
 import typer
 
 from coterie import __version__
@@ -25,6 +24,8 @@ from coterie.cli.reproduce import reproduce_command
 from coterie.cli.score import score
 from coterie.cli.share import share
 
+# What typer's parser raises: click is a package beside older versions of typer and a part of newer ones.
+_parsing: Any = sys.modules[typer.BadParameter.__module__]
 # How a sentence about ourselves begins.
 FAULT = "This is a fault in coterie"
 
@@ -68,13 +69,13 @@ def _run() -> int:
     """Run a command; return its exit code."""
     try:
         outcome = typer.main.get_command(app)(standalone_mode=False)
-    except click.exceptions.NoArgsIsHelpError as error:
+    except _parsing.NoArgsIsHelpError as error:
         error.show()
         return 2
-    except click.exceptions.UsageError as error:
+    except _parsing.UsageError as error:
         where = "coterie" if error.ctx is None else error.ctx.command_path
         _refuse(f"{error.format_message().rstrip('.')}: see `{where} --help`.", error.exit_code)
-    except (click.exceptions.Abort, KeyboardInterrupt):
+    except (typer.Abort, KeyboardInterrupt):
         _refuse("Stopped.", Interrupted.exit_code)
     return outcome if isinstance(outcome, int) else 0
 
