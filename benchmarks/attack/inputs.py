@@ -12,12 +12,14 @@ from __future__ import annotations
 
 import argparse
 import csv
+import json
 import os
 import platform
 import random
 import re
 import shutil
 import signal
+import subprocess
 import sys
 import tempfile
 import time
@@ -26,7 +28,7 @@ import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
@@ -333,12 +335,21 @@ def run(kind: str, numbers: Iterable[int]) -> list[Outcome]:
     """
     if kind == "estimator":
         return [attack_estimator(number) for number in numbers]
+    # A process that has used polars must not fork: its threads would be missing in the child.
+    asked = json.dumps(list(numbers))
+    answer = subprocess.run([sys.executable, __file__, "--serve", asked], stdout=subprocess.PIPE, check=True)
+    return [Outcome(*fields) for fields in json.loads(answer.stdout)]
+
+
+def serve(numbers: list[int]) -> None:
+    """Run bent commands, each in a child of this process, and print what came of them as JSON."""
     with tempfile.TemporaryDirectory() as name:
         good = Path(name)
         code, _ = in_child(lambda: prepare(good), 10 * SECONDS, good)
         if code:
             raise RuntimeError((good / "stderr").read_text()[-2000:])
-        return [attack_command(number, good) for number in numbers]
+        found = [attack_command(number, good) for number in numbers]
+    print(json.dumps([astuple(outcome) for outcome in found]))
 
 
 def report(found: dict[str, list[Outcome]], arguments: str, seconds: float) -> str:
@@ -375,8 +386,12 @@ def main() -> None:
     )
     parser.add_argument("--inputs", type=int, default=300, help="of each kind")
     parser.add_argument("--only", choices=KINDS)
+    parser.add_argument("--serve", type=json.loads, help=argparse.SUPPRESS)
     parser.add_argument("--report", type=Path, help="a file for the report")
     options = parser.parse_args()
+    if options.serve is not None:
+        serve(options.serve)
+        return
     begun = time.monotonic()
     kinds = KINDS if options.only is None else (options.only,)
     found = {kind: run(kind, range(options.inputs)) for kind in kinds}
