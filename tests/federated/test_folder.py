@@ -192,6 +192,18 @@ def test_a_file_that_is_too_large_is_not_opened(box, monkeypatch):
     assert "at most 10 are read" in box.read().troubles["large.coterie"]
 
 
+def test_the_largest_files_are_left_out_where_all_are_too_much(box, monkeypatch):
+    box.put(SHARE)
+    box.put(SCORE)
+    sizes = {name: (box.path / name).stat().st_size for name in files(box)}
+    monkeypatch.setattr(folder_module, "MOST_IN_ALL", min(sizes.values()))
+    contents = box.read()
+    assert len(contents.shares) + len(contents.scores) == 1
+    ((name, why),) = contents.troubles.items()
+    assert name == max(sizes, key=lambda name: sizes[name])
+    assert "that are read together: remove it" in why
+
+
 def test_too_many_files_are_refused(box, monkeypatch):
     monkeypatch.setattr(folder_module, "MOST_FILES", 1)
     box.put(SHARE)

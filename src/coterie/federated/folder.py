@@ -10,7 +10,8 @@ import logging
 import os
 import secrets
 import stat
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -39,6 +40,8 @@ log = logging.getLogger(__name__)
 
 SUFFIX = ".coterie"
 MOST_FILES = 100_000
+# Of all files together: a thousand sites with forests of two megabytes each.
+MOST_IN_ALL = 2 * 2**30
 # Of a site, in a file's name.
 LONGEST_NAME = 120
 
@@ -99,6 +102,24 @@ def _content(path: Path) -> bytes:
         return path.read_bytes()
     except OSError as error:
         raise ProtocolError(f"It cannot be read ({error.strerror or error}).") from None
+
+
+def _beyond_the_most(paths: Sequence[Path]) -> dict[str, str]:
+    """Return the files that are too much to read; the largest ones, for then no small one is left out."""
+    sizes = {}
+    for path in paths:
+        # Whoever reads the file says why it cannot be looked at.
+        with suppress(OSError):
+            sizes[path.name] = path.lstat().st_size
+    troubles, total = {}, 0
+    for name, size in sorted(sizes.items(), key=lambda item: (item[1], item[0])):
+        total += size
+        if total > MOST_IN_ALL:
+            troubles[name] = (
+                f"It has {size} bytes, and with it the files of the folder have more than the {MOST_IN_ALL} "
+                "that are read together: remove it, or ask for a smaller model."
+            )
+    return troubles
 
 
 def _check_name(name: str, message: Message) -> None:
@@ -183,8 +204,11 @@ class SealedFolder:
             What can be used.
         """
         found: dict[str, Sealed] = {}
-        troubles: dict[str, str] = {}
-        for path in self._files():
+        paths = self._files()
+        troubles = _beyond_the_most(paths)
+        for path in paths:
+            if path.name in troubles:
+                continue
             try:
                 content = _content(path)
                 if answers_of is not None:
