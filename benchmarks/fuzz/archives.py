@@ -149,7 +149,7 @@ def bend_array(content: bytes, draw: Draw) -> bytes:
             with np.errstate(all="ignore"), warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 return _npy(values.astype(draw.choice(KINDS)))
-        case 5 if values.ndim > 1:
+        case 5 if values.ndim > 1 and values.shape[-1]:
             return _npy(
                 values.T if draw.random() < 0.5 else np.take(values, [0] * draw.randrange(4), axis=-1)
             )
@@ -174,9 +174,17 @@ def _plain(draw: Draw) -> str:
     )
 
 
+def _value(node: dict[str, Any]) -> Any:
+    """Return the value of a JSON node; bent once before, it may have none any more."""
+    try:
+        return json.loads(node["content"])
+    except (KeyError, TypeError, ValueError):
+        return None
+
+
 def _bend_node(node: dict[str, Any], everything: list[dict[str, Any]], draw: Draw) -> None:
     if node["__loader__"] == "JsonNode" and draw.random() < 0.9:
-        old = json.loads(node["content"])
+        old = _value(node)
         near = isinstance(old, int) and not isinstance(old, bool) and draw.random() < 0.5
         node["content"] = json.dumps(old + draw.choice((-1, 1, 2, 1000))) if near else _plain(draw)
         return
