@@ -16,9 +16,9 @@ from coterie.how_many.held_out import (
     _much_the_same,
     _Trial,
     best_refined,
-    clusters_are_needed,
     costlier_is_better,
     held_out,
+    one_is_as_good,
 )
 from coterie.kernels.refits import pooled_losses
 from coterie.records import Exchange, Selection
@@ -257,12 +257,11 @@ def test_a_continuum_of_truths_is_answered_with_no_clear_coteries(seed: int) -> 
     assert model.gains_["gain"].shape == (30,)
 
 
-def test_clusters_are_not_needed_where_one_model_of_the_costlier_form_does_as_well() -> None:
+def test_one_model_of_a_costlier_form_may_be_as_good_as_several_clusters() -> None:
     class Fixed:
         """Every cluster loses the same on every learner."""
 
         proxy = costlier = None
-        rehearsals: Any = ()
         noise = np.ones(4)
         half_sizes = np.full((4, 2), 10)
 
@@ -273,13 +272,10 @@ def test_clusters_are_not_needed_where_one_model_of_the_costlier_form_does_as_we
             return np.full((int(labels.max()) + 1, 4, 2), self.loss)
 
     split = np.array([0, 0, 1, 1])
-    assert clusters_are_needed(Fixed(1.0), Fixed(1.1), split)
-    assert not clusters_are_needed(Fixed(1.0), Fixed(0.9), split)
-    assert not clusters_are_needed(Fixed(1.0), Fixed(1.0), split)
-    assert clusters_are_needed(Fixed(1.0), Fixed(0.9), np.zeros(4, dtype=int))
-    # Where one line was ruled out, a curve that is no better explains nothing either.
-    assert clusters_are_needed(Fixed(1.0), Fixed(1.0), split, ruled_out=True)
-    assert not clusters_are_needed(Fixed(1.0), Fixed(0.9), split, ruled_out=True)
+    assert not one_is_as_good(Fixed(1.0), Fixed(1.1), split)
+    assert one_is_as_good(Fixed(1.0), Fixed(0.9), split)
+    assert one_is_as_good(Fixed(1.0), Fixed(1.0), split)
+    assert not one_is_as_good(Fixed(1.0), Fixed(0.9), np.zeros(4, dtype=int))
 
 
 def test_a_costlier_form_wins_by_a_sure_gain_or_with_fewer_clusters() -> None:
@@ -314,24 +310,6 @@ def test_where_one_truth_was_ruled_out_a_costlier_form_must_surely_beat_one_clus
     assert costlier_is_better(cheap, split, Scripted(lambda _: 2.1), one)
     for loss, better in ((2.1, False), (2.0, False), (1.8, True)):
         assert costlier_is_better(cheap, split, Scripted(lambda _, x=loss: x), one, ruled_out=True) is better
-
-
-@pytest.mark.parametrize(
-    ("few", "more", "needed"),
-    # Of 3.0 and 2.5 the next four times the rows could at best make 2.0; of 1.6 and 1.3 they could make 1.0.
-    [(3.0, 2.5, True), (1.6, 1.3, False), (1.2, 1.4, True)],
-)
-def test_a_curve_that_cannot_catch_up_is_not_fitted_on_all_rows(
-    few: float, more: float, needed: bool
-) -> None:
-    class Fixed(Scripted):
-        def __init__(self, loss: float, rehearsals: Any = ()) -> None:
-            super().__init__(lambda _: 2.0 * loss)
-            self.rehearsals = rehearsals
-
-    whole = Fixed(1.0, [Fixed(few), Fixed(more)])
-    assert clusters_are_needed(Fixed(1.1), whole, np.array([0, 0, 1, 1, 1, 1])) is needed
-    assert whole.asked == ([] if needed else [1])
 
 
 def test_costly_clusters_are_not_tried_beyond_a_number_that_is_surely_worse(blocks: Evidence) -> None:

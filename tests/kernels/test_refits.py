@@ -122,11 +122,11 @@ def test_a_set_of_members_is_fitted_once_in_however_many_labellings(
 def test_more_rows_than_needed_are_thinned_out(
     make_learners: Callable[..., Learners],
     select: Callable[..., Selection],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     learners = make_learners()
-    selection = select(learners, [Counting()])
-    proxy = refit(learners, selection).proxy
-    losses = RefitLosses(learners, selection, proxy, selection.models[0], most_rows=10)
+    monkeypatch.setattr(refits, "MOST_ROWS", 10)
+    losses = refit(learners, select(learners, [Counting()]))
     Counting.fits.clear()
     assert np.isfinite(losses.residuals(np.zeros(5, dtype=int), 1)).all()
     assert Counting.fits == [10, 10]

@@ -119,7 +119,6 @@ class AnsweredLosses:
     proxy = None
     costlier = None
     costlier_searches = False
-    rehearsals = ()
 
     def __init__(
         self,

@@ -20,9 +20,9 @@ from coterie.how_many.held_out import (
     UNCLEAR,
     HeldOut,
     best_refined,
-    clusters_are_needed,
     costlier_is_better,
     held_out,
+    one_is_as_good,
 )
 from coterie.how_many.penalty import penalty
 from coterie.kernels.similarities import ExchangeSimilarity
@@ -125,17 +125,15 @@ def in_order(exchange: Exchange) -> Array:
 def _best_form(
     evidence: Evidence, losses: TogetherLosses, how: dict[str, Any]
 ) -> tuple[HeldOut, TogetherLosses]:
-    """Let the held-out rule search, and a costlier form check its answer or search beside it."""
+    """Let the held-out rule search, beside it a costlier form that may do better, and keep the better."""
     answer, costlier = held_out(evidence, losses, **how), losses.costlier
     if costlier is None:
         return answer, losses
-    found, ruled_out = answer.labels[answer.curve.chosen], answer.curve.surprise is not None
-    if not losses.costlier_searches:
-        if clusters_are_needed(losses, costlier, found, ruled_out=ruled_out):
-            return answer, losses
-        return held_out(evidence, costlier, **how), costlier
+    found = answer.labels[answer.curve.chosen]
+    if not (losses.costlier_searches or one_is_as_good(losses, costlier, found)):
+        return answer, losses
     other = held_out(evidence, costlier, **how)
-    others = other.labels[other.curve.chosen]
+    others, ruled_out = other.labels[other.curve.chosen], answer.curve.surprise is not None
     if costlier_is_better(losses, found, costlier, others, ruled_out=ruled_out):
         return other, costlier
     return answer, losses

@@ -278,43 +278,29 @@ def held_out(
     return HeldOut(curve, {k: trial.labels for k, trial in trials.items()}, excess)
 
 
-def clusters_are_needed(
-    losses: TogetherLosses, costlier: TogetherLosses, labels: Array, *, ruled_out: bool = False
-) -> bool:
-    """Tell whether clusters predict better than one model of a costlier form for everybody.
+def one_is_as_good(losses: TogetherLosses, costlier: TogetherLosses, labels: Array) -> bool:
+    """Tell whether one model of a costlier form predicts everybody as well as several clusters do.
 
-    Learners who see different parts of one curve look like different lines. Where rows are many, the one
-    model is fitted on a sixteenth and on a quarter of them first: four times the rows gain no more than the
-    four times before, and where that would not be enough it is not fitted on all.
+    Learners who see different parts of one curve look like different lines.
 
     Parameters
     ----------
     losses : TogetherLosses
         The form in which the clusters were found.
     costlier : TogetherLosses
-        The other.
+        The other form.
     labels : ndarray of shape (L,)
         The clusters.
-    ruled_out : bool, default=False
-        Whether one truth of the form was ruled out, though clusters do not pay on held-out rows: the
-        costlier form then has to beat one model of the form, or it explains nothing either.
 
     Returns
     -------
     bool
-        False where one model does at least as well on held-out rows.
+        False where there is one cluster only.
     """
     if not labels.any():
-        return True
-    one = np.zeros_like(labels)
-    if ruled_out:
-        return bool(_try(losses, one).ratios.mean() <= _try(costlier, one).ratios.mean())
-    apart = _try(losses, labels).ratios.mean()
-    if costlier.rehearsals:
-        few, more = (_try(form, one).ratios.mean() for form in costlier.rehearsals)
-        if apart < more - max(few - more, 0.0):
-            return True
-    return bool(apart < _try(costlier, one).ratios.mean())
+        return False
+    one = _try(costlier, np.zeros_like(labels))
+    return bool(one.ratios.mean() <= _try(losses, labels).ratios.mean())
 
 
 def costlier_is_better(

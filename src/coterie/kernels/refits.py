@@ -34,7 +34,7 @@ Array = NDArray[Any]
 MOST_ROWS = 2_000
 # Enough trees to tell clusters apart; the coterie's own model has as many as its candidate asks for.
 MOST_TREES = 20
-# Where fewer learners than this share chose a curve, lines search, and flexible models check their answer.
+# If this share of the learners chose a flexible model, flexible models search beside lines in any case.
 FLEXIBLE_SHARE = 0.25
 # Solving for more predictors than this, once per learner and labelling, costs more than refitting.
 MOST_PREDICTORS = 150
@@ -75,8 +75,6 @@ class RefitLosses(LocalLosses):
         A cheaper form, which does most of the searching.
     family : estimator
         What every cluster refits.
-    most_rows : int, default=2000
-        On how many of a cluster's rows a half's model is fitted at most.
     """
 
     def __init__(
@@ -85,10 +83,8 @@ class RefitLosses(LocalLosses):
         selection: Selection,
         proxy: LocalLosses,
         family: Any,
-        most_rows: int = MOST_ROWS,
     ) -> None:
         super().__init__(learners, selection)
-        self._most_rows = most_rows
         self.proxy: LocalLosses = proxy
         self._family = family
         # As where moments are added up: quiet learners count more, wild rows less.
@@ -155,8 +151,8 @@ class RefitLosses(LocalLosses):
         residuals = np.full(len(self.learners.y), np.nan)
         for half in (0, 1):
             rows = np.flatnonzero(theirs & (self.second != half))
-            if len(rows) > self._most_rows:
-                rows = rows[np.linspace(0, len(rows) - 1, self._most_rows).astype(int)]
+            if len(rows) > MOST_ROWS:
+                rows = rows[np.linspace(0, len(rows) - 1, MOST_ROWS).astype(int)]
             held_out = wanted & (self.second == half)
             fitted = self._fit(model, rows)
             prediction = predict_rows(fitted, self.learners.X[held_out])
@@ -278,9 +274,4 @@ def pooled_losses(
     affine = affine_matrix(selection.models, learners.n_features)[1]
     best.proxy.costlier = best
     best.proxy.costlier_searches = bool(np.mean(~affine) >= FLEXIBLE_SHARE)
-    if len(learners.y) >= 2 * MOST_ROWS:
-        best.rehearsals = [
-            RefitLosses(learners, selection, best.proxy, quick_forest(), MOST_ROWS // share)
-            for share in (16, 4)
-        ]
     return best.proxy

@@ -9,7 +9,7 @@ by its own honest residuals.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any, Protocol
 
 import numpy as np
@@ -37,17 +37,12 @@ class TogetherLosses(Protocol):
 
     @property
     def costlier(self) -> TogetherLosses | None:
-        """A form that checks whether the clusters found by this one are needed at all, or None."""
+        """A form that may find clusters that explain the learners better, or None."""
         ...
 
     @property
     def costlier_searches(self) -> bool:
-        """Whether the costlier form searches for clusters of its own beside this one."""
-        ...
-
-    @property
-    def rehearsals(self) -> Sequence[TogetherLosses]:
-        """The same form fitted on a sixteenth and on a quarter of the rows; empty where rows are few."""
+        """Whether the costlier form searches in any case; otherwise only if one model of it is as good."""
         ...
 
     @property
@@ -124,12 +119,10 @@ class LocalLosses(ABC):
 
     # A cheaper form, which does most of the searching.
     proxy: LocalLosses | None = None
-    # A form that checks whether the clusters found by this one are needed at all.
+    # A form that may find clusters that explain the learners better.
     costlier: LocalLosses | None = None
-    # Whether it searches for clusters of its own beside this form.
+    # Whether it searches in any case; otherwise only if one model of it is as good as several clusters.
     costlier_searches: bool = False
-    # The same form fitted on a sixteenth and on a quarter of the rows.
-    rehearsals: Sequence[LocalLosses] = ()
 
     def __init__(self, learners: Learners, selection: Selection, places: Array | None = None) -> None:
         second = np.concatenate([halves_of(folds) for folds in selection.folds])
