@@ -164,13 +164,13 @@ def test_a_gain_of_nothing_is_no_reason_whatever_its_price(blocks: Evidence) -> 
     assert held_out(blocks, losses, refine=False).curve.chosen == 1
 
 
-def test_suggestions_are_refined_beside_the_starts(three_truths: Rows, monkeypatch: Any) -> None:
+def test_suggestions_are_refined_beside_the_start(three_truths: Rows, monkeypatch: Any) -> None:
     learners, selection, exchange, truth = three_truths
     chosen, known = selection.aligned_to(learners.ids), exchange.aligned_to(learners.ids)
     losses = pooled_losses(learners, chosen, known, ThreadEngine())
     evidence = Evidence(known, 1.0, 6, seed=0, losses=losses)
-    # Starts from which nobody would move: two clusters are empty.
-    monkeypatch.setattr(Evidence, "starts", lambda self, k: [np.zeros(12, dtype=np.int64)])
+    # A start from which nobody would move: two clusters are empty.
+    monkeypatch.setattr(Evidence, "labels", lambda self, k: np.zeros(12, dtype=np.int64))
     assert np.array_equal(tidy_labels(best_refined(evidence, losses, 3)), truth)
     monkeypatch.setattr(type(losses), "suggest", lambda self, k, seed: [])
     assert not np.array_equal(tidy_labels(best_refined(evidence, losses, 3)), truth)

@@ -116,8 +116,8 @@ def _grams(attendance: Attendance, members: Sequence[Member]) -> GramAverages | 
 def _answered(evidence: Evidence, losses: AnsweredLosses, n_clusters: int | str, rounds: int) -> bool:
     """Tell whether the method can be run to its end; if not, note all that can be asked by now.
 
-    Refine goes on from every start and for every number of clusters at once, as far as the answers go, so
-    that the rounds are those of the longest path and not of all together.
+    Refine goes on for every number of clusters at once, as far as the answers go, so that the rounds are
+    those of the longest path and not of all together.
     """
     try:
         if isinstance(n_clusters, str):
@@ -127,9 +127,9 @@ def _answered(evidence: Evidence, losses: AnsweredLosses, n_clusters: int | str,
         return True
     except NotAnsweredError:
         counts = range(1, evidence.most + 1) if isinstance(n_clusters, str) else [n_clusters]
-        for start in (start for count in counts for start in evidence.starts(count)):
+        for count in counts:
             with suppress(NotAnsweredError):
-                refine_labels(losses, tidy_labels(start), rounds=rounds)
+                refine_labels(losses, tidy_labels(evidence.labels(count)), rounds=rounds)
         return False
 
 

@@ -72,22 +72,15 @@ class Evidence:
             return ExchangeSimilarity(self.exchange, self.scale)
         return similarity_matrix(self.exchange, self.scale)
 
-    def _spectrum(self, scale: float, units: Array | None = None) -> Spectrum:
-        count = max(self.most, 2) + 1
-        if avoids_pairs(self.exchange):
-            return matrix_free_spectrum(self.exchange, scale, count, units, self.device, self.needed)
-        if units is None:
-            return spectrum_of(np.asarray(self.similarity), count)
-        return spectrum_of(similarity_matrix(self.exchange, scale, units), count)
-
     @cached_property
     def spectrum(self) -> Spectrum:
         """Top eigenpairs of the normalised similarity, one more than there may be clusters."""
-        return self._spectrum(self.scale)
-
-    @cached_property
-    def _noise_spectrum(self) -> Spectrum:
-        return self._spectrum(1.0, self.exchange.noise)
+        count = max(self.most, 2) + 1
+        if avoids_pairs(self.exchange):
+            return matrix_free_spectrum(
+                self.exchange, self.scale, count, device=self.device, needed=self.needed
+            )
+        return spectrum_of(np.asarray(self.similarity), count)
 
     @cached_property
     def _joined(self) -> Callable[[int], Array]:
@@ -106,9 +99,11 @@ class Evidence:
 
     def labels(self, n_clusters: int) -> Array:
         """Return the paper's clusters: spectral, on v."""
-        if n_clusters == 1 or self.spectrum.n_parts > n_clusters:
+        if n_clusters == 1:
+            return np.zeros(self.n_learners, dtype=np.int64)
+        if self.spectrum.n_parts > n_clusters:
             return spectral_labels(self.spectrum, self.exchange, n_clusters, self.seed, self._joined)
-        return self._clustered(n_clusters)[0]
+        return self._clustered(n_clusters)[0].astype(np.int64)
 
     @cached_property
     def within_sums(self) -> Array:
@@ -118,14 +113,3 @@ class Evidence:
         columns of two clusters: there its sum of squares is the total one.
         """
         return np.array([self._clustered(k)[1] for k in range(1, self.most + 1)])
-
-    def starts(self, n_clusters: int) -> list[Array]:
-        """Return three labellings to refine: spectral on v, on v per noise of the target, linkage on v."""
-        if n_clusters == 1:
-            return [np.zeros(self.n_learners, dtype=np.int64)]
-        candidates = [
-            self.labels(n_clusters),
-            spectral_labels(self._noise_spectrum, self.exchange, n_clusters, self.seed, self._joined),
-            self._joined(n_clusters),
-        ]
-        return [labels.astype(np.int64) for labels in candidates]

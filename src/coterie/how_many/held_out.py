@@ -112,18 +112,18 @@ def best_refined(
     rounds: int = ROUNDS,
 ) -> Array:
     """Refine from every start and keep the labelling with the lowest loss in units of noise."""
+    start = evidence.labels(n_clusters)
     if not refine:
-        return evidence.starts(n_clusters)[0]
-    starts = _distinct(evidence.starts(n_clusters))
+        return start
     quick = losses.proxy or losses
     suggested = quick.suggest(n_clusters, evidence.seed) if n_clusters > 1 else []
-    refined = (refine_labels(quick, labels, rounds=rounds) for labels in _distinct([*starts, *suggested]))
+    refined = (refine_labels(quick, labels, rounds=rounds) for labels in _distinct([start, *suggested]))
     searched = min(refined, key=lambda answer: answer[1])[0]
     if losses.proxy is None:
         return searched
-    # Judging a labelling is costly here, so of what the cheaper form found only its best is judged; but every
-    # start is, for the cheaper form may be blind to what sets the clusters apart.
-    best = min(_distinct([*starts, searched]), key=lambda labels: labelling_score(losses, labels))
+    # Judging a labelling is costly here, so of what the cheaper form found only its best is judged; but the
+    # start is, too, for the cheaper form may be blind to what sets the clusters apart.
+    best = min(_distinct([start, searched]), key=lambda labels: labelling_score(losses, labels))
     return refine_labels(losses, best, rounds=min(ROUNDS_AFTER_PROXY, rounds))[0]
 
 
