@@ -76,8 +76,8 @@ SETTINGS: dict[str, tuple[int, int, int, Noise, float]] = {
 }
 
 
-def one_draw(setting: str, seed: int) -> tuple[int, bool]:
-    """Return the number of clusters, and whether one truth was ruled out."""
+def draw(setting: str, seed: int) -> tuple[Array, Array, Array]:
+    """Return predictors, response and the learner of each row."""
     n_learners, n_rows, n_features, noise, shift = SETTINGS[setting]
     rng = np.random.default_rng(seed)
     owner = np.repeat(np.arange(n_learners), n_rows)
@@ -85,7 +85,12 @@ def one_draw(setting: str, seed: int) -> tuple[int, bool]:
         rng.normal(size=(len(owner), n_features))
         + shift * rng.uniform(-1, 1, (n_learners, n_features))[owner]
     )
-    y = X @ rng.normal(size=n_features) + noise(rng, X, owner)
+    return X, X @ rng.normal(size=n_features) + noise(rng, X, owner), owner
+
+
+def one_draw(setting: str, seed: int) -> tuple[int, bool]:
+    """Return the number of clusters, and whether one truth was ruled out."""
+    X, y, owner = draw(setting, seed)
     learners = gather_learners(X, y, owner, caller="benchmark")
     with threadpool_limits(1), warnings.catch_warnings():
         warnings.simplefilter("ignore")
