@@ -20,6 +20,7 @@ from coterie.how_many.held_out import (
     held_out,
     one_is_as_good,
 )
+from coterie.kernels.pooled import PooledLosses
 from coterie.kernels.refits import pooled_losses
 from coterie.records import Exchange, Selection
 from coterie.stages.cluster import tidy_labels
@@ -33,7 +34,6 @@ class Scripted:
 
     proxy: Any = None
     noise = np.full(6, 2.0)
-    price = 0.0
     surprise = (float("nan"), float("nan"))
     half_sizes = SIZES
 
@@ -51,9 +51,6 @@ class Scripted:
 
     def surprise_of_two(self, seed: int) -> tuple[float, float]:
         return self.surprise
-
-    def estimation_price(self, labels: Any) -> Any:
-        return np.full(len(labels), self.price * (int(labels.max()) + 1))
 
     def paired_t(self, *_: Any) -> tuple[Any, Any]:
         return np.broadcast_to(self.excess, 6), np.broadcast_to(self.error, 6)
@@ -138,29 +135,8 @@ def test_zeros_among_the_responses_are_no_second_truth() -> None:
     assert several <= 1
 
 
-@pytest.mark.usefixtures("as_many")
-def test_clusters_that_gain_in_spite_of_their_price_need_gain_less(blocks: Evidence) -> None:
-    # The standard error is 0.2236 in units of noise, so that one cluster may lose 0.447. Losses are half the
-    # noise: a price of 0.2 a cluster adds 0.1, one of 0.4 adds 0.2; beyond the standard error nothing counts.
-    spread = np.array([-1.0, 1, -1, 1, -1, 1])[:, None]
-    cases = [(0.8, 0.0, 1), (0.8, 0.2, 1), (0.8, 0.4, 2), (0.8, np.nan, 1), (0.64, 9.0, 1), (0.7, 9.0, 2)]
-    for gain, price, chosen in cases:
-        losses = Scripted(lambda k, g=gain: [1 + g + spread, 1.0, 20, 20, 20, 20][k - 1])
-        losses.price = price
-        assert held_out(blocks, losses, refine=False).curve.chosen == chosen, (gain, price)
-
-
-def test_the_price_does_not_count_between_several_clusters_and_more(blocks: Evidence) -> None:
-    spread = np.array([-1.0, 1, -1, 1, -1, 1])[:, None]
-    script = [50.0, 1 + 0.8 + spread, 1.0, 20, 20, 20]
-    losses = Scripted(lambda k: script[k - 1])
-    losses.price = 10.0
-    assert held_out(blocks, losses, refine=False).curve.chosen == 2
-
-
-def test_a_gain_of_nothing_is_no_reason_whatever_its_price(blocks: Evidence) -> None:
+def test_a_gain_of_nothing_is_no_reason(blocks: Evidence) -> None:
     losses = Scripted(steps(1.0, 0.999, 1, 1, 1, 1))
-    losses.price = 10.0
     assert held_out(blocks, losses, refine=False).curve.chosen == 1
 
 
@@ -335,8 +311,8 @@ def test_where_one_truth_could_not_look_like_this_two_are_the_least(blocks: Evid
     assert held_out(blocks, losses).curve.chosen == 1
     losses.surprise = 5.0, 0.1
     assert held_out(blocks, losses).curve.chosen == 2
-    # By less than a hundredth of the noise it has to be beyond doubt, and a thousandth is nothing.
-    for surprise, chosen in (((2.5, 0.02), 2), ((4.4, 5e-3), 1), ((4.6, 5e-3), 2), ((50.0, 1e-4), 1)):
+    # A thousandth of the noise is nothing, however surely it is seen.
+    for surprise, chosen in (((2.5, 0.02), 2), ((2.5, 5e-3), 2), ((50.0, 1e-4), 1)):
         losses.surprise = surprise
         assert held_out(blocks, losses).curve.chosen == chosen
     # Not where a draw of one truth explains as much, nor where nobody is moved.
@@ -352,8 +328,7 @@ def test_truths_that_half_of_the_rows_cannot_tell_apart_are_found(monkeypatch: p
     data = make_linear_learners(20, 2, 50, n_features=8, noise_variance=40.0, labels=labels, random_state=1)
     model = CoterieRegressor(candidates="ridge", collaboration="pooled")
     assert model.fit(data.X, data.y, groups=data.groups).n_clusters_ == 2
-    monkeypatch.setattr("coterie.how_many.held_out.BEYOND_DOUBT", np.inf)
-    monkeypatch.setattr("coterie.how_many.held_out.WORTHWHILE", np.inf)
+    monkeypatch.setattr(PooledLosses, "surprise_of_two", lambda self, seed: (0.0, 0.0))
     assert model.fit(data.X, data.y, groups=data.groups).n_clusters_ == 1
 
 

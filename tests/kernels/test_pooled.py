@@ -140,29 +140,3 @@ def test_the_others_are_still_seen_behind_a_wide_learner_without_noise(
     losses = PooledLosses(wide, exact)
     mine = in_order(losses, losses.residuals(labels, 1))[0, wide.span(0)]
     assert np.allclose(mine, by_hand(wide, exact, labels, 0, 0), rtol=1e-3)
-
-
-def test_the_price_of_estimation_is_the_variance_of_the_others_predictions(
-    make_learners: Callable[..., Learners], select: Callable[..., Selection]
-) -> None:
-    learners = make_learners(sizes=(60, 80, 70, 50, 40), n_features=3)
-    selection = select(learners, [LinearRegression()])
-    # Equal noise and no wild rows: then the price is what least squares has it to be.
-    selection = replace(selection, noise=np.ones(5), clips=np.full(5, np.inf))
-    price = PooledLosses(learners, selection).estimation_price(np.array([0, 0, 0, 1, 2]))
-    Z = Frame(learners).rows(learners.X)
-    others = np.concatenate([Z[learners.span(j)] for j in (1, 2)])
-    mine = Z[learners.span(0)]
-    leverage = np.einsum("nd,de,ne->n", mine, np.linalg.inv(others.T @ others), mine)
-    assert price[0] == pytest.approx(leverage.mean(), rel=1e-3)
-    # A learner alone in its cluster has nobody's model to pay for.
-    assert np.isnan(price[3:]).all()
-
-
-def test_the_price_of_estimation_grows_when_a_cluster_is_split(
-    make_learners: Callable[..., Learners], select: Callable[..., Selection]
-) -> None:
-    learners = make_learners(sizes=(20, 20, 20, 20), n_features=2)
-    losses = PooledLosses(learners, select(learners, [LinearRegression()]))
-    together, apart = (losses.estimation_price(np.array(labels)) for labels in ([0] * 4, [0, 0, 1, 1]))
-    assert (apart > together).all()

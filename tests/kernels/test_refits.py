@@ -224,9 +224,6 @@ def test_each_cluster_takes_its_own_form(
     residuals = best.residuals(labels, 2)
     assert np.array_equal(residuals[0], flexible.residuals(labels, 2)[0])
     assert np.array_equal(residuals[1], linear.residuals(labels, 2)[1])
-    price = best.estimation_price(labels)
-    assert np.isnan(price[:2]).all()
-    assert np.array_equal(price[2:], linear.estimation_price(labels)[2:])
 
 
 def test_only_members_decide_about_the_form_of_their_cluster(

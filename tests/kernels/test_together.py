@@ -224,6 +224,5 @@ def test_noise_is_that_of_the_selection_and_there_is_no_cheaper_form(losses: Pla
     assert losses.proxy is None
 
 
-def test_a_form_that_knows_no_cheap_search_and_no_price_says_so(losses: Planned) -> None:
+def test_a_form_that_knows_no_cheap_search_says_so(losses: Planned) -> None:
     assert losses.suggest(2, seed=0) == []
-    assert np.isnan(losses.estimation_price(LABELS)).all()

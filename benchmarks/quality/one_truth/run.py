@@ -57,6 +57,15 @@ def _uneven(rng: Generator, X: Array, owner: Array) -> Array:
     return rng.normal(size=len(X)) * levels[owner]
 
 
+def _zeros(rng: Generator, X: Array, owner: Array) -> Array:
+    """Return noise that is nought in four rows of five, as claims are."""
+    return np.where(rng.random(len(X)) < 0.8, 0.0, rng.lognormal(0, 1, len(X)))
+
+
+def _lognormal(rng: Generator, X: Array, owner: Array) -> Array:
+    return rng.lognormal(0, 1.5, len(X))
+
+
 # Learners, rows of each, predictors, noise, and how far learners' predictors are apart.
 SETTINGS: dict[str, tuple[int, int, int, Noise, float]] = {
     "30 learners of 60 rows, 5 predictors": (30, 60, 5, _normal, 0),
@@ -73,6 +82,9 @@ SETTINGS: dict[str, tuple[int, int, int, Noise, float]] = {
     "6 of 20, 3": (6, 20, 3, _normal, 0),
     "4 of 30, 2": (4, 30, 2, _normal, 0),
     "8 of 12, 5": (8, 12, 5, _normal, 0),
+    "3 of 40, 2": (3, 40, 2, _normal, 0),
+    "20 of 50, 5, lognormal": (20, 50, 5, _lognormal, 0),
+    "20 of 50, responses mostly nought": (20, 50, 5, _zeros, 0),
 }
 
 
@@ -85,7 +97,9 @@ def draw(setting: str, seed: int) -> tuple[Array, Array, Array]:
         rng.normal(size=(len(owner), n_features))
         + shift * rng.uniform(-1, 1, (n_learners, n_features))[owner]
     )
-    return X, X @ rng.normal(size=n_features) + noise(rng, X, owner), owner
+    signal, left = X @ rng.normal(size=n_features), noise(rng, X, owner)
+    # Amounts that are mostly nought do not depend on the predictors.
+    return X, left if noise is _zeros else signal + left, owner
 
 
 def one_draw(setting: str, seed: int) -> tuple[int, bool]:

@@ -165,10 +165,6 @@ class AnsweredLosses:
         """Return the labels as they are: probabilities need moments, which nobody sends."""
         return labels
 
-    def estimation_price(self, labels: Array) -> Array:
-        """Return what estimating a cluster's model costs each learner: not known of averages."""
-        return np.full(len(labels), np.nan)
-
     @property
     def clipped(self) -> bool:
         """Whether squared residuals are bounded; Gram matrices know plain squares only."""

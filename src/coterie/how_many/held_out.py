@@ -12,13 +12,6 @@ smallest K for which
    one-sided, one per mille shared out among the learners, for the search has seen the rows of them all. This
    finds one attacked learner among fifty, whom the first condition cannot see.
 
-One cluster must also be within two and a half standard errors once the best K is given back what its models
-cost to estimate. On one truth, models of fewer rows predict worse, so that clusters which predict better in
-spite of that say more than their gain alone. Linear models on pooled rows know this price; others take it for
-nothing; it counts for one standard error at most. Between several clusters and more of them the price does
-not count: differences inside a cluster that are small but real, as standardising leaves them, would be split
-off.
-
 Where one cluster is good enough by all this, linear models on pooled rows are asked once more whether one
 truth could look like these learners (`coterie.kernels.one_truth`). If it could not, the smallest good number
 of two and more is chosen.
@@ -47,18 +40,11 @@ STANDARD_ERRORS = 2.0
 # Of fewer learners than this a standard error is known badly, and Student's quantile stands for the normal's.
 FEW_LEARNERS = 10
 ERRORS_IF_REFITTED = 3.0
-# For one cluster, where the price of estimating several models is added to their gain. The half is
-# for the search: a partition has seen the rows that it is scored on, worth about that much on one truth.
-ERRORS_BEFORE_PRICE = 2.5
 SIGNIFICANCE = 0.001
 # A thousandth of the noise is no difference, however surely it is measured.
 NEGLIGIBLE = 1e-3
 # Clusters that share so much of their union are the same cluster where clusters are refitted.
 SAME_MEMBERS = 0.9
-# Two clusters that explain more than of any draw of one truth must also be worth a hundredth of the noise:
-# what is less, and does not pay on held-out rows, is the noise's own or of no use. Unless it is beyond doubt.
-WORTHWHILE = 1e-2
-BEYOND_DOUBT = 4.5
 # Looking further than this many clusters beyond the best so far has not paid.
 PATIENCE = 4
 # Where every cluster has to be refitted, this many, and none once a number is surely worse than the best.
@@ -138,13 +124,6 @@ def _try(losses: TogetherLosses, labels: Array) -> _Trial:
     return _Trial(labels, picks, means / losses.noise)
 
 
-def _extra_price(losses: TogetherLosses, one: _Trial, best: _Trial) -> float:
-    """Return what clusters cost for having fewer rows than all have together, in units of noise."""
-    extra = losses.estimation_price(best.labels) - losses.estimation_price(one.labels)
-    # The learners' noise as the best clusters show it: their own honest level has a price in it, too.
-    return float(np.nan_to_num(extra).mean() * best.ratios.mean())
-
-
 def _much_the_same(labels: Array, others: Array) -> Array:
     """Tell whose cluster has nearly the same members in two labellings, of shape (L,)."""
     together = np.zeros((int(labels.max()) + 1, int(others.max()) + 1))
@@ -181,16 +160,8 @@ def errors_allowed(losses: TogetherLosses) -> float:
 
 def _good_enough(losses: TogetherLosses, trial: _Trial, best: _Trial) -> bool:
     difference = _difference(losses, trial, best)
-    gain, error = difference.mean(), _standard_error(difference)
-    if gain <= NEGLIGIBLE:
-        return True
-    if gain > errors_allowed(losses) * error + NEGLIGIBLE:
-        return False
-    if trial.labels.any():
-        return True
-    # Many or tiny clusters cost the most, and on one truth the search finds those: no more than one error.
-    price = min(_extra_price(losses, trial, best), error)
-    return bool(gain + price <= _as_sure(ERRORS_BEFORE_PRICE, losses) * error)
+    allowed = errors_allowed(losses) * _standard_error(difference) + NEGLIGIBLE
+    return bool(difference.mean() <= allowed)
 
 
 def _surely_worse(trial: _Trial, best: _Trial) -> bool:
@@ -219,8 +190,7 @@ def _smallest(losses: TogetherLosses, trials: dict[int, _Trial]) -> int:
 def _surprise(losses: TogetherLosses, seed: int) -> float | None:
     """Return by how many standard deviations one truth is ruled out, or None where it is not."""
     deviations, gain = losses.surprise_of_two(seed)
-    least = NEGLIGIBLE if deviations > BEYOND_DOUBT else WORTHWHILE
-    return deviations if deviations > 0 and gain > least else None
+    return deviations if deviations > 0 and gain > NEGLIGIBLE else None
 
 
 def held_out(

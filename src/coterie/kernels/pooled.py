@@ -76,16 +76,6 @@ class PooledLosses(LocalLosses):
         open_to = self._no_worse(labels, DOUBT)
         return settled_labels(self._G, self._c, self._squares, n, self._ridge, labels, open_to)
 
-    def estimation_price(self, labels: Array) -> Array:
-        """Return tr(G_j A^-1) / n_j, with A the moments of the learner's cluster without its own."""
-        n_clusters = int(labels.max()) + 1
-        member = membership(labels, n_clusters, np.ones(len(labels)))
-        G = (member @ self._G.reshape(len(labels), -1)).reshape(n_clusters, *self._G.shape[1:])
-        others = np.linalg.solve(G[labels] - self._G + self._ridge, self._G)
-        price: Array = np.trace(others, axis1=1, axis2=2) / self.learners.sizes
-        price[member.sum(axis=1)[labels] == 1] = np.nan
-        return price
-
     def residual_blocks(self, labels: Array, n_clusters: int) -> Iterator[tuple[int, int, Array]]:
         """Give out the residuals for runs of learners, own contributions left out."""
         owner = self.learners.owner

@@ -187,29 +187,18 @@ class BestFormLosses(LocalLosses):
         self.proxy: LocalLosses = PooledLosses(learners, selection)
         self._flexible = RefitLosses(learners, selection, self.proxy, families[0])
         self._flexible.take_best_family(families, groups)
-        # Which clusters of a labelling predict better by the flexible family.
-        self._flexible_clusters: dict[bytes, Array] = {}
 
     def residuals(self, labels: Array, n_clusters: int) -> Array:
         """Return residuals of shape (K, N) of the form with the lower loss on the cluster's members."""
         residuals = self.proxy.residuals(labels, n_clusters)
-        better = np.zeros(n_clusters, dtype=bool)
         for k in range(n_clusters):
             members = labels == k
             if members.sum() < 2:
                 continue
             flexible = self._flexible.cluster_residuals(members)
             if _ratios(self, flexible, members).mean() < _ratios(self, residuals[k], members).mean():
-                residuals[k], better[k] = flexible, True
-        self._flexible_clusters[labels.tobytes()] = better
+                residuals[k] = flexible
         return residuals
-
-    def estimation_price(self, labels: Array) -> Array:
-        """Return the price of linear models; not known in clusters that predict better by their family."""
-        if labels.tobytes() not in self._flexible_clusters:
-            self.residuals(labels, int(labels.max()) + 1)
-        flexible = self._flexible_clusters[labels.tobytes()][labels]
-        return np.where(flexible, np.nan, self.proxy.estimation_price(labels))
 
 
 def _frequent_models(selection: Selection, n_features: int) -> tuple[list[Any], list[Any]]:

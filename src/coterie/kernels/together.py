@@ -70,13 +70,6 @@ class TogetherLosses(Protocol):
         """Return who most probably belongs where; the labels as they are where that is not known."""
         ...
 
-    def estimation_price(self, labels: Array) -> Array:
-        """Return what each learner loses because its cluster's model is estimated, per unit of noise.
-
-        NaN where that is not known.
-        """
-        ...
-
     def on_halves(self, labels: Array) -> Array:
         """Return mean losses of shape (K, L, 2): each cluster's model on both halves of each learner.
 
@@ -232,10 +225,6 @@ class LocalLosses(ABC):
     def settled(self, labels: Array) -> Array:
         """Return the labels as they are, unless a form knows who most probably belongs where."""
         return labels
-
-    def estimation_price(self, labels: Array) -> Array:
-        """Return what estimating a cluster's model costs each learner: not known, unless a form knows."""
-        return np.full(len(labels), np.nan)
 
     def on_halves(self, labels: Array) -> Array:
         """Return mean losses of shape (K, L, 2)."""
