@@ -12,9 +12,9 @@ import pytest
 import coterie
 
 # Lower it when a constant goes. A new one must replace another.
-MOST_CONSTANTS = 84
+MOST_CONSTANTS = 60
 # Names that two files still share.
-STILL_TWICE = {"BLOCKS", "LARGEST", "NEGLIGIBLE", "ROUNDS"}
+STILL_TWICE = {"NEGLIGIBLE", "ROUNDS"}
 
 FOLDERS = ("stages", "how_many", "kernels")
 
