@@ -13,7 +13,8 @@ import coterie
 from coterie import CoterieRegressor, cluster_learners, cross_evaluate, select_models
 from coterie._rows import gather_learners
 from coterie.datasets import make_linear_learners
-from coterie.kernels import together
+from coterie.kernels import matrix_free, together
+from coterie.kernels.limits import Limits
 from coterie.kernels.similarities import ExchangeSimilarity
 from coterie.records import Exchange
 from coterie.stages import cluster
@@ -32,11 +33,9 @@ def stages() -> tuple[Any, Any, Any, Any]:
 @pytest.fixture
 def large(monkeypatch: pytest.MonkeyPatch) -> None:
     """Take every crowd for a very large one, and look at samples and blocks smaller than it."""
-    monkeypatch.setattr(cluster, "MATRIX_FREE_LEARNERS", 10)
-    monkeypatch.setattr(cluster, "SAMPLED_LEARNERS", 50)
-    monkeypatch.setattr(together, "MOST_REMEMBERED", 0)
-    monkeypatch.setattr(together, "BLOCK_NUMBERS", 8_000)
-    monkeypatch.setattr("coterie.kernels.matrix_free.LANDMARKS", 60)
+    small = Limits(many=25, huge=35, numbers=2_000)
+    for module in (cluster, matrix_free, together):
+        monkeypatch.setattr(module, "LIMITS", small)
 
 
 @pytest.mark.parametrize(
@@ -95,7 +94,7 @@ def test_coinciding_rows_share_a_cluster() -> None:
 
 @pytest.mark.usefixtures("large")
 def test_centres_found_among_some_rows_serve_all(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cluster, "HUGE_CROWD", 20)
+    monkeypatch.setattr(cluster, "LIMITS", Limits(huge=20))
     rng = np.random.default_rng(0)
     rows = np.repeat([[1.0, 0.0], [0.0, 1.0]], [30, 25], axis=0) + rng.normal(size=(55, 2)) / 50
     labels, _ = cluster.cluster_rows(rows, 2, 0)

@@ -29,7 +29,8 @@ from rows import add_row
 from coterie.how_many.eigengap import eigengap
 from coterie.how_many.gap import gap_rules
 from coterie.how_many.penalty import penalty
-from coterie.kernels.matrix_free import LANDMARKS, SPARE, PairFeatures, nystrom_pairs, top_pairs
+from coterie.kernels.limits import LIMITS
+from coterie.kernels.matrix_free import SPARE, PairFeatures, nystrom_pairs, top_pairs
 from coterie.stages.cluster import Spectrum, cluster_rows
 
 HERE = Path(__file__).parent
@@ -164,7 +165,7 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
         residual, passes = float("nan"), 0
         chosen: dict[str, int] = {}
         if options.landmarks:
-            sample = np.sort(np.random.default_rng(0).choice(options.only, LANDMARKS, replace=False))
+            sample = np.sort(np.random.default_rng(0).choice(options.only, LIMITS.many, replace=False))
             vectors = nystrom_pairs(features, features.asarray(sample), count + SPARE, 16_384).vectors
             vectors = vectors[:, :TRUTHS]
             done = now(device)

@@ -21,6 +21,7 @@ from coterie.kernels.averages import (
     how_models_travel,
     membership,
 )
+from coterie.kernels.limits import Limits
 from coterie.kernels.tiles import DenseTiles
 from coterie.records import Exchange, Selection
 
@@ -149,7 +150,7 @@ def test_the_size_of_blocks_and_the_number_of_threads_change_nothing(
     labels = np.array([0, 1, 0, 1, 1])
     exchange = evaluate(learners, nearest)
     whole = AverageLosses(learners, nearest, exchange, ThreadEngine()).on_halves(labels)
-    monkeypatch.setattr(averages, "BLOCK_ROWS", 7)
+    monkeypatch.setattr(averages, "LIMITS", Limits(rows=7))
     pieces = AverageLosses(learners, nearest, exchange, ThreadEngine(2)).on_halves(labels)
     assert np.allclose(pieces, whole, rtol=1e-12)
 

@@ -7,6 +7,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 from coterie.kernels import matrix_free
+from coterie.kernels.limits import Limits
 from coterie.kernels.matrix_free import PairFeatures, multiply_by_tiles, nystrom_pairs, spans, top_pairs
 
 
@@ -62,7 +63,7 @@ def test_from_all_learners_the_start_is_the_answer() -> None:
 def test_from_a_sample_of_learners_the_top_pairs_are_exact(
     landmarks: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(matrix_free, "LANDMARKS", landmarks)
+    monkeypatch.setattr(matrix_free, "LIMITS", Limits(many=landmarks))
     pairs = features()
     found = top_pairs(pairs, 3, tolerance=1e-9, passes=30)
     values, vectors = exact(dense(pairs), 3)
@@ -73,7 +74,7 @@ def test_from_a_sample_of_learners_the_top_pairs_are_exact(
 
 
 def test_the_residual_is_that_of_the_vectors_given(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(matrix_free, "LANDMARKS", 4)
+    monkeypatch.setattr(matrix_free, "LIMITS", Limits(many=4))
     monkeypatch.setattr(matrix_free, "SPARE", 0)
     pairs = features()
     found = top_pairs(pairs, 4, passes=1)
@@ -86,7 +87,7 @@ def test_the_residual_is_that_of_the_vectors_given(monkeypatch: pytest.MonkeyPat
 
 
 def test_a_further_pass_improves(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(matrix_free, "LANDMARKS", 6)
+    monkeypatch.setattr(matrix_free, "LIMITS", Limits(many=6))
     one, two, three = (top_pairs(features(), 3, tolerance=0, passes=n).residual for n in (1, 2, 3))
     assert one > two > three
 

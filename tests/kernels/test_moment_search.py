@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from coterie.kernels import moment_search
+from coterie.kernels.limits import Limits
 from coterie.kernels.moment_search import KEPT, search_moments
 
 
@@ -72,7 +73,7 @@ def test_of_many_learners_a_sample_is_searched_and_the_others_follow(monkeypatch
     X = rng.normal(size=(60, 30, 3))
     y = np.einsum("lnp,lp->ln", X, np.array([[1.0, -1, 2], [-2.0, 1, 0]])[truth])
     G, c = np.einsum("lnp,lnq->lpq", X, X), np.einsum("lnp,ln->lp", X, y)
-    monkeypatch.setattr(moment_search, "MOST_SEARCHED", 20)
+    monkeypatch.setattr(moment_search, "LIMITS", Limits(many=20))
     best = moment_search.search_moments(G, c, 1e-6 * np.eye(3), 2, seed=0)[0]
     assert best.shape == (60,)
     assert len(set(zip(best.tolist(), truth.tolist(), strict=True))) == 2

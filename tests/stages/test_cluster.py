@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
 from coterie.how_many.precomputed import exchange_from_losses
+from coterie.kernels.limits import Limits
 from coterie.records import Exchange
 from coterie.stages import cluster
 from coterie.stages.cluster import (
@@ -150,7 +151,7 @@ def test_iterated_eigenpairs_are_the_dense_ones(monkeypatch: pytest.MonkeyPatch)
     points = rng.normal(size=(40, 2)) + 4 * rng.integers(2, size=(40, 1))
     S = np.exp(-((points[:, None] - points) ** 2).sum(axis=-1))
     dense = spectrum_of(S, 4)
-    monkeypatch.setattr(cluster, "DENSE_LEARNERS", 10)
+    monkeypatch.setattr(cluster, "LIMITS", Limits(few=10))
     iterated = spectrum_of(S, 4)
     assert_allclose(iterated.eigenvalues, dense.eigenvalues, atol=1e-9)
     assert_allclose(iterated.eigenvectors, dense.eigenvectors, atol=1e-6)

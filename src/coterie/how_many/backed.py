@@ -25,6 +25,7 @@ from coterie.how_many.held_out import (
     one_is_as_good,
 )
 from coterie.how_many.penalty import penalty
+from coterie.kernels.limits import LIMITS
 from coterie.kernels.similarities import ExchangeSimilarity
 from coterie.kernels.together import TogetherLosses
 from coterie.records import Curve, Exchange, Partition, SimilarityTiles
@@ -34,8 +35,6 @@ from coterie.stages.refine import ROUNDS
 Array = NDArray[Any]
 
 RULES = ("auto", "held-out", "gap", "gap-jump", "eigengap", "penalty", "cv")
-# Beyond this many learners the curve of cross-validation is drawn only when asked for.
-CROSS_VALIDATED_LEARNERS = 1_000
 # Above this residual of the spectrum a reader should know of it.
 LARGEST_RESIDUAL = 1e-3
 
@@ -162,7 +161,8 @@ def _curves(
     curves["penalty"] = penalty(evidence)
     answer = None
     if backing is not None and isinstance(rule, str):
-        few = evidence.n_learners <= CROSS_VALIDATED_LEARNERS
+        # Of more learners the curve of cross-validation is drawn only when asked for.
+        few = evidence.n_learners <= LIMITS.many
         if backing.cross_validate is not None and (few or rule == "cv"):
             curves["cv"] = backing.cross_validate(evidence)
         how: dict[str, Any] = {"refine": refine is not None, "rounds": rounds}

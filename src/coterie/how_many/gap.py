@@ -18,15 +18,15 @@ from numpy.typing import NDArray
 
 from coterie.how_many.evidence import Evidence
 from coterie.kernels.kmeans import kmeans
+from coterie.kernels.limits import LIMITS
 from coterie.records import Curve
 
 Array = NDArray[Any]
 
+# Reference sets, of which the mean and the standard error are taken.
 REFERENCES = 10
 # A uniform sum of squares is proportional to the number of points: more of them only cost time.
 REFERENCE_POINTS = 250
-# Rows of an embedding that coincide have a sum of squares of zero, whose log is not finite.
-SMALLEST_SUM = 1e-9
 
 
 def gap_curve(evidence: Evidence) -> tuple[Array, Array]:
@@ -40,8 +40,10 @@ def gap_curve(evidence: Evidence) -> tuple[Array, Array]:
         references = generator.uniform(low, high, size=(REFERENCES, n_points, rows.shape[1]))
         observed = evidence.within_sums[k - 1]
         expected = kmeans(references, k, generator, restarts=2)[1] * len(rows) / n_points
-        logs = np.log(np.maximum(expected, SMALLEST_SUM))
-        gaps[k - 1] = logs.mean() - np.log(max(observed, SMALLEST_SUM))
+        # Rows have length one. Those that coincide have a sum of squares of zero, whose log is not finite.
+        smallest = LIMITS.rounding * len(rows)
+        logs = np.log(np.maximum(expected, smallest))
+        gaps[k - 1] = logs.mean() - np.log(max(observed, smallest))
         errors[k - 1] = logs.std() * np.sqrt(1 + 1 / REFERENCES)
     return gaps, errors
 

@@ -10,6 +10,7 @@ from sklearn.metrics import adjusted_rand_score
 
 from coterie._rows import Learners
 from coterie.engines import Engine
+from coterie.kernels.landmarks import AUTO_LANDMARKS
 from coterie.kernels.losses import loss_matrix
 from coterie.kernels.similarities import ExchangeSimilarity
 from coterie.kernels.tiles import DenseTiles
@@ -17,9 +18,6 @@ from coterie.records import Exchange, Selection
 from coterie.stages.cluster import similarity_matrix, spectral_labels, spectrum_of
 
 Array = NDArray[Any]
-
-# Learners that exchange in full: few against the landmarks' 2 L m evaluations.
-CHECKED = 100
 
 
 def extended_similarity(similarity: ExchangeSimilarity, landmarks: Array, positions: Array) -> Array:
@@ -66,7 +64,8 @@ def landmark_note(
     """
     assert exchange.landmarks is not None
     n, n_marks = len(learners), len(exchange.landmarks)
-    some = np.sort(np.random.default_rng(seed).choice(n, min(CHECKED, n), replace=False))
+    # As many learners exchange in full: few evaluations against the landmarks' 2 L m.
+    some = np.sort(np.random.default_rng(seed).choice(n, min(AUTO_LANDMARKS, n), replace=False))
     losses = loss_matrix([selection.models[i] for i in some.tolist()], learners.take(some), engine)
     apart = np.zeros(len(some), dtype=bool)
     full = Exchange(learners.ids[some], DenseTiles(losses), losses.diagonal(), exchange.noise[some], apart)

@@ -41,15 +41,10 @@ from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, RobustScaler, Stan
 from sklearn.svm import LinearSVR
 
 from coterie._rows import Learners
+from coterie.kernels.limits import LIMITS, half_the_digits
 
 Array = NDArray[Any]
 Affine = tuple[Array, float]
-
-# The difference above is good to about 1e-16 of its terms: below this share of them, use residuals.
-CANCELLATION = 1e-8
-
-# Single precision leaves a loss too few digits where it is below this share of its terms.
-SINGLE_CANCELLATION = 1e-4
 
 # Ways to predict that are x'w + b. A subclass that keeps its parent's way is affine too, one that has a
 # way of its own is not; generalised linear models have coefficients and a way of their own.
@@ -148,13 +143,12 @@ def affine_matrix(models: Sequence[Any], n_features: int) -> tuple[Array, Array]
 # A predictor that spreads so many times as far over all rows as in the typical learner takes the latter as
 # its unit: one learner that lives far away would make everybody's slopes tiny beside a ridge.
 FAR_SPREAD = 10.0
-# So many learners, evenly spaced, show what is typical.
-TYPICAL_LEARNERS = 1_000
 
 
 def _typical(learners: Learners) -> tuple[Array, Array]:
     """Return the median over learners of their means, and of their distances from it where there are any."""
-    learners = learners.take(np.unique(np.linspace(0, len(learners) - 1, TYPICAL_LEARNERS).astype(int)))
+    # Some of very many learners, evenly spaced, show what is typical.
+    learners = learners.take(np.unique(np.linspace(0, len(learners) - 1, LIMITS.many).astype(int)))
     starts, sizes = learners.offsets[:-1], learners.sizes[:, None]
     middle = np.median(np.add.reduceat(learners.X, starts, axis=0) / sizes, axis=0)
     squares = np.add.reduceat((learners.X - middle) ** 2, starts, axis=0) / sizes
@@ -279,7 +273,7 @@ class AffineLosses:
         own = np.einsum("ij,ij->i", models, learners)
         sizes = self._sizes[positions]
         terms = np.einsum("ij,ij->i", np.abs(self._vectors[positions]), sizes[:, :-1]) + sizes[:, -1]
-        if np.median(own / np.maximum(terms**2, 1e-300)) < SINGLE_CANCELLATION:
+        if np.median(own / np.maximum(terms**2, 1e-300)) < half_the_digits(np.float32):
             return None
         return models, learners
 
@@ -299,7 +293,8 @@ class AffineLosses:
         losses: Array = features @ self._learner_features[learners].T
         terms = np.column_stack([np.abs(vectors), np.ones(len(vectors))]) @ self._sizes[learners].T
         np.square(terms, out=terms)
-        terms *= CANCELLATION
+        # A difference that is small against its terms has lost its digits; residuals have not.
+        terms *= half_the_digits(np.float64)
         cancelled = losses < terms
         touched = np.flatnonzero(cancelled.any(axis=0))
         for place in touched:

@@ -11,17 +11,15 @@ from numpy.typing import NDArray
 from coterie._rows import Learners
 from coterie.engines import Engine
 from coterie.kernels.affine import Frame, affine_matrix
-from coterie.kernels.blocks import BLOCK_ROWS, predict_rows
+from coterie.kernels.blocks import predict_rows
+from coterie.kernels.limits import LIMITS
 from coterie.kernels.together import LocalLosses
 from coterie.records import Exchange, Selection
 
 Array = NDArray[Any]
 
-
-# A learner without noise would outweigh all others without end.
-LARGEST_WEIGHT = 1e6
-# Below this share of a cluster's weight, what others weigh has lost its digits.
-SMALLEST_REST = 1e-12
+# A learner without noise would outweigh all others without end. This one leaves them half of their digits.
+LARGEST_WEIGHT = float(np.sqrt(1 / LIMITS.rounding))
 
 
 def membership(labels: Array, n_clusters: int, weights: Array) -> Array:
@@ -33,8 +31,8 @@ def membership(labels: Array, n_clusters: int, weights: Array) -> Array:
 
 def _predict_everywhere(job: tuple[Any, Array]) -> Array:
     model, X = job
-    starts = range(0, len(X), BLOCK_ROWS)
-    return np.concatenate([predict_rows(model, X[s : s + BLOCK_ROWS]) for s in starts])
+    starts = range(0, len(X), LIMITS.rows)
+    return np.concatenate([predict_rows(model, X[s : s + LIMITS.rows]) for s in starts])
 
 
 class ModelAverages:
@@ -221,7 +219,7 @@ class AverageLosses(LocalLosses):
         # What is left after taking oneself out of a cluster of one is rounding, not a weight; the same holds
         # where the others' models weigh next to nothing.
         rest = totals[labels] - self._weights
-        somebody = (counts[labels] > 1) & (rest > SMALLEST_REST * totals[labels])
+        somebody = (counts[labels] > 1) & (rest > LIMITS.rounding * totals[labels])
         rest = np.where(somebody, rest, np.nan)
         mine = labels[owner], np.arange(len(owner))
         without = (sums[mine] - self._weights[owner] * self._own) / rest[owner]

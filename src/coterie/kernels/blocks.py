@@ -12,14 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from coterie._rows import Learners
+from coterie.kernels.limits import LIMITS
 
 Array = NDArray[Any]
 
-# Rows per call of predict: large enough that a call's overhead vanishes, small against memory.
-BLOCK_ROWS = 65_536
 
-
-def learner_blocks(learners: Learners, block_rows: int = BLOCK_ROWS) -> Iterator[tuple[int, int]]:
+def learner_blocks(learners: Learners, block_rows: int = LIMITS.rows) -> Iterator[tuple[int, int]]:
     """Cut the learners into runs whose rows fit into one block; a large learner is a run of its own."""
     start = 0
     for stop in range(1, len(learners) + 1):

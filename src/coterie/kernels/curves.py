@@ -21,6 +21,7 @@ from coterie._rows import Learners
 from coterie._seeds import seeded_copy
 from coterie.kernels.affine import affine_form
 from coterie.kernels.fitting import fit_model, quiet_fits
+from coterie.kernels.limits import LIMITS
 from coterie.records import Exchange, Selection
 
 Array = NDArray[Any]
@@ -30,14 +31,13 @@ TREES = 20
 SMALLEST_LEAF = 3
 # Groups of similar learners in which families of models are compared, at most.
 MOST_GROUPS = 8
-# Of more learners than this all are one group: a tree of all pairs would cost more than the answer is worth.
-MOST_NEIGHBOURS = 2_000
 
 
 def neighbourhoods(exchange: Exchange) -> Array:
     """Return about sqrt(L) groups of learners whose models agree, eight at most, by average linkage on v."""
     n = len(exchange.learner_ids)
-    if n < 3 or n > MOST_NEIGHBOURS:
+    # No tree of all pairs is made of very many.
+    if n < 3 or n > LIMITS.huge:
         return np.zeros(n, dtype=np.int64)
     tree = linkage(squareform(exchange.dissimilarity, checks=False), "average")
     groups: Array = fcluster(tree, min(MOST_GROUPS, int(np.ceil(np.sqrt(n)))), "maxclust") - 1

@@ -1,7 +1,7 @@
 """Where the spectrum of very many learners is computed: in NumPy, or by torch on a GPU.
 
-Only here and in `fused` is torch spoken, and it is imported when a GPU is asked for. A GPU without enough
-memory gets smaller tiles; where that does not help, the processor does the work.
+Only here and in `fused` is torch spoken, and it is imported when a GPU is asked for. Where a GPU has not
+enough memory, the processor does the work.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from coterie._options import check_option
+from coterie.kernels.limits import half_the_digits
 from coterie.kernels.matrix_free import PairFeatures, TopPairs, top_pairs
 from coterie.kernels.similarities import ExchangeSimilarity
 from coterie.kernels.tiles import AffineTiles
@@ -23,10 +24,6 @@ from coterie.records import Exchange
 Array = NDArray[Any]
 
 DEVICES = ("auto", "cpu", "cuda")
-# Learners on a side of a tile on a GPU, tried in turn while memory does not suffice.
-BLOCKS = (16_384, 4_096, 1_024)
-# An eigenvalue nearer to one than this is one, in double and in single precision.
-ROUNDING = {np.dtype("float64"): 1e-8, np.dtype("float32"): 1e-5}
 
 _log = logging.getLogger(__name__)
 
@@ -58,7 +55,7 @@ class FoundPairs:
     @property
     def rounding(self) -> float:
         """How near to one an eigenvalue must be to be one."""
-        return ROUNDING[self.values.dtype]
+        return half_the_digits(self.values.dtype)
 
 
 def _as_numpy(values: Any) -> Array:
@@ -157,13 +154,10 @@ def _on_gpu(parts: tuple[Any, ...], count: int, needed: int) -> FoundPairs | Non
     """Return the pairs, or None where the GPU's memory does not suffice."""
     import torch
 
-    for block in BLOCKS:
-        try:
-            features = replace(torch_features(*parts), block=block)
-            return _found(top_pairs(features, count, needed=needed, block=block))
-        except torch.cuda.OutOfMemoryError:
-            _log.info("The GPU's memory did not suffice for tiles of %d learners.", block)
-            torch.cuda.empty_cache()
+    try:
+        return _found(top_pairs(torch_features(*parts), count, needed=needed))
+    except torch.cuda.OutOfMemoryError:
+        torch.cuda.empty_cache()
     warnings.warn(
         f"The GPU has too little memory for {len(parts[0])} learners: the spectrum is computed on the "
         "processor. Set device='cpu' to say so from the start.",

@@ -17,14 +17,10 @@ import triton.language as tl
 
 from coterie.kernels.matrix_free import PairFeatures
 
-# Learners on a side of a tile, features taken at once, and tiles that one program walks along.
-SIDE = 128
-DEPTH = 32
-WALK = 16
-# Vectors multiplied at once: the width that a tensor core takes.
-WIDTH = 16
-# The largest entry of a vector in half precision: far from both ends of its range.
-LARGEST = 1024.0
+# Learners on a side of a tile, features taken at once, tiles that one program walks along, and vectors
+# multiplied at once: the width that a tensor core takes.
+TILE = (128, 32, 16, 16)
+SIDE, DEPTH, WALK, WIDTH = TILE
 
 
 @triton.jit
@@ -154,7 +150,9 @@ class FusedTimes:
 
     def _times(self, vectors: Any, width: int) -> Any:
         n, count = vectors.shape
-        size = vectors.abs().amax(0).clamp_min(torch.finfo(torch.float32).tiny) / LARGEST
+        # The largest entry becomes 1,024 in half precision, whose neighbour is one less: far from both ends.
+        largest = 1 / torch.finfo(torch.float16).eps
+        size = vectors.abs().amax(0).clamp_min(torch.finfo(torch.float32).tiny) / largest
         padded = torch.zeros(n, width, device=vectors.device)
         padded[:, :count] = vectors / size
         product = torch.zeros_like(padded)

@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from coterie.kernels.averages import SMALLEST_REST, membership
+from coterie.kernels.averages import membership
+from coterie.kernels.limits import LIMITS
 
 Array = NDArray[Any]
 
@@ -61,7 +62,7 @@ class GramAverages:
             others = everybody.copy()
             others[home, j] = 0.0
             rest = others.sum(axis=1)
-            somebody = rest > SMALLEST_REST * totals
+            somebody = rest > LIMITS.rounding * totals
             shares = np.divide(others, rest[:, None], out=np.zeros_like(others), where=somebody[:, None])
             for half in (0, 1):
                 squares = np.einsum("km,km->k", shares @ self._products[j, half], shares)

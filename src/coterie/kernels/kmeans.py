@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 Array = NDArray[Any]
 
+# Lloyd's steps of a start at most.
 ITERATIONS = 25
 
 
@@ -69,15 +70,18 @@ def kmeans(
     repeated = np.repeat(points, restarts, axis=0)
     centres = _spread_centres(repeated, n_clusters, generator)
     labels = _squared_distances(repeated, centres).argmin(axis=-1)
+    moving = np.arange(len(repeated))
     for _ in range(ITERATIONS):
-        member = (labels[..., None] == np.arange(n_clusters)).astype(float)
+        some, mine = repeated[moving], labels[moving]
+        member = (mine[..., None] == np.arange(n_clusters)).astype(float)
         counts = member.sum(axis=1)[..., None]
-        sums = member.transpose(0, 2, 1) @ repeated
-        centres = np.where(counts > 0, sums / np.maximum(counts, 1), centres)
-        moved = _squared_distances(repeated, centres).argmin(axis=-1)
-        if (moved == labels).all():
+        sums = member.transpose(0, 2, 1) @ some
+        centres[moving] = np.where(counts > 0, sums / np.maximum(counts, 1), centres[moving])
+        labels[moving] = _squared_distances(some, centres[moving]).argmin(axis=-1)
+        # A start whose labels stay as they are is done; the others go on without it.
+        moving = moving[(labels[moving] != mine).any(axis=1)]
+        if not len(moving):
             break
-        labels = moved
     within = np.maximum(_squared_distances(repeated, centres).min(axis=-1), 0).sum(axis=-1)
     best = within.reshape(sets, restarts).argmin(axis=1) + restarts * np.arange(sets)
     return labels[best], within[best]

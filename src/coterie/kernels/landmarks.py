@@ -8,6 +8,7 @@ landmarks' rows.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,6 +19,7 @@ from coterie._options import check_count, check_option
 from coterie._rows import Learners
 from coterie.engines import Engine
 from coterie.kernels.blocks import model_losses
+from coterie.kernels.limits import LIMITS
 from coterie.kernels.losses import loss_matrix
 from coterie.records import Selection
 
@@ -25,9 +27,6 @@ Array = NDArray[Any]
 
 # As many as tell 20 clusters apart, and for 5,000 learners a twentieth of all evaluations.
 AUTO_LANDMARKS = 120
-# Up to this many learners all losses cost less than what landmarks lose.
-AUTO_LEARNERS = 1_000
-BATCH = 10
 
 
 @dataclass(frozen=True)
@@ -111,7 +110,7 @@ def how_many_landmarks(landmarks: Any, n_learners: int) -> int | None:
         return None
     if isinstance(landmarks, str):
         check_option(landmarks, "landmarks", ("auto", None))
-        return AUTO_LANDMARKS if n_learners > AUTO_LEARNERS else None
+        return AUTO_LANDMARKS if n_learners > LIMITS.many else None
     count = check_count(landmarks, "landmarks", least=2)
     return count if count < n_learners else None
 
@@ -158,7 +157,7 @@ def landmark_losses(
         # Those whom the landmarks predict perfectly come last, but they may come.
         chances = unlike + 1e-9
         chances[marks] = 0.0
-        size = min(BATCH, count - len(marks))
+        size = min(math.isqrt(count), count - len(marks))
         batch = generator.choice(n, size, replace=False, p=chances / chances.sum())
         fresh = loss_matrix([selection.models[i] for i in batch.tolist()], learners, engine, clips)
         marks, rows = np.append(marks, batch), np.vstack([rows, fresh])

@@ -15,16 +15,14 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from coterie.kernels.limits import LIMITS
+
 # NumPy arrays or torch tensors: both have the operations that are used here.
 Tensor = Any
 Product = Callable[[Tensor], Tensor]
 
-# Learners in the sample from which the subspace starts.
-LANDMARKS = 1500
 # Vectors beyond those asked for: they take up what the start has missed.
 SPARE = 8
-# Degrees below this are rounding: a learner is at least similar to itself.
-SMALLEST_DEGREE = 1e-6
 
 
 class Similarity(Protocol):
@@ -226,7 +224,8 @@ def nystrom_pairs(similarity: Similarity, landmarks: Tensor, count: int, block: 
     for rows in every:
         extended = similarity.tile(rows, landmarks) @ root
         plain = plain + xp.asarray(extended.T @ extended, dtype=xp.float64)
-        degree = xp.clip(extended @ (total @ root), SMALLEST_DEGREE, None)
+        # A learner's similarity with itself is one, so that no degree is less.
+        degree = xp.clip(extended @ (total @ root), 1.0, None)
         extended = extended / xp.sqrt(degree)[:, None]
         degrees.append(degree)
         gram = gram + xp.asarray(extended.T @ extended, dtype=xp.float64)
@@ -330,14 +329,14 @@ def top_pairs(
         With the residuals that were reached.
     """
     n = similarity.shape[0]
-    sample = np.random.default_rng(seed).choice(n, min(n, LANDMARKS), replace=False)
+    sample = np.random.default_rng(seed).choice(n, min(n, LIMITS.many), replace=False)
     begun = nystrom_pairs(similarity, similarity.asarray(np.sort(sample)), count + SPARE, block)
     start, guessed = begun.vectors, begun.degrees
     xp, kind = namespace(start), start.dtype
     # The ones give the exact degrees, and with them the first eigenvector.
     basis = xp.concatenate([xp.ones_like(guessed)[:, None], start / xp.sqrt(guessed)[:, None]], 1)
     image = similarity.times(basis)
-    degrees = xp.clip(image[:, :1], SMALLEST_DEGREE, None) + 0.0
+    degrees = xp.clip(image[:, :1], 1.0, None) + 0.0
     root = xp.sqrt(degrees)
     for done in range(1, passes + 1):
         operator, gram = basis.T @ image, basis.T @ (degrees * basis)

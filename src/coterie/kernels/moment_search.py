@@ -13,14 +13,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from coterie.kernels.limits import LIMITS
+
 Array = NDArray[Any]
 
 STARTS = 20
 ROUNDS = 15
 # Labellings handed on: each is refined on rows, which costs more than finding it here.
 KEPT = 2
-# Of more learners than this a sample is searched, and the others follow its models.
-MOST_SEARCHED = 1_000
 
 
 def _models(member: Array, G: Array, c: Array, ridge: Array) -> Array:
@@ -61,8 +61,9 @@ def search_moments(G: Array, c: Array, ridge: Array, n_clusters: int, seed: int)
         Distinct labellings, the one with the lowest loss first.
     """
     generator = np.random.default_rng(seed)
-    if len(G) > MOST_SEARCHED:
-        some = generator.choice(len(G), MOST_SEARCHED, replace=False)
+    if len(G) > LIMITS.many:
+        # A sample is searched, and the others follow its models.
+        some = generator.choice(len(G), LIMITS.many, replace=False)
         found = search_moments(G[some], c[some], ridge, n_clusters, seed)
         member = (np.array(found)[:, None, :] == np.arange(n_clusters)[:, None]).astype(float)
         return list(_losses(_models(member, G[some], c[some], ridge), G, c).argmin(axis=1))

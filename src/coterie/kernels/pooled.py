@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 from coterie._rows import Learners
 from coterie.kernels.affine import Frame, second_moments
 from coterie.kernels.averages import bounded_weights, membership
-from coterie.kernels.moment_search import MOST_SEARCHED, search_moments
+from coterie.kernels.limits import LIMITS
+from coterie.kernels.moment_search import search_moments
 from coterie.kernels.one_truth import LARGEST, surprise
 from coterie.kernels.settling import DOUBT, is_costly, settled_labels
 from coterie.kernels.together import LocalLosses
@@ -62,7 +63,7 @@ class PooledLosses(LocalLosses):
         # Signs drawn row by row would hide that rows depend on each other.
         if self.selection.dependent or n <= 2 * d:
             return super().surprise_of_two(seed)
-        if not 3 <= n_learners <= MOST_SEARCHED or n_learners * d**2 > LARGEST:
+        if not 3 <= n_learners <= LIMITS.many or n_learners * d**2 > LARGEST:
             return super().surprise_of_two(seed)
         one = np.linalg.solve(self._G.sum(axis=0) + self._ridge, self._c.sum(axis=0))
         residuals = self._y - self._Z @ one

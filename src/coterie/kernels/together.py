@@ -17,14 +17,10 @@ from numpy.typing import NDArray
 
 from coterie._rows import Learners
 from coterie.kernels.blocks import learner_blocks
+from coterie.kernels.limits import LIMITS
 from coterie.records import Selection
 
 Array = NDArray[Any]
-
-# Losses by row are remembered up to this many numbers; beyond, they are computed again when asked for.
-MOST_REMEMBERED = 2**24
-# Numbers in the block of losses that is at work.
-BLOCK_NUMBERS = 2**22
 
 
 class TogetherLosses(Protocol):
@@ -186,7 +182,7 @@ class LocalLosses(ABC):
 
     def runs(self, n_clusters: int) -> Iterator[tuple[int, int]]:
         """Cut the learners into runs whose losses with all clusters fit into one block."""
-        return learner_blocks(self.learners, max(BLOCK_NUMBERS // n_clusters, 1))
+        return learner_blocks(self.learners, max(LIMITS.numbers // n_clusters, 1))
 
     def _answer(self, labels: Array) -> tuple[Array | None, Array]:
         """Return losses by row, of shape (K, N), if they are few, and by half; remember the last few."""
@@ -195,7 +191,8 @@ class LocalLosses(ABC):
             n_clusters, n_rows = int(labels.max()) + 1, len(self.learners.y)
             halves = np.zeros((n_clusters, len(self.learners), 2))
             kept = None
-            if 5 * n_clusters * n_rows <= MOST_REMEMBERED:
+            # More than these are computed again when they are asked for.
+            if n_clusters * n_rows <= LIMITS.numbers:
                 kept = np.empty((n_clusters, n_rows))
             for start, stop, losses in self._loss_blocks(labels):
                 halves[:, start:stop] = self._halves(losses, start, stop)

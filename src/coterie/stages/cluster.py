@@ -25,32 +25,19 @@ from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
 
 from coterie._options import check_option, check_positive
-from coterie.kernels.devices import ROUNDING, top_pairs_of
-from coterie.kernels.kmeans import kmeans
+from coterie.kernels.devices import top_pairs_of
+from coterie.kernels.kmeans import ITERATIONS, kmeans
+from coterie.kernels.limits import LIMITS, half_the_digits
 from coterie.kernels.matrix_free import nystrom_pairs, spans
 from coterie.kernels.similarities import ExchangeSimilarity
 from coterie.records import Exchange
 
 Array = NDArray[Any]
 
-# Up to this many learners a dense decomposition costs less than an iteration to convergence.
-DENSE_LEARNERS = 600
-SMALLEST_EIGENVALUE = 1e-10
-# Beyond this many learners k-means starts less often.
-MANY_LEARNERS = 500
-# Similarities below this do not connect: they are rounding against a learner's own, which is one.
-CONNECTED = 1e-12
-# Beyond this many learners nothing of the size of all pairs is stored.
-MATRIX_FREE_LEARNERS = 4_000
-# Learners that stand for all of them in linkage and in the median of v.
-SAMPLED_LEARNERS = 1_000
-# Beyond this many learners k-means looks for centres among as many of them.
-HUGE_CROWD = 20_000
-
 
 def is_large(n_learners: int) -> bool:
     """Tell whether matrices of all pairs of learners are to be avoided."""
-    return n_learners > MATRIX_FREE_LEARNERS
+    return n_learners > LIMITS.huge
 
 
 def avoids_pairs(exchange: Exchange) -> bool:
@@ -62,7 +49,7 @@ def _standing_for_all(exchange: Exchange) -> Array:
     """Return the positions of those whose losses with everybody stand for all losses."""
     if exchange.landmarks is not None:
         return exchange.landmarks
-    return _sample(len(exchange.learner_ids), SAMPLED_LEARNERS)
+    return _sample(len(exchange.learner_ids), LIMITS.many)
 
 
 def _sample(n_learners: int, size: int) -> Array:
@@ -128,7 +115,8 @@ def count_parts(similarity: Array) -> int:
         frontier = np.flatnonzero(unseen)[:1]
         unseen[frontier] = False
         while len(frontier) and unseen.any():
-            reached = unseen & (similarity[frontier] > CONNECTED).any(axis=0)
+            # A learner's similarity with itself is one: what is rounding against it does not connect.
+            reached = unseen & (similarity[frontier] > LIMITS.rounding).any(axis=0)
             unseen &= ~reached
             frontier = np.flatnonzero(reached)
     return parts
@@ -162,7 +150,7 @@ class Spectrum:
     def embedding(self, n_clusters: int) -> Array:
         """Return the rows of the top eigenvectors, scaled to length one; no more than are not zero."""
         # Eigenvectors of an eigenvalue of zero are rounding: learners that agree would be torn apart.
-        n_columns = max(1, int(np.sum(self.eigenvalues[:n_clusters] > SMALLEST_EIGENVALUE)))
+        n_columns = max(1, int(np.sum(self.eigenvalues[:n_clusters] > LIMITS.rounding)))
         U = self.eigenvectors[:, :n_columns]
         lengths = np.linalg.norm(U, axis=1, keepdims=True)
         embedding: Array = np.divide(U, lengths, out=np.zeros_like(U), where=lengths > 0)
@@ -182,7 +170,7 @@ def top_eigenpairs(matrix: Array, degrees: Array | None, count: int) -> tuple[Ar
     """Return the largest eigenvalues and vectors of the matrix, scaled by D^-1/2 on both sides."""
     n = len(matrix)
     root = np.ones(n) if degrees is None else 1.0 / np.sqrt(degrees)
-    if n <= max(DENSE_LEARNERS, 3 * count):
+    if n <= max(LIMITS.few, 3 * count):
         # Of all drivers only this one never fails on eigenvalues that repeat.
         values, vectors = np.linalg.eigh(matrix * root[:, None] * root)
         values, vectors = values[::-1][:count], vectors[:, ::-1][:, :count]
@@ -235,7 +223,7 @@ def matrix_free_spectrum(
     if exchange.landmarks is not None:
         similarity = ExchangeSimilarity(exchange, scale, units)
         extended = nystrom_pairs(similarity, exchange.landmarks, min(count, len(exchange.landmarks)))
-        n_parts = max(1, int(np.sum(extended.values > 1 - ROUNDING[np.dtype("float64")])))
+        n_parts = max(1, int(np.sum(extended.values > 1 - half_the_digits(np.float64))))
         return Spectrum(
             extended.values, _signed(extended.vectors), n_parts, plain_values=extended.plain_values
         )
@@ -249,17 +237,17 @@ def matrix_free_spectrum(
 
 def _cluster_many(points: Array, n_clusters: int, seed: int) -> tuple[Array, float]:
     """Return the same by scikit-learn's k-means, whose iterations over many rows are faster."""
-    distinct = len(np.unique(np.round(points[_sample(len(points), SAMPLED_LEARNERS)], 9), axis=0))
+    distinct = len(np.unique(np.round(points[_sample(len(points), LIMITS.many)], 9), axis=0))
     if n_clusters == 1 or distinct == 1:
         return np.zeros(len(points), dtype=int), float(((points - points.mean(axis=0)) ** 2).sum())
     count, state = min(n_clusters, distinct), seed % 2**32
-    search = KMeans(count, n_init=3, max_iter=25, random_state=state)
+    search = KMeans(count, n_init=3, max_iter=ITERATIONS, random_state=state)
     with warnings.catch_warnings():
         # Rows may coincide: fewer clusters are then found, as is said of this function.
         warnings.simplefilter("ignore", ConvergenceWarning)
-        if len(points) > HUGE_CROWD:
-            centres = search.fit(points[_sample(len(points), HUGE_CROWD)]).cluster_centers_
-            search = KMeans(count, init=centres, n_init=1, max_iter=3, random_state=state)
+        # Centres found among some of the rows need but a few steps with all of them.
+        centres = search.fit(points[_sample(len(points), LIMITS.huge)]).cluster_centers_
+        search = KMeans(count, init=centres, n_init=1, max_iter=3, random_state=state)
         search.fit(points)
     return search.labels_.astype(int), float(search.inertia_)
 
@@ -273,7 +261,7 @@ def cluster_rows(points: Array, n_clusters: int, seed: int) -> tuple[Array, floa
         return _cluster_many(points, n_clusters, seed)
     distinct = len(np.unique(np.round(points, 9), axis=0))
     # Each start costs in proportion to the learners; with many of them fewer starts go wrong.
-    restarts = 10 if len(points) <= MANY_LEARNERS else 3
+    restarts = 10 if len(points) <= LIMITS.few else 3
     generator = np.random.default_rng(seed)
     labels, sums = kmeans(points[None], min(n_clusters, distinct), generator, restarts)
     return labels[0], float(sums[0])
@@ -308,7 +296,7 @@ class SampledLinkage:
         self._finest = fcluster(self._tree, most, "maxclust") - 1
         members = np.eye(int(self._finest.max()) + 1)[self._finest]
         self._sums = np.vstack(
-            [exchange.dissimilarity_tile(rows, sample) @ members for rows in spans(n, SAMPLED_LEARNERS)]
+            [exchange.dissimilarity_tile(rows, sample) @ members for rows in spans(n, LIMITS.many)]
         )
         self._sample = sample
 
