@@ -11,10 +11,7 @@ from coterie.datasets import make_linear_learners
 from coterie.engines import ThreadEngine
 from coterie.how_many.evidence import Evidence
 from coterie.how_many.held_out import (
-    PATIENCE,
-    _difference,
-    _much_the_same,
-    _Trial,
+    RULE,
     best_refined,
     costlier_is_better,
     held_out,
@@ -86,24 +83,9 @@ def test_each_half_is_predicted_by_the_cluster_that_is_best_on_the_other_half(bl
     assert_allclose(answer.curve.values[1], expected.mean())
 
 
-@pytest.fixture
-def as_many(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Take six learners for many."""
-    monkeypatch.setattr("coterie.how_many.held_out.FEW_LEARNERS", 0)
-
-
-@pytest.mark.usefixtures("as_many")
 def test_the_smallest_number_within_two_standard_errors_of_the_best_is_chosen(blocks: Evidence) -> None:
-    # Differences to the best have the standard error 1.095 / sqrt(6) / 2 = 0.2236 in units of noise.
-    spread = np.array([-1.0, 1, -1, 1, -1, 1])[:, None]
-    for shift, chosen in ((0.85, 1), (0.95, 2)):
-        script = [10 + shift + spread, 10.0, 20, 20, 20, 20]
-        answer = held_out(blocks, Scripted(lambda k, s=script: s[k - 1]), refine=False)
-        assert answer.curve.chosen == chosen, shift
-
-
-def test_of_few_learners_a_gain_must_be_surer(blocks: Evidence) -> None:
-    # Student's quantile of five degrees of freedom for two standard errors is 2.65, for two and a half 3.53.
+    # Differences to the best have the standard error 1.095 / sqrt(6) / 2 = 0.2236 in units of noise. Student's
+    # quantile of five degrees of freedom for two standard errors is 2.65: the bound is at 1.19 of the losses.
     spread = np.array([-1.0, 1, -1, 1, -1, 1])[:, None]
     for shift, chosen in ((1.15, 1), (1.25, 2)):
         script = [10 + shift + spread, 10.0, 20, 20, 20, 20]
@@ -165,8 +147,13 @@ def test_the_search_ends_when_more_clusters_have_not_paid_for_a_while(
     evidence_of: Callable[..., Any],
 ) -> None:
     losses = 1.0 + np.abs(np.subtract.outer(np.arange(6.0), np.arange(6.0))) ** 2
-    answer = held_out(evidence_of(losses, most=6, scale=0.1), Scripted(steps(1, 2, 3, 4, 5, 6)), refine=False)
-    assert answer.curve.n_clusters.tolist() == list(range(1, PATIENCE + 2))
+
+    # More clusters are a little worse each, but not surely.
+    def alike(k: int) -> Any:
+        return 10.0 + 0.01 * k * (1 + np.array([-9.0, 9, -9, 9, -9, 9]))[:, None]
+
+    answer = held_out(evidence_of(losses, most=6, scale=0.1), Scripted(alike), refine=False)
+    assert answer.curve.n_clusters.tolist() == list(range(1, RULE.patience + 2))
     assert answer.curve.chosen == 1
 
 
@@ -288,12 +275,8 @@ def test_where_one_truth_was_ruled_out_a_costlier_form_must_surely_beat_one_clus
         assert costlier_is_better(cheap, split, Scripted(lambda _, x=loss: x), one, ruled_out=True) is better
 
 
-def test_costly_clusters_are_not_tried_beyond_a_number_that_is_surely_worse(blocks: Evidence) -> None:
+def test_clusters_are_not_tried_beyond_a_number_that_is_surely_worse(blocks: Evidence) -> None:
     worse = Scripted(lambda k: [1.0, 0.9, 2.0, 2.0, 2.0, 2.0][k - 1] * 2)
-    held_out(blocks, worse, refine=False)
-    assert max(worse.asked) == 6
-    worse.asked.clear()
-    worse.proxy = worse
     held_out(blocks, worse, refine=False)
     assert max(worse.asked) == 3
 
@@ -349,20 +332,3 @@ def test_a_note_and_the_bootstrap_know_that_one_was_ruled_out() -> None:
     assert model.partition_.curves["held-out"].surprise > 4
     assert any("one truth" in note for note in model.partition_.notes)
     assert 1 not in model.stability_.n_clusters
-
-
-def test_a_refit_without_one_member_is_no_gain_of_the_others() -> None:
-    labels = np.zeros(20, dtype=int)
-    apart = labels.copy()
-    apart[7] = 1
-    assert _much_the_same(labels, apart).tolist() == [j != 7 for j in range(20)]
-    assert not _much_the_same(labels, np.arange(20) % 2).any()
-    assert _much_the_same(apart, 1 - apart).all()
-    losses = Scripted(steps(1.0))
-    one, two = (
-        _Trial(those, np.zeros((20, 2), int), ratios)
-        for those, ratios in ((labels, np.linspace(1.1, 1.2, 20)), (apart, np.linspace(1.0, 1.1, 20)))
-    )
-    np.testing.assert_allclose(_difference(losses, one, two), 0.1)
-    losses.proxy = losses
-    np.testing.assert_allclose(_difference(losses, one, two), np.where(np.arange(20) == 7, 0.1, 0.0))

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from coterie.kernels import moment_search
 from coterie.kernels.limits import Limits
-from coterie.kernels.moment_search import KEPT, search_moments
+from coterie.kernels.moment_search import search_moments
 
 
 def moments(truths: Any, noise: float = 0.1, n_rows: int = 30, seed: int = 0) -> tuple[Any, Any]:
@@ -37,7 +37,7 @@ def same_partition(labels: Any, truth: Any) -> bool:
 def test_truths_that_lie_far_apart_are_found_from_moments_alone(n_truths: int) -> None:
     truth = np.arange(12) % n_truths
     G, c = moments(3 * np.eye(4)[truth])
-    assert same_partition(search_moments(G, c, 1e-6 * np.eye(4), n_truths, seed=0)[0], truth)
+    assert same_partition(search_moments(G, c, 1e-6 * np.eye(4), n_truths, seed=0), truth)
 
 
 def test_weak_signals_are_found_that_learners_alone_do_not_show() -> None:
@@ -46,25 +46,26 @@ def test_weak_signals_are_found_that_learners_alone_do_not_show() -> None:
     G, c = moments(np.where(truth, 0.3, -0.3)[:, None] * np.ones((1, 10)), noise=2.0, n_rows=60)
     own = np.linalg.solve(G, c[..., None])[..., 0]
     assert np.mean(np.sum((own - own[truth == 0].mean(axis=0)) ** 2, axis=1)[truth == 0]) > 0.6
-    assert same_partition(search_moments(G, c, 1e-6 * np.eye(10), 2, seed=0)[0], truth)
+    assert same_partition(search_moments(G, c, 1e-6 * np.eye(10), 2, seed=0), truth)
 
 
 @settings(max_examples=25, deadline=None)
 @given(n_clusters=st.integers(1, 6), seed=st.integers(0, 99))
-def test_labellings_are_distinct_and_the_best_comes_first(n_clusters: int, seed: int) -> None:
+def test_the_labelling_is_better_than_others(n_clusters: int, seed: int) -> None:
     G, c = moments(np.random.default_rng(seed).standard_normal((6, 3)), noise=1.0, seed=seed)
     ridge = 1e-3 * np.eye(3)
     found = search_moments(G, c, ridge, n_clusters, seed)
-    assert 1 <= len(found) <= KEPT
-    assert len({labels.tobytes() for labels in found}) == len(found)
-    assert all(labels.shape == (6,) and 0 <= labels.min() <= labels.max() < n_clusters for labels in found)
-    losses = [loss_by_hand(G, c, labels, ridge) for labels in found]
-    assert (np.diff(losses) > -1e-9).all()
+    assert found.shape == (6,)
+    assert 0 <= found.min() <= found.max() < n_clusters
+    # Better than everybody in one cluster, and than labels drawn at random.
+    others = [np.zeros(6, dtype=int), *np.random.default_rng(seed).integers(n_clusters, size=(5, 6))]
+    least = min(loss_by_hand(G, c, labels, ridge) for labels in others)
+    assert loss_by_hand(G, c, found, ridge) <= least + 1e-9
 
 
 def test_learners_without_information_do_not_break_the_search() -> None:
     found = search_moments(np.zeros((4, 2, 2)), np.zeros((4, 2)), np.eye(2), 2, seed=0)
-    assert found[0].shape == (4,)
+    assert found.shape == (4,)
 
 
 def test_of_many_learners_a_sample_is_searched_and_the_others_follow(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -74,6 +75,6 @@ def test_of_many_learners_a_sample_is_searched_and_the_others_follow(monkeypatch
     y = np.einsum("lnp,lp->ln", X, np.array([[1.0, -1, 2], [-2.0, 1, 0]])[truth])
     G, c = np.einsum("lnp,lnq->lpq", X, X), np.einsum("lnp,ln->lp", X, y)
     monkeypatch.setattr(moment_search, "LIMITS", Limits(many=20))
-    best = moment_search.search_moments(G, c, 1e-6 * np.eye(3), 2, seed=0)[0]
+    best = moment_search.search_moments(G, c, 1e-6 * np.eye(3), 2, seed=0)
     assert best.shape == (60,)
     assert len(set(zip(best.tolist(), truth.tolist(), strict=True))) == 2

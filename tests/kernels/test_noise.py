@@ -4,8 +4,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from coterie.kernels import noise
+from coterie.kernels.limits import LIMITS
 from coterie.kernels.noise import (
-    SMALLEST_SHARE,
     clip_bound,
     mostly_one_value,
     noise_levels,
@@ -71,7 +71,7 @@ def test_one_learner_keeps_its_own_level() -> None:
 
 def test_no_noise_at_all_is_a_positive_level() -> None:
     zeros = [np.zeros(5), np.zeros(8)]
-    assert np.allclose(noise_levels(zeros, clip_bounds(zeros, 4.0), 4.0), 4.0 * SMALLEST_SHARE)
+    assert np.allclose(noise_levels(zeros, clip_bounds(zeros, 4.0), 4.0), 4.0 * LIMITS.rounding)
     assert noise_levels(zeros, clip_bounds(zeros, 0.0), 0.0).tolist() == [1, 1]
 
 
@@ -143,7 +143,7 @@ def test_the_order_of_learners_changes_nothing(seed: int, order: list[int]) -> N
 
 def test_spreads_that_are_rounding_are_clipped_at_the_smallest_level() -> None:
     bounds = clip_bounds([np.full(9, 1e-20)], 2.0)
-    assert np.allclose(bounds, 9 * 2.0 * SMALLEST_SHARE)
+    assert np.allclose(bounds, 9 * 2.0 * LIMITS.rounding)
 
 
 def test_the_variance_of_a_constant_is_zero_in_any_unit() -> None:

@@ -6,6 +6,7 @@ import pytest
 
 from coterie import select_models
 from coterie._rows import gather_learners
+from coterie.kernels.limits import Limits
 from coterie.kernels.pooled import PooledLosses
 
 
@@ -96,12 +97,8 @@ def test_draws_end_where_one_explains_as_much(monkeypatch: pytest.MonkeyPatch) -
     assert surprise_of(rows(seed=3)) == (0.0, 0.0)
     assert len(searches) < 1 + module.DRAWS / 2
     searches.clear()
-    # All where it is close, and few where it is obvious.
-    assert 0 < surprise_of(rows(apart=0.3))[0] < module.OBVIOUS
+    assert surprise_of(rows(apart=0.3))[0] > 0
     assert len(searches) == 1 + module.DRAWS
-    searches.clear()
-    assert surprise_of(rows(apart=2.0))[0] > module.OBVIOUS
-    assert len(searches) == 1 + module.FEW_DRAWS
 
 
 def test_rows_that_a_splitter_cut_are_not_taken_for_independent() -> None:
@@ -114,5 +111,5 @@ def test_rows_that_a_splitter_cut_are_not_taken_for_independent() -> None:
 
 
 def test_more_than_can_be_searched_says_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("coterie.kernels.pooled.LARGEST", 16 * 4**2 - 1)
+    monkeypatch.setattr("coterie.kernels.pooled.LIMITS", Limits(numbers=20 * 16 * 4**2 - 1))
     assert np.isnan(surprise_of(rows(apart=2.0))).all()

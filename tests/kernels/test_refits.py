@@ -15,7 +15,7 @@ from coterie import cross_evaluate
 from coterie._rows import Learners
 from coterie.engines import ThreadEngine
 from coterie.kernels import refits
-from coterie.kernels.curves import quick_forest
+from coterie.kernels.curves import FlexibleRule, quick_forest
 from coterie.kernels.pooled import PooledLosses
 from coterie.kernels.refits import BestFormLosses, RefitLosses, pooled_losses
 from coterie.kernels.together import LocalLosses, halves_of, whole_losses
@@ -125,7 +125,7 @@ def test_more_rows_than_needed_are_thinned_out(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     learners = make_learners()
-    monkeypatch.setattr(refits, "MOST_ROWS", 10)
+    monkeypatch.setattr(refits, "FLEXIBLE", FlexibleRule(rows=10))
     losses = refit(learners, select(learners, [Counting()]))
     Counting.fits.clear()
     assert np.isfinite(losses.residuals(np.zeros(5, dtype=int), 1)).all()
@@ -140,7 +140,7 @@ def test_a_large_ensemble_is_searched_with_in_a_lighter_copy(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     learners = make_learners((12, 9))
-    monkeypatch.setattr(refits, "MOST_TREES", 2)
+    monkeypatch.setattr(refits, "FLEXIBLE", FlexibleRule(trees=2))
     labels = np.zeros(2, dtype=int)
     heavy = refit(learners, select(learners, [within(RandomForestRegressor(4, random_state=0))]))
     small = tuple(within(RandomForestRegressor(2, random_state=0)) for _ in range(2))
@@ -155,7 +155,7 @@ def test_a_large_ensemble_is_searched_with_in_a_lighter_copy(
 
 
 def test_boosting_by_bins_counts_its_trees_under_another_name(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(refits, "MOST_TREES", 2)
+    monkeypatch.setattr(refits, "FLEXIBLE", FlexibleRule(trees=2))
     inside = make_pipeline(StandardScaler(), HistGradientBoostingRegressor(max_iter=7))
     assert refits._lighter(inside)[-1].max_iter == 2
     assert refits._lighter(HistGradientBoostingRegressor(max_iter=7)).max_iter == 2
@@ -298,9 +298,9 @@ def test_many_predictors_are_refitted(
 ) -> None:
     learners = make_learners(n_features=3)
     selection = select(learners, [LinearRegression()])
-    monkeypatch.setattr(refits, "MOST_PREDICTORS", 3)
+    monkeypatch.setattr(refits, "FLEXIBLE", FlexibleRule(predictors=3))
     assert type(pooled(learners, selection)) is PooledLosses
-    monkeypatch.setattr(refits, "MOST_PREDICTORS", 2)
+    monkeypatch.setattr(refits, "FLEXIBLE", FlexibleRule(predictors=2))
     assert type(pooled(learners, selection)) is RefitLosses
 
 
@@ -329,7 +329,7 @@ def test_where_all_is_refitted_every_cluster_takes_the_family_that_predicts_best
     select: Callable[..., Selection],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(refits, "MOST_PREDICTORS", 1)
+    monkeypatch.setattr(refits, "FLEXIBLE", FlexibleRule(predictors=1))
     learners = make_learners((40,) * 6, noise=0.3, truth=truth)
     models = {"tree": RandomForestRegressor(10, random_state=0), "line": LinearRegression()}
     # Whichever family is better, most learners chose the other one.

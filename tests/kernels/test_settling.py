@@ -5,12 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import multivariate_normal
-from sklearn.metrics import adjusted_rand_score
 
-from coterie import CoterieRegressor
-from coterie.datasets import make_simulation1
-from coterie.kernels.pooled import PooledLosses
-from coterie.kernels.settling import _most_probable, _Rows, is_costly, log_probability, settled_labels
+from coterie.kernels.settling import _most_probable, _Rows, log_probability, settled_labels
 
 RIDGE = 1e-6
 
@@ -119,76 +115,3 @@ def test_without_noise_the_labels_stay():
     X, y, owner = two_truths(noise=0.0)
     labels = np.arange(8) % 2
     assert settle((X, y, owner), labels).tolist() == labels.tolist()
-
-
-def test_what_would_take_too_long_is_told():
-    assert not is_costly(20, 2, 21)
-    assert not is_costly(1000, 2, 20)
-    assert is_costly(10_000, 10, 20)
-    assert is_costly(20, 2, 501)
-
-
-def fitted_labels(X, y, groups, n_clusters):
-    """The labels that the estimator finds, K given, and those that Refine alone finds."""
-    model = CoterieRegressor(
-        candidates=["ridge"], n_clusters=n_clusters, n_bootstrap=0, collaboration="pooled"
-    )
-    found = model.fit(X, y, groups=groups).learner_labels_
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(PooledLosses, "settled", lambda self, labels: labels)
-        return found, model.fit(X, y, groups=groups).learner_labels_
-
-
-def learners_of(slopes, sizes, noise=1.0, seed=0):
-    rng = np.random.default_rng(seed)
-    owner = np.repeat(np.arange(len(slopes)), sizes)
-    X = rng.normal(size=(len(owner), slopes.shape[1]))
-    noise = np.broadcast_to(noise, len(slopes))[owner]
-    return X, (X * slopes[owner]).sum(axis=1) + noise * rng.normal(size=len(owner)), owner
-
-
-def test_clusters_far_from_the_crowd_are_not_joined():
-    truth = np.r_[np.zeros(18, dtype=int), 1, 2]
-    slopes = np.zeros((20, 3))
-    slopes[truth == 1, 0], slopes[truth == 2, 0] = 10, 9
-    found, _ = fitted_labels(*learners_of(slopes, 300), 3)
-    assert adjusted_rand_score(truth, found) == 1
-
-
-def test_one_learner_without_noise_does_not_narrow_the_prior_of_all():
-    truth = np.arange(20) % 2
-    slopes = np.where(truth[:, None], 1.0, -1.0) * np.array([0.6, 0.6, 0.5])
-    for seed in (2, 3):
-        found, _ = fitted_labels(*learners_of(slopes, 30, np.r_[1e-4, np.ones(19)], seed), 2)
-        assert adjusted_rand_score(truth, found) == 1
-
-
-def test_a_small_odd_learner_is_not_given_up_for_slight_differences_of_large_ones():
-    truth = np.r_[1, np.zeros(39, dtype=int)]
-    for seed in (1, 3):
-        slopes = 0.1 * np.random.default_rng(seed).normal(size=(40, 4))
-        slopes[0, 0] += 1.5
-        found, _ = fitted_labels(*learners_of(slopes, [30] + [300] * 39, seed=seed), 2)
-        assert adjusted_rand_score(truth, found) == 1
-
-
-def test_wild_rows_of_high_leverage_move_nobody():
-    truth = np.arange(20) % 2
-    for seed in range(4):
-        slopes = np.random.default_rng(seed).normal(size=(2, 4))[truth]
-        X, y, owner = learners_of(slopes, 40, seed=seed)
-        for j in range(3):
-            wild = np.flatnonzero(owner == j)[:2]
-            X[wild, 0], y[wild] = 12, -15
-        found, refined = fitted_labels(X, y, owner, 2)
-        assert adjusted_rand_score(truth, found) >= adjusted_rand_score(truth, refined)
-
-
-def test_at_low_signal_more_learners_find_their_cluster():
-    refined, settled = [], []
-    for seed in range(16):
-        data = make_simulation1(10, 1, random_state=seed)
-        found, before = fitted_labels(data.X, data.y, data.groups, 2)
-        settled.append(adjusted_rand_score(data.truth, found))
-        refined.append(adjusted_rand_score(data.truth, before))
-    assert np.mean(settled) > np.mean(refined)

@@ -31,12 +31,12 @@ from coterie.kernels.tiles import DenseTiles
 from coterie.kernels.together import whole_losses
 from coterie.records import Exchange
 from coterie.stages.cluster import check_scale, resolve_scale, tidy_labels
-from coterie.stages.refine import ROUNDS, refine_labels
+from coterie.stages.refine import REFINE, refine_labels
 
 Array = NDArray[Any]
 
 # Each round of Refine asks once; one more compares numbers of coteries and judges those that may be chosen.
-MOST_ROUNDS = ROUNDS + 1
+MOST_ROUNDS = REFINE.rounds + 1
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ class Settings:
     max_clusters: int | None = None
     scale: str | float = "noise"
     min_rows: int | None = None
-    refine_rounds: int = ROUNDS
+    refine_rounds: int = REFINE.rounds
     seed: int = 0
     rounds: bool = True
 

@@ -17,7 +17,7 @@ from coterie.how_many.eigengap import eigengap
 from coterie.how_many.evidence import Evidence
 from coterie.how_many.gap import gap_rules
 from coterie.how_many.held_out import (
-    UNCLEAR,
+    RULE,
     HeldOut,
     best_refined,
     costlier_is_better,
@@ -30,13 +30,11 @@ from coterie.kernels.similarities import ExchangeSimilarity
 from coterie.kernels.together import TogetherLosses
 from coterie.records import Curve, Exchange, Partition, SimilarityTiles
 from coterie.stages.cluster import resolve_scale, tidy_labels
-from coterie.stages.refine import ROUNDS
+from coterie.stages.refine import REFINE
 
 Array = NDArray[Any]
 
 RULES = ("auto", "held-out", "gap", "gap-jump", "eigengap", "penalty", "cv")
-# Above this residual of the spectrum a reader should know of it.
-LARGEST_RESIDUAL = 1e-3
 
 
 @dataclass(frozen=True)
@@ -178,7 +176,7 @@ def _notes(answer: HeldOut | None, evidence: Evidence, n_features: int | None, n
         why = None
         if answer.curve.chosen == evidence.most < n_learners:
             why = "more clusters would predict still better"
-        elif answer.excess > UNCLEAR:
+        elif answer.excess > RULE.unclear:
             why = "no number of clusters predicts the learners as well as their own noise allows"
         elif n_found == n_learners > 1:
             why = "every learner stands alone"
@@ -247,7 +245,7 @@ def _partition(
     found = int(labels.max()) + 1
     if found < count:
         notes.append(f"Of {count} clusters {count - found} stayed without members.")
-    if evidence.spectrum.residual > LARGEST_RESIDUAL:
+    if evidence.spectrum.residual > RULE.negligible:
         notes.append(
             f"The spectrum is known to a residual of {evidence.spectrum.residual:.0e} only: learners between "
             "clusters may be placed differently on another run of it."
@@ -315,7 +313,7 @@ def search_backed(
     max_clusters: int | None = None,
     scale: Any = "noise",
     refine: str | None = "average",
-    refine_rounds: int = ROUNDS,
+    refine_rounds: int = REFINE.rounds,
     seed: int = 0,
     device: str = "cpu",
 ) -> Found:

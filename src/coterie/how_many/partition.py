@@ -26,7 +26,7 @@ from coterie.kernels.refits import pooled_losses
 from coterie.kernels.serial import IN_ORDER
 from coterie.kernels.together import LocalLosses
 from coterie.records import Exchange, Partition, Selection
-from coterie.stages.refine import ROUNDS
+from coterie.stages.refine import REFINE
 
 Array = NDArray[Any]
 
@@ -67,7 +67,7 @@ def search_clusters(
     scale: Any = "noise",
     refine: str | None = "pooled",
     candidates: Any = None,
-    refine_rounds: int = ROUNDS,
+    refine_rounds: int = REFINE.rounds,
     sample_weight: Any = None,
     learner_ids: Any = None,
     random_state: Any = 0,
@@ -154,7 +154,7 @@ def cluster_learners(
     scale: Any = "noise",
     refine: str | None = "pooled",
     candidates: Any = None,
-    refine_rounds: int = ROUNDS,
+    refine_rounds: int = REFINE.rounds,
     sample_weight: Any = None,
     learner_ids: Any = None,
     random_state: Any = 0,

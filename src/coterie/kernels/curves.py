@@ -7,6 +7,7 @@ learners who see different parts of one curve look like different lines.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -26,11 +27,38 @@ from coterie.records import Exchange, Selection
 
 Array = NDArray[Any]
 
-# Enough trees to tell clusters apart, in a forest with random cuts.
-TREES = 20
-SMALLEST_LEAF = 3
-# Groups of similar learners in which families of models are compared, at most.
-MOST_GROUPS = 8
+
+@dataclass(frozen=True)
+class FlexibleRule:
+    """How large flexible models on pooled rows are, and when they search.
+
+    Parameters
+    ----------
+    share : float
+        If this share of the learners chose a flexible model, flexible models search in any case.
+    trees : int
+        Of the quick forest, and of any ensemble on pooled rows: enough to tell clusters apart.
+    leaf : int
+        Rows in a leaf of the quick forest, at least.
+    rows : int
+        More rows than this make a cluster's model slower, not its labels better.
+    groups : int
+        Groups of similar learners on which families of models are compared, at most.
+    predictors : int
+        Solving for more predictors than this, once per learner and labelling, costs more than refitting.
+    """
+
+    # Two truths that differ in a product: found in 16 of 16 draws, by lines alone in none
+    # (benchmarks/quality/how_many).
+    share: float = 0.25
+    trees: int = 20
+    leaf: int = 3
+    rows: int = 2_000
+    groups: int = 8
+    predictors: int = 150
+
+
+FLEXIBLE = FlexibleRule()
 
 
 def neighbourhoods(exchange: Exchange) -> Array:
@@ -40,7 +68,7 @@ def neighbourhoods(exchange: Exchange) -> Array:
     if n < 3 or n > LIMITS.huge:
         return np.zeros(n, dtype=np.int64)
     tree = linkage(squareform(exchange.dissimilarity, checks=False), "average")
-    groups: Array = fcluster(tree, min(MOST_GROUPS, int(np.ceil(np.sqrt(n)))), "maxclust") - 1
+    groups: Array = fcluster(tree, min(FLEXIBLE.groups, int(np.ceil(np.sqrt(n)))), "maxclust") - 1
     return groups.astype(np.int64)
 
 
@@ -84,5 +112,5 @@ def quick_forest() -> TransformedTargetRegressor:
     It fits thousands of rows in milliseconds whatever the learners' own models cost, and expresses
     steps, curves and interactions alike. The response is standardised: trees stop at an absolute impurity.
     """
-    forest = ExtraTreesRegressor(TREES, min_samples_leaf=SMALLEST_LEAF, random_state=0)
+    forest = ExtraTreesRegressor(FLEXIBLE.trees, min_samples_leaf=FLEXIBLE.leaf, random_state=0)
     return TransformedTargetRegressor(forest, transformer=StandardScaler())

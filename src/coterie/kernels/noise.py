@@ -7,20 +7,35 @@ few rows is shrunk towards the typical level by as much as its own sampling erro
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from coterie.kernels.limits import LIMITS
+
 Array = NDArray[Any]
 
-# Below this share of the response's variance a noise level is rounding, not noise.
-SMALLEST_SHARE = 1e-12
-# A learner whose response is this many times as large, squared, as is typical has other units, or lies: what
-# is rounding to it is no rounding to the others.
-FAR_LARGER = 1e6
-# Rows of typical noise that a learner of zeros may have had and not shown: the rule of three.
-UNSEEN = 3
+
+@dataclass(frozen=True)
+class NoiseRule:
+    """Where residuals are clipped, and what a learner of zeros may not have shown.
+
+    Parameters
+    ----------
+    clip : float
+        In robust standard deviations. Without it, 2 % of outliers cost labels (benchmarks/quality/ablation).
+    unseen : int
+        Rows of typical noise that a learner of zeros may have had and not shown: the rule of three
+        (benchmarks/quality/one_truth, "responses mostly nought").
+    """
+
+    clip: float = 3.0
+    unseen: int = 3
+
+
+NOISE = NoiseRule()
 
 
 def response_variance(y: Array) -> float:
@@ -37,7 +52,9 @@ def pooled_variance(counts: Array, means: Array, variances: Array) -> float:
     """
     moments = variances + (means - np.median(means)) ** 2
     typical = float(np.median(moments))
-    kept = moments <= FAR_LARGER * typical if typical > 0 else np.ones(len(moments), dtype=bool)
+    # A learner whose response is a thousand times as large as is typical has other units, or lies: what is
+    # rounding to it is no rounding to the others.
+    kept = moments * np.sqrt(LIMITS.rounding) <= typical if typical > 0 else np.ones(len(moments), dtype=bool)
     counts, means, variances = counts[kept], means[kept], variances[kept]
     middle = np.average(means, weights=counts)
     variance = float(np.average(variances + (means - middle) ** 2, weights=counts))
@@ -46,7 +63,7 @@ def pooled_variance(counts: Array, means: Array, variances: Array) -> float:
 
 def smallest_level(variance: float) -> float:
     """Return the level below which noise is rounding; one where the response does not vary."""
-    return SMALLEST_SHARE * variance or 1.0
+    return LIMITS.rounding * variance or 1.0
 
 
 def mostly_one_value(y: Array) -> bool:
@@ -65,7 +82,7 @@ def clip_bound(residuals: Array, smallest: float, *, tied: bool = False) -> floa
     every loss be clipped to the same rounding.
     """
     spread = 1.4826 * float(np.median(np.abs(residuals[np.isfinite(residuals)])))
-    return 9 * max(spread * spread, smallest) if spread > 0 and not tied else np.inf
+    return NOISE.clip**2 * max(spread * spread, smallest) if spread > 0 and not tied else np.inf
 
 
 def clip_bounds(residuals: Sequence[Array], variance: float, tied: Array) -> Array:
@@ -118,6 +135,6 @@ def noise_levels(
     levels, variances = np.array(pairs).T
     if tied is not None and tied.any():
         rows = np.array([np.isfinite(r).sum() for r in residuals])
-        cautious = (rows * levels + UNSEEN * np.median(levels)) / (rows + UNSEEN)
+        cautious = (rows * levels + NOISE.unseen * np.median(levels)) / (rows + NOISE.unseen)
         levels = np.where(tied, cautious, levels)
     return shrunken_levels(levels, variances)

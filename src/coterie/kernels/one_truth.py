@@ -22,13 +22,9 @@ from coterie.kernels.moment_search import lowest_loss
 
 Array = NDArray[Any]
 
-# None of these draws may explain as much: where there is one truth, that happens once in a hundred times.
+# None of these draws may explain as much: where there is one truth, that happens once in a hundred times
+# (benchmarks/quality/one_truth).
 DRAWS = 99
-# So many are enough where none of them comes near.
-FEW_DRAWS = 20
-OBVIOUS = 10.0
-# Learners times squared predictors: beyond, the draws would take longer than the rest of the search.
-LARGEST = 2**20
 
 
 def _weights(residuals: Array, clips: Array, learners: Learners) -> Array:
@@ -94,7 +90,6 @@ def surprise(
     if not size > 0:
         return 0.0, 0.0
     generator, observed, drawn = np.random.default_rng(seed), share(left, weights, size), []
-    gain = spread = 0.0
     for draw in range(1, DRAWS + 1):
         if draw % 2:
             drawn.append(share(noise * generator.choice([-1.0, 1.0], n), weights, size))
@@ -104,7 +99,5 @@ def surprise(
             drawn.append(share(noise[order], mixed, float(mixed @ noise[order] ** 2)))
         if drawn[-1] >= observed:
             return 0.0, 0.0
-        gain, spread = observed - float(np.mean(drawn)), float(np.std(drawn))
-        if draw >= FEW_DRAWS and gain > OBVIOUS * spread:
-            break
+    gain, spread = observed - float(np.mean(drawn)), float(np.std(drawn))
     return (gain / spread, gain) if spread > 0 else (0.0, 0.0)

@@ -17,9 +17,9 @@ from coterie._rows import Learners
 from coterie.kernels.affine import Frame, second_moments
 from coterie.kernels.averages import bounded_weights, membership
 from coterie.kernels.limits import LIMITS
-from coterie.kernels.moment_search import search_moments
-from coterie.kernels.one_truth import LARGEST, surprise
-from coterie.kernels.settling import DOUBT, is_costly, settled_labels
+from coterie.kernels.moment_search import SEARCH, search_moments
+from coterie.kernels.one_truth import surprise
+from coterie.kernels.settling import SETTLE, settled_labels
 from coterie.kernels.together import LocalLosses
 from coterie.records import Selection
 
@@ -54,8 +54,8 @@ class PooledLosses(LocalLosses):
         self._ridge = RIDGE * min(1.0, share) * np.eye(self._Z.shape[1])
 
     def suggest(self, n_clusters: int, seed: int) -> list[Array]:
-        """Return labellings that the learners' moments like, from random starts."""
-        return search_moments(self._G, self._c, self._ridge, n_clusters, seed)
+        """Return the labelling that the learners' moments like best, from random starts."""
+        return [search_moments(self._G, self._c, self._ridge, n_clusters, seed)]
 
     def surprise_of_two(self, seed: int) -> tuple[float, float]:
         """Return by how much two clusters explain more than they would of one truth."""
@@ -63,7 +63,7 @@ class PooledLosses(LocalLosses):
         # Signs drawn row by row would hide that rows depend on each other.
         if self.selection.dependent or n <= 2 * d:
             return super().surprise_of_two(seed)
-        if not 3 <= n_learners <= LIMITS.many or n_learners * d**2 > LARGEST:
+        if not 3 <= n_learners <= LIMITS.many or SEARCH.starts * n_learners * d**2 > LIMITS.numbers:
             return super().surprise_of_two(seed)
         one = np.linalg.solve(self._G.sum(axis=0) + self._ridge, self._c.sum(axis=0))
         residuals = self._y - self._Z @ one
@@ -72,9 +72,10 @@ class PooledLosses(LocalLosses):
     def settled(self, labels: Array) -> Array:
         """Return who most probably belongs where, among those whose losses do not say."""
         (n, d), n_clusters = self._Z.shape, int(labels.max()) + 1
-        if n_clusters == 1 or n <= (n_clusters + 1) * d or is_costly(len(labels), n_clusters, d):
+        costly = len(labels) * n_clusters * d**3 > LIMITS.numbers
+        if n_clusters == 1 or n <= (n_clusters + 1) * d or costly:
             return labels
-        open_to = self._no_worse(labels, DOUBT)
+        open_to = self._no_worse(labels, SETTLE.doubt)
         return settled_labels(self._G, self._c, self._squares, n, self._ridge, labels, open_to)
 
     def residual_blocks(self, labels: Array, n_clusters: int) -> Iterator[tuple[int, int, Array]]:

@@ -22,25 +22,13 @@ from coterie.engines import Engine
 from coterie.kernels.affine import affine_form, affine_matrix
 from coterie.kernels.averages import AverageLosses, bounded_weights
 from coterie.kernels.blocks import predict_rows
-from coterie.kernels.curves import has_curve, neighbourhoods, quick_forest
+from coterie.kernels.curves import FLEXIBLE, has_curve, neighbourhoods, quick_forest
 from coterie.kernels.fitting import fit_model, quiet_fits
 from coterie.kernels.pooled import PooledLosses
 from coterie.kernels.together import LocalLosses
 from coterie.records import Exchange, Selection
 
 Array = NDArray[Any]
-
-# More rows than this make a cluster's model slower, not its labels better.
-MOST_ROWS = 2_000
-# Enough trees to tell clusters apart; the coterie's own model has as many as its candidate asks for.
-MOST_TREES = 20
-# If this share of the learners chose a flexible model, flexible models search beside lines in any case.
-FLEXIBLE_SHARE = 0.25
-# Solving for more predictors than this, once per learner and labelling, costs more than refitting.
-MOST_PREDICTORS = 150
-# Of the flexible families that learners chose so many, the most frequent ones, may become everybody's; and of
-# the lines, which are much alike on pooled rows, one.
-MOST_CURVES = 2
 
 
 def _lighter(model: Any) -> Any:
@@ -50,8 +38,8 @@ def _lighter(model: Any) -> Any:
         holder, _, parameter = name.rpartition("__")
         part = parameters[holder] if holder else model
         counts = "max_iter" if isinstance(part, HistGradientBoostingRegressor) else "n_estimators"
-        if parameter == counts and isinstance(value, int) and value > MOST_TREES:
-            large[name] = MOST_TREES
+        if parameter == counts and isinstance(value, int) and value > FLEXIBLE.trees:
+            large[name] = FLEXIBLE.trees
     return model.set_params(**large) if large else model
 
 
@@ -151,8 +139,8 @@ class RefitLosses(LocalLosses):
         residuals = np.full(len(self.learners.y), np.nan)
         for half in (0, 1):
             rows = np.flatnonzero(theirs & (self.second != half))
-            if len(rows) > MOST_ROWS:
-                rows = rows[np.linspace(0, len(rows) - 1, MOST_ROWS).astype(int)]
+            if len(rows) > FLEXIBLE.rows:
+                rows = rows[np.linspace(0, len(rows) - 1, FLEXIBLE.rows).astype(int)]
             held_out = wanted & (self.second == half)
             fitted = self._fit(model, rows)
             prediction = predict_rows(fitted, self.learners.X[held_out])
@@ -247,8 +235,8 @@ def pooled_losses(
         the better of both as its costlier form.
     """
     lines, curves = _frequent_models(selection, learners.n_features)
-    if learners.n_features > MOST_PREDICTORS:
-        families = [*lines[:1], *curves[:MOST_CURVES]]
+    if learners.n_features > FLEXIBLE.predictors:
+        families = [*lines[:1], *curves[:1]]
         proxy = AverageLosses(learners, selection, exchange, engine)
         refits = RefitLosses(learners, selection, proxy, families[0])
         refits.take_best_family(families, _similar_learners(exchange))
@@ -262,5 +250,5 @@ def pooled_losses(
         return best
     affine = affine_matrix(selection.models, learners.n_features)[1]
     best.proxy.costlier = best
-    best.proxy.costlier_searches = bool(np.mean(~affine) >= FLEXIBLE_SHARE)
+    best.proxy.costlier_searches = bool(np.mean(~affine) >= FLEXIBLE.share)
     return best.proxy

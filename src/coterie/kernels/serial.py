@@ -34,17 +34,32 @@ IN_ORDER = (
     "independent rows were left out. If the order of the rows means nothing, shuffle them, or set order=None "
     "(--order none)."
 )
-# Standard deviations of the pooled statistic. Independent rows exceed them in at most one fit in a thousand:
-# in 0.5 per mille of simulated orders at most, from one learner of 4 rows to thirty of 80.
-ALARM = 3.3
-# A lag-one correlation that is less than this changes standard errors by a twentieth, and no answer.
-NEGLIGIBLE = 0.05
-# Rank correlation with the order of the rows from which on rows count as sorted.
-SORTED = 0.95
-# A column is a clock if this share of its steps is within a tenth of the median step. Months have 28 to 31
-# days, and some may be missing.
-EVEN_STEPS = 0.75
-STEP_TOLERANCE = 0.1
+
+
+@dataclass(frozen=True)
+class SerialRule:
+    """When rows count as dependent, and when they are only sorted.
+
+    Parameters
+    ----------
+    alarm : float
+        Standard deviations of the pooled statistic. Independent rows exceed them in .5 per mille of simulated
+        orders at most, from one learner of 4 rows to thirty of 80.
+    negligible : float
+        A lag-one correlation that is less than this changes standard errors by a twentieth, and no answer.
+    is_sorted : float
+        Rank correlation with the order of the rows from which on rows count as sorted.
+    even_steps : float
+        A column is a clock if this share of its steps is the median step; some rows may be missing.
+    """
+
+    alarm: float = 3.3
+    negligible: float = 0.05
+    is_sorted: float = 0.95
+    even_steps: float = 0.75
+
+
+SERIAL = SerialRule()
 
 
 @dataclass(frozen=True)
@@ -72,8 +87,7 @@ def _is_clock(column: Array) -> bool:
     if np.array_equal(column, np.round(column)) and ((steps > 0).all() or (steps < 0).all()):
         return True
     middle = float(np.median(steps))
-    even = np.abs(steps - middle) <= STEP_TOLERANCE * abs(middle)
-    return middle != 0 and bool(even.mean() >= EVEN_STEPS)
+    return middle != 0 and bool(np.isclose(steps, middle, atol=0.0).mean() >= SERIAL.even_steps)
 
 
 def in_sorted_order(X: Array, y: Array) -> bool:
@@ -96,7 +110,7 @@ def in_sorted_order(X: Array, y: Array) -> bool:
     ranks = rankdata(columns, axis=0) - (len(y) + 1) / 2
     sizes = np.sqrt((ranks**2).sum(axis=0) * (place**2).sum())
     with np.errstate(invalid="ignore"):
-        found = np.abs(place @ ranks) >= SORTED * sizes
+        found = np.abs(place @ ranks) >= SERIAL.is_sorted * sizes
     is_sorted = np.flatnonzero(found & (sizes > 0))
     return len(is_sorted) > 0 and not any(_is_clock(columns[:, c]) for c in is_sorted if c > 0)
 
@@ -144,7 +158,7 @@ def rows_depend(scores: Iterable[SerialScore]) -> bool:
     """
     pooled = np.array([(s.deviation, s.variance, s.n_rows) for s in scores]).sum(axis=0)
     deviation, variance, n_rows = pooled.tolist()
-    return bool(deviation > ALARM * variance**0.5 and deviation > NEGLIGIBLE * n_rows)
+    return bool(deviation > SERIAL.alarm * variance**0.5 and deviation > SERIAL.negligible * n_rows)
 
 
 def variance_inflation(residuals: Sequence[Array], folds: Sequence[Array]) -> float:

@@ -23,16 +23,26 @@ from numpy.typing import NDArray
 
 Array = NDArray[Any]
 
-# What the prior of a cluster's coefficients is worth, in average learners; the most probable is taken. At
-# high signal clusters lie far apart, and a prior that does not allow for it would join them.
-PRIORS = tuple(10.0 ** np.arange(-8.0, 0.75, 0.5))
-# How often the prior is looked for again.
-TURNS = 3
-ROUNDS = 50
-# Standard errors by which a cluster's loss may be higher than that of the learner's own for it to move there.
-DOUBT = 1.5
-# Numbers at work in one round, beyond which nobody settles.
-COSTLY = 2**25
+
+@dataclass(frozen=True)
+class SettleRule:
+    """Which priors are tried, and who may move.
+
+    Parameters
+    ----------
+    priors : tuple of float
+        What the prior of a cluster's coefficients may be worth, in average learners; the most probable is
+        taken. At high signal clusters lie far apart, and a prior that does not allow for it would join them.
+    doubt : float
+        Standard errors by which a cluster's loss may be higher than that of the learner's own for it to move
+        there. Without this bound, wild rows drove odd learners into the crowd.
+    """
+
+    priors: tuple[float, ...] = tuple(10.0 ** np.arange(-8.0, 0.75, 0.5))
+    doubt: float = 1.5
+
+
+SETTLE = SettleRule()
 
 
 @dataclass(frozen=True)
@@ -93,7 +103,7 @@ def _total(rows: _Rows, labels: Array, n_clusters: int, precision: float) -> flo
 def _settle(rows: _Rows, labels: Array, open_to: Array, precision: float) -> Array:
     """Move learners until nobody wants to: all who want to if that pays, else the one who gains most."""
     n_clusters = len(open_to)
-    for _ in range(ROUNDS):
+    for _ in range(len(labels)):
         gains = _gains(rows, labels, open_to, precision)
         best = gains.max(axis=0)
         if best.max() < 1e-9:
@@ -112,13 +122,8 @@ def _settle(rows: _Rows, labels: Array, open_to: Array, precision: float) -> Arr
 def _most_probable(rows: _Rows, labels: Array, n_clusters: int) -> tuple[float, float]:
     """Return how probable the rows are under the best prior, and that prior's precision."""
     information = float(np.trace(rows.G.mean(axis=0)) / rows.G.shape[-1])
-    precisions = [prior * information for prior in PRIORS]
+    precisions = [prior * information for prior in SETTLE.priors]
     return max((_total(rows, labels, n_clusters, precision), precision) for precision in precisions)
-
-
-def is_costly(n_learners: int, n_clusters: int, n_predictors: int) -> bool:
-    """Tell whether a round of moves is more work than learners that settle are worth."""
-    return n_learners * n_clusters * max(n_predictors, 8) ** 3 > COSTLY
 
 
 def settled_labels(
@@ -159,9 +164,4 @@ def settled_labels(
     if not noise > 1e-9 * left.sum() / n_rows:
         return labels
     rows = _Rows(G / noise, about / noise)
-    for _ in range(TURNS):
-        moved = _settle(rows, labels, open_to, _most_probable(rows, labels, n_clusters)[1])
-        if (moved == labels).all():
-            break
-        labels = moved
-    return labels
+    return _settle(rows, labels, open_to, _most_probable(rows, labels, n_clusters)[1])

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from coterie._rows import Learners
 from coterie.engines import Engine
 from coterie.kernels.affine import Frame
+from coterie.kernels.curves import FLEXIBLE
 from coterie.kernels.noise import response_variance, smallest_level
-from coterie.kernels.refits import MOST_PREDICTORS
 from coterie.nested.dictionary import Entry, FittedEntry, fit_entries
 from coterie.nested.families import Family, best_told, possible_families, worth_fitting
 from coterie.nested.folds import Folds
@@ -209,7 +209,7 @@ def fit_dictionary(
     cross = _CrossFit(learners, folds, [{**found, 1: one} for found in without], entropy, engine)
     chosen = recipe.chosen if recipe.chosen in counts else 1
     plain = [(count, True) for count in counts] + [(chosen, False)] * (chosen > 1) + [(1, False), (1, True)]
-    families = possible_families(sets, by_moments=learners.n_features <= MOST_PREDICTORS)
+    families = possible_families(sets, by_moments=learners.n_features <= FLEXIBLE.predictors)
     entries: list[Entry] = []
     columns: list[Array] = []
     benchmark = None

@@ -24,9 +24,9 @@ from coterie.how_many.evidence import Evidence
 from coterie.how_many.held_out import best_refined
 from coterie.kernels.averages import AverageLosses
 from coterie.kernels.blocks import predict_rows
+from coterie.kernels.curves import FLEXIBLE
 from coterie.kernels.fitting import fit_model, quiet_fits
 from coterie.kernels.pooled import PooledLosses
-from coterie.kernels.refits import MOST_PREDICTORS
 from coterie.nested.folds import Folds
 from coterie.records import Exchange, Selection
 from coterie.stages.cluster import resolve_scale, tidy_labels
@@ -180,7 +180,7 @@ def _labels(
     recipe: Recipe,
     engine: Engine,
 ) -> dict[int, Array]:
-    if recipe.refine == "average" or learners.n_features > MOST_PREDICTORS:
+    if recipe.refine == "average" or learners.n_features > FLEXIBLE.predictors:
         losses: Any = AverageLosses(learners, selection, exchange, engine)
     else:
         losses = PooledLosses(learners, selection)

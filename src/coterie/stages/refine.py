@@ -9,6 +9,7 @@ low signal: learners that start in the wrong cluster then stay there.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,25 @@ from coterie.kernels.together import TogetherLosses, whole_losses
 
 Array = NDArray[Any]
 
-ROUNDS = 10
+
+@dataclass(frozen=True)
+class RefineRule:
+    """How often learners are moved.
+
+    Parameters
+    ----------
+    rounds : int
+        At most; most searches end after three or four, because nobody moves any more.
+    flexible_rounds : int
+        After linear models have searched. With ten, flexible models split one curved truth in 2 of 64 draws
+        (with three in none), and the search takes half as long again.
+    """
+
+    rounds: int = 10
+    flexible_rounds: int = 3
+
+
+REFINE = RefineRule()
 
 
 def labelling_score(losses: TogetherLosses, labels: Array) -> float:
@@ -28,7 +47,9 @@ def labelling_score(losses: TogetherLosses, labels: Array) -> float:
     return float(np.mean(mine / losses.noise))
 
 
-def refine_labels(losses: TogetherLosses, labels: Array, *, rounds: int = ROUNDS) -> tuple[Array, float]:
+def refine_labels(
+    losses: TogetherLosses, labels: Array, *, rounds: int = REFINE.rounds
+) -> tuple[Array, float]:
     """Move learners to the clusters that predict them best.
 
     Parameters

@@ -20,7 +20,7 @@ from scipy.stats import t as student
 from coterie._seeds import generator_for
 from coterie.engines import report
 from coterie.how_many import Clustering
-from coterie.how_many.held_out import NEGLIGIBLE, SIGNIFICANCE, errors_allowed
+from coterie.how_many.held_out import RULE, errors_allowed
 from coterie.kernels.together import LocalLosses
 from coterie.verdicts.standing import paired_excess, places_of
 
@@ -126,7 +126,7 @@ def _chosen_numbers(ratios: Array, trials: list[_Trial], losses: LocalLosses) ->
     starts, sizes = learners.offsets[:-1], learners.sizes
     n_learners = len(learners)
     best: Array = ratios.mean(axis=1).argmin(axis=0)
-    bound = student.isf(SIGNIFICANCE / n_learners, np.maximum(sizes - 1, 1))
+    bound = student.isf(RULE.significance / n_learners, np.maximum(sizes - 1, 1))
     chosen = best.copy()
     for position in np.unique(best).tolist():
         mine = np.flatnonzero(best == position)
@@ -134,11 +134,11 @@ def _chosen_numbers(ratios: Array, trials: list[_Trial], losses: LocalLosses) ->
         for smaller in range(position):
             excess = ratios[smaller][:, mine] - ratios[position][:, mine]
             spread = excess.std(axis=0, ddof=1) / np.sqrt(n_learners) if n_learners > 1 else 0.0
-            near = excess.mean(axis=0) <= errors_allowed(losses) * spread + NEGLIGIBLE
+            near = excess.mean(axis=0) <= errors_allowed(n_learners) * spread + RULE.negligible
             # The spread over a learner's rows is that of the sample: replicates differ in the mean.
             ways = trials[smaller].picked, trials[position].picked
             error = paired_excess(*ways, starts, sizes, losses.selection.inflation)[1]
-            allowed = np.maximum(bound * error / losses.noise, NEGLIGIBLE)
+            allowed = np.maximum(bound * error / losses.noise, RULE.negligible)
             nobody_worse = ~(excess > allowed[:, None]).any(axis=0)
             sufficient = undecided & near & nobody_worse
             chosen[mine[sufficient]] = smaller
