@@ -188,7 +188,7 @@ class Exchange(_Aligned):
             self.isolated[positions],
         )
 
-    def dissimilarity_tile(self, rows: Any, columns: Any, units: Array | None = None) -> Array:
+    def dissimilarity_tile(self, rows: Any, columns: Any) -> Array:
         """Return v = |E[i,j] - e_j| + |E[j,i] - e_i| between some learners and others.
 
         Parameters
@@ -197,8 +197,6 @@ class Exchange(_Aligned):
             Some learners.
         columns : slice or ndarray of int
             Others, or the same.
-        units : ndarray of shape (L,) or None, default=None
-            Divides each term by the unit of the learner on whose rows it was measured.
 
         Returns
         -------
@@ -207,24 +205,18 @@ class Exchange(_Aligned):
         """
         tile: Array = np.abs(self.source.tile(rows, columns) - self.errors[columns])
         back = np.abs(self.source.tile(columns, rows) - self.errors[rows])
-        if units is not None:
-            tile, back = tile / units[columns], back / units[rows]
         tile += back.T
         everybody = np.arange(len(self.learner_ids))
         _, here, there = np.intersect1d(everybody[rows], everybody[columns], True, True)
         tile[here, there] = 0.0
         return tile
 
-    def dissimilarity_tiles(
-        self, units: Array | None = None, block: int = 1024
-    ) -> Iterator[tuple[slice, slice, Array]]:
+    def dissimilarity_tiles(self, block: int = 1024) -> Iterator[tuple[slice, slice, Array]]:
         """Give out the dissimilarities tile by tile, the upper triangle of tiles.
 
         Parameters
         ----------
-        units : ndarray of shape (L,) or None, default=None
-            Divides each term by the unit of the learner on whose rows it was measured.
-        block : int, default=1024
+            block : int, default=1024
             Rows and columns of a tile.
 
         Yields
@@ -240,7 +232,7 @@ class Exchange(_Aligned):
         spans = [slice(start, min(start + block, n)) for start in range(0, n, block)]
         for place, rows in enumerate(spans):
             for columns in spans[place:]:
-                yield rows, columns, self.dissimilarity_tile(rows, columns, units)
+                yield rows, columns, self.dissimilarity_tile(rows, columns)
 
     @cached_property
     def losses(self) -> Array:

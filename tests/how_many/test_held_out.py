@@ -84,8 +84,8 @@ def test_each_half_is_predicted_by_the_cluster_that_is_best_on_the_other_half(bl
 
 
 def test_the_smallest_number_within_two_standard_errors_of_the_best_is_chosen(blocks: Evidence) -> None:
-    # Differences to the best have the standard error 1.095 / sqrt(6) / 2 = 0.2236 in units of noise. Student's
-    # quantile of five degrees of freedom for two standard errors is 2.65: the bound is at 1.19 of the losses.
+    # Differences to the best have the standard error 1.095 / sqrt(6) / 2 = 0.2236 in units of noise. The
+    # Student quantile of five degrees of freedom for two standard errors is 2.65: the bound is at 1.19.
     spread = np.array([-1.0, 1, -1, 1, -1, 1])[:, None]
     for shift, chosen in ((1.15, 1), (1.25, 2)):
         script = [10 + shift + spread, 10.0, 20, 20, 20, 20]

@@ -21,13 +21,11 @@ def exchange(n: int = 7, isolated: int | None = None) -> Exchange:
 
 
 @pytest.mark.parametrize("block", [1, 3, 100])
-@pytest.mark.parametrize("in_noise", [False, True])
-def test_the_whole_is_the_similarity(block: int, in_noise: bool) -> None:
+def test_the_whole_is_the_similarity(block: int) -> None:
     known = exchange()
-    units = known.noise if in_noise else None
-    term = np.abs(known.losses - known.errors) / (1.0 if units is None else units)
+    term = np.abs(known.losses - known.errors)
     expected = np.exp(-0.5 * (term + term.T))
-    lazy = ExchangeSimilarity(known, 0.5, units, block)
+    lazy = ExchangeSimilarity(known, 0.5, block)
     assert_allclose(np.asarray(lazy), expected)
     assert lazy.shape == (7, 7)
     vectors = np.random.default_rng(1).normal(size=(7, 2))
@@ -42,7 +40,7 @@ def test_a_learner_is_wholly_like_itself_wherever_it_stands() -> None:
 
 def test_some_learners_are_taken_in_the_order_given() -> None:
     known = exchange()
-    lazy = ExchangeSimilarity(known, 0.5, known.noise)
+    lazy = ExchangeSimilarity(known, 0.5)
     order = np.array([5, 1, 3])
     assert_allclose(np.asarray(lazy.take(order)), np.asarray(lazy)[np.ix_(order, order)])
 

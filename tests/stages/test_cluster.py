@@ -89,12 +89,6 @@ def test_similarity_is_the_exponential_entry_by_entry() -> None:
     assert_allclose(S, np.exp(-0.1 * np.array([[0, 3, 7], [3, 0, 11], [7, 11, 0]])))
 
 
-def test_similarity_may_be_in_units_of_noise() -> None:
-    exchange = exchange_from_losses([[1, 5], [9, 4]])
-    S = similarity_matrix(exchange, 1.0, exchange.noise)
-    assert S[0, 1] == pytest.approx(np.exp(-(abs(5 - 4) / 4 + abs(9 - 1) / 1)))
-
-
 @pytest.mark.parametrize(
     ("similarity", "parts"),
     [

@@ -102,13 +102,6 @@ def test_the_dissimilarity_is_the_same_in_tiles_of_any_size() -> None:
         assert_allclose(v, exchange.dissimilarity, rtol=1e-12)
 
 
-def test_the_dissimilarity_may_be_measured_in_units_of_the_learner_on_whose_rows_it_was() -> None:
-    _, exchange = exchanged(["lr"])
-    E, e, unit = exchange.losses, exchange.errors, np.array([1.0, 2.0, 4.0, 8.0])
-    ((_, _, v),) = exchange.dissimilarity_tiles(unit)
-    assert v[0, 3] == pytest.approx(abs(E[0, 3] - e[3]) / 8 + abs(E[3, 0] - e[0]) / 1)
-
-
 def test_errors_are_the_losses_at_home() -> None:
     selection, exchange = exchanged(["lr"])
     assert_allclose(exchange.errors, exchange.losses.diagonal())

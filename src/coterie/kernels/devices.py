@@ -107,7 +107,6 @@ def torch_features(
     learners: Array,
     errors: Array,
     scale: float,
-    units: Array | None = None,
     device: str = "cuda",
 ) -> PairFeatures:
     """Bring the features of models and learners to a torch device, in single precision.
@@ -122,8 +121,6 @@ def torch_features(
         Loss of each model on its own learner.
     scale : float
         The factor a of S = exp(-a v).
-    units : ndarray of shape (L,) or None, default=None
-        Divides what was measured on a learner's rows.
     device : str, default="cuda"
         As torch names it.
 
@@ -134,8 +131,6 @@ def torch_features(
     """
     import torch
 
-    if units is not None:
-        learners, errors = learners / units[:, None], errors / units
     theirs, rows, own = (
         torch.asarray(part, dtype=torch.float32, device=device) for part in (models, learners, errors)
     )
@@ -171,7 +166,6 @@ def top_pairs_of(
     exchange: Exchange,
     scale: float,
     count: int,
-    units: Array | None = None,
     device: str = "auto",
     needed: int = 1,
 ) -> FoundPairs:
@@ -185,8 +179,6 @@ def top_pairs_of(
         The factor a of S = exp(-a v).
     count : int
         Eigenpairs wanted.
-    units : ndarray of shape (L,) or None, default=None
-        As in `Exchange.dissimilarity_tile`.
     device : {"auto", "cpu", "cuda"}, default="auto"
         Where to compute. Losses that are not inner products of features are multiplied on the processor.
     needed : int, default=1
@@ -202,7 +194,7 @@ def top_pairs_of(
         if features is None:
             _log.info("The losses have too few digits in single precision: the processor computes them.")
         else:
-            found = _on_gpu((*features, exchange.errors, scale, units), count, needed)
+            found = _on_gpu((*features, exchange.errors, scale), count, needed)
             if found is not None:
                 return found
-    return _found(top_pairs(ExchangeSimilarity(exchange, scale, units), count, needed=needed))
+    return _found(top_pairs(ExchangeSimilarity(exchange, scale), count, needed=needed))

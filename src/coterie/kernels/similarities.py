@@ -26,15 +26,12 @@ class ExchangeSimilarity:
         Of the learners.
     scale : float
         The factor a.
-    units : ndarray of shape (L,) or None, default=None
-        As in `Exchange.dissimilarity_tile`.
     block : int, default=1024
         Learners on a side of a tile.
     """
 
     exchange: Exchange
     scale: float
-    units: Array | None = None
     block: int = 1024
 
     @property
@@ -51,12 +48,12 @@ class ExchangeSimilarity:
         """Return the similarities between some learners and others, given by slices or positions."""
         apart = self.exchange.isolated
         if not apart.any():
-            tile = self.exchange.dissimilarity_tile(rows, columns, self.units)
+            tile = self.exchange.dissimilarity_tile(rows, columns)
             tile *= -self.scale
             np.exp(tile, out=tile)
             return tile
         with np.errstate(invalid="ignore", over="ignore"):
-            tile = np.exp(-self.scale * self.exchange.dissimilarity_tile(rows, columns, self.units))
+            tile = np.exp(-self.scale * self.exchange.dissimilarity_tile(rows, columns))
         # A learner without finite losses is like itself only.
         everybody = np.arange(len(apart))
         itself = everybody[rows][:, None] == everybody[columns]
@@ -71,8 +68,7 @@ class ExchangeSimilarity:
 
     def take(self, positions: Array) -> ExchangeSimilarity:
         """Return the similarities among some of the learners, in the order given."""
-        units = None if self.units is None else self.units[positions]
-        return ExchangeSimilarity(self.exchange.take(positions), self.scale, units, self.block)
+        return ExchangeSimilarity(self.exchange.take(positions), self.scale, self.block)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
         if copy is False:

@@ -95,11 +95,11 @@ def resolve_scale(exchange: Exchange, scale: Any) -> float:
     return 1.0 / level if np.isfinite(1.0 / level) else 1.0
 
 
-def similarity_matrix(exchange: Exchange, scale: float, units: Array | None = None) -> Array:
-    """Return S = exp(-a v), built tile by tile; ``units`` as in `Exchange.dissimilarity_tiles`."""
+def similarity_matrix(exchange: Exchange, scale: float) -> Array:
+    """Return S = exp(-a v), built tile by tile."""
     n = len(exchange.learner_ids)
     S = np.empty((n, n))
-    for rows, columns, tile in exchange.dissimilarity_tiles(units):
+    for rows, columns, tile in exchange.dissimilarity_tiles():
         np.exp(-scale * tile, out=tile)
         S[rows, columns] = tile
         S[columns, rows] = tile.T
@@ -193,7 +193,6 @@ def matrix_free_spectrum(
     exchange: Exchange,
     scale: float,
     count: int,
-    units: Array | None = None,
     device: str = "cpu",
     needed: int = 1,
 ) -> Spectrum:
@@ -207,8 +206,6 @@ def matrix_free_spectrum(
         The factor a.
     count : int
         Eigenpairs wanted.
-    units : ndarray of shape (L,) or None, default=None
-        As in `Exchange.dissimilarity_tiles`.
     device : {"auto", "cpu", "cuda"}, default="cpu"
         Where the products are computed.
     needed : int, default=1
@@ -221,14 +218,14 @@ def matrix_free_spectrum(
         exchanged with, it is their Nystrom extension.
     """
     if exchange.landmarks is not None:
-        similarity = ExchangeSimilarity(exchange, scale, units)
+        similarity = ExchangeSimilarity(exchange, scale)
         extended = nystrom_pairs(similarity, exchange.landmarks, min(count, len(exchange.landmarks)))
         n_parts = max(1, int(np.sum(extended.values > 1 - half_the_digits(np.float64))))
         return Spectrum(
             extended.values, _signed(extended.vectors), n_parts, plain_values=extended.plain_values
         )
     count = min(count, len(exchange.learner_ids))
-    pairs = top_pairs_of(exchange, scale, count, units, device, min(needed, count))
+    pairs = top_pairs_of(exchange, scale, count, device, min(needed, count))
     values = np.asarray(pairs.values, dtype=float)
     n_parts = max(1, int(np.sum(values > 1 - pairs.rounding)))
     vectors = _signed(np.asarray(pairs.vectors, dtype=float))
