@@ -11,7 +11,8 @@ import pytest
 
 from coterie.datasets import local_copy
 
-EXAMPLES = sorted((Path(__file__).parents[1] / "examples").glob("*.py"))
+# The method in one file has no figures, and a test of its own.
+EXAMPLES = sorted((Path(__file__).parents[1] / "examples").glob("0*.py"))
 DATA = {
     "03_air_stations": ("beijing_air", "beijing_air.parquet"),
     "04_attack_screening": ("grid_stability", "Data_for_UCI_named.csv"),

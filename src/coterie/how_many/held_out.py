@@ -54,7 +54,7 @@ class HeldOutRule:
         Above so many standard errors of (loss / noise - 1), clusters do not explain the learners.
     """
 
-    # One truth is answered with one cluster in 98.7 % of 1,400 draws (benchmarks/quality/one_truth).
+    # One truth is answered with one cluster in 98.4 % of 1,700 draws (benchmarks/quality/one_truth).
     standard_errors: float = 2.0
     # Finds one attacked learner among fifty, whom the mean over learners cannot show
     # (benchmarks/quality/ablation, "27, 2 and 1 learners").
