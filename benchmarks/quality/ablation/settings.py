@@ -15,6 +15,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import PolynomialFeatures
 
 from coterie._rows import Learners, gather_learners
+from coterie.datasets import make_linear_learners
 
 QUALITY = Path(__file__).resolve().parents[1]
 LINEAR, DEFAULT = ["ridge", "lasso"], "default"
@@ -66,6 +67,13 @@ def quadratic(n_truths: int, seed: int) -> Rows:
     return Rows(X, y, owner, truth)
 
 
+def pairs(seed: int) -> Rows:
+    """Draw ten learners of five truths, two of each: few learners of whom many numbers of clusters are asked."""
+    truth = np.repeat(np.arange(5), 2)
+    data = make_linear_learners(10, 5, 30, n_features=6, noise_variance=1.0, labels=truth, random_state=seed)
+    return Rows(data.X, data.y, data.groups, data.truth)
+
+
 def candidates_of(kind: str) -> Any:
     """Return what learners choose from."""
     if kind == "polynomial":
@@ -82,6 +90,7 @@ def settings() -> list[tuple[str, str, str]]:
             found += [] if _curved(name) else [(folder, name, "linear")]
             found.append((folder, name, "default"))
     found += [("one_truth", name, "linear") for name in ONE_TRUTH.SETTINGS]
+    found.append(("own", "five pairs of learners", "linear"))
     return found + [("own", name, "polynomial") for name in QUADRATIC]
 
 
@@ -93,6 +102,8 @@ def draw(folder: str, setting: str, seed: int) -> Rows:
     if folder == "peers":
         data = PEERS.draw(setting, seed).train
         return Rows(data.X, data.y, data.groups, data.truth, PEERS.SETTINGS[setting].standardize)
+    if folder == "own" and setting not in QUADRATIC:
+        return pairs(seed)
     if folder == "own":
         return quadratic(QUADRATIC[setting], seed)
     X, y, owner = ONE_TRUTH.draw(setting, seed)

@@ -42,8 +42,6 @@ class FlexibleRule:
         Rows in a leaf of the quick forest, at least.
     rows : int
         More rows than this make a cluster's model slower, not its labels better.
-    groups : int
-        Groups of similar learners on which families of models are compared, at most.
     predictors : int
         Solving for more predictors than this, once per learner and labelling, costs more than refitting.
     """
@@ -54,7 +52,6 @@ class FlexibleRule:
     trees: int = 20
     leaf: int = 3
     rows: int = 2_000
-    groups: int = 8
     predictors: int = 150
 
 
@@ -62,13 +59,13 @@ FLEXIBLE = FlexibleRule()
 
 
 def neighbourhoods(exchange: Exchange) -> Array:
-    """Return about sqrt(L) groups of learners whose models agree, eight at most, by average linkage on v."""
+    """Return about sqrt(L) groups of learners whose models agree, by average linkage on v."""
     n = len(exchange.learner_ids)
     # No tree of all pairs is made of very many.
     if n < 3 or n > LIMITS.huge:
         return np.zeros(n, dtype=np.int64)
     tree = linkage(squareform(exchange.dissimilarity, checks=False), "average")
-    groups: Array = fcluster(tree, min(FLEXIBLE.groups, int(np.ceil(np.sqrt(n)))), "maxclust") - 1
+    groups: Array = fcluster(tree, int(np.ceil(np.sqrt(n))), "maxclust") - 1
     return groups.astype(np.int64)
 
 
