@@ -17,7 +17,7 @@ FOLDER = Path(__file__).parents[2] / "benchmarks" / "quality" / "ablation"
 def bench() -> Any:
     """Return the benchmark's modules by name, and leave nothing of them behind."""
     before, path = dict(sys.modules), list(sys.path)
-    names = ("parts", "settings", "search", "page")
+    names = ("parts", "constants", "settings", "search", "page")
     for name in names:
         sys.modules.pop(name, None)
     sys.path.insert(0, str(FOLDER))
@@ -82,7 +82,12 @@ def test_the_committed_table_has_every_part(bench: Any) -> None:
     with open(FOLDER / "deleted.csv", newline="") as file:
         gone = list(csv.DictReader(file))
     assert not measured & {row["without"] for row in gone}
+    with open(FOLDER / "constants.csv", newline="") as file:
+        varied = list(csv.DictReader(file))
+    halved = {row["without"] for row in varied if row["benchmark"] == "all"}
+    assert halved == {part.name for part in bench["constants"].VARIED}
     readme = (FOLDER / "README.md").read_text()
+    assert bench["page"].numbers(varied) in readme
     assert bench["page"].table(rows) in readme
     assert bench["page"].table(gone) in readme
 

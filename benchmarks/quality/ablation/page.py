@@ -132,6 +132,24 @@ def table(rows: list[dict]) -> str:
     return "\n".join(lines)
 
 
+def numbers(rows: list[dict]) -> str:
+    """Return a line per number of the method: what halving and doubling it changes."""
+    lines = ["| number | draws | ARI, halved | ARI, doubled | costs more than two standard errors in |"]
+    lines.append("|---|---|---|---|---|")
+    totals = {row["without"]: row for row in rows if row["benchmark"] == "all"}
+    for name in dict.fromkeys(part.rpartition(" ")[0] for part in totals):
+        both = [f"{name} {word}" for word in ("halved", "doubled")]
+        named = []
+        for part, word in zip(both, ("halved", "doubled"), strict=True):
+            mine = [row for row in rows if row["without"] == part and row["benchmark"] != "all"]
+            named += [f"{word}: {text}" for text in _beyond(mine, -1)]
+        changes = " | ".join(f"{float(totals[part]['change']):+.4f}" for part in both)
+        lines.append(
+            f"| {name} | {totals[both[0]]['draws']} | {changes} | {'; '.join(named) or 'no setting'} |"
+        )
+    return "\n".join(lines)
+
+
 def details(rows: list[dict]) -> str:
     """Return all settings in which a part matters."""
     lines = []
@@ -156,7 +174,7 @@ def written(now: list[dict], varied: list[dict], before: list[dict]) -> str:
         "\n### Where they matter\n",
         details(now),
         "\n## The method's numbers, halved and doubled\n",
-        table(varied),
+        numbers(varied),
         f"\n{real.read_text()}" if real.is_file() else "",
     ]
     return "\n".join(parts).rstrip() + "\n"

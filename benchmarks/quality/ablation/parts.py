@@ -59,6 +59,10 @@ def _everybody_together(evidence: Any, n_clusters: int) -> Any:
     return np.zeros(evidence.n_learners, dtype=np.int64)
 
 
+def _two_errors(_: int) -> float:
+    return RULE.standard_errors
+
+
 def _no_clips(residuals: Any, *_: Any) -> Any:
     return np.full(len(residuals), np.inf)
 
@@ -76,9 +80,7 @@ PARTS = (
     Part("start: spectral clusters", _set("how_many.evidence.Evidence.labels", _everybody_together)),
     Part("start: moments", _set("kernels.pooled.PooledLosses.suggest", lambda *_: [])),
     Part("test of single learners", _set("how_many.held_out._nobody_worse", lambda *_: True)),
-    Part(
-        "Student's quantile of few", _set("how_many.held_out.errors_allowed", lambda _: RULE.standard_errors)
-    ),
+    Part("Student's quantile of few", _set("how_many.held_out.errors_allowed", _two_errors)),
     Part("test of one truth", _set("how_many.held_out._surprise", lambda *_: None)),
     Part("flexible second search", _set("kernels.refits.FLEXIBLE", FlexibleRule(share=2.0))),
     Part("one flexible model for all", _set("how_many.backed.one_is_as_good", lambda *_: False)),

@@ -68,7 +68,7 @@ def quadratic(n_truths: int, seed: int) -> Rows:
 
 
 def pairs(seed: int) -> Rows:
-    """Draw ten learners of five truths, two of each: few learners of whom many numbers of clusters are asked."""
+    """Draw ten learners of five truths, two of each."""
     truth = np.repeat(np.arange(5), 2)
     data = make_linear_learners(10, 5, 30, n_features=6, noise_variance=1.0, labels=truth, random_state=seed)
     return Rows(data.X, data.y, data.groups, data.truth)
