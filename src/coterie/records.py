@@ -216,7 +216,7 @@ class Exchange(_Aligned):
 
         Parameters
         ----------
-            block : int, default=1024
+        block : int, default=1024
             Rows and columns of a tile.
 
         Yields
