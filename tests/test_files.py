@@ -61,16 +61,10 @@ def test_a_full_disk_leaves_the_old_file_and_names_it(tmp_path, monkeypatch, nam
     assert os.listdir(tmp_path) == ["a"]
 
 
-def test_a_fresh_file_replaces_nothing(tmp_path):
-    write_bytes(tmp_path / "a", b"one", fresh=True)
-    with pytest.raises(FileExistsError):
-        write_bytes(tmp_path / "a", b"two", fresh=True)
-    assert (tmp_path / "a").read_bytes() == b"one"
-    assert os.listdir(tmp_path) == ["a"]
-
-
-def test_a_fresh_file_where_the_system_has_links_only(tmp_path, monkeypatch):
-    monkeypatch.setattr(_files, "renameat2", lambda *_: False)
+@pytest.mark.parametrize("renames", [True, False], ids=["renames", "links only"])
+def test_a_fresh_file_replaces_nothing(renames, tmp_path, monkeypatch):
+    if not renames:
+        monkeypatch.setattr(_files, "renameat2", lambda *_: False)
     write_bytes(tmp_path / "a", b"one", fresh=True)
     with pytest.raises(FileExistsError):
         write_bytes(tmp_path / "a", b"two", fresh=True)

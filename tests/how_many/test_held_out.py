@@ -126,7 +126,7 @@ def test_suggestions_are_refined_beside_the_start(three_truths: Rows, monkeypatc
     learners, selection, exchange, truth = three_truths
     chosen, known = selection.aligned_to(learners.ids), exchange.aligned_to(learners.ids)
     losses = pooled_losses(learners, chosen, known, ThreadEngine())
-    evidence = Evidence(known, 1.0, 6, seed=0, losses=losses)
+    evidence = Evidence(known, 1.0, 6, seed=0)
     # A start from which nobody would move: two clusters are empty.
     monkeypatch.setattr(Evidence, "labels", lambda self, k: np.zeros(12, dtype=np.int64))
     assert np.array_equal(tidy_labels(best_refined(evidence, losses, 3)), truth)
@@ -175,7 +175,7 @@ def test_refining_from_three_starts_finds_the_truth(three_truths: Rows) -> None:
     chosen, known = selection.aligned_to(learners.ids), exchange.aligned_to(learners.ids)
     losses = pooled_losses(learners, chosen, known, ThreadEngine())
     # A scale that is far too small blinds the first start; the others see.
-    evidence = Evidence(known, 1e-9, 6, seed=0, losses=losses)
+    evidence = Evidence(known, 1e-9, 6, seed=0)
     labels = best_refined(evidence, losses, 3)
     assert np.array_equal(tidy_labels(labels), truth)
 

@@ -124,7 +124,8 @@ def remembered() -> Iterator[None]:
         yield
 
 
-def _once(models: Models, candidates: Any, n_clusters: Any = "auto") -> tuple[Any, float]:
+def searched(models: Models, candidates: Any, n_clusters: Any = "auto") -> tuple[Any, float]:
+    """Return the partition that the search finds, and its processor time."""
     start = time.process_time()
     answer = cluster_learners(
         models.exchange,
@@ -136,14 +137,14 @@ def _once(models: Models, candidates: Any, n_clusters: Any = "auto") -> tuple[An
     return answer, time.process_time() - start
 
 
-def _changes(part: Part, models: Models) -> bool:
+def acts_on(part: Part, models: Models) -> bool:
     """Tell whether a part that works on rows has done anything to these."""
     if part.name == "wild rows set aside":
         return bool(models.learners.wild)
     return bool(models.selection.in_order) or part.name.startswith("SerialRule")
 
 
-def _made(part: Part, models: Models, rows: Rows, candidates: Any) -> Models:
+def models_without(part: Part, models: Models, rows: Rows, candidates: Any) -> Models:
     """Return what the learners select and exchange without a part."""
     if part.kind == "rows":
         return Models.of(rows, candidates)
@@ -153,17 +154,17 @@ def _made(part: Part, models: Models, rows: Rows, candidates: Any) -> Models:
 def _given(models: Models, candidates: Any, truth: Any) -> Any:
     """Return the labels for the true number of clusters; None where there is one, or none is true."""
     count = 1 if truth is None else len(np.unique(truth))
-    return None if count == 1 else _once(models, candidates, count)[0].labels
+    return None if count == 1 else searched(models, candidates, count)[0].labels
 
 
 def _numbers(part: Part, models: Models, rows: Rows, candidates: Any) -> tuple[Any, ...]:
     """Return K, the indices with K unknown and given, whether the answer is clear, and the seconds."""
     try:
-        mine = _made(part, models, rows, candidates)
+        mine = models_without(part, models, rows, candidates)
     # Without a part the rows may be refused: nobody is clustered.
     except ValueError:
         return 0, "0", "0", 1, "0"
-    answer, seconds = _once(mine, candidates)
+    answer, seconds = searched(mine, candidates)
     given = _index(rows.truth, _given(mine, candidates, rows.truth))
     index = _index(rows.truth, answer.labels)
     return answer.n_clusters, index, given, int(answer.clear), f"{seconds:.3f}"
@@ -183,7 +184,7 @@ def one_draw(folder: str, setting: str, kind: str, seed: int, parts: tuple[str, 
         whole: tuple[Any, ...] = ()
         for part in (WHOLE, *(part for part in (*PARTS, *VARIED) if part.name in parts)):
             numbers = whole
-            if part.kind != "rows" or _changes(part, models):
+            if part.kind != "rows" or acts_on(part, models):
                 with part.off():
                     numbers = _numbers(part, models, rows, candidates)
             whole = whole or numbers

@@ -22,7 +22,7 @@ LINEAR, DEFAULT = ["ridge", "lasso"], "default"
 QUADRATIC = {"one quadratic truth": 1, "two quadratic truths": 2}
 
 
-def _module(folder: str, name: str) -> ModuleType:
+def sibling(folder: str, name: str) -> ModuleType:
     """Import a module of another benchmark, whose own imports look into its folder."""
     known = f"{folder}_{name}"
     if known not in sys.modules:
@@ -33,9 +33,9 @@ def _module(folder: str, name: str) -> ModuleType:
     return sys.modules[known]
 
 
-HOW_MANY = _module("how_many", "run")
-PEERS = _module("peers", "settings")
-ONE_TRUTH = _module("one_truth", "run")
+HOW_MANY = sibling("how_many", "run")
+PEERS = sibling("peers", "settings")
+ONE_TRUTH = sibling("one_truth", "run")
 
 
 @dataclass(frozen=True)

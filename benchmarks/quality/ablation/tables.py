@@ -12,7 +12,6 @@ rows (``collaboration="pooled"``). Answers are kept in ``--keep``. Writes ``tabl
 from __future__ import annotations
 
 import argparse
-import csv
 import json
 import warnings
 from itertools import combinations
@@ -23,8 +22,9 @@ import numpy as np
 import pandas as pd
 from joblib import Parallel, delayed
 from parts import PARTS
-from search import WHOLE, Models, _changes, _made, _once, other_rules_left_out, remembered
-from settings import DEFAULT, Rows, _module
+from run import read, write
+from search import WHOLE, Models, acts_on, models_without, other_rules_left_out, remembered, searched
+from settings import DEFAULT, Rows, sibling
 from sklearn.metrics import adjusted_rand_score
 from threadpoolctl import threadpool_limits
 
@@ -32,7 +32,7 @@ from coterie import collaborate
 from coterie.datasets import data_home, local_copy
 
 HERE = Path(__file__).parent
-REAL = _module("real_tables", "tables")
+REAL = sibling("real_tables", "tables")
 FOOT = (
     "Parts that change no answer of a table are not listed there. Two splits are few: single ratios are "
     "within their luck."
@@ -86,10 +86,10 @@ def one_table(name: str, seed: int, parts: tuple[str, ...]) -> list[dict]:
         models = Models.of(rows, DEFAULT)
         for part in (WHOLE, *(part for part in PARTS if part.name in parts)):
             mine, answer = models, whole
-            if part.kind != "rows" or _changes(part, models):
+            if part.kind != "rows" or acts_on(part, models):
                 with part.off():
-                    mine = _made(part, models, rows, DEFAULT)
-                    answer, _ = _once(mine, DEFAULT)
+                    mine = models_without(part, models, rows, DEFAULT)
+                    answer, _ = searched(mine, DEFAULT)
             whole = whole or answer
             # The models of the same clusters on the same rows are the same.
             key = answer.labels.tobytes() if mine.learners is models.learners else part.name
@@ -155,10 +155,7 @@ def main() -> None:
     for folder in (chosen.keep, chosen.out):
         folder.mkdir(parents=True, exist_ok=True)
     path = chosen.keep / "tables.csv"
-    rows = []
-    if path.is_file():
-        with open(path, newline="") as file:
-            rows = list(csv.DictReader(file))
+    rows = read(path)
     made = {(row["table"], int(row["seed"])) for row in rows}
     jobs = [
         (name, seed) for name in chosen.tables for seed in range(chosen.seeds) if (name, seed) not in made
@@ -166,10 +163,7 @@ def main() -> None:
     workers = Parallel(n_jobs=chosen.jobs, return_as="generator_unordered")
     for found in workers(delayed(one_table)(*job, tuple(chosen.parts)) for job in jobs):
         rows += found
-        with open(path, "w", newline="") as file:
-            writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
-            writer.writeheader()
-            writer.writerows(rows)
+        write(path, rows)
         print(found[0]["table"], found[0]["seed"], "K", found[0]["k"], flush=True)
     rows.sort(key=lambda row: (row["table"], int(row["seed"])))
     (chosen.out / "tables.md").write_text(page(rows))

@@ -192,7 +192,7 @@ def conclude(
     n_clusters = check_n_clusters(settings.n_clusters, len(exchange.learner_ids))
     most = largest_count(len(members), n_clusters, settings.max_clusters)
     scale = resolve_scale(known, settings.scale)
-    evidence = Evidence(known, scale, most, settings.seed, n_rows, losses)
+    evidence = Evidence(known, scale, most, settings.seed, n_rows)
     fixed = n_clusters if isinstance(n_clusters, str) else min(n_clusters, len(members))
     if not _answered(evidence, losses, fixed, settings.refine_rounds):
         return losses.question_now()

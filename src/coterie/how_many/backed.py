@@ -214,7 +214,7 @@ def _partition(
     losses = None if backing is None else backing.losses
     sizes = None if backing is None else backing.n_rows
     needed = 1 if isinstance(n_clusters, str) else n_clusters
-    evidence = Evidence(exchange, resolve_scale(exchange, scale), most, seed, sizes, losses, device, needed)
+    evidence = Evidence(exchange, resolve_scale(exchange, scale), most, seed, sizes, device, needed)
     rule = n_clusters
     notes = []
     if rule == "auto":

@@ -45,7 +45,7 @@ def cross_validated(evidence: Evidence, learners: Learners, selection: Selection
     errors = own_errors(models, first)
     halves = replace(selection, models=models, errors=errors, n_rows=first.sizes)
     exchange = cross_evaluate(halves, first, engine=engine).aligned_to(evidence.exchange.learner_ids)
-    trial = replace(evidence, exchange=exchange, losses=None)
+    trial = replace(evidence, exchange=exchange)
     averages = ModelAverages(models, second, engine)
     counts = np.arange(1, evidence.most + 1)
     values, spread = np.empty(len(counts)), np.empty(len(counts))

@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from coterie.kernels.similarities import ExchangeSimilarity
-from coterie.kernels.together import TogetherLosses
 from coterie.records import Exchange
 from coterie.stages.cluster import (
     Spectrum,
@@ -43,8 +42,6 @@ class Evidence:
         For k-means and for reference sets.
     n_rows : ndarray of shape (L,) or None, default=None
         Rows of each learner, where known.
-    losses : TogetherLosses or None, default=None
-        Answers what clusters lose together; None when there is only a matrix of losses.
     device : {"auto", "cpu", "cuda"}, default="cpu"
         Where the spectrum of very many learners is computed.
     needed : int, default=1
@@ -56,7 +53,6 @@ class Evidence:
     most: int
     seed: int
     n_rows: Array | None = None
-    losses: TogetherLosses | None = None
     device: str = "cpu"
     needed: int = 1
 

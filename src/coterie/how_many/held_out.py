@@ -43,23 +43,23 @@ class HeldOutRule:
     Parameters
     ----------
     standard_errors : float
-        Within so many of the best K a smaller one is as good.
+        A smaller K is as good as the best one if its loss is within this many standard errors.
     few_learners : int
         Of fewer learners than this a standard error is known badly, and Student's quantile takes its place.
     significance : float
-        At which no single learner may do worse, shared out among the learners.
+        Level of the test that no single learner does worse, divided by the number of learners.
     negligible : float
         A difference of this share of the noise is none, however surely it is measured.
     patience : int
-        So many more clusters than the best so far are tried.
+        The search ends this many clusters beyond the best number so far.
     unclear : float
-        Above so many standard errors of (loss / noise - 1), clusters do not explain the learners.
+        If (loss / noise - 1) is above this many standard errors, clusters do not explain the learners.
     """
 
     # One truth is answered with one cluster in 98.4 % of 1,700 draws (benchmarks/quality/one_truth).
     standard_errors: float = 2.0
-    # For any number of learners, Student's quantile costs ten learners in five pairs .15 of the adjusted Rand
-    # index (benchmarks/quality/ablation).
+    # With twenty, Student's quantile costs ten learners in five pairs .10 of the adjusted Rand index
+    # (benchmarks/quality/ablation).
     few_learners: int = 10
     # Finds one attacked learner among fifty, whom the mean over learners cannot show
     # (benchmarks/quality/ablation, "27, 2 and 1 learners").
@@ -143,7 +143,7 @@ def _try(losses: TogetherLosses, labels: Array) -> _Trial:
 
 
 def errors_allowed(n_learners: int) -> float:
-    """Return how many standard errors count as none; of few learners, Student's quantile for as much."""
+    """Return the number of standard errors that counts as none: two; Student's quantile of few learners."""
     if n_learners >= RULE.few_learners:
         return RULE.standard_errors
     return float(student.isf(norm.sf(RULE.standard_errors), max(n_learners - 1, 1)))

@@ -46,8 +46,8 @@ class FlexibleRule:
         Solving for more predictors than this, once per learner and labelling, costs more than refitting.
     """
 
-    # Two truths that differ in a product: found in 16 of 16 draws, by lines alone in none
-    # (benchmarks/quality/how_many).
+    # Two truths that differ in a product are found in 15 of 16 draws (benchmarks/quality/how_many), and in
+    # none if flexible models do not search (benchmarks/quality/ablation).
     share: float = 0.25
     trees: int = 20
     leaf: int = 3

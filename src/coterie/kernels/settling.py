@@ -26,7 +26,7 @@ Array = NDArray[Any]
 
 @dataclass(frozen=True)
 class SettleRule:
-    """Which priors are tried, and who may move.
+    """The priors that are tried, and which learners may move.
 
     Parameters
     ----------
