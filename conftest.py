@@ -7,7 +7,7 @@ import pytest
 
 # Doctests are looked for in every module, and these import what is not there.
 collect_ignore = [] if find_spec("triton") else ["src/coterie/kernels/fused.py"]
-collect_ignore_glob = [] if find_spec("flwr") else ["src/coterie/federated/flower/*"]
+collect_ignore_glob = [] if find_spec("flwr") else ["src/coterie/flower/*"]
 
 # Tests that need one of these skip without it. torch is not among them: it is in no extra but its own.
 OPTIONAL = (

@@ -53,8 +53,8 @@ def main(folder: Path) -> None:
     print("\nDoes it pay? Mean squared error, held out:\n")
     print(gains)
     print(
-        f"\nOn average: alone {gains['alone'].mean():.3f}, with the coterie {gains['coterie'].mean():.3f}, "
-        f"with all {gains['all'].mean():.3f}."
+        f"\nOn average: alone {gains['error_alone'].mean():.3f}, with the coterie "
+        f"{gains['error_with'].mean():.3f}, with all {gains['error_all'].mean():.3f}."
     )
 
     folder.mkdir(parents=True, exist_ok=True)

@@ -12,7 +12,7 @@ from sklearn.preprocessing import StandardScaler
 
 from coterie._seeds import seed_estimator
 from coterie.candidates import KNOWN, PRESETS, candidates_per_learner, make_candidates, names_learners
-from coterie.kernels.fitting import quiet_fits
+from coterie.method.fitting import quiet_fits
 
 
 class Model2(Ridge):

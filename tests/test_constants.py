@@ -13,7 +13,7 @@ import coterie
 
 # Lower it when a constant goes. A new one must replace another.
 MOST_CONSTANTS = 40
-FOLDERS = ("stages", "how_many", "kernels")
+FOLDERS = ("method", "kernels")
 
 
 def _is_number(value: ast.expr | None) -> bool:

@@ -46,11 +46,11 @@ def answered(X: Any, y: Any, groups: Any, **options: Any) -> CoterieRegressor:
     assert_allclose(np.linalg.norm(partition.embedding, axis=1), 1.0)
     assert partition.scale > 0
     assert np.isfinite(model.predict(X, groups=groups)).all()
-    assert np.isfinite(gains["coterie"]).all()
-    assert np.isfinite(gains["all"]).all()
+    assert np.isfinite(gains["error_with"]).all()
+    assert np.isfinite(gains["error_all"]).all()
     # A learner without a model of its own has no error alone, and no gain; the others have both.
     defined = gains["model"] != ""
-    assert np.isfinite(gains["alone"][defined]).all()
+    assert np.isfinite(gains["error_alone"][defined]).all()
     assert np.isfinite(gains["gain"][defined]).all()
     assert len(str(gains).splitlines()) == len(model.learner_ids_) + 1
     return model
@@ -148,7 +148,7 @@ def test_learners_of_one_to_five_rows_beside_large_ones(options: dict[str, Any])
     model = answered(X, y, groups, n_clusters=2, **options)
     assert len(model.learner_ids_) == 11
     assert model.gains_["n_rows"].tolist() == [1, 2, 3, 4, 5, *[24] * 6]
-    assert np.isnan(model.gains_["alone"][:5]).all()
+    assert np.isnan(model.gains_["error_alone"][:5]).all()
     if options.get("candidates") != ["knn"]:
         assert model.learner_labels_[5:].tolist() == DATA.truth.tolist()
 

@@ -48,7 +48,7 @@ class Missing(importlib.abc.MetaPathFinder):
             raise ModuleNotFoundError("No module named " + repr(name), name=name)
 sys.meta_path.insert(0, Missing())
 try:
-    import coterie.federated.flower
+    import coterie.flower
 except ModuleNotFoundError as error:
     assert "pip install 'coterie[federated]'" in str(error), error
 else:

@@ -55,7 +55,7 @@ def same(one: CoterieRegressor, other: CoterieRegressor, X: Any, groups: Any) ->
         assert np.array_equal(curve.values, other.partition_.curves[rule].values, equal_nan=True), rule
     place = {learner: p for p, learner in enumerate(other.gains_["learner"].tolist())}
     order = [place[learner] for learner in one.gains_["learner"].tolist()]
-    for name in ("alone", "coterie", "all", "gain"):
+    for name in ("error_alone", "error_with", "error_all", "gain"):
         assert np.array_equal(one.gains_[name], other.gains_[name][order]), name
 
 

@@ -11,13 +11,14 @@ from numpy.testing import assert_allclose
 
 import coterie
 from coterie import CoterieRegressor, cluster_learners, cross_evaluate, select_models
-from coterie._rows import gather_learners
 from coterie.datasets import make_linear_learners
-from coterie.kernels import matrix_free, together
+from coterie.kernels import matrix_free
 from coterie.kernels.limits import Limits
 from coterie.kernels.similarities import ExchangeSimilarity
+from coterie.method import spectral as cluster
+from coterie.method.refine import losses as together
 from coterie.records import Exchange
-from coterie.stages import cluster
+from coterie.rows.learners import gather_learners
 
 N_LEARNERS = 100
 

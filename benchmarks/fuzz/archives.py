@@ -263,7 +263,7 @@ def _of_models(members: Members, draw: Draw) -> Members:
 def _of_manifest(members: Members, draw: Draw) -> Members:
     manifest = json.loads(members[MANIFEST])
     for _ in range(draw.choice((1, 1, 2, 4))):
-        part = draw.choice(("parameters", "state", "state", "learners", None))
+        part = draw.choice(("parameters", "fit", "fit", "estimator", "learners", None))
         if part is None or part not in manifest:
             manifest = bend_value(manifest, draw)
         else:

@@ -17,12 +17,12 @@ from typing import Any
 import distributed
 import numpy as np
 import sklearn
-from rows import add_row, this_machine
 
 from coterie import cross_evaluate, select_models
-from coterie._forest import QuickForest
-from coterie._rows import Learners, gather_learners
 from coterie.datasets import make_linear_learners
+from coterie.models.forest import QuickForest
+from coterie.rows.learners import Learners, gather_learners
+from rows import add_row, this_machine
 
 HERE = Path(__file__).parent
 

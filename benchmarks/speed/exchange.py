@@ -23,8 +23,8 @@ from sklearn.ensemble import RandomForestRegressor
 from sklearn.linear_model import LinearRegression
 
 from coterie import cluster_learners, cross_evaluate, select_models
-from coterie._rows import Learners, gather_learners
 from coterie.datasets import make_linear_learners
+from coterie.rows.learners import Learners, gather_learners
 
 HERE = Path(__file__).parent
 PAIRS = 4_000

@@ -32,7 +32,7 @@ import sys
 import polars as pl
 from sklearn.base import clone
 from coterie.candidates import make_candidates
-from coterie.kernels.fitting import quiet_fits
+from coterie.method.fitting import quiet_fits
 
 table = pl.read_parquet(sys.argv[1])
 candidates = make_candidates("linear")

@@ -27,7 +27,7 @@ ONE_SIZE = """
 import json, resource, sys, time
 from sklearn.metrics import adjusted_rand_score
 from coterie import cluster_learners, cross_evaluate, select_models
-from coterie._rows import gather_learners
+from coterie.rows.learners import gather_learners
 from coterie.datasets import make_linear_learners
 
 n = int(sys.argv[1])

@@ -16,13 +16,13 @@ from pathlib import Path
 
 import numpy as np
 import sklearn
-from rows import add_row, this_machine
 from sklearn.metrics import adjusted_rand_score
 
 from coterie import cluster_learners, cross_evaluate, select_models
-from coterie._forest import QuickForest
-from coterie._rows import gather_learners
 from coterie.datasets import make_linear_learners
+from coterie.models.forest import QuickForest
+from coterie.rows.learners import gather_learners
+from rows import add_row, this_machine
 
 HERE = Path(__file__).parent
 

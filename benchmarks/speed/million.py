@@ -24,14 +24,14 @@ from typing import Any
 
 import numpy as np
 import torch
-from rows import add_row
 
-from coterie.how_many.eigengap import eigengap
-from coterie.how_many.gap import gap_rules
-from coterie.how_many.penalty import penalty
 from coterie.kernels.limits import LIMITS
 from coterie.kernels.matrix_free import SPARE, PairFeatures, nystrom_pairs, top_pairs
-from coterie.stages.cluster import Spectrum, cluster_rows
+from coterie.method.n_clusters.eigengap import eigengap
+from coterie.method.n_clusters.gap import gap_rules
+from coterie.method.n_clusters.penalty import penalty
+from coterie.method.spectral import Spectrum, cluster_rows
+from rows import add_row
 
 HERE = Path(__file__).parent
 TRUTHS, PREDICTORS, CHUNK = 5, 20, 50_000

@@ -21,8 +21,9 @@ from pathlib import Path
 
 import numpy as np
 import polars as pl
-from rows import add_row, this_machine
 from sklearn.metrics import adjusted_rand_score
+
+from rows import add_row, this_machine
 
 HERE = Path(__file__).parent
 TRUTHS, PREDICTORS = 5, 20

@@ -14,31 +14,31 @@ from typing import TYPE_CHECKING, Any
 from coterie._version import __version__ as __version__
 
 if TYPE_CHECKING:
-    from coterie._rows import stack_learners as stack_learners
-    from coterie._streaming import RowSource as RowSource
+    from coterie.collaboration.forms import collaborate as collaborate
     from coterie.encoding import TableEncoder as TableEncoder
-    from coterie.estimators import CoterieRegressor as CoterieRegressor
-    from coterie.how_many import cluster_learners as cluster_learners
+    from coterie.fit.out_of_core import RowSource as RowSource
+    from coterie.method.cluster import cluster_learners as cluster_learners
+    from coterie.method.exchange import cross_evaluate as cross_evaluate
+    from coterie.method.select import select_models as select_models
     from coterie.persistence import load as load
     from coterie.persistence import save as save
+    from coterie.regressor import CoterieRegressor as CoterieRegressor
     from coterie.report import Report as Report
-    from coterie.stages import collaborate as collaborate
-    from coterie.stages import cross_evaluate as cross_evaluate
-    from coterie.stages import select_models as select_models
+    from coterie.rows.learners import stack_learners as stack_learners
 
 # A name is imported when it is first used: `coterie --help` need not wait for scikit-learn.
 _HOMES = {
-    "CoterieRegressor": "coterie.estimators",
+    "CoterieRegressor": "coterie.regressor",
     "Report": "coterie.report",
-    "RowSource": "coterie._streaming",
+    "RowSource": "coterie.fit.out_of_core",
     "TableEncoder": "coterie.encoding",
-    "cluster_learners": "coterie.how_many",
-    "collaborate": "coterie.stages",
-    "cross_evaluate": "coterie.stages",
+    "cluster_learners": "coterie.method.cluster",
+    "collaborate": "coterie.collaboration.forms",
+    "cross_evaluate": "coterie.method.exchange",
     "load": "coterie.persistence",
     "save": "coterie.persistence",
-    "select_models": "coterie.stages",
-    "stack_learners": "coterie._rows",
+    "select_models": "coterie.method.select",
+    "stack_learners": "coterie.rows.learners",
 }
 
 __all__ = [*_HOMES, "__version__"]

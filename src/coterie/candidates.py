@@ -20,10 +20,10 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVR
 
-from coterie._forest import QuickForest
-from coterie._lines import Line
 from coterie._options import listed, shown
-from coterie._penalised import QuickElasticNet, QuickLasso
+from coterie.models.forest import QuickForest
+from coterie.models.lines import Line
+from coterie.models.penalised import QuickElasticNet, QuickLasso
 
 Candidates = dict[str, BaseEstimator]
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from coterie.kernels import fitting
+from coterie.method import fitting
 
 FIT = ("table.csv", "--target", "y", "--group", "site", "--candidates", "lr,knn", "--no-report")
 OPTIONS = (*FIT, "--n-clusters", "2", "--out", "out")
@@ -18,7 +18,7 @@ STATE = Path("out.unfinished")
 ENDING = """
 import signal, sys
 from coterie.cli.app import main
-from coterie.kernels import fitting
+from coterie.method import fitting
 
 real, seen, number = fitting.fit_candidate, set(), int(sys.argv.pop())
 

@@ -11,17 +11,17 @@ SUMMARY = {
     "clear": True,
     "rule": "held-out",
     "coteries": [
-        {"coterie": 0, "learners": ["a", "b"], "alone": 2.0, "together": 1.0, "gain": 0.5},
-        {"coterie": 1, "learners": ["c"], "alone": 1.0, "together": 1.0, "gain": None},
+        {"cluster": 0, "learners": ["a", "b"], "error_alone": 2.0, "error_with": 1.0, "gain": 0.5},
+        {"cluster": 1, "learners": ["c"], "error_alone": 1.0, "error_with": 1.0, "gain": None},
     ],
     "rules": {
         "held-out": {"chosen": 2, "criterion": "loss", "n_clusters": [1, 2], "values": [3.0, 1.0]},
         "gap": {"chosen": 1, "criterion": "gap", "n_clusters": [1, 2], "values": [0.1, None]},
     },
     "pays": {
-        "alone": 1.5,
-        "coterie": 1.0,
-        "all": 4.0,
+        "error_alone": 1.5,
+        "error_with": 1.0,
+        "error_all": 4.0,
         "gain": 0.25,
         "verdicts": {"collaborate": 2, "stay alone": 0, "does not belong": 1},
     },

@@ -49,7 +49,7 @@ def test_a_learner_that_stands_alone_has_no_part_in_the_spectrum(model: CoterieR
     labels = model.partition_.labels.copy()
     labels[0] = 3
     other = copy(model)
-    other.partition_ = replace(model.partition_, labels=labels)
+    other.record_ = replace(model.record_, partition=replace(model.partition_, labels=labels))
     assert other.partition_.n_clusters == 4
     assert EigenvaluesDisplay.from_estimator(other).frame()["kept"].sum() == 3
 

@@ -13,9 +13,9 @@ def gains() -> dict[str, np.ndarray]:
     return {
         "learner": np.array(["a", "small", "b", "worse"]),
         "cluster": np.array([0, 1, 1, 0]),
-        "alone": np.array([2.0, np.nan, 4.0, 1.0]),
-        "coterie": np.array([1.0, 0.5, 1.0, 1.5]),
-        "all": np.array([3.0, 3.0, 3.0, 3.0]),
+        "error_alone": np.array([2.0, np.nan, 4.0, 1.0]),
+        "error_with": np.array([1.0, 0.5, 1.0, 1.5]),
+        "error_all": np.array([3.0, 3.0, 3.0, 3.0]),
         "gain": np.array([0.5, np.nan, 0.75, -0.5]),
         "verdict": np.array(["left aside"] * 4),
     }
@@ -27,9 +27,9 @@ def table_of(n_learners: int, seed: int = 0) -> dict[str, np.ndarray]:
     return {
         "learner": np.arange(n_learners),
         "cluster": np.arange(n_learners) % 10,
-        "alone": alone,
-        "coterie": coterie,
-        "all": 2 * alone,
+        "error_alone": alone,
+        "error_with": coterie,
+        "error_all": 2 * alone,
         "gain": 1 - coterie / alone,
     }
 
@@ -51,9 +51,9 @@ def test_what_is_drawn_is_the_frame(gains: dict[str, np.ndarray]) -> None:
     display.figure_.canvas.draw()
     frame = display.frame()
     assert frame["learner"].tolist() == ["b", "a", "worse", "small"]
-    assert list(frame) == ["learner", "cluster", "alone", "coterie", "all", "gain"]
+    assert list(frame) == ["learner", "cluster", "error_alone", "error_with", "error_all", "gain"]
     drawn = points_on(display.ax_)
-    for kind, column in (("alone", "alone"), ("coterie", "coterie"), ("with all", "all")):
+    for kind, column in (("alone", "error_alone"), ("coterie", "error_with"), ("with all", "error_all")):
         np.testing.assert_array_equal([drawn[kind][row] for row in range(4)], frame[column])
     names = [text.get_text() for text in display.ax_.get_yticklabels()]
     assert names == frame["learner"].tolist()
@@ -112,7 +112,7 @@ def test_equal_gains_keep_the_order_given() -> None:
     ],
 )
 def test_the_scale_follows_the_errors(errors: list[float], scale: str) -> None:
-    columns = {name: np.array(errors) for name in ("alone", "coterie", "all")}
+    columns = {name: np.array(errors) for name in ("error_alone", "error_with", "error_all")}
     display = GainsDisplay({"learner": ["a", "b"], "cluster": [0, 0], **columns, "gain": [0, 0]}).plot()
     display.figure_.canvas.draw()
     assert display.ax_.get_xscale() == scale
@@ -121,7 +121,7 @@ def test_the_scale_follows_the_errors(errors: list[float], scale: str) -> None:
 
 
 def test_an_error_of_zero_has_a_place_beside_wide_ones() -> None:
-    columns = {name: np.array([0.0, 0.01, 100.0]) for name in ("alone", "coterie", "all")}
+    columns = {name: np.array([0.0, 0.01, 100.0]) for name in ("error_alone", "error_with", "error_all")}
     table = {"learner": [1, 2, 3], "cluster": [0, 0, 0], **columns, "gain": [0.0, 0.0, 0.0]}
     display = GainsDisplay(table).plot()
     display.figure_.canvas.draw()
@@ -158,7 +158,7 @@ def test_from_estimator_has_the_admitted_too(model: CoterieRegressor) -> None:
     display.figure_.canvas.draw()
     frame = display.frame()
     assert len(frame["learner"]) == 13
-    assert np.isnan(frame["alone"][-1])
+    assert np.isnan(frame["error_alone"][-1])
     place = {learner: p for p, learner in enumerate(model.gains_["learner"].tolist())}
     order = [place[learner] for learner in frame["learner"].tolist()]
     for name, column in frame.items():
@@ -166,7 +166,7 @@ def test_from_estimator_has_the_admitted_too(model: CoterieRegressor) -> None:
 
 
 def test_tables_that_do_not_fit(gains: dict[str, np.ndarray]) -> None:
-    with pytest.raises(ValueError, match=r"needs the column 'all'\."):
-        GainsDisplay({name: column for name, column in gains.items() if name != "all"})
+    with pytest.raises(ValueError, match=r"needs the column 'error_all'\."):
+        GainsDisplay({name: column for name, column in gains.items() if name != "error_all"})
     with pytest.raises(ValueError, match=r"Got learner 4, cluster 1, "):
         GainsDisplay(gains | {"cluster": [0]})

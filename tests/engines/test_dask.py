@@ -14,11 +14,12 @@ import numpy as np
 import pytest
 from sklearn.tree import DecisionTreeRegressor
 
-from coterie import CoterieRegressor, _streaming, _version
+from coterie import CoterieRegressor, _version
 from coterie.engines import resolve_engine, watch
 from coterie.engines.checkpoints import CheckpointEngine
 from coterie.engines.dask import ClusterError, DaskEngine, check_workers, connect, shared_parts
-from coterie.kernels.fitting import choose_candidate
+from coterie.fit import out_of_core as _streaming
+from coterie.method.fitting import choose_candidate
 from coterie.persistence.results import ResultCodec
 
 distributed = pytest.importorskip(
@@ -154,7 +155,7 @@ def test_workers_read_the_learners_themselves(
     model = CoterieRegressor("lr", engine=client).fit_sources(found.sources)
     whole = CoterieRegressor("lr").fit(table.drop("y", "site"), y, groups=groups.astype(str))
     assert model.learner_labels_.tolist() == whole.learner_labels_.tolist()
-    np.testing.assert_allclose(model.gains_["coterie"], whole.gains_["coterie"])
+    np.testing.assert_allclose(model.gains_["error_with"], whole.gains_["error_with"])
 
 
 def test_no_scheduler_is_said_in_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -69,10 +69,11 @@ VERDICT = Verdict(
     membership=(1.0, 0.0),
 )
 ANSWER = Answer("north", question_key(QUESTION), (((0.5, None),),), ((0.1, 0.2),), (VERDICT,))
+ERRORS = (1.0, 0.1, 0.9, 0.1, 2.0, 0.1)
 CONCLUSION = Conclusion(
     gains=(
-        Gain("north", 0, "ridge", 20, VERDICT.errors, 0.1, 0.1, "collaborate", "", 0.9, -1),
-        Gain("south", 0, "ridge", 60, VERDICT.errors, 0.1, 0.1, "collaborate", "", 0.9, -1),
+        Gain("north", 0, "ridge", 20, *ERRORS, 0.1, 0.1, "collaborate", "", 0.9, -1),
+        Gain("south", 0, "ridge", 60, *ERRORS, 0.1, 0.1, "collaborate", "", 0.9, -1),
     ),
     models={"north": "aa", "south": "bb"},
     rule="held-out",
@@ -230,7 +231,7 @@ def test_a_site_scores_its_own_model():
 
 def test_a_coterie_is_weighed_by_rows():
     assert CONCLUSION.weights("south") == {"north": 0.25, "south": 0.75}
-    assert CONCLUSION.n_coteries == 1
+    assert CONCLUSION.n_clusters == 1
     with pytest.raises(ProtocolError, match="left out: It did not score"):
         CONCLUSION.weights("west")
     with pytest.raises(ProtocolError, match="no site 'east'"):

@@ -21,7 +21,7 @@ from coterie.federated import (
     decode,
     encode,
 )
-from coterie.how_many import search_clusters
+from coterie.method.cluster import search_clusters
 
 from .conftest import CANDIDATES, Sites, ask_all, labels_of, make_sites
 
@@ -39,17 +39,17 @@ def local_fit(data, candidates=CANDIDATES, seed=0, **options):
 def assert_equal(conclusion: Conclusion, model: CoterieRegressor, precision: float = PRECISION) -> None:
     assert conclusion.labels == labels_of(model)
     gains = model.gains_
-    rows = [next(row for row in conclusion.gains if row.site == site) for site in gains["learner"].tolist()]
-    errors = np.array([row.errors for row in rows])
-    for place, name in enumerate(("alone", "coterie")):
-        assert np.allclose(errors[:, place, 0], gains[name], rtol=precision)
-        assert np.allclose(errors[:, place, 1], gains[f"{name}_se"], rtol=precision)
+    rows = [
+        next(row for row in conclusion.gains if row.learner == site) for site in gains["learner"].tolist()
+    ]
+    for name in ("error_alone", "error_alone_se", "error_with", "error_with_se"):
+        assert np.allclose([getattr(row, name) for row in rows], gains[name], rtol=precision)
     assert np.allclose([row.gain for row in rows], gains["gain"], atol=precision)
-    assert np.allclose([row.gain_error for row in rows], gains["gain_se"], atol=precision)
+    assert np.allclose([row.gain_se for row in rows], gains["gain_se"], atol=precision)
     assert [row.verdict for row in rows] == gains["verdict"].tolist()
     assert [row.reason for row in rows] == gains["reason"].tolist()
-    assert [row.family for row in rows] == gains["model"].tolist()
-    assert [row.second for row in rows] == gains["second_cluster"].tolist()
+    assert [row.model for row in rows] == gains["model"].tolist()
+    assert [row.second_cluster for row in rows] == gains["second_cluster"].tolist()
     assert np.allclose([row.membership for row in rows], gains["membership"])
     curve = model.partition_.curves["held-out"]
     assert conclusion.curves["held-out"].chosen == curve.chosen
@@ -59,7 +59,7 @@ def assert_equal(conclusion: Conclusion, model: CoterieRegressor, precision: flo
 
 
 def test_linear_sites_come_to_the_local_fit(eight, conclusion):
-    assert conclusion.n_coteries == 2
+    assert conclusion.n_clusters == 2
     assert_equal(conclusion, local_fit(eight), precision=1e-12)
     assert 1 <= conclusion.rounds <= MOST_ROUNDS
 
@@ -91,7 +91,7 @@ def test_a_site_without_noise_and_one_that_is_constant_come_to_the_local_fit(eig
     found = ask_all(make_sites(data))
     assert found.labels == labels_of(model)
     assert [row.verdict for row in found.gains] == [
-        dict(zip(model.gains_["learner"], model.gains_["verdict"], strict=True))[row.site]
+        dict(zip(model.gains_["learner"], model.gains_["verdict"], strict=True))[row.learner]
         for row in found.gains
     ]
 
@@ -105,7 +105,7 @@ def test_forests_and_lines_come_to_the_local_fit():
     y = np.where(data.groups == data.groups[0], np.sign(data.X[:, 0]) * 5, data.y)
     mixed = SimpleNamespace(X=data.X, y=y, groups=data.groups)
     found = ask_all(make_sites(mixed, candidates))
-    assert {row.family for row in found.gains} == {"rf", "ridge"}
+    assert {row.model for row in found.gains} == {"rf", "ridge"}
     assert_equal(found, local_fit(mixed, candidates))
 
 
@@ -138,7 +138,7 @@ def test_with_all_is_the_average_of_all_models(eight, conclusion):
     everybody = collaborate(selection, one, **rows, method="average")
     expected = {i: np.mean(r**2) for i, r in zip(everybody.learner_ids, everybody.residuals, strict=True)}
     for row in conclusion.gains:
-        assert np.isclose(row.errors[2][0], expected[row.site])
+        assert np.isclose(row.error_all, expected[row.learner])
 
 
 def test_the_weights_are_those_of_the_local_average(eight, conclusion):
@@ -223,9 +223,9 @@ def test_a_model_that_fails_at_one_site_stands_apart(sites):
     failed = {**scores[5].losses, victim: replace(scores[5].losses[victim], value=None)}
     scores[5] = replace(scores[5], losses=failed)
     found = ask_all(Sites(sites.parties, sites.shares, scores))
-    row = next(row for row in found.gains if row.site == victim)
-    assert list(found.labels.values()).count(row.coterie) == 1
-    assert row.errors is None
+    row = next(row for row in found.gains if row.learner == victim)
+    assert list(found.labels.values()).count(row.cluster) == 1
+    assert row.error_with is None
     assert any(victim in note and "stands alone" in note for note in found.notes)
 
 

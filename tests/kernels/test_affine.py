@@ -44,9 +44,9 @@ from sklearn.preprocessing import (
 )
 from sklearn.svm import SVR, LinearSVR
 
-from coterie._rows import Learners, gather_learners
 from coterie.candidates import make_candidates
 from coterie.kernels.affine import AffineLosses, Frame, affine_form, affine_matrix, second_moments
+from coterie.rows.learners import Learners, gather_learners
 
 
 class SquaredLasso(Lasso):

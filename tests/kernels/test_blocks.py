@@ -11,9 +11,9 @@ from sklearn.neighbors import KNeighborsRegressor
 from sklearn.neural_network import MLPRegressor
 from sklearn.svm import SVR
 
-from coterie._rows import Learners, gather_learners
 from coterie.kernels import blocks
 from coterie.kernels.blocks import learner_blocks, model_losses, predict_rows
+from coterie.rows.learners import Learners, gather_learners
 
 FLEXIBLE = [
     RandomForestRegressor(5, random_state=0),

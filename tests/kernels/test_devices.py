@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from coterie._rows import gather_learners
 from coterie.datasets import make_linear_learners
 from coterie.kernels import devices
 from coterie.kernels.affine import AffineLosses, second_moments
 from coterie.kernels.devices import check_device, pick_device, top_pairs_of, torch_features
 from coterie.kernels.tiles import AffineTiles, DenseTiles
 from coterie.records import Exchange
+from coterie.rows.learners import gather_learners
 
 
 def exchange(n_learners: int = 30, noise_variance: float | None = None) -> Exchange:

@@ -6,12 +6,12 @@ import pytest
 from sklearn.base import clone
 from sklearn.linear_model import LinearRegression
 
-from coterie._rows import Learners
 from coterie._seeds import seed_estimator
 from coterie.candidates import PRESETS, make_candidates
 from coterie.engines import ThreadEngine
-from coterie.kernels.fitting import quiet_fits
 from coterie.kernels.losses import loss_matrix, own_errors
+from coterie.method.fitting import quiet_fits
+from coterie.rows.learners import Learners
 
 
 class Fails:

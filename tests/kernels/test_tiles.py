@@ -3,9 +3,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from coterie._rows import gather_learners
 from coterie.kernels.affine import AffineLosses
 from coterie.kernels.tiles import AffineTiles, DenseTiles
+from coterie.rows.learners import gather_learners
 
 
 def affine() -> AffineLosses:

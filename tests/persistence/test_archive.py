@@ -134,9 +134,9 @@ def add(name: str) -> Callable[[dict[str, bytes]], object]:
         (lambda m: m.update({"manifest.json": b"{}"}), False, "without a format version"),
         (lambda m: m.update({"manifest.json": b'{"format": true}'}), False, "without a format version"),
         (lambda m: m.update({"manifest.json": b'{"format": 0}'}), False, "without a format version"),
-        (lambda m: m.update({"manifest.json": b'{"format": 1}'}), False, "without checksums"),
+        (lambda m: m.update({"manifest.json": b'{"format": 2}'}), False, "without checksums"),
         (
-            lambda m: m.update({"manifest.json": b'{"format": 1, "checksums": [3]}'}),
+            lambda m: m.update({"manifest.json": b'{"format": 2, "checksums": [3]}'}),
             False,
             "without checksums",
         ),
@@ -150,13 +150,21 @@ def test_members_that_do_not_belong_are_refused(
     assert "\n" not in str(refusal.value)
 
 
+def test_a_file_of_0_1_asks_for_a_new_fit(tampered: Callable[..., Path]) -> None:
+    path = tampered(manifest=lambda manifest: manifest.update(format=1, coterie="0.1.0"))
+    with pytest.raises(
+        PersistenceError, match=r"written by coterie 0\.1\.0 in an older format: fit the model again"
+    ):
+        load(path)
+
+
 def test_a_newer_format_asks_for_an_update(tampered: Callable[..., Path]) -> None:
     def newer(members: dict[str, bytes]) -> None:
         # A newer format may have other members: the advice must not drown in what they are.
         members["future.bin"] = b"x"
 
-    path = tampered(newer, lambda manifest: manifest.update(format=2, coterie="9.1"))
-    with pytest.raises(PersistenceError, match=r"newer coterie \(9\.1, format 2; .*: update coterie\."):
+    path = tampered(newer, lambda manifest: manifest.update(format=3, coterie="9.1"))
+    with pytest.raises(PersistenceError, match=r"newer coterie \(9\.1, format 3; .*: update coterie\."):
         load(path)
 
 
@@ -174,7 +182,7 @@ def test_a_file_that_grows_out_of_proportion_is_refused(
 ) -> None:
     bomb = tmp_path / "bomb.coterie"
     with zipfile.ZipFile(bomb, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as zipped:
-        zipped.writestr("manifest.json", b'{"format": 1}' + b" " * 30_000_000)
+        zipped.writestr("manifest.json", b'{"format": 2}' + b" " * 30_000_000)
     with pytest.raises(PersistenceError, match="would unpack to 29 MiB"):
         load(bomb)
 
@@ -326,11 +334,11 @@ def test_the_manifest_names_every_member_with_its_checksum(saved: Path) -> None:
     assert manifest["checksums"] == {
         name: hashlib.sha256(content).hexdigest() for name, content in contents.items()
     }
-    assert manifest["format"] == 1
+    assert manifest["format"] == archive.FORMAT
     assert manifest["learners"]["ids"]["items"][0] == "learner 00"
     assert sorted(set(manifest["learners"]["labels"]["items"])) == [0, 1]
     assert manifest["parameters"]["n_clusters"] == 2
-    assert manifest["state"]["selection_"]["$"] == "Selection"
+    assert manifest["fit"]["selection"]["$"] == "Selection"
 
 
 def test_what_new_archive_writes_read_archive_reads(tmp_path: Path) -> None:

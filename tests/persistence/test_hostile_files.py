@@ -85,7 +85,7 @@ def test_a_model_that_would_end_the_process_is_not_handed_out(tampered: Callable
     "change",
     [
         lambda manifest: manifest.update(format=99, coterie="\x1b[2J\u202eevil\n" * 1000),
-        lambda manifest: manifest["state"].update(n_clusters_={"$": "\x1b[2J\n" * 1000}),
+        lambda manifest: manifest["fit"].update(seed={"$": "\x1b[2J\n" * 1000}),
         lambda manifest: manifest["learners"].update(labels={"$": "values", "dtype": "\x1b\n", "items": []}),
         lambda manifest: manifest["parameters"].update({"\x1b[2J\n": 1}),
     ],

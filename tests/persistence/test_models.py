@@ -77,7 +77,7 @@ def test_what_we_trust_is_a_list_of_types() -> None:
     for name in set(TYPES) - {DEPRECATED}:
         module, _, attribute = name.rpartition(".")
         assert isinstance(getattr(import_module(module), attribute), type), name
-        assert module.startswith(("sklearn.", "coterie._")) or name == "collections.OrderedDict"
+        assert module.startswith(("sklearn.", "coterie.models.")) or name == "collections.OrderedDict"
 
 
 def skops_file(schema: dict[str, Any], **files: bytes) -> bytes:
@@ -120,8 +120,8 @@ def arguments(*texts: str) -> dict[str, Any]:
             "sklearn.utils._joblib.joblib",
         ),
         (
-            node("coterie.estimators", "CoterieRegressor", "ObjectNode"),
-            "coterie.estimators.CoterieRegressor",
+            node("coterie.regressor", "CoterieRegressor", "ObjectNode"),
+            "coterie.regressor.CoterieRegressor",
         ),
     ],
 )

@@ -61,7 +61,7 @@ def test_a_model_fitted_again_forgets_it(table, saved_with_recipe):
 def test_a_recipe_that_does_not_fit_the_model_is_refused(saved_with_recipe, tmp_path, change):
     members = read_members(saved_with_recipe)
     manifest = json.loads(members["manifest.json"])
-    change(manifest["state"]["table_"]["fields"]["columns"]["items"])
+    change(manifest["estimator"]["table_"]["fields"]["columns"]["items"])
     members["manifest.json"] = json.dumps(manifest).encode()
     write_members(tmp_path / "t.coterie", members)
     with pytest.raises(PersistenceError):

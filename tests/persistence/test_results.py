@@ -9,10 +9,10 @@ import pytest
 from numpy.testing import assert_array_equal
 from sklearn.linear_model import Ridge
 
-from coterie import _streaming
 from coterie.candidates import KNOWN, make_candidates
 from coterie.datasets import make_linear_learners
-from coterie.kernels.fitting import FitJob, choose_candidate
+from coterie.fit import out_of_core as _streaming
+from coterie.method.fitting import FitJob, choose_candidate
 from coterie.persistence import PersistenceError
 from coterie.persistence.results import ResultCodec
 

@@ -58,9 +58,12 @@ def assert_same_fit(one: CoterieRegressor, other: CoterieRegressor) -> None:
     assert list(map(type, one.learner_ids_.tolist())) == list(map(type, other.learner_ids_.tolist()))
     np.testing.assert_array_equal(one.learner_labels_, other.learner_labels_)
     assert one.learner_labels_.dtype == other.learner_labels_.dtype
-    for name in ("n_clusters_", "min_rows_", "n_features_in_", "_entropy", "_admitted", "_group_column"):
+    for name in ("n_clusters_", "min_rows_", "n_features_in_"):
         assert getattr(one, name) == getattr(other, name)
-        assert type(getattr(other, name)) in (int, str, dict, type(None))
+        assert type(getattr(other, name)) is int
+    assert one.record_.seed == other.record_.seed
+    ways = ([(new.learner_id, new.way) for new in model.record_.newcomers] for model in (one, other))
+    assert next(ways) == next(ways)
     assert list(one.gains_) == list(other.gains_)
     for name, column in one.gains_.items():
         np.testing.assert_array_equal(column, other.gains_[name])
@@ -207,11 +210,11 @@ def test_small_learners_weights_and_columns_come_back(data: Any, tmp_path: Path)
     weights = np.linspace(1, 2, len(kept))
     model = CoterieRegressor(candidates="lr", n_clusters=2, group_column="site", standardize="learner")
     model.fit(table, data.y[kept], sample_weight=weights)
-    assert len(model._admitted) == 1
+    assert len(model.record_.newcomers) == 1
     loaded = through(model, tmp_path)
     assert_same_fit(model, loaded)
     np.testing.assert_array_equal(loaded.feature_names_in_, ["a", "b", "c"])
-    np.testing.assert_array_equal(loaded._shaping.weights, model._shaping.weights)
+    np.testing.assert_array_equal(loaded.record_.learners.weights, model.record_.learners.weights)
     np.testing.assert_array_equal(loaded.predict(table), model.predict(table))
     with pytest.raises(ValueError, match="feature names"):
         loaded.predict(table.rename(columns={"a": "z"}))
@@ -291,8 +294,8 @@ def test_without_rows_the_file_has_none_and_still_predicts(
     save(model, full)
     assert path.stat().st_size < full.stat().st_size
     loaded = load(path)
-    assert loaded._shaping.X.shape == (0, 3)
-    assert len(loaded._shaping.y) == len(loaded._shaping.rows) == 0
+    assert loaded.record_.learners.X.shape == (0, 3)
+    assert len(loaded.record_.learners.y) == len(loaded.record_.learners.rows) == 0
     np.testing.assert_array_equal(
         loaded.predict(data.X, groups=data.groups), model.predict(data.X, groups=data.groups)
     )

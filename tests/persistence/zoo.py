@@ -66,9 +66,9 @@ from sklearn.preprocessing import (
 from sklearn.svm import SVR, LinearSVR, NuSVR
 from sklearn.tree import DecisionTreeRegressor, ExtraTreeRegressor
 
-from coterie._boosting import BoostedTrees
-from coterie._forest import QuickForest, RandomCuts
 from coterie.candidates import KNOWN
+from coterie.models.boosting import BoostedTrees
+from coterie.models.forest import QuickForest, RandomCuts
 
 SEED = {"random_state": 0}
 _drawn = np.random.default_rng(0)

@@ -1,7 +1,6 @@
 from dataclasses import replace
 from types import SimpleNamespace
 
-import numpy as np
 import pandas as pd
 import pytest
 
@@ -55,6 +54,6 @@ def test_what_cannot_be_compared_is_said(model, partition, many_learners):
     assert "matrix of losses alone" in differences_picture(as_subject(partition))
     one, _ = many_learners(5, n_clusters=1)
     assert "nothing to compare" in differences_picture(Subject(one, None, model))
-    without_rows = SimpleNamespace(_shaping=SimpleNamespace(y=np.empty(0)))
+    without_rows = SimpleNamespace(record_=SimpleNamespace(has_rows=False))
     subject = replace(as_subject(model), model=without_rows)
     assert "save it with rows=True" in differences_picture(subject)

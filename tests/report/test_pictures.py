@@ -117,7 +117,7 @@ def test_gains_are_sorted_and_shares_of_the_error_alone(model):
     assert picture["coterie"] == sorted(picture["coterie"])
     first = picture["errors"]
     np.testing.assert_allclose(
-        picture["coterie"], np.array(first["coterie"]) / np.array(first["alone"]), rtol=1e-4
+        picture["coterie"], np.array(first["error_with"]) / np.array(first["error_alone"]), rtol=1e-4
     )
     assert picture["measured"] + picture["not_measured"] == 13
     assert picture["left_out"] == 0
@@ -127,7 +127,7 @@ def test_many_gains_show_both_ends(model):
     count = 150
     table = {name: np.resize(column, count) for name, column in model.gains_.items()}
     table["learner"] = np.arange(count)
-    table["alone"], table["gain"] = np.ones(count), np.linspace(-0.5, 0.5, count)
+    table["error_alone"], table["gain"] = np.ones(count), np.linspace(-0.5, 0.5, count)
     crowd = Subject(model.partition_, None, SimpleNamespace(gains_=table))
     picture = gains_picture(crowd)
     assert len(picture["learners"]) == MOST_GAINS

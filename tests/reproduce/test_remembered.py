@@ -7,8 +7,8 @@ from sklearn.linear_model import Ridge
 from sklearn.tree import DecisionTreeRegressor
 
 from coterie.datasets import make_linear_learners
+from coterie.method.select import select_models
 from coterie.reproduce.remembered import FitMemory, Remembered, unwrapped
-from coterie.stages import select_models
 
 
 @pytest.fixture

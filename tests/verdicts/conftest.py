@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from coterie import collaborate, cross_evaluate, select_models
-from coterie._rows import gather_learners
-from coterie.how_many import search_clusters
+from coterie.method.cluster import search_clusters
+from coterie.rows.learners import gather_learners
 
 
 @pytest.fixture

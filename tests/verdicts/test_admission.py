@@ -8,9 +8,9 @@ from sklearn.base import BaseEstimator, RegressorMixin, clone
 from sklearn.linear_model import LinearRegression
 
 from coterie import CoterieRegressor, select_models
-from coterie._rows import gather_learners
 from coterie.datasets import make_linear_learners
 from coterie.engines import ThreadEngine
+from coterie.rows.learners import gather_learners
 from coterie.verdicts import place_newcomers
 
 TRUTHS = np.array([[2.0, 0, 1], [-2, 1, 0]])
@@ -115,11 +115,11 @@ def test_gains_of_newcomers_are_added() -> None:
     assert gains["learner"].tolist() == model.learner_ids_.tolist()
     assert gains["n_rows"].tolist() == [30] * 6 + [30, 5, 5, 30]
     assert gains["model"].tolist() == ["lr"] * 7 + ["", "", "lr"]
-    assert np.isnan(gains["alone"]).tolist() == [False] * 7 + [True, True, False]
-    assert np.isfinite(gains["coterie"]).all()
+    assert np.isnan(gains["error_alone"]).tolist() == [False] * 7 + [True, True, False]
+    assert np.isfinite(gains["error_with"]).all()
     residuals = y - model.predict(X, groups=groups)
     mine = groups == "new learner 01"
-    assert gains["coterie"][7] == pytest.approx(np.mean(residuals[mine] ** 2))
+    assert gains["error_with"][7] == pytest.approx(np.mean(residuals[mine] ** 2))
 
 
 @pytest.mark.parametrize("known", ["learner 03", "new learner 00"])
@@ -321,7 +321,7 @@ def test_a_stranger_belongs_to_none_of_these_and_predicts_alone(
     assert gains["cluster"] == -1
     assert gains["verdict"] == "does not belong"
     assert gains["reason"] == "its data disagree with everybody"
-    assert gains["coterie"] > 3 * gains["alone"]
+    assert gains["error_with"] > 3 * gains["error_alone"]
     assert np.isnan(gains["membership"])
     assert gains["second_cluster"] == model.admission_.nearest[0]
     # Beside others it predicts as before.

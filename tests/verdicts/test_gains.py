@@ -17,12 +17,12 @@ COLUMNS = [
     "cluster",
     "model",
     "n_rows",
-    "alone",
-    "alone_se",
-    "coterie",
-    "coterie_se",
-    "all",
-    "all_se",
+    "error_alone",
+    "error_alone_se",
+    "error_with",
+    "error_with_se",
+    "error_all",
+    "error_all_se",
     "gain",
     "gain_se",
     "verdict",
@@ -84,7 +84,7 @@ def test_gains_have_a_row_per_learner() -> None:
     assert gains["cluster"].tolist() == DATA.truth.tolist()
     assert gains["model"].tolist() == ["lr"] * 6
     assert gains["n_rows"].tolist() == SIZES
-    assert_allclose(gains["gain"], 1 - gains["coterie"] / gains["alone"])
+    assert_allclose(gains["gain"], 1 - gains["error_with"] / gains["error_alone"])
 
 
 @pytest.mark.parametrize("collaboration", ["pooled", "average", "local", "global"])
@@ -93,21 +93,23 @@ def test_gains_are_the_errors_of_honest_residuals(collaboration: str) -> None:
     for place in range(6):
         alone = model.selection_.residuals[place] ** 2
         coterie = model.collaboration_.residuals[place] ** 2
-        assert model.gains_["alone"][place] == pytest.approx(alone.mean())
-        assert model.gains_["coterie"][place] == pytest.approx(coterie.mean())
-        assert model.gains_["coterie_se"][place] == pytest.approx(coterie.std(ddof=1) / np.sqrt(SIZES[place]))
+        assert model.gains_["error_alone"][place] == pytest.approx(alone.mean())
+        assert model.gains_["error_with"][place] == pytest.approx(coterie.mean())
+        assert model.gains_["error_with_se"][place] == pytest.approx(
+            coterie.std(ddof=1) / np.sqrt(SIZES[place])
+        )
 
 
 def test_a_coterie_of_one_truth_pays_and_all_together_do_not() -> None:
     gains = fitted().gains_
     assert gains["gain"].mean() > 0
-    assert np.all(gains["all"] > gains["coterie"])
+    assert np.all(gains["error_all"] > gains["error_with"])
 
 
 def test_local_gains_nothing_and_global_gains_what_all_do() -> None:
     assert_allclose(fitted(collaboration="local").gains_["gain"], 0.0)
     everybody = fitted(collaboration="global").gains_
-    assert_allclose(everybody["coterie"], everybody["all"])
+    assert_allclose(everybody["error_with"], everybody["error_all"])
 
 
 @pytest.mark.parametrize("collaboration", ["pooled", "average", "local", "global"])
@@ -115,7 +117,7 @@ def test_a_model_that_memorises_its_rows_shows_its_true_error(collaboration: str
     # The nearest neighbour of a seen row is the row itself: an error that is not held out would be zero.
     gains = fitted([KNeighborsRegressor(1)], collaboration=collaboration).gains_
     noise = DATA.noise_variance[0]
-    for name in ("alone", "coterie", "all"):
+    for name in ("error_alone", "error_with", "error_all"):
         assert np.all(gains[name] > noise)
 
 
@@ -127,7 +129,7 @@ def test_gains_promise_what_new_rows_keep() -> None:
     for candidates in (["lr"], [KNeighborsRegressor(1)]):
         model = CoterieRegressor(candidates, n_clusters=2).fit(data.X, data.y, groups=data.groups)
         error = np.mean((new.y - model.predict(new.X, groups=new.groups)) ** 2)
-        assert model.gains_["coterie"].mean() == pytest.approx(error, rel=0.15)
+        assert model.gains_["error_with"].mean() == pytest.approx(error, rel=0.15)
 
 
 def test_gains_become_tables_as_they_are() -> None:
@@ -148,16 +150,16 @@ def test_gains_print_as_a_table() -> None:
 
 
 def test_numbers_are_printed_short() -> None:
-    gains = Gains(learner=np.array(["a", "b"]), alone=np.array([1 / 3, np.nan]))
-    assert str(gains).splitlines() == ["learner   alone", "      a  0.3333", "      b     nan"]
+    gains = Gains(learner=np.array(["a", "b"]), error=np.array([1 / 3, np.nan]))
+    assert str(gains).splitlines() == ["learner   error", "      a  0.3333", "      b     nan"]
 
 
 def test_gains_join_row_by_row() -> None:
-    one = Gains(learner=np.array(["a"]), alone=np.array([1.0]))
-    two = Gains(learner=np.array(["long"]), alone=np.array([2.0]))
+    one = Gains(learner=np.array(["a"]), error_alone=np.array([1.0]))
+    two = Gains(learner=np.array(["long"]), error_alone=np.array([2.0]))
     joined = one.joined(two)
     assert joined["learner"].tolist() == ["a", "long"]
-    assert joined["alone"].tolist() == [1.0, 2.0]
+    assert joined["error_alone"].tolist() == [1.0, 2.0]
 
 
 def test_the_gain_is_finite_where_both_errors_are_rounding() -> None:
@@ -177,8 +179,8 @@ def test_rows_count_by_their_weight() -> None:
     for place in range(6):
         mine = weights[DATA.groups == DATA.learner_ids[place]]
         for name, residuals in (
-            ("alone", model.selection_.residuals[place]),
-            ("coterie", model.collaboration_.residuals[place]),
+            ("error_alone", model.selection_.residuals[place]),
+            ("error_with", model.collaboration_.residuals[place]),
         ):
             assert model.gains_[name][place] == pytest.approx(np.average(residuals**2, weights=mine))
     # Weights of one size say nothing.
@@ -190,12 +192,12 @@ def test_rows_count_by_their_weight() -> None:
 def test_errors_are_in_the_units_of_the_response() -> None:
     plain, standardized = fitted(), fitted(standardize="learner")
     # Alone, a linear model in other units is the same model.
-    assert_allclose(plain.gains_["alone"], standardized.gains_["alone"])
-    assert_allclose(plain.gains_["alone_se"], standardized.gains_["alone_se"])
+    assert_allclose(plain.gains_["error_alone"], standardized.gains_["error_alone"])
+    assert_allclose(plain.gains_["error_alone_se"], standardized.gains_["error_alone_se"])
     for place in range(6):
         spread = DATA.y[DATA.groups == DATA.learner_ids[place]].std()
         inside = np.mean(standardized.collaboration_.residuals[place] ** 2)
-        assert standardized.gains_["coterie"][place] == pytest.approx(inside * spread**2)
+        assert standardized.gains_["error_with"][place] == pytest.approx(inside * spread**2)
 
 
 def test_the_spread_of_the_gain_is_paired_over_rows() -> None:

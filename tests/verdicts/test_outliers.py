@@ -7,9 +7,9 @@ from sklearn.dummy import DummyRegressor
 from sklearn.exceptions import NotFittedError
 
 from coterie import CoterieRegressor, collaborate, cross_evaluate, select_models
-from coterie._rows import gather_learners
 from coterie.datasets import make_linear_learners
-from coterie.how_many import search_clusters
+from coterie.method.cluster import search_clusters
+from coterie.rows.learners import gather_learners
 from coterie.verdicts import find_outliers, outliers_among, standing_in
 from coterie.verdicts.outliers import stand_out
 

@@ -9,15 +9,15 @@ from unittest.mock import patch
 
 from parts import Part
 
-from coterie.how_many.held_out import RULE
-from coterie.kernels.curves import FLEXIBLE
-from coterie.kernels.moment_search import SEARCH
-from coterie.kernels.noise import NOISE
-from coterie.kernels.one_truth import DRAWS
-from coterie.kernels.pooled import RIDGE
-from coterie.kernels.serial import SERIAL
-from coterie.kernels.settling import SETTLE
-from coterie.stages.refine import REFINE
+from coterie.method.n_clusters.held_out import RULE
+from coterie.method.n_clusters.one_truth import DRAWS
+from coterie.method.noise import NOISE
+from coterie.method.order import SERIAL
+from coterie.method.refine.flexible import FLEXIBLE
+from coterie.method.refine.moment_starts import SEARCH
+from coterie.method.refine.moves import REFINE
+from coterie.method.refine.pooled import RIDGE
+from coterie.method.refine.settle import SETTLE
 
 FACTORS = {"halved": 0.5, "doubled": 2.0}
 # What has to be made again where a number changes; the search, unless it is said.

@@ -18,8 +18,8 @@ from unittest.mock import patch
 
 import numpy as np
 
-from coterie.how_many.held_out import RULE
-from coterie.kernels.curves import FlexibleRule
+from coterie.method.n_clusters.held_out import RULE
+from coterie.method.refine.flexible import FlexibleRule
 
 Patches = Callable[[], list[Any]]
 
@@ -69,7 +69,7 @@ def _no_clips(residuals: Any, *_: Any) -> Any:
 
 def _equal_weights() -> list[Any]:
     modules = ("pooled", "refits")
-    return [patch(f"coterie.kernels.{module}.bounded_weights", np.ones_like) for module in modules]
+    return [patch(f"coterie.method.refine.{module}.bounded_weights", np.ones_like) for module in modules]
 
 
 def _no_wild_rows(X: Any, *_: Any) -> Any:
@@ -77,20 +77,20 @@ def _no_wild_rows(X: Any, *_: Any) -> Any:
 
 
 PARTS = (
-    Part("start: spectral clusters", _set("how_many.evidence.Evidence.labels", _everybody_together)),
-    Part("start: moments", _set("kernels.pooled.PooledLosses.suggest", lambda *_: [])),
-    Part("test of single learners", _set("how_many.held_out._nobody_worse", lambda *_: True)),
-    Part("Student's quantile of few", _set("how_many.held_out.errors_allowed", _two_errors)),
-    Part("test of one truth", _set("how_many.held_out._surprise", lambda *_: None)),
-    Part("flexible second search", _set("kernels.refits.FLEXIBLE", FlexibleRule(share=2.0))),
-    Part("one flexible model for all", _set("how_many.backed.one_is_as_good", lambda *_: False)),
-    Part("the learners' family", _set("kernels.refits.RefitLosses.take_best_family", lambda *_: None)),
-    Part("settle", _set("kernels.pooled.settled_labels", lambda *arguments: arguments[5])),
-    Part("noise of mostly equal responses", _set("stages.select.mostly_one_value", lambda _: False), "noise"),
-    Part("clipping of losses", _set("stages.select.clip_bounds", _no_clips), "noise"),
-    Part("shrunken noise", _set("kernels.noise.shrunken_levels", lambda levels, _: levels), "noise"),
+    Part("start: spectral clusters", _set("method.n_clusters.evidence.Evidence.labels", _everybody_together)),
+    Part("start: moments", _set("method.refine.pooled.PooledLosses.suggest", lambda *_: [])),
+    Part("test of single learners", _set("method.n_clusters.held_out._nobody_worse", lambda *_: True)),
+    Part("Student's quantile of few", _set("method.n_clusters.held_out.errors_allowed", _two_errors)),
+    Part("test of one truth", _set("method.n_clusters.held_out._surprise", lambda *_: None)),
+    Part("flexible second search", _set("method.refine.refits.FLEXIBLE", FlexibleRule(share=2.0))),
+    Part("one flexible model for all", _set("method.search.one_is_as_good", lambda *_: False)),
+    Part("the learners' family", _set("method.refine.refits.RefitLosses.take_best_family", lambda *_: None)),
+    Part("settle", _set("method.refine.pooled.settled_labels", lambda *arguments: arguments[5])),
+    Part("noise of mostly equal responses", _set("method.select.mostly_one_value", lambda _: False), "noise"),
+    Part("clipping of losses", _set("method.select.clip_bounds", _no_clips), "noise"),
+    Part("shrunken noise", _set("method.noise.shrunken_levels", lambda levels, _: levels), "noise"),
     Part("precision weights", _equal_weights, "noise"),
-    Part("standard errors in order", _set("stages.select.variance_inflation", lambda *_: 1.0), "noise"),
-    Part("detection of order", _set("stages.select.rows_depend", lambda _: False), "rows"),
-    Part("wild rows set aside", _set("_rows.set_aside", _no_wild_rows), "rows"),
+    Part("standard errors in order", _set("method.select.variance_inflation", lambda *_: 1.0), "noise"),
+    Part("detection of order", _set("method.select.rows_depend", lambda _: False), "rows"),
+    Part("wild rows set aside", _set("rows.learners.set_aside", _no_wild_rows), "rows"),
 )

@@ -22,11 +22,14 @@ from sklearn.metrics import adjusted_rand_score
 from threadpoolctl import threadpool_limits
 
 from coterie import cluster_learners, cross_evaluate, select_models
-from coterie.how_many import backed, partition
-from coterie.kernels import moment_search, one_truth, pooled, refits
-from coterie.kernels.together import LocalLosses
+from coterie.method import cluster as partition
+from coterie.method import search as backed
+from coterie.method import select
+from coterie.method.n_clusters import one_truth
+from coterie.method.refine import moment_starts as moment_search
+from coterie.method.refine import pooled, refits
+from coterie.method.refine.losses import LocalLosses
 from coterie.records import Curve
-from coterie.stages import select
 
 WHOLE = Part("the whole", list)
 COLUMNS = (
@@ -102,6 +105,7 @@ def _losses_key(learners: Any, selection: Any, exchange: Any, *_: Any) -> Any:
         pooled.RIDGE,
         id(refits.RefitLosses.take_best_family),
         id(pooled.bounded_weights),
+        id(pooled.PooledLosses.suggest),
     )
     return selection.noise.tobytes(), selection.clips.tobytes(), switched
 

@@ -14,8 +14,8 @@ from sklearn.linear_model import RidgeCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import PolynomialFeatures
 
-from coterie._rows import Learners, gather_learners
 from coterie.datasets import make_linear_learners
+from coterie.rows.learners import Learners, gather_learners
 
 QUALITY = Path(__file__).resolve().parents[1]
 LINEAR, DEFAULT = ["ridge", "lasso"], "default"

@@ -21,9 +21,9 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from coterie import collaborate, cross_evaluate, select_models
-from coterie._rows import gather_learners
 from coterie.datasets import load_grid_stability, split_into_learners
-from coterie.how_many import search_clusters
+from coterie.method.cluster import search_clusters
+from coterie.rows.learners import gather_learners
 from coterie.verdicts import Outliers, outliers_among, standing_in
 
 HERE = Path(__file__).parent

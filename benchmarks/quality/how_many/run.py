@@ -23,8 +23,8 @@ from joblib import Parallel, delayed
 from threadpoolctl import threadpool_limits
 
 from coterie import cluster_learners, cross_evaluate, select_models
-from coterie._rows import Learners, gather_learners
 from coterie.datasets import STRESS_SETTINGS, Simulation, make_linear_learners, make_simulation1, make_stress
+from coterie.rows.learners import Learners, gather_learners
 
 HERE = Path(__file__).parent
 PAPER_RULES = ("eigengap", "gap", "gap-jump", "penalty", "cv")

@@ -19,7 +19,7 @@ from joblib import Parallel, delayed
 from threadpoolctl import threadpool_limits
 
 from coterie import cluster_learners, cross_evaluate, select_models
-from coterie._rows import gather_learners
+from coterie.rows.learners import gather_learners
 
 HERE = Path(__file__).parent
 COLUMNS = ("setting", "draws", "one", "ruled_out")

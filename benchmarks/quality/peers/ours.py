@@ -13,7 +13,7 @@ import numpy as np
 from problem import Answer, Array
 
 from coterie import cluster_learners, collaborate, cross_evaluate, select_models
-from coterie._rows import gather_learners
+from coterie.rows.learners import gather_learners
 
 
 @dataclass(frozen=True)

@@ -31,7 +31,7 @@ from problem import LINES, Answer, Problem
 from settings import SETTINGS, Draw, draw
 from sklearn.metrics import adjusted_rand_score
 
-from coterie._rows import gather_learners
+from coterie.rows.learners import gather_learners
 
 HERE = Path(__file__).parent
 COLUMNS = ("setting", "draw", "method", "k", "ari", "exact", "mse", "seconds")

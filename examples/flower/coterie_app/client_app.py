@@ -9,6 +9,6 @@ For rows from a database, or columns that need preparing, write a function from 
     app = make_client_app(load_party)
 """
 
-from coterie.federated.flower import make_client_app
+from coterie.flower import make_client_app
 
 app = make_client_app()

@@ -2,7 +2,7 @@
 
 from flwr.app import ArrayRecord, Context, Message, MetricRecord, RecordDict
 
-from coterie.federated.flower import make_client_app, party_from_table
+from coterie.flower import make_client_app, party_from_table
 
 from .network import loss, trained
 

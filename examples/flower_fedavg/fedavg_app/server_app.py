@@ -12,7 +12,7 @@ import numpy as np
 from flwr.app import ArrayRecord, Context, Message, RecordDict
 from flwr.serverapp import Grid, ServerApp
 
-from coterie.federated.flower import FederatedRun, RunSettings, run_protocol
+from coterie.flower import FederatedRun, RunSettings, run_protocol
 
 from .network import Weights, first_weights
 

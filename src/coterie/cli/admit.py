@@ -13,9 +13,10 @@ from coterie.cli.errors import CommandError
 from coterie.cli.printing import tell
 
 if TYPE_CHECKING:
-    from coterie.estimators import CoterieRegressor
+    from coterie.regressor import CoterieRegressor
 
-_SHOWN = ("learner", "cluster", "n_rows", "alone", "coterie", "all", "gain", "verdict", "reason")
+_ERRORS = ("error_alone", "error_with", "error_all")
+_SHOWN = ("learner", "cluster", "n_rows", *_ERRORS, "gain", "verdict", "reason")
 
 
 def _placed(model: CoterieRegressor, n_newcomers: int) -> list[dict[str, Any]]:

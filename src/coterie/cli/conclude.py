@@ -6,6 +6,7 @@ import json
 import sys
 import time
 from collections.abc import Mapping
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -37,32 +38,26 @@ def summarise(conclusion: Conclusion) -> dict[str, Any]:
     dict
         With the names of `coterie fit --json`, and who was left out and why.
     """
-    rows = []
-    for row in conclusion.gains:
-        errors = row.errors or ((None, None),) * 3
-        known = {"learner": row.site, "cluster": row.coterie, "model": row.family, "n_rows": row.n_rows}
-        for name, (error, spread) in zip(("alone", "coterie", "all"), errors, strict=True):
-            known |= {name: error, f"{name}_se": spread}
-        known |= {"gain": row.gain, "gain_se": row.gain_error, "verdict": row.verdict, "reason": row.reason}
-        rows.append(known | {"membership": row.membership, "second_cluster": row.second})
+    from coterie.verdicts.gains import ERRORS
+
+    rows = [asdict(row) for row in conclusion.gains]
     coteries = []
-    for label in range(conclusion.n_coteries):
+    for label in range(conclusion.n_clusters):
         mine = [row for row in rows if row["cluster"] == label]
-        coterie = {"coterie": label, "learners": [row["learner"] for row in mine]}
-        named = (("alone", "alone"), ("together", "coterie"), ("with_all", "all"), ("gain", "gain"))
-        coterie |= {name: _mean(row[column] for row in mine) for name, column in named}
+        coterie = {"cluster": label, "learners": [row["learner"] for row in mine]}
+        coterie |= {name: _mean(row[name] for row in mine) for name in (*ERRORS, "gain")}
         coteries.append(coterie)
     verdicts = [row["verdict"] for row in rows]
     outside = [row for row in rows if row["verdict"] == "does not belong"]
     return {
         "n_learners": len(rows),
-        "n_coteries": conclusion.n_coteries,
+        "n_coteries": conclusion.n_clusters,
         "clear": conclusion.clear,
         "rule": conclusion.rule,
         "coteries": coteries,
         "labels": conclusion.labels,
         "pays": {
-            **{name: _mean(row[name] for row in rows) for name in ("alone", "coterie", "all", "gain")},
+            **{name: _mean(row[name] for row in rows) for name in (*ERRORS, "gain")},
             "verdicts": {name: verdicts.count(name) for name in dict.fromkeys(verdicts)},
         },
         "does_not_belong": [{"learner": row["learner"], "reason": row["reason"]} for row in outside],

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from coterie.cli.partitions import StreamedRows
     from coterie.cli.preparing import Rows
     from coterie.encoding import TableRecipe
-    from coterie.estimators import CoterieRegressor
+    from coterie.regressor import CoterieRegressor
 
 
 @dataclass(frozen=True)
@@ -92,7 +92,7 @@ def folder_of(out: str | None, default: str) -> Path:
 def make_model(options: FitOptions, engine: Any = None) -> CoterieRegressor:
     """Return an estimator with the options of the command line, once they are known to be good."""
     from coterie.candidates import make_candidates
-    from coterie.estimators import CoterieRegressor
+    from coterie.regressor import CoterieRegressor
 
     candidates = split_names([options.candidates])
     further: dict[str, Any] = (
@@ -112,7 +112,7 @@ def make_model(options: FitOptions, engine: Any = None) -> CoterieRegressor:
     )
     try:
         make_candidates(candidates)
-        model._check_options()
+        model.check_options()
     except ValueError as error:
         raise CommandError(str(error)) from None
     return model
@@ -143,10 +143,10 @@ def fit_rows(
 ) -> CoterieRegressor:
     """Fit, keeping every finished learner beside the results that are to come."""
     import coterie
-    from coterie._streaming import select_from_source
     from coterie.cli.progress import say, shown_progress
     from coterie.engines.checkpoints import CheckpointEngine
-    from coterie.kernels.fitting import choose_candidate
+    from coterie.fit.out_of_core import select_from_source
+    from coterie.method.fitting import choose_candidate
     from coterie.persistence.results import ResultCodec
 
     try:
@@ -178,7 +178,7 @@ def write_results(model: CoterieRegressor, summary: dict[str, Any], folder: Path
 
     import coterie
     from coterie.cli.spreadsheets import write_csv
-    from coterie.stages.cluster import avoids_pairs
+    from coterie.method.spectral import avoids_pairs
 
     gains = pl.DataFrame(dict(model.gains_), strict=False)
     exchange = model.exchange_

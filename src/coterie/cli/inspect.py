@@ -45,13 +45,13 @@ def describe(path: str) -> dict[str, Any]:
         manifest, members = read_archive(Path(path))
         # Models stay bytes: where one is, its name in the file stands for it.
         decoder = Decoder(unpack_arrays(members["arrays.npz"]), lambda member: f"a model ({member})")
-        state = manifest["state"]
-        partition = decoder.decode(state["partition_"])
+        held = manifest["estimator"]
+        partition = decoder.decode(manifest["fit"]["partition"])
         labels = decoder.decode(manifest["learners"]["labels"]).tolist()
         learners = dict(zip(decoder.decode(manifest["learners"]["ids"]).tolist(), labels, strict=True))
-        recipe = decoder.decode(state["table_"]) if "table_" in state else None
+        recipe = decoder.decode(held["table_"]) if "table_" in held else None
         settings = {name: decoder.decode(value) for name, value in manifest["parameters"].items()}
-        names = decoder.decode(state.get("feature_names_in_"))
+        names = decoder.decode(held.get("feature_names_in_"))
     except (ValueError, OSError, KeyError, TypeError, AttributeError) as error:
         text = str(error) if isinstance(error, (ValueError, OSError)) else "its manifest is not whole"
         raise CommandError(f"{text.rstrip('.')}.") from None
@@ -90,8 +90,8 @@ def _show(about: dict[str, Any]) -> None:
     members: dict[int, list[str]] = {}
     for learner, label in about["learners"].items():
         members.setdefault(label, []).append(learner)
-    lines = [{"coterie": label, "learners": named(members[label])} for label in sorted(members)]
-    console.print(rows_grid(["coterie", "learners"], lines))
+    lines = [{"cluster": label, "learners": named(members[label])} for label in sorted(members)]
+    console.print(rows_grid(["cluster", "learners"], lines))
     if about["table"]:
         table = about["table"]
         show_line(console, f"Target {table['target']!r}, learners by {table['group']!r}; columns:")

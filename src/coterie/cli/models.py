@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     import polars
 
     from coterie.encoding import TableRecipe
-    from coterie.estimators import CoterieRegressor
+    from coterie.regressor import CoterieRegressor
 
 
 def open_model(path: str, notes: list[str]) -> CoterieRegressor:

@@ -143,7 +143,7 @@ def cluster_nvflare(
     from coterie.cli.fit import parse_count
     from coterie.cli.spreadsheets import write_csv
     from coterie.cli.summary import summarise_partition
-    from coterie.how_many import cluster_learners
+    from coterie.method.cluster import cluster_learners
 
     losses, sites, notes = read_losses(path, metric, higher_is_better)
     try:

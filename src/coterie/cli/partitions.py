@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import pyarrow
 
     from coterie.encoding import TableRecipe
-    from coterie.estimators import CoterieRegressor
+    from coterie.regressor import CoterieRegressor
 
 # Where rows do not fit, what becomes of the columns is decided by some rows of so many learners.
 LOOKED_AT, ROWS_LOOKED_AT = 100, 200
@@ -368,7 +368,7 @@ def find_learners(
     """
     import polars as pl
 
-    from coterie._streaming import BASE, COPIES, memory_in_bytes
+    from coterie.fit.out_of_core import BASE, COPIES, memory_in_bytes
 
     try:
         amount = memory_in_bytes(memory)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from coterie.encoding import TableRecipe
-    from coterie.estimators import CoterieRegressor
+    from coterie.regressor import CoterieRegressor
 
 # How alike a column's name must be to be offered for one that is not there.
 _ALIKE = 0.5
@@ -134,7 +134,7 @@ def _as_array(names: polars.Series) -> Any:
     """Return texts as a numpy array, each distinct one converted once."""
     import polars as pl
 
-    from coterie._ids import id_array
+    from coterie.rows.ids import id_array
 
     distinct = names.unique()
     codes = names.cast(pl.Enum(distinct)).to_physical().to_numpy()

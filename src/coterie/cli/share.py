@@ -132,7 +132,7 @@ def share(
         site_rows,
     )
     from coterie.federated import make_party
-    from coterie.kernels.serial import IN_ORDER
+    from coterie.method.order import IN_ORDER
 
     for value, option in ((target, "--target"), (name, "--name")):
         if not value:

@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-    from coterie.estimators import CoterieRegressor
     from coterie.records import Partition
+    from coterie.regressor import CoterieRegressor
 
 # Learners of a coterie, and rows of a table, that are named before "and so many more".
 _NAMED = 12
@@ -56,7 +56,7 @@ def summarise_partition(partition: Partition) -> dict[str, Any]:
     coteries = []
     for label in range(partition.n_clusters):
         members = partition.learner_ids[partition.labels == label]
-        coteries.append({"coterie": label, "learners": [plain(learner) for learner in members.tolist()]})
+        coteries.append({"cluster": label, "learners": [plain(learner) for learner in members.tolist()]})
     return {
         "n_learners": len(partition.labels),
         "n_coteries": partition.n_clusters,
@@ -78,19 +78,19 @@ def _mean(values: Any) -> float | None:
 
 def summarise_model(model: CoterieRegressor) -> dict[str, Any]:
     """Return what a fitted model answers, for JSON."""
+    from coterie.verdicts.gains import ERRORS
     from coterie.verdicts.verdict import DOES_NOT_BELONG, VERDICTS
 
     gains = model.gains_
     summary = summarise_partition(model.partition_)
     summary["n_learners"] = len(model.learner_ids_)
     for coterie in summary["coteries"]:
-        mine = model.learner_labels_ == coterie["coterie"]
+        mine = model.learner_labels_ == coterie["cluster"]
         coterie["learners"] = [plain(learner) for learner in model.learner_ids_[mine].tolist()]
-        errors = (("alone", "alone"), ("together", "coterie"), ("with_all", "all"), ("gain", "gain"))
-        coterie |= {name: _mean(gains[column][mine]) for name, column in errors}
+        coterie |= {name: _mean(gains[name][mine]) for name in (*ERRORS, "gain")}
     verdicts = gains["verdict"]
     summary["pays"] = {
-        **{name: _mean(gains[name]) for name in ("alone", "coterie", "all", "gain")},
+        **{name: _mean(gains[name]) for name in (*ERRORS, "gain")},
         "verdicts": {name: int((verdicts == name).sum()) for name in VERDICTS},
     }
     outside = verdicts == DOES_NOT_BELONG
@@ -164,10 +164,10 @@ def show_partition(console: Console, summary: Mapping[str, Any]) -> None:
     console.print(f"{summary['n_learners']} learners, {summary['n_coteries']} coteries{clear}", style="bold")
     lines: list[dict[str, Any]] = []
     for coterie in summary["coteries"]:
-        line = {"coterie": coterie["coterie"], "learners": named(coterie["learners"])}
+        line = {"cluster": coterie["cluster"], "learners": named(coterie["learners"])}
         line["number"] = len(coterie["learners"])
         if "pays" in summary:
-            line |= {"alone": coterie["alone"], "together": coterie["together"]}
+            line |= {"alone": coterie["error_alone"], "together": coterie["error_with"]}
             line["gain"] = _share(coterie["gain"])
         lines.append(line)
     console.print(rows_grid(list(lines[0]), lines))
@@ -177,8 +177,9 @@ def _show_gains(console: Console, summary: Mapping[str, Any]) -> None:
     pays = summary["pays"]
     show_line(
         console,
-        f"Does it pay? Mean squared error, held out: alone {_number(pays['alone'])}, with the coterie "
-        f"{_number(pays['coterie'])}, with all {_number(pays['all'])}; mean gain {_share(pays['gain'])}.",
+        f"Does it pay? Mean squared error, held out: alone {_number(pays['error_alone'])}, with the coterie "
+        f"{_number(pays['error_with'])}, with all {_number(pays['error_all'])}; "
+        f"mean gain {_share(pays['gain'])}.",
     )
     verdicts = ", ".join(f"{name} {count}" for name, count in pays["verdicts"].items() if count)
     show_line(console, f"Verdicts: {verdicts}.")

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from coterie.estimators import CoterieRegressor
+from coterie.regressor import CoterieRegressor
 
 Array = NDArray[Any]
 

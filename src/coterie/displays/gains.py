@@ -25,11 +25,11 @@ from coterie.displays._look import (
     shown_names,
     styled,
 )
+from coterie.verdicts.gains import ERRORS
 
 Array = NDArray[Any]
 
-COLUMNS = ("learner", "cluster", "alone", "coterie", "all", "gain")
-ERRORS = ("alone", "coterie", "all")
+COLUMNS = ("learner", "cluster", *ERRORS, "gain")
 MOST_NAMES = 60
 
 
@@ -51,8 +51,8 @@ class GainsDisplay:
     Parameters
     ----------
     gains : mapping of str to array-like of shape (L,)
-        A table as ``CoterieRegressor.gains_``: columns ``learner``, ``cluster``, ``alone``, ``coterie``,
-        ``all`` and ``gain``. Further columns are left aside.
+        A table as ``CoterieRegressor.gains_``: columns ``learner``, ``cluster``, ``error_alone``,
+        ``error_with``, ``error_all`` and ``gain``. Further columns are left aside.
 
     Attributes
     ----------
@@ -64,8 +64,8 @@ class GainsDisplay:
     Examples
     --------
     >>> from coterie.displays import GainsDisplay
-    >>> table = {"learner": ["a", "b"], "cluster": [0, 0], "alone": [1.0, 2.0], "coterie": [0.9, 1.0]}
-    >>> table |= {"all": [3.0, 3.0], "gain": [0.1, 0.5]}
+    >>> table = {"learner": ["a", "b"], "cluster": [0, 0], "error_alone": [1.0, 2.0]}
+    >>> table |= {"error_with": [0.9, 1.0], "error_all": [3.0, 3.0], "gain": [0.1, 0.5]}
     >>> GainsDisplay(table).frame()["learner"].tolist()
     ['b', 'a']
     """
@@ -103,8 +103,8 @@ class GainsDisplay:
         Returns
         -------
         dict of str to ndarray
-            Columns ``learner``, ``cluster``, ``alone``, ``coterie``, ``all`` and ``gain``, a row per
-            learner.
+            Columns ``learner``, ``cluster``, ``error_alone``, ``error_with``, ``error_all`` and
+            ``gain``, a row per learner.
         """
         # NaN sorts last: who has no error alone has no gain to be ranked by.
         order = np.argsort(-self.gains["gain"], kind="stable")
@@ -132,7 +132,14 @@ class GainsDisplay:
         named = n <= MOST_NAMES
         ax = open_axis(ax, (7.0, 1.5 + 0.19 * max(n, 4)) if named else (7.0, 8.0))
         rows = np.arange(n)
-        ax.hlines(rows, table["alone"], table["coterie"], color=FAINT, linewidth=2 if named else 1, zorder=1)
+        ax.hlines(
+            rows,
+            table["error_alone"],
+            table["error_with"],
+            color=FAINT,
+            linewidth=2 if named else 1,
+            zorder=1,
+        )
         size = 34 if named else max(5.0, 1500 / n)
         self._points(ax, table, rows, size, kwargs)
         self._scale(ax, np.concatenate([table[name] for name in ERRORS]))
@@ -166,8 +173,8 @@ class GainsDisplay:
             "linewidths": thin,
             "zorder": 2,
         }
-        ax.scatter(table["all"], rows, label="with all", **styled(everybody, kwargs))
-        ax.scatter(table["alone"], rows, label="alone", **styled(alone, kwargs))
+        ax.scatter(table["error_all"], rows, label="with all", **styled(everybody, kwargs))
+        ax.scatter(table["error_alone"], rows, label="alone", **styled(alone, kwargs))
         for label in np.unique(table["cluster"]).tolist():
             mine = table["cluster"] == label
             filled: dict[str, Any] = {
@@ -176,7 +183,9 @@ class GainsDisplay:
                 "marker": cluster_marker(label),
                 "zorder": 3,
             }
-            ax.scatter(table["coterie"][mine], rows[mine], label=f"cluster {label}", **styled(filled, kwargs))
+            ax.scatter(
+                table["error_with"][mine], rows[mine], label=f"cluster {label}", **styled(filled, kwargs)
+            )
 
     def _scale(self, ax: Any, errors: Array) -> None:
         if not is_wide(errors):

@@ -8,6 +8,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from coterie.collaboration.nested import NestedCollaboration
 from coterie.displays._look import (
     axis_inches,
     calm,
@@ -17,7 +18,6 @@ from coterie.displays._look import (
     same_length,
     shown_names,
 )
-from coterie.nested import NestedCollaboration
 
 Array = NDArray[Any]
 

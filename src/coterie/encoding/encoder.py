@@ -12,8 +12,8 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from coterie._options import check_count, listed
-from coterie._tables import as_table
 from coterie.encoding.columns import ColumnPlan, encode_column, plan_column
+from coterie.rows.tables import as_table
 
 Array = NDArray[Any]
 

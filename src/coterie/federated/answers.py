@@ -1,6 +1,6 @@
 """The local method's questions, answered by messages.
 
-`AnsweredLosses` is a `TogetherLosses`: Refine and the rules for the number of clusters ask it what clusters
+`AnsweredLosses` is a `ClusterLosses`: Refine and the rules for the number of clusters ask it what clusters
 lose, as they ask rows that are here. What no message has answered yet is written down, and becomes the next
 question to the sites.
 """
@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from coterie.federated.messages import Answer, Member, Pairing, ProtocolError, Question, Verdict, question_key
-from coterie.kernels.grams import GramAverages
-from coterie.stages.cluster import tidy_labels
+from coterie.method.refine.grams import GramAverages
+from coterie.method.spectral import tidy_labels
 
 Array = NDArray[Any]
 Labels = tuple[int, ...]
@@ -116,10 +116,6 @@ class AnsweredLosses:
         Answers for losses on halves where all sites revealed their Gram matrices.
     """
 
-    proxy = None
-    costlier = None
-    costlier_searches = False
-
     def __init__(
         self,
         members: Sequence[Member],
@@ -152,18 +148,6 @@ class AnsweredLosses:
             self._pairings[pairing] = np.array([reply.pairings[place] for reply in replies]).T
         for place, labels in enumerate(question.verdicts):
             self._verdicts[labels] = [reply.verdicts[place] for reply in replies]
-
-    def suggest(self, n_clusters: int, seed: int) -> list[Array]:
-        """Return labellings worth refining: none, as for averages of models whose rows are here."""
-        return []
-
-    def surprise_of_two(self, seed: int) -> tuple[float, float]:
-        """Return by how much two clusters surprise: not known of averages of models."""
-        return float("nan"), float("nan")
-
-    def settled(self, labels: Array) -> Array:
-        """Return the labels as they are: probabilities need moments, which nobody sends."""
-        return labels
 
     @property
     def clipped(self) -> bool:

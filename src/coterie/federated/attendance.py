@@ -14,7 +14,7 @@ import numpy as np
 
 from coterie.federated.messages import Score, Share
 from coterie.federated.peers import other_columns
-from coterie.stages.select import FEWEST_ROWS
+from coterie.rows.threshold import rows_needed
 
 # A site that cannot evaluate more than this share of the others' models is left out, not the others.
 MOST_FAILURES = 1 / 3
@@ -74,11 +74,8 @@ def _large_enough(
     if not shares:
         return {}
     sizes = np.array([share.n_rows for share in shares.values()])
-    needed = min_rows
-    if needed is None:
-        # As a local fit: 2p + 5 where at least half of the learners have as many.
-        enough = 2 * len(next(iter(shares.values())).columns) + 5
-        needed = enough if np.mean(sizes >= enough) >= 0.5 else FEWEST_ROWS
+    n_features = len(next(iter(shares.values())).columns)
+    needed = rows_needed(sizes, n_features, "auto" if min_rows is None else min_rows)
     for site, share in shares.items():
         if share.n_rows < needed:
             left_out[site] = f"It has {share.n_rows} rows, and clustering needs {needed}."

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import fields
 from typing import Any
 
 import numpy as np
@@ -11,9 +12,9 @@ from numpy.typing import NDArray
 
 from coterie.federated.attendance import Attendance
 from coterie.federated.messages import Conclusion, Curve, Gain, Member, Verdict
-from coterie.how_many import Found
+from coterie.method.search import Found
 from coterie.records import Exchange, Partition
-from coterie.verdicts.gains import ROUNDING, Gains, gain_of, with_verdicts
+from coterie.verdicts.gains import ERRORS, ROUNDING, Gains, gain_of, with_verdicts
 from coterie.verdicts.outliers import bad_models
 from coterie.verdicts.standing import (
     FALSE_ALARMS,
@@ -26,7 +27,6 @@ from coterie.verdicts.standing import (
 from coterie.verdicts.verdict import COLLABORATE, STAY_ALONE
 
 Array = NDArray[Any]
-COLUMNS = ("alone", "coterie", "all")
 NOT_MEASURED = "by losses alone; what it brings was not measured"
 
 
@@ -64,53 +64,46 @@ def _standing(
     return standing_of_all(partition, places, known, with_coterie & (company > 0))
 
 
-def _gains(
-    attendance: Attendance, partition: Partition, places: Array, verdicts: Sequence[Verdict], noise: Array
-) -> tuple[Gains, Array]:
-    """Return the table of errors and gains, NaN for sites that stand apart, and the memberships."""
-    sites, labels = partition.learner_ids, partition.labels
+def _unmeasured(attendance: Attendance, partition: Partition) -> Gains:
+    """Return the table of gains in which nothing is measured yet."""
+    sites = partition.learner_ids
     shares = [attendance.shares[site] for site in sites.tolist()]
-    table = Gains(
+    errors = [f"{name}{ending}" for name in ERRORS for ending in ("", "_se")]
+    numbers = {name: np.full(len(sites), np.nan) for name in (*errors, "gain", "gain_se", "membership")}
+    return Gains(
         learner=sites,
-        cluster=labels,
+        cluster=partition.labels,
         model=np.array([share.family for share in shares]),
         n_rows=np.array([share.n_rows for share in shares]),
+        **numbers,
     )
-    for place, name in enumerate(COLUMNS):
-        table[name], table[f"{name}_se"] = np.full(len(sites), np.nan), np.full(len(sites), np.nan)
+
+
+def _gains(
+    attendance: Attendance, partition: Partition, places: Array, verdicts: Sequence[Verdict], noise: Array
+) -> Gains:
+    """Return the table of errors, gains and memberships, NaN for sites that stand apart."""
+    table = _unmeasured(attendance, partition)
+    for place, name in enumerate(ERRORS):
         pairs = np.array([verdict.errors[place] for verdict in verdicts])
         table[name][places], table[f"{name}_se"][places] = pairs.T
-    table["gain"] = gain_of(table["alone"], table["coterie"], ROUNDING * noise)
-    table["gain_se"], membership = np.full(len(sites), np.nan), np.full(len(sites), np.nan)
+    table["gain"] = gain_of(table["error_alone"], table["error_with"], ROUNDING * noise)
     for place, verdict in zip(places.tolist(), verdicts, strict=True):
         table["gain_se"][place] = np.nan if verdict.gain_error is None else verdict.gain_error
         if verdict.membership:
-            membership[place] = verdict.membership[labels[place]]
-    return table, membership
+            table["membership"][place] = verdict.membership[partition.labels[place]]
+    return table
+
+
+def _plain(value: Any) -> Any:
+    """Return a cell as a message holds it: a number that is not finite is not known."""
+    value = value.item() if isinstance(value, np.generic) else value
+    return _known(value) if isinstance(value, float) else value
 
 
 def _rows(table: Mapping[str, Array]) -> tuple[Gain, ...]:
-    rows = []
-    for place, site in enumerate(table["learner"].tolist()):
-        value = {name: column[place] for name, column in table.items()}
-        pairs = [(_known(value[name]), _known(value[f"{name}_se"])) for name in COLUMNS]
-        whole = [(mean, error) for mean, error in pairs if mean is not None and error is not None]
-        rows.append(
-            Gain(
-                site=site,
-                coterie=int(value["cluster"]),
-                family=str(value["model"]),
-                n_rows=int(value["n_rows"]),
-                errors=(whole[0], whole[1], whole[2]) if len(whole) == 3 else None,
-                gain=_known(value["gain"]),
-                gain_error=_known(value["gain_se"]),
-                verdict=str(value["verdict"]),
-                reason=str(value["reason"]),
-                membership=_known(value["membership"]),
-                second=int(value["second_cluster"]),
-            )
-        )
-    return tuple(rows)
+    rows = zip(*(table[field.name] for field in fields(Gain)), strict=True)
+    return tuple(Gain(*(_plain(value) for value in row)) for row in rows)
 
 
 def _curves(partition: Partition) -> dict[str, Curve]:
@@ -142,23 +135,11 @@ def conclusion_by_losses(attendance: Attendance, found: Found) -> Conclusion:
     """
     partition = found.partition
     company = np.bincount(partition.labels)[partition.labels] - 1
-    rows = tuple(
-        Gain(
-            site=site,
-            coterie=int(label),
-            family=attendance.shares[site].family,
-            n_rows=attendance.shares[site].n_rows,
-            errors=None,
-            gain=None,
-            gain_error=None,
-            verdict=COLLABORATE if others else STAY_ALONE,
-            reason=NOT_MEASURED,
-            membership=None,
-            second=-1,
-        )
-        for site, label, others in zip(partition.learner_ids.tolist(), partition.labels, company, strict=True)
-    )
-    return _concluded(attendance, partition, rows, 0)
+    table = _unmeasured(attendance, partition)
+    table["verdict"] = np.where(company > 0, COLLABORATE, STAY_ALONE)
+    table["reason"] = np.full(len(company), NOT_MEASURED)
+    table["second_cluster"] = np.full(len(company), -1)
+    return _concluded(attendance, partition, _rows(table), 0)
 
 
 def _concluded(
@@ -212,6 +193,6 @@ def conclusion_from(
     partition = found.partition
     places = np.searchsorted(partition.learner_ids, found.learner_ids)
     standing = _standing(partition, places, members, verdicts, losses)
-    table, membership = _gains(attendance, partition, places, verdicts, exchange.noise)
-    table = with_verdicts(table, standing, membership, bad_models(exchange, partition, standing))
+    table = _gains(attendance, partition, places, verdicts, exchange.noise)
+    table = with_verdicts(table, standing, table["membership"], bad_models(exchange, partition, standing))
     return _concluded(attendance, partition, _rows(table), rounds)

@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from coterie._rows import Learners, gather_learners
-from coterie._tables import column_names
 from coterie.federated.messages import ProtocolError, check_site
+from coterie.method.select import select_models
 from coterie.records import Selection
-from coterie.stages.select import select_models
+from coterie.rows.learners import Learners, gather_learners
+from coterie.rows.tables import column_names
 
 # Half of the digits of the largest number in a message, less some for the arithmetic on squares.
 LARGEST_RESPONSE = 1e45

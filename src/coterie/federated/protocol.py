@@ -20,18 +20,23 @@ from coterie.federated.answers import Answered, AnsweredLosses, NotAnsweredError
 from coterie.federated.attendance import Attendance, take_attendance
 from coterie.federated.findings import conclusion_by_losses, conclusion_from
 from coterie.federated.messages import Answer, Conclusion, Member, ProtocolError, Question, Score, Share
-from coterie.how_many import Backing, search_backed
-from coterie.how_many.backed import check_n_clusters, in_order, largest_count
-from coterie.how_many.evidence import Evidence
-from coterie.how_many.held_out import best_refined, held_out
-from coterie.kernels.averages import model_weights
-from coterie.kernels.grams import GramAverages
-from coterie.kernels.noise import shrunken_levels
 from coterie.kernels.tiles import DenseTiles
-from coterie.kernels.together import whole_losses
+from coterie.method.n_clusters.evidence import Evidence
+from coterie.method.n_clusters.held_out import best_refined, held_out
+from coterie.method.noise import shrunken_levels
+from coterie.method.refine.averages import model_weights
+from coterie.method.refine.grams import GramAverages
+from coterie.method.refine.losses import whole_losses
+from coterie.method.refine.moves import REFINE, refine_labels
+from coterie.method.search import (
+    Answerer,
+    check_n_clusters,
+    finite_learners,
+    largest_count,
+    search_partition,
+)
+from coterie.method.spectral import check_scale, resolve_scale, tidy_labels
 from coterie.records import Exchange
-from coterie.stages.cluster import check_scale, resolve_scale, tidy_labels
-from coterie.stages.refine import REFINE, refine_labels
 
 Array = NDArray[Any]
 
@@ -174,9 +179,8 @@ def conclude(
     if exchange.isolated.all():
         raise ProtocolError("Every site's model failed somewhere: let the sites share other models.")
     if not settings.rounds or any(score.privacy is not None for score in attendance.scores.values()):
-        alone = search_backed(
+        alone = search_partition(
             exchange,
-            lambda _: None,
             n_clusters=settings.n_clusters,
             max_clusters=settings.max_clusters,
             scale=settings.scale,
@@ -184,7 +188,7 @@ def conclude(
             seed=settings.seed,
         )
         return conclusion_by_losses(attendance, alone)
-    known = exchange.take(in_order(exchange))
+    known = exchange.take(finite_learners(exchange))
     members = _members(attendance, known)
     half_sizes = np.array([attendance.scores[member.site].half_sizes for member in members])
     n_rows = np.array([member.n_rows for member in members])
@@ -197,9 +201,9 @@ def conclude(
     if not _answered(evidence, losses, fixed, settings.refine_rounds):
         return losses.question_now()
     n_features = len(next(iter(attendance.shares.values())).columns)
-    found = search_backed(
+    found = search_partition(
         exchange,
-        lambda _: Backing(losses, n_rows, n_features),
+        Answerer(losses, n_rows, n_features),
         n_clusters=n_clusters,
         max_clusters=settings.max_clusters,
         scale=settings.scale,

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from coterie._version import __version__
 from coterie.candidates import PRESETS
+from coterie.collaboration.forms import average_weights, averaged_residuals
 from coterie.federated import wire
 from coterie.federated.codec import LARGEST
 from coterie.federated.messages import (
@@ -36,12 +37,11 @@ from coterie.federated.party import Party
 from coterie.federated.peers import evaluate_peers, is_comparable, squares_by_row
 from coterie.federated.privacy import blurred_coefficients, blurred_means, check_blur, noise_of_level
 from coterie.kernels.affine import affine_form
-from coterie.kernels.averages import AverageLosses
-from coterie.kernels.noise import clip_bound, mostly_one_value, noise_statistics, smallest_level
-from coterie.kernels.noise import pooled_variance as pool_variances
-from coterie.kernels.together import halves_of
+from coterie.method.noise import clip_bound, mostly_one_value, noise_statistics, smallest_level
+from coterie.method.noise import pooled_variance as pool_variances
+from coterie.method.refine.averages import AverageLosses
+from coterie.method.refine.losses import halves_of
 from coterie.records import Selection
-from coterie.stages.collaborate import average_weights, averaged_residuals
 from coterie.verdicts.bootstrap import bootstrap_losses
 from coterie.verdicts.gains import ROUNDING, error_and_spread, gain_spread
 from coterie.verdicts.standing import compare_with_alone, coterie_excess

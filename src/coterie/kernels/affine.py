@@ -40,8 +40,8 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, RobustScaler, StandardScaler
 from sklearn.svm import LinearSVR
 
-from coterie._rows import Learners
 from coterie.kernels.limits import LIMITS, half_the_digits
+from coterie.rows.learners import Learners
 
 Array = NDArray[Any]
 Affine = tuple[Array, float]

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from coterie._rows import Learners
 from coterie.kernels.limits import LIMITS
+from coterie.rows.learners import Learners
 
 Array = NDArray[Any]
 

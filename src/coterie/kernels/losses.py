@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from coterie._rows import Learners
 from coterie.engines import Engine
 from coterie.kernels.affine import AffineLosses, Frame, affine_matrix
 from coterie.kernels.blocks import model_losses, predict_rows
+from coterie.rows.learners import Learners
 
 Array = NDArray[Any]
 

@@ -19,56 +19,54 @@ import sklearn
 from sklearn.utils.validation import check_is_fitted
 
 import coterie
-from coterie._rows import Learners
-from coterie.estimators import CoterieRegressor
+from coterie.fit.record import Fit
 from coterie.kernels.affine import AffineLosses, affine_matrix
-from coterie.kernels.landmarks import LandmarkTiles
 from coterie.kernels.similarities import ExchangeSimilarity
 from coterie.kernels.tiles import AffineTiles, DenseTiles
+from coterie.method.landmarks import LandmarkTiles
 from coterie.persistence.archive import Budget, PersistenceError, new_archive, read_archive, shown, unfit
 from coterie.persistence.arrays import pack_arrays, unpack_arrays
-from coterie.persistence.checks import check_state, checked_parameters
+from coterie.persistence.checks import ATTRIBUTES, PARTS, check_fit, checked_parameters
 from coterie.persistence.codec import Decoder, Encoder, check_ids
 from coterie.persistence.models import dump_model, load_model
 from coterie.records import Exchange, Selection
+from coterie.regressor import CoterieRegressor
+from coterie.rows.learners import Learners
 
 __all__ = ["PersistenceError", "load", "save"]
 
-# Routing requests refer to the estimator that holds them; see the docstring of `save`.
-_LEFT_OUT = ("_metadata_request",)
 _ARRAYS = "arrays.npz"
 
 
-def _without_rows(shaping: Learners) -> Learners:
+def _without_rows(learners: Learners) -> Learners:
     none = np.empty(0)
     return replace(
-        shaping,
-        X=np.empty((0, shaping.n_features)),
+        learners,
+        X=np.empty((0, learners.n_features)),
         y=none,
         rows=np.empty(0, dtype=int),
-        weights=None if shaping.weights is None else none,
+        weights=None if learners.weights is None else none,
     )
 
 
-def _state_of(model: CoterieRegressor, rows: bool) -> dict[str, Any]:
-    """Return the attributes to save, without what can be computed again or is needed no more."""
-    parameters = model.get_params(deep=False)
-    state = {k: v for k, v in vars(model).items() if k not in parameters and k not in _LEFT_OUT}
-    selection, exchange = model.selection_, model.exchange_
-    state["selection_"] = replace(selection, fold_models=((),) * len(selection.models))
+def _state_of(fit: Fit, rows: bool) -> dict[str, Any]:
+    """Return the parts of a fit to save, without what can be computed again or is needed no more."""
+    state = {name: getattr(fit, name) for name in PARTS}
+    selection, exchange = fit.selection, fit.exchange
+    state["selection"] = replace(selection, fold_models=((),) * len(selection.models))
     again = rows and isinstance(exchange.source, AffineTiles)
     source: Any = exchange.source
     if not isinstance(source, LandmarkTiles):
         source = None if again else DenseTiles(exchange.losses)
-    state["exchange_"] = replace(exchange, source=source)
-    similarity = model.partition_.similarity
+    state["exchange"] = replace(exchange, source=source)
+    similarity = fit.partition.similarity
     if not isinstance(similarity, np.ndarray):
         # Of very many learners it is made from the exchange whenever it is asked for.
         remade = again or isinstance(source, LandmarkTiles)
         whole: Any = None if remade else np.asarray(similarity)
-        state["partition_"] = replace(model.partition_, similarity=whole)
+        state["partition"] = replace(fit.partition, similarity=whole)
     if not rows:
-        state = {k: _without_rows(v) if isinstance(v, Learners) else v for k, v in state.items()}
+        state["learners"] = _without_rows(fit.learners)
     return state
 
 
@@ -122,13 +120,15 @@ def save(model: CoterieRegressor, path: str | os.PathLike[str], *, rows: bool = 
     if type(model) is not CoterieRegressor:
         raise TypeError(f"coterie.save takes a CoterieRegressor. Got {type(model).__name__}.")
     check_is_fitted(
-        model, "collaboration_", msg="This CoterieRegressor is not fitted yet: call fit before coterie.save."
+        model, "record_", msg="This CoterieRegressor is not fitted yet: call fit before coterie.save."
     )
     check_ids(model.learner_ids_)
     # A model that was loaded without rows has none to save.
-    rows = bool(rows and len(model._shaping.X) == model._shaping.offsets[-1])
-    state = _state_of(model, rows)
+    fit = model.record_
+    rows = bool(rows and fit.has_rows)
+    state = _state_of(fit, rows)
     parameters = model.get_params(deep=False)
+    held = {name: value for name, value in vars(model).items() if name in ATTRIBUTES}
     if not isinstance(parameters["engine"], (str, type(None))):
         parameters["engine"] = None
     with new_archive(Path(path)) as archive:
@@ -139,10 +139,7 @@ def save(model: CoterieRegressor, path: str | os.PathLike[str], *, rows: bool = 
             return member
 
         encoder = Encoder(add_model)
-        learners = {
-            "ids": encoder.readable(state.pop("learner_ids_")),
-            "labels": encoder.readable(state.pop("learner_labels_")),
-        }
+        learners = {"ids": encoder.readable(fit.learner_ids), "labels": encoder.readable(fit.labels)}
         manifest = {
             "coterie": coterie.__version__,
             "scikit-learn": sklearn.__version__,
@@ -150,7 +147,8 @@ def save(model: CoterieRegressor, path: str | os.PathLike[str], *, rows: bool = 
             "rows": rows,
             "parameters": {name: encoder.encode(value) for name, value in parameters.items()},
             "learners": learners,
-            "state": {name: encoder.encode(value) for name, value in state.items()},
+            "estimator": {name: encoder.encode(value) for name, value in held.items()},
+            "fit": {name: encoder.encode(value) for name, value in state.items()},
         }
         archive.add(_ARRAYS, pack_arrays(encoder.arrays))
         archive.finish(manifest)
@@ -162,31 +160,33 @@ def _restored(
     match manifest:
         case {
             "parameters": dict(parameters),
-            "learners": {"ids": ids, "labels": labels},
-            "state": dict(attributes),
+            "learners": {"ids": _, "labels": _},
+            "estimator": dict(attributes),
+            "fit": dict(parts),
             "rows": bool(rows),
         }:
             pass
         case _:
             raise unfit("has a manifest whose fields are missing or of the wrong type")
     known = set(CoterieRegressor().get_params(deep=False))
-    odd = set(parameters) - known | {name for name in attributes if hasattr(CoterieRegressor, name)}
-    if odd or known & set(attributes):
-        raise unfit("names parameters or attributes that a CoterieRegressor does not have")
+    if set(parameters) - known or set(attributes) - set(ATTRIBUTES) or set(parts) != set(PARTS):
+        raise unfit("names parameters or parts that a CoterieRegressor does not have")
     arrays = unpack_arrays(members[_ARRAYS])
     decoder = Decoder(arrays, lambda member: load_model(members[member], trusted, budget))
     given = {name: decoder.decode(value) for name, value in parameters.items()}
     model = CoterieRegressor(**checked_parameters(given, attributes.get("n_features_in_")))
-    state = {name: decoder.decode(value) for name, value in attributes.items()}
-    state |= {"learner_ids_": decoder.decode(ids), "learner_labels_": decoder.decode(labels)}
-    check_state(state, rows)
-    if state["exchange_"].source is None:
-        source = _affine_tiles(state["exchange_"], state["selection_"], state["_shaping"])
-        state["exchange_"] = replace(state["exchange_"], source=source)
-    if state["partition_"].similarity is None:
-        lazy = ExchangeSimilarity(state["exchange_"], state["partition_"].scale)
-        state["partition_"] = replace(state["partition_"], similarity=lazy)
-    model.__dict__.update(state)
+    held = {name: decoder.decode(value) for name, value in attributes.items()}
+    state = {name: decoder.decode(value) for name, value in parts.items()}
+    shown_ids, labels = (decoder.decode(manifest["learners"][name]) for name in ("ids", "labels"))
+    check_fit(state, held, shown_ids, labels, rows)
+    if state["exchange"].source is None:
+        source = _affine_tiles(state["exchange"], state["selection"], state["learners"])
+        state["exchange"] = replace(state["exchange"], source=source)
+    if state["partition"].similarity is None:
+        lazy = ExchangeSimilarity(state["exchange"], state["partition"].scale)
+        state["partition"] = replace(state["partition"], similarity=lazy)
+    model.__dict__.update(held)
+    model.record_ = Fit(options=model.check_options(), **state)
     return model
 
 

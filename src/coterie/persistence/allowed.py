@@ -251,8 +251,8 @@ _HIST = "sklearn.ensemble._hist_gradient_boosting"
 
 TYPES: dict[str, Row] = {
     # Lines
-    **_rows("coterie._lines", "Line", _LINE),
-    **_rows("coterie._penalised", "QuickElasticNet QuickLasso", _LINE),
+    **_rows("coterie.models.lines", "Line", _LINE),
+    **_rows("coterie.models.penalised", "QuickElasticNet QuickLasso", _LINE),
     **_rows("sklearn.cross_decomposition._pls", "PLSRegression", _PARTIAL_SQUARES),
     **_rows("sklearn.linear_model._base", "LinearRegression", _LINE),
     **_rows("sklearn.linear_model._bayes", "ARDRegression BayesianRidge", _LINE),
@@ -269,8 +269,8 @@ TYPES: dict[str, Row] = {
     **_rows("sklearn.linear_model._theil_sen", "TheilSenRegressor", _LINE),
     **_rows("sklearn.svm._classes", "LinearSVR", _LINE),
     # Trees
-    **_rows("coterie._boosting", "BoostedTrees", _HISTOGRAM),
-    **_rows("coterie._forest", "QuickForest RandomCuts", _FOREST),
+    **_rows("coterie.models.boosting", "BoostedTrees", _HISTOGRAM),
+    **_rows("coterie.models.forest", "QuickForest RandomCuts", _FOREST),
     **_rows("sklearn.ensemble._forest", "ExtraTreesRegressor RandomForestRegressor", _FOREST),
     **_rows("sklearn.ensemble._gb", "GradientBoostingRegressor", _BOOSTING),
     **_rows("sklearn.ensemble._hist_gradient_boosting.binning", "_BinMapper", Row()),

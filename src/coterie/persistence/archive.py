@@ -22,7 +22,8 @@ from typing import Any, BinaryIO, NoReturn
 from coterie._files import write_whole
 from coterie._options import listed
 
-FORMAT = 1
+# 1 was that of 0.1, which kept the attributes of the estimator; from 2 on a file keeps the record of the fit.
+FORMAT = 2
 MANIFEST = "manifest.json"
 
 # A file that unpacks to more is refused: unpacked in all, and against its size on disk. Deflate alone could
@@ -254,6 +255,12 @@ def _parse_manifest(path: Path, text: bytes, budget: Budget) -> dict[str, Any]:
     version = manifest.get("format")
     if type(version) is not int or version < 1:
         _refuse(path, f"has a {MANIFEST} without a format version: save the model again")
+    if version < FORMAT:
+        _refuse(
+            path,
+            f"was written by coterie {shown(manifest.get('coterie'), 20)} in an older format: fit the model "
+            "again with this version and save it",
+        )
     if version > FORMAT:
         _refuse(
             path,

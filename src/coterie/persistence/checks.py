@@ -10,40 +10,43 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from coterie._rows import Learners, Standardization
+from coterie.collaboration.nested import NestedCollaboration
 from coterie.encoding import TableRecipe
 from coterie.encoding.columns import DATE_PARTS, ENCODERS
-from coterie.kernels.landmarks import LandmarkTiles
+from coterie.fit.record import Newcomer
 from coterie.kernels.tiles import DenseTiles
-from coterie.nested import NestedCollaboration
+from coterie.method.landmarks import LandmarkTiles
 from coterie.persistence.archive import unfit
 from coterie.persistence.parameters import MOST, MOST_COLUMNS, MOST_FITS, cleaned, may_be, n_columns, n_fits
 from coterie.records import Collaboration, Exchange, Partition, Selection
+from coterie.rows.learners import Learners, Standardization
 from coterie.verdicts import Admission, Gains, Stability, Standing
 
 Array = NDArray[Any]
 
-# What a fitted estimator cannot do without; it may have more.
-REQUIRED: dict[str, tuple[type[Any], ...]] = {
-    "selection_": (Selection,),
-    "exchange_": (Exchange,),
-    "partition_": (Partition,),
-    "collaboration_": (Collaboration,),
-    "gains_": (Gains,),
-    "standing_": (Standing,),
-    "stability_": (Stability, NoneType),
-    "admission_": (Admission, NoneType),
-    "learner_ids_": (np.ndarray,),
-    "learner_labels_": (np.ndarray,),
-    "n_clusters_": (int,),
-    "min_rows_": (int,),
+# The parts of a fit; its options are the estimator's parameters.
+PARTS: dict[str, tuple[type[Any], ...]] = {
+    "selection": (Selection,),
+    "exchange": (Exchange,),
+    "partition": (Partition,),
+    "collaboration": (Collaboration,),
+    "with_all": (Collaboration,),
+    "cluster_fit": (Standing,),
+    "stability": (Stability, NoneType),
+    "gains": (Gains,),
+    "admission": (Admission, NoneType),
+    "newcomers": (tuple,),
+    "learners": (Learners,),
+    "units": (Standardization, NoneType),
+    "exponents": (np.ndarray,),
+    "seed": (int,),
+    "min_rows": (int,),
+}
+# What the estimator knows beside it; the first is always there.
+ATTRIBUTES: dict[str, tuple[type[Any], ...]] = {
     "n_features_in_": (int,),
-    "_everybody": (Collaboration,),
-    "_shaping": (Learners,),
-    "_units": (Standardization, NoneType),
-    "_entropy": (int,),
-    "_admitted": (dict,),
-    "_loners": (tuple,),
+    "feature_names_in_": (np.ndarray,),
+    "table_": (TableRecipe,),
     "_group_column": (str, int, NoneType),
 }
 
@@ -118,29 +121,29 @@ def _check_collaboration(record: Collaboration, n_clusters: int, n_features: int
         _check_nested(record, n_features, n_rows, what)
 
 
-def _check_admitted(state: dict[str, Any], n_shaping: int) -> None:
-    units, admitted = state["_units"], state["_admitted"]
-    n_ways, n_loners = len(state["collaboration_"].weights), len(state["_loners"])
-    _need(all(hasattr(model, "predict") for model in state["_loners"]), "a newcomer's model")
-    n_units = n_shaping + len(admitted) if units is None else len(units.centre_x)
+def _check_newcomers(state: dict[str, Any], n_features: int, n_shaping: int) -> None:
+    units, newcomers = state["units"], state["newcomers"]
+    n_ways, what = len(state["collaboration"].weights), "a newcomer"
+    _need(all(isinstance(new, Newcomer) for new in newcomers), what)
+    _need(all((new.way is None) == hasattr(new.model, "predict") for new in newcomers), what)
+    _need(all(new.way is None or 0 <= new.way < n_ways for new in newcomers), what)
     if units is not None:
-        shape = n_units, state["n_features_in_"]
-        _need(n_units >= n_shaping, "a standardization")
+        shape = n_shaping + len(newcomers), n_features
         _need(units.centre_x.shape == units.spread_x.shape == shape, "a standardization")
         _need(units.centre_y.shape == units.spread_y.shape == shape[:1], "a standardization")
-    for pair in admitted.values():
-        plain = isinstance(pair, tuple) and len(pair) == 2 and all(type(part) is int for part in pair)
-        _need(plain and -n_loners <= pair[0] < n_ways and 0 <= pair[1] < n_units, "a newcomer")
 
 
-def _check_table(state: dict[str, Any], n_shaping: int) -> None:
-    ids, labels = state["learner_ids_"], state["learner_labels_"]
-    _need(ids.shape == (n_shaping + len(state["_admitted"]),), "a list of learners")
+def _check_table(gains: dict[Any, Any], ids: Any, labels: Any, n_learners: int, n_clusters: int) -> None:
+    _need(isinstance(ids, np.ndarray) and isinstance(labels, np.ndarray), "a list of learners")
+    _need(ids.shape == (n_learners,), "a list of learners")
     # A newcomer whom no cluster fits has the label -1.
-    _need(labels.shape == ids.shape and _within(labels, state["n_clusters_"], -1), "a list of labels")
-    for name, column in state["gains_"].items():
+    _need(labels.shape == ids.shape and _within(labels, n_clusters, -1), "a list of labels")
+    for name, column in gains.items():
         sized = isinstance(column, np.ndarray) and column.shape == ids.shape
         _need(isinstance(name, str) and sized, "a table of gains")
+    _need({"learner", "cluster"} <= set(gains), "a table of gains")
+    same = gains["learner"].tolist() == ids.tolist() and gains["cluster"].tolist() == labels.tolist()
+    _need(same, "a table of gains")
 
 
 def _check_standing(record: Standing, shaping: Learners, n_clusters: int) -> None:
@@ -166,13 +169,13 @@ def _check_stability(record: Stability | None, shaping: Learners, n_clusters: in
     _need(record.shares.shape == record.n_clusters.shape and record.n_replicates > 0, what)
 
 
-def _check_admission(record: Admission | None, admitted: dict[Any, Any], n_clusters: int) -> None:
-    what = "an Admission"
-    _need((record is None) == (not admitted), what)
+def _check_admission(record: Admission | None, newcomers: tuple[Newcomer, ...], n_clusters: int) -> None:
+    what, n = "an Admission", len(newcomers)
+    _need((record is None) == (not newcomers), what)
     if record is None:
         return
-    n = len(admitted)
-    _need(record.learner_ids.shape == (n,) and set(record.learner_ids.tolist()) == set(admitted), what)
+    ids = {new.learner_id for new in newcomers}
+    _need(record.learner_ids.shape == (n,) and set(record.learner_ids.tolist()) == ids, what)
     _need(record.labels.shape == record.nearest.shape == record.sure.shape == (n,), what)
     _need(_within(record.labels, n_clusters, -1) and _within(record.nearest, n_clusters), what)
     _need(record.similarities.shape == record.probabilities.shape == (n, n_clusters), what)
@@ -215,34 +218,31 @@ def checked_parameters(given: dict[str, Any], n_features: Any) -> dict[str, Any]
     return known
 
 
-def check_state(state: dict[str, Any], rows: bool) -> None:
-    """Refuse attributes that do not make a fitted model.
+def check_fit(state: dict[str, Any], held: dict[str, Any], ids: Any, labels: Any, rows: bool) -> None:
+    """Refuse parts that do not make a fit, and attributes of the estimator that do not belong to it.
 
-    Parameters
-    ----------
-    state : dict of str to object
-        The attributes of a CoterieRegressor.
-    rows : bool
-        Whether the rows are there.
+    ``ids`` and ``labels`` are what the manifest shows of the learners; ``rows`` says whether their rows are
+    there.
     """
-    for name, kinds in REQUIRED.items():
-        value = state.get(name)
-        _need(name in state and isinstance(value, kinds) and not isinstance(value, bool), f"a {name!r}")
-    shaping, selection, partition = state["_shaping"], state["selection_"], state["partition_"]
-    n_features, n_clusters = state["n_features_in_"], state["n_clusters_"]
-    _check_learners(shaping, n_features, rows)
-    for name in ("selection_", "exchange_", "partition_", "collaboration_", "_everybody"):
-        _check_record(state[name], shaping)
-    n = len(shaping)
-    place = {learner: j for j, learner in enumerate(shaping.ids.tolist())}
-    n_rows = shaping.sizes[[place[i] for i in selection.learner_ids.tolist()]]
+    for known, given in ((PARTS, state), (ATTRIBUTES, held)):
+        for name, value in given.items():
+            _need(isinstance(value, known[name]) and not isinstance(value, bool), f"a {name!r}")
+    _need("n_features_in_" in held, "a number of predictors")
+    learners, selection, partition = state["learners"], state["selection"], state["partition"]
+    n_features, n_clusters = held["n_features_in_"], partition.n_clusters
+    _check_learners(learners, n_features, rows)
+    for name in ("selection", "exchange", "partition", "collaboration", "with_all"):
+        _check_record(state[name], learners)
+    n = len(learners)
+    place = {learner: j for j, learner in enumerate(learners.ids.tolist())}
+    n_rows = learners.sizes[[place[i] for i in selection.learner_ids.tolist()]]
     # A learner that was read in a stream has chosen on more rows than were kept.
     more = selection.n_rows.shape == n_rows.shape and bool((selection.n_rows >= n_rows).all())
     _need(more, "a number of rows")
     _need(all(hasattr(model, "predict") for model in selection.models), "a model")
     _check_rows(selection.residuals, n_rows, "a residual")
     _check_rows(selection.folds, n_rows, "a fold")
-    source = state["exchange_"].source
+    source = state["exchange"].source
     everybody = slice(0, n)
     if isinstance(source, DenseTiles):
         _need(source.tile(everybody, everybody).shape == (n, n), "a loss matrix")
@@ -255,18 +255,17 @@ def check_state(state: dict[str, Any], rows: bool) -> None:
     stored = remade if partition.similarity is None else partition.similarity.shape == (n, n)
     _need(stored and partition.embedding.ndim == 2, "a similarity")
     _need(np.isfinite(partition.scale) and partition.scale > 0, "a scale")
-    _need(_within(partition.labels, n_clusters) and partition.n_clusters == n_clusters, "a partition")
-    for name in ("collaboration_", "_everybody"):
+    _need(_within(partition.labels, n_clusters), "a partition")
+    for name in ("collaboration", "with_all"):
         _check_collaboration(state[name], n_clusters, n_features, n_rows)
-    _check_admitted(state, n)
-    _check_standing(state["standing_"], shaping, n_clusters)
-    _check_stability(state["stability_"], shaping, n_clusters)
-    _check_admission(state["admission_"], state["_admitted"], n_clusters)
-    _check_table(state, n)
-    divisors = state.get("_exponents", np.zeros(n_features, dtype=int))
-    _need(isinstance(divisors, np.ndarray) and divisors.shape == (n_features,), "a unit of a column")
-    _need(_within(divisors, 1100, -1100), "a unit of a column")
-    names = state.get("feature_names_in_")
-    _need(names is None or (isinstance(names, np.ndarray) and names.shape == (n_features,)), "a column name")
-    if "table_" in state:
-        _check_recipe(state["table_"], names)
+    _check_newcomers(state, n_features, n)
+    _check_standing(state["cluster_fit"], learners, n_clusters)
+    _check_stability(state["stability"], learners, n_clusters)
+    _check_admission(state["admission"], state["newcomers"], n_clusters)
+    _check_table(state["gains"], ids, labels, n + len(state["newcomers"]), n_clusters)
+    exponents = state["exponents"]
+    _need(exponents.shape == (n_features,) and _within(exponents, 1100, -1100), "a unit of a column")
+    names = held.get("feature_names_in_")
+    _need(names is None or names.shape == (n_features,), "a column name")
+    if "table_" in held:
+        _check_recipe(held["table_"], names)

@@ -19,12 +19,11 @@ from typing import Any, Union, get_args, get_origin, get_type_hints
 import numpy as np
 from numpy.typing import NDArray
 
-from coterie._rows import Learners, Standardization
-from coterie._wild import WildCells
+from coterie.collaboration.nested import NestedCollaboration
 from coterie.encoding import ColumnPlan, TableRecipe
-from coterie.kernels.landmarks import LandmarkTiles
+from coterie.fit.record import Newcomer
 from coterie.kernels.tiles import DenseTiles
-from coterie.nested import NestedCollaboration
+from coterie.method.landmarks import LandmarkTiles
 from coterie.persistence.archive import PersistenceError, unfit
 from coterie.records import (
     Collaboration,
@@ -35,6 +34,8 @@ from coterie.records import (
     Selection,
     SimilarityTiles,
 )
+from coterie.rows.learners import Learners, Standardization
+from coterie.rows.wild import WildCells
 from coterie.verdicts import Admission, Gains, Stability, Standing
 
 Array = NDArray[Any]
@@ -44,6 +45,7 @@ RECORDS: dict[str, type[Any]] = {
     for cls in (
         Selection,
         Exchange,
+        Newcomer,
         LandmarkTiles,
         Partition,
         Curve,

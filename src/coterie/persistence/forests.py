@@ -16,7 +16,7 @@ from sklearn.base import BaseEstimator
 from sklearn.tree import DecisionTreeRegressor
 from sklearn.tree._tree import Tree
 
-from coterie._forest import QuickForest
+from coterie.models.forest import QuickForest
 from coterie.persistence.archive import unfit
 
 Array = NDArray[Any]

@@ -13,9 +13,9 @@ from typing import Any
 
 from sklearn.base import BaseEstimator
 
-from coterie._streaming import Read
-from coterie.kernels.fitting import Fitted
-from coterie.kernels.serial import SerialScore
+from coterie.fit.out_of_core import Read
+from coterie.method.fitting import Fitted
+from coterie.method.order import SerialScore
 from coterie.persistence.archive import Budget, read_stored, unfit
 from coterie.persistence.arrays import pack_arrays, unpack_arrays
 from coterie.persistence.codec import Decoder, Encoder

@@ -108,7 +108,7 @@ def differences_picture(subject: Subject) -> dict[str, Any] | str:
         return subject.why_no_rows("The coteries' models and where they disagree")
     if count < 2:
         return "There is one coterie, so that there is nothing to compare."
-    if not len(model._shaping.y):
+    if not model.record_.has_rows:
         return "The model was saved without its rows, on which coteries are compared: save it with rows=True."
     pairs = []
     for first, second in chosen_pairs(subject):

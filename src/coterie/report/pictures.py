@@ -14,8 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse.linalg import eigsh
 
+from coterie.method.spectral import is_large
 from coterie.report.subject import Subject, finite_list, full_name
-from coterie.stages.cluster import is_large
+from coterie.verdicts.gains import ERRORS
 
 Array = NDArray[Any]
 
@@ -259,12 +260,12 @@ def gains_picture(subject: Subject) -> dict[str, Any] | None:
     table = subject.gains
     if table is None:
         return None
-    alone, gain = np.asarray(table["alone"], float), np.asarray(table["gain"], float)
+    alone, gain = np.asarray(table["error_alone"], float), np.asarray(table["gain"], float)
     measured = np.flatnonzero(np.isfinite(gain) & (alone > 0))
     order = measured[np.argsort(-gain[measured], kind="stable")]
     shown = order[both_ends(len(order), MOST_GAINS)]
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        everybody = np.asarray(table["all"], float) / alone
+        everybody = np.asarray(table["error_all"], float) / alone
     spread = table.get("gain_se")
     return {
         "learners": [full_name(table["learner"][p]) for p in shown],
@@ -272,7 +273,7 @@ def gains_picture(subject: Subject) -> dict[str, Any] | None:
         "coterie": finite_list(1 - gain[shown]),
         "spread": None if spread is None else finite_list(spread[shown]),
         "all": finite_list(everybody[shown]),
-        "errors": {name: finite_list(table[name][shown]) for name in ("alone", "coterie", "all")},
+        "errors": {name: finite_list(table[name][shown]) for name in ERRORS},
         "measured": len(order),
         "left_out": len(order) - len(shown),
         "not_measured": len(gain) - len(order),

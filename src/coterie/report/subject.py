@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from coterie.displays._look import shown_name
-from coterie.estimators import CoterieRegressor
-from coterie.how_many.precomputed import exchange_from_losses
+from coterie.method.precomputed import exchange_from_losses
 from coterie.records import Exchange, Partition
+from coterie.regressor import CoterieRegressor
 
 Array = NDArray[Any]
 

@@ -37,12 +37,12 @@ def _saved(gains: dict[str, Array] | None) -> dict[str, Any] | None:
     """Return how much of the error alone the coterie saves, over the learners for whom both are known."""
     if gains is None:
         return None
-    gain, alone = np.asarray(gains["gain"], float), np.asarray(gains["alone"], float)
+    gain, alone = np.asarray(gains["gain"], float), np.asarray(gains["error_alone"], float)
     known = np.isfinite(gain)
     if not known.any():
         return {"n": 0}
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        everybody = np.asarray(gains["all"], float) / alone
+        everybody = np.asarray(gains["error_all"], float) / alone
     everybody = everybody[np.isfinite(everybody)]
     return {
         "n": int(known.sum()),
@@ -121,7 +121,7 @@ def _settings(subject: Subject) -> dict[str, Any]:
                     "changed": text != repr(defaults.get(name)),
                 }
             )
-        settings["seed"] = str(model._entropy)
+        settings["seed"] = str(model.record_.seed)
         settings["n_features"] = int(model.n_features_in_)
     settings |= {"rule": partition.rule, "scale": float(partition.scale)}
     settings["versions"] = {

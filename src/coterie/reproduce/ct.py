@@ -20,18 +20,19 @@ from scipy.special import logsumexp
 from sklearn.base import BaseEstimator, clone
 from sklearn.ensemble import RandomForestRegressor
 
-from coterie._rows import Learners, gather_learners
 from coterie.candidates import make_candidates
 from coterie.datasets import DatasetUnavailable, load_ct_slices
 from coterie.engines import resolve_engine
-from coterie.how_many import cluster_learners
 from coterie.kernels.losses import loss_matrix
+from coterie.method.cluster import cluster_learners
+from coterie.method.exchange import cross_evaluate
+from coterie.method.select import select_models
 from coterie.records import Exchange, Partition, Selection
 from coterie.reproduce.ct_standin import make_standin
 from coterie.reproduce.ct_tables import GENERATED, REAL, data_of, draw, tabulate
 from coterie.reproduce.experiment import Experiment, Record
 from coterie.reproduce.pages import written_readme
-from coterie.stages import cross_evaluate, select_models
+from coterie.rows.learners import Learners, gather_learners
 
 Array = NDArray[Any]
 logger = logging.getLogger(__name__)

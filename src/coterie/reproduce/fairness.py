@@ -15,15 +15,16 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.linear_model import LinearRegression
 
-from coterie._rows import gather_learners
 from coterie.datasets import Simulation, make_fairness
 from coterie.engines import resolve_engine
-from coterie.how_many import cluster_learners
+from coterie.method.cluster import cluster_learners
+from coterie.method.exchange import cross_evaluate
+from coterie.method.select import select_models
 from coterie.records import Partition, Selection
 from coterie.reproduce.experiment import Experiment, Record
 from coterie.reproduce.fairness_tables import draw, tabulate
 from coterie.reproduce.pages import written_readme
-from coterie.stages import cross_evaluate, select_models
+from coterie.rows.learners import gather_learners
 from coterie.verdicts import place_newcomers
 
 Array = NDArray[Any]

@@ -15,12 +15,13 @@ from numpy.typing import NDArray
 from sklearn.linear_model import LinearRegression
 
 from coterie.datasets import LearnerSplit, load_grid_stability, split_into_learners
-from coterie.how_many import cluster_learners
+from coterie.method.cluster import cluster_learners
+from coterie.method.exchange import cross_evaluate
+from coterie.method.select import select_models
 from coterie.records import Exchange, Partition, Selection
 from coterie.reproduce.experiment import Experiment, Record
 from coterie.reproduce.grid_tables import draw, tabulate
 from coterie.reproduce.pages import written_readme
-from coterie.stages import cross_evaluate, select_models
 
 Array = NDArray[Any]
 

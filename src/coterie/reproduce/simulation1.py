@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 
-from coterie._rows import gather_learners
 from coterie.datasets import make_simulation1
 from coterie.reproduce.cells import cell, column, mean_and_error
 from coterie.reproduce.experiment import Experiment, Record, Table
@@ -20,6 +19,7 @@ from coterie.reproduce.pages import written_readme
 from coterie.reproduce.recovery import is_exact
 from coterie.reproduce.simulation1_figures import draw
 from coterie.reproduce.simulation1_ways import HEADS, coterie_labels, oracle_labels, paper_labels
+from coterie.rows.learners import gather_learners
 
 SETTINGS: dict[str, Any] = {
     "p": [5, 10, 20],

@@ -8,15 +8,15 @@ from typing import Any
 
 import numpy as np
 
-from coterie._rows import gather_learners
 from coterie.datasets import make_simulation1
 from coterie.displays import EigenvaluesDisplay, EmbeddingDisplay
 from coterie.displays._look import INK, PALETTE, calm
-from coterie.how_many import cluster_learners
+from coterie.method.cluster import cluster_learners
 from coterie.reproduce.cells import column, mean_and_error
 from coterie.reproduce.experiment import Record
 from coterie.reproduce.figures import new_figure, save_figure
 from coterie.reproduce.simulation1_ways import exchanged, paper_candidates
+from coterie.rows.learners import gather_learners
 
 # One panel each: the way with K unknown, and the same with K given.
 PANELS = {

@@ -9,13 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
-from coterie._forest import QuickForest
-from coterie._penalised import QuickLasso
-from coterie._rows import Learners
 from coterie.datasets import Simulation
-from coterie.how_many import cluster_learners
+from coterie.method.cluster import cluster_learners
+from coterie.method.exchange import cross_evaluate
+from coterie.method.select import select_models
+from coterie.models.forest import QuickForest
+from coterie.models.penalised import QuickLasso
 from coterie.records import Exchange, Selection
-from coterie.stages import cross_evaluate, select_models
+from coterie.rows.learners import Learners
 
 Array = NDArray[Any]
 

@@ -16,11 +16,13 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from threadpoolctl import threadpool_limits
 
-from coterie._forest import QuickForest
-from coterie._rows import Learners, Standardization, gather_learners
 from coterie.candidates import make_candidates
+from coterie.collaboration.forms import collaborate
 from coterie.datasets import friedman2, friedman_predictors, make_simulation2
-from coterie.how_many import cluster_learners
+from coterie.method.cluster import cluster_learners
+from coterie.method.exchange import cross_evaluate
+from coterie.method.select import select_models
+from coterie.models.forest import QuickForest
 from coterie.records import Partition, Selection
 from coterie.reproduce.boosting import Boosting
 from coterie.reproduce.experiment import Experiment, Record
@@ -28,7 +30,7 @@ from coterie.reproduce.pages import written_readme
 from coterie.reproduce.recovery import is_exact
 from coterie.reproduce.remembered import FitMemory, Remembered, unwrapped
 from coterie.reproduce.simulation2_tables import SHOWN_FAMILIES, draw, tabulate
-from coterie.stages import collaborate, cross_evaluate, select_models
+from coterie.rows.learners import Learners, Standardization, gather_learners
 
 Array = NDArray[Any]
 

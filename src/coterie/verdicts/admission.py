@@ -17,14 +17,14 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logsumexp
 
-from coterie._rows import Learners
 from coterie._seeds import generator_for
 from coterie.engines import Engine
 from coterie.kernels.affine import affine_matrix
-from coterie.kernels.averages import ModelAverages, bounded_weights, membership
 from coterie.kernels.blocks import learner_blocks, predict_rows
 from coterie.kernels.losses import loss_matrix
+from coterie.method.refine.averages import ModelAverages, bounded_weights, membership
 from coterie.records import Collaboration, Partition, Selection
+from coterie.rows.learners import Learners
 from coterie.verdicts.bootstrap import resampled_counts
 from coterie.verdicts.standing import FALSE_ALARMS, is_worse, paired_excess
 

@@ -19,9 +19,9 @@ from scipy.stats import t as student
 
 from coterie._seeds import generator_for
 from coterie.engines import report
-from coterie.how_many import Clustering
-from coterie.how_many.held_out import RULE, errors_allowed
-from coterie.kernels.together import LocalLosses
+from coterie.method.cluster import Clustering
+from coterie.method.n_clusters.held_out import RULE, errors_allowed
+from coterie.method.refine.losses import LocalLosses
 from coterie.verdicts.standing import paired_excess, places_of
 
 Array = NDArray[Any]

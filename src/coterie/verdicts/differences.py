@@ -248,7 +248,7 @@ def compare_clusters(model: Any, first: int, second: int) -> Differences:
     pair = _checked(model, first, "first"), _checked(model, second, "second")
     if pair[0] == pair[1]:
         raise ValueError(f"compare_clusters needs two different clusters. Got {pair[0]} twice.")
-    shaping = model._shaping
+    shaping, exponents = model.record_.learners, model.record_.exponents.tolist()
     if not len(shaping.y):
         raise ValueError(
             "This model was saved without its rows, which compare_clusters needs: save it with rows=True."
@@ -269,7 +269,7 @@ def compare_clusters(model: Any, first: int, second: int) -> Differences:
     given = getattr(model, "feature_names_in_", None)
     names = [f"x{p}" for p in range(X.shape[1])] if given is None else [str(name) for name in given]
     # What fit divided is shown in its units.
-    names = [f"{n} / 2**{e}" if e else n for n, e in zip(names, model._divisors().tolist(), strict=True)]
+    names = [f"{n} / 2**{e}" if e else n for n, e in zip(names, exponents, strict=True)]
     spread = X.std(axis=0)
     centred = X - X.mean(axis=0)
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -278,7 +278,7 @@ def compare_clusters(model: Any, first: int, second: int) -> Differences:
     return Differences(
         clusters=pair,
         predictors=np.array(names),
-        importance=_importance(difference, X, values, np.random.default_rng(model._entropy)),
+        importance=_importance(difference, X, values, np.random.default_rng(model.record_.seed)),
         trend=trend,
         offset=float(values.mean()),
         disagreement=float(np.sqrt(np.mean(values**2))),

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from coterie._rows import Learners, Standardization
 from coterie.records import Collaboration, Partition, Selection
+from coterie.rows.learners import Learners, Standardization
 from coterie.verdicts.admission import Admission, joined_ids, second_clusters
 from coterie.verdicts.bootstrap import Stability
 from coterie.verdicts.standing import Standing
@@ -21,6 +21,8 @@ from coterie.verdicts.verdict import BAD_DATA, BAD_MODEL, COLLABORATE, DOES_NOT_
 
 Array = NDArray[Any]
 
+# The columns of errors: alone, with the coterie, with all. Each has its standard error beside it, *_se.
+ERRORS = ("error_alone", "error_with", "error_all")
 
 # Errors below this share of the noise level are rounding: nothing can be gained on them.
 ROUNDING = 1e-6
@@ -133,8 +135,8 @@ def _table(
         errors = np.array([error_and_spread(unit * r, weights) for r, (unit, weights) in parts])
         table[name], table[f"{name}_se"] = errors[:, 0], errors[:, 1] * wider
     rounding = ROUNDING * noise * rows.unit**2
-    table["gain"] = gain_of(table["alone"], table["coterie"], rounding)
-    both = zip(columns["alone"], columns["coterie"], pairs, rounding, strict=True)
+    table["gain"] = gain_of(table["error_alone"], table["error_with"], rounding)
+    both = zip(columns["error_alone"], columns["error_with"], pairs, rounding, strict=True)
     spreads = [gain_spread(unit * a, unit * c, weights, level) for a, c, (unit, weights), level in both]
     table["gain_se"] = np.array(spreads) * wider
     return table
@@ -177,10 +179,11 @@ def measure_gains(
     Returns
     -------
     Gains
-        Columns ``learner``, ``cluster``, ``model``, ``n_rows``; ``alone``, ``coterie``, ``all`` (mean
-        squared errors, held out) with their standard errors; ``gain``, the share of the error alone
-        that the coterie saves, and ``gain_se``; ``verdict``, ``reason``, ``membership``,
-        ``second_cluster``; what each takes from whom, where the collaboration says so.
+        Columns ``learner``, ``cluster``, ``model``, ``n_rows``; ``error_alone``, ``error_with``,
+        ``error_all`` (mean squared errors, held out: alone, with the coterie, with all) with their
+        standard errors; ``gain``, the share of the error alone that the coterie saves, and ``gain_se``;
+        ``verdict``, ``reason``, ``membership``, ``second_cluster``; what each takes from whom, where
+        the collaboration says so.
     """
     labels = partition.labels
     known = {
@@ -189,7 +192,11 @@ def measure_gains(
         "model": np.array(selection.names),
         "n_rows": selection.n_rows,
     }
-    columns = {"alone": selection.residuals, "coterie": coterie.residuals, "all": everybody.residuals}
+    columns = {
+        "error_alone": selection.residuals,
+        "error_with": coterie.residuals,
+        "error_all": everybody.residuals,
+    }
     rows = _rows_of(learners, units, selection.learner_ids)
     table = _table(known, selection.noise, rows, columns, selection.inflation)
     unknown = np.full(len(labels), np.nan)
@@ -277,8 +284,8 @@ def newcomer_gains(
     """
     n = len(newcomers)
     nothing = tuple(np.full(size, np.nan) for size in newcomers.sizes)
-    columns = {"alone": nothing if own is None else own.residuals}
-    for name, together in (("coterie", coterie), ("all", everybody)):
+    columns = {"error_alone": nothing if own is None else own.residuals}
+    for name, together in (("error_with", coterie), ("error_all", everybody)):
         ways = together.newcomer_ways[admission.nearest][newcomers.owner]
         residuals = newcomers.y - together.predict(newcomers.X, ways)
         columns[name] = tuple(np.split(residuals, newcomers.offsets[1:-1]))

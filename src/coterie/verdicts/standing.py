@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import t as student
 
-from coterie.how_many import Clustering
-from coterie.kernels.together import LocalLosses
+from coterie.method.cluster import Clustering
+from coterie.method.refine.losses import LocalLosses
 from coterie.records import Collaboration, Partition, Selection
 
 Array = NDArray[Any]

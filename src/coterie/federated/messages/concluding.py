@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from coterie.federated.codec import ProtocolError
-from coterie.federated.messages.checks import FEWEST_ROWS, Excess, require
+from coterie.federated.messages.checks import FEWEST_ROWS, require
 
 
 @dataclass(frozen=True)
@@ -33,46 +33,28 @@ class Curve:
 
 @dataclass(frozen=True)
 class Gain:
-    """A site's row in the table of gains.
+    """A site's row in the table of gains, with the names of a row of ``CoterieRegressor.gains_``.
 
-    Parameters
-    ----------
-    site : str
-        Who.
-    coterie : int
-        Its coterie, 0 for the largest.
-    family : str
-        Its model.
-    n_rows : int
-        Its rows.
-    errors : tuple of pairs of float, or None
-        Mean squared error, held out, and its standard error: alone, with its coterie, with all; None for
-        a site whose model stands apart.
-    gain : float or None
-        Share of the error alone that the coterie saves.
-    gain_error : float or None
-        Its standard error.
-    verdict : str
-        What to do.
-    reason : str
-        Why, where the numbers do not say it.
-    membership : float or None
-        How sure its coterie is.
-    second : int
-        The nearest other coterie; -1 without others.
+    Errors and gains are None for a site whose model stands apart, and where they were not measured;
+    ``membership`` is None likewise. ``second_cluster`` is -1 where there is no other cluster.
     """
 
-    site: str
-    coterie: int
-    family: str
+    learner: str
+    cluster: int
+    model: str
     n_rows: int
-    errors: tuple[Excess, Excess, Excess] | None
+    error_alone: float | None
+    error_alone_se: float | None
+    error_with: float | None
+    error_with_se: float | None
+    error_all: float | None
+    error_all_se: float | None
     gain: float | None
-    gain_error: float | None
+    gain_se: float | None
     verdict: str
     reason: str
     membership: float | None
-    second: int
+    second_cluster: int
 
 
 @dataclass(frozen=True)
@@ -109,22 +91,22 @@ class Conclusion:
     rounds: int
 
     def __post_init__(self) -> None:
-        sites = [row.site for row in self.gains]
+        sites = [row.learner for row in self.gains]
         require(len(sites) > 0, "A conclusion must be about at least one site.")
         require(sites == sorted(set(sites)), "The sites of a conclusion must differ and be sorted.")
         require(set(self.models) == set(sites), "A conclusion must name the model of every site.")
-        labels = {row.coterie for row in self.gains}
+        labels = {row.cluster for row in self.gains}
         require(labels == set(range(len(labels))), "Coteries must be numbered from 0.")
         require(all(row.n_rows >= FEWEST_ROWS for row in self.gains), "A site has too few rows.")
 
     @property
     def labels(self) -> dict[str, int]:
-        """Coterie of each site."""
-        return {row.site: row.coterie for row in self.gains}
+        """Cluster of each site."""
+        return {row.learner: row.cluster for row in self.gains}
 
     @property
-    def n_coteries(self) -> int:
-        """Number of coteries."""
+    def n_clusters(self) -> int:
+        """Number of clusters."""
         return len(set(self.labels.values()))
 
     def weights(self, site: str) -> dict[str, float]:
@@ -145,5 +127,5 @@ class Conclusion:
             raise ProtocolError(
                 f"The conclusion has no site {site!r}." if why is None else f"{site!r} was left out: {why}"
             )
-        rows = {row.site: row.n_rows for row in self.gains if row.coterie == self.labels[site]}
+        rows = {row.learner: row.n_rows for row in self.gains if row.cluster == self.labels[site]}
         return {member: count / sum(rows.values()) for member, count in rows.items()}

@@ -13,7 +13,7 @@ from coterie.federated.messages.concluding import Conclusion
 from coterie.federated.messages.sharing import Score, Share
 
 # Raised whenever a message gains, loses or changes a field.
-VERSION = 1
+VERSION = 2
 
 Message = Share | Score | Question | Answer | Conclusion
 KINDS: Mapping[str, type[Any]] = {

@@ -43,11 +43,11 @@ from sklearn.preprocessing import FunctionTransformer, MinMaxScaler, PolynomialF
 from sklearn.svm import SVR, NuSVR
 from sklearn.tree import DecisionTreeRegressor, ExtraTreeRegressor
 
-from coterie._forest import QuickForest
 from coterie.federated.wire.limits import WireError
 from coterie.federated.wire.program import ROWS, Program, ProgramError, ProgramWriter
 from coterie.federated.wire.trees import histogram_trees, plain_trees
 from coterie.kernels.affine import affine_form, scaler_form
+from coterie.models.forest import QuickForest
 
 Array = NDArray[Any]
 

@@ -53,9 +53,10 @@ def gains_figures(data: dict[str, Any]) -> list[Figure]:
         links["y"] += [row, row, None]
     errors = data["errors"]
     texts = [
-        f"<b>{plotly_text(shown_name(name, 60))}</b><br>alone {number(errors['alone'][p])}<br>"
-        f"with {_coterie(data['clusters'][p])} {number(errors['coterie'][p])}<br>"
-        f"with all {number(errors['all'][p])}<br>saved {percent(1 - (data['coterie'][p] or 0), sign=True)}"
+        f"<b>{plotly_text(shown_name(name, 60))}</b><br>alone {number(errors['error_alone'][p])}<br>"
+        f"with {_coterie(data['clusters'][p])} {number(errors['error_with'][p])}<br>"
+        f"with all {number(errors['error_all'][p])}<br>"
+        f"saved {percent(1 - (data['coterie'][p] or 0), sign=True)}"
         for p, name in enumerate(data["learners"])
     ]
     spread: dict[str, Any] = {"visible": False}

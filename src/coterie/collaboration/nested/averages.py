@@ -1,0 +1,131 @@
+"""Nested coteries where rows may not move: the shared predictors are averages of the learners' models.
+
+Others' models have never seen a learner's rows, so only its own model needs folds; the partition is made
+again by losses on the rows outside the fold. A learner's own model is left out of the averages that predict
+it, for it is weighed apart, and so is a peer's model that is wild on its rows: the loss of that model there
+is known. Models travel with the range of the response that they were fitted on, and are clipped to it with
+a margin.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from coterie.collaboration.nested.folds import Folds
+from coterie.collaboration.nested.guard import guarded
+from coterie.collaboration.nested.resolutions import Recipe, labels_at, labels_without, resolution_counts
+from coterie.collaboration.nested.shared import Dictionary, Shared
+from coterie.engines import Engine
+from coterie.method.refine.averages import bounded_weights, how_models_travel, membership
+from coterie.records import Exchange, Selection
+from coterie.rows.learners import Learners
+
+Array = NDArray[Any]
+
+# A peer's model that loses this many times what the median model loses on my rows is wild there.
+WILD = 25.0
+
+
+@dataclass(frozen=True)
+class _Prediction:
+    model: Any
+    X: Array
+    bounds: Array
+
+
+def _predict(job: _Prediction) -> Array:
+    return guarded(job.model, job.X, job.bounds)
+
+
+def wild_models(table: Array, learners: Learners) -> Array:
+    """Return which models, of shape (L, L), a learner does not let predict its rows: its own and wild ones.
+
+    Parameters
+    ----------
+    table : ndarray of shape (L, N)
+        Predictions of every model on everybody's rows.
+    learners : Learners
+        Whose rows these are.
+
+    Returns
+    -------
+    ndarray of bool, shape (L, L)
+        A row per learner.
+    """
+    losses = learners.mean_by_learner((table - learners.y) ** 2).T
+    wild: Array = losses > WILD * np.median(losses, axis=1, keepdims=True)
+    return wild | np.eye(len(learners), dtype=bool)
+
+
+def _shared(count: int, labels: Array, weights: Array, excluded: Array) -> Shared:
+    rows = membership(labels, int(labels.max()) + 1, weights)
+    terms = tuple((np.flatnonzero(row), row[row > 0] / row.sum()) for row in rows)
+    return Shared(count, "average", labels, terms, np.zeros(len(labels)), excluded)
+
+
+def average_dictionary(
+    learners: Learners,
+    selection: Selection,
+    exchange: Exchange,
+    labels: Array,
+    folds: Folds,
+    bounds: Array,
+    recipe: Recipe,
+    *,
+    engine: Engine,
+) -> Dictionary:
+    """Average the learners' models at all resolutions.
+
+    Parameters
+    ----------
+    learners : Learners
+        Everybody's rows; each learner's are used for its own answers only.
+    selection : Selection
+        Of the same learners, in the same order.
+    exchange : Exchange
+        Of the same learners, in the same order.
+    labels : ndarray of shape (L,)
+        The chosen clusters.
+    folds : Folds
+        Rows held out.
+    bounds : ndarray of shape (L, 2)
+        What each learner's model is clipped to.
+    recipe : Recipe
+        How the clusters were made.
+    engine : Engine
+        Who predicts.
+
+    Returns
+    -------
+    Dictionary
+        The averages.
+    """
+    counts = resolution_counts(len(learners), recipe.chosen)
+    one = np.zeros(len(learners), dtype=int)
+    models = [selection.models] * len(folds)
+    without = labels_without(learners, selection, folds, models, counts, recipe, engine)
+    others = tuple(k for k in counts if k != recipe.chosen)
+    full = labels_at(learners, selection, others, recipe, engine) | {recipe.chosen: labels, 1: one}
+    travel = np.where(exchange.isolated, np.inf, how_models_travel(exchange))
+    weights = bounded_weights(learners.sizes / selection.noise / np.maximum(travel, 1e-6) ** 2)
+    jobs = [_Prediction(model, learners.X, bounds[i]) for i, model in enumerate(selection.models)]
+    table = np.array(engine.map(_predict, jobs))
+    predictions = np.full((len(learners.y), len(counts) + 1), np.nan)
+    for fold in range(len(folds)):
+        left = learners.only(folds.training[fold])
+        excluded = wild_models(table[:, folds.training[fold]], left)
+        ahead = folds.held_out == fold
+        found = {**without[fold], 1: one}
+        for place, count in enumerate((*counts, 1)):
+            averages = _shared(count, found[count], weights, excluded)
+            for j in np.unique(learners.owner[ahead]):
+                mine = np.flatnonzero(ahead & (learners.owner == j))
+                positions, shares = averages.terms_of(j)
+                predictions[mine, place] = shares @ table[np.ix_(positions, mine)]
+    excluded = wild_models(table, learners)
+    shared = tuple(_shared(count, full[count], weights, excluded) for count in (*counts, 1))
+    return Dictionary(counts, shared, (), (), np.empty((0, 2)), predictions, 0)

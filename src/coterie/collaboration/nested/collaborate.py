@@ -1,0 +1,365 @@
+"""Nested coteries: nobody has to know beforehand whether alone, clusters or one global model is right."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from coterie._options import check_count, check_option
+from coterie._seeds import as_entropy
+from coterie.candidates import candidates_per_learner
+from coterie.collaboration.nested.averages import average_dictionary
+from coterie.collaboration.nested.folds import Folds, block_folds, random_folds, selected_folds
+from coterie.collaboration.nested.guard import guarded, widened
+from coterie.collaboration.nested.parties import RowParty
+from coterie.collaboration.nested.pooled import fit_dictionary
+from coterie.collaboration.nested.record import NestedCollaboration
+from coterie.collaboration.nested.resolutions import Recipe, refit_alone, share_names
+from coterie.collaboration.nested.shared import Dictionary
+from coterie.collaboration.nested.weighing import Mixture, agree, correction_bounds, mix
+from coterie.engines import report, resolve_engine
+from coterie.method.noise import response_variance, smallest_level
+from coterie.records import Exchange, Partition, Selection
+from coterie.rows.learners import Learners, gather_learners
+
+Array = NDArray[Any]
+
+log = logging.getLogger(__name__)
+
+FORMS = ("pooled", "average")
+
+
+@dataclass(frozen=True)
+class _Alone:
+    """Everybody's own model: on all rows, and out of fold."""
+
+    bounds: Array
+    out_of_fold: Array
+
+
+def _alone(learners: Learners, folds: Folds, models: Sequence[tuple[Any, ...]]) -> _Alone:
+    bounds = np.array([widened(learners.y[learners.span(j)]) for j in range(len(learners))])
+    predictions = np.full(len(learners.y), np.nan)
+    for fold, own in enumerate(models):
+        for j in range(len(learners)):
+            span = learners.span(j)
+            ahead = np.flatnonzero(folds.held_out[span] == fold) + span.start
+            kept = np.flatnonzero(folds.training[fold, span]) + span.start
+            if len(ahead):
+                limits = np.array(widened(learners.y[kept]))
+                predictions[ahead] = guarded(own[j], learners.X[ahead], limits)
+    return _Alone(bounds, predictions)
+
+
+def _parties(
+    learners: Learners, selection: Selection, folds: Folds, alone: Array, shared: Array
+) -> list[RowParty]:
+    smallest = smallest_level(response_variance(learners.y))
+    parties = []
+    for j in range(len(learners)):
+        span = learners.span(j)
+        parties.append(
+            RowParty(
+                X=learners.X[span],
+                y=learners.y[span],
+                folds=folds.held_out[span],
+                n_folds=len(folds),
+                alone=alone[span],
+                shared=shared[span],
+                noise=float(selection.noise[j]),
+                weights=None if learners.weights is None else learners.weights[span],
+                smallest=smallest,
+            )
+        )
+    return parties
+
+
+def _shares(mixtures: Sequence[Mixture], dictionary: Dictionary) -> Array:
+    places = {count: place + 1 for place, count in enumerate((*dictionary.counts, 1))}
+    shares = np.zeros((len(mixtures), len(places) + 1))
+    for j, mixture in enumerate(mixtures):
+        shares[j, 0] = mixture.alone
+        for shared, weight in zip(dictionary.shared, mixture.shared, strict=True):
+            shares[j, places[shared.count]] += weight
+    return shares
+
+
+def _best_plain(learners: Learners, dictionary: Dictionary, count: int) -> int:
+    """Return the plain predictor at a resolution that loses least, each learner in units of its variance."""
+    plain = [
+        p for p, s in enumerate(dictionary.shared) if s.count == count and not s.levels.any() and not s.told
+    ]
+    seen = np.isfinite(dictionary.out_of_fold[:, plain]).all(axis=1)
+    means = learners.mean_by_learner(learners.y)[learners.owner]
+    spread = learners.mean_by_learner((learners.y - means) ** 2)
+    unit = np.maximum(spread, smallest_level(response_variance(learners.y)))[learners.owner]
+    squares = (learners.y[:, None] - dictionary.out_of_fold[:, plain]) ** 2 / unit[:, None]
+    return plain[int(squares[seen].mean(axis=0).argmin())]
+
+
+class _Ways:
+    """Gathers ways of predicting, one by one."""
+
+    def __init__(self, n_models: int, dictionary: Dictionary) -> None:
+        self._n_models, self._shared = n_models, dictionary.shared
+        self.weights: list[Array] = []
+        self.corrections: list[Array] = []
+        self.correction_bounds: list[tuple[float, float]] = []
+
+    def _add(self, weights: Array, correction: Array, X: Array) -> None:
+        self.weights.append(weights)
+        self.corrections.append(correction)
+        self.correction_bounds.append(correction_bounds(X, correction))
+
+    def add_learner(self, j: int, mixture: Mixture, X: Array) -> None:
+        """Add the way of one learner."""
+        weights, correction = np.zeros(self._n_models), mixture.correction.copy()
+        weights[j] = mixture.alone
+        for shared, weight in zip(self._shared, mixture.shared, strict=True):
+            if weight > 0:
+                positions, parts = shared.terms_of(j)
+                weights[positions] += weight * parts
+                correction[-1] += weight * shared.levels[j]
+        self._add(weights, correction, X)
+
+    def add_newcomer(self, members: Array, predictor: int | None, X: Array) -> None:
+        """Add the way of a newcomer to a cluster: the plain predictor of its members, or their models."""
+        weights = np.zeros(self._n_models)
+        if predictor is None:
+            weights[members] = 1 / len(members)
+        else:
+            shared = self._shared[predictor]
+            positions, parts = shared.terms[shared.labels[members[0]]]
+            weights[positions] = parts
+        self._add(weights, np.zeros(X.shape[1] + 1), X)
+
+
+def _only_one(learners: Learners, selection: Selection) -> NestedCollaboration:
+    """Return how a learner predicts who has nobody to learn with: as it would alone, and unguarded."""
+    nothing = np.zeros((1, learners.n_features + 1))
+    return NestedCollaboration(
+        learner_ids=learners.ids,
+        method="auto",
+        models=selection.models,
+        names=selection.names,
+        weights=np.ones((1, 1)),
+        ways=np.zeros(1, dtype=int),
+        newcomer_ways=np.zeros(1, dtype=int),
+        residuals=selection.residuals,
+        bounds=np.array([[-np.inf, np.inf]]),
+        corrections=nothing,
+        correction_bounds=np.zeros((1, 2)),
+        form="pooled",
+        plain_residuals=selection.residuals,
+        alone_residuals=selection.residuals,
+        all_residuals=selection.residuals,
+        all_weights=np.ones(1),
+        share_names=("alone",),
+        shares=np.ones((1, 1)),
+        shrinkage=np.inf,
+        n_fits=0,
+        newcomer_ratios=np.zeros(2),
+        traits=np.zeros((1, 0)),
+        told=np.zeros(1, dtype=bool),
+        units=np.ones(learners.n_features),
+        noise=float(selection.noise[0]),
+    )
+
+
+def _assembled(
+    learners: Learners,
+    selection: Selection,
+    labels: Array,
+    alone: _Alone,
+    dictionary: Dictionary,
+    parties: Sequence[RowParty],
+    form: str,
+) -> NestedCollaboration:
+    agreement = agree(parties)
+    mixtures = [mix(party, agreement, j) for j, party in enumerate(parties)]
+    ways = _Ways(len(learners) + len(dictionary.models), dictionary)
+    for j, mixture in enumerate(mixtures):
+        ways.add_learner(j, mixture, learners.X[learners.span(j)])
+    n_clusters = int(labels.max()) + 1
+    # Where everybody stands alone, who joins somebody predicts with that one's model.
+    joined = None if n_clusters == len(learners) else _best_plain(learners, dictionary, n_clusters)
+    for k in range(n_clusters):
+        members = np.flatnonzero(labels == k)
+        ways.add_newcomer(members, joined, learners.X[np.isin(learners.owner, members)])
+    ratios = np.zeros(2) if joined is None else agreement.ratios[1, joined]
+    plain = alone.out_of_fold if joined is None else dictionary.out_of_fold[:, joined]
+    cuts = learners.offsets[1:-1]
+    everybody = _best_plain(learners, dictionary, 1)
+    all_weights = np.zeros(len(learners) + len(dictionary.models))
+    traits = np.zeros((len(learners), 0)) if dictionary.traits is None else dictionary.traits
+    positions, parts = dictionary.shared[everybody].terms[0]
+    all_weights[positions] = parts
+    weights = np.array(ways.weights)
+    # Shared models that nobody takes anything from need not be kept: they are a third of the whole.
+    kept = np.flatnonzero(
+        weights.any(axis=0) | (all_weights > 0) | (np.arange(len(all_weights)) < len(learners))
+    )
+    models, names = (*selection.models, *dictionary.models), (*selection.names, *dictionary.names)
+    told = np.array([False] * len(learners) + list(dictionary.told), dtype=bool)
+    return NestedCollaboration(
+        learner_ids=learners.ids,
+        method="auto",
+        models=tuple(models[p] for p in kept),
+        names=tuple(names[p] for p in kept),
+        weights=weights[:, kept],
+        ways=np.arange(len(learners)),
+        newcomer_ways=len(learners) + np.arange(n_clusters),
+        residuals=tuple(mixture.residuals for mixture in mixtures),
+        bounds=np.vstack([alone.bounds, dictionary.bounds])[kept],
+        corrections=np.array(ways.corrections),
+        correction_bounds=np.array(ways.correction_bounds),
+        form=form,
+        plain_residuals=tuple(np.split(learners.y - plain, cuts)),
+        alone_residuals=tuple(np.split(learners.y - alone.out_of_fold, cuts)),
+        all_residuals=tuple(np.split(learners.y - dictionary.out_of_fold[:, everybody], cuts)),
+        all_weights=all_weights[kept],
+        share_names=share_names(dictionary.counts),
+        shares=_shares(mixtures, dictionary),
+        shrinkage=agreement.weights.shrinkage,
+        n_fits=dictionary.n_fits,
+        newcomer_ratios=ratios,
+        traits=np.vstack([traits, np.zeros((n_clusters, traits.shape[1]))]),
+        told=told[kept],
+        units=agreement.units,
+        noise=float(np.median(selection.noise)),
+    )
+
+
+def nest_coteries(
+    selection: Selection,
+    exchange: Exchange,
+    partition: Partition,
+    X: Any,
+    y: Any = None,
+    groups: Any = None,
+    *,
+    form: str = "pooled",
+    n_folds: int = 4,
+    splitter: Any = None,
+    candidates: Any = None,
+    scale: Any = "noise",
+    refine: str | None = "pooled",
+    robust: bool = False,
+    landmarks: Any = None,
+    sample_weight: Any = None,
+    random_state: Any = 0,
+    engine: Any = None,
+    n_jobs: int | None = None,
+) -> NestedCollaboration:
+    """Mix learning alone, with coteries at several resolutions and with all, as held-out rows tell.
+
+    Parameters
+    ----------
+    selection : Selection
+        What `select_models` returned for these rows.
+    exchange : Exchange
+        What `cross_evaluate` returned.
+    partition : Partition
+        What `cluster_learners` returned.
+    X : array-like or table of shape (N, p)
+        Predictors of all learners.
+    y : array-like of shape (N,)
+        Response.
+    groups : array-like of shape (N,), str, or None, default=None
+        Learner id of each row, or the name of the column of X that holds it.
+    form : {"pooled", "average"}, default="pooled"
+        Shared predictors are models of pooled rows, or averages of the learners' models, which need
+        nobody else's rows.
+    n_folds : int, default=4
+        Folds of the rows on which weights are learnt. Each costs about as much as fitting the coteries once.
+        They are blocks of neighbouring rows if the selection found that these depend on each other.
+    splitter : scikit-learn splitter or None, default=None
+        The one that `select_models` was given: its folds are then used instead of random ones.
+    candidates : str, list, dict or None, default=None
+        As for `select_models`; coteries fit the families of all learners' candidates.
+    scale : {"noise", "median"} or float, default="noise"
+        As for `cluster_learners`; with it the partition is made again without each fold.
+    refine : {"pooled", "average", None}, default="pooled"
+        As for `cluster_learners`.
+    robust : bool, default=False
+        As for `cross_evaluate`.
+    landmarks : int, "auto" or None, default=None
+        As for `cross_evaluate`.
+    sample_weight : array-like of shape (N,) or None, default=None
+        Weights of the rows.
+    random_state : int, RandomState or None, default=0
+        Seed of folds and models.
+    engine : {None, "threads", "dask"}, a Dask client or an object with ``map``, default=None
+        Who runs the fits.
+    n_jobs : int or None, default=None
+        Number of threads.
+
+    Returns
+    -------
+    NestedCollaboration
+        How each learner, and a newcomer to each cluster, predicts.
+
+    Examples
+    --------
+    >>> import coterie
+    >>> from coterie.datasets import make_linear_learners
+    >>> from coterie.collaboration.nested import nest_coteries
+    >>> data = make_linear_learners(n_learners=6, n_truths=2, random_state=0)
+    >>> rows = dict(X=data.X, y=data.y, groups=data.groups)
+    >>> selection = coterie.select_models(**rows, candidates="linear")
+    >>> exchange = coterie.cross_evaluate(selection, **rows)
+    >>> partition = coterie.cluster_learners(exchange, **rows, selection=selection)
+    >>> nested = nest_coteries(selection, exchange, partition, **rows, candidates="linear")
+    >>> nested.share_names
+    ('alone', '3 coteries', '2 coteries', 'all')
+    """
+    check_option(form, "form", FORMS)
+    check_count(n_folds, "n_folds", least=2)
+    learners = gather_learners(X, y, groups, sample_weight=sample_weight, caller="nest_coteries")
+    chosen: Selection = selection.aligned_to(learners.ids)
+    if len(learners) == 1:
+        return _only_one(learners, chosen)
+    labels = partition.aligned_to(learners.ids).labels
+    runner = resolve_engine(engine, n_jobs)
+    entropy = as_entropy(random_state)
+    sets = candidates_per_learner(candidates, learners.ids.tolist())
+    if splitter is not None:
+        folds = selected_folds(chosen)
+    elif chosen.in_order:
+        folds = block_folds(learners, n_folds)
+    else:
+        folds = random_folds(learners, n_folds, entropy)
+    steps = len(folds) + 2
+    report("Collaborate", 0, steps)
+    own = []
+    for kept in folds.training:
+        own.append(refit_alone(learners.only(kept), chosen, sets, entropy, runner))
+        report("Collaborate", len(own), steps)
+    alone = _alone(learners, folds, own)
+    recipe = Recipe(int(labels.max()) + 1, scale, refine, robust, entropy, landmarks)
+    if form == "pooled":
+        dictionary = fit_dictionary(
+            learners, chosen, labels, folds, own, sets, recipe, entropy=entropy, engine=runner
+        )
+    else:
+        exchanged = exchange.aligned_to(learners.ids)
+        dictionary = average_dictionary(
+            learners, chosen, exchanged, labels, folds, alone.bounds, recipe, engine=runner
+        )
+    log.info(
+        "Nested coteries: %d models of pooled rows and %d of single learners fitted over %d folds.",
+        dictionary.n_fits,
+        len(learners) * len(folds),
+        len(folds),
+    )
+    report("Collaborate", steps - 1, steps)
+    parties = _parties(learners, chosen, folds, alone.out_of_fold, dictionary.out_of_fold)
+    nested = _assembled(learners, chosen, labels, alone, dictionary, parties, form)
+    report("Collaborate", steps, steps)
+    ordered: NestedCollaboration = nested.take(learners.appearance)
+    return ordered

@@ -1,0 +1,223 @@
+"""The families that coteries fit on pooled rows: linear ones by moments, others as their candidates are.
+
+All least-squares candidates (linear regression, ridge, lasso, LARS, elastic net) become one family: on
+pooled rows they hardly differ, and moments of rows add up. Of the others the best three on pooled rows are
+kept, and none that linear models beat clearly, both among all and inside the chosen clusters. A default
+forest competes with one whose cuts are random and with boosted trees, which are better where much is noise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, clone
+from sklearn.compose import TransformedTargetRegressor
+from sklearn.linear_model import (
+    HuberRegressor,
+    LinearRegression,
+    QuantileRegressor,
+    SGDRegressor,
+    TheilSenRegressor,
+)
+from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, RobustScaler, StandardScaler
+from sklearn.svm import LinearSVR
+
+from coterie.kernels.affine import AFFINE_PREDICTIONS
+from coterie.models.boosting import BoostedTrees
+from coterie.models.forest import QuickForest, RandomCuts
+
+Array = NDArray[Any]
+
+# Affine, but not by least squares: moments would not do what they do.
+_OTHER_LOSSES = (HuberRegressor, LinearSVR, QuantileRegressor, SGDRegressor, TheilSenRegressor)
+_SCALERS = (StandardScaler, RobustScaler, MinMaxScaler, MaxAbsScaler)
+_OF_BOOTSTRAP = ("bootstrap", "max_samples", "oob_score")
+# More families than these cost fits and were not seen to bring anything.
+MOST_FLEXIBLE = 3
+# A family whose loss is this much above the best one's gets no weight worth its fits.
+CLEARLY_WORSE = 1.1
+CLEARLY_BETTER = 0.95
+# Enough trees to choose by are not enough to predict with: fifty cost about a hundredth of the error.
+TREES_THAT_STAY = 100
+
+
+@dataclass(frozen=True)
+class Family:
+    """A kind of model that coteries fit.
+
+    Parameters
+    ----------
+    name : str
+        Of the candidate, or ``"linear"``.
+    candidate : estimator or None
+        Unfitted; None: linear, by moments.
+    coarse : bool, default=False
+        Whether it is for many rows: fitted for the chosen clusters and for all, not for finer clusters.
+    """
+
+    name: str
+    candidate: BaseEstimator | None = None
+    coarse: bool = False
+
+
+def by_least_squares(candidate: Any) -> bool:
+    """Tell whether a candidate, not fitted yet, is linear by least squares, with or without a penalty."""
+    if type(candidate) is Pipeline:
+        steps = [step for _, step in candidate.steps[:-1]]
+        plain = all(step in (None, "passthrough") or type(step) in _SCALERS for step in steps)
+        return plain and by_least_squares(candidate.steps[-1][1])
+    if type(candidate) is TransformedTargetRegressor:
+        inside = LinearRegression() if candidate.regressor is None else candidate.regressor
+        return type(candidate.transformer) in _SCALERS and by_least_squares(inside)
+    affine = getattr(type(candidate), "predict", None) in AFFINE_PREDICTIONS
+    if not affine or isinstance(candidate, _OTHER_LOSSES):
+        return False
+    return not getattr(candidate, "positive", False) and bool(getattr(candidate, "fit_intercept", True))
+
+
+def _inside(candidate: Any) -> Any:
+    return candidate.regressor if type(candidate) is TransformedTargetRegressor else candidate
+
+
+def with_more_trees(candidate: BaseEstimator) -> BaseEstimator:
+    """Return a default forest with more trees, which a model that stays is worth.
+
+    Parameters
+    ----------
+    candidate : estimator
+        Unfitted. Only a default forest, or one behind a transformed response, is changed.
+
+    Returns
+    -------
+    estimator
+        Unfitted; a copy where it was changed.
+    """
+    if type(_inside(candidate)) not in (QuickForest, RandomCuts):
+        return candidate
+    larger = clone(candidate)
+    forest = _inside(larger)
+    forest.set_params(n_estimators=max(forest.n_estimators, TREES_THAT_STAY))
+    return larger
+
+
+def _random_cuts(forest: QuickForest) -> BaseEstimator:
+    """Return a forest with cuts drawn at random instead of searched for.
+
+    Each tree is worse and they agree less: on the pooled rows of many learners their mean is smoother, and
+    often better, than a forest's.
+    """
+    # Trees of random cuts see all rows: a bootstrap would only blur them.
+    shared = {name: value for name, value in forest.get_params().items() if name not in _OF_BOOTSTRAP}
+    return RandomCuts(**shared)
+
+
+def _boosted(forest: QuickForest) -> BaseEstimator:
+    """Return small trees, each fitted to what the others left: smooth where a forest follows the noise."""
+    return BoostedTrees(
+        learning_rate=0.05,
+        max_iter=100,
+        max_leaf_nodes=8,
+        min_samples_leaf=10,
+        early_stopping=False,
+        random_state=forest.random_state,
+    )
+
+
+# What competes with a default forest wherever rows are pooled.
+_RIVALS: Mapping[str, Callable[[QuickForest], BaseEstimator]] = {
+    "random cuts": _random_cuts,
+    "boosted": _boosted,
+}
+
+
+def rivals(candidate: Any) -> dict[str, BaseEstimator]:
+    """Return what competes with a default forest on pooled rows.
+
+    Parameters
+    ----------
+    candidate : estimator
+        Unfitted. Only a `QuickForest`, or one behind a transformed response, has rivals: what the user
+        brought is what the user wants.
+
+    Returns
+    -------
+    dict of str to estimator
+        Unfitted, behind the same transformed response.
+    """
+    inside = _inside(candidate)
+    if type(inside) is not QuickForest:
+        return {}
+    made = {name: make(inside) for name, make in _RIVALS.items()}
+    if inside is candidate:
+        return made
+    return {name: clone(candidate).set_params(regressor=rival) for name, rival in made.items()}
+
+
+def possible_families(sets: Iterable[Mapping[str, Any]], *, by_moments: bool) -> tuple[Family, ...]:
+    """Return the families of everybody's candidates, linear ones first.
+
+    Parameters
+    ----------
+    sets : iterable of mapping of str to estimator
+        Candidates of each learner.
+    by_moments : bool
+        False: too many predictors for moments; linear candidates are then fitted as they are.
+
+    Returns
+    -------
+    tuple of Family
+        In the order in which the candidates come.
+    """
+    candidates: dict[str, Any] = {}
+    for own in sets:
+        for name, candidate in own.items():
+            candidates.setdefault(name, candidate)
+    linear = [name for name, candidate in candidates.items() if by_moments and by_least_squares(candidate)]
+    rest = [Family(name, candidate) for name, candidate in candidates.items() if name not in linear]
+    more = [
+        Family(f"{family.name}, {name}", rival, coarse=name == "boosted")
+        for family in rest
+        for name, rival in rivals(family.candidate).items()
+    ]
+    return (*([Family("linear")] if linear else []), *rest, *more)
+
+
+def best_told(families: tuple[Family, ...]) -> Family:
+    """Return the family whose models are told the learners' traits: random cuts, else the best.
+
+    Traits are many predictors more. Random cuts take them at a third of a forest's cost, and with them a
+    second family told brought next to nothing.
+    """
+    return next((f for f in families if isinstance(_inside(f.candidate), RandomCuts)), families[0])
+
+
+def worth_fitting(families: tuple[Family, ...], losses: Array, linear: Array | None) -> tuple[Family, ...]:
+    """Return the flexible families that are worth fitting everywhere.
+
+    Parameters
+    ----------
+    families : tuple of Family
+        The flexible ones.
+    losses : ndarray of shape (len(families), places)
+        What each loses: inside the chosen clusters, and among all; not finite where it failed.
+    linear : ndarray of shape (places,) or None
+        What the linear family loses there; None: there is none.
+
+    Returns
+    -------
+    tuple of Family
+        The best three of those that come near the linear family inside the chosen clusters or are ahead of
+        it among all; without a linear family at least one.
+    """
+    finite = np.where(np.isfinite(losses), losses, np.inf)
+    order = np.argsort(finite.sum(axis=1), kind="stable")
+    if linear is not None:
+        near = finite[:, 0] <= CLEARLY_WORSE * linear[0]
+        ahead = finite[:, -1] <= CLEARLY_BETTER * linear[-1]
+        order = order[(near | ahead)[order]]
+    return tuple(families[p] for p in order[:MOST_FLEXIBLE])

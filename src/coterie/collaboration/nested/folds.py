@@ -1,0 +1,99 @@
+"""Rows held out in turn, so that nothing is weighed by what it has been fitted on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from coterie._seeds import generator_for
+from coterie.records import Selection
+from coterie.rows.learners import Learners
+
+Array = NDArray[Any]
+
+
+@dataclass(frozen=True)
+class Folds:
+    """Which rows each fold holds out and trains on.
+
+    Parameters
+    ----------
+    held_out : ndarray of shape (N,)
+        The fold that holds each row out; -1 where none does.
+    training : ndarray of bool, shape (F, N)
+        The rows that each fold trains on.
+    """
+
+    held_out: Array
+    training: Array
+
+    def __len__(self) -> int:
+        return len(self.training)
+
+
+def random_folds(learners: Learners, n_folds: int, entropy: int) -> Folds:
+    """Return folds that cut every learner's rows at random, by its own id.
+
+    Parameters
+    ----------
+    learners : Learners
+        Everybody's rows.
+    n_folds : int
+        At least two.
+    entropy : int
+        Seed.
+
+    Returns
+    -------
+    Folds
+        Every row is held out once.
+    """
+    held_out = np.empty(len(learners.y), dtype=int)
+    for j in range(len(learners)):
+        order = generator_for(entropy, f"folds of {learners.ids[j]}").permutation(learners.sizes[j])
+        held_out[learners.span(j)] = order % n_folds
+    return Folds(held_out, held_out != np.arange(n_folds)[:, None])
+
+
+def block_folds(learners: Learners, n_folds: int) -> Folds:
+    """Return folds that cut every learner's rows into blocks of neighbours, for rows in order.
+
+    Parameters
+    ----------
+    learners : Learners
+        Everybody's rows.
+    n_folds : int
+        At least two.
+
+    Returns
+    -------
+    Folds
+        Every row is held out once.
+    """
+    place = np.arange(len(learners.y)) - np.repeat(learners.offsets[:-1], learners.sizes)
+    held_out = place * n_folds // learners.sizes[learners.owner]
+    return Folds(held_out, held_out != np.arange(n_folds)[:, None])
+
+
+def selected_folds(selection: Selection) -> Folds:
+    """Return the folds that a splitter made in Select, for rows that are not independent.
+
+    Parameters
+    ----------
+    selection : Selection
+        In the order of the rows.
+
+    Returns
+    -------
+    Folds
+        A learner with fewer folds than others trains with all its rows in the folds that it lacks.
+    """
+    n_folds = max(len(training) for training in selection.training)
+    padded = [
+        np.pad(training, ((0, n_folds - len(training)), (0, 0)), constant_values=True)
+        for training in selection.training
+    ]
+    return Folds(np.concatenate(selection.folds), np.hstack(padded))

@@ -1,0 +1,234 @@
+"""Nested coteries of pooled rows: the dictionary is fitted without each fold, weighed, fitted again."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from coterie.collaboration.nested.dictionary import Entry, FittedEntry, fit_entries
+from coterie.collaboration.nested.families import Family, best_told, possible_families, worth_fitting
+from coterie.collaboration.nested.folds import Folds
+from coterie.collaboration.nested.linear import RIDGES, Moments
+from coterie.collaboration.nested.resolutions import Recipe, labels_at, labels_without, resolution_counts
+from coterie.collaboration.nested.shared import Dictionary, Shared
+from coterie.engines import Engine
+from coterie.kernels.affine import Frame
+from coterie.method.noise import response_variance, smallest_level
+from coterie.method.refine.flexible import FLEXIBLE
+from coterie.records import Selection
+from coterie.rows.learners import Learners
+
+Array = NDArray[Any]
+
+# More rows than these make a fold's model slower, not its weight better known.
+MOST_ROWS = 20_000
+
+
+class _CrossFit:
+    """Fits entries without each fold and predicts the rows that the fold holds out."""
+
+    def __init__(
+        self,
+        learners: Learners,
+        folds: Folds,
+        labels: Sequence[dict[int, Array]],
+        entropy: int,
+        engine: Engine,
+    ) -> None:
+        self.learners, self.folds = learners, folds
+        frame = Frame(learners)
+        self._left = [learners.only(kept) for kept in folds.training]
+        self._moments = [Moments.of(left, frame) for left in self._left]
+        self.whole = Moments.of(learners, frame)
+        self._labels, self._entropy, self._engine = labels, entropy, engine
+        # Losses are compared in units of each learner's variance, so that learners count alike.
+        variance = learners.mean_by_learner(
+            (learners.y - learners.mean_by_learner(learners.y)[learners.owner]) ** 2
+        )
+        self._unit = np.maximum(variance, smallest_level(response_variance(learners.y)))
+        self.n_fits = 0
+
+    def predict(self, entries: Sequence[Entry], folds: Sequence[int] | None = None) -> Array:
+        """Return predictions of shape (N, E), NaN outside the rows that the folds hold out."""
+        predictions = np.full((len(self.learners.y), len(entries)), np.nan)
+        for fold in range(len(self.folds)) if folds is None else folds:
+            ahead = self.folds.held_out == fold
+            fitted = fit_entries(
+                entries,
+                self._left[fold],
+                self._labels[fold],
+                self._moments[fold],
+                entropy=self._entropy,
+                engine=self._engine,
+                most_rows=MOST_ROWS,
+            )
+            self.n_fits += sum(
+                len(f.models) for f, e in zip(fitted, entries, strict=True) if e.family.candidate is not None
+            )
+            X, owner = self.learners.X[ahead], self.learners.owner[ahead]
+            for place, entry in enumerate(fitted):
+                predictions[ahead, place] = entry.predict(X, owner)
+        return predictions
+
+    def losses(self, predictions: Array) -> Array:
+        """Return the mean over learners of their loss in units of variance, of shape (E,)."""
+        seen = np.isfinite(predictions).all(axis=1)
+        owner = self.learners.owner[seen]
+        squares = (self.learners.y[seen, None] - predictions[seen]) ** 2
+        counts = np.bincount(owner, minlength=len(self.learners))
+        sums = np.array([np.bincount(owner, column, len(self.learners)) for column in squares.T])
+        held = counts > 0
+        losses: Array = (sums[:, held] / counts[held] / self._unit[held]).mean(axis=1)
+        return losses
+
+
+def _linear_entries(
+    cross: _CrossFit, plain: Sequence[tuple[int, bool]], family: Family
+) -> tuple[list[Entry], Array]:
+    """Return the linear predictors, each with the ridge that loses least, and what they predict."""
+    tried = [Entry(count, family, centred, ridge) for count, centred in plain for ridge in RIDGES]
+    predictions = cross.predict(tried)
+    losses = cross.losses(predictions).reshape(len(plain), len(RIDGES))
+    best = np.arange(len(plain)) * len(RIDGES) + losses.argmin(axis=1)
+    return [tried[b] for b in best], predictions[:, best]
+
+
+def _kept_families(
+    cross: _CrossFit, families: tuple[Family, ...], chosen: int, linear: Array | None
+) -> tuple[Family, ...]:
+    """Let the families compete on the first fold, inside the chosen clusters and among all.
+
+    Each in its better form: where levels follow from the predictors, a forest that may not see them,
+    because they were taken off beforehand, is worth little, and the plain one may be the best there is.
+    """
+    flexible = [family for family in families if family.candidate is not None]
+    if not flexible:
+        return ()
+    forms = _competing(chosen)
+    tried = [Entry(count, family, centred) for family in flexible for count, centred in forms]
+    first = cross.predict(tried, [0])
+    losses = cross.losses(first).reshape(len(flexible), -1, 2)
+    better = np.where(np.isfinite(losses), losses, np.inf).min(axis=2)
+    benchmark = None
+    if linear is not None:
+        seen = np.asarray(np.isfinite(first).all(axis=1))
+        benchmark = cross.losses(np.where(seen[:, None], linear, np.nan)).reshape(-1, 2).min(axis=1)
+    return worth_fitting(tuple(flexible), better, benchmark)
+
+
+def _competing(chosen: int) -> list[tuple[int, bool]]:
+    """Return where families compete, and whether centred: two forms for each place."""
+    places = (chosen, 1) if chosen > 1 else (1,)
+    return [(count, centred) for count in places for centred in (True, False)]
+
+
+def _as_dictionary(
+    counts: tuple[int, ...],
+    entries: Sequence[Entry],
+    fitted: Sequence[FittedEntry],
+    n_learners: int,
+    out_of_fold: Array,
+    n_fits: int,
+) -> Dictionary:
+    shared: list[Shared] = []
+    models: list[Any] = []
+    names: list[str] = []
+    bounds: list[Array] = []
+    told: list[bool] = []
+    for entry, found in zip(entries, fitted, strict=True):
+        first = n_learners + len(models)
+        terms = tuple((np.array([first + k]), np.ones(1)) for k in range(len(found.models)))
+        form = "" if entry.form == "plain" else f", {entry.form}"
+        kind = entry.family.name + form + ", told" * entry.told
+        shared.append(Shared(entry.count, kind, found.labels, terms, found.levels, told=entry.told))
+        models += found.models
+        names += [entry.family.name] * len(found.models)
+        bounds.append(found.bounds)
+        told += [entry.told] * len(found.models)
+        if entry.family.candidate is not None:
+            n_fits += len(found.models)
+    return Dictionary(
+        counts,
+        tuple(shared),
+        tuple(models),
+        tuple(names),
+        np.vstack(bounds),
+        out_of_fold,
+        n_fits,
+        next((found.traits for found in fitted if found.traits is not None), None),
+        tuple(told),
+    )
+
+
+def fit_dictionary(
+    learners: Learners,
+    selection: Selection,
+    labels: Array,
+    folds: Folds,
+    alone: Sequence[tuple[Any, ...]],
+    sets: Sequence[dict[str, Any]],
+    recipe: Recipe,
+    *,
+    entropy: int,
+    engine: Engine,
+) -> Dictionary:
+    """Fit shared predictors at all resolutions, without each fold and on all rows.
+
+    Parameters
+    ----------
+    learners : Learners
+        Everybody's rows.
+    selection : Selection
+        Of the same learners, in the same order.
+    labels : ndarray of shape (L,)
+        The chosen clusters.
+    folds : Folds
+        Rows held out.
+    alone : sequence of tuple of estimators
+        Every learner's model without each fold.
+    sets : sequence of dict
+        Candidates of each learner.
+    recipe : Recipe
+        How the clusters were made.
+    entropy : int
+        Seed.
+    engine : Engine
+        Who fits.
+
+    Returns
+    -------
+    Dictionary
+        The predictors.
+    """
+    counts = resolution_counts(len(learners), recipe.chosen)
+    one = np.zeros(len(learners), dtype=int)
+    without = labels_without(learners, selection, folds, alone, counts, recipe, engine)
+    cross = _CrossFit(learners, folds, [{**found, 1: one} for found in without], entropy, engine)
+    chosen = recipe.chosen if recipe.chosen in counts else 1
+    plain = [(count, True) for count in counts] + [(chosen, False)] * (chosen > 1) + [(1, False), (1, True)]
+    families = possible_families(sets, by_moments=learners.n_features <= FLEXIBLE.predictors)
+    entries: list[Entry] = []
+    columns: list[Array] = []
+    benchmark = None
+    for family in families:
+        if family.candidate is None:
+            entries, linear = _linear_entries(cross, plain, family)
+            columns = [linear]
+            benchmark = linear[:, [plain.index(form) for form in _competing(chosen)]]
+    kept = _kept_families(cross, families, chosen, benchmark)
+    for family in kept:
+        coarse = _competing(chosen)
+        mine = [Entry(count, family, centred) for count, centred in (coarse if family.coarse else plain)]
+        if family is best_told(kept):
+            mine += [Entry(1, family, centred, told=True) for centred in (True, False)]
+        if family is kept[0]:
+            mine += [Entry(1, family, False, levelled=True)]
+        columns.append(cross.predict(mine))
+        entries += mine
+    others = tuple(k for k in counts if k != recipe.chosen)
+    full = labels_at(learners, selection, others, recipe, engine) | {recipe.chosen: labels, 1: one}
+    fitted = fit_entries(entries, learners, full, cross.whole, entropy=entropy, engine=engine)
+    return _as_dictionary(counts, entries, fitted, len(learners), np.hstack(columns), cross.n_fits)

@@ -1,0 +1,201 @@
+"""How learners predict with nested coteries: guarded models, weights, a correction of one's own."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from coterie.collaboration.nested.effects import OwnRows, linear_values
+from coterie.collaboration.nested.guard import guarded, widened
+from coterie.collaboration.nested.traits import with_traits
+from coterie.records import Collaboration
+from coterie.rows.learners import Learners
+
+Array = NDArray[Any]
+
+
+@dataclass(frozen=True)
+class NestedCollaboration(Collaboration):
+    """What nested coteries hand on: how each learner predicts, and what it takes from whom.
+
+    A prediction is the weighted sum of the models' predictions, each kept within the bounds of its
+    model, plus the way's correction x'w + b, kept within bounds of its own.
+
+    Parameters
+    ----------
+    learner_ids : ndarray of shape (L,)
+        Who collaborates.
+    method : str
+        The form of collaboration.
+    models : tuple of estimators
+        The models that are averaged.
+    names : tuple of str
+        Name of the family behind each model.
+    weights : ndarray of shape (M, len(models))
+        Ways of predicting: a row of weights over the models, which sum to one.
+    ways : ndarray of shape (L,)
+        The row of ``weights`` that each learner predicts with.
+    newcomer_ways : ndarray of shape (K,)
+        The row of ``weights`` that a newcomer to each cluster predicts with.
+    residuals : tuple of ndarray
+        Honest residual of each row of each learner under this collaboration: models and weights were
+        learnt without the row.
+    bounds : ndarray of shape (len(models), 2)
+        What each model's predictions are clipped to.
+    corrections : ndarray of shape (M, p + 1)
+        Slopes and intercept that each way adds.
+    correction_bounds : ndarray of shape (M, 2)
+        What each way's correction is clipped to.
+    form : {"pooled", "average"}
+        What shared predictors are: models of pooled rows, or averages of the learners' models.
+    plain_residuals : tuple of ndarray
+        Honest residual of each row under the plain predictor of its cluster, with nothing of its own.
+    alone_residuals : tuple of ndarray
+        Honest residual of each row under the learner's own model, by the same folds.
+    all_residuals : tuple of ndarray
+        Honest residual of each row under one model of all learners, by the same folds.
+    all_weights : ndarray of shape (len(models),)
+        What that one is made of.
+    share_names : tuple of str
+        The resolutions: ``"alone"``, ``"12 coteries"``, ..., ``"all"``.
+    shares : ndarray of shape (L, len(share_names))
+        How much each learner takes from each resolution; rows sum to one.
+    shrinkage : float
+        Pseudo-rows of the average learner that each learner's own rows were weighed against; infinite
+        where everybody has the same weights.
+    n_fits : int
+        Models fitted to learn the weights, and to predict with.
+    newcomer_ratios : ndarray of shape (2,)
+        Variance of offsets and of slopes among the learners of a cluster, in units of the noise.
+    traits : ndarray of shape (M, T)
+        Who predicts in each way, in a few numbers; zero for newcomers, who take nothing from models that
+        are told.
+    told : ndarray of bool, shape (len(models),)
+        Which models have the traits as predictors beside those of the row.
+    units : ndarray of shape (p,)
+        Common units of the predictors, in which slopes are measured.
+    noise : float
+        Typical noise level.
+    """
+
+    bounds: Array = field(repr=False)
+    corrections: Array = field(repr=False)
+    correction_bounds: Array = field(repr=False)
+    form: str
+    plain_residuals: tuple[Array, ...] = field(metadata={"by_learner": True}, repr=False)
+    alone_residuals: tuple[Array, ...] = field(metadata={"by_learner": True}, repr=False)
+    all_residuals: tuple[Array, ...] = field(metadata={"by_learner": True}, repr=False)
+    all_weights: Array = field(repr=False)
+    share_names: tuple[str, ...]
+    shares: Array = field(metadata={"by_learner": True})
+    shrinkage: float
+    n_fits: int
+    newcomer_ratios: Array = field(repr=False)
+    traits: Array = field(repr=False)
+    told: Array = field(repr=False)
+    units: Array = field(repr=False)
+    noise: float
+
+    @property
+    def by_pooled_rows(self) -> bool:
+        """Whether a newcomer to a cluster predicts with a model of its members' pooled rows."""
+        return self.form == "pooled"
+
+    @property
+    def cluster_residuals(self) -> tuple[Array, ...] | None:
+        """Honest residuals under what the members of a cluster share."""
+        return self.plain_residuals
+
+    @property
+    def taken(self) -> dict[str, Array]:
+        """How much each learner takes from itself, from its coterie at each resolution, and from all."""
+        names = (f"from_{name.replace(' ', '_')}" for name in self.share_names)
+        return dict(zip(names, self.shares.T, strict=True))
+
+    def with_all(self) -> Collaboration:
+        """Return how everybody would predict with one model of all learners.
+
+        Returns
+        -------
+        Collaboration
+            One way for everybody.
+        """
+        used = np.flatnonzero(self.all_weights)
+        return Collaboration(
+            learner_ids=self.learner_ids,
+            method="global",
+            models=tuple(self.models[position] for position in used),
+            names=tuple(self.names[position] for position in used),
+            weights=self.all_weights[None, used],
+            ways=np.zeros(len(self.ways), dtype=int),
+            newcomer_ways=np.zeros(len(self.newcomer_ways), dtype=int),
+            residuals=self.all_residuals,
+        )
+
+    def with_newcomers(self, newcomers: Learners, labels: Array) -> tuple[NestedCollaboration, Array]:
+        """Add newcomers: each predicts with its cluster, and with an offset and slopes of its own.
+
+        Parameters
+        ----------
+        newcomers : Learners
+            Their rows, which no model here has seen.
+        labels : ndarray of shape (M,)
+            The cluster that each has joined.
+
+        Returns
+        -------
+        collaboration : NestedCollaboration
+            This one with a way more for each of them.
+        ways : ndarray of shape (M,)
+            Their ways.
+        """
+        joined = self.newcomer_ways[labels]
+        corrections, bounds = self.corrections[joined].copy(), self.correction_bounds[joined].copy()
+        residuals = newcomers.y - self.predict(newcomers.X, joined[newcomers.owner])
+        for place in range(len(newcomers)):
+            span = newcomers.span(place)
+            own = OwnRows.of(newcomers.X[span], self.units, self.noise)
+            found = own.coefficients(residuals[span, None], self.newcomer_ratios[None])[0]
+            corrections[place, : len(found) - 1] += found[:-1]
+            corrections[place, -1] += found[-1]
+            bounds[place] = widened(linear_values(newcomers.X[span], corrections[place, None])[:, 0])
+        ways = len(self.weights) + np.arange(len(newcomers))
+        added = replace(
+            self,
+            weights=np.vstack([self.weights, self.weights[joined]]),
+            corrections=np.vstack([self.corrections, corrections]),
+            correction_bounds=np.vstack([self.correction_bounds, bounds]),
+            traits=np.vstack([self.traits, self.traits[joined]]),
+        )
+        return added, ways
+
+    def predict(self, X: Array, ways: Array) -> Array:
+        """Predict rows, each in its own way.
+
+        Parameters
+        ----------
+        X : ndarray of shape (N, p)
+            Predictors.
+        ways : ndarray of shape (N,)
+            Row of ``weights`` to predict each row of X with.
+
+        Returns
+        -------
+        ndarray of shape (N,)
+            Predictions.
+        """
+        corrections, limits = self.corrections[ways], self.correction_bounds[ways]
+        own = np.einsum("np,np->n", X, corrections[:, :-1]) + corrections[:, -1]
+        prediction: Array = np.clip(own, limits[:, 0], limits[:, 1])
+        used, places = np.unique(ways, return_inverse=True)
+        # Each model predicts once, for the rows of all who take something from it.
+        for position in np.flatnonzero(self.weights[used].any(axis=0)):
+            share = self.weights[used, position][places]
+            mine = np.flatnonzero(share)
+            rows = with_traits(X[mine], self.traits, ways[mine]) if self.told[position] else X[mine]
+            part = guarded(self.models[position], rows, self.bounds[position])
+            prediction[mine] += share[mine] * part
+        return prediction

@@ -1,0 +1,288 @@
+"""The learners at several resolutions, and the same partitions made again without a fold.
+
+Fine clusters fit the rows that they were found on: their partition has to be made again without the rows on
+which they are weighed. Learners' models are fitted again without the fold, exchanged, clustered, and
+refined by linear models on pooled rows, whatever families predict in the end; that costs next to nothing
+against the fits.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
+
+from coterie._seeds import generator_for, integer_seed, seeded_copy
+from coterie.collaboration.nested.folds import Folds
+from coterie.engines import Engine
+from coterie.kernels.blocks import predict_rows
+from coterie.method.exchange import cross_evaluate
+from coterie.method.fitting import fit_model, quiet_fits
+from coterie.method.n_clusters.evidence import Evidence
+from coterie.method.n_clusters.held_out import best_refined
+from coterie.method.refine.averages import AverageLosses
+from coterie.method.refine.flexible import FLEXIBLE
+from coterie.method.refine.losses import LocalLosses
+from coterie.method.refine.pooled import PooledLosses
+from coterie.method.spectral import resolve_scale, tidy_labels
+from coterie.records import Exchange, Selection
+from coterie.rows.learners import Learners
+
+Array = NDArray[Any]
+
+# Beside everybody alone, the number chosen, and all together.
+COUNTS = (12, 6, 3)
+
+
+def resolution_counts(n_learners: int, chosen: int) -> tuple[int, ...]:
+    """Return the numbers of clusters between everybody alone and all together, finest first.
+
+    Beside the chosen number, clusters of fewer than two learners on average are left to learning alone.
+    """
+    counts = {k for k in COUNTS if 2 * k <= n_learners}
+    return tuple(sorted((counts | {chosen}) - {1, n_learners}, reverse=True))
+
+
+def share_names(counts: Sequence[int]) -> tuple[str, ...]:
+    """Return what a reader calls the resolutions."""
+    return ("alone", *(f"{k} coteries" for k in counts), "all")
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How the chosen clusters were made, so that they can be made again.
+
+    Parameters
+    ----------
+    chosen : int
+        Number of clusters.
+    scale : {"noise", "median"} or float
+        As for `cluster_learners`.
+    refine : {"pooled", "average", None}
+        As for `cluster_learners`.
+    robust : bool
+        As for `cross_evaluate`.
+    seed : int
+        For k-means.
+    landmarks : int, "auto" or None, default=None
+        As for `cross_evaluate`.
+    """
+
+    chosen: int
+    scale: Any
+    refine: str | None
+    robust: bool
+    seed: int
+    landmarks: Any = None
+
+
+@dataclass(frozen=True)
+class _OwnFit:
+    candidate: BaseEstimator
+    X: Array
+    y: Array
+    weights: Array | None
+    seed: int
+    otherwise: Any
+
+
+def _fit_own(job: _OwnFit) -> Any:
+    try:
+        return fit_model(seeded_copy(job.candidate, job.seed), job.X, job.y, job.weights)
+    except Exception:  # too few rows for the candidate: the model of all rows stands in
+        return job.otherwise
+
+
+def refit_alone(
+    learners: Learners, selection: Selection, sets: Sequence[dict[str, Any]], entropy: int, engine: Engine
+) -> tuple[Any, ...]:
+    """Fit every learner's chosen candidate again on the rows that are left.
+
+    Parameters
+    ----------
+    learners : Learners
+        The rows that are left.
+    selection : Selection
+        Of all rows, in the same order.
+    sets : sequence of dict
+        Candidates of each learner.
+    entropy : int
+        Seed.
+    engine : Engine
+        Who fits.
+
+    Returns
+    -------
+    tuple of estimators
+        One per learner.
+    """
+    jobs = []
+    for j in range(len(learners)):
+        span = learners.span(j)
+        weights = None if learners.weights is None else learners.weights[span]
+        # The seed that Select drew for this learner.
+        seed = integer_seed(generator_for(entropy, learners.ids[j]))
+        candidate = sets[j][selection.names[j]]
+        jobs.append(
+            _OwnFit(candidate, learners.X[span], learners.y[span], weights, seed, selection.models[j])
+        )
+    with quiet_fits():
+        return tuple(engine.map(_fit_own, jobs))
+
+
+def selection_without(selection: Selection, learners: Learners, kept: Array, models: Any) -> Selection:
+    """Return the selection as it stands on the rows that are kept.
+
+    Parameters
+    ----------
+    selection : Selection
+        Of all rows, in the order of ``learners``.
+    learners : Learners
+        All rows.
+    kept : ndarray of bool, shape (N,)
+        The rows that are left.
+    models : tuple of estimators
+        Fitted on these rows.
+
+    Returns
+    -------
+    Selection
+        With honest residuals and folds of the rows that are left.
+    """
+    masks = np.split(kept, learners.offsets[1:-1])
+    folds = [part[mask] for part, mask in zip(selection.folds, masks, strict=True)]
+    residuals = [part[mask] for part, mask in zip(selection.residuals, masks, strict=True)]
+    left = learners.only(kept)
+    errors = []
+    for j, model in enumerate(models):
+        span = left.span(j)
+        with np.errstate(over="ignore", invalid="ignore"):
+            errors.append(np.mean((left.y[span] - predict_rows(model, left.X[span])) ** 2))
+    return replace(
+        selection,
+        models=tuple(models),
+        errors=np.array(errors),
+        n_rows=left.sizes,
+        folds=tuple(folds),
+        residuals=tuple(residuals),
+    )
+
+
+def _labels(
+    exchange: Exchange,
+    learners: Learners,
+    selection: Selection,
+    counts: Sequence[int],
+    recipe: Recipe,
+    engine: Engine,
+) -> dict[int, Array]:
+    if recipe.refine == "average" or learners.n_features > FLEXIBLE.predictors:
+        losses: LocalLosses = AverageLosses(learners, selection, exchange, engine)
+        local = None
+    else:
+        losses = moments = PooledLosses(learners, selection)
+        local = moments.local
+    most = max((*counts, 1))
+    labels = {}
+    for k in counts:
+        # Where dissimilarities span decades, the scale of noise leaves one crowd and many singles.
+        scale = recipe.scale if k == recipe.chosen else "median"
+        evidence = Evidence(exchange, resolve_scale(exchange, scale), most, recipe.seed, learners.sizes)
+        plain = k == recipe.chosen and recipe.refine is None
+        found = evidence.labels(k) if plain else best_refined(evidence, losses, k, local)
+        labels[k] = tidy_labels(found)
+    return labels
+
+
+def labels_at(
+    learners: Learners, selection: Selection, counts: Sequence[int], recipe: Recipe, engine: Engine
+) -> dict[int, Array]:
+    """Cluster the learners at several resolutions.
+
+    Parameters
+    ----------
+    learners : Learners
+        Rows to cluster by.
+    selection : Selection
+        Models of these rows, in the same order.
+    counts : sequence of int
+        Numbers of clusters.
+    recipe : Recipe
+        How.
+    engine : Engine
+        Who predicts.
+
+    Returns
+    -------
+    dict of int to ndarray
+        Labels for each number; a learner whose losses are not finite has a cluster of its own.
+    """
+    if not counts:
+        return {}
+    with warnings.catch_warnings():
+        # Losses that are not finite have been reported when all rows were exchanged.
+        warnings.simplefilter("ignore", UserWarning)
+        exchanged = cross_evaluate(
+            selection,
+            learners,
+            robust=recipe.robust,
+            landmarks=recipe.landmarks,
+            random_state=recipe.seed,
+            engine=engine,
+        )
+    exchange = exchanged.aligned_to(learners.ids)
+    kept = np.flatnonzero(~exchange.isolated)
+    apart = np.flatnonzero(exchange.isolated)
+    found = _labels(exchange.take(kept), learners.take(kept), selection.take(kept), counts, recipe, engine)
+    whole = {}
+    for k, labels in found.items():
+        whole[k] = np.empty(len(learners), dtype=int)
+        whole[k][kept] = labels
+        whole[k][apart] = labels.max() + 1 + np.arange(len(apart))
+    return whole
+
+
+def labels_without(
+    learners: Learners,
+    selection: Selection,
+    folds: Folds,
+    models: Sequence[tuple[Any, ...]],
+    counts: Sequence[int],
+    recipe: Recipe,
+    engine: Engine,
+) -> list[dict[int, Array]]:
+    """Cluster again without each fold.
+
+    Parameters
+    ----------
+    learners : Learners
+        All rows.
+    selection : Selection
+        Of all rows, in the same order.
+    folds : Folds
+        Rows held out.
+    models : sequence of tuple of estimators
+        Every learner's model without each fold.
+    counts : sequence of int
+        Numbers of clusters.
+    recipe : Recipe
+        How.
+    engine : Engine
+        Who predicts.
+
+    Returns
+    -------
+    list of dict of int to ndarray
+        Labels for each fold and number.
+    """
+    return [
+        labels_at(
+            learners.only(kept), selection_without(selection, learners, kept, own), counts, recipe, engine
+        )
+        for kept, own in zip(folds.training, models, strict=True)
+    ]

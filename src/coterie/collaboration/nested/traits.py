@@ -1,0 +1,67 @@
+"""Who a learner is, in a few numbers: what a model of all learners is told beside the row.
+
+A model of everybody's rows that does not know whose row it sees can only predict the average learner. Told
+the level and the spread of its learner's response and in which directions its slopes depart from
+everybody's, a forest finds by itself which learners are alike, and in which part of the predictors' space.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from coterie.collaboration.nested.effects import MOST_SLOPES, slope_units
+from coterie.collaboration.nested.linear import Moments
+from coterie.rows.learners import Learners
+
+Array = NDArray[Any]
+
+# Slopes of one's own count as much as everybody's once a learner has so many rows.
+PSEUDO_ROWS = 20.0
+
+
+def traits_of(learners: Learners, centred: Moments) -> Array:
+    """Describe every learner.
+
+    Parameters
+    ----------
+    learners : Learners
+        Their rows.
+    centred : Moments
+        Of the same rows, from each learner's own means.
+
+    Returns
+    -------
+    ndarray of shape (L, 2 + p)
+        Level and spread of the response, then slopes less everybody's, drawn towards none, in units of
+        the pooled spread. With too many predictors for slopes, level and spread alone.
+    """
+    levels = learners.mean_by_learner(learners.y)
+    deviations = learners.y - levels[learners.owner]
+    spreads = np.sqrt(learners.mean_by_learner(deviations**2))
+    # In units of the pooled spread: trees take values nearer than 1e-7 for the same.
+    pooled = float(np.sqrt(np.mean(spreads**2)))
+    unit = max(pooled, 1e-12 * float(np.abs(levels).max()), np.finfo(float).tiny)
+    plain = np.column_stack([levels - levels.mean(), spreads]) / unit
+    if learners.n_features > MOST_SLOPES:
+        return plain
+    return np.column_stack([plain, _slopes(centred, learners.sizes) / unit])
+
+
+def _slopes(centred: Moments, sizes: Array) -> Array:
+    """Return every learner's slopes less everybody's, of shape (L, p), per typical spread of x."""
+    G, c = centred.G[:, :-1, :-1], centred.c[:, :-1]
+    squares = np.maximum(np.diagonal(G, axis1=1, axis2=2), 0.0)
+    units = slope_units(np.sqrt(squares / sizes[:, None]))
+    everybody = np.ones(len(G), dtype=bool)
+    common = centred.solve(everybody, PSEUDO_ROWS)[:-1]
+    moments = G / np.outer(units, units) + PSEUDO_ROWS * np.eye(len(units))
+    slopes: Array = np.linalg.solve(moments, ((c - G @ common) / units)[..., None])[..., 0]
+    return slopes
+
+
+def with_traits(X: Array, traits: Array, owner: Array) -> Array:
+    """Return rows of shape (n, p + T), the traits of their learners beside the predictors."""
+    return np.hstack([X, traits[owner]])

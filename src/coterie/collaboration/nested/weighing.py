@@ -1,0 +1,130 @@
+"""From what the parties answer to how each of them predicts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from coterie.collaboration.nested.effects import best_ratios, linear_values, slope_units
+from coterie.collaboration.nested.guard import widened
+from coterie.collaboration.nested.parties import Party, RowParty
+from coterie.collaboration.nested.weights import Weights, learn_weights
+
+Array = NDArray[Any]
+
+# A learner whose mixture does worse than its own model by more standard errors than these stays alone.
+WORSE = 2.0
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """What the parties settle on.
+
+    Parameters
+    ----------
+    units : ndarray of shape (p,)
+        Common units of the predictors.
+    ratios : ndarray of shape (2, E, 2)
+        Variance of offsets and slopes of each shared model, with an offset only and with both.
+    weights : Weights
+        Over the columns: alone, shared with an offset, shared with offset and slopes.
+    """
+
+    units: Array
+    ratios: Array
+    weights: Weights
+
+
+def agree(parties: Sequence[Party]) -> Agreement:
+    """Ask the parties and learn the weights.
+
+    Parameters
+    ----------
+    parties : sequence of Party
+        The learners.
+
+    Returns
+    -------
+    Agreement
+        The same for everybody; who has the rows applies it.
+    """
+    units = slope_units(np.array([party.spreads() for party in parties]))
+    likelihoods = np.sum([party.likelihoods(units) for party in parties], axis=0)
+    ratios = np.stack([best_ratios(likelihoods, slopes=slopes) for slopes in (False, True)])
+    answers = [party.grams(units, ratios) for party in parties]
+    weights = learn_weights(np.array([gram for gram, _ in answers]), np.array([n for _, n in answers]))
+    return Agreement(units, ratios, weights)
+
+
+@dataclass(frozen=True)
+class Mixture:
+    """How one learner predicts.
+
+    Parameters
+    ----------
+    alone : float
+        Weight of its own model.
+    shared : ndarray of shape (E,)
+        Weights of the shared models.
+    correction : ndarray of shape (p + 1,)
+        Slopes and intercept of its own.
+    residuals : ndarray of shape (n,)
+        Honest residuals: weights learnt without the row's fold.
+    """
+
+    alone: float
+    shared: Array
+    correction: Array
+    residuals: Array
+
+
+def _much_worse(residuals: Array, alone: Array, weights: Array | None) -> bool:
+    seen = np.isfinite(residuals) & np.isfinite(alone)
+    excess = residuals[seen] ** 2 - alone[seen] ** 2
+    if weights is not None:
+        excess = excess * weights[seen]
+    if len(excess) < 2:
+        return False
+    return bool(excess.mean() > WORSE * excess.std(ddof=1) / np.sqrt(len(excess)))
+
+
+def mix(party: RowParty, agreement: Agreement, place: int) -> Mixture:
+    """Apply what was agreed to one learner's rows.
+
+    Parameters
+    ----------
+    party : RowParty
+        The learner.
+    agreement : Agreement
+        What was settled.
+    place : int
+        The learner's place among the parties.
+
+    Returns
+    -------
+    Mixture
+        A learner who would do clearly worse than alone stays alone.
+    """
+    columns = party.columns(agreement.units, agreement.ratios)
+    held_out = agreement.weights.held_out[:, place]
+    residuals = party.y - np.einsum("nc,nc->n", columns, held_out[np.maximum(party.folds, 0)])
+    weights = agreement.weights.personal[place]
+    alone = party.y - party.alone
+    if _much_worse(residuals, alone, party.weights):
+        weights = np.eye(len(weights))[0]
+        residuals = np.where(party.folds >= 0, alone, np.nan)
+    n_shared = party.shared.shape[1]
+    parts = weights[1:].reshape(2, n_shared)
+    coefficients = party.coefficients(agreement.units, agreement.ratios)
+    correction = np.einsum("ve,vep->p", parts, coefficients)
+    return Mixture(float(weights[0]), parts.sum(axis=0), correction, residuals)
+
+
+def correction_bounds(X: Array, correction: Array) -> tuple[float, float]:
+    """Return what a correction is clipped to: its range on the learner's rows, with a margin."""
+    low, high = widened(linear_values(X, correction[None])[:, 0])
+    return float(low), float(high)

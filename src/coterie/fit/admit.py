@@ -1,0 +1,124 @@
+"""Newcomers join a fit: they are placed among its coteries, which stay as they are.
+
+Newcomers with rows enough select models of their own, the others do not; the two kinds are placed apart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from coterie.candidates import candidates_per_learner, names_learners
+from coterie.collaboration.nested import NestedCollaboration
+from coterie.engines import resolve_engine
+from coterie.fit.record import Fit, Newcomer
+from coterie.method.select import BLOCKS, select_models
+from coterie.records import Selection
+from coterie.rows.learners import Learners
+from coterie.verdicts import Admission, newcomer_gains, place_newcomers
+
+
+def candidates_for(spec: Any, known: list[Any], newcomers: list[Any]) -> Any:
+    """Return the candidates; a newcomer whom a mapping does not name chooses among everybody's."""
+    if not names_learners(spec, known) or all(learner in spec for learner in newcomers):
+        return spec
+    everybody: dict[str, Any] = {}
+    for candidates in candidates_per_learner(spec, list(spec)):
+        everybody.update(candidates)
+    return {learner: spec.get(learner, everybody) for learner in newcomers}
+
+
+def _alike(fit: Fit, newcomers: Learners) -> Iterator[tuple[Learners, bool]]:
+    """Give out those who select models, then those who do not."""
+    large = newcomers.sizes >= fit.min_rows
+    for some, with_models in ((large, True), (~large, False)):
+        if some.any():
+            yield newcomers.take(np.flatnonzero(some)), with_models
+
+
+def _place(fit: Fit, newcomers: Learners, with_models: bool) -> tuple[Selection | None, Admission]:
+    """Return the newcomers' own models, and where they belong."""
+    known, own, options = fit.learners.ids, None, fit.options
+    if with_models:
+        own = select_models(
+            newcomers,
+            candidates=candidates_for(options.candidates, known.tolist(), newcomers.ids.tolist()),
+            # Newcomers' rows are in order if those of the others are.
+            splitter=BLOCKS if fit.selection.in_order else options.splitter,
+            order=None,
+            random_state=fit.seed,
+            engine=options.engine,
+            n_jobs=options.n_jobs,
+        ).aligned_to(newcomers.ids)
+    placed = place_newcomers(
+        newcomers,
+        own,
+        fit.learners,
+        fit.selection.aligned_to(known),
+        fit.partition.aligned_to(known),
+        resolve_engine(options.engine, options.n_jobs),
+        collaboration=fit.collaboration,
+        n_replicates=options.n_bootstrap,
+        entropy=fit.seed,
+    )
+    return own, placed
+
+
+def _with(fit: Fit, newcomers: Learners, with_models: bool) -> Fit:
+    units = fit.units
+    if units is not None:
+        newcomers, theirs = newcomers.standardized()
+        units = units.joined(theirs)
+    own, placed = _place(fit, newcomers, with_models)
+    collaboration = fit.collaboration
+    ways = collaboration.newcomer_ways[placed.nearest]
+    if isinstance(collaboration, NestedCollaboration):
+        collaboration, ways = collaboration.with_newcomers(newcomers, placed.nearest)
+    added = []
+    for place, learner in enumerate(newcomers.ids.tolist()):
+        if placed.labels[place] < 0:
+            assert own is not None, "only a learner with a model of its own is told that no cluster fits it"
+            added.append(Newcomer(learner, model=own.models[place]))
+        else:
+            added.append(Newcomer(learner, way=int(ways[place])))
+    gains = newcomer_gains(
+        newcomers,
+        own,
+        placed,
+        collaboration,
+        fit.with_all,
+        np.bincount(fit.partition.labels),
+        units,
+    )
+    return replace(
+        fit,
+        collaboration=collaboration,
+        gains=fit.gains.joined(gains),
+        admission=placed if fit.admission is None else fit.admission.joined(placed),
+        newcomers=(*fit.newcomers, *added),
+        units=units,
+    )
+
+
+def admit_learners(fit: Fit, newcomers: Learners) -> Fit:
+    """Return the fit with learners whom it did not know, behind those that are there."""
+    shown = [*fit.learner_ids.tolist(), *newcomers.ids[newcomers.appearance].tolist()]
+    for some, with_models in _alike(fit, newcomers):
+        fit = _with(fit, some, with_models)
+    return fit.shown_in_order(shown)
+
+
+def place_learners(fit: Fit, newcomers: Learners) -> Admission:
+    """Say where newcomers belong, in order of first appearance; nothing is added to the fit."""
+    placed: Admission | None = None
+    for some, with_models in _alike(fit, newcomers):
+        inside = some if fit.units is None else some.standardized()[0]
+        added = _place(fit, inside, with_models)[1]
+        placed = added if placed is None else placed.joined(added)
+    assert placed is not None
+    place = {learner: p for p, learner in enumerate(placed.learner_ids.tolist())}
+    shown = newcomers.ids[newcomers.appearance].tolist()
+    return placed.take(np.array([place[learner] for learner in shown], dtype=int))

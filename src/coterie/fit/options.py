@@ -1,0 +1,88 @@
+"""The options of a fit: one frozen record, checked once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from numpy.typing import NDArray
+
+from coterie._options import check_count, check_option, listed
+from coterie.collaboration.forms import METHODS
+from coterie.kernels.devices import check_device
+from coterie.method.landmarks import how_many_landmarks
+from coterie.method.search import RULES
+from coterie.method.select import ORDERS
+from coterie.method.spectral import check_scale
+from coterie.rows.threshold import FEWEST_ROWS, rows_needed
+
+Array = NDArray[Any]
+
+SMALL_LEARNERS = ("admit", "drop", "raise")
+# More cost time and memory, and tell nothing.
+MOST_FOLDS, MOST_REPLICATES = 1000, 100_000
+
+
+@dataclass(frozen=True)
+class Options:
+    """How to fit; each field is the option of `CoterieRegressor` of the same name."""
+
+    candidates: Any = None
+    n_clusters: Any = "auto"
+    max_clusters: int | None = None
+    scale: Any = "noise"
+    refine: str | None = "pooled"
+    collaboration: str = "auto"
+    nested_folds: int = 4
+    robust: bool = False
+    standardize: str | None = None
+    small_learners: str = "admit"
+    min_rows: Any = "auto"
+    splitter: Any = None
+    order: str | None = "auto"
+    n_bootstrap: int = 100
+    engine: Any = None
+    n_jobs: int | None = None
+    landmarks: Any = None
+    device: str = "auto"
+
+    def check(self) -> None:
+        """Refuse an option that is not known, in one sentence."""
+        check_option(self.collaboration, "collaboration", ("auto", *METHODS))
+        check_count(self.nested_folds, "nested_folds", least=2, most=MOST_FOLDS)
+        check_option(self.small_learners, "small_learners", SMALL_LEARNERS)
+        check_option(self.standardize, "standardize", ("learner", None))
+        check_option(self.robust, "robust", (True, False))
+        check_option(self.order, "order", ORDERS)
+        check_option(self.refine, "refine", ("pooled", "average", None))
+        if isinstance(self.n_clusters, str):
+            check_option(self.n_clusters, "n_clusters", RULES)
+        else:
+            check_count(self.n_clusters, "n_clusters")
+        if not (isinstance(self.min_rows, str) and self.min_rows == "auto"):
+            check_count(self.min_rows, "min_rows", least=FEWEST_ROWS)
+        if self.max_clusters is not None:
+            check_count(self.max_clusters, "max_clusters")
+        check_count(self.n_bootstrap, "n_bootstrap", least=0, most=MOST_REPLICATES)
+        check_scale(self.scale)
+        check_device(self.device)
+        if self.landmarks is not None:
+            how_many_landmarks(self.landmarks, 1)
+
+    def split_by_size(self, ids: Array, sizes: Array, n_features: int) -> tuple[Array, int]:
+        """Return who has too few rows to shape the clusters, of shape (L,), and how many rows that takes."""
+        needed = rows_needed(sizes, n_features, self.min_rows)
+        small: Array = sizes < needed
+        if small.all():
+            raise ValueError(
+                f"No learner has the {needed} rows that clustering needs "
+                f"(n_samples = {sizes.max()} at most): give the learners more rows"
+                + ("." if needed == FEWEST_ROWS else f", or lower min_rows, down to {FEWEST_ROWS}.")
+            )
+        if small.any() and self.small_learners == "raise":
+            raise ValueError(
+                f"Too few rows for learner {listed(ids[small])}: fewer than {needed} "
+                f"(n_samples = {sizes[small].min()}). "
+                "Drop such learners, lower min_rows, or set small_learners='admit'."
+            )
+        return small, needed

@@ -1,0 +1,456 @@
+"""Rows that do not fit into memory: each learner is read when its turn comes.
+
+Select reads a learner's rows, chooses and fits its model on all of them, and keeps a random part of the rows
+with their honest residuals: as many as the memory allows. Exchange and Cluster work on what was kept. Where
+rows were left out, clusters predict with averages of models, which have seen all rows: a model of the kept
+rows would be compared with models of more. Where everything fits, the answer is that of ``fit``.
+
+On a Dask cluster the workers read: rows stay where they lie, and models with the part that is kept come back.
+"""
+
+from __future__ import annotations
+
+import copy
+import re
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import partial, reduce
+from typing import Any, Protocol
+
+import numpy as np
+from joblib import effective_n_jobs
+from numpy.typing import NDArray
+
+from coterie._options import listed, shown
+from coterie.candidates import candidates_per_learner
+from coterie.collaboration.nested.families import by_least_squares
+from coterie.engines import Engine, counted, resolve_engine
+from coterie.fit.admit import admit_learners, candidates_for
+from coterie.fit.options import Options
+from coterie.fit.record import Fit
+from coterie.fit.run import fit_selected, rows_were_left_out
+from coterie.method.fitting import choose_candidate, quiet_fits
+from coterie.method.order import SerialScore, rows_depend, serial_score
+from coterie.method.search import check_n_clusters
+from coterie.method.select import BLOCKS, check_splitter, fit_job, selection_of
+from coterie.rows.ids import id_array, sorting_text
+from coterie.rows.learners import Learners, Standardization, gather_learners
+from coterie.rows.tables import column_names
+from coterie.rows.threshold import FEWEST_ROWS, enough_rows, rows_needed
+from coterie.rows.wild import column_limits, warn_of
+from coterie.verdicts import Gains
+
+Array = NDArray[Any]
+
+# What Python and the libraries take before the first row is read.
+BASE = 500 * 2**20
+# Copies of the kept rows at the height of a fit, in double precision: measured, with room to spare.
+COPIES = 16
+# Copies of a learner's rows while it is read and its candidates are fitted.
+COPIES_AT_WORK = 6
+# Tables of every model's prediction of every kept row, where models have no coefficients.
+PREDICTION_TABLES = 4
+# Fewer rows of a learner than this tell too little of it.
+FEWEST_KEPT = 50
+_UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
+
+
+class RowSource(Protocol):
+    """Where one learner's rows lie. Sources travel to workers: they are small, and can be pickled."""
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows, as far as is known without reading them."""
+        ...
+
+    def read(self, most: int) -> tuple[Any, Any]:
+        """Read the learner.
+
+        Parameters
+        ----------
+        most : int
+            Where it has more rows, so many are read, at random places.
+
+        Returns
+        -------
+        X : array-like or table of shape (n, p)
+            Predictors.
+        y : array-like of shape (n,)
+            Response.
+        """
+        ...
+
+
+def memory_in_bytes(memory: Any) -> int:
+    """Return an amount of memory as a number of bytes.
+
+    Parameters
+    ----------
+    memory : int or str
+        Bytes, or a text such as ``"2GiB"`` or ``"500 MB"``; units are powers of 1,024.
+
+    Returns
+    -------
+    int
+        Bytes.
+    """
+    given = str(memory).strip()
+    match = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?)\s*([KMGT]?)(?:i?B)?", given, re.IGNORECASE)
+    amount = 0 if match is None else int(float(match[1]) * _UNITS[match[2].upper()])
+    if isinstance(memory, bool) or amount <= 0:
+        raise ValueError(f"An amount of memory is a number with a unit, such as '2GiB'. Got {shown(memory)}.")
+    return amount
+
+
+@dataclass(frozen=True)
+class SourceJob:
+    """A learner to be read and to select.
+
+    Parameters
+    ----------
+    learner : object
+        Its id.
+    source : RowSource
+        Where its rows lie.
+    candidates : dict of str to estimator
+        What it chooses from.
+    splitter : scikit-learn splitter or None
+        As for Select.
+    standardize : bool
+        Whether its rows are standardised first.
+    entropy : int
+        Of everything random.
+    kept : int
+        Rows that are kept at most.
+    most : int
+        Rows that are read at most.
+    enough : int, default=4
+        Rows with which a learner is not small, whatever the others have.
+    limits : ndarray of shape (2, p + 1) or None, default=None
+        Beyond which cells are wild and their rows set aside. None: not known yet.
+    """
+
+    learner: Any
+    source: RowSource
+    candidates: dict[str, Any] = field(repr=False)
+    splitter: Any
+    standardize: bool
+    entropy: int
+    kept: int
+    most: int
+    enough: int = FEWEST_ROWS
+    limits: Any = field(default=None, repr=False)
+
+
+@dataclass(frozen=True)
+class Read:
+    """What is kept of a learner.
+
+    Parameters
+    ----------
+    rows : Learners or None
+        Some of its rows, or all; None where it has none.
+    whole : Learners or None
+        All its rows as they came, where all of them are kept.
+    n_rows : int
+        How many were read.
+    names : list of str or None
+        Of the predictors.
+    units : Standardization or None
+        Where rows were standardised: by what.
+    fitted : Fitted or None
+        What it chose; its residuals are those of the kept rows. None: it has too few rows, or failed.
+    folds : ndarray
+        Which fold held each kept row out.
+    training : ndarray
+        Which of the kept rows each fold trained on.
+    failure : str, default=""
+        Why a learner who may be small chose nothing; an error where it turns out not to be.
+    serial : SerialScore
+        What all its rows say about the dependence of neighbours; nothing where a splitter cut them.
+    extremes : ndarray of shape (2, p + 1)
+        Smallest and largest value of each predictor and of the response, among all rows that were read.
+    """
+
+    rows: Any
+    whole: Any
+    n_rows: int
+    names: list[str] | None
+    units: Any = None
+    fitted: Any = None
+    folds: Array = field(default_factory=lambda: np.zeros(0, dtype=int))
+    training: Array = field(default_factory=lambda: np.zeros((0, 0), dtype=bool))
+    failure: str = ""
+    serial: SerialScore = field(default_factory=SerialScore)
+    extremes: Array = field(default_factory=lambda: np.zeros((2, 0)))
+
+    def column(self, column: int) -> Array:
+        """Return the kept values of a predictor, or of the response behind them, and the extremes of all."""
+        learner = self.rows if self.whole is None else self.whole
+        last = column == learner.n_features
+        values: Array = learner.y if last else learner.X[:, column]
+        if self.whole is not None:
+            return values
+        if self.units is not None:
+            centre = self.units.centre_y[0] if last else self.units.centre_x[0, column]
+            values = values * (self.units.spread_y[0] if last else self.units.spread_x[0, column]) + centre
+        return np.concatenate([values, self.extremes[:, column]])
+
+
+def _gathered(job: SourceJob) -> tuple[Learners | None, list[str] | None]:
+    X, y = job.source.read(job.most)
+    names = column_names(X)
+    if not len(y):
+        return None, names
+    try:
+        whole = gather_learners(X, y, limits=job.limits, caller="fit_sources")
+    except ValueError as error:
+        raise ValueError(f"Learner {listed([job.learner])}: {error}") from None
+    wild = tuple(replace(cells, learner=job.learner) for cells in whole.wild)
+    return replace(whole, ids=id_array([job.learner]), wild=wild), names
+
+
+def _extremes(learner: Learners) -> Array:
+    return np.array([[*few(learner.X, axis=0), few(learner.y)] for few in (np.min, np.max)])
+
+
+def select_from_source(job: SourceJob) -> Read:
+    """Read a learner, let it select, and keep some of its rows.
+
+    Parameters
+    ----------
+    job : SourceJob
+        Which learner.
+
+    Returns
+    -------
+    Read
+        What is kept.
+    """
+    whole, names = _gathered(job)
+    if whole is None:
+        return Read(None, None, 0, names)
+    n = len(whole.y)
+    extremes = _extremes(whole)
+    if n < FEWEST_ROWS:
+        return Read(whole, whole, n, names, extremes=extremes)
+    rows, units = whole.standardized() if job.standardize else (whole, None)
+    try:
+        fit = fit_job(rows, 0, job.candidates, job.splitter, job.entropy)
+        with quiet_fits():
+            fitted = choose_candidate(fit)
+    except ValueError as error:
+        if n >= job.enough:
+            raise
+        return Read(whole, whole, n, names, failure=str(error), extremes=extremes)
+    serial = SerialScore() if job.splitter is not None else serial_score(fitted.residuals, rows.X, rows.y)
+    kept = np.arange(n)
+    if n > job.kept:
+        generator = np.random.default_rng([fit.seed, job.kept])
+        kept = np.sort(generator.choice(n, job.kept, replace=False))
+    # Who turns out to be small among the others is admitted with its rows as they came.
+    few = whole if n <= job.kept else None
+    part = rows if n <= job.kept else rows.only(np.isin(np.arange(n), kept))
+    # A copy: behind the coefficients of least squares the solver keeps an array as long as the rows.
+    fitted = copy.deepcopy(replace(fitted, residuals=fitted.residuals[kept]))
+    return Read(
+        part,
+        few,
+        n,
+        names,
+        units,
+        fitted,
+        fit.folds[kept],
+        fit.training[:, kept],
+        serial=serial,
+        extremes=extremes,
+    )
+
+
+def rows_kept(memory: int, sizes: Array, n_features: int, affine: bool) -> int:
+    """Return how many rows of a learner are kept at most.
+
+    Parameters
+    ----------
+    memory : int
+        What the fit may take, in bytes.
+    sizes : ndarray of shape (L,)
+        Rows of the learners.
+    n_features : int
+        Number of predictors.
+    affine : bool
+        Whether all models are known to be affine.
+
+    Returns
+    -------
+    int
+        What small learners leave over goes to the large ones.
+    """
+    n_learners = len(sizes)
+    per_row = 8 * (COPIES * (n_features + 1) + (0 if affine else PREDICTION_TABLES * n_learners))
+    total = (memory - BASE) // 2 // per_row
+    fewest = max(FEWEST_KEPT, enough_rows(n_features))
+    needed = int(np.minimum(sizes, fewest).sum())
+    if total < needed:
+        least = (BASE + 2 * per_row * (needed + 1)) / 2**20
+        raise ValueError(
+            f"{n_learners} learners with {n_features} predictors need {np.ceil(least):.0f} MiB of memory: "
+            f"{fewest} rows of each are the least. Got {memory / 2**20:.0f} MiB."
+        )
+    caps = np.sort(sizes)
+    before = np.r_[0, np.cumsum(caps)[:-1]]
+    # The cap at which all smaller learners are whole and the others share the rest.
+    shared = (total - before) // (n_learners - np.arange(n_learners))
+    return int(max(fewest, min(caps[-1], shared.max())))
+
+
+def _together(parts: list[Read], appearance: Array) -> Learners:
+    """Return the kept rows of all learners, whose ids are sorted by their text."""
+    sizes = [len(part.rows.y) for part in parts]
+    return Learners(
+        ids=id_array([part.rows.ids.tolist()[0] for part in parts]),
+        X=np.concatenate([part.rows.X for part in parts]),
+        y=np.concatenate([part.rows.y for part in parts]),
+        offsets=np.r_[0, np.cumsum(sizes)],
+        rows=np.arange(sum(sizes)),
+        appearance=appearance,
+    )
+
+
+def _without_wild_rows(parts: dict[Any, Read], jobs: dict[Any, SourceJob], engine: Engine) -> dict[Any, Read]:
+    """Let those who have a wild cell be read again without its row: limits are known when all were read."""
+    if len(parts) < 2:
+        return parts
+    n_columns = next(iter(parts.values())).rows.n_features + 1
+    columns = (np.concatenate([part.column(k) for part in parts.values()]) for k in range(n_columns))
+    limits = column_limits(columns)
+    beyond = [
+        learner
+        for learner, part in parts.items()
+        if (part.extremes[0] < limits[0]).any() or (part.extremes[1] > limits[1]).any()
+    ]
+    again = engine.map(select_from_source, [replace(jobs[learner], limits=limits) for learner in beyond])
+    return parts | dict(zip(beyond, again, strict=True))
+
+
+def _check_names(parts: dict[Any, Read]) -> None:
+    first, head = next(iter(parts.items()))
+    for learner, part in parts.items():
+        if part.names != head.names or part.rows.n_features != head.rows.n_features:
+            raise ValueError(
+                f"The predictors of learner {listed([learner])} differ from those of learner "
+                f"{listed([first])}: give all learners the same, in the same order."
+            )
+
+
+def first_rows(sources: Mapping[Any, RowSource]) -> Any:
+    """Return some predictors of the first learner in canonical order; refuse where there is none."""
+    if not sources:
+        raise ValueError("There are no learners: fit_sources takes {learner id: source, ...}.")
+    return sources[min(sources, key=sorting_text)].read(FEWEST_KEPT)[0]
+
+
+def _read_all(
+    options: Options, sources: Mapping[Any, RowSource], memory: int, n_features: int, seed: int, splitter: Any
+) -> tuple[dict[Any, Read], int]:
+    """Let everybody be read and select; return those who have rows, and how many were kept at most."""
+    order = sorted(sources, key=sorting_text)
+    # Whom a mapping does not name may turn out to be small, and needs no candidates then.
+    sets = candidates_per_learner(candidates_for(options.candidates, order, order), order)
+    affine = all(by_least_squares(candidate) for some in sets for candidate in some.values())
+    sizes = np.array([sources[learner].n_rows for learner in order])
+    kept = rows_kept(memory, sizes, n_features, affine)
+    least = 0 if options.min_rows == "auto" else int(options.min_rows)
+    kept = max(kept, least)
+    # What is asked of a learner where all the others have rows enough.
+    enough = rows_needed(np.array([np.inf]), n_features, options.min_rows)
+    at_work = 8 * (n_features + 1) * COPIES_AT_WORK * effective_n_jobs(options.n_jobs)
+    most = max(int((memory - BASE) // 2 // at_work), kept)
+    jobs = [
+        SourceJob(
+            learner,
+            sources[learner],
+            some,
+            splitter,
+            bool(options.standardize),
+            seed,
+            # A limit that a learner does not reach is no part of its job: resuming would not know it again.
+            min(kept, int(size)),
+            min(most, int(size)),
+            enough,
+        )
+        for learner, some, size in zip(order, sets, sizes, strict=True)
+    ]
+    engine = counted(resolve_engine(options.engine, options.n_jobs), "Select")
+    parts = engine.map(select_from_source, jobs)
+    found = {learner: part for learner, part in zip(order, parts, strict=True) if part.n_rows}
+    empty = [learner for learner in order if learner not in found]
+    if empty:
+        warnings.warn(
+            f"Learner {listed(empty)} has no rows that can be used and was left out.",
+            UserWarning,
+            stacklevel=4,
+        )
+    if not found:
+        raise ValueError("No learner has a row that can be used: check the sources.")
+    _check_names(found)
+    return _without_wild_rows(found, dict(zip(order, jobs, strict=True)), engine), kept
+
+
+def fit_sources(
+    options: Options, sources: Mapping[Any, RowSource], memory: Any, *, seed: int, n_features: int
+) -> Fit:
+    """Fit learners who are read one by one; ``memory`` is what the fit may take."""
+    check_splitter(options.splitter)
+    read_with = partial(_read_all, options, sources, memory_in_bytes(memory), n_features, seed)
+    found, kept = read_with(options.splitter)
+    place = {learner: p for p, learner in enumerate(found)}
+    appearance = np.array([place[learner] for learner in sources if learner in place])
+    parts = list(found.values())
+    sizes = np.array([part.n_rows for part in parts])
+    small, min_rows = options.split_by_size(id_array(list(found)), sizes, parts[0].rows.n_features)
+    large = [part for part, few in zip(parts, small, strict=True) if not few]
+    in_order = options.order is not None and rows_depend(part.serial for part in large)
+    if in_order:
+        with warnings.catch_warnings():
+            # What there is to say of the sources was said when they were read first.
+            warnings.simplefilter("ignore")
+            parts = list(read_with(BLOCKS)[0].values())
+        large = [part for part, few in zip(parts, small, strict=True) if not few]
+    check_n_clusters(options.n_clusters, len(large))
+    # Refuses a mapping that does not name all of them.
+    candidates_per_learner(options.candidates, [part.rows.ids.tolist()[0] for part in large])
+    failure = next((part.failure for part in large if part.fitted is None), None)
+    if failure is not None:
+        raise ValueError(failure)
+    ranks = np.argsort(np.argsort(appearance)[~small], kind="stable")
+    wild = tuple(cells for part in parts for cells in part.rows.wild)
+    warn_of(wild)
+    shaping = replace(_together(large, ranks), wild=wild)
+    selection = selection_of(
+        shaping,
+        [part.fitted for part in large],
+        tuple(part.folds for part in large),
+        tuple(part.training for part in large),
+        dependent=in_order or options.splitter is not None,
+        in_order=in_order,
+    )
+    selection = replace(selection, n_rows=sizes[~small]).take(shaping.appearance)
+    units = reduce(Standardization.joined, [part.units for part in large]) if options.standardize else None
+    if rows_were_left_out(selection, shaping) and options.collaboration in ("pooled", "global"):
+        warnings.warn(
+            f"The pooled models were fitted on {kept} rows of each learner at most, its own model on all of "
+            "them: the gains compare the two.",
+            UserWarning,
+            stacklevel=3,
+        )
+    fit = fit_selected(selection, shaping, options, seed=seed, min_rows=min_rows, units=units)
+    if small.any() and options.small_learners == "admit":
+        few = [part for part, is_small in zip(parts, small, strict=True) if is_small]
+        whole = [replace(part, rows=part.whole) for part in few]
+        fit = admit_learners(fit, _together(whole, np.arange(len(whole))))
+        fit = fit.shown_in_order([learner for learner in sources if learner in place])
+    read = dict(zip(found, sizes.tolist(), strict=True))
+    n_rows = np.array([read[learner] for learner in fit.learner_ids.tolist()])
+    return replace(fit, gains=Gains({**fit.gains, "n_rows": n_rows}))

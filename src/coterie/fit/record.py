@@ -1,0 +1,172 @@
+"""A fit as one frozen record: everything that is known when the method has run.
+
+`run` makes it. `admit` and `remove` make another one from it and leave it as it was.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from coterie._options import listed
+from coterie.fit.options import Options
+from coterie.records import Collaboration, Exchange, Partition, Selection
+from coterie.rows.learners import Learners, Standardization
+from coterie.verdicts import Admission, Gains, Stability, Standing
+
+Array = NDArray[Any]
+
+
+@dataclass(frozen=True)
+class Newcomer:
+    """A learner that was placed after the clusters had been found, and how it predicts.
+
+    It predicts as row ``way`` of the collaboration's weights says, or with its own ``model``, if no cluster
+    fits it.
+    """
+
+    learner_id: Any
+    way: int | None = None
+    model: Any = None
+
+
+@dataclass(frozen=True)
+class Fit:
+    """Everything that a fit knows.
+
+    Parameters
+    ----------
+    options : Options
+        How it was fitted.
+    learners : Learners
+        The rows of the learners that shaped the clusters, in the units of the models.
+    selection : Selection
+        What Select found. This and the next three are in the order in which the learners first appeared.
+    exchange : Exchange
+        Losses and dissimilarities.
+    partition : Partition
+        Who learns with whom.
+    collaboration : Collaboration
+        How each learner predicts with its coterie.
+    with_all : Collaboration
+        How each learner would predict with everybody.
+    cluster_fit : Standing
+        How well each cluster describes each learner.
+    stability : Stability or None
+        How sure the clusters are, where rows were resampled.
+    gains : Gains
+        A row per learner, newcomers too, in the order shown to the user.
+    admission : Admission or None
+        Where newcomers were placed; None while there are none.
+    newcomers : tuple of Newcomer
+        How newcomers predict.
+    units : Standardization or None
+        Each learner's centre and spread, newcomers behind the others, where rows were standardised.
+    exponents : ndarray of shape (p,)
+        Powers of two by which the predictors were divided.
+    seed : int
+        From which every random split derives.
+    min_rows : int
+        Rows that a learner needed to shape the clusters.
+    """
+
+    options: Options
+    learners: Learners
+    selection: Selection
+    exchange: Exchange
+    partition: Partition
+    collaboration: Collaboration
+    with_all: Collaboration
+    cluster_fit: Standing
+    stability: Stability | None
+    gains: Gains
+    admission: Admission | None
+    newcomers: tuple[Newcomer, ...]
+    units: Standardization | None
+    exponents: Array
+    seed: int
+    min_rows: int
+
+    @property
+    def learner_ids(self) -> Array:
+        """All learners, newcomers too, in the order shown to the user."""
+        return self.gains["learner"]
+
+    @property
+    def labels(self) -> Array:
+        """Cluster of each of them; -1 for a newcomer whom no cluster fits."""
+        return self.gains["cluster"]
+
+    @property
+    def n_clusters(self) -> int:
+        """Number of clusters."""
+        return self.partition.n_clusters
+
+    @property
+    def has_rows(self) -> bool:
+        """Whether the rows are there; a saved model may be without them."""
+        return len(self.learners.y) > 0
+
+    def shown_in_order(self, learner_ids: list[Any]) -> Fit:
+        """Return the same fit with its table in the order of some ids."""
+        place = {learner: p for p, learner in enumerate(self.gains["learner"].tolist())}
+        order = np.array([place[learner] for learner in learner_ids], dtype=int)
+        return replace(self, gains=Gains({name: column[order] for name, column in self.gains.items()}))
+
+    def _places(self) -> dict[Any, tuple[int, int]]:
+        """Return the place of each learner's unit, and its way of predicting; -1: with its own model."""
+        place = {learner: p for p, learner in enumerate(self.learners.ids.tolist())}
+        ways = zip(self.selection.learner_ids.tolist(), self.collaboration.ways.tolist(), strict=True)
+        found = {learner: (place[learner], int(way)) for learner, way in ways}
+        for position, new in enumerate(self.newcomers, start=len(self.learners)):
+            found[new.learner_id] = position, -1 if new.way is None else new.way
+        return found
+
+    def _predict_inside(self, X: Array, owner: Array, ways: Array) -> Array:
+        """Predict rows in the units of the models."""
+        with_others = ways >= 0
+        if with_others.all():
+            return self.collaboration.predict(X, ways)
+        prediction = np.empty(len(X))
+        prediction[with_others] = self.collaboration.predict(X[with_others], ways[with_others])
+        for place in np.unique(owner[~with_others]).tolist():
+            mine = owner == place
+            model = self.newcomers[place - len(self.learners)].model
+            prediction[mine] = np.asarray(model.predict(X[mine]), dtype=float).reshape(-1)
+        return prediction
+
+    def places_of(self, ids: list[Any] | None, n_rows: int, caller: str) -> Array:
+        """Return for each row the place of its learner's unit, and its way of predicting, of shape (N, 2).
+
+        ``ids`` is None where there is one learner. Unknown ones are refused.
+        """
+        known = self._places()
+        if ids is None:
+            if len(known) > 1:
+                raise ValueError(
+                    f"{caller} needs to know whose rows these are: pass groups, one id per row of X."
+                )
+            ids = [next(iter(known))] * n_rows
+        if len(ids) != n_rows:
+            raise ValueError(
+                f"The 'groups' argument of {caller} must have one entry per row of X ({n_rows}). "
+                f"Got {len(ids)}."
+            )
+        unknown = list(dict.fromkeys(i for i in ids if i not in known))
+        if unknown:
+            raise ValueError(
+                f"Learner {listed(unknown)} was not seen in fit: use admit to place newcomers, and in "
+                "cross-validation folds that leave every learner training rows (KFold with shuffle=True)."
+            )
+        return np.array([known[i] for i in ids], dtype=int).reshape(n_rows, 2)
+
+    def predict(self, X: Array, places: Array) -> Array:
+        """Predict rows of X, divided by ``exponents``, for learners at some places (see `places_of`)."""
+        owner, ways = places[:, 0], places[:, 1]
+        if self.units is None:
+            return self._predict_inside(X, owner, ways)
+        inside = self._predict_inside(self.units.forward_X(X, owner), owner, ways)
+        return self.units.backward_y(inside, owner)

@@ -1,0 +1,217 @@
+"""Learners leave a fit: their rows, losses and models go, and what was fitted on their rows.
+
+Nothing is selected, exchanged or clustered again. Where rows are pooled, the models of the clusters that lost
+a member and the model of all rows are refitted; averages of models are weighted anew.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from coterie._options import listed
+from coterie.collaboration.forms import collaborate
+from coterie.fit.record import Fit, Newcomer
+from coterie.fit.run import collaborate_all, gains_of, settings_of
+from coterie.method.spectral import tidy_labels
+from coterie.records import Collaboration, Partition, Selection
+from coterie.rows.learners import Learners
+from coterie.rows.wild import notes_on
+from coterie.verdicts import Admission, Gains, Stability, Standing, second_clusters
+
+Array = NDArray[Any]
+
+
+def positions_without(ids: Array, leaving: set[Any]) -> Array:
+    """Return the positions of those who stay."""
+    return np.array([p for p, learner in enumerate(ids.tolist()) if learner not in leaving], dtype=int)
+
+
+def partition_without(partition: Partition, staying: Array) -> tuple[Partition, Array]:
+    """Return the partition of those who stay, and the old number of each of its clusters."""
+    taken = partition.take(staying)
+    labels = tidy_labels(taken.labels)
+    old = np.empty(int(labels.max()) + 1, dtype=int)
+    old[labels] = taken.labels
+    return replace(taken, labels=labels), old
+
+
+def standing_without(standing: Standing, staying: Array, partition: Partition, old: Array) -> Standing:
+    """Return how those who stay stand towards the clusters that are left, as measured in the fit.
+
+    Whoever is left alone in its cluster is predicted by nobody else there.
+    """
+    losses, fits = standing.losses[np.ix_(staying, old)], standing.fits[np.ix_(staying, old)]
+    labels, everybody = partition.labels, np.arange(len(staying))
+    alone = np.bincount(labels)[labels] == 1
+    losses[everybody[alone], labels[alone]] = np.inf
+    fits[everybody[alone], labels[alone]] = False
+    others = losses.copy()
+    others[everybody, labels] = np.inf
+    nearest = np.where(np.isfinite(others).any(axis=1), others.argmin(axis=1), -1)
+    return Standing(partition.learner_ids, losses, fits, nearest, standing.related[old])
+
+
+def stability_without(stability: Stability, staying: Array, partition: Partition, old: Array) -> Stability:
+    """Return the membership of those who stay in the clusters that are left, as measured in the fit."""
+    membership = stability.membership[np.ix_(staying, old)]
+    totals = membership.sum(axis=1, keepdims=True)
+    own = np.eye(len(old))[partition.labels]
+    shared = np.divide(membership, totals, out=own, where=totals > 0)
+    return replace(stability, learner_ids=partition.learner_ids, membership=shared)
+
+
+def admission_without(admission: Admission, staying: Array, old: Array) -> Admission | None:
+    """Return the newcomers who stay, with the new numbers of the clusters that are left."""
+    if not len(staying):
+        return None
+    taken = admission.take(staying)
+    new = np.full(admission.similarities.shape[1], -1)
+    new[old] = np.arange(len(old))
+    orphans = taken.learner_ids[(taken.labels >= 0) & (new[taken.nearest] < 0)]
+    if len(orphans):
+        raise ValueError(
+            f"Newcomer {listed(orphans)} would be left in a cluster without the learners that made it: "
+            "remove it too, and admit it again."
+        )
+    similarities = taken.similarities[:, old]
+    return replace(
+        taken,
+        labels=np.where(taken.labels < 0, -1, new[taken.labels]),
+        nearest=similarities.argmax(axis=1),
+        similarities=similarities,
+        probabilities=taken.probabilities[:, old],
+    )
+
+
+def pooled_without(
+    before: Collaboration,
+    old: Array,
+    touched: Array,
+    selection: Selection,
+    partition: Partition,
+    shaping: Learners,
+    settings: dict[str, Any],
+) -> Collaboration:
+    """Return the pooled models of the clusters that are left; those that lost a member are refitted.
+
+    ``old`` of shape (K,) has the old number of each cluster that is left, ``touched`` the new numbers of
+    the clusters that lost a member. The other records are of those who stay.
+    """
+    models = [before.models[k] for k in old]
+    names = [before.names[k] for k in old]
+    residuals = dict(zip(before.learner_ids.tolist(), before.residuals, strict=True))
+    for k in touched.tolist():
+        members = np.flatnonzero(partition.labels == k)
+        one = replace(partition.take(members), labels=np.zeros(len(members), dtype=int))
+        place = {learner: p for p, learner in enumerate(shaping.ids.tolist())}
+        theirs = sorted(place[learner] for learner in one.learner_ids.tolist())
+        refitted = collaborate(
+            selection, one, shaping.take(np.array(theirs, dtype=int)), method="pooled", **settings
+        )
+        models[k], names[k] = refitted.models[0], refitted.names[0]
+        residuals.update(zip(refitted.learner_ids.tolist(), refitted.residuals, strict=True))
+    return Collaboration(
+        learner_ids=partition.learner_ids,
+        method="pooled",
+        models=tuple(models),
+        names=tuple(names),
+        weights=np.eye(len(models)),
+        ways=partition.labels,
+        newcomer_ways=np.arange(len(models)),
+        residuals=tuple(residuals[learner] for learner in partition.learner_ids.tolist()),
+    )
+
+
+def _collaborate_again(fit: Fit, before: Collaboration, old: Array, touched: Array) -> Fit:
+    parts = fit.selection, fit.partition, fit.learners
+    if before.method == "pooled" and fit.n_clusters > 1:
+        settings = {**settings_of(fit.options, fit.seed), "candidates": fit.options.candidates}
+        coterie = pooled_without(before, old, touched, *parts, settings)
+        with_all = collaborate(*parts, method="global", **settings)
+    else:
+        selection, partition, learners = parts
+        coterie, with_all = collaborate_all(
+            fit.options, fit.seed, selection, fit.exchange, partition, learners
+        )
+    return replace(fit, collaboration=coterie, with_all=with_all)
+
+
+def _newcomers_without(
+    fit: Fit, before: Collaboration, leaving: set[Any], admission: Admission | None
+) -> tuple[Newcomer, ...]:
+    """Return the newcomers who stay, with their ways of predicting among those that are left.
+
+    Where models were fitted anew they predict as their cluster does: their own rows are not kept.
+    """
+    staying = [new for new in fit.newcomers if new.learner_id not in leaving]
+    if admission is None or fit.collaboration is before:
+        return tuple(staying)
+    homes = dict(zip(admission.learner_ids.tolist(), admission.nearest.tolist(), strict=True))
+    ways = fit.collaboration.newcomer_ways
+    return tuple(
+        new if new.way is None else replace(new, way=int(ways[homes[new.learner_id]])) for new in staying
+    )
+
+
+def _table_without(fit: Fit, admission: Admission | None) -> Gains:
+    """Measure the gains of those who shaped the clusters; newcomers keep theirs, with new numbers."""
+    table = gains_of(fit)
+    if admission is None:
+        return table
+    newcomers = [new.learner_id for new in fit.newcomers]
+    place = {learner: p for p, learner in enumerate(fit.gains["learner"].tolist())}
+    rows = np.array([place[learner] for learner in newcomers], dtype=int)
+    added = Gains({name: column[rows] for name, column in fit.gains.items()})
+    order = [admission.learner_ids.tolist().index(learner) for learner in newcomers]
+    placed = admission.take(np.array(order, dtype=int))
+    added["cluster"], added["second_cluster"] = placed.labels, second_clusters(placed)
+    return table.joined(added)
+
+
+def _without_notes(fit: Fit, leaving: set[Any]) -> Fit:
+    """Take what notes say of wild cells of those who leave out of the notes."""
+    before = fit.learners.wild
+    left = tuple(cells for cells in before if cells.learner not in leaving)
+    others = [note for note in fit.partition.notes if note not in notes_on(before)]
+    partition = replace(fit.partition, notes=(*notes_on(left), *others))
+    return replace(fit, learners=replace(fit.learners, wild=left), partition=partition)
+
+
+def remove_learners(fit: Fit, leaving: set[Any]) -> Fit:
+    """Return the fit without some learners; it needs its rows where one that shaped the clusters leaves."""
+    before, labels_before = fit.collaboration, fit.partition.labels
+    shown = [learner for learner in fit.learner_ids.tolist() if learner not in leaving]
+    staying = positions_without(fit.selection.learner_ids, leaving)
+    partition, old = partition_without(fit.partition, staying)
+    admission = None
+    if fit.admission is not None:
+        those = positions_without(fit.admission.learner_ids, leaving)
+        admission = admission_without(fit.admission, those, old)
+    inside = positions_without(fit.learners.ids, leaving)
+    units = fit.units
+    if units is not None:
+        first = len(fit.learners)
+        new = [first + p for p, each in enumerate(fit.newcomers) if each.learner_id not in leaving]
+        units = units.take(np.array([*inside.tolist(), *new], dtype=int))
+    fit = replace(fit, units=units)
+    gone = np.setdiff1d(np.arange(len(labels_before)), staying)
+    if len(gone):
+        stability = fit.stability
+        fit = replace(
+            fit,
+            learners=fit.learners.take(inside),
+            selection=fit.selection.take(staying),
+            exchange=fit.exchange.take(staying),
+            partition=partition,
+            cluster_fit=standing_without(fit.cluster_fit, staying, partition, old),
+            stability=None if stability is None else stability_without(stability, staying, partition, old),
+        )
+        touched = np.flatnonzero(np.isin(old, labels_before[gone]))
+        fit = _collaborate_again(fit, before, old, touched)
+    fit = replace(fit, newcomers=_newcomers_without(fit, before, leaving, admission), admission=admission)
+    fit = replace(fit, gains=_table_without(fit, admission)).shown_in_order(shown)
+    return _without_notes(fit, leaving)

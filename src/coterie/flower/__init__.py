@@ -1,0 +1,26 @@
+"""The protocol on Flower: the same messages, carried between a ServerApp and the ClientApps of the sites.
+
+Every message to a node costs a fresh process there, so the rounds are few and fat: share, score, the
+questions that are left (one with Gram matrices, a few without), conclude. Nodes that fail or come late are
+left out and named in the result. Flower authenticates nodes and encrypts what travels, but a node runs
+whatever app it is sent: see the guide, and the sealed folder where that is not acceptable.
+
+Needs ``pip install 'coterie[federated]'``.
+"""
+
+from __future__ import annotations
+
+from coterie.flower.client import make_client_app, party_from_table, save_conclusion
+from coterie.flower.in_process import InProcessGrid
+from coterie.flower.server import FederatedRun, RunSettings, make_server_app, run_protocol
+
+__all__ = [
+    "FederatedRun",
+    "InProcessGrid",
+    "RunSettings",
+    "make_client_app",
+    "make_server_app",
+    "party_from_table",
+    "run_protocol",
+    "save_conclusion",
+]

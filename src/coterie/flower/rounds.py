@@ -1,0 +1,156 @@
+"""One round: ask some nodes for the same thing, and take what comes in time."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from coterie.federated.messages import ProtocolError, decode
+from coterie.flower.carrying import loaded, one_line, unloaded
+
+try:
+    from flwr.app import Message
+except ModuleNotFoundError as error:
+    raise ModuleNotFoundError(
+        "Flower is not installed: pip install 'coterie[federated]'.", name=error.name
+    ) from error
+
+logger = logging.getLogger(__name__)
+
+
+class Carrier(Protocol):
+    """The two methods of Flower's Grid that a round needs."""
+
+    def get_node_ids(self) -> Iterable[int]:
+        """Return the nodes that are there."""
+        ...
+
+    def send_and_receive(self, messages: Iterable[Any], *, timeout: float | None = None) -> Iterable[Any]:
+        """Send messages and return the replies that come in time."""
+        ...
+
+
+@dataclass(frozen=True)
+class Round:
+    """What came back.
+
+    Parameters
+    ----------
+    name : str
+        What was asked.
+    replies : mapping of int to list
+        Decoded messages by node.
+    failures : mapping of int to str
+        Why there are none, by node.
+    seconds : float
+        How long it took.
+    sent : int
+        Bytes to each node.
+    received : int
+        Bytes from all nodes.
+    """
+
+    name: str
+    replies: Mapping[int, list[Any]]
+    failures: Mapping[int, str]
+    seconds: float
+    sent: int
+    received: int
+
+
+def wait_for_nodes(grid: Carrier, fewest: int, seconds: float) -> list[int]:
+    """Return the nodes, once there are enough of them.
+
+    Parameters
+    ----------
+    grid : Grid
+        Flower's.
+    fewest : int
+        How many nodes are needed.
+    seconds : float
+        How long to wait for them.
+
+    Returns
+    -------
+    list of int
+        Their ids, sorted.
+    """
+    deadline = time.monotonic() + seconds
+    while len(found := sorted(grid.get_node_ids())) < fewest:
+        if time.monotonic() > deadline:
+            raise ProtocolError(
+                f"Only {len(found)} of at least {fewest} nodes were there after {seconds:g} seconds: start "
+                "more SuperNodes, or lower 'min-nodes'."
+            )
+        time.sleep(min(0.5, seconds / 10))
+    return found
+
+
+def _reply(reply: Any, kind: type[Any] | None) -> tuple[list[Any], int]:
+    if reply.has_error():
+        raise ProtocolError(f"It failed: {one_line(str(reply.error.reason)) or 'no reason given'}.")
+    messages = unloaded(reply.content)
+    found = [decode(message) for message in messages]
+    wanted = 0 if kind is None else 1
+    if len(found) != wanted or any(type(message) is not kind for message in found):
+        raise ProtocolError("It answered something else than what it was asked.")
+    return found, sum(map(len, messages))
+
+
+def ask(
+    grid: Carrier,
+    nodes: Iterable[int],
+    name: str,
+    messages: Sequence[bytes],
+    kind: type[Any] | None,
+    seconds: float,
+) -> Round:
+    """Ask nodes for a message and wait for at most some seconds.
+
+    Parameters
+    ----------
+    grid : Grid
+        Flower's.
+    nodes : iterable of int
+        Whom to ask.
+    name : str
+        What to do: share, score, answer or conclude.
+    messages : sequence of bytes
+        What they need for it, encoded.
+    kind : type or None
+        Of the one message that each must answer with; None where nothing but a sign is expected.
+    seconds : float
+        How long to wait.
+
+    Returns
+    -------
+    Round
+        Replies, and who gave none.
+    """
+    started = time.monotonic()
+    asked = list(nodes)
+    content = loaded(messages)
+    # A message that nobody has fetched when the round ends is not delivered any more.
+    letters = [Message(content, node, f"query.{name}", ttl=seconds) for node in asked]
+    replies: dict[int, list[Any]] = {}
+    failures = dict.fromkeys(asked, f"It did not reply within {seconds:g} seconds when asked to {name}.")
+    received = 0
+    came = list(grid.send_and_receive(letters, timeout=seconds))
+    # By letter: where a node is gone, the SuperLink replies in its place and in its own name.
+    addressee = {letter.metadata.message_id: letter.metadata.dst_node_id for letter in letters}
+    for reply in came:
+        node = addressee.get(reply.metadata.reply_to_message_id)
+        if node is None or node in replies:
+            continue
+        try:
+            replies[node], size = _reply(reply, kind)
+            received += size
+            del failures[node]
+        except ProtocolError as error:
+            failures[node] = f"When asked to {name}: {error}"
+    took = time.monotonic() - started
+    logger.info("%s: %d of %d nodes replied in %.1f s.", name, len(replies), len(asked), took)
+    return Round(name, replies, failures, took, sum(map(len, messages)), received)

@@ -1,0 +1,252 @@
+"""The coordinator on Flower: share, score, questions, conclude, with whoever is left.
+
+``app`` is ready for ``flwr run``; `run_protocol` is the same without Flower's app around it.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from coterie._files import write_bytes
+from coterie.federated.messages import Answer, Conclusion, ProtocolError, Score, Share, encode
+from coterie.federated.protocol import Settings, coordinate
+from coterie.flower.carrying import ANSWER, CONCLUDE, SCORE, SHARE
+from coterie.flower.rounds import Carrier, Round, ask, wait_for_nodes
+
+try:
+    from flwr.app import Context
+    from flwr.serverapp import ServerApp
+except ModuleNotFoundError as error:
+    raise ModuleNotFoundError(
+        "Flower is not installed: pip install 'coterie[federated]'.", name=error.name
+    ) from error
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class RunSettings:
+    """How long to wait, for how many, and how to conclude.
+
+    Parameters
+    ----------
+    min_nodes : int, default=2
+        Nodes that must be there before anything is asked.
+    min_sites : int, default=2
+        Sites that must be left when somebody has failed.
+    wait_seconds : float, default=120.0
+        How long to wait for the nodes.
+    round_seconds : float, default=600.0
+        How long to wait for replies, in every round.
+    method : Settings, default=Settings()
+        How to conclude.
+    """
+
+    min_nodes: int = 2
+    min_sites: int = 2
+    wait_seconds: float = 120.0
+    round_seconds: float = 600.0
+    method: Settings = field(default_factory=Settings)
+
+    @classmethod
+    def from_config(cls, config: Mapping[str, Any]) -> RunSettings:
+        """Read the settings from Flower's run configuration.
+
+        Parameters
+        ----------
+        config : mapping of str to bool, int, float or str
+            May have ``min-nodes``, ``min-sites``, ``wait-seconds``, ``round-seconds``, ``n-clusters``,
+            ``max-clusters`` (0: as many as make sense), ``scale``, ``min-rows`` (0: by the number of
+            predictors), ``seed`` and ``rounds`` (False: by losses alone, without questions).
+
+        Returns
+        -------
+        RunSettings
+            The settings.
+        """
+        usual = cls()
+        method = Settings(
+            n_clusters=config.get("n-clusters", usual.method.n_clusters),
+            max_clusters=int(config.get("max-clusters", 0)) or None,
+            scale=config.get("scale", usual.method.scale),
+            min_rows=int(config.get("min-rows", 0)) or None,
+            seed=int(config.get("seed", usual.method.seed)),
+            rounds=bool(config.get("rounds", usual.method.rounds)),
+        )
+        return cls(
+            min_nodes=int(config.get("min-nodes", usual.min_nodes)),
+            min_sites=int(config.get("min-sites", usual.min_sites)),
+            wait_seconds=float(config.get("wait-seconds", usual.wait_seconds)),
+            round_seconds=float(config.get("round-seconds", usual.round_seconds)),
+            method=method,
+        )
+
+
+@dataclass(frozen=True)
+class FederatedRun:
+    """What came out of a run on Flower.
+
+    Parameters
+    ----------
+    conclusion : Conclusion
+        Who learns with whom; ``left_out`` names every site that is not part of it, and nodes that failed
+        before they had said their name.
+    shares : tuple of Share
+        From all sites that shared.
+    rounds : tuple of Round
+        What was asked, with times and bytes.
+    nodes : mapping of str to int
+        The node of every site that is part of the conclusion, for what comes next.
+    """
+
+    conclusion: Conclusion
+    shares: tuple[Share, ...]
+    rounds: tuple[Round, ...]
+    nodes: Mapping[str, int]
+
+
+class _Roll:
+    """Who speaks for which site, and who is gone and why."""
+
+    def __init__(self, grid: Carrier, settings: RunSettings) -> None:
+        self._grid, self._settings = grid, settings
+        self.sites: dict[int, str] = {}
+        self.gone: dict[str, str] = {}
+        self.rounds: list[Round] = []
+
+    def _names(self, node: int) -> str:
+        return self.sites.get(node, f"node {node}")
+
+    def ask(self, nodes: list[int], name: str, messages: list[bytes], kind: type[Any] | None) -> list[Any]:
+        """Ask nodes; return the messages of those who answered for themselves."""
+        round_ = ask(self._grid, nodes, name, messages, kind, self._settings.round_seconds)
+        self.rounds.append(round_)
+        for node, why in round_.failures.items():
+            self.gone.setdefault(self._names(node), why)
+            logger.warning("%s is left out: %s", self._names(node), why)
+        found = []
+        for node, replies in sorted(round_.replies.items()):
+            for message in replies:
+                if self.sites.setdefault(node, message.site) == message.site:
+                    found.append(message)
+                else:
+                    why = f"Its node answered for {message.site!r}."
+                    self.gone.setdefault(self.sites[node], why)
+        return found
+
+    def refuse_namesakes(self, shares: list[Share]) -> list[Share]:
+        """Leave out sites whose name two nodes bear: nobody could tell them apart."""
+        counts = Counter(self.sites.values())
+        for site in (site for site, count in counts.items() if count > 1):
+            self.gone[site] = f"{counts[site]} nodes bear its name: give each site a name of its own."
+        return [share for share in shares if share.site not in self.gone]
+
+    def nodes_of(self, sites: set[str]) -> list[int]:
+        """Return the nodes of those of the sites that are still there."""
+        return sorted(node for node, site in self.sites.items() if site in sites and site not in self.gone)
+
+    def check(self, n_left: int) -> None:
+        """End the run when too few sites are left."""
+        if n_left < self._settings.min_sites:
+            first = next((f" {who}: {why}" for who, why in self.gone.items()), "")
+            raise ProtocolError(
+                f"{n_left} sites are left, and 'min-sites' asks for {self._settings.min_sites}.{first}"
+            )
+
+
+def run_protocol(grid: Carrier, settings: RunSettings | None = None) -> FederatedRun:
+    """Run the protocol on Flower's grid, to its end.
+
+    Parameters
+    ----------
+    grid : Grid
+        Flower's, or an `InProcessGrid`.
+    settings : RunSettings or None, default=None
+        How long to wait, for how many, and how to conclude.
+
+    Returns
+    -------
+    FederatedRun
+        The conclusion, and who was left out and why.
+
+    Raises
+    ------
+    ProtocolError
+        If too few nodes are there, or too few sites are left.
+    """
+    settings = settings or RunSettings()
+    nodes = wait_for_nodes(grid, settings.min_nodes, settings.wait_seconds)
+    roll = _Roll(grid, settings)
+    shares = roll.refuse_namesakes(roll.ask(nodes, SHARE, [], Share))
+    roll.check(len(shares))
+    everybody = {share.site for share in shares}
+    scores = roll.ask(roll.nodes_of(everybody), SCORE, [encode(share) for share in shares], Score)
+    scores = [score for score in scores if score.site not in roll.gone]
+    roll.check(len(scores))
+    asking = coordinate(shares, scores, settings=settings.method)
+    try:
+        question = next(asking)
+        while True:
+            members = {member.site for member in question.members}
+            answers = roll.ask(roll.nodes_of(members), ANSWER, [encode(question)], Answer)
+            kept = [answer for answer in answers if answer.site not in roll.gone]
+            roll.check(len(kept))
+            question = asking.send(kept)
+    except StopIteration as end:
+        conclusion: Conclusion = end.value
+    # What happened on the way says more than that a message was missing in the end.
+    conclusion = replace(conclusion, left_out={**conclusion.left_out, **roll.gone})
+    roll.ask(roll.nodes_of(everybody), CONCLUDE, [encode(conclusion)], None)
+    nodes_by_site = {site: node for node, site in roll.sites.items() if site in conclusion.labels}
+    return FederatedRun(conclusion, tuple(shares), tuple(roll.rounds), nodes_by_site)
+
+
+def log_run(context: Context, run: FederatedRun) -> None:
+    """Log who learns with whom, and write the conclusion where the run's ``output`` says.
+
+    Parameters
+    ----------
+    context : Context
+        Of the ServerApp.
+    run : FederatedRun
+        What came out.
+    """
+    for site, coterie in run.conclusion.labels.items():
+        logger.info("%s: coterie %d", site, coterie)
+    for site, why in run.conclusion.left_out.items():
+        logger.warning("%s was left out: %s", site, why)
+    output = context.run_config.get("output")
+    if output:
+        path = Path(str(output))
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_bytes(path, encode(run.conclusion))
+
+
+def make_server_app(on_end: Callable[[Context, FederatedRun], None] = log_run) -> ServerApp:
+    """Return a ServerApp that coordinates the sites.
+
+    Parameters
+    ----------
+    on_end : callable, default=log_run
+        What to do with the result: context and `FederatedRun`.
+
+    Returns
+    -------
+    ServerApp
+        For ``flwr run``.
+    """
+    app = ServerApp()
+
+    def main(grid: Any, context: Context) -> None:
+        on_end(context, run_protocol(grid, RunSettings.from_config(context.run_config)))
+
+    app.main()(main)
+    return app
+
+
+app = make_server_app()

@@ -1,0 +1,240 @@
+"""From losses and rows to a partition: `cluster_learners`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from coterie._options import check_option, listed
+from coterie._seeds import as_entropy
+from coterie.candidates import candidates_per_learner
+from coterie.engines import resolve_engine
+from coterie.kernels.devices import check_device
+from coterie.method.n_clusters.cross_validation import cross_validated
+from coterie.method.n_clusters.landmark_check import landmark_note
+from coterie.method.order import IN_ORDER
+from coterie.method.precomputed import exchange_from_losses
+from coterie.method.refine.averages import AverageLosses
+from coterie.method.refine.losses import LocalLosses
+from coterie.method.refine.moves import REFINE
+from coterie.method.refine.refits import pooled_losses
+from coterie.method.search import Answerer, check_n_clusters, finite_learners, search_partition
+from coterie.records import Exchange, Partition, Selection
+from coterie.rows.learners import gather_learners
+from coterie.rows.wild import notes_on
+
+Array = NDArray[Any]
+
+REFINEMENTS = ("pooled", "average", None)
+
+
+@dataclass(frozen=True)
+class Clustering:
+    """A partition, and what judging it takes; the latter is large and lives no longer than the fit.
+
+    Parameters
+    ----------
+    partition : Partition
+        Who learns with whom.
+    learner_ids : ndarray of shape (M,)
+        The learners whose losses are finite, in the order of the fields below.
+    losses : LocalLosses or None
+        Answers what clusters lose on these learners; None without rows.
+    labellings : mapping of int to ndarray of shape (M,)
+        What the held-out rule found for each number of clusters; empty where the number was given.
+    """
+
+    partition: Partition
+    learner_ids: Array
+    losses: LocalLosses | None
+    labellings: Mapping[int, Array]
+
+
+def search_clusters(
+    exchange: Any,
+    X: Any = None,
+    y: Any = None,
+    groups: Any = None,
+    *,
+    selection: Selection | None = None,
+    n_clusters: Any = "auto",
+    max_clusters: int | None = None,
+    scale: Any = "noise",
+    refine: str | None = "pooled",
+    candidates: Any = None,
+    refine_rounds: int = REFINE.rounds,
+    sample_weight: Any = None,
+    learner_ids: Any = None,
+    random_state: Any = 0,
+    engine: Any = None,
+    n_jobs: int | None = None,
+    device: str = "auto",
+) -> Clustering:
+    """Cluster the learners, and keep what judging the clusters takes; see `cluster_learners`."""
+    if refine is not None:
+        check_option(refine, "refine", REFINEMENTS)
+    check_device(device)
+    if not isinstance(exchange, Exchange):
+        exchange = exchange_from_losses(exchange, learner_ids)
+    n_clusters = check_n_clusters(n_clusters, len(exchange.learner_ids))
+    known = exchange.take(finite_learners(exchange))
+    seed = as_entropy(random_state)
+    answerer: Answerer | None = None
+    said: tuple[str, ...] = ()
+    if X is not None:
+        if selection is None:
+            raise ValueError("cluster_learners needs the selection beside the rows: pass selection=.")
+        learners = gather_learners(X, y, groups, sample_weight=sample_weight, caller="cluster_learners")
+        said = notes_on(learners.wild)
+        place = {learner: p for p, learner in enumerate(learners.ids.tolist())}
+        missing = [i for i in known.learner_ids.tolist() if i not in place]
+        if missing:
+            raise ValueError(
+                f"Learner {listed(missing)} of the exchange has no rows in X: pass the rows that "
+                "the exchange was made from."
+            )
+        learners = learners.take(np.array([place[i] for i in known.learner_ids.tolist()], dtype=int))
+        chosen: Selection = selection.aligned_to(known.learner_ids)
+        runner = resolve_engine(engine, n_jobs)
+        if known.landmarks is not None and refine == "average":
+            raise ValueError(
+                "Averages of everybody's models take the evaluations that landmarks save: set "
+                "refine='pooled' or None, or landmarks=None."
+            )
+        if refine == "pooled" or known.landmarks is not None:
+            sets = (
+                None if candidates is None else candidates_per_learner(candidates, known.learner_ids.tolist())
+            )
+            losses, local = pooled_losses(learners, chosen, known, runner, sets)
+        else:
+            losses, local = AverageLosses(learners, chosen, known, runner), None
+        answerer = Answerer(
+            losses,
+            learners.sizes,
+            learners.n_features,
+            local,
+            partial(cross_validated, learners=learners, selection=chosen, engine=runner),
+            None
+            if known.landmarks is None
+            else partial(landmark_note, known, learners, chosen, engine=runner, seed=seed),
+        )
+    found = search_partition(
+        exchange,
+        answerer,
+        n_clusters=n_clusters,
+        max_clusters=max_clusters,
+        scale=scale,
+        refine=refine,
+        refine_rounds=refine_rounds,
+        seed=seed,
+        device=device,
+    )
+    if selection is not None and selection.in_order:
+        said = (*said, IN_ORDER)
+    partition = replace(found.partition, notes=(*said, *found.partition.notes))
+    used = found.losses if isinstance(found.losses, LocalLosses) else None
+    return Clustering(partition, found.learner_ids, used, found.labellings)
+
+
+def cluster_learners(
+    exchange: Any,
+    X: Any = None,
+    y: Any = None,
+    groups: Any = None,
+    *,
+    selection: Selection | None = None,
+    n_clusters: Any = "auto",
+    max_clusters: int | None = None,
+    scale: Any = "noise",
+    refine: str | None = "pooled",
+    candidates: Any = None,
+    refine_rounds: int = REFINE.rounds,
+    sample_weight: Any = None,
+    learner_ids: Any = None,
+    random_state: Any = 0,
+    engine: Any = None,
+    n_jobs: int | None = None,
+    device: str = "auto",
+) -> Partition:
+    """Cluster the learners, with a given number of clusters or by a rule.
+
+    Parameters
+    ----------
+    exchange : Exchange or array-like of shape (L, L)
+        What `cross_evaluate` returned, or a precomputed matrix of losses: row i is the model of
+        learner i on everybody.
+    X : array-like or table of shape (N, p), or None, default=None
+        Predictors. Refine, ``"held-out"`` and ``"cv"`` need the rows and the selection; without
+        them the learners are clustered by their losses alone, and ``"auto"`` is ``"eigengap"``.
+    y : array-like of shape (N,) or None, default=None
+        Response.
+    groups : array-like of shape (N,), str, or None, default=None
+        Learner id of each row, or the name of the column of X that holds it.
+    selection : Selection or None, default=None
+        What `select_models` returned for these rows.
+    n_clusters : int or str, default="auto"
+        A number, or one of the rules ``"held-out"`` (which ``"auto"`` means), ``"gap"``,
+        ``"gap-jump"``, ``"eigengap"``, ``"penalty"``, ``"cv"``.
+    max_clusters : int or None, default=None
+        The largest number that a rule looks at. None: 2 sqrt(L), at least 8 and at most 20.
+    scale : {"noise", "median"} or float, default="noise"
+        The factor a of S = exp(-a v): one over the median noise level, one over the median
+        dissimilarity, or a number.
+    refine : {"pooled", "average", None}, default="pooled"
+        How clusters predict when learners are moved to the cluster that predicts them best; None:
+        nobody is moved, as in the paper.
+    candidates : str, list, dict or None, default=None
+        What `select_models` chose from. A flexible candidate that no learner chose on its few rows may yet
+        predict clusters better. None: clusters predict by what the learners chose.
+    refine_rounds : int, default=10
+        How often learners are moved at most. Parties that answer by messages pay a round for each.
+    sample_weight : array-like of shape (N,) or None, default=None
+        Weights of the rows.
+    learner_ids : array-like of shape (L,) or None, default=None
+        Names for a precomputed matrix of losses.
+    random_state : int, RandomState or None, default=0
+        For k-means and for the reference sets of the gap statistic.
+    engine : {None, "threads", "dask"}, a Dask client or an object with ``map``, default=None
+        Who runs the predictions.
+    n_jobs : int or None, default=None
+        Number of threads.
+    device : {"auto", "cpu", "cuda"}, default="auto"
+        Where the spectrum of more than 4,000 learners is computed, whose similarities are not stored:
+        a GPU where torch finds one, the processor, or the GPU.
+
+    Returns
+    -------
+    Partition
+        Labels, similarity, spectrum, and the curves of all rules.
+
+    Examples
+    --------
+    >>> from coterie import cluster_learners
+    >>> losses = [[1, 1.1, 9], [1.1, 1, 9], [9, 9, 1]]
+    >>> cluster_learners(losses, n_clusters=2).labels.tolist()
+    [0, 0, 1]
+    """
+    return search_clusters(
+        exchange,
+        X,
+        y,
+        groups,
+        selection=selection,
+        n_clusters=n_clusters,
+        max_clusters=max_clusters,
+        scale=scale,
+        refine=refine,
+        candidates=candidates,
+        refine_rounds=refine_rounds,
+        sample_weight=sample_weight,
+        learner_ids=learner_ids,
+        random_state=random_state,
+        engine=engine,
+        n_jobs=n_jobs,
+        device=device,
+    ).partition

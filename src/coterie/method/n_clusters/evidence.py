@@ -1,0 +1,111 @@
+"""What the rules for the number of clusters look at: the same for all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from coterie.kernels.similarities import ExchangeSimilarity
+from coterie.method.spectral import (
+    Spectrum,
+    avoids_pairs,
+    cluster_rows,
+    linkage_of,
+    matrix_free_spectrum,
+    similarity_matrix,
+    spectral_labels,
+    spectrum_of,
+)
+from coterie.records import Exchange
+
+Array = NDArray[Any]
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """Everything that is known of the learners to be clustered.
+
+    Parameters
+    ----------
+    exchange : Exchange
+        Losses among the learners.
+    scale : float
+        The factor a of S = exp(-a v).
+    most : int
+        The largest number of clusters to look at.
+    seed : int
+        For k-means and for reference sets.
+    n_rows : ndarray of shape (L,) or None, default=None
+        Rows of each learner, where known.
+    device : {"auto", "cpu", "cuda"}, default="cpu"
+        Where the spectrum of very many learners is computed.
+    needed : int, default=1
+        Eigenpairs that must be precise, where the number of clusters is given.
+    """
+
+    exchange: Exchange
+    scale: float
+    most: int
+    seed: int
+    n_rows: Array | None = None
+    device: str = "cpu"
+    needed: int = 1
+
+    @property
+    def n_learners(self) -> int:
+        """Number of learners."""
+        return len(self.exchange.learner_ids)
+
+    @cached_property
+    def similarity(self) -> Array | ExchangeSimilarity:
+        """The matrix S, stored only where the learners are not very many."""
+        if avoids_pairs(self.exchange):
+            return ExchangeSimilarity(self.exchange, self.scale)
+        return similarity_matrix(self.exchange, self.scale)
+
+    @cached_property
+    def spectrum(self) -> Spectrum:
+        """Top eigenpairs of the normalised similarity, one more than there may be clusters."""
+        count = max(self.most, 2) + 1
+        if avoids_pairs(self.exchange):
+            return matrix_free_spectrum(
+                self.exchange, self.scale, count, device=self.device, needed=self.needed
+            )
+        return spectrum_of(np.asarray(self.similarity), count)
+
+    @cached_property
+    def _joined(self) -> Callable[[int], Array]:
+        return linkage_of(self.exchange, self.most)
+
+    @cached_property
+    def _rows(self) -> dict[int, tuple[Array, float]]:
+        return {}
+
+    def _clustered(self, n_clusters: int) -> tuple[Array, float]:
+        """Return the k-means labels of the embedding's rows and their sum of squares."""
+        if n_clusters not in self._rows:
+            rows = self.spectrum.embedding(max(n_clusters, 2))
+            self._rows[n_clusters] = cluster_rows(rows, n_clusters, self.seed)
+        return self._rows[n_clusters]
+
+    def labels(self, n_clusters: int) -> Array:
+        """Return the paper's clusters: spectral, on v."""
+        if n_clusters == 1:
+            return np.zeros(self.n_learners, dtype=np.int64)
+        if self.spectrum.n_parts > n_clusters:
+            return spectral_labels(self.spectrum, self.exchange, n_clusters, self.seed, self._joined)
+        return self._clustered(n_clusters)[0].astype(np.int64)
+
+    @cached_property
+    def within_sums(self) -> Array:
+        """Within-cluster sums of squares of the embedding's rows for 1 to ``most`` clusters.
+
+        The one-column embedding has no spread by construction, so one cluster is judged in the two
+        columns of two clusters: there its sum of squares is the total one.
+        """
+        return np.array([self._clustered(k)[1] for k in range(1, self.most + 1)])

@@ -1,0 +1,83 @@
+"""How far landmarks are from the exact answer, measured on a sample of learners that exchange in full."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.metrics import adjusted_rand_score
+
+from coterie.engines import Engine
+from coterie.kernels.losses import loss_matrix
+from coterie.kernels.similarities import ExchangeSimilarity
+from coterie.kernels.tiles import DenseTiles
+from coterie.method.landmarks import AUTO_LANDMARKS
+from coterie.method.spectral import similarity_matrix, spectral_labels, spectrum_of
+from coterie.records import Exchange, Selection
+from coterie.rows.learners import Learners
+
+Array = NDArray[Any]
+
+
+def extended_similarity(similarity: ExchangeSimilarity, landmarks: Array, positions: Array) -> Array:
+    """Return what the landmarks say of the similarities among some learners."""
+    values, vectors = np.linalg.eigh(similarity.tile(landmarks, landmarks))
+    kept = values > 1e-5 * values[-1]
+    extended = similarity.tile(positions, landmarks) @ (vectors[:, kept] / np.sqrt(values[kept]))
+    product: Array = extended @ extended.T
+    return product
+
+
+def landmark_note(
+    exchange: Exchange,
+    learners: Learners,
+    selection: Selection,
+    labels: Array,
+    scale: float,
+    engine: Engine,
+    seed: int,
+) -> str:
+    """Compare the clusters found through landmarks with the exact ones, on a sample.
+
+    Parameters
+    ----------
+    exchange : Exchange
+        With landmarks.
+    learners : Learners
+        Of the exchange, in the same order.
+    selection : Selection
+        Of the same learners, in the same order.
+    labels : ndarray of shape (L,)
+        The clusters found.
+    scale : float
+        The factor a of the similarity.
+    engine : Engine
+        Who predicts.
+    seed : int
+        For the sample and for k-means.
+
+    Returns
+    -------
+    str
+        A sentence for the reader of the partition.
+    """
+    assert exchange.landmarks is not None
+    n, n_marks = len(learners), len(exchange.landmarks)
+    # As many learners exchange in full: few evaluations against the landmarks' 2 L m.
+    some = np.sort(np.random.default_rng(seed).choice(n, min(AUTO_LANDMARKS, n), replace=False))
+    losses = loss_matrix([selection.models[i] for i in some.tolist()], learners.take(some), engine)
+    apart = np.zeros(len(some), dtype=bool)
+    full = Exchange(learners.ids[some], DenseTiles(losses), losses.diagonal(), exchange.noise[some], apart)
+    exact = similarity_matrix(full, scale)
+    extended = extended_similarity(ExchangeSimilarity(exchange, scale), exchange.landmarks, some)
+    off = ~np.eye(len(some), dtype=bool)
+    difference = float(np.abs(exact - extended)[off].mean()) if off.any() else 0.0
+    found = len(np.unique(labels[some]))
+    direct = spectral_labels(spectrum_of(exact, found + 1), full, found, seed)
+    agreement = adjusted_rand_score(direct, labels[some])
+    return (
+        f"{n_marks} landmarks of {n} learners were exchanged with: {2 * n * n_marks} evaluations in place of "
+        f"{n * n}. Among {len(some)} learners that exchanged in full, similarities differ by "
+        f"{difference:.2g} on average and clusters agree to {agreement:.2f} (adjusted Rand index)."
+    )

@@ -1,0 +1,103 @@
+"""Could one truth look like this? What two clusters explain, beside what they explain of one truth.
+
+The best of all partitions into two explains something of pure noise, too. How much is seen by trying: the
+response is the one model's prediction plus its residuals, with random signs or dealt out anew among all rows,
+and the search is made again. Signs leave every learner its own level of noise, its outliers and its
+predictors; but where noise is skewed, who has a large one has a high mean and a high level, too, which signs
+do not know and dealing does. Neither leaves a second truth. It takes moments only, so that a draw costs as
+much as a few small solves. All rows count in the search and in the score, where a rule that holds rows out
+has half of them for each: at low signal this sees clusters that such a rule cannot.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from coterie.method.refine.averages import bounded_weights
+from coterie.method.refine.moment_starts import lowest_loss
+from coterie.rows.learners import Learners
+
+Array = NDArray[Any]
+
+# None of these draws may explain as much: where there is one truth, that happens once in a hundred times
+# (benchmarks/quality/one_truth).
+DRAWS = 99
+
+
+def _weights(residuals: Array, clips: Array, learners: Learners) -> Array:
+    """Return what each row counts for: quiet learners more, wild rows less.
+
+    By the size of the residuals alone, which random signs leave as it is: weights that know more of the
+    data, such as those by a learner's own model, make one truth look like two.
+    """
+    squares = np.square(residuals)
+    bounded = np.minimum(squares, clips)
+    quiet = bounded_weights(1 / np.maximum(learners.mean_by_learner(bounded), np.finfo(float).tiny))
+    with np.errstate(divide="ignore"):
+        weights: Array = np.minimum(1.0, clips / squares) * quiet[learners.owner]
+    return weights if learners.weights is None else weights * learners.weights
+
+
+def surprise(
+    Z: Array, residuals: Array, clips: Array, learners: Learners, ridge: Array, seed: int
+) -> tuple[float, float]:
+    """Compare what two clusters explain with what they explain of one truth.
+
+    Parameters
+    ----------
+    Z : ndarray of shape (N, d)
+        Predictors and a column of ones, in a common frame.
+    residuals : ndarray of shape (N,)
+        Of one model for everybody.
+    clips : ndarray of shape (N,)
+        Squared residuals beyond these count less.
+    learners : Learners
+        Whose rows these are; their response is not looked at.
+    ridge : ndarray of shape (d, d)
+        Added to the moments of every cluster.
+    seed : int
+        For the starts of the searches and for the signs.
+
+    Returns
+    -------
+    deviations : float
+        By how many standard deviations of the draws two clusters explain more; zero where a draw of one truth
+        explains as much.
+    gain : float
+        How much more than the mean draw, as a share of the noise beside one model; zero, too, then.
+    """
+    n, d = Z.shape
+
+    def share(response: Array, weights: Array, size: float) -> float:
+        """Return what two clusters explain beyond one, of so much in all."""
+        rows = Z * weights[:, None]
+        G = np.array([rows[span].T @ Z[span] for span in map(learners.span, range(len(learners)))])
+        c = np.add.reduceat(rows * response[:, None], learners.offsets[:-1], axis=0)
+        total = c.sum(axis=0)
+        one = float(np.linalg.solve(G.sum(axis=0) + ridge, total) @ total)
+        return (-one - lowest_loss(G, c, ridge, 2, seed)) / size
+
+    weights = _weights(residuals, clips, learners)
+    weighted = Z * weights[:, None]
+    # Of residuals, so that little cancels.
+    left = residuals - Z @ np.linalg.solve(weighted.T @ Z + ridge, weighted.T @ residuals)
+    # As large as the noise that left them: a fit takes d of N rows' worth of it.
+    noise = left * np.sqrt(n / (n - d))
+    size = float(weights @ noise**2)
+    if not size > 0:
+        return 0.0, 0.0
+    generator, observed, drawn = np.random.default_rng(seed), share(left, weights, size), []
+    for draw in range(1, DRAWS + 1):
+        if draw % 2:
+            drawn.append(share(noise * generator.choice([-1.0, 1.0], n), weights, size))
+        else:
+            order = generator.permutation(n)
+            mixed = _weights(residuals[order], clips[order], learners)
+            drawn.append(share(noise[order], mixed, float(mixed @ noise[order] ** 2)))
+        if drawn[-1] >= observed:
+            return 0.0, 0.0
+    gain, spread = observed - float(np.mean(drawn)), float(np.std(drawn))
+    return (gain / spread, gain) if spread > 0 else (0.0, 0.0)

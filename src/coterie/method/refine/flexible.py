@@ -1,0 +1,113 @@
+"""Flexible models on pooled rows: which candidates are flexible, and the forest that judges clusters by them.
+
+On few rows lines often win though the truth is curved; on the rows of many learners the curve shows. And
+learners who see different parts of one curve look like different lines.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.cluster.hierarchy import fcluster, linkage
+from scipy.spatial.distance import squareform
+from sklearn.compose import TransformedTargetRegressor
+from sklearn.ensemble import ExtraTreesRegressor
+from sklearn.preprocessing import StandardScaler
+
+from coterie._seeds import seeded_copy
+from coterie.kernels.affine import affine_form
+from coterie.kernels.limits import LIMITS
+from coterie.method.fitting import fit_model, quiet_fits
+from coterie.records import Exchange, Selection
+from coterie.rows.learners import Learners
+
+Array = NDArray[Any]
+
+
+@dataclass(frozen=True)
+class FlexibleRule:
+    """How large flexible models on pooled rows are, and when they search.
+
+    Parameters
+    ----------
+    share : float
+        If this share of the learners chose a flexible model, flexible models search in any case.
+    trees : int
+        Of the quick forest, and of any ensemble on pooled rows: enough to tell clusters apart.
+    leaf : int
+        Rows in a leaf of the quick forest, at least.
+    rows : int
+        More rows than this make a cluster's model slower, not its labels better.
+    predictors : int
+        Solving for more predictors than this, once per learner and labelling, costs more than refitting.
+    """
+
+    # Two truths that differ in a product are found in 15 of 16 draws (benchmarks/quality/how_many), and in
+    # none if flexible models do not search (benchmarks/quality/ablation).
+    share: float = 0.25
+    trees: int = 20
+    leaf: int = 3
+    rows: int = 2_000
+    predictors: int = 150
+
+
+FLEXIBLE = FlexibleRule()
+
+
+def neighbourhoods(exchange: Exchange) -> Array:
+    """Return about sqrt(L) groups of learners whose models agree, by average linkage on v."""
+    n = len(exchange.learner_ids)
+    # No tree of all pairs is made of very many.
+    if n < 3 or n > LIMITS.huge:
+        return np.zeros(n, dtype=np.int64)
+    tree = linkage(squareform(exchange.dissimilarity, checks=False), "average")
+    groups: Array = fcluster(tree, int(np.ceil(np.sqrt(n))), "maxclust") - 1
+    return groups.astype(np.int64)
+
+
+def _is_curve(candidate: Any, learners: Learners) -> bool:
+    """Tell whether a candidate, fitted on one learner's rows, is anything but affine; False if it fails."""
+    rows = learners.span(int(learners.sizes.argmax()))
+    try:
+        with quiet_fits():
+            fitted = fit_model(seeded_copy(candidate, 0), learners.X[rows].copy(), learners.y[rows].copy())
+    except Exception:
+        return False
+    return affine_form(fitted, learners.n_features) is None
+
+
+def has_curve(
+    learners: Learners, selection: Selection, candidates: Sequence[Mapping[str, Any]] | None
+) -> bool:
+    """Tell whether a candidate that nobody chose is flexible: it may yet pay on pooled rows.
+
+    Parameters
+    ----------
+    learners : Learners
+        Everybody's rows.
+    selection : Selection
+        Of the same learners, in the same order.
+    candidates : sequence of mapping or None
+        Each learner's candidates; None: only what learners chose.
+
+    Returns
+    -------
+    bool
+        False where every candidate that could be fitted is affine.
+    """
+    others = {name: c for mine in candidates or () for name, c in mine.items() if name not in selection.names}
+    return any(_is_curve(candidate, learners) for candidate in others.values())
+
+
+def quick_forest() -> TransformedTargetRegressor:
+    """Return the forest that judges clusters of flexible learners: few trees, cut at random.
+
+    It fits thousands of rows in milliseconds whatever the learners' own models cost, and expresses
+    steps, curves and interactions alike. The response is standardised: trees stop at an absolute impurity.
+    """
+    forest = ExtraTreesRegressor(FLEXIBLE.trees, min_samples_leaf=FLEXIBLE.leaf, random_state=0)
+    return TransformedTargetRegressor(forest, transformer=StandardScaler())

@@ -1,0 +1,73 @@
+"""Losses of averages of models from Gram matrices: no rows, and no further questions.
+
+With the mean products G of all models' predictions on a learner's rows, their products c with the response
+and its mean square s, the average with weights a loses a'Ga - 2 a'c + s. Squares are plain: a bound on
+squared residuals is not to be had from moments. The difference cancels where the loss is small against s,
+to about 1e-15 s.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from coterie.kernels.limits import LIMITS
+from coterie.method.refine.averages import membership
+
+Array = NDArray[Any]
+
+
+class GramAverages:
+    """Losses of averages of models on both halves of every learner's rows.
+
+    Parameters
+    ----------
+    products : ndarray of shape (L, 2, L, L)
+        Mean products of predictions, for each learner and half.
+    responses : ndarray of shape (L, 2, L)
+        Mean products of predictions with the response.
+    squares : ndarray of shape (L, 2)
+        Mean square of the response.
+    own : ndarray of shape (L, 2)
+        Mean square of the learner's own honest residuals.
+    weights : ndarray of shape (L,)
+        What each model weighs.
+    """
+
+    def __init__(self, products: Array, responses: Array, squares: Array, own: Array, weights: Array) -> None:
+        self._products, self._responses, self._squares = products, responses, squares
+        self._own, self._weights = own, weights
+
+    def on_halves(self, labels: Array) -> Array:
+        """Return mean losses of shape (K, L, 2), own contributions left out.
+
+        Parameters
+        ----------
+        labels : ndarray of shape (L,)
+            The clusters.
+
+        Returns
+        -------
+        ndarray of shape (K, L, 2)
+            Infinite where a cluster has nobody to predict with; a learner alone in its cluster is
+            predicted by its own honest residuals.
+        """
+        n_clusters = int(labels.max()) + 1
+        losses = np.empty((n_clusters, len(labels), 2))
+        everybody = membership(labels, n_clusters, self._weights)
+        totals = everybody.sum(axis=1)
+        for j, home in enumerate(labels.tolist()):
+            others = everybody.copy()
+            others[home, j] = 0.0
+            rest = others.sum(axis=1)
+            somebody = rest > LIMITS.rounding * totals
+            shares = np.divide(others, rest[:, None], out=np.zeros_like(others), where=somebody[:, None])
+            for half in (0, 1):
+                squares = np.einsum("km,km->k", shares @ self._products[j, half], shares)
+                loss = squares - 2 * shares @ self._responses[j, half] + self._squares[j, half]
+                losses[:, j, half] = np.where(somebody, np.maximum(loss, 0.0), np.inf)
+            if not somebody[home]:
+                losses[home, j] = self._own[j]
+        return losses

@@ -1,0 +1,287 @@
+"""What a set of learners loses together on each learner: the one question behind Refine and the rules for K.
+
+The question goes through the protocol `ClusterLosses`. Local rows answer it by arithmetic (`averages`,
+`pooled`, `refits`); parties that keep their rows can answer it by messages of scalars. A learner's own
+contribution is always left out of the model that predicts it; a learner alone in its cluster is predicted
+by its own honest residuals.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from coterie.kernels.blocks import learner_blocks
+from coterie.kernels.limits import LIMITS
+from coterie.records import Selection
+from coterie.rows.learners import Learners
+
+Array = NDArray[Any]
+
+
+class ClusterLosses(Protocol):
+    """Answers what the clusters of a labelling lose on each learner, from rows or by messages."""
+
+    @property
+    def noise(self) -> Array:
+        """Noise level of each learner."""
+        ...
+
+    @property
+    def half_sizes(self) -> Array:
+        """Number of rows in the two halves of each learner, of shape (L, 2)."""
+        ...
+
+    def on_halves(self, labels: Array) -> Array:
+        """Return mean losses of shape (K, L, 2): each cluster's model on both halves of each learner.
+
+        Infinite where a cluster has nobody to predict with.
+        """
+        ...
+
+    def paired_t(
+        self, labels: Array, picks: Array, other_labels: Array, other_picks: Array
+    ) -> tuple[Array, Array]:
+        """Compare two ways of predicting, learner by learner, paired over rows.
+
+        ``picks`` of shape (L, 2) says which cluster of ``labels`` predicts each half of each learner.
+        Returns the mean excess of the first way over the second, and its standard error.
+        """
+        ...
+
+
+def _no_labellings(n_clusters: int, seed: int) -> list[Array]:
+    return []
+
+
+def _not_known(seed: int) -> tuple[float, float]:
+    return float("nan"), float("nan")
+
+
+def _as_they_are(labels: Array) -> Array:
+    return labels
+
+
+@dataclass(frozen=True)
+class LocalRows:
+    """What only rows that are here can add to a search. Parties that keep their rows have none of it.
+
+    ``quick`` is a cheaper form of the losses that searches before they decide. ``suggest``, given a number
+    of clusters and a seed, returns labellings worth refining. ``surprise_of_two``, given a seed, returns by
+    how much two clusters explain more than they would of one truth: in standard deviations, and as a share
+    of what one model leaves unexplained. ``settle`` returns who most probably belongs where. ``second`` is
+    a form that may explain the learners better.
+    """
+
+    quick: ClusterLosses | None = None
+    suggest: Callable[[int, int], list[Array]] = _no_labellings
+    surprise_of_two: Callable[[int], tuple[float, float]] = _not_known
+    settle: Callable[[Array], Array] = _as_they_are
+    second: SecondForm | None = None
+
+
+@dataclass(frozen=True)
+class SecondForm:
+    """A costlier form of the losses, and whether it searches always or only if one model of it is as good."""
+
+    losses: ClusterLosses
+    local: LocalRows
+    always: bool
+
+
+def whole_losses(losses: ClusterLosses, labels: Array) -> Array:
+    """Return mean losses of shape (K, L) over all rows of each learner."""
+    sizes = losses.half_sizes
+    halves = losses.on_halves(labels)
+    counted = np.where(sizes > 0, halves, 0.0) * sizes
+    whole: Array = counted.sum(axis=-1) / sizes.sum(axis=-1)
+    return whole
+
+
+class LocalLosses(ABC):
+    """Answers from rows that are here. What differs between forms is how a cluster predicts.
+
+    Parameters
+    ----------
+    learners : Learners
+        Everybody's rows.
+    selection : Selection
+        Of the same learners, in the same order.
+    places : ndarray of shape (L,) or None, default=None
+        Where these learners stand among those who are labelled; None: they are all of them.
+    """
+
+    def __init__(self, learners: Learners, selection: Selection, places: Array | None = None) -> None:
+        second = np.concatenate([halves_of(folds) for folds in selection.folds])
+        # Rows of a half lie together, so that means of halves are segmented sums.
+        order = np.lexsort((second, learners.owner))
+        self.order = order
+        self.learners = learners.rearranged(order)
+        self.selection = selection
+        # Whose rows these are, among those who are labelled.
+        self.holder = learners.owner if places is None else places[learners.owner]
+        self.clips = selection.clips[learners.owner]
+        self.second = second[order]
+        counts = np.bincount(2 * learners.owner + second, minlength=2 * len(learners))
+        self._half_sizes = counts.reshape(-1, 2)
+        self._starts = np.r_[0, np.cumsum(counts)[:-1]]
+        own = np.concatenate(selection.residuals)[order]
+        own = np.where(np.isfinite(own), own, np.sqrt(selection.noise)[learners.owner])
+        self.own_losses = self._loss(own)
+        # Rows that a learner's own honest model misses by more than the bound count less where rows are
+        # pooled: one wild row must not drive the others out of its cluster.
+        with np.errstate(divide="ignore"):
+            self.tempering = np.minimum(1.0, self.clips / np.square(own))
+        self._remembered: dict[bytes, tuple[Array | None, Array]] = {}
+
+    @property
+    def noise(self) -> Array:
+        """Noise level of each learner."""
+        return self.selection.noise
+
+    @property
+    def half_sizes(self) -> Array:
+        """Number of rows in the two halves of each learner."""
+        return self._half_sizes
+
+    @abstractmethod
+    def residuals(self, labels: Array, n_clusters: int) -> Array:
+        """Return residuals of shape (K, N), own contributions left out, NaN where nobody is left."""
+
+    def _loss(self, residuals: Array, rows: slice = slice(None)) -> Array:
+        with np.errstate(over="ignore"):
+            losses = np.square(residuals)
+        np.minimum(losses, self.clips[rows], out=losses)
+        if self.learners.weights is not None:
+            losses *= self.learners.weights[rows]
+        return losses
+
+    def residual_blocks(self, labels: Array, n_clusters: int) -> Iterator[tuple[int, int, Array]]:
+        """Give out the residuals for runs of learners, where a form can make them piece by piece.
+
+        Yields the first learner of a run, the first behind it, and residuals of shape (K, rows of the run).
+        """
+        yield 0, len(self.learners), self.residuals(labels, n_clusters)
+
+    def _loss_blocks(self, labels: Array) -> Iterator[tuple[int, int, Array]]:
+        """Give out the losses by row for runs of learners."""
+        n_clusters = int(labels.max()) + 1
+        for start, stop, residuals in self.residual_blocks(labels, n_clusters):
+            rows = self._rows_of(start, stop)
+            losses = self._loss(residuals, rows)
+            empty = np.isnan(losses)
+            losses[empty] = np.inf
+            mine = labels[self.holder[rows]], np.arange(losses.shape[1])
+            losses[mine] = np.where(empty[mine], self.own_losses[rows], losses[mine])
+            yield start, stop, losses
+
+    def _rows_of(self, start: int, stop: int) -> slice:
+        return slice(int(self.learners.offsets[start]), int(self.learners.offsets[stop]))
+
+    def runs(self, n_clusters: int) -> Iterator[tuple[int, int]]:
+        """Cut the learners into runs whose losses with all clusters fit into one block."""
+        return learner_blocks(self.learners, max(LIMITS.numbers // n_clusters, 1))
+
+    def _answer(self, labels: Array) -> tuple[Array | None, Array]:
+        """Return losses by row, of shape (K, N), if they are few, and by half; remember the last few."""
+        key = labels.tobytes()
+        if key not in self._remembered:
+            n_clusters, n_rows = int(labels.max()) + 1, len(self.learners.y)
+            halves = np.zeros((n_clusters, len(self.learners), 2))
+            kept = None
+            # More than these are computed again when they are asked for.
+            if n_clusters * n_rows <= LIMITS.numbers:
+                kept = np.empty((n_clusters, n_rows))
+            for start, stop, losses in self._loss_blocks(labels):
+                halves[:, start:stop] = self._halves(losses, start, stop)
+                if kept is not None:
+                    kept[:, self._rows_of(start, stop)] = losses
+            if len(self._remembered) > 4:
+                self._remembered.pop(next(iter(self._remembered)))
+            self._remembered[key] = kept, halves
+        return self._remembered[key]
+
+    def _halves(self, rows: Array, start: int, stop: int) -> Array:
+        sizes = self._half_sizes[start:stop].reshape(-1)
+        starts = self._starts[2 * start : 2 * stop] - self.learners.offsets[start]
+        filled = np.flatnonzero(sizes)
+        means = np.zeros((len(rows), len(sizes)))
+        means[:, filled] = np.add.reduceat(rows, starts[filled], axis=1) / sizes[filled]
+        return means.reshape(len(rows), -1, 2)
+
+    def on_halves(self, labels: Array) -> Array:
+        """Return mean losses of shape (K, L, 2)."""
+        return self._answer(labels)[1]
+
+    def by_row(self, labels: Array) -> Array:
+        """Return losses of shape (K, N), the rows in the order of ``self.learners``."""
+        rows = self._answer(labels)[0]
+        if rows is not None:
+            return rows
+        made = np.empty((int(labels.max()) + 1, len(self.learners.y)))
+        for start, stop, losses in self._loss_blocks(labels):
+            made[:, self._rows_of(start, stop)] = losses
+        return made
+
+    def paired_t(
+        self, labels: Array, picks: Array, other_labels: Array, other_picks: Array
+    ) -> tuple[Array, Array]:
+        """Return mean excess and standard error per learner.
+
+        Forty zeros do not show that there are no others: a learner whose losses have no robust spread
+        is taken to be as noisy as is typical. Predictions apart by d differ in loss by d squared where one of
+        them is right, with a standard error of 2 d by its noise.
+        """
+        difference = self._picked(labels, picks) - self._picked(other_labels, other_picks)
+        excess, error = self._means_and_errors(difference, 0, len(self.learners))
+        typical = float(np.median(self.noise)) / self.learners.sizes
+        least = 2 * np.sqrt(np.maximum(excess, 0.0) * typical)
+        spreadless = np.isinf(self.selection.clips)
+        return excess, np.where(spreadless, np.maximum(error, least), error)
+
+    def _means_and_errors(self, rows: Array, start: int, stop: int) -> tuple[Array, Array]:
+        """Return mean and standard error of row values for each of a run of learners."""
+        first, sizes = self.learners.offsets[start], self.learners.sizes[start:stop]
+        starts, owner = (
+            self.learners.offsets[start:stop] - first,
+            self.learners.owner[self._rows_of(start, stop)],
+        )
+        mean = np.add.reduceat(rows, starts, axis=-1) / sizes
+        spread = np.add.reduceat((rows - mean[..., owner - start]) ** 2, starts, axis=-1)
+        # Neighbouring rows that are alike say less than as many independent ones.
+        spread *= self.selection.inflation
+        return mean, np.sqrt(spread / np.maximum(sizes - 1, 1) / sizes)
+
+    def _no_worse(self, labels: Array, errors: float) -> Array:
+        """Tell, of shape (K, L), where learners lose at most so many standard errors more than at home."""
+        found = np.ones((int(labels.max()) + 1, len(self.learners)), dtype=bool)
+        for start, stop, losses in self._loss_blocks(labels):
+            mine = labels[self.holder[self._rows_of(start, stop)]], np.arange(losses.shape[1])
+            excess, error = self._means_and_errors(losses - losses[mine], start, stop)
+            found[:, start:stop] = excess <= errors * error
+        return found
+
+    def _picked(self, labels: Array, picks: Array) -> Array:
+        chosen = picks[self.holder, self.second]
+        rows = self._answer(labels)[0]
+        picked: Array = np.empty(len(chosen))
+        if rows is not None:
+            picked = rows[chosen, np.arange(rows.shape[1])]
+            return picked
+        for start, stop, losses in self._loss_blocks(labels):
+            span = self._rows_of(start, stop)
+            picked[span] = losses[chosen[span], np.arange(losses.shape[1])]
+        return picked
+
+
+def halves_of(folds: Array) -> Array:
+    """Return 1 for the rows of the second half: those that the later folds hold out."""
+    n_folds = int(folds.max()) + 1
+    if n_folds < 2:
+        return np.arange(len(folds)) % 2
+    return (folds >= (n_folds + 1) // 2).astype(int)

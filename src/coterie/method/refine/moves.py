@@ -1,0 +1,84 @@
+"""Refine: learners move to the cluster whose model predicts them better, until nothing moves.
+
+Each cluster's collaborative model is scored on every learner, leaving out the learner's own contribution.
+A learner moves to the cluster that predicts it best. Ten rounds at most; a labelling seen before ends the
+search; the labelling with the lowest mean loss, in units of noise, is kept, so that a right partition is not
+spoilt. Asking for moves to gain more than their standard error was measured to find fewer right partitions at
+low signal: learners that start in the wrong cluster then stay there.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from coterie.method.refine.losses import ClusterLosses, whole_losses
+
+Array = NDArray[Any]
+
+
+@dataclass(frozen=True)
+class RefineRule:
+    """How often learners are moved.
+
+    Parameters
+    ----------
+    rounds : int
+        At most; most searches end after three or four, because nobody moves any more.
+    flexible_rounds : int
+        After linear models have searched. With ten, flexible models split one curved truth in 2 of 64 draws
+        (with three in none), and the search takes half as long again.
+    """
+
+    rounds: int = 10
+    flexible_rounds: int = 3
+
+
+REFINE = RefineRule()
+
+
+def labelling_score(losses: ClusterLosses, labels: Array) -> float:
+    """Return the mean over learners of the loss with their own cluster, in units of their noise."""
+    whole = whole_losses(losses, labels)
+    mine = whole[labels, np.arange(len(labels))]
+    return float(np.mean(mine / losses.noise))
+
+
+def refine_labels(
+    losses: ClusterLosses, labels: Array, *, rounds: int = REFINE.rounds
+) -> tuple[Array, float]:
+    """Move learners to the clusters that predict them best.
+
+    Parameters
+    ----------
+    losses : ClusterLosses
+        Answers what each cluster loses on each learner.
+    labels : ndarray of shape (L,)
+        Where to start.
+    rounds : int, default=10
+        Rounds at most.
+
+    Returns
+    -------
+    labels : ndarray of shape (L,)
+        The best labelling seen; clusters may have become empty.
+    score : float
+        Its mean loss in units of noise.
+    """
+    everybody = np.arange(len(labels))
+    best, best_score = labels, np.inf
+    seen: set[bytes] = set()
+    for _ in range(rounds):
+        seen.add(labels.tobytes())
+        whole = whole_losses(losses, labels)
+        score = float(np.mean(whole[labels, everybody] / losses.noise))
+        if score < best_score - 1e-12:
+            best, best_score = labels, score
+        nearest = whole.argmin(axis=0)
+        if (nearest == labels).all() or nearest.tobytes() in seen:
+            break
+        labels = nearest
+    return best, best_score

@@ -1,0 +1,241 @@
+"""Clusters that predict by refitting a flexible family on their members' pooled rows.
+
+A forest has no moments to subtract, so rows are cross-fitted instead: the model of one half of the members'
+rows predicts the other half of everybody's. A set of members is fitted once, however many labellings it
+occurs in. All clusters refit the same family, the one that predicts groups of similar learners best. Were it
+the members' most frequent one, setting apart those who chose the better family would look like a discovery.
+With few enough predictors a cluster predicts by a line instead where that is better.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone
+from sklearn.ensemble import HistGradientBoostingRegressor
+
+from coterie.engines import Engine
+from coterie.kernels.affine import affine_form, affine_matrix
+from coterie.kernels.blocks import predict_rows
+from coterie.method.fitting import fit_model, quiet_fits
+from coterie.method.refine.averages import AverageLosses, bounded_weights
+from coterie.method.refine.flexible import FLEXIBLE, has_curve, neighbourhoods, quick_forest
+from coterie.method.refine.losses import LocalLosses, LocalRows, SecondForm
+from coterie.method.refine.pooled import PooledLosses
+from coterie.records import Exchange, Selection
+from coterie.rows.learners import Learners
+
+Array = NDArray[Any]
+
+
+def _lighter(model: Any) -> Any:
+    """Return an ensemble with fewer members, anything else as it is."""
+    parameters, large = model.get_params(deep=True) if hasattr(model, "get_params") else {}, {}
+    for name, value in parameters.items():
+        holder, _, parameter = name.rpartition("__")
+        part = parameters[holder] if holder else model
+        counts = "max_iter" if isinstance(part, HistGradientBoostingRegressor) else "n_estimators"
+        if parameter == counts and isinstance(value, int) and value > FLEXIBLE.trees:
+            large[name] = FLEXIBLE.trees
+    return model.set_params(**large) if large else model
+
+
+def _ratios(losses: LocalLosses, residuals: Array, members: Array) -> Array:
+    """Return the members' clipped mean losses in units of their noise."""
+    means = losses.learners.mean_by_learner(np.minimum(residuals**2, losses.clips))
+    ratios: Array = (means / losses.noise)[members]
+    return ratios
+
+
+class RefitLosses(LocalLosses):
+    """Losses of one family, refitted on the pooled rows of each cluster by halves.
+
+    Parameters
+    ----------
+    learners : Learners
+        Everybody's rows.
+    selection : Selection
+        Of the same learners, in the same order.
+    fallback : LocalLosses
+        Answers where the family fails on pooled rows.
+    family : estimator
+        What every cluster refits.
+    """
+
+    def __init__(
+        self,
+        learners: Learners,
+        selection: Selection,
+        fallback: LocalLosses,
+        family: Any,
+    ) -> None:
+        super().__init__(learners, selection)
+        self._fallback = fallback
+        self._family = family
+        # As where moments are added up: quiet learners count more, wild rows less.
+        weights = bounded_weights(1 / selection.noise)[learners.owner] * self.tempering
+        self._row_weights = weights if self.learners.weights is None else weights * self.learners.weights
+        self._fitted: dict[bytes, Array] = {}
+
+    def take_best_family(self, families: Sequence[Any], groups: Array) -> None:
+        """Let all clusters refit the family that predicts some groups of learners best.
+
+        Parameters
+        ----------
+        families : sequence of estimators
+            To choose from; of equals the first.
+        groups : ndarray of shape (L,)
+            Learners of the same group are fitted together; those alone in theirs are left out.
+        """
+        if len(families) > 1:
+            self._family = min(families, key=lambda family: self._loss_of_groups(groups, family))
+
+    def _loss_of_groups(self, groups: Array, model: Any) -> float:
+        """Return the mean over learners of the loss with their group, in units of noise."""
+        ratios = np.full(len(groups), np.nan)
+        for group in np.unique(groups):
+            members = groups == group
+            if members.sum() < 2:
+                continue
+            try:
+                residuals = self._cross_fitted(model, members, members[self.learners.owner])
+            except Exception:  # a family that fails on pooled rows is nobody's
+                return np.inf
+            ratios[members] = _ratios(self, residuals, members)
+        known = ratios[np.isfinite(ratios)]
+        return float(known.mean()) if len(known) else np.inf
+
+    def residuals(self, labels: Array, n_clusters: int) -> Array:
+        """Return residuals of shape (K, N); NaN for the rows of a learner alone in its cluster."""
+        residuals = np.full((n_clusters, len(self.learners.y)), np.nan)
+        for k in range(n_clusters):
+            members = labels == k
+            if members.any():
+                residuals[k] = self.cluster_residuals(members)
+        return residuals
+
+    def cluster_residuals(self, members: Array) -> Array:
+        """Return the residuals of shape (N,) of one cluster, given by a mask of shape (L,)."""
+        key = np.packbits(members).tobytes()
+        if key not in self._fitted:
+            positions = np.flatnonzero(members)
+            if len(positions) == 1:
+                alone = self.learners.y - predict_rows(self.selection.models[positions[0]], self.learners.X)
+                alone[self.learners.span(positions[0])] = np.nan
+                self._fitted[key] = alone
+            else:
+                try:
+                    everywhere = np.ones(len(self.learners.y), bool)
+                    self._fitted[key] = self._cross_fitted(self._family, members, everywhere)
+                except Exception:  # a family may fail on pooled rows though it fits every learner's
+                    self._fitted[key] = self._fallback.residuals((~members).astype(int), 2)[0]
+        return self._fitted[key]
+
+    def _cross_fitted(self, model: Any, members: Array, wanted: Array) -> Array:
+        theirs = members[self.learners.owner]
+        residuals = np.full(len(self.learners.y), np.nan)
+        for half in (0, 1):
+            rows = np.flatnonzero(theirs & (self.second != half))
+            if len(rows) > FLEXIBLE.rows:
+                rows = rows[np.linspace(0, len(rows) - 1, FLEXIBLE.rows).astype(int)]
+            held_out = wanted & (self.second == half)
+            fitted = self._fit(model, rows)
+            prediction = predict_rows(fitted, self.learners.X[held_out])
+            residuals[held_out] = self.learners.y[held_out] - prediction
+        return residuals
+
+    def _fit(self, model: Any, rows: Array) -> Any:
+        fresh = _lighter(clone(model, safe=False))
+        with quiet_fits():
+            return fit_model(fresh, self.learners.X[rows], self.learners.y[rows], self._row_weights[rows])
+
+
+class BestFormLosses(LocalLosses):
+    """Losses of each cluster's better form: a line by moments, or a flexible family on its members' rows.
+
+    Parameters
+    ----------
+    learners : Learners
+        Everybody's rows.
+    selection : Selection
+        Of the same learners, in the same order.
+    families : sequence of estimators
+        The flexible families. All clusters refit the one that predicts ``groups`` best.
+    groups : ndarray of shape (L,)
+        As for `RefitLosses.take_best_family`.
+    """
+
+    def __init__(
+        self, learners: Learners, selection: Selection, families: Sequence[Any], groups: Array
+    ) -> None:
+        super().__init__(learners, selection)
+        self.lines = PooledLosses(learners, selection)
+        self._flexible = RefitLosses(learners, selection, self.lines, families[0])
+        self._flexible.take_best_family(families, groups)
+
+    def residuals(self, labels: Array, n_clusters: int) -> Array:
+        """Return residuals of shape (K, N) of the form with the lower loss on the cluster's members."""
+        residuals = self.lines.residuals(labels, n_clusters)
+        for k in range(n_clusters):
+            members = labels == k
+            if members.sum() < 2:
+                continue
+            flexible = self._flexible.cluster_residuals(members)
+            if _ratios(self, flexible, members).mean() < _ratios(self, residuals[k], members).mean():
+                residuals[k] = flexible
+        return residuals
+
+
+def _frequent_models(selection: Selection, n_features: int) -> tuple[list[Any], list[Any]]:
+    """Return one model of every family that learners chose, the most frequent first: lines, and curves."""
+    names = list(selection.names)
+    frequent = sorted(set(names), key=lambda name: (-names.count(name), name))
+    models = [selection.models[names.index(name)] for name in frequent]
+    lines = [model for model in models if affine_form(model, n_features) is not None]
+    return lines, [model for model in models if all(model is not line for line in lines)]
+
+
+def _similar_learners(exchange: Exchange) -> Array:
+    """Return groups of learners whose models agree; all together where no two are in one group."""
+    together = np.zeros(len(exchange.learner_ids), dtype=np.int64)
+    groups = together if exchange.landmarks is not None else neighbourhoods(exchange)
+    return groups if len(np.unique(groups)) < len(groups) else together
+
+
+def pooled_losses(
+    learners: Learners,
+    selection: Selection,
+    exchange: Exchange,
+    engine: Engine,
+    candidates: Sequence[Mapping[str, Any]] | None = None,
+) -> tuple[LocalLosses, LocalRows]:
+    """Return the pooled form that fits the learners' models, and what its rows add to a search.
+
+    ``candidates`` is what each learner chose from: a flexible candidate that nobody chose may still pay on
+    pooled rows. Where all candidates are affine, clusters predict by moments; with very many predictors, by
+    refitting. Otherwise each cluster predicts by the better of both: from the start if nobody chose an affine
+    model, else as a second form beside moments.
+    """
+    lines, curves = _frequent_models(selection, learners.n_features)
+    if learners.n_features > FLEXIBLE.predictors:
+        families = [*lines[:1], *curves[:1]]
+        averages = AverageLosses(learners, selection, exchange, engine)
+        refits = RefitLosses(learners, selection, averages, families[0])
+        refits.take_best_family(families, _similar_learners(exchange))
+        return refits, LocalRows(quick=averages)
+    if not curves and not has_curve(learners, selection, candidates):
+        moments = PooledLosses(learners, selection)
+        return moments, moments.local
+    # A learner alone is judged by its own family. Were clusters judged by a family that expresses less,
+    # learners would be set apart.
+    best = BestFormLosses(learners, selection, [quick_forest(), *curves[:1]], _similar_learners(exchange))
+    searched_by_lines = LocalRows(quick=best.lines, suggest=best.lines.suggest)
+    if not lines:
+        return best, searched_by_lines
+    affine = affine_matrix(selection.models, learners.n_features)[1]
+    second = SecondForm(best, searched_by_lines, always=bool(np.mean(~affine) >= FLEXIBLE.share))
+    return best.lines, replace(best.lines.local, second=second)

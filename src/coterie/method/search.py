@@ -1,0 +1,323 @@
+"""The search: the rules for the number of clusters side by side, one of which decides, and Refine.
+
+It goes from losses to a partition, and asks an `Answerer` for what the losses alone do not say. Rows that
+are here answer by arithmetic, parties that keep their rows by numbers. The same code decides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from coterie._options import check_count, check_option, listed, shown
+from coterie.kernels.limits import LIMITS
+from coterie.kernels.similarities import ExchangeSimilarity
+from coterie.method.n_clusters.eigengap import eigengap
+from coterie.method.n_clusters.evidence import Evidence
+from coterie.method.n_clusters.gap import gap_rules
+from coterie.method.n_clusters.held_out import (
+    RULE,
+    HeldOut,
+    best_refined,
+    held_out,
+    one_is_as_good,
+    second_is_better,
+)
+from coterie.method.n_clusters.penalty import penalty
+from coterie.method.refine.losses import ClusterLosses, LocalRows
+from coterie.method.refine.moves import REFINE
+from coterie.method.spectral import resolve_scale, tidy_labels
+from coterie.records import Curve, Exchange, Partition, SimilarityTiles
+from coterie.rows.ids import canonical_order
+from coterie.rows.threshold import enough_rows
+
+Array = NDArray[Any]
+
+RULES = ("auto", "held-out", "gap", "gap-jump", "eigengap", "penalty", "cv")
+
+
+@dataclass(frozen=True)
+class Answerer:
+    """What answers for a matrix of losses: rows that are here, or parties that answer by numbers.
+
+    ``n_rows`` has shape (L,). The last three are for rows that are here: what they add to the search, the
+    curve of cross-validation, and, where only landmarks exchanged, how far labels and scale are from the
+    exact answer.
+    """
+
+    losses: ClusterLosses
+    n_rows: Array
+    n_features: int
+    local: LocalRows | None = None
+    cross_validate: Callable[[Evidence], Curve] | None = None
+    check_landmarks: Callable[..., str] | None = None
+
+
+@dataclass(frozen=True)
+class Found:
+    """A partition, and the labellings that the held-out rule found for each number of clusters.
+
+    ``learner_ids`` of shape (M,) are the learners whose losses are finite, in the order of the labellings,
+    which are empty where the number was given. ``losses`` is the form that decided; None where there is a
+    matrix alone.
+    """
+
+    partition: Partition
+    learner_ids: Array
+    labellings: Mapping[int, Array]
+    losses: ClusterLosses | None
+
+
+def default_max_clusters(n_learners: int) -> int:
+    """Return how many clusters are looked at: 2 sqrt(L), at least 8 and at most 20."""
+    return int(min(n_learners, max(8, np.ceil(2 * np.sqrt(n_learners))), 20))
+
+
+def check_n_clusters(n_clusters: Any, n_learners: int) -> Any:
+    """Refuse what is neither a rule nor a number that the learners can fill."""
+    if isinstance(n_clusters, str):
+        check_option(n_clusters, "n_clusters", RULES)
+        return n_clusters
+    count = check_count(n_clusters, "n_clusters")
+    if count > n_learners:
+        raise ValueError(
+            f"The 'n_clusters' option must not exceed the number of learners ({n_learners}). "
+            f"Got {shown(count)}."
+        )
+    return count
+
+
+def largest_count(n_learners: int, n_clusters: Any, max_clusters: int | None) -> int:
+    """Return the largest number of clusters to look at among learners whose losses are finite."""
+    most = default_max_clusters(n_learners)
+    if max_clusters is not None:
+        most = min(check_count(max_clusters, "max_clusters"), n_learners)
+    return most if isinstance(n_clusters, str) else max(most, min(n_clusters, n_learners))
+
+
+def finite_learners(exchange: Exchange) -> Array:
+    """Return the positions of the learners whose losses are finite, in the canonical order of their ids."""
+    kept = np.flatnonzero(~exchange.isolated)
+    ordered: Array = kept[canonical_order(exchange.learner_ids[kept])]
+    return ordered
+
+
+def _search(
+    evidence: Evidence, answerer: Answerer, *, refine: bool, rounds: int
+) -> tuple[HeldOut, ClusterLosses]:
+    """Let the held-out rule search, beside it a second form that may do better, and keep the better."""
+    losses, local = answerer.losses, answerer.local
+    answer = held_out(evidence, losses, local, refine=refine, rounds=rounds)
+    second = None if local is None else local.second
+    if second is None:
+        return answer, losses
+    found = answer.labels[answer.curve.chosen]
+    if not (second.always or one_is_as_good(losses, second.losses, found)):
+        return answer, losses
+    other = held_out(evidence, second.losses, second.local, refine=refine, rounds=rounds)
+    others, ruled_out = other.labels[other.curve.chosen], answer.curve.surprise is not None
+    if second_is_better(losses, found, second.losses, others, ruled_out=ruled_out):
+        return other, second.losses
+    return answer, losses
+
+
+def _refined(evidence: Evidence, answerer: Answerer, count: int, rounds: int) -> tuple[Array, ClusterLosses]:
+    """Return the labels for a given number of clusters, and the form of losses that found them."""
+    losses, local = answerer.losses, answerer.local
+    labels = best_refined(evidence, losses, count, local, rounds=rounds)
+    second = None if local is None else local.second
+    if second is None or not second.always:
+        return labels, losses
+    others = best_refined(evidence, second.losses, count, second.local, rounds=rounds)
+    if second_is_better(losses, labels, second.losses, others):
+        return others, second.losses
+    return labels, losses
+
+
+def _curves(
+    evidence: Evidence, answerer: Answerer | None, rule: Any, refine: str | None, rounds: int
+) -> tuple[dict[str, Curve], HeldOut | None, ClusterLosses | None]:
+    """Return every rule's curve, and the held-out rule's answer with the form of losses that it chose."""
+    first, jump = gap_rules(evidence)
+    curves = {"eigengap": eigengap(evidence), "gap": first, "gap-jump": jump, "penalty": penalty(evidence)}
+    if answerer is None or not isinstance(rule, str):
+        return curves, None, None if answerer is None else answerer.losses
+    # Of more learners the curve of cross-validation is drawn only when asked for.
+    few = evidence.n_learners <= LIMITS.many
+    if answerer.cross_validate is not None and (few or rule == "cv"):
+        curves["cv"] = answerer.cross_validate(evidence)
+    answer, losses = _search(evidence, answerer, refine=refine is not None, rounds=rounds)
+    curves["held-out"] = answer.curve
+    return curves, answer, losses
+
+
+def _notes(answer: HeldOut | None, evidence: Evidence, n_features: int | None, n_found: int) -> list[str]:
+    notes = []
+    if answer is not None:
+        n_learners = evidence.n_learners
+        why = None
+        if answer.curve.chosen == evidence.most < n_learners:
+            why = "more clusters would predict still better"
+        elif answer.excess > RULE.unclear:
+            why = "no number of clusters predicts the learners as well as their own noise allows"
+        elif n_found == n_learners > 1:
+            why = "every learner stands alone"
+        if answer.curve.surprise is not None:
+            notes.append(
+                "Two clusters explain more than they would of one truth, by "
+                f"{answer.curve.surprise:.0f} standard deviations, though on halves of the rows they do "
+                "not surely predict better than one: who belongs where is uncertain for single learners, and "
+                "differences may be gradual."
+            )
+        if why is not None:
+            notes.append(f"No clear coteries: {why}; take the labels as a summary, not as groups.")
+    if n_features is not None and evidence.n_rows is not None:
+        enough = enough_rows(n_features)
+        few = int(np.sum(evidence.n_rows < enough))
+        if few:
+            notes.append(
+                f"The number of clusters is uncertain: {few} of {evidence.n_learners} learners hold "
+                f"fewer than 2p + 5 = {enough} rows."
+            )
+    return notes
+
+
+def _partition(
+    exchange: Exchange,
+    answerer: Answerer | None,
+    n_clusters: Any,
+    most: int,
+    scale: Any,
+    refine: str | None,
+    rounds: int,
+    seed: int,
+    device: str,
+) -> Found:
+    """Cluster learners all of whose losses are finite, in the order given."""
+    sizes = None if answerer is None else answerer.n_rows
+    needed = 1 if isinstance(n_clusters, str) else n_clusters
+    evidence = Evidence(exchange, resolve_scale(exchange, scale), most, seed, sizes, device, needed)
+    rule = n_clusters
+    notes = []
+    if rule == "auto":
+        rule = "eigengap" if answerer is None else "held-out"
+    if answerer is None and n_clusters == "auto":
+        notes.append(
+            "The number of clusters is by eigengap: the held-out rule needs the learners' rows, "
+            "and there is only a matrix of losses."
+        )
+    without_rows = answerer is None or answerer.cross_validate is None
+    if (answerer is None and rule == "held-out") or (without_rows and rule == "cv"):
+        raise ValueError(
+            f"The rule {rule!r} needs the learners' rows; from a matrix of losses alone take "
+            "'eigengap', 'gap', 'gap-jump', 'penalty' or a number."
+        )
+    curves, answer, losses = _curves(evidence, answerer, rule, refine, rounds)
+    count = curves[rule].chosen if isinstance(rule, str) else rule
+    if losses is None or refine is None:
+        labels = evidence.labels(count)
+    else:
+        known = {} if answer is None else answer.labels
+        if count in known:
+            labels = known[count]
+        else:
+            assert answerer is not None
+            labels, losses = _refined(evidence, answerer, count, rounds)
+        if answerer is not None and answerer.local is not None and losses is answerer.losses:
+            labels = answerer.local.settle(tidy_labels(labels))
+    labels = tidy_labels(labels)
+    found = int(labels.max()) + 1
+    if found < count:
+        notes.append(f"Of {count} clusters {count - found} stayed without members.")
+    if evidence.spectrum.residual > RULE.negligible:
+        notes.append(
+            f"The spectrum is known to a residual of {evidence.spectrum.residual:.0e} only: learners between "
+            "clusters may be placed differently on another run of it."
+        )
+    if answerer is not None and answerer.check_landmarks is not None:
+        notes.append(answerer.check_landmarks(labels=labels, scale=evidence.scale))
+    labellings = {} if answer is None else answer.labels
+    if rule != "held-out":
+        answer = None
+    unclear = _notes(answer, evidence, None if answerer is None else answerer.n_features, found)
+    partition = Partition(
+        learner_ids=exchange.learner_ids,
+        labels=labels,
+        similarity=evidence.similarity,
+        eigenvalues=evidence.spectrum.eigenvalues,
+        embedding=evidence.spectrum.embedding(found),
+        scale=evidence.scale,
+        rule=rule if isinstance(rule, str) else "given",
+        curves=curves,
+        clear=not any(note.startswith("No clear") for note in unclear),
+        notes=(*notes, *unclear),
+    )
+    return Found(partition, exchange.learner_ids, labellings, losses)
+
+
+def _with_isolated(partition: Partition, exchange: Exchange) -> Partition:
+    """Put back the learners whose models gave no finite losses, each in a cluster of its own."""
+    apart = exchange.isolated
+    n, kept = len(apart), np.flatnonzero(~apart)
+    labels = np.empty(n, dtype=int)
+    labels[kept] = partition.labels
+    labels[apart] = partition.n_clusters + np.arange(apart.sum())
+    similarity: Array | SimilarityTiles
+    if isinstance(partition.similarity, np.ndarray):
+        similarity = np.eye(n)
+        similarity[np.ix_(kept, kept)] = partition.similarity
+    else:
+        similarity = ExchangeSimilarity(exchange, partition.scale)
+    embedding = np.zeros((n, partition.embedding.shape[1]))
+    embedding[kept] = partition.embedding
+    embedding[apart, 0] = 1.0
+    note = (
+        f"Learner {listed(exchange.learner_ids[apart])} stands alone: "
+        "the losses of its model were not finite."
+    )
+    return Partition(
+        exchange.learner_ids,
+        labels,
+        similarity,
+        partition.eigenvalues,
+        embedding,
+        partition.scale,
+        partition.rule,
+        partition.curves,
+        partition.clear,
+        (*partition.notes, note),
+    )
+
+
+def search_partition(
+    exchange: Exchange,
+    answerer: Answerer | None = None,
+    *,
+    n_clusters: Any = "auto",
+    max_clusters: int | None = None,
+    scale: Any = "noise",
+    refine: str | None = "average",
+    refine_rounds: int = REFINE.rounds,
+    seed: int = 0,
+    device: str = "cpu",
+) -> Found:
+    """Cluster learners whose losses are known; options as for `cluster_learners`.
+
+    ``answerer`` knows the `finite_learners` of the exchange, in that order. None: there is a matrix alone.
+    The result is in the order of the exchange.
+    """
+    n_clusters = check_n_clusters(n_clusters, len(exchange.learner_ids))
+    kept = finite_learners(exchange)
+    most = largest_count(len(kept), n_clusters, max_clusters)
+    count = n_clusters if isinstance(n_clusters, str) else min(n_clusters, len(kept))
+    rounds = check_count(refine_rounds, "refine_rounds")
+    found = _partition(exchange.take(kept), answerer, count, most, scale, refine, rounds, seed, device)
+    partition = found.partition
+    if exchange.isolated.any():
+        reordered = exchange.take(np.r_[kept, np.flatnonzero(exchange.isolated)])
+        partition = _with_isolated(partition, reordered)
+    return replace(found, partition=partition.aligned_to(exchange.learner_ids))

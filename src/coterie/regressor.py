@@ -1,0 +1,553 @@
+"""The scikit-learn face: `CoterieRegressor`, whose ``fit`` is the stages in a row."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import fields, replace
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.metrics import r2_score
+from sklearn.utils import estimator_html_repr
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from coterie._notebook import summary_html
+from coterie._options import listed, shown
+from coterie._seeds import as_entropy
+from coterie.fit.admit import admit_learners, place_learners
+from coterie.fit.options import Options
+from coterie.fit.out_of_core import RowSource, first_rows, fit_sources
+from coterie.fit.record import Fit
+from coterie.fit.remove import remove_learners
+from coterie.fit.run import fit_learners
+from coterie.records import Collaboration, Exchange, Partition, Selection
+from coterie.rows.ids import as_ids
+from coterie.rows.learners import Learners, gather_learners
+from coterie.rows.numbers import divided, extreme_exponents
+from coterie.rows.tables import (
+    check_finite,
+    check_predictors,
+    check_size,
+    column_names,
+    split_group_column,
+)
+from coterie.rows.wild import warn_of
+from coterie.verdicts import Admission, Gains, Stability, Standing
+
+Array = NDArray[Any]
+
+
+class CoterieRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
+    """Cluster learners by the relation between X and y in their rows, and let each learn with its cluster.
+
+    Parameters
+    ----------
+    candidates : str, list, dict or None, default=None
+        The models that learners choose from: a preset (``"default"``, ``"linear"``, ``"paper"``), names
+        (``"rf"``, ``"knn"``, ``"svr"``, ``"nn"``, ``"gb"``, ``"lasso"``, ``"lars"``, ``"en"``, ``"ridge"``,
+        ``"lr"``), regressors (scikit-learn's, or objects with ``fit`` and ``predict``), a list of these,
+        a dict of name to regressor, or a mapping of learner id to any of these. None: ``"default"``, which is
+        ridge, lasso and random forest.
+    n_clusters : int or str, default="auto"
+        A number, or a rule: ``"held-out"`` (which ``"auto"`` means), ``"gap"``, ``"gap-jump"``,
+        ``"eigengap"``, ``"penalty"``, ``"cv"``. Without groups there is one cluster.
+    max_clusters : int or None, default=None
+        The largest number that a rule looks at. None: 2 sqrt(L), at least 8 and at most 20.
+    scale : {"noise", "median"} or float, default="noise"
+        The factor a of the similarity exp(-a v).
+    refine : {"pooled", "average", None}, default="pooled"
+        How clusters predict when learners are moved to the cluster that predicts them best. None: nobody
+        is moved, as in the paper.
+    collaboration : {"auto", "pooled", "average", "local", "global"}, default="auto"
+        What a learner predicts with. ``"auto"``: nested coteries, which mix learning alone, with clusters
+        at several resolutions and with all, as held-out rows tell; of averages of models where
+        ``refine="average"``, of models of pooled rows otherwise. The others are one thing for everybody:
+        one model on its coterie's rows; the average of its coterie's models; its own; one model on all
+        rows.
+    nested_folds : int, default=4
+        Folds on which ``"auto"`` learns its weights. Each costs about as much as fitting the coteries
+        once; a ``splitter`` brings its own.
+    robust : bool, default=False
+        Clip squared residuals in the exchange, against outlying rows.
+    standardize : {"learner", None}, default=None
+        ``"learner"`` standardises x and y inside each learner, as the paper's simulations do; undone in
+        ``predict``.
+    group_column : str, int or None, default=None
+        The column of X that holds the learner ids, in ``fit`` and ``predict`` alike. With it the
+        estimator works in ``cross_validate``, in a grid search and in a pipeline without routing.
+    small_learners : {"admit", "drop", "raise"}, default="admit"
+        What happens to learners with fewer than ``min_rows`` rows: they are placed after the clusters
+        have been found, left out, or refused.
+    min_rows : int or "auto", default="auto"
+        Rows that a learner needs to take part in the clustering. ``"auto"``: 2p + 5 where at least half
+        of the learners have as many, else 4.
+    splitter : scikit-learn splitter or None, default=None
+        Holds out rows that are not independent, such as blocks in time. None: random halves, or blocks where
+        ``order`` finds that rows depend on each other.
+    order : {"auto", None}, default="auto"
+        ``"auto"``: test whether neighbouring rows of a learner depend on each other, as rows in time order
+        do. If so, blocks are held out in Select, in the rule for the number of clusters and in the folds, and
+        a note in ``partition_.notes`` says so. None: rows are taken as independent. A ``splitter`` wins.
+    n_bootstrap : int, default=100
+        How often rows are resampled inside each learner to see how sure its cluster is, and the number of
+        clusters; no model is refitted. 0: not at all.
+    engine : {None, "threads", "dask"}, a Dask client or an object with ``map``, default=None
+        Who runs the work.
+    random_state : int, RandomState or None, default=0
+        Seed. Each learner's randomness derives from it and from the learner's id.
+    n_jobs : int or None, default=None
+        Number of threads.
+    landmarks : int, "auto" or None, default=None
+        Learners with whom everybody exchanges, both ways, in place of everybody with everybody: 2 L m
+        evaluations, not L^2, for models without a closed form. ``"auto"``: 120 where there are more than
+        1,000 learners. How far that is from the exact clusters, ``partition_.notes`` says of a sample.
+    device : {"auto", "cpu", "cuda"}, default="auto"
+        Where the spectrum of more than 4,000 learners is computed, whose similarities are not stored: a GPU
+        where torch finds one, the processor, or the GPU.
+
+    Attributes
+    ----------
+    learner_ids_ : ndarray of shape (L,)
+        The learners, in order of first appearance.
+    learner_labels_ : ndarray of shape (L,)
+        Cluster of each learner, 0 to K - 1, the largest first.
+    n_clusters_ : int
+        Number of clusters.
+    selection_ : Selection
+        What Select found. This and the next three hold the learners that shaped the clusters.
+    exchange_ : Exchange
+        Losses and dissimilarities.
+    partition_ : Partition
+        Clusters, spectrum and the curves of all rules.
+    collaboration_ : Collaboration
+        How each learner predicts.
+    gains_ : Gains
+        A row per learner: error alone, with its coterie, with all, held out; the gain, the verdict, and
+        how sure its cluster is.
+    standing_ : Standing
+        How the learners stand towards the clusters: what each cluster loses on each learner, and whether
+        it predicts it as well as its own noise allows.
+    stability_ : Stability or None
+        How often learners keep their cluster and the rule its number when rows are resampled; None where
+        ``n_bootstrap`` is 0.
+    admission_ : Admission or None
+        Where newcomers and small learners were placed, and how surely; None while there are none.
+    min_rows_ : int
+        Rows that a learner needed to take part in the clustering.
+    n_features_in_ : int
+        Number of predictors.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the predictors, where X had names.
+    table_ : TableRecipe
+        How a table became X, where the command ``coterie fit`` made the model; set after ``fit``.
+
+    Examples
+    --------
+    >>> from coterie import CoterieRegressor
+    >>> from coterie.datasets import make_linear_learners
+    >>> data = make_linear_learners(n_learners=12, n_truths=3, random_state=0)
+    >>> model = CoterieRegressor(candidates="linear").fit(data.X, data.y, groups=data.groups)
+    >>> model.n_clusters_
+    3
+    >>> model.predict(data.X[:2], groups=data.groups[:2]).shape
+    (2,)
+    """
+
+    # Weights reach the candidates that take them; see ``fit``.
+    __metadata_request__fit = {"sample_weight": None}  # noqa: RUF012
+
+    def __init__(
+        self,
+        candidates: Any = None,
+        n_clusters: Any = "auto",
+        max_clusters: int | None = None,
+        scale: Any = "noise",
+        refine: str | None = "pooled",
+        collaboration: str = "auto",
+        nested_folds: int = 4,
+        robust: bool = False,
+        standardize: str | None = None,
+        group_column: str | int | None = None,
+        small_learners: str = "admit",
+        min_rows: Any = "auto",
+        splitter: Any = None,
+        order: str | None = "auto",
+        n_bootstrap: int = 100,
+        engine: Any = None,
+        random_state: Any = 0,
+        n_jobs: int | None = None,
+        landmarks: Any = None,
+        device: str = "auto",
+    ) -> None:
+        self.candidates = candidates
+        self.n_clusters = n_clusters
+        self.max_clusters = max_clusters
+        self.scale = scale
+        self.refine = refine
+        self.collaboration = collaboration
+        self.nested_folds = nested_folds
+        self.robust = robust
+        self.standardize = standardize
+        self.group_column = group_column
+        self.small_learners = small_learners
+        self.min_rows = min_rows
+        self.splitter = splitter
+        self.order = order
+        self.n_bootstrap = n_bootstrap
+        self.engine = engine
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.landmarks = landmarks
+        self.device = device
+
+    @property
+    def learner_ids_(self) -> Array:
+        """The learners, in order of first appearance."""
+        return self.record_.learner_ids
+
+    @property
+    def learner_labels_(self) -> Array:
+        """Cluster of each learner."""
+        return self.record_.labels
+
+    @property
+    def n_clusters_(self) -> int:
+        """Number of clusters."""
+        return self.record_.n_clusters
+
+    @property
+    def selection_(self) -> Selection:
+        """What Select found."""
+        return self.record_.selection
+
+    @property
+    def exchange_(self) -> Exchange:
+        """What Exchange found: losses and dissimilarities."""
+        return self.record_.exchange
+
+    @property
+    def partition_(self) -> Partition:
+        """Clusters, spectrum and the curves of all rules."""
+        return self.record_.partition
+
+    @property
+    def collaboration_(self) -> Collaboration:
+        """How each learner predicts."""
+        return self.record_.collaboration
+
+    @property
+    def gains_(self) -> Gains:
+        """A row per learner: errors, gain and verdict."""
+        return self.record_.gains
+
+    @property
+    def standing_(self) -> Standing:
+        """How the learners stand towards the clusters."""
+        return self.record_.cluster_fit
+
+    @property
+    def stability_(self) -> Stability | None:
+        """How sure the clusters are."""
+        return self.record_.stability
+
+    @property
+    def admission_(self) -> Admission | None:
+        """Where newcomers were placed."""
+        return self.record_.admission
+
+    @property
+    def min_rows_(self) -> int:
+        """Number of rows that a learner needed to shape the clusters."""
+        return self.record_.min_rows
+
+    def fit(self, X: Any, y: Any, groups: Any = None, **fit_params: Any) -> CoterieRegressor:
+        """Select, exchange, cluster, collaborate.
+
+        Parameters
+        ----------
+        X : array-like or table of shape (N, p)
+            Predictors of all learners: an array, or a pandas, polars or pyarrow table.
+        y : array-like of shape (N,)
+            Response.
+        groups : array-like of shape (N,), str, or None, default=None
+            Learner id of each row, or the name of the column of X that holds it. None: one learner,
+            or ``group_column``.
+        **fit_params : dict
+            ``sample_weight``, an array-like of shape (N,), for the candidates that take it; it weights
+            the losses too.
+
+        Returns
+        -------
+        CoterieRegressor
+            Itself, fitted.
+        """
+        caller = "CoterieRegressor.fit"
+        options = self.check_options()
+        # What an earlier fit's table was says nothing of this one's.
+        self.__dict__.pop("table_", None)
+        unknown = sorted(set(fit_params) - {"sample_weight"})
+        if unknown:
+            raise TypeError(f"{caller} takes 'sample_weight' beside X, y and groups. Got {unknown[0]!r}.")
+        column = self.group_column if groups is None else groups
+        by_column = isinstance(column, str) or (groups is None and isinstance(column, Integral))
+        self._group_column = column if by_column else None
+        X, groups = self._split_groups(X, groups, caller)
+        if y is None:
+            raise ValueError(f"{caller} requires y to be passed, but the target y is None.")
+        names = column_names(X)
+        if names is None:
+            X = check_predictors(X, caller)
+        validate_data(self, X, skip_check_array=True)
+        X = check_predictors(X, caller)
+        exponents = extreme_exponents(X)
+        weights = fit_params.get("sample_weight")
+        learners = gather_learners(
+            X, y, groups, sample_weight=weights, names=names, exponents=exponents, caller=caller
+        )
+        warn_of(learners.wild)
+        if groups is None:
+            # One learner, hence one cluster, whatever n_clusters says.
+            options = replace(options, n_clusters=1)
+        self.record_ = fit_learners(
+            learners, options, seed=as_entropy(self.random_state), exponents=exponents
+        )
+        return self
+
+    def fit_sources(self, sources: Mapping[Any, RowSource], *, memory: Any = "2GiB") -> CoterieRegressor:
+        """Fit learners whose rows do not fit into memory together: each is read when its turn comes.
+
+        A learner's model is fitted on all its rows; of these, as many as the memory allows stay for
+        Exchange, Cluster and Collaborate. Where everything fits, the answer is that of ``fit``.
+
+        Parameters
+        ----------
+        sources : mapping of learner id to source
+            A source has ``n_rows`` and ``read(most)``, which returns X and y of its learner, of more than
+            ``most`` rows so many. See `coterie.RowSource`.
+        memory : int or str, default="2GiB"
+            What the fit may take, in bytes or with a unit. A learner too large for it is read in part.
+
+        Returns
+        -------
+        CoterieRegressor
+            Itself, fitted. ``gains_["n_rows"]`` counts the rows that were read. Where rows were left out,
+            clusters are refined by averages of models, ``collaboration="auto"`` is such an average, and so
+            is what ``gains_["error_all"]`` measures: the models have seen all rows, pooled ones would not.
+        """
+        options = self.check_options()
+        self.__dict__.pop("table_", None)
+        self._group_column = None
+        head = first_rows(sources)
+        validate_data(self, head, skip_check_array=True)
+        seed = as_entropy(self.random_state)
+        self.record_ = fit_sources(options, sources, memory, seed=seed, n_features=self.n_features_in_)
+        return self
+
+    def check_options(self) -> Options:
+        """Refuse an option that is not known, before any row is read.
+
+        Returns
+        -------
+        Options
+            The options as one record.
+        """
+        options = Options(**{field.name: getattr(self, field.name) for field in fields(Options)})
+        options.check()
+        if self.group_column is not None and not isinstance(self.group_column, (str, Integral)):
+            raise ValueError(
+                "The 'group_column' option must be the name or the position of a column of X. "
+                f"Got {shown(self.group_column)}."
+            )
+        return options
+
+    def _split_groups(self, X: Any, groups: Any, caller: str) -> tuple[Any, Any]:
+        column = self.group_column if groups is None else groups
+        if groups is None and column is None:
+            column = getattr(self, "_group_column", None)
+        if groups is not None and self.group_column is not None:
+            raise ValueError(
+                f"{caller} got learner ids twice: from groups and from group_column="
+                f"{self.group_column!r}. Pass one of them."
+            )
+        if isinstance(column, str) or (groups is None and isinstance(column, Integral)):
+            return split_group_column(X, column, caller)
+        return X, groups
+
+    def admit(self, X: Any, y: Any, groups: Any = None) -> Array:
+        """Place newcomers into the coteries; they can then be predicted.
+
+        Parameters
+        ----------
+        X : array-like or table of shape (N, p)
+            Predictors of the newcomers, with the columns of ``fit``.
+        y : array-like of shape (N,)
+            Response.
+        groups : array-like of shape (N,), str, or None, default=None
+            Id of the newcomer who holds each row, or the name of the column of X that holds it.
+
+        Returns
+        -------
+        ndarray of shape (M,)
+            Cluster of each newcomer, in order of first appearance; -1 where none of the clusters predicts
+            it as well as its own noise allows: it then predicts with its own model. How sure the answer
+            is, ``admission_`` says.
+        """
+        newcomers = self._newcomers(X, y, groups, "CoterieRegressor.admit")
+        self.record_ = admit_learners(self._record(), newcomers)
+        return self.learner_labels_[-len(newcomers) :]
+
+    def _record(self) -> Fit:
+        """Return the fit, to go on with under the options of now: a loaded model may have got an engine."""
+        return replace(self.record_, options=self.check_options())
+
+    def _newcomers(self, X: Any, y: Any, groups: Any, caller: str) -> Learners:
+        """Check the rows of newcomers and gather them."""
+        check_is_fitted(self)
+        X, groups = self._split_groups(X, groups, caller)
+        if groups is None:
+            raise ValueError(
+                f"{caller} needs an id for every row: pass groups, or set group_column before fit."
+            )
+        if column_names(X) is None:
+            X = check_predictors(X, caller)
+        validate_data(self, X, reset=False, skip_check_array=True)
+        newcomers = gather_learners(X, y, groups, exponents=self.record_.exponents, caller=caller)
+        warn_of(newcomers.wild)
+        known = set(self.learner_ids_.tolist()) & set(newcomers.ids.tolist())
+        method = caller.rpartition(".")[2]
+        if known:
+            raise ValueError(
+                f"Learner {listed(sorted(known, key=str))} is known already: {method} takes new ids."
+            )
+        if not self.record_.has_rows:
+            raise ValueError(
+                f"This model was saved without its rows, which {method} needs: save it with rows=True."
+            )
+        return newcomers
+
+    def place_stream(self, chunks: Iterable[tuple[Any, Any, Any]]) -> Iterator[Admission]:
+        """Say where newcomers belong, chunk by chunk, against the coteries as they are.
+
+        Nothing is added to the model: memory is that of a chunk, however many newcomers there are.
+
+        Parameters
+        ----------
+        chunks : iterable of tuple
+            Each ``(X, y, groups)`` as for ``admit``, all rows of a newcomer in one chunk.
+
+        Yields
+        ------
+        Admission
+            Of the newcomers of a chunk, in order of first appearance. Noise levels are shrunk towards
+            those of the chunk, so chunks should hold some dozens of newcomers.
+        """
+        for X, y, groups in chunks:
+            newcomers = self._newcomers(X, y, groups, "CoterieRegressor.place_stream")
+            yield place_learners(self._record(), newcomers)
+
+    def remove(self, learner_ids: Any) -> CoterieRegressor:
+        """Take learners out of the model: their rows, losses and models, and what was fitted on their rows.
+
+        Costs no losses and no new clusters. The models of the clusters that lost a member, and that of all
+        rows, are fitted anew on the rows that are left; the other clusters' stay as they are. How sure the
+        clusters are, and how well other clusters predict a learner, stays as ``fit`` measured it.
+
+        Parameters
+        ----------
+        learner_ids : id or array-like of ids
+            Who leaves: learners of ``fit``, or newcomers.
+
+        Returns
+        -------
+        CoterieRegressor
+            Itself, without them.
+        """
+        check_is_fitted(self)
+        caller = "CoterieRegressor.remove"
+        single = isinstance(learner_ids, (str, bytes)) or np.ndim(learner_ids) == 0
+        leaving = set(as_ids([learner_ids] if single else learner_ids, caller).tolist())
+        unknown = leaving - set(self.learner_ids_.tolist())
+        if unknown:
+            raise ValueError(f"Learner {listed(sorted(unknown, key=str))} is not in the model.")
+        shaping = set(self.selection_.learner_ids.tolist())
+        if shaping <= leaving:
+            raise ValueError(f"{caller} must leave at least one learner that shaped the clusters.")
+        if shaping & leaving and not self.record_.has_rows:
+            raise ValueError(
+                "This model was saved without its rows, which remove needs: save it with rows=True."
+            )
+        self.record_ = remove_learners(self._record(), leaving)
+        return self
+
+    def predict(self, X: Any, groups: Any = None) -> Array:
+        """Predict rows, each with the coterie of the learner who holds it.
+
+        Parameters
+        ----------
+        X : array-like or table of shape (N, p)
+            Predictors, with the columns of ``fit``.
+        groups : array-like of shape (N,), str, or None, default=None
+            Id of the learner who holds each row, or the name of the column of X that holds it. None:
+            the column used in ``fit``, or the only learner there is.
+
+        Returns
+        -------
+        ndarray of shape (N,)
+            Predictions.
+        """
+        check_is_fitted(self)
+        caller = "CoterieRegressor.predict"
+        X, groups = self._split_groups(X, groups, caller)
+        names = column_names(X)
+        if names is None:
+            X = check_predictors(X, caller)
+        validate_data(self, X, reset=False, skip_check_array=True)
+        X = check_predictors(X, caller)
+        ids = None if groups is None else as_ids(groups, caller)
+        place = self.record_.places_of(None if ids is None else ids.tolist(), len(X), caller)
+        shown_ids = np.zeros(len(X), dtype=int) if ids is None else ids
+        check_finite(X, names, np.arange(len(X)), shown_ids, caller)
+        X = divided(X, self.record_.exponents)
+        check_size(X, names, caller)
+        return self.record_.predict(X, place)
+
+    def _html_repr(self) -> str:
+        diagram: str = estimator_html_repr(self)
+        if not hasattr(self, "record_"):
+            return diagram
+        rule = self.partition_.rule
+        return summary_html(self.learner_labels_, self.n_clusters_, rule, self.gains_) + diagram
+
+    # Up to scikit-learn 1.6 the next two ask for the diagram by themselves.
+    def _repr_html_inner(self) -> str:
+        return self._html_repr()
+
+    def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, Any]:
+        bundle: dict[str, Any] = super()._repr_mimebundle_(**kwargs)
+        if "text/html" in bundle:
+            bundle["text/html"] = self._html_repr()
+        return bundle
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> float:
+        """Return the coefficient of determination of the predictions.
+
+        Parameters
+        ----------
+        X : array-like or table of shape (N, p)
+            Predictors.
+        y : array-like of shape (N,)
+            Response.
+        sample_weight : array-like of shape (N,) or None, default=None
+            Weights of the rows.
+        groups : array-like of shape (N,), str, or None, default=None
+            As for ``predict``.
+
+        Returns
+        -------
+        float
+            R squared.
+        """
+        return float(r2_score(y, self.predict(X, groups=groups), sample_weight=sample_weight))

@@ -1,0 +1,84 @@
+import numpy as np
+from sklearn.linear_model import LinearRegression
+
+from coterie.candidates import make_candidates
+from coterie.collaboration.nested.folds import random_folds
+from coterie.collaboration.nested.resolutions import (
+    Recipe,
+    labels_at,
+    labels_without,
+    refit_alone,
+    resolution_counts,
+    selection_without,
+    share_names,
+)
+from coterie.engines import ThreadEngine
+
+RECIPE = Recipe(chosen=2, scale="noise", refine="pooled", robust=False, seed=0)
+ENGINE = ThreadEngine()
+
+
+def test_resolutions_lie_between_alone_and_all():
+    assert resolution_counts(80, 5) == (12, 6, 5, 3)
+    assert resolution_counts(80, 1) == (12, 6, 3)
+    assert resolution_counts(10, 3) == (3,)
+    assert resolution_counts(2, 1) == resolution_counts(2, 2) == ()
+    # The chosen number is always there; everybody alone is no cluster.
+    assert resolution_counts(6, 5) == (5, 3)
+    assert resolution_counts(6, 6) == (3,)
+    assert share_names((12, 3)) == ("alone", "12 coteries", "3 coteries", "all")
+
+
+def test_models_are_fitted_again_on_the_rows_that_are_left(staged):
+    data = staged()
+    kept = np.arange(len(data.learners.y)) % 2 == 0
+    left = data.learners.only(kept)
+    sets = [make_candidates(["lr"])] * 8
+    models = refit_alone(left, data.selection, sets, 0, ENGINE)
+    mine = left.span(3)
+    expected = LinearRegression().fit(left.X[mine], left.y[mine])
+    np.testing.assert_allclose(models[3].coef_, expected.coef_)
+    again = selection_without(data.selection, data.learners, kept, models)
+    assert again.n_rows.tolist() == left.sizes.tolist()
+    np.testing.assert_array_equal(again.residuals[0], data.selection.residuals[0][kept[:20]])
+    assert again.errors[3] == np.mean((left.y[mine] - expected.predict(left.X[mine])) ** 2)
+
+
+def test_where_a_candidate_fails_on_few_rows_the_model_of_all_rows_stands_in(staged):
+    class Picky(LinearRegression):
+        def fit(self, X, y, sample_weight=None):
+            if len(y) < 20:
+                raise ValueError("too few")
+            return super().fit(X, y)
+
+    data = staged()
+    left = data.learners.only(np.arange(160) % 2 == 0)
+    models = refit_alone(left, data.selection, [{"linearregression": Picky(), "lr": Picky()}] * 8, 0, ENGINE)
+    assert all(model is own for model, own in zip(models, data.selection.models, strict=True))
+
+
+def test_truths_are_found_at_every_form_of_refinement(staged):
+    data = staged()
+    truth = np.arange(8) % 2
+    for refine in ("pooled", "average", None):
+        recipe = Recipe(2, "noise", refine, False, 0)
+        labels = labels_at(data.learners, data.selection, (4, 2), recipe, ENGINE)
+        assert np.array_equal(labels[2], truth)
+        # Nobody of another truth shares one of the finer clusters.
+        assert all(len(set(truth[labels[4] == k])) == 1 for k in np.unique(labels[4]))
+
+
+def test_a_fold_s_partition_does_not_know_its_rows(staged):
+    data = staged()
+    folds = random_folds(data.learners, 2, 0)
+    # The first learner's rows of fold 0 belong to the other truth.
+    y = data.learners.y.copy()
+    first = (folds.held_out == 0) & (data.learners.owner == 0)
+    y[first] = -data.learners.X[first, 0]
+    from dataclasses import replace
+
+    spoilt = replace(data.learners, y=y)
+    sets = [make_candidates(["lr"])] * 8
+    models = [refit_alone(spoilt.only(k), data.selection, sets, 0, ENGINE) for k in folds.training]
+    without, _ = labels_without(spoilt, data.selection, folds, models, (2,), RECIPE, ENGINE)
+    assert np.array_equal(without[2], np.arange(8) % 2)

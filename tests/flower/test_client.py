@@ -1,0 +1,156 @@
+"""A site on Flower: what it reads, what it keeps, and what it refuses to do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+pytest.importorskip("flwr", reason="Flower is not installed: pip install 'coterie[federated]'")
+from flwr.app import Context, Message, RecordDict
+
+from coterie.federated import Party, ProtocolError, Settings, decode, encode, predict
+from coterie.flower import (
+    InProcessGrid,
+    RunSettings,
+    make_client_app,
+    party_from_table,
+    run_protocol,
+)
+from coterie.flower.carrying import loaded, one_line, refused, unloaded
+
+Load = Callable[[Any], Party]
+QUICK = RunSettings(method=Settings(n_clusters=2))
+
+
+@pytest.fixture
+def tables(data: Any, tmp_path: Path) -> list[dict[str, Any]]:
+    """A CSV or Parquet file for every site, and the node configuration that names it."""
+    configs = []
+    for k, site in enumerate(dict.fromkeys(data.groups.tolist())):
+        mine = data.groups == site
+        columns = {f"x{j}": data.X[mine, j] for j in range(3)} | {"y": data.y[mine]}
+        path = tmp_path / f"{k}.{'csv' if k % 2 else 'parquet'}"
+        (pl.DataFrame(columns).write_csv if k % 2 else pl.DataFrame(columns).write_parquet)(path)
+        configs.append({"site": site, "table": str(path), "target": "y", "output": str(tmp_path / f"out{k}")})
+    return configs
+
+
+def asked(app: Any, kind: str, messages: list[bytes], context: Context) -> Any:
+    InProcessGrid(app, [])  # gives this process an identity
+    message = Message(loaded(messages), context.node_id, f"query.{kind}")
+    return app(message, context).content
+
+
+def context_of(config: dict[str, Any], run: dict[str, Any] | None = None) -> Context:
+    return Context(1, 1, config, RecordDict(), run or {})
+
+
+def test_sites_with_tables_conclude_and_predict_with_their_coterie(
+    tables: list[dict[str, Any]], data: Any
+) -> None:
+    run = run_protocol(InProcessGrid(make_client_app(), tables, {"candidates": "ridge"}), QUICK)
+    assert not run.conclusion.left_out
+    site, output = tables[0]["site"], Path(tables[0]["output"])
+    conclusion = decode((output / "conclusion.json").read_bytes(), "conclusion")
+    shares = [decode(path.read_bytes(), "share") for path in output.glob("share-*.json")]
+    weights = conclusion.weights(site)
+    assert {share.site for share in shares} == set(weights)
+    mine = data.groups == site
+    error = np.mean((predict(data.X[mine], site, shares, weights) - data.y[mine]) ** 2)
+    assert error < np.var(data.y[mine])
+
+
+def test_the_node_has_the_last_word_on_candidates(tables: list[dict[str, Any]]) -> None:
+    run = {"candidates": "lasso", "seed": 5}
+    assert party_from_table(context_of(tables[0], run)).candidates == ("lasso",)
+    own = party_from_table(context_of({**tables[0], "candidates": "ridge, lr"}, run))
+    assert own.candidates == ("ridge", "lr")
+    assert own.seed == 5
+    assert party_from_table(context_of({**tables[0], "features": "x2,x0"}, run)).columns == ("x2", "x0")
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        ({"table": "/nowhere/table.csv"}, "There is no table"),
+        ({"table": "/nowhere/table.xlsx"}, "must be a .csv or .parquet file"),
+        ({"target": "z"}, "no column 'z'"),
+        ({"features": "x0,x9"}, "no column 'x9'"),
+        ({"site": None}, "lacks 'site'"),
+    ],
+)
+def test_bad_node_configurations_are_named(
+    changes: dict[str, Any], sentence: str, tables: list[dict[str, Any]]
+) -> None:
+    config = {name: value for name, value in {**tables[0], **changes}.items() if value is not None}
+    with pytest.raises(ValueError, match=sentence):
+        party_from_table(context_of(config))
+
+
+def test_a_site_does_not_score_unless_its_own_share_comes_back(load_party: Load, configs: Any) -> None:
+    app, context = make_client_app(load_party), context_of(configs[0])
+    with pytest.raises(ProtocolError, match="own share did not come back"):
+        unloaded(asked(app, "score", [], context))
+    (share,) = unloaded(asked(app, "share", [], context))
+    with pytest.raises(ProtocolError, match="own share did not come back"):
+        unloaded(asked(app, "score", [share.replace(b"ridge", b"lasso")], context))
+    assert unloaded(asked(app, "score", [share], context))
+
+
+def test_a_site_that_has_not_scored_answers_nothing(load_party: Load, configs: Any) -> None:
+    with pytest.raises(ProtocolError, match="has not scored"):
+        unloaded(asked(make_client_app(load_party), "answer", [b"x"], context_of(configs[0])))
+
+
+def test_sites_that_blur_tell_once_and_conclude_by_losses_alone(load_party: Load, configs: Any) -> None:
+    private = {"epsilon": 900.0, "clip-coefficients": 10.0, "clip-losses": 100.0}
+    blurring = [{**config, **private} for config in configs]
+    run = run_protocol(InProcessGrid(make_client_app(load_party), blurring), QUICK)
+    assert [r.name for r in run.rounds] == ["share", "score", "conclude"]
+    assert all(share.privacy is not None for share in run.shares)
+    assert len(run.conclusion.labels) == 6
+
+    app, context = make_client_app(load_party), context_of(blurring[0])
+    (share,) = unloaded(asked(app, "share", [], context))
+    with pytest.raises(ProtocolError, match="has told it once"):
+        unloaded(asked(app, "share", [], context))
+    unloaded(asked(app, "score", [share], context))
+    with pytest.raises(ProtocolError, match="has told it once"):
+        unloaded(asked(app, "score", [share], context))
+
+
+def test_a_site_refuses_messages_of_another_kind(load_party: Load, configs: Any) -> None:
+    app, context = make_client_app(load_party), context_of(configs[0])
+    (share,) = unloaded(asked(app, "share", [], context))
+    asked(app, "score", [share], context)
+    with pytest.raises(ProtocolError, match="not a question"):
+        unloaded(asked(app, "answer", [share], context))
+
+
+def test_a_peers_name_is_no_path(load_party: Load, configs: Any, tmp_path: Path) -> None:
+    hostile = [{"site": "../../escape", "rows-of": configs[0]["site"]}, *configs[1:]]
+    with_output = [{**config, "output": str(tmp_path / "out" / "site")} for config in hostile]
+    run = run_protocol(InProcessGrid(make_client_app(load_party), with_output), QUICK)
+    assert not run.rounds[-1].failures
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]
+    assert [path.name for path in (tmp_path / "out").iterdir()] == ["site"]
+
+
+def test_what_carries_no_messages_is_refused() -> None:
+    for content in (RecordDict(), refused("It is closed.\n\x1b[31mToday")):
+        with pytest.raises(ProtocolError):
+            unloaded(content)
+    with pytest.raises(ProtocolError, match=r"It is closed\. \[31mToday"):
+        unloaded(refused("It is closed.\n\x1b[31mToday"))
+    assert len(one_line("x" * 1000)) == 300
+    assert unloaded(loaded([b"a", b"b"])) == [b"a", b"b"]
+
+
+def test_shares_travel_as_they_are(load_party: Load, configs: Any) -> None:
+    (share,) = unloaded(asked(make_client_app(load_party), "share", [], context_of(configs[0])))
+    assert encode(decode(share)) == share

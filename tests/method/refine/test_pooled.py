@@ -1,0 +1,142 @@
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.linear_model import LinearRegression
+
+from coterie.kernels.affine import Frame
+from coterie.method.refine.averages import LARGEST_WEIGHT
+from coterie.method.refine.losses import whole_losses
+from coterie.method.refine.pooled import RIDGE, PooledLosses
+from coterie.records import Selection
+from coterie.rows.learners import Learners, gather_learners
+
+labellings = st.lists(st.integers(0, 3), min_size=5, max_size=5).map(np.array)
+
+
+def by_hand(learners: Learners, selection: Selection, labels: Any, k: int, j: int) -> Any:
+    """Residuals of j's rows under a fit of the members' stacked rows without j, or None."""
+    members = [i for i in np.flatnonzero(labels == k) if i != j]
+    if not members:
+        return None
+    frame = Frame(learners)
+    stacked = np.concatenate([np.arange(len(learners.y))[learners.span(i)] for i in members])
+    Z, y = frame.rows(learners.X[stacked]), learners.y[stacked] - frame.middle
+    precision = np.minimum(np.median(1 / selection.noise) ** -1 / selection.noise, LARGEST_WEIGHT)
+    precision = precision[learners.owner[stacked]]
+    weights = precision if learners.weights is None else precision * learners.weights[stacked]
+    # Rows that the learner's own honest model misses by far count less.
+    honest = np.concatenate(selection.residuals)[stacked]
+    weights = weights * np.minimum(1, selection.clips[learners.owner[stacked]] / honest**2)
+    # A ridge is a handful of further rows whose response is zero, fewer where there is little noise.
+    ridge = RIDGE * min(1.0, np.sqrt(np.median(selection.noise) / learners.y.var()))
+    Z = np.vstack([Z * np.sqrt(weights)[:, None], np.sqrt(ridge) * np.eye(Z.shape[1])])
+    y = np.r_[y * np.sqrt(weights), np.zeros(Z.shape[1])]
+    vector = np.linalg.lstsq(Z, y, rcond=None)[0]
+    mine = learners.span(j)
+    return learners.y[mine] - frame.middle - frame.rows(learners.X[mine]) @ vector
+
+
+@pytest.fixture(scope="module", params=[False, True], ids=["plain", "weighted"])
+def learners(request: pytest.FixtureRequest, make_learners: Callable[..., Learners]) -> Learners:
+    return make_learners(weighted=request.param)
+
+
+@pytest.fixture(scope="module")
+def selection(learners: Learners, select: Callable[..., Selection]) -> Selection:
+    return select(learners, [LinearRegression()])
+
+
+def test_everybody_is_predicted_by_the_pooled_rows_of_the_others(
+    learners: Learners,
+    selection: Selection,
+    rows_by_hand: Callable[..., Any],
+    halves_by_hand: Callable[..., Any],
+    in_order: Callable[..., Any],
+) -> None:
+    losses = PooledLosses(learners, selection)
+
+    @settings(max_examples=20, deadline=None, derandomize=True)
+    @given(labellings)
+    def agrees(labels: Any) -> None:
+        n_clusters = int(labels.max()) + 1
+        residuals = in_order(losses, losses.residuals(labels, n_clusters))
+        expected = partial(by_hand, learners, selection, labels)
+        for k in range(n_clusters):
+            for j in range(5):
+                mine = residuals[k, learners.span(j)]
+                explicit = expected(k, j)
+                assert np.isnan(mine).all() if explicit is None else np.allclose(mine, explicit)
+        rows = rows_by_hand(learners, selection, labels, expected)
+        assert np.allclose(losses.on_halves(labels), halves_by_hand(learners, selection, rows))
+
+    agrees()
+
+
+def test_a_learner_loses_less_with_those_of_its_own_truth(learners: Learners, selection: Selection) -> None:
+    losses = PooledLosses(learners, selection)
+    whole = whole_losses(losses, np.array([0, 1, 0, 1, 0]))
+    assert whole.argmin(axis=0).tolist() == [0, 1, 0, 1, 0]
+
+
+def test_the_unit_of_the_response_changes_nothing(
+    make_learners: Callable[..., Learners], select: Callable[..., Selection]
+) -> None:
+    learners = make_learners()
+    labels = np.array([0, 1, 0, 1, 0])
+    ratios = []
+    for unit in (1.0, 1e-6, 1e6):
+        rows = replace(learners, y=unit * (learners.y + 3))
+        losses = PooledLosses(rows, select(rows, [LinearRegression()]))
+        ratios.append(whole_losses(losses, labels) / losses.noise)
+    assert np.allclose(ratios[1], ratios[0])
+    assert np.allclose(ratios[2], ratios[0])
+
+
+def test_more_predictors_than_rows_and_duplicated_columns_have_an_answer(
+    in_order: Callable[..., Any],
+) -> None:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(12, 20))
+    X[:, 1] = X[:, 0]
+    learners = gather_learners(X, X[:, 0] + rng.normal(size=12), np.repeat([0, 1, 2], 4), caller="test")
+    ones = np.ones(3)
+    selection = Selection(
+        learner_ids=learners.ids,
+        names=("lr",) * 3,
+        models=(None,) * 3,
+        errors=ones,
+        held_out_errors=ones,
+        n_rows=learners.sizes,
+        candidate_errors=({},) * 3,
+        residuals=(np.ones(4),) * 3,
+        folds=(np.arange(4) % 2,) * 3,
+        training=(np.ones((2, 4), dtype=bool),) * 3,
+        fold_models=((),) * 3,
+        noise=ones,
+        clips=np.full(3, np.inf),
+    )
+    labels = np.zeros(3, dtype=int)
+    losses = PooledLosses(learners, selection)
+    residuals = in_order(losses, losses.residuals(labels, 1))
+    for j in range(3):
+        assert np.allclose(residuals[0, learners.span(j)], by_hand(learners, selection, labels, 0, j))
+
+
+def test_the_others_are_still_seen_behind_a_wide_learner_without_noise(
+    make_learners: Callable[..., Learners], select: Callable[..., Selection], in_order: Callable[..., Any]
+) -> None:
+    learners = make_learners()
+    X = learners.X.copy()
+    X[learners.span(0)] *= 1e3
+    wide = replace(learners, X=X)
+    exact = replace(select(wide, [LinearRegression()]), noise=np.array([1e-10, 1.0, 1.0, 1.0, 1.0]))
+    labels = np.zeros(5, dtype=int)
+    losses = PooledLosses(wide, exact)
+    mine = in_order(losses, losses.residuals(labels, 1))[0, wide.span(0)]
+    assert np.allclose(mine, by_hand(wide, exact, labels, 0, 0), rtol=1e-3)
