@@ -1,6 +1,5 @@
 """A fitted model shows its answer in a notebook, an unfitted one its diagram only."""
 
-import numpy as np
 import pytest
 import sklearn
 
@@ -33,15 +32,24 @@ def test_text_display_has_no_html(model):
         assert "text/html" not in model._repr_mimebundle_()
 
 
-def test_verdicts_are_counted_and_escaped():
-    gains = {"gain": [0.5, -0.25, np.nan], "verdict": ["collaborate", "<b>", "collaborate"]}
-    html = summary_html(np.array([0, 0, 1]), 2, "held-out", gains)
-    assert "2 collaborate, 1 &lt;b&gt;" in html
+def summary_of(sizes, rule, pays):
+    """The part of the summary that a notebook shows."""
+    coteries = [{"cluster": label, "n_learners": size} for label, size in enumerate(sizes)]
+    return {"n_learners": sum(sizes), "coteries": coteries, "rule": rule, "pays": pays}
+
+
+def test_verdicts_are_told_and_escaped():
+    pays = {"n_measured": 2, "n_better": 1, "median_gain": 0.125}
+    pays["verdicts"] = {"collaborate": 2, "<b>": 1, "stay alone": 0}
+    html = summary_html(summary_of([2, 1], "held-out", pays))
+    assert "2 collaborate, 1 &lt;b&gt;<" in html
     assert "1 of 2 better" in html
+    assert "typical saving 12% of the error" in html
     assert "by the rule held-out" in html
 
 
 def test_without_any_measured_gain_nothing_is_said_of_saving():
-    html = summary_html(np.array([0]), 1, "given", {"gain": [np.nan]})
+    pays = {"n_measured": 0, "n_better": 0, "median_gain": None, "verdicts": {"stay alone": 1}}
+    html = summary_html(summary_of([1], "given", pays))
     assert "1 learner in 1 coterie of 1 member<" in html
     assert "saving" not in html

@@ -176,7 +176,7 @@ def main() -> None:
     result = {
         "sites": len(sites),
         "attacked": options.attacked,
-        "coteries": found["n_coteries"],
+        "coteries": found["n_clusters"],
         "rounds": found["rounds"],
         "same partition as the local fit": found["labels"] == labels,
         "attacked are those outside the last site's coterie": accused == set(sites[: options.attacked]),

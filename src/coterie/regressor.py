@@ -35,6 +35,7 @@ from coterie.rows.tables import (
     split_group_column,
 )
 from coterie.rows.wild import warn_of
+from coterie.summary import summarize
 from coterie.verdicts import Admission, Gains, Stability, Standing
 
 Array = NDArray[Any]
@@ -518,8 +519,7 @@ class CoterieRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         diagram: str = estimator_html_repr(self)
         if not hasattr(self, "record_"):
             return diagram
-        rule = self.partition_.rule
-        return summary_html(self.learner_labels_, self.n_clusters_, rule, self.gains_) + diagram
+        return summary_html(summarize(self.record_, named=False)) + diagram
 
     # Up to scikit-learn 1.6 the next two ask for the diagram by themselves.
     def _repr_html_inner(self) -> str:

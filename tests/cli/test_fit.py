@@ -54,7 +54,7 @@ def test_json_is_one_object_alone_on_stdout(run, here):
     outcome = run("fit", "table.csv", *QUIET, "--json", "--out", "out")
     summary = json.loads(outcome.out)
     assert [entry["learners"] for entry in summary["coteries"]] == TRUTHS
-    assert summary["n_coteries"] == 2
+    assert summary["n_clusters"] == 2
     assert summary["rule"] == "held-out"
     assert len(summary["gains"]) == 6
     assert [plan["name"] for plan in summary["columns"]] == ["x0", "x1"]

@@ -14,7 +14,7 @@ def test_a_file_is_described_without_making_its_models(run, fitted, monkeypatch)
     assert about["versions"]["coterie"] == coterie.__version__
     assert about["versions"]["scikit-learn"] == sklearn.__version__
     assert about["learners"] == {name: k % 2 for k, name in enumerate("abcdef")}
-    assert (about["n_learners"], about["n_coteries"], about["rule"]) == (6, 2, "held-out")
+    assert (about["n_learners"], about["n_clusters"], about["rule"]) == (6, 2, "held-out")
     assert about["settings"]["candidates"] == ["lr"]
     assert about["predictors"] == ["x0", "x1"]
     assert about["table"]["target"] == "y"

@@ -21,7 +21,7 @@ _SHOWN = ("learner", "cluster", "n_rows", *_ERRORS, "gain", "verdict", "reason")
 
 def _placed(model: CoterieRegressor, n_newcomers: int) -> list[dict[str, Any]]:
     """Return the rows of the newcomers in the table of gains, which are its last ones."""
-    from coterie.cli.summary import table_rows
+    from coterie.summary import table_rows
 
     gains = {name: column[-n_newcomers:] for name, column in model.gains_.items()}
     return table_rows(gains)

@@ -6,7 +6,6 @@ import json
 import sys
 import time
 from collections.abc import Mapping
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -15,7 +14,7 @@ from coterie.cli.errors import CommandError
 from coterie.cli.printing import tell
 
 if TYPE_CHECKING:
-    from coterie.federated import Conclusion, Question
+    from coterie.federated import Question
     from coterie.federated.attendance import Attendance
     from coterie.federated.folder import Contents, SealedFolder
     from coterie.federated.signing import Signer
@@ -23,63 +22,6 @@ if TYPE_CHECKING:
 PAUSE = 2.0
 WITHOUT = "it was left out by --leave-out."
 ASKED = 3
-
-
-def summarise(conclusion: Conclusion) -> dict[str, Any]:
-    """Return a conclusion for JSON and for `show_summary`.
-
-    Parameters
-    ----------
-    conclusion : Conclusion
-        From the folder.
-
-    Returns
-    -------
-    dict
-        With the names of `coterie fit --json`, and who was left out and why.
-    """
-    from coterie.verdicts.gains import ERRORS
-
-    rows = [asdict(row) for row in conclusion.gains]
-    coteries = []
-    for label in range(conclusion.n_clusters):
-        mine = [row for row in rows if row["cluster"] == label]
-        coterie = {"cluster": label, "learners": [row["learner"] for row in mine]}
-        coterie |= {name: _mean(row[name] for row in mine) for name in (*ERRORS, "gain")}
-        coteries.append(coterie)
-    verdicts = [row["verdict"] for row in rows]
-    outside = [row for row in rows if row["verdict"] == "does not belong"]
-    return {
-        "n_learners": len(rows),
-        "n_coteries": conclusion.n_clusters,
-        "clear": conclusion.clear,
-        "rule": conclusion.rule,
-        "coteries": coteries,
-        "labels": conclusion.labels,
-        "pays": {
-            **{name: _mean(row[name] for row in rows) for name in (*ERRORS, "gain")},
-            "verdicts": {name: verdicts.count(name) for name in dict.fromkeys(verdicts)},
-        },
-        "does_not_belong": [{"learner": row["learner"], "reason": row["reason"]} for row in outside],
-        "left_out": dict(conclusion.left_out),
-        "gains": rows,
-        "rules": {
-            name: {
-                "chosen": curve.chosen,
-                "criterion": curve.criterion,
-                "n_clusters": list(curve.n_clusters),
-                "values": list(curve.values),
-            }
-            for name, curve in conclusion.curves.items()
-        },
-        "notes": list(conclusion.notes),
-        "rounds": conclusion.rounds,
-    }
-
-
-def _mean(values: Any) -> float | None:
-    known = [value for value in values if value is not None]
-    return sum(known) / len(known) if known else None
 
 
 def _missing(question: Question, contents: Contents) -> list[str]:
@@ -112,6 +54,7 @@ def _step(
     """Go as far as the files in the folder allow, and say where that is."""
     from coterie.federated import Conclusion, conclude
     from coterie.federated.attendance import take_attendance
+    from coterie.summary import summarize
 
     gone = dict(without)
     attendance = take_attendance(
@@ -126,7 +69,7 @@ def _step(
         )
         if isinstance(outcome, Conclusion):
             sealed.put(outcome, signer, replace=True)
-            return {"state": "concluded", **summarise(outcome)}
+            return {"state": "concluded", **summarize(outcome), "labels": outcome.labels}
         missing = _missing(outcome, contents)
         new = sealed.put(outcome, signer)
         asked = len(outcome.members)

@@ -223,14 +223,14 @@ def _run_held(
 ) -> dict[str, Any]:
     from coterie.cli.preparing import Rows
     from coterie.cli.progress import gathered_warnings
-    from coterie.cli.summary import summarise_model
+    from coterie.summary import summarize
 
     notes = list(rows.notes)
     had_fits = place.has_fits()
     try:
         with gathered_warnings(notes):
             model = fit_rows(rows, recipe, options, place, notes, resume=resume)
-        summary = summarise_model(model)
+        summary = summarize(model.record_)
         # What was warned of may be among the model's own notes, too.
         summary["notes"] = list(dict.fromkeys([*notes, *summary["notes"]]))
         summary["columns"] = [asdict(plan) | {"features": list(plan.features)} for plan in recipe.columns]

@@ -15,7 +15,7 @@ from coterie.cli.errors import CommandError
 
 def _said(value: Any) -> Any:
     """Return a decoded value as JSON has it."""
-    from coterie.cli.summary import plain
+    from coterie.summary import plain
 
     if isinstance(value, dict):
         return {str(key): _said(part) for key, part in value.items()}
@@ -62,7 +62,7 @@ def describe(path: str) -> dict[str, Any]:
         "n_models": sum(name.startswith("models/") for name in members),
         "settings": _said(settings),
         "n_learners": len(learners),
-        "n_coteries": partition.n_clusters,
+        "n_clusters": partition.n_clusters,
         "rule": partition.rule,
         "clear": partition.clear,
         "notes": list(partition.notes),
@@ -85,7 +85,7 @@ def _show(about: dict[str, Any]) -> None:
     clear = "" if about["clear"] else ", but no clear ones"
     show_line(
         console,
-        f"{about['n_learners']} learners, {about['n_coteries']} coteries{clear}, by {about['rule']}",
+        f"{about['n_learners']} learners, {about['n_clusters']} coteries{clear}, by {about['rule']}",
     )
     members: dict[int, list[str]] = {}
     for learner, label in about["learners"].items():

@@ -142,8 +142,8 @@ def cluster_nvflare(
     import coterie
     from coterie.cli.fit import parse_count
     from coterie.cli.spreadsheets import write_csv
-    from coterie.cli.summary import summarise_partition
     from coterie.method.cluster import cluster_learners
+    from coterie.summary import summarize
 
     losses, sites, notes = read_losses(path, metric, higher_is_better)
     try:
@@ -156,7 +156,7 @@ def cluster_nvflare(
         )
     except ValueError as error:
         raise CommandError(str(error)) from None
-    summary = summarise_partition(partition)
+    summary = summarize(partition)
     summary["notes"] = [*notes, *summary["notes"]]
     summary["out"] = str(place.out)
     tables = {

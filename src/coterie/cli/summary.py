@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -12,92 +11,10 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-    from coterie.records import Partition
-    from coterie.regressor import CoterieRegressor
-
 # Learners of a coterie, and rows of a table, that are named before "and so many more".
 _NAMED = 12
 _WIDTH = 110
 _LONGEST_NAME = 60
-
-
-def plain(value: Any) -> Any:
-    """Return a value as JSON has it: numbers that are not finite become null."""
-    if hasattr(value, "item"):
-        value = value.item()
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    return value if isinstance(value, (bool, int, float, str, type(None))) else str(value)
-
-
-def table_rows(columns: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return a table of columns as a list of rows for JSON."""
-    names = list(columns)
-    return [
-        {name: plain(value) for name, value in zip(names, row, strict=True)}
-        for row in zip(*columns.values(), strict=True)
-    ]
-
-
-def _curves(partition: Partition) -> dict[str, Any]:
-    return {
-        name: {
-            "chosen": int(curve.chosen),
-            "criterion": curve.criterion,
-            "n_clusters": [int(k) for k in curve.n_clusters],
-            "values": [plain(value) for value in curve.values],
-        }
-        for name, curve in partition.curves.items()
-    }
-
-
-def summarise_partition(partition: Partition) -> dict[str, Any]:
-    """Return what is known of a partition alone, for JSON."""
-    coteries = []
-    for label in range(partition.n_clusters):
-        members = partition.learner_ids[partition.labels == label]
-        coteries.append({"cluster": label, "learners": [plain(learner) for learner in members.tolist()]})
-    return {
-        "n_learners": len(partition.labels),
-        "n_coteries": partition.n_clusters,
-        "clear": bool(partition.clear),
-        "rule": partition.rule,
-        "coteries": coteries,
-        "rules": _curves(partition),
-        "notes": list(partition.notes),
-    }
-
-
-def _mean(values: Any) -> float | None:
-    import numpy as np
-
-    finite = np.asarray(values, dtype=float)
-    finite = finite[np.isfinite(finite)]
-    return float(finite.mean()) if len(finite) else None
-
-
-def summarise_model(model: CoterieRegressor) -> dict[str, Any]:
-    """Return what a fitted model answers, for JSON."""
-    from coterie.verdicts.gains import ERRORS
-    from coterie.verdicts.verdict import DOES_NOT_BELONG, VERDICTS
-
-    gains = model.gains_
-    summary = summarise_partition(model.partition_)
-    summary["n_learners"] = len(model.learner_ids_)
-    for coterie in summary["coteries"]:
-        mine = model.learner_labels_ == coterie["cluster"]
-        coterie["learners"] = [plain(learner) for learner in model.learner_ids_[mine].tolist()]
-        coterie |= {name: _mean(gains[name][mine]) for name in (*ERRORS, "gain")}
-    verdicts = gains["verdict"]
-    summary["pays"] = {
-        **{name: _mean(gains[name]) for name in (*ERRORS, "gain")},
-        "verdicts": {name: int((verdicts == name).sum()) for name in VERDICTS},
-    }
-    outside = verdicts == DOES_NOT_BELONG
-    pairs = zip(gains["learner"][outside].tolist(), gains["reason"][outside].tolist(), strict=True)
-    summary["does_not_belong"] = [{"learner": plain(who), "reason": str(why)} for who, why in pairs]
-    summary["gains"] = table_rows(gains)
-    return summary
 
 
 def named(learners: Sequence[Any], most: int = _NAMED) -> str:
@@ -117,7 +34,7 @@ def _share(value: Any) -> str:
 
 def _why(summary: Mapping[str, Any]) -> str:
     """Say why there are so many coteries."""
-    rule, count = summary["rule"], summary["n_coteries"]
+    rule, count = summary["rule"], summary["n_clusters"]
     others = {name: curve["chosen"] for name, curve in summary["rules"].items() if name != rule}
     beside = ", ".join(f"{name} {chosen}" for name, chosen in others.items())
     if rule == "given":
@@ -158,17 +75,16 @@ def show_line(console: Console, text: str) -> None:
     console.print(printable(text), soft_wrap=not console.is_terminal)
 
 
-def show_partition(console: Console, summary: Mapping[str, Any]) -> None:
-    """Print how many coteries there are and who is in which."""
+def _show_coteries(console: Console, summary: Mapping[str, Any]) -> None:
     clear = "" if summary["clear"] else ", but no clear ones"
-    console.print(f"{summary['n_learners']} learners, {summary['n_coteries']} coteries{clear}", style="bold")
+    console.print(f"{summary['n_learners']} learners, {summary['n_clusters']} coteries{clear}", style="bold")
     lines: list[dict[str, Any]] = []
     for coterie in summary["coteries"]:
         line = {"cluster": coterie["cluster"], "learners": named(coterie["learners"])}
         line["number"] = len(coterie["learners"])
-        if "pays" in summary:
+        if summary["pays"]:
             line |= {"alone": coterie["error_alone"], "together": coterie["error_with"]}
-            line["gain"] = _share(coterie["gain"])
+            line["gain"] = _share(coterie["mean_gain"])
         lines.append(line)
     console.print(rows_grid(list(lines[0]), lines))
 
@@ -179,7 +95,7 @@ def _show_gains(console: Console, summary: Mapping[str, Any]) -> None:
         console,
         f"Does it pay? Mean squared error, held out: alone {_number(pays['error_alone'])}, with the coterie "
         f"{_number(pays['error_with'])}, with all {_number(pays['error_all'])}; "
-        f"mean gain {_share(pays['gain'])}.",
+        f"mean gain {_share(pays['mean_gain'])}.",
     )
     verdicts = ", ".join(f"{name} {count}" for name, count in pays["verdicts"].items() if count)
     show_line(console, f"Verdicts: {verdicts}.")
@@ -195,19 +111,11 @@ def _show_gains(console: Console, summary: Mapping[str, Any]) -> None:
 
 
 def show_summary(console: Console, summary: Mapping[str, Any]) -> None:
-    """Print what a fit has found, as answers to the questions that one has.
-
-    Parameters
-    ----------
-    console : rich.console.Console
-        Where it goes.
-    summary : mapping
-        From `summarise_model` or `summarise_partition`.
-    """
-    show_partition(console, summary)
-    if "pays" in summary:
+    """Print what `coterie.summary.summarize` returned, as answers to the questions that one has."""
+    _show_coteries(console, summary)
+    if summary["pays"]:
         _show_gains(console, summary)
-    show_line(console, f"Why {summary['n_coteries']}? {_why(summary)}")
+    show_line(console, f"Why {summary['n_clusters']}? {_why(summary)}")
     for plan in summary.get("columns", ()):
         if plan["kind"] != "number" or "missing" in plan["remark"]:
             show_line(console, f"Column {plan['name']!r}: {plan['remark']}.")

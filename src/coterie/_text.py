@@ -1,0 +1,62 @@
+"""How numbers and names are written, the same in the notebook, in pictures and on the report page."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+MINUS = "\N{MINUS SIGN}"
+NOTHING = "\N{EN DASH}"
+LONGEST_NAME = 24
+
+
+def counted(count: int, noun: str) -> str:
+    """Return a number with its noun in the right form."""
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
+def number(value: float | None, digits: int = 3) -> str:
+    """Return a number as a short text; a dash where there is none."""
+    if value is None or not math.isfinite(value):
+        return NOTHING
+    if value and not 1e-3 <= abs(value) < 1e6:
+        return f"{value:.{digits - 1}e}".replace("-", MINUS)
+    places = max(0, digits - 1 - math.floor(math.log10(abs(value)))) if value else 0
+    return f"{value:,.{min(places, 6)}f}".replace("-", MINUS)
+
+
+def percent(share: float | None, *, sign: bool = False) -> str:
+    """Return a share as a percentage; a dash where there is none."""
+    if share is None or not math.isfinite(share):
+        return NOTHING
+    if share < -9.99:
+        return f"< {MINUS}999%"
+    whole = round(100 * share)
+    return f"{whole:{'+' if sign and whole else ''}d}%".replace("-", MINUS)
+
+
+def joined(names: Sequence[str], most: int = 3) -> str:
+    """Join names for a sentence, the rest as a count."""
+    shown, rest = list(names[:most]), len(names) - most
+    if rest > 0:
+        return f"{', '.join(shown)} and {rest} more"
+    return f"{', '.join(shown[:-1])} and {shown[-1]}" if len(shown) > 1 else "".join(shown)
+
+
+def shown_name(learner: object, longest: int = LONGEST_NAME) -> str:
+    """Return a learner's id as a short printable text.
+
+    A long name loses its middle, not its end: names often differ in their last characters only.
+    """
+    value = learner.item() if isinstance(learner, np.generic) else learner
+    text = " ".join(str(value).split())
+    text = "".join(
+        character if character.isprintable() else "\N{REPLACEMENT CHARACTER}" for character in text
+    )
+    if len(text) <= longest:
+        return text
+    tail = (longest - 1) // 3
+    head = longest - 1 - tail
+    return text[:head].rstrip() + "\N{HORIZONTAL ELLIPSIS}" + text[len(text) - tail :].lstrip()

@@ -1,0 +1,216 @@
+"""One answer: what a fit, a partition or a federated conclusion found, as one plain dict.
+
+The notebook, the terminal, JSON and the report page show the numbers of this dict and compute none of their
+own. It holds texts, numbers, lists and dicts, as JSON knows them. A number that does not exist is None.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from coterie.fit.record import Fit
+from coterie.records import Partition
+from coterie.verdicts.gains import ERRORS
+from coterie.verdicts.verdict import DOES_NOT_BELONG, VERDICTS
+
+Array = NDArray[Any]
+Columns = Mapping[str, Any]
+
+
+class _Conclusion(Protocol):
+    """What is read of a federated `Conclusion`, whose package stands above this module.
+
+    Each entry of ``gains`` is a dataclass whose fields are the columns of ``CoterieRegressor.gains_``.
+    """
+
+    @property
+    def gains(self) -> tuple[Any, ...]: ...
+
+    @property
+    def n_clusters(self) -> int: ...
+
+    @property
+    def rule(self) -> str: ...
+
+    @property
+    def clear(self) -> bool: ...
+
+    @property
+    def curves(self) -> Mapping[str, Any]: ...
+
+    @property
+    def notes(self) -> tuple[str, ...]: ...
+
+    @property
+    def left_out(self) -> Mapping[str, str]: ...
+
+    @property
+    def rounds(self) -> int: ...
+
+
+def plain(value: Any) -> Any:
+    """Return a value as JSON has it: numbers that are not finite become None."""
+    if hasattr(value, "item"):
+        value = value.item()
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value if isinstance(value, (bool, int, float, str, type(None))) else str(value)
+
+
+def plain_list(values: Iterable[Any]) -> list[Any]:
+    """Return some values as JSON has them."""
+    return [plain(value) for value in values]
+
+
+def table_rows(columns: Columns) -> list[dict[str, Any]]:
+    """Return a table of columns as a list of rows for JSON."""
+    parts = [plain_list(column) for column in columns.values()]
+    return [dict(zip(columns, row, strict=True)) for row in zip(*parts, strict=True)]
+
+
+def deciding_first(curves: Iterable[str], rule: str | None) -> list[str]:
+    """Return the names of the rules as they are shown: the one that decided comes first."""
+    return sorted(curves, key=lambda name: name != rule)
+
+
+def _columns(found: Fit | Partition | _Conclusion) -> Columns:
+    """Return the table of learners; a partition has no more than their clusters."""
+    if isinstance(found, Partition):
+        return {"learner": found.learner_ids, "cluster": found.labels}
+    if isinstance(found, Fit):
+        return found.gains
+    rows = [asdict(row) for row in found.gains]
+    return {name: np.array([row[name] for row in rows]) for name in rows[0]}
+
+
+def _rules(curves: Mapping[str, Any], rule: str) -> dict[str, dict[str, Any]]:
+    rules = {}
+    for name in deciding_first(curves, rule):
+        curve = curves[name]
+        spread = getattr(curve, "spread", None)
+        rules[name] = {
+            "chosen": int(curve.chosen),
+            "criterion": curve.criterion,
+            "n_clusters": [int(k) for k in curve.n_clusters],
+            "values": plain_list(curve.values),
+            "spread": None if spread is None else plain_list(spread),
+            "surprise": getattr(curve, "surprise", None),
+        }
+    return rules
+
+
+def _known(values: Any) -> Array:
+    """Return the numbers that exist."""
+    numbers: Array = np.asarray(values, dtype=float)
+    return numbers[np.isfinite(numbers)]
+
+
+def _mean(values: Any) -> float | None:
+    known = _known(values)
+    return float(known.mean()) if len(known) else None
+
+
+def _typical(values: Any) -> float | None:
+    known = _known(values)
+    return float(np.median(known)) if len(known) else None
+
+
+def _averages(columns: Columns, mine: Any = slice(None)) -> dict[str, float | None]:
+    """Return mean errors, and the mean and the median gain, over some learners."""
+    averages = {name: _mean(columns[name][mine]) for name in ERRORS}
+    gain = columns["gain"][mine]
+    return {**averages, "mean_gain": _mean(gain), "median_gain": _typical(gain)}
+
+
+def _coteries(columns: Columns, n_clusters: int, *, named: bool) -> list[dict[str, Any]]:
+    labels = np.asarray(columns["cluster"])
+    coteries = []
+    for label in range(n_clusters):
+        mine = labels == label
+        coterie: dict[str, Any] = {"cluster": label, "n_learners": int(mine.sum())}
+        if named:
+            coterie["learners"] = plain_list(columns["learner"][mine].tolist())
+        if "gain" in columns:
+            coterie |= {"n_rows": int(np.sum(columns["n_rows"][mine])), **_averages(columns, mine)}
+            models = Counter(str(model) for model in columns["model"][mine] if model)
+            coterie["models"] = dict(models.most_common())
+        coteries.append(coterie)
+    return coteries
+
+
+def _verdicts(verdicts: Iterable[Any]) -> dict[str, int]:
+    """Count the verdicts, the most frequent first; those that nobody got have a zero."""
+    counts = Counter(str(verdict) for verdict in verdicts)
+    return dict(Counter({name: counts[name] for name in (*VERDICTS, *counts)}).most_common())
+
+
+def _pays(columns: Columns) -> dict[str, Any]:
+    """Return what the coteries bring; gains are those of the learners whose error alone is known."""
+    gain = _known(columns["gain"])
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        shares = np.asarray(columns["error_all"], float) / np.asarray(columns["error_alone"], float)
+    return {
+        **_averages(columns),
+        "least_gain": float(gain.min()) if len(gain) else None,
+        "most_gain": float(gain.max()) if len(gain) else None,
+        "n_measured": len(gain),
+        "n_better": int((gain > 0).sum()),
+        # With all learners, as a share of the error alone.
+        "median_share_all": _typical(shares),
+        "verdicts": _verdicts(columns["verdict"]),
+    }
+
+
+def _does_not_belong(columns: Columns) -> list[dict[str, Any]]:
+    outside = np.asarray(columns["verdict"]) == DOES_NOT_BELONG
+    return table_rows({name: columns[name][outside] for name in ("learner", "reason")})
+
+
+def _bootstrap(found: Fit) -> dict[str, Any] | None:
+    if found.stability is None:
+        return None
+    return {
+        "n_replicates": int(found.stability.n_replicates),
+        "n_clusters": [int(k) for k in found.stability.n_clusters],
+        "shares": plain_list(found.stability.shares),
+    }
+
+
+def summarize(found: Fit | Partition | _Conclusion, *, named: bool = True) -> dict[str, Any]:
+    """Return the answer of a fit, of a partition or of a federated conclusion.
+
+    Without ``named``, the lists and the table that name every learner are left out. A partition has no
+    ``pays`` (None) and a ``gains`` table with learners and clusters only.
+    """
+    columns = _columns(found)
+    # Who found the clusters: newcomers have no part in their number, their rule and their notes.
+    source = found.partition if isinstance(found, Fit) else found
+    measured = "gain" in columns
+    fitted = isinstance(found, Fit)
+    summary = {
+        "source": "model" if fitted else "losses" if isinstance(found, Partition) else "sites",
+        "n_learners": len(columns["learner"]),
+        "n_clusters": source.n_clusters,
+        "n_rows": int(np.sum(columns["n_rows"])) if measured else None,
+        "n_admitted": len(found.labels) - len(found.partition.labels) if isinstance(found, Fit) else 0,
+        "clear": bool(source.clear),
+        "rule": source.rule,
+        "coteries": _coteries(columns, source.n_clusters, named=named),
+        "pays": _pays(columns) if measured else None,
+        "does_not_belong": _does_not_belong(columns) if measured else [],
+        "left_out": dict(getattr(found, "left_out", {})),
+        "rules": _rules(source.curves, source.rule),
+        "bootstrap": _bootstrap(found) if isinstance(found, Fit) else None,
+        "notes": list(source.notes),
+        "rounds": getattr(found, "rounds", None),
+    }
+    if named:
+        summary["gains"] = table_rows(columns)
+    return summary
