@@ -29,7 +29,7 @@ def number(value: float | None, digits: int = 3) -> str:
 
 def percent(share: float | None, *, sign: bool = False) -> str:
     """Return a share as a percentage; a dash where there is none."""
-    if share is None or not math.isfinite(share):
+    if share is None or math.isnan(share) or share == math.inf:
         return NOTHING
     if share < -9.99:
         return f"< {MINUS}999%"

@@ -80,8 +80,8 @@ def deciding_first(curves: Iterable[str], rule: str | None) -> list[str]:
     return sorted(curves, key=lambda name: name != rule)
 
 
-def _columns(found: Fit | Partition | _Conclusion) -> Columns:
-    """Return the table of learners; a partition has no more than their clusters."""
+def learner_columns(found: Fit | Partition | _Conclusion) -> Columns:
+    """Return the table of learners, with the columns of ``gains_``; a partition has clusters only."""
     if isinstance(found, Partition):
         return {"learner": found.learner_ids, "cluster": found.labels}
     if isinstance(found, Fit):
@@ -189,7 +189,7 @@ def summarize(found: Fit | Partition | _Conclusion, *, named: bool = True) -> di
     Without ``named``, the lists and the table that name every learner are left out. A partition has no
     ``pays`` (None) and a ``gains`` table with learners and clusters only.
     """
-    columns = _columns(found)
+    columns = learner_columns(found)
     # Who found the clusters: newcomers have no part in their number, their rule and their notes.
     source = found.partition if isinstance(found, Fit) else found
     measured = "gain" in columns

@@ -5,7 +5,6 @@ import pytest
 
 from coterie import CoterieRegressor
 from coterie.displays import GainsDisplay
-from coterie.displays.gains import _percent
 
 
 @pytest.fixture
@@ -135,22 +134,6 @@ def test_odd_names_are_written_as_they_are(odd_names: list[str]) -> None:
     written = [text.get_text() for text in display.ax_.get_yticklabels()]
     assert written[:2] == ["$a_b$", "<script>alert('x…script>"]
     assert not any(text.get_parse_math() for text in display.ax_.get_yticklabels())
-
-
-@pytest.mark.parametrize(
-    ("gain", "text"),
-    [
-        (0.234, "+23%"),
-        (-0.05, "\N{MINUS SIGN}5%"),
-        (0.001, "0%"),
-        (-0.001, "0%"),
-        (np.nan, "\N{EN DASH}"),
-        (-np.inf, "< \N{MINUS SIGN}999%"),
-        (-50.0, "< \N{MINUS SIGN}999%"),
-    ],
-)
-def test_gains_are_short_texts(gain: float, text: str) -> None:
-    assert _percent(gain) == text
 
 
 def test_from_estimator_has_the_admitted_too(model: CoterieRegressor) -> None:

@@ -11,11 +11,9 @@ from coterie.displays._look import (
     QUIET,
     cluster_colour,
     cluster_marker,
-    counted,
     is_wide,
     name_size,
     plain_log_ticks,
-    shown_name,
     styled,
 )
 
@@ -51,32 +49,6 @@ def test_more_clusters_than_colours_differ_by_shape() -> None:
     assert len(set(looks)) == len(looks)
     assert cluster_colour(10**6) in PALETTE
     assert cluster_marker(10**6) in MARKERS
-
-
-@pytest.mark.parametrize(
-    ("learner", "text"),
-    [
-        ("$a_b$", "$a_b$"),
-        (np.int64(7), "7"),
-        (np.str_("x"), "x"),
-        ("a\n b\tc", "a b c"),
-        ("\x00", "\N{REPLACEMENT CHARACTER}"),
-        ("x" * 24, "x" * 24),
-    ],
-)
-def test_names_are_printable(learner: object, text: str) -> None:
-    assert shown_name(learner) == text
-
-
-def test_long_names_keep_their_ends_apart() -> None:
-    first, second = (shown_name(f"St. Mary's Hospital of the North, ward {k}") for k in (7, 8))
-    assert first == "St. Mary's Hospi…ward 7"
-    assert second.endswith("ward 8")
-    assert max(len(first), len(second)) <= 24
-
-
-def test_counted() -> None:
-    assert [counted(n, "learner") for n in (0, 1, 2)] == ["0 learners", "1 learner", "2 learners"]
 
 
 def test_wide() -> None:

@@ -39,12 +39,12 @@ def test_names_of_predictors_are_text(opposed):
 
 
 def test_few_clusters_are_all_compared(model):
-    assert chosen_pairs(as_subject(model)) == [(0, 1), (0, 2), (1, 2)]
+    assert chosen_pairs(model.partition_) == [(0, 1), (0, 2), (1, 2)]
 
 
 def test_many_clusters_are_compared_with_their_nearest(many_learners):
     partition, _ = many_learners(60, n_clusters=9)
-    pairs = chosen_pairs(Subject(partition))
+    pairs = chosen_pairs(partition)
     assert len(pairs) <= MOST_PAIRS
     # The clusters stand in a row: the nearest is a neighbour.
     assert all(second - first == 1 for first, second in pairs)

@@ -94,14 +94,14 @@ def test_the_title_is_escaped(partition):
 def test_a_number_that_is_not_json_fails_here(partition):
     summary = dict(Report(partition).summary)
     why = next(section for section in summary["sections"] if section["id"] == "why")
-    why["data"]["curves"][0]["values"][0] = float("nan")
+    why["data"]["rules"]["eigengap"]["values"][0] = float("nan")
     with pytest.raises(ValueError, match="JSON"):
         page(summary)
 
 
 def test_the_table_shows_the_columns_that_there_are():
-    columns = {"learner": ["a", "b"], "cluster": [0, -1], "gain": [0.25, None], "gain_se": [0.1, None]}
-    table = table_of(columns)
+    first = {"learner": "a", "cluster": 0, "gain": 0.25, "gain_se": 0.1}
+    table = table_of([first, {"learner": "b", "cluster": -1, "gain": None, "gain_se": None}])
     assert [head["heading"] for head in table["heads"]] == ["Learner", "Coterie", "Saved"]
     first, second = table["rows"]
     assert first[2] == {"text": "25%", "sort": 0.25, "note": "\u00b110%"}
@@ -111,9 +111,8 @@ def test_the_table_shows_the_columns_that_there_are():
 
 def test_reasons_stand_beside_verdicts(model):
     summary = json.loads(Report(model).json())
-    count = len(summary["table"]["learner"])
-    summary["table"]["verdict"] = ["does not belong"] * count
-    summary["table"]["reason"] = ["its <data> disagree"] * count
+    for row in summary["gains"]:
+        row |= {"verdict": "does not belong", "reason": "its <data> disagree"}
     html = page(summary)
     assert (
         '<span class="chip does-not-belong">does not belong</span> <small>its &lt;data&gt; disagree' in html

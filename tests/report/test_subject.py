@@ -11,14 +11,14 @@ def test_a_model_brings_all_its_parts(model):
     subject = as_subject(model)
     assert subject.model is model
     assert subject.exchange.learner_ids.tolist() == subject.partition.learner_ids.tolist()
-    assert len(subject.gains["learner"]) == 13
+    assert subject.summary["n_learners"] == 13
 
 
 def test_a_partition_brings_losses_only_where_they_are_given(partition, losses):
     assert as_subject(partition).exchange is None
     subject = as_subject(partition, losses)
     np.testing.assert_array_equal(subject.exchange.losses, losses)
-    assert subject.gains is None
+    assert subject.summary["pays"] is None
     assert subject.stability is None
 
 

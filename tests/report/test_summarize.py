@@ -6,7 +6,7 @@ import pytest
 import coterie
 from coterie import CoterieRegressor, Report
 from coterie.report.subject import as_subject
-from coterie.report.summarize import summarize
+from coterie.report.summarize import report_summary
 
 
 def sections(summary):
@@ -14,14 +14,14 @@ def sections(summary):
 
 
 def test_a_model_is_summed_up_in_numbers_and_words(model):
-    summary = summarize(as_subject(model))
+    summary = report_summary(as_subject(model))
     assert summary["n_learners"] == 13
     assert summary["n_clusters"] == model.n_clusters_ == 3
     assert sum(len(coterie["learners"]) for coterie in summary["coteries"]) == 13
     assert summary["n_rows"] == 12 * 40 + 6
     assert {"losses", "map", "why", "gains", "membership", "differences"} <= set(sections(summary))
     assert all(section["words"] for section in summary["sections"])
-    assert summary["table"]["learner"][0] == "<script>alert(1)</script>"
+    assert summary["gains"][0]["learner"] == "<script>alert(1)</script>"
 
 
 def test_the_summary_survives_json(model, partition):
@@ -31,7 +31,7 @@ def test_the_summary_survives_json(model, partition):
 
 
 def test_settings_versions_and_seed_are_kept(model):
-    settings = summarize(as_subject(model))["settings"]
+    settings = report_summary(as_subject(model))["settings"]
     changed = {entry["name"] for entry in settings["parameters"] if entry["changed"]}
     assert changed == {"candidates"}
     assert settings["seed"] == "0"
@@ -39,13 +39,14 @@ def test_settings_versions_and_seed_are_kept(model):
 
 
 def test_without_rows_the_sections_that_need_them_say_so(partition, losses):
-    summary = summarize(as_subject(partition, losses))
+    summary = report_summary(as_subject(partition, losses))
     found = sections(summary)
     for name in ("gains", "membership", "differences"):
         assert found[name]["missing"]
         assert "this report was made from a matrix of losses alone" in found[name]["words"][0]
     assert summary["notes"] == list(partition.notes)
-    assert summary["table"] == {"learner": list("abcdef"), "cluster": partition.labels.tolist()}
+    labels = zip("abcdef", partition.labels.tolist(), strict=True)
+    assert summary["gains"] == [{"learner": learner, "cluster": label} for learner, label in labels]
 
 
 def test_one_learner_has_a_report():
@@ -59,5 +60,5 @@ def test_one_learner_has_a_report():
 
 @pytest.mark.parametrize("title", [None, "Hospitals & <clinics>"])
 def test_the_title_is_ours_or_yours(partition, title):
-    summary = summarize(as_subject(partition), title)
+    summary = report_summary(as_subject(partition), title)
     assert summary["title"] == (title or "Who learns with whom")

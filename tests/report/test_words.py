@@ -1,53 +1,14 @@
-import numpy as np
-import pytest
-
 from coterie.report.words import (
     answer_words,
     curves_words,
     differences_words,
     gains_words,
-    joined,
     losses_words,
     map_words,
     membership_words,
-    number,
-    percent,
     region_words,
     weights_words,
 )
-
-
-@pytest.mark.parametrize(
-    ("value", "text"),
-    [
-        (0.0, "0"),
-        (1.0, "1.00"),
-        (0.73912, "0.739"),
-        (18.66, "18.7"),
-        (1234.5, "1,234"),
-        (-2.5, "\u22122.50"),
-        (1e-9, "1.00e\u221209"),
-        (None, "\u2013"),
-        (np.nan, "\u2013"),
-    ],
-)
-def test_a_number_is_short(value, text):
-    assert number(value) == text
-
-
-def test_a_share_is_a_percentage():
-    assert percent(0.374) == "37%"
-    assert percent(-0.05, sign=True) == "\u22125%"
-    assert percent(0.05, sign=True) == "+5%"
-    assert percent(-50) == "< \u2212999%"
-    assert percent(None) == "\u2013"
-
-
-def test_names_are_joined():
-    assert joined(["a"]) == "a"
-    assert joined(["a", "b", "c"]) == "a, b and c"
-    assert joined(["a", "b", "c", "d", "e"]) == "a, b, c and 2 more"
-    assert joined([]) == ""
 
 
 def test_the_heat_map_tells_inside_from_between():
@@ -75,39 +36,47 @@ def test_the_map_names_who_lies_between():
     assert "one coterie only" in map_words(data | {"apart": None})[0]
 
 
-def curve(rule, chosen, decided=False):
-    return {"rule": rule, "chosen": chosen, "decided": decided, "surprise": None}
+def curve(chosen, surprise=None):
+    return {"chosen": chosen, "surprise": surprise}
 
 
 def test_the_number_of_coteries_is_explained():
     data = {
         "n_clusters": 3,
         "rule": "held-out",
-        "curves": [curve("held-out", 3, True), curve("gap", 3), curve("cv", 4)],
-        "again": {"n_clusters": [2, 3], "shares": [0.1, 0.9], "n_replicates": 50},
+        "rules": {"held-out": curve(3), "gap": curve(3), "cv": curve(4)},
+        "bootstrap": {"n_clusters": [2, 3], "shares": [0.1, 0.9], "n_replicates": 50},
     }
     text = curves_words(data)[0]
     assert "3 coteries because the rule held-out says so" in text
     assert "Of 2 other rules 1 would answer the same; different answers: cv (4)." in text
     assert "(50 times) the held-out rule answered 3 in 90% of the draws" in text
-    ruled_out = data | {"curves": [{**curve("held-out", 3, True), "surprise": 6.7}]}
+    ruled_out = data | {"rules": {"held-out": curve(3, surprise=6.7)}}
     assert "rule one truth out, by 7 standard deviations" in curves_words(ruled_out)[0]
     assert "within two standard errors" not in curves_words(ruled_out)[0]
-    given = data | {"rule": "given", "curves": [curve("gap", 3)], "again": None}
+    given = data | {"rule": "given", "rules": {"gap": curve(3)}, "bootstrap": None}
     assert curves_words(given)[0].startswith("The number of coteries was given: 3. Of 1 other rule 1 would")
 
 
-SAVED = {"n": 4, "better": 3, "median": 0.2, "least": -0.1, "most": 0.5, "all_median": 2.0}
+PAYS = {
+    "n_measured": 4,
+    "n_better": 3,
+    "median_gain": 0.2,
+    "least_gain": -0.1,
+    "most_gain": 0.5,
+    "median_share_all": 2.0,
+    "verdicts": {"collaborate": 3, "stay alone": 1, "does not belong": 0},
+}
 
 
 def test_gains_say_whether_it_pays():
-    data = {"saved": SAVED, "left_out": 0, "not_measured": 1, "learners": ["a"]}
-    text = gains_words(data, {"collaborate": 3, "stay alone": 1})[0]
+    data = {"left_out": 0, "not_measured": 1, "learners": ["a"]}
+    text = gains_words(data, PAYS)[0]
     assert "3 of 4 learners predict better with the coterie than alone" in text
     assert "Verdicts: 3 collaborate, 1 stay alone." in text
     assert "1 learner had no error alone" in text
-    assert "could an error alone be measured" in gains_words(data | {"saved": {"n": 0}}, None)[0]
-    assert "40 between them" in gains_words(data | {"left_out": 40}, None)[0]
+    assert "could an error alone be measured" in gains_words(data, PAYS | {"n_measured": 0})[0]
+    assert "40 between them" in gains_words(data | {"left_out": 40}, PAYS)[0]
 
 
 def test_membership_names_the_least_sure():
@@ -149,11 +118,12 @@ def test_weights_are_told_on_average():
 
 
 def test_the_answer_counts_members_and_those_alone():
-    facts = {"n_learners": 6, "n_clusters": 3, "sizes": [4, 1, 1], "ruled": True, "saved": SAVED}
-    facts["strangers"] = ["x"]
+    coteries = [{"n_learners": size} for size in (4, 1, 1)]
+    facts = {"n_learners": 6, "n_clusters": 3, "coteries": coteries, "rule": "held-out", "pays": PAYS}
+    facts["does_not_belong"] = [{"learner": "x", "reason": ""}]
     words = answer_words(facts)
     assert words[0] == "The 6 learners fall into 3 coteries, of 4 members and 2 learners by themselves."
     assert words[-1] == "Learner x does not belong to any coterie."
-    one = facts | {"n_clusters": 1, "sizes": [6], "strangers": []}
+    one = facts | {"n_clusters": 1, "coteries": [{"n_learners": 6}], "does_not_belong": []}
     assert "one coterie: no split of them predicts better" in answer_words(one)[0]
-    assert "as asked for" in answer_words(one | {"ruled": False})[0]
+    assert "as asked for" in answer_words(one | {"rule": "given"})[0]

@@ -1,4 +1,4 @@
-"""How all displays look: one palette, one way to write a learner's name, one way to open an axis."""
+"""How all pictures look: one palette for displays and report page, and how an axis is opened and named."""
 
 from __future__ import annotations
 
@@ -7,9 +7,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils.validation import check_is_fitted
 
-from coterie.regressor import CoterieRegressor
+from coterie._text import shown_name
 
 Array = NDArray[Any]
 
@@ -23,9 +22,10 @@ INK = "#222222"
 QUIET = "#8C8C8C"
 FAINT = "#E3E3E3"
 
-LONGEST_NAME = 24
 # A span of more than this factor is drawn on a log scale.
 WIDE = 30.0
+# Learners that have a name beside their row.
+MOST_NAMES = 60
 
 
 def cluster_colour(label: int) -> str:
@@ -38,51 +38,6 @@ def cluster_colour(label: int) -> str:
 def cluster_marker(label: int) -> str:
     """Return the shape of a cluster's points."""
     return MARKERS[max(label, 0) // len(PALETTE) % len(MARKERS)]
-
-
-def shown_name(learner: object, longest: int = LONGEST_NAME) -> str:
-    """Return a learner's id as a short printable text.
-
-    A long name loses its middle, not its end: names often differ in their last characters only.
-    """
-    value = learner.item() if isinstance(learner, np.generic) else learner
-    text = " ".join(str(value).split())
-    text = "".join(
-        character if character.isprintable() else "\N{REPLACEMENT CHARACTER}" for character in text
-    )
-    if len(text) <= longest:
-        return text
-    tail = (longest - 1) // 3
-    head = longest - 1 - tail
-    return text[:head].rstrip() + "\N{HORIZONTAL ELLIPSIS}" + text[len(text) - tail :].lstrip()
-
-
-def shown_names(learner_ids: Iterable[object]) -> list[str]:
-    """Return the ids as short printable texts."""
-    return [shown_name(learner) for learner in learner_ids]
-
-
-def counted(count: int, noun: str) -> str:
-    """Return a number with its noun in the right form."""
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
-
-
-def fitted(model: Any, display: type) -> CoterieRegressor:
-    """Return the model after a check that it is a `CoterieRegressor` and fitted."""
-    if not isinstance(model, CoterieRegressor):
-        kind = isinstance(model, type)
-        given = f"the class {model.__name__} itself" if kind else type(model).__name__
-        raise TypeError(f"{display.__name__}.from_estimator takes a fitted CoterieRegressor. Got {given}.")
-    check_is_fitted(model)
-    return model
-
-
-def same_length(display: type, **columns: Array) -> None:
-    """Refuse columns that do not run over the same learners."""
-    lengths = {name: len(column) for name, column in columns.items()}
-    if len(set(lengths.values())) > 1:
-        found = ", ".join(f"{name} {length}" for name, length in lengths.items())
-        raise ValueError(f"The arguments of {display.__name__} must have one entry per learner. Got {found}.")
 
 
 def pyplot() -> Any:
@@ -131,6 +86,54 @@ def axis_inches(ax: Any) -> tuple[float, float]:
     box = ax.get_window_extent()
     dpi = ax.get_figure().dpi
     return box.width / dpi, box.height / dpi
+
+
+def name_rows(ax: Any, names: Iterable[object], inches: float | None = None) -> float:
+    """Write names beside the rows of an axis, from the top down, and return their font size."""
+    # Names are not mathematics: a dollar sign is a dollar sign.
+    texts = [shown_name(name) for name in names]
+    size = name_size(axis_inches(ax)[1] if inches is None else inches, len(texts))
+    ax.set_yticks(range(len(texts)), labels=texts, fontsize=size, parse_math=False)
+    ax.tick_params(axis="y", length=0, labelcolor=INK)
+    return size
+
+
+def rows_size(width: float, count: int) -> tuple[float, float]:
+    """Return the size of a figure with a row per learner."""
+    return (width, 1.5 + 0.19 * max(count, 4)) if count <= MOST_NAMES else (width, 8.0)
+
+
+def learner_rows(ax: Any, learners: Array, order: str) -> float:
+    """Make an axis one of a row per learner; the names give way to the order where they are too many."""
+    n = len(learners)
+    ax.set_ylim(n - 0.4, -0.6)
+    calm(ax)
+    if n <= MOST_NAMES:
+        return name_rows(ax, learners)
+    ax.set_yticks([])
+    ax.set_ylabel(f"{n} learners, {order}")
+    return 0.0
+
+
+def beside_rows(ax: Any, heading: str, texts: list[str], room: int, size: float) -> list[Any]:
+    """Write a text at the right of each row, under a heading, and return the texts."""
+    # In points from the edge of the axis, so that the texts line up however wide it is.
+    look: dict[str, Any] = {
+        "textcoords": "offset points",
+        "ha": "right",
+        "fontsize": size,
+        "annotation_clip": False,
+    }
+    rows: dict[str, Any] = {"xycoords": ("axes fraction", "data"), "xytext": (room, 0), "va": "center"}
+    written = [ax.annotate(text, (1, row), color=INK, **rows, **look) for row, text in enumerate(texts)]
+    ax.annotate(heading, (1, 1), xycoords="axes fraction", xytext=(room, 2), color=QUIET, **look)
+    return written
+
+
+def legend_above(ax: Any, columns: int, **look: Any) -> None:
+    """Put the legend above an axis, where it covers nothing."""
+    common = {"loc": "lower left", "bbox_to_anchor": (0, 1.0), "frameon": False, "fontsize": "small"}
+    ax.legend(ncols=columns, borderaxespad=0.2, **common, **look)
 
 
 def integer_ticks(axis: Any) -> None:

@@ -10,13 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from coterie._options import check_option
+from coterie._text import counted
+from coterie.displays._base import Display
 from coterie.displays._look import (
     FAINT,
     INK,
     QUIET,
     calm,
-    counted,
-    fitted,
     integer_ticks,
     is_wide,
     open_axis,
@@ -25,6 +25,8 @@ from coterie.displays._look import (
     styled,
 )
 from coterie.records import Curve
+from coterie.regressor import CoterieRegressor
+from coterie.summary import deciding_first
 
 Array = NDArray[Any]
 
@@ -39,7 +41,12 @@ def _finite(values: Array) -> Array:
     return np.where(np.isfinite(values), values, np.nan)
 
 
-class ClusterCountDisplay:
+def on_log_scale(rule: str, values: Array) -> bool:
+    """Say whether a rule's curve is drawn on a log scale: losses that span decades."""
+    return rule in LOSSES and is_wide(values) and not (values <= 0).any()
+
+
+class ClusterCountDisplay(Display):
     """The curve of every rule for the number of clusters, with each rule's choice marked.
 
     Parameters
@@ -68,9 +75,6 @@ class ClusterCountDisplay:
     [False, True, False]
     """
 
-    ax_: Any
-    figure_: Any
-
     def __init__(
         self, curves: Mapping[str, Curve], *, rule: str | None = None, n_clusters: int | None = None
     ) -> None:
@@ -79,26 +83,9 @@ class ClusterCountDisplay:
         self.n_clusters = n_clusters
 
     @classmethod
-    def from_estimator(cls, model: Any) -> Self:
-        """Take the curves from a fitted model.
-
-        Parameters
-        ----------
-        model : CoterieRegressor
-            Fitted.
-
-        Returns
-        -------
-        ClusterCountDisplay
-            Ready to be drawn.
-        """
-        partition = fitted(model, cls).partition_
+    def _of(cls, model: CoterieRegressor) -> Self:
+        partition = model.partition_
         return cls(partition.curves, rule=partition.rule, n_clusters=partition.n_clusters)
-
-    @property
-    def _names(self) -> list[str]:
-        """The rules, the one that decided first."""
-        return sorted(self.curves, key=lambda name: name != self.rule)
 
     def frame(self) -> dict[str, Array]:
         """Return the numbers that are drawn, one rule after the other.
@@ -110,7 +97,7 @@ class ClusterCountDisplay:
             ``chosen`` (the rule's own choice) and ``decided`` (the rule decided), a row per rule and number
             of clusters.
         """
-        names = self._names
+        names = deciding_first(self.curves, self.rule)
         curves = [self.curves[name] for name in names]
         lengths = [len(curve.values) for curve in curves]
 
@@ -163,13 +150,13 @@ class ClusterCountDisplay:
             return self._plot_all(kwargs)
         check_option(rule, "rule", self.curves)
         ax = open_axis(ax, (4.6, 3.6))
-        self._draw(ax, rule, kwargs)
+        self._draw_rule(ax, rule, kwargs)
         ax.set_xlabel("number of clusters")
         self.ax_, self.figure_ = ax, ax.figure
         return self
 
     def _plot_all(self, kwargs: dict[str, Any]) -> Self:
-        names = self._names
+        names = deciding_first(self.curves, self.rule)
         # Four fit better two by two.
         columns = 2 if len(names) == 4 else min(COLUMNS, len(names))
         rows = -(-len(names) // columns)
@@ -177,7 +164,7 @@ class ClusterCountDisplay:
         figure, grid = pyplot().subplots(rows, columns, figsize=size, squeeze=False, layout="constrained")
         axes = grid.ravel()
         for ax, name in zip(axes, names, strict=False):
-            self._draw(ax, name, kwargs)
+            self._draw_rule(ax, name, kwargs)
         for ax in axes[len(names) :]:
             ax.remove()
         for place, ax in enumerate(axes[: len(names)]):
@@ -195,7 +182,7 @@ class ClusterCountDisplay:
         how = f"decided by {self.rule}" if self.rule in self.curves else "as asked for"
         return f"{counted(self.n_clusters, 'cluster')}, {how}"
 
-    def _draw(self, ax: Any, name: str, kwargs: dict[str, Any]) -> None:
+    def _draw_rule(self, ax: Any, name: str, kwargs: dict[str, Any]) -> None:
         curve = self.curves[name]
         values = _finite(np.asarray(curve.values, dtype=float))
         spread = None if curve.spread is None else _finite(np.asarray(curve.spread, dtype=float))
@@ -214,7 +201,7 @@ class ClusterCountDisplay:
         ax.errorbar(counts, values, yerr=spread, **styled(look, kwargs))
         chosen = counts == curve.chosen
         ax.plot(counts[chosen], values[chosen], "o", color=INK, markersize=8, zorder=4)
-        if name in LOSSES and is_wide(values):
+        if on_log_scale(name, values):
             ax.set_yscale("log")
             plain_log_ticks(ax.yaxis, np.nanmin(values), np.nanmax(values))
         ax.set_xlim(counts.min() - 0.6, counts.max() + 0.6)

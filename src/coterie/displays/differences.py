@@ -7,16 +7,8 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from coterie.displays._look import (
-    INK,
-    QUIET,
-    axis_inches,
-    cluster_colour,
-    fitted,
-    name_size,
-    open_axis,
-    shown_names,
-)
+from coterie.displays._base import Display, fitted
+from coterie.displays._look import FAINT, INK, beside_rows, cluster_colour, name_rows
 from coterie.verdicts import Differences, compare_clusters
 
 Array = NDArray[Any]
@@ -24,7 +16,7 @@ Array = NDArray[Any]
 MOST_PREDICTORS = 20
 
 
-class DifferencesDisplay:
+class DifferencesDisplay(Display):
     """Difference of two clusters' predictions along each predictor, the most important at the top.
 
     A cell is a bin of the predictor, from its lowest values on the left to its highest on the right, bins of
@@ -45,8 +37,6 @@ class DifferencesDisplay:
         The scale of the colours.
     """
 
-    ax_: Any
-    figure_: Any
     colorbar_: Any
 
     def __init__(self, differences: Differences) -> None:
@@ -99,64 +89,32 @@ class DifferencesDisplay:
             "rows": found.counts[order].ravel(),
         }
 
-    def plot(self, ax: Any = None, **kwargs: Any) -> Self:
-        """Draw the differences as colours, the most important twenty predictors at most.
+    def _size(self) -> tuple[float, float]:
+        return 6.5, 1.9 + 0.28 * min(max(len(self.differences.predictors), 3), MOST_PREDICTORS)
 
-        Parameters
-        ----------
-        ax : matplotlib Axes or None, default=None
-            Where to draw. None: a new figure.
-        **kwargs : dict
-            For the image, passed to ``Axes.imshow``.
-
-        Returns
-        -------
-        DifferencesDisplay
-            Itself, with ``ax_``, ``figure_`` and ``colorbar_``.
-        """
-        found = self.differences
-        order = np.argsort(-found.importance, kind="stable")[:MOST_PREDICTORS]
-        drawn, n = found.profile[order], len(order)
-        ax = open_axis(ax, (6.5, 1.9 + 0.28 * max(n, 3)))
+    def _draw(self, ax: Any, kwargs: dict[str, Any]) -> None:
         from matplotlib.colors import LinearSegmentedColormap
 
+        found = self.differences
         first, second = found.clusters
+        order = np.argsort(-found.importance, kind="stable")[:MOST_PREDICTORS]
+        drawn = found.profile[order]
         colours = [cluster_colour(second), "#FFFFFF", cluster_colour(first)]
         widest = float(np.nanmax(np.abs(drawn))) or 1.0
         look: dict[str, Any] = {
             "aspect": "auto",
-            "cmap": LinearSegmentedColormap.from_list("difference", colours).with_extremes(bad="#E3E3E3"),
+            "cmap": LinearSegmentedColormap.from_list("difference", colours).with_extremes(bad=FAINT),
             "vmin": -widest,
             "vmax": widest,
             "interpolation": "nearest",
         }
         image = ax.imshow(drawn, **{**look, **kwargs})
-        size = name_size(axis_inches(ax)[1], n)
-        # Names are not mathematics: a dollar sign is a dollar sign.
-        names = shown_names(found.predictors[order])
-        ax.set_yticks(range(n), labels=names, fontsize=size, parse_math=False)
+        size = name_rows(ax, found.predictors[order])
         ax.set_xticks([0, drawn.shape[1] - 1], labels=["lowest values", "highest values"])
         ax.tick_params(length=0, labelcolor=INK)
         ax.spines[:].set_visible(False)
-        beside: dict[str, Any] = {
-            "textcoords": "offset points",
-            "ha": "right",
-            "fontsize": size,
-            "annotation_clip": False,
-        }
-        for row, share in enumerate(found.importance[order].tolist()):
-            ax.annotate(
-                f"{share:.0%}",
-                (1, row),
-                xycoords=("axes fraction", "data"),
-                xytext=(34, 0),
-                va="center",
-                **beside,
-            )
-        ax.annotate("share", (1, 1), xycoords="axes fraction", xytext=(34, 2), color=QUIET, **beside)
+        beside_rows(ax, "share", [f"{share:.0%}" for share in found.importance[order].tolist()], 34, size)
         ax.set_title(f"where clusters {first} and {second} disagree", fontsize="medium", loc="left")
-        self.ax_, self.figure_ = ax, ax.figure
-        self.colorbar_ = self.figure_.colorbar(image, ax=ax, shrink=0.9, pad=0.14)
+        self.colorbar_ = ax.figure.colorbar(image, ax=ax, shrink=0.9, pad=0.14)
         self.colorbar_.outline.set_visible(False)
         self.colorbar_.set_label(f"prediction of cluster {first} minus cluster {second}")
-        return self

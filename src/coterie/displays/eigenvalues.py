@@ -7,22 +7,15 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from coterie.displays._look import (
-    FAINT,
-    INK,
-    QUIET,
-    calm,
-    counted,
-    fitted,
-    integer_ticks,
-    open_axis,
-    styled,
-)
+from coterie._text import counted
+from coterie.displays._base import Display
+from coterie.displays._look import FAINT, INK, QUIET, calm, integer_ticks, styled
+from coterie.regressor import CoterieRegressor
 
 Array = NDArray[Any]
 
 
-class EigenvaluesDisplay:
+class EigenvaluesDisplay(Display):
     """Eigenvalues of the normalised similarity, with the number of clusters marked.
 
     Clear clusters show as so many eigenvalues close to one, and a drop behind them.
@@ -48,28 +41,13 @@ class EigenvaluesDisplay:
     [True, True, False]
     """
 
-    ax_: Any
-    figure_: Any
-
     def __init__(self, eigenvalues: ArrayLike, *, n_clusters: int) -> None:
         self.eigenvalues: Array = np.asarray(eigenvalues, dtype=float)
         self.n_clusters = int(n_clusters)
 
     @classmethod
-    def from_estimator(cls, model: Any) -> Self:
-        """Take the spectrum from a fitted model.
-
-        Parameters
-        ----------
-        model : CoterieRegressor
-            Fitted.
-
-        Returns
-        -------
-        EigenvaluesDisplay
-            Ready to be drawn.
-        """
-        partition = fitted(model, cls).partition_
+    def _of(cls, model: CoterieRegressor) -> Self:
+        partition = model.partition_
         # A learner whose losses are not finite has a cluster but no part in the spectrum, so the columns of
         # the embedding are counted, not the clusters.
         return cls(partition.eigenvalues, n_clusters=partition.embedding.shape[1])
@@ -89,22 +67,10 @@ class EigenvaluesDisplay:
             "kept": position <= self.n_clusters,
         }
 
-    def plot(self, ax: Any = None, **kwargs: Any) -> Self:
-        """Draw the eigenvalues.
+    def _size(self) -> tuple[float, float]:
+        return 5.5, 3.6
 
-        Parameters
-        ----------
-        ax : matplotlib Axes or None, default=None
-            Where to draw. None: a new figure.
-        **kwargs : dict
-            For the points, passed to ``Axes.scatter``.
-
-        Returns
-        -------
-        EigenvaluesDisplay
-            Itself, with ``ax_`` and ``figure_``.
-        """
-        ax = open_axis(ax, (5.5, 3.6))
+    def _draw(self, ax: Any, kwargs: dict[str, Any]) -> None:
         table = self.frame()
         colours = np.where(table["kept"], INK, QUIET)
         ax.axhline(0, color=FAINT, linewidth=1, zorder=0)
@@ -130,5 +96,3 @@ class EigenvaluesDisplay:
         ax.set_xlabel("position, largest first")
         ax.set_ylabel("eigenvalue of the similarity")
         calm(ax)
-        self.ax_, self.figure_ = ax, ax.figure
-        return self

@@ -9,19 +9,19 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from coterie._text import counted
+from coterie.displays._base import Display, ids_or_positions
 from coterie.displays._look import (
     FAINT,
     calm,
     cluster_colour,
     cluster_marker,
-    counted,
-    fitted,
     integer_ticks,
     open_axis,
     pyplot,
-    same_length,
     styled,
 )
+from coterie.regressor import CoterieRegressor
 
 Array = NDArray[Any]
 
@@ -63,12 +63,12 @@ def _telling_pairs(embedding: Array, labels: Array, most: int) -> list[tuple[int
     return pairs
 
 
-class EmbeddingDisplay:
+class EmbeddingDisplay(Display):
     """Learners as rows of the top eigenvectors, coloured by cluster.
 
     Two columns are drawn against each other: those in which the clusters are seen apart, and up to two more
     pairs where one pair cannot show all of them. With one cluster there is one column only, which is drawn
-    over the learners in their order.
+    over the learners in their order. ``from_estimator`` shows the learners that shaped the clusters.
 
     Parameters
     ----------
@@ -94,34 +94,17 @@ class EmbeddingDisplay:
     ['learner', 'cluster', 'column_0', 'column_1']
     """
 
-    ax_: Any
-    figure_: Any
-
     def __init__(
         self, embedding: ArrayLike, *, labels: ArrayLike, learner_ids: ArrayLike | None = None
     ) -> None:
         self.embedding: Array = np.asarray(embedding, dtype=float)
         self.labels: Array = np.asarray(labels, dtype=int)
-        self.learner_ids: Array = (
-            np.arange(len(self.labels)) if learner_ids is None else np.asarray(learner_ids)
-        )
-        same_length(type(self), embedding=self.embedding, labels=self.labels, learner_ids=self.learner_ids)
+        self.learner_ids = ids_or_positions(learner_ids, len(self.labels))
+        self._check_lengths(embedding=self.embedding, labels=self.labels, learner_ids=self.learner_ids)
 
     @classmethod
-    def from_estimator(cls, model: Any) -> Self:
-        """Take the embedding from a fitted model.
-
-        Parameters
-        ----------
-        model : CoterieRegressor
-            Fitted.
-
-        Returns
-        -------
-        EmbeddingDisplay
-            Of the learners that shaped the clusters, ready to be drawn.
-        """
-        partition = fitted(model, cls).partition_
+    def _of(cls, model: CoterieRegressor) -> Self:
+        partition = model.partition_
         return cls(partition.embedding, labels=partition.labels, learner_ids=partition.learner_ids)
 
     def frame(self) -> dict[str, Array]:

@@ -8,51 +8,42 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from coterie._text import MINUS, percent
+from coterie.displays._base import Display
 from coterie.displays._look import (
     FAINT,
     INK,
+    MOST_NAMES,
     QUIET,
-    axis_inches,
-    calm,
+    beside_rows,
     cluster_colour,
     cluster_marker,
-    fitted,
     is_wide,
-    name_size,
-    open_axis,
+    learner_rows,
+    legend_above,
     plain_log_ticks,
-    same_length,
-    shown_names,
+    rows_size,
     styled,
 )
+from coterie.regressor import CoterieRegressor
 from coterie.verdicts.gains import ERRORS
 
 Array = NDArray[Any]
 
 COLUMNS = ("learner", "cluster", *ERRORS, "gain")
-MOST_NAMES = 60
 
 
-def _percent(gain: float) -> str:
-    """Return a gain as a short text; NaN as a dash."""
-    if np.isnan(gain):
-        return "\N{EN DASH}"
-    if gain < -9.99:
-        return "< \N{MINUS SIGN}999%"
-    whole = round(100 * gain)
-    return f"{whole:+d}%".replace("-", "\N{MINUS SIGN}") if whole else "0%"
-
-
-class GainsDisplay:
+class GainsDisplay(Display):
     """Error of every learner alone, with its coterie and with all, the largest gain at the top.
 
-    Learners without an error alone, such as those with too few rows, stand at the bottom.
+    Learners without an error alone, such as those with too few rows, stand at the bottom. ``from_estimator``
+    shows all learners, also those admitted.
 
     Parameters
     ----------
     gains : mapping of str to array-like of shape (L,)
         A table as ``CoterieRegressor.gains_``: columns ``learner``, ``cluster``, ``error_alone``,
-        ``error_with``, ``error_all`` and ``gain``. Further columns are left aside.
+        ``error_with``, ``error_all`` and ``gain``, and perhaps ``gain_se``. Further columns are left aside.
 
     Attributes
     ----------
@@ -70,32 +61,18 @@ class GainsDisplay:
     ['b', 'a']
     """
 
-    ax_: Any
-    figure_: Any
-
     def __init__(self, gains: Mapping[str, ArrayLike]) -> None:
         missing = [name for name in COLUMNS if name not in gains]
         if missing:
             raise ValueError(f"The 'gains' argument of GainsDisplay needs the column {missing[0]!r}.")
-        self.gains: dict[str, Array] = {name: np.asarray(gains[name]) for name in COLUMNS}
-        self.gains |= {name: self.gains[name].astype(float) for name in (*ERRORS, "gain")}
-        same_length(type(self), **self.gains)
+        kept = [*COLUMNS, "gain_se"] if "gain_se" in gains else COLUMNS
+        self.gains: dict[str, Array] = {name: np.asarray(gains[name]) for name in kept}
+        self.gains |= {name: self.gains[name].astype(float) for name in kept[2:]}
+        self._check_lengths(**self.gains)
 
     @classmethod
-    def from_estimator(cls, model: Any) -> Self:
-        """Take the gains from a fitted model.
-
-        Parameters
-        ----------
-        model : CoterieRegressor
-            Fitted.
-
-        Returns
-        -------
-        GainsDisplay
-            Of all learners, also of those admitted, ready to be drawn.
-        """
-        return cls(fitted(model, cls).gains_)
+    def _of(cls, model: CoterieRegressor) -> Self:
+        return cls(model.gains_)
 
     def frame(self) -> dict[str, Array]:
         """Return the numbers that are drawn, from the top of the picture down.
@@ -103,89 +80,49 @@ class GainsDisplay:
         Returns
         -------
         dict of str to ndarray
-            Columns ``learner``, ``cluster``, ``error_alone``, ``error_with``, ``error_all`` and
-            ``gain``, a row per learner.
+            Columns ``learner``, ``cluster``, ``error_alone``, ``error_with``, ``error_all``, ``gain`` and,
+            where it was given, ``gain_se``: a row per learner.
         """
         # NaN sorts last: who has no error alone has no gain to be ranked by.
         order = np.argsort(-self.gains["gain"], kind="stable")
         return {name: column[order] for name, column in self.gains.items()}
 
-    def plot(self, ax: Any = None, **kwargs: Any) -> Self:
-        """Draw a row of three points per learner.
+    def _size(self) -> tuple[float, float]:
+        return rows_size(7.0, len(self.gains["gain"]))
 
-        Parameters
-        ----------
-        ax : matplotlib Axes or None, default=None
-            Where to draw. None: a new figure.
-        **kwargs : dict
-            For the points, passed to ``Axes.scatter``.
-
-        Returns
-        -------
-        GainsDisplay
-            Itself, with ``ax_`` and ``figure_``.
-        """
+    def _draw(self, ax: Any, kwargs: dict[str, Any]) -> None:
         table = self.frame()
         # What is not finite has no place on the axis.
         table |= {name: np.where(np.isfinite(table[name]), table[name], np.nan) for name in ERRORS}
         n = len(table["learner"])
         named = n <= MOST_NAMES
-        ax = open_axis(ax, (7.0, 1.5 + 0.19 * max(n, 4)) if named else (7.0, 8.0))
         rows = np.arange(n)
-        ax.hlines(
-            rows,
-            table["error_alone"],
-            table["error_with"],
-            color=FAINT,
-            linewidth=2 if named else 1,
-            zorder=1,
-        )
+        thick = 2 if named else 1
+        ax.hlines(rows, table["error_alone"], table["error_with"], color=FAINT, linewidth=thick, zorder=1)
         size = 34 if named else max(5.0, 1500 / n)
         self._points(ax, table, rows, size, kwargs)
         self._scale(ax, np.concatenate([table[name] for name in ERRORS]))
-        ax.set_ylim(n - 0.4, -0.6)
         ax.set_xlabel("mean squared error on rows not seen (lower is better)")
-        calm(ax)
+        size = learner_rows(ax, table["learner"], "the largest gain at the top")
         if named:
-            self._names(ax, table)
-        else:
-            ax.set_yticks([])
-            ax.set_ylabel(f"{n} learners, the largest gain at the top")
+            texts = [percent(gain, sign=True) for gain in table["gain"].tolist()]
+            for text in beside_rows(ax, "gain", texts, 42, size):
+                text.set_fontweight("bold" if MINUS in text.get_text() else "normal")
         self._legend(ax)
-        self.ax_, self.figure_ = ax, ax.figure
-        return self
 
     def _points(
         self, ax: Any, table: dict[str, Array], rows: Array, size: float, kwargs: dict[str, Any]
     ) -> None:
-        thin = max(0.6, min(1.2, size / 20))
-        alone: dict[str, Any] = {
-            "s": size,
-            "facecolors": "white",
-            "edgecolors": INK,
-            "linewidths": thin,
-            "zorder": 2,
-        }
-        everybody: dict[str, Any] = {
-            "s": size,
-            "marker": "x",
-            "color": QUIET,
-            "linewidths": thin,
-            "zorder": 2,
-        }
+        common: dict[str, Any] = {"s": size, "linewidths": max(0.6, min(1.2, size / 20)), "zorder": 2}
+        everybody = {**common, "marker": "x", "color": QUIET}
+        alone = {**common, "facecolors": "white", "edgecolors": INK}
         ax.scatter(table["error_all"], rows, label="with all", **styled(everybody, kwargs))
         ax.scatter(table["error_alone"], rows, label="alone", **styled(alone, kwargs))
         for label in np.unique(table["cluster"]).tolist():
             mine = table["cluster"] == label
-            filled: dict[str, Any] = {
-                "s": size,
-                "color": cluster_colour(label),
-                "marker": cluster_marker(label),
-                "zorder": 3,
-            }
-            ax.scatter(
-                table["error_with"][mine], rows[mine], label=f"cluster {label}", **styled(filled, kwargs)
-            )
+            filled = {"s": size, "color": cluster_colour(label), "marker": cluster_marker(label), "zorder": 3}
+            errors = table["error_with"][mine]
+            ax.scatter(errors, rows[mine], label=f"cluster {label}", **styled(filled, kwargs))
 
     def _scale(self, ax: Any, errors: Array) -> None:
         if not is_wide(errors):
@@ -199,47 +136,14 @@ class GainsDisplay:
             ax.set_xscale("log")
             plain_log_ticks(ax.xaxis, float(np.nanmin(errors)), float(np.nanmax(errors)))
 
-    def _names(self, ax: Any, table: dict[str, Array]) -> None:
-        n = len(table["learner"])
-        size = name_size(axis_inches(ax)[1], n)
-        # Names are not mathematics: a dollar sign is a dollar sign.
-        ax.set_yticks(range(n), labels=shown_names(table["learner"]), fontsize=size, parse_math=False)
-        ax.tick_params(axis="y", length=0)
-        # In points from the edge of the axis, so that the texts line up however wide it is.
-        beside: dict[str, Any] = {
-            "textcoords": "offset points",
-            "ha": "right",
-            "fontsize": size,
-            "annotation_clip": False,
-        }
-        rows: dict[str, Any] = {"xycoords": ("axes fraction", "data"), "xytext": (42, 0), "va": "center"}
-        for row, gain in enumerate(table["gain"].tolist()):
-            text = _percent(gain)
-            weight = "bold" if "\N{MINUS SIGN}" in text else "normal"
-            ax.annotate(text, (1, row), color=INK, fontweight=weight, **rows, **beside)
-        ax.annotate("gain", (1, 1), xycoords="axes fraction", xytext=(42, 2), color=QUIET, **beside)
-
     def _legend(self, ax: Any) -> None:
         from matplotlib.lines import Line2D
 
-        points: dict[str, Any] = {"linestyle": "none", "markersize": 5.5}
-        handles = [
-            Line2D([], [], marker="o", markerfacecolor="white", markeredgecolor=INK, label="alone", **points),
-            Line2D(
-                [],
-                [],
-                marker="o",
-                color=cluster_colour(0),
-                label="with its coterie (colour: cluster)",
-                **points,
-            ),
-            Line2D([], [], marker="x", color=QUIET, label="with all", **points),
-        ]
-        look: dict[str, Any] = {
-            "ncols": 3,
-            "frameon": False,
-            "fontsize": "small",
-            "borderaxespad": 0.2,
-            "handletextpad": 0.2,
+        looks: dict[str, dict[str, Any]] = {
+            "alone": {"marker": "o", "markerfacecolor": "white", "markeredgecolor": INK},
+            "with its coterie (colour: cluster)": {"marker": "o", "color": cluster_colour(0)},
+            "with all": {"marker": "x", "color": QUIET},
         }
-        ax.legend(handles=handles, loc="lower left", bbox_to_anchor=(0, 1.0), **look)
+        points: dict[str, Any] = {"linestyle": "none", "markersize": 5.5}
+        handles = [Line2D([], [], label=label, **look, **points) for label, look in looks.items()]
+        legend_above(ax, 3, handles=handles, handletextpad=0.2)

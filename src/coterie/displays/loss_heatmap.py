@@ -7,17 +7,10 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from coterie.displays._look import (
-    INK,
-    axis_inches,
-    cluster_colour,
-    fitted,
-    name_size,
-    open_axis,
-    plain_log_ticks,
-    same_length,
-    shown_names,
-)
+from coterie._text import shown_name
+from coterie.displays._base import Display, ids_or_positions
+from coterie.displays._look import INK, axis_inches, cluster_colour, name_rows, open_axis, plain_log_ticks
+from coterie.regressor import CoterieRegressor
 
 Array = NDArray[Any]
 
@@ -40,12 +33,24 @@ def _log_limits(values: Array) -> tuple[float, float] | None:
     return (low / 2, high * 2) if high <= low * 1.001 else (low, high)
 
 
-class LossHeatmapDisplay:
+def cluster_order(labels: Array) -> Array:
+    """Return the learners cluster by cluster, inside a cluster as given."""
+    return np.argsort(labels, kind="stable")
+
+
+def in_noise(losses: Array, noise: Array) -> Array:
+    """Return losses in units of the noise of the learner on whose rows each was measured."""
+    # A learner without noise has no unit: its column is left empty.
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        return np.where(noise > 0, losses / noise, np.nan)
+
+
+class LossHeatmapDisplay(Display):
     """Losses of everybody's model on everybody's rows, as colours on a log scale.
 
     Learners are ordered by cluster and, inside a cluster, as given. Clusters show as blocks of small losses
     on the diagonal. A loss of zero has the colour of the smallest positive one; a loss that is not finite is
-    grey.
+    grey. ``from_estimator`` shows the learners that shaped the clusters.
 
     Parameters
     ----------
@@ -75,8 +80,6 @@ class LossHeatmapDisplay:
     [0, 2, 1]
     """
 
-    ax_: Any
-    figure_: Any
     colorbar_: Any
 
     def __init__(
@@ -89,12 +92,10 @@ class LossHeatmapDisplay:
     ) -> None:
         self.losses: Array = np.asarray(losses, dtype=float)
         self.labels: Array = np.asarray(labels, dtype=int)
-        self.learner_ids: Array = (
-            np.arange(len(self.labels)) if learner_ids is None else np.asarray(learner_ids)
-        )
+        self.learner_ids = ids_or_positions(learner_ids, len(self.labels))
         self.noise: Array | None = None if noise is None else np.asarray(noise, dtype=float)
         columns = {"losses": self.losses, "labels": self.labels, "learner_ids": self.learner_ids}
-        same_length(type(self), **columns, **({} if self.noise is None else {"noise": self.noise}))
+        self._check_lengths(**columns, **({} if self.noise is None else {"noise": self.noise}))
         if self.losses.shape != (len(self.labels), len(self.labels)):
             raise ValueError(
                 f"The 'losses' argument of {type(self).__name__} must be square, models by learners. "
@@ -102,35 +103,17 @@ class LossHeatmapDisplay:
             )
 
     @classmethod
-    def from_estimator(cls, model: Any) -> Self:
-        """Take the losses from a fitted model.
-
-        Parameters
-        ----------
-        model : CoterieRegressor
-            Fitted.
-
-        Returns
-        -------
-        LossHeatmapDisplay
-            Of the learners that shaped the clusters, ready to be drawn.
-        """
-        exchange = fitted(model, cls).exchange_
+    def _of(cls, model: CoterieRegressor) -> Self:
+        exchange = model.exchange_
         labels = model.partition_.labels
         return cls(exchange.losses, labels=labels, learner_ids=exchange.learner_ids, noise=exchange.noise)
-
-    @property
-    def _order(self) -> Array:
-        return np.argsort(self.labels, kind="stable")
 
     def _per_noise(self) -> Array:
         if self.noise is None:
             raise ValueError(
                 "Losses in units of noise need the learners' noise levels: pass noise= to LossHeatmapDisplay."
             )
-        # A learner without noise has no unit: its column is left grey.
-        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-            return np.where(self.noise > 0, self.losses / self.noise, np.nan)
+        return in_noise(self.losses, self.noise)
 
     def frame(self) -> dict[str, Array]:
         """Return the numbers that are drawn, row by row of the picture.
@@ -142,7 +125,7 @@ class LossHeatmapDisplay:
             ``learner_cluster``, ``loss`` and, where noise levels are known, ``loss_per_noise``: a row per
             cell of the picture.
         """
-        order, n = self._order, len(self.labels)
+        order, n = cluster_order(self.labels), len(self.labels)
         cells = np.ix_(order, order)
         table = {
             "model": np.repeat(self.learner_ids[order], n),
@@ -173,22 +156,22 @@ class LossHeatmapDisplay:
             Itself, with ``ax_``, ``figure_`` and ``colorbar_``.
         """
         values = self._per_noise() if per_noise else self.losses
-        order = self._order
-        names = shown_names(self.learner_ids[order])
-        ax = open_axis(ax, self._size(names))
+        order = cluster_order(self.labels)
         drawn = values[np.ix_(order, order)]
+        ax = self.ax_ = open_axis(ax, self._size())
+        self.figure_ = ax.figure
         image = ax.imshow(drawn, **self._colours(drawn, kwargs))
         self._boundaries(ax, self.labels[order])
-        self._axes_of_learners(ax, names)
-        self.ax_, self.figure_ = ax, ax.figure
+        self._axes_of_learners(ax, self.learner_ids[order])
         self.colorbar_ = self._colorbar(image, drawn)
         unit = "mean squared error / noise of the learner" if per_noise else "mean squared error"
         self.colorbar_.set_label(unit)
         return self
 
-    def _size(self, names: list[str]) -> tuple[float, float]:
-        n = len(names)
-        room = 0.065 * max(map(len, names)) if n <= MOST_NAMES else 0.2
+    def _size(self) -> tuple[float, float]:
+        n = len(self.labels)
+        longest = max(len(shown_name(learner)) for learner in self.learner_ids)
+        room = 0.065 * longest if n <= MOST_NAMES else 0.2
         side = float(np.clip(1.8 + 0.13 * n, 2.6, 6.0)) + room
         return side + 1.7, side + 0.7
 
@@ -230,28 +213,20 @@ class LossHeatmapDisplay:
                 "facecolor": cluster_colour(label),
                 "edgecolor": "white",
                 "linewidth": 0.8,
-                "clip_on": False,
             }
+            look |= {"clip_on": False, "transform": ax.transAxes}
             first, share = start / n, count / n
             # From the top of the picture down, as the rows of the matrix run.
-            ax.add_patch(Rectangle((first, 1.008), share, BAND, transform=ax.transAxes, **look))
-            ax.add_patch(Rectangle((1.008, 1 - first - share), BAND, share, transform=ax.transAxes, **look))
+            ax.add_patch(Rectangle((first, 1.008), share, BAND, **look))
+            ax.add_patch(Rectangle((1.008, 1 - first - share), BAND, share, **look))
             if share >= NARROWEST:
-                middle = (first + share / 2, 1.008 + BAND)
-                ax.annotate(
-                    f"cluster {label}" if share >= ROOM_FOR_WORD else str(label),
-                    middle,
-                    xycoords="axes fraction",
-                    xytext=(0, 2),
-                    textcoords="offset points",
-                    ha="center",
-                    va="bottom",
-                    color=INK,
-                    fontsize="small",
-                )
+                text = f"cluster {label}" if share >= ROOM_FOR_WORD else str(label)
+                place: dict[str, Any] = {"xy": (first + share / 2, 1.008 + BAND), "xycoords": "axes fraction"}
+                place |= {"xytext": (0, 2), "textcoords": "offset points", "ha": "center", "va": "bottom"}
+                ax.annotate(text, **place, color=INK, fontsize="small")
 
-    def _axes_of_learners(self, ax: Any, names: list[str]) -> None:
-        n = len(names)
+    def _axes_of_learners(self, ax: Any, learners: Array) -> None:
+        n = len(learners)
         ax.spines[:].set_visible(False)
         ax.set_ylabel("model of")
         ax.set_xlabel("on the rows of")
@@ -261,9 +236,7 @@ class LossHeatmapDisplay:
             ax.set_ylabel(f"model of each of {n} learners")
             ax.set_xlabel(f"on the rows of each of {n} learners")
             return
-        # Names are not mathematics: a dollar sign is a dollar sign.
-        width, height = axis_inches(ax)
-        size = name_size(min(width, height), n)
+        size = name_rows(ax, learners, min(axis_inches(ax)))
+        names = [shown_name(learner) for learner in learners]
         ax.set_xticks(range(n), labels=names, rotation=90, fontsize=size, parse_math=False)
-        ax.set_yticks(range(n), labels=names, fontsize=size, parse_math=False)
         ax.tick_params(length=0, labelcolor=INK)

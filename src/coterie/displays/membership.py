@@ -7,28 +7,27 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from coterie.displays._look import (
-    INK,
-    QUIET,
-    axis_inches,
-    calm,
-    cluster_colour,
-    fitted,
-    name_size,
-    open_axis,
-    same_length,
-    shown_names,
-)
+from coterie.displays._base import Display, ids_or_positions
+from coterie.displays._look import MOST_NAMES, QUIET, cluster_colour, learner_rows, legend_above, rows_size
+from coterie.regressor import CoterieRegressor
 
 Array = NDArray[Any]
 
-MOST_NAMES = 60
 # Learners of more clusters than this are told apart by position, not by a legend.
 MOST_IN_LEGEND = 10
 
 
-class MembershipDisplay:
+def own_share(membership: Array, labels: Array) -> Array:
+    """Return the probability of each learner's own cluster; NaN for one without a cluster."""
+    own: Array = membership[np.arange(len(labels)), labels]
+    return np.where(labels >= 0, own, np.nan)
+
+
+class MembershipDisplay(Display):
     """A bar per learner, cut by the probability of each cluster, the surest of each cluster at its top.
+
+    ``from_estimator`` needs a model fitted with ``n_bootstrap`` above zero and shows all learners, also those
+    admitted.
 
     Parameters
     ----------
@@ -54,18 +53,13 @@ class MembershipDisplay:
     [2, 2, 0, 0, 1, 1]
     """
 
-    ax_: Any
-    figure_: Any
-
     def __init__(
         self, membership: ArrayLike, *, labels: ArrayLike, learner_ids: ArrayLike | None = None
     ) -> None:
         self.membership: Array = np.asarray(membership, dtype=float)
         self.labels: Array = np.asarray(labels, dtype=int)
-        self.learner_ids: Array = (
-            np.arange(len(self.labels)) if learner_ids is None else np.asarray(learner_ids)
-        )
-        same_length(type(self), membership=self.membership, labels=self.labels, learner_ids=self.learner_ids)
+        self.learner_ids = ids_or_positions(learner_ids, len(self.labels))
+        self._check_lengths(membership=self.membership, labels=self.labels, learner_ids=self.learner_ids)
         if self.membership.ndim != 2 or self.labels.max(initial=-1) >= self.membership.shape[1]:
             raise ValueError(
                 f"The 'membership' argument of {type(self).__name__} must have a column per cluster. "
@@ -73,20 +67,8 @@ class MembershipDisplay:
             )
 
     @classmethod
-    def from_estimator(cls, model: Any) -> Self:
-        """Take the probabilities from a fitted model.
-
-        Parameters
-        ----------
-        model : CoterieRegressor
-            Fitted, with ``n_bootstrap`` above zero.
-
-        Returns
-        -------
-        MembershipDisplay
-            Of all learners, also of those admitted, ready to be drawn.
-        """
-        stability = fitted(model, cls).stability_
+    def _of(cls, model: CoterieRegressor) -> Self:
+        stability = model.stability_
         if stability is None:
             raise ValueError("The model was fitted without a bootstrap: fit it with n_bootstrap above 0.")
         known = dict(zip(stability.learner_ids.tolist(), stability.membership, strict=True))
@@ -98,12 +80,7 @@ class MembershipDisplay:
 
     @property
     def _order(self) -> Array:
-        own = np.array(
-            [
-                row[label] if label >= 0 else -1.0
-                for row, label in zip(self.membership, self.labels, strict=True)
-            ]
-        )
+        own = own_share(self.membership, self.labels)
         # Whom no cluster fits stands at the bottom.
         place = np.where(self.labels >= 0, self.labels, self.membership.shape[1])
         return np.lexsort((-np.nan_to_num(own, nan=-1.0), place))
@@ -125,25 +102,13 @@ class MembershipDisplay:
             "probability": self.membership[order].ravel(),
         }
 
-    def plot(self, ax: Any = None, **kwargs: Any) -> Self:
-        """Draw a bar per learner.
+    def _size(self) -> tuple[float, float]:
+        return rows_size(6.5, len(self.labels))
 
-        Parameters
-        ----------
-        ax : matplotlib Axes or None, default=None
-            Where to draw. None: a new figure.
-        **kwargs : dict
-            For the bars, passed to ``Axes.barh``.
-
-        Returns
-        -------
-        MembershipDisplay
-            Itself, with ``ax_`` and ``figure_``.
-        """
+    def _draw(self, ax: Any, kwargs: dict[str, Any]) -> None:
         order = self._order
         n, n_clusters = self.membership.shape
         named = n <= MOST_NAMES
-        ax = open_axis(ax, (6.5, 1.5 + 0.19 * max(n, 4)) if named else (6.5, 8.0))
         shares = np.nan_to_num(self.membership[order])
         left = np.cumsum(shares, axis=1) - shares
         for k in range(n_clusters):
@@ -159,29 +124,7 @@ class MembershipDisplay:
         for start in np.flatnonzero(np.diff(self.labels[order])).tolist():
             ax.axhline(start + 0.5, color=QUIET, linewidth=0.6)
         ax.set_xlim(0, 1)
-        ax.set_ylim(n - 0.4, -0.6)
         ax.set_xlabel("share of resamplings in which the cluster predicts the learner best")
-        calm(ax)
-        if named:
-            size = name_size(axis_inches(ax)[1], n)
-            # Names are not mathematics: a dollar sign is a dollar sign.
-            names = shown_names(self.learner_ids[order])
-            ax.set_yticks(range(n), labels=names, fontsize=size, parse_math=False)
-            ax.tick_params(axis="y", length=0, labelcolor=INK)
-        else:
-            ax.set_yticks([])
-            ax.set_ylabel(f"{n} learners, by cluster, the surest at the top of each")
+        learner_rows(ax, self.learner_ids[order], "by cluster, the surest at the top of each")
         if n_clusters <= MOST_IN_LEGEND:
-            columns = min(n_clusters, 5)
-            ax.legend(
-                loc="lower left",
-                bbox_to_anchor=(0, 1.0),
-                ncols=columns,
-                frameon=False,
-                fontsize="small",
-                borderaxespad=0.2,
-                handlelength=1.0,
-                columnspacing=1.0,
-            )
-        self.ax_, self.figure_ = ax, ax.figure
-        return self
+            legend_above(ax, min(n_clusters, 5), handlelength=1.0, columnspacing=1.0)

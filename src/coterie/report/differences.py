@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from coterie.displays import DifferencesDisplay
+from coterie.records import Partition
 from coterie.report.subject import Subject, finite_list, full_name
 from coterie.verdicts import Differences, compare_clusters
 
@@ -18,100 +20,86 @@ MOST_PAIRS = 6
 MOST_PREDICTORS = 3
 
 
-def _between(subject: Subject) -> Array:
-    """Return the mean similarity of each pair of clusters."""
-    members = np.eye(subject.partition.n_clusters)[subject.partition.labels]
-    similarity = subject.partition.similarity
+def _between(partition: Partition) -> Array:
+    """Return the mean similarity of each pair of clusters, of shape (K, K)."""
+    members = np.eye(partition.n_clusters)[partition.labels]
+    similarity = partition.similarity
     products = similarity @ members if isinstance(similarity, np.ndarray) else similarity.times(members)
-    sums = members.T @ products
     sizes = members.sum(axis=0)
-    mean: Array = sums / np.outer(sizes, sizes)
+    mean: Array = members.T @ products / np.outer(sizes, sizes)
     return mean
 
 
-def chosen_pairs(subject: Subject) -> list[tuple[int, int]]:
+def chosen_pairs(partition: Partition) -> list[tuple[int, int]]:
     """Choose the pairs of clusters to compare.
 
-    Parameters
-    ----------
-    subject : Subject
-        What the report is about.
-
-    Returns
-    -------
-    list of tuple of int
-        All pairs where they are few, else every cluster with its nearest, the largest clusters first.
+    All pairs where they are few, else every cluster with its nearest, the largest clusters first.
     """
-    every = list(combinations(range(subject.partition.n_clusters), 2))
+    every = list(combinations(range(partition.n_clusters), 2))
     if len(every) <= MOST_PAIRS:
         return every
-    near = _between(subject)
+    near = _between(partition)
     np.fill_diagonal(near, -np.inf)
     nearest = [tuple(sorted((cluster, int(near[cluster].argmax())))) for cluster in range(len(near))]
     return [(first, second) for first, second in dict.fromkeys(nearest)][:MOST_PAIRS]
 
 
-def _profile(found: Differences, position: int) -> dict[str, list[Any]]:
-    """Return how the difference runs along a predictor, over the bins that have rows."""
-    filled = found.counts[position] > 0
-    edges = found.edges[position]
+def _profile(found: Differences) -> dict[str, list[Any]]:
+    """Return how the difference runs along the most important predictor, over the bins that have rows."""
+    n_bins = found.profile.shape[1]
+    table = {name: column[:n_bins] for name, column in DifferencesDisplay(found).frame().items()}
+    filled = table["rows"] > 0
+    columns = {"from": "from", "to": "to", "values": "difference", "rows": "rows"}
     return {
-        "from": finite_list(edges[:-1][filled]),
-        "to": finite_list(edges[1:][filled]),
-        "values": finite_list(found.profile[position][filled]),
-        "rows": found.counts[position][filled].astype(int).tolist(),
+        key: finite_list(table[name][filled]) if key != "rows" else table[name][filled].astype(int).tolist()
+        for key, name in columns.items()
     }
 
 
+def _short(value: float) -> float:
+    return float(f"{value:.6g}")
+
+
 def _pair(found: Differences) -> dict[str, Any]:
-    order = np.argsort(-found.importance, kind="stable")[:MOST_PREDICTORS]
-    predictors = [
-        {
-            "name": full_name(found.predictors[p]),
-            "importance": round(float(found.importance[p]), 4),
-            "trend": float(f"{found.trend[p]:.6g}"),
-        }
-        for p in order.tolist()
-    ]
-    regions = [
-        {"where": full_name(region.where), "share": round(region.share, 4)}
-        | {"difference": float(f"{region.difference:.6g}")}
-        for region in found.regions
-    ]
+    table = found.frame()
+    columns = (table[name][:MOST_PREDICTORS].tolist() for name in ("predictor", "importance", "trend"))
     first, second = found.clusters
     return {
         "clusters": [int(first), int(second)],
-        "disagreement": float(f"{found.disagreement:.6g}"),
-        "offset": float(f"{found.offset:.6g}"),
-        "noise": float(f"{found.noise:.6g}"),
-        "predictors": predictors,
-        "profile": _profile(found, int(order[0])),
-        "regions": regions,
+        "disagreement": _short(found.disagreement),
+        "offset": _short(found.offset),
+        "noise": _short(found.noise),
+        "predictors": [
+            {"name": full_name(name), "importance": round(importance, 4), "trend": _short(trend)}
+            for name, importance, trend in zip(*columns, strict=True)
+        ],
+        "profile": _profile(found),
+        "regions": [
+            {
+                "where": full_name(region.where),
+                "share": round(region.share, 4),
+                "difference": _short(region.difference),
+            }
+            for region in found.regions
+        ],
     }
 
 
 def differences_picture(subject: Subject) -> dict[str, Any] | str:
     """Return how pairs of coteries differ, or the sentence that says why that is not known.
 
-    Parameters
-    ----------
-    subject : Subject
-        What the report is about.
-
-    Returns
-    -------
-    dict or str
-        ``pairs``, the furthest apart first, and how many there are in all.
+    The dict has ``pairs``, the furthest apart first, and how many there are in all.
     """
-    model, count = subject.model, subject.partition.n_clusters
-    if model is None:
-        return subject.why_no_rows("The coteries' models and where they disagree")
+    model, partition = subject.model, subject.partition
+    if model is None or partition is None:
+        return subject.why_missing("The coteries' models and where they disagree")
+    count = partition.n_clusters
     if count < 2:
         return "There is one coterie, so that there is nothing to compare."
     if not model.record_.has_rows:
         return "The model was saved without its rows, on which coteries are compared: save it with rows=True."
     pairs = []
-    for first, second in chosen_pairs(subject):
+    for first, second in chosen_pairs(partition):
         try:
             pairs.append(_pair(compare_clusters(model, first, second)))
         except ValueError:

@@ -12,25 +12,26 @@ import json
 from importlib.resources import files
 from typing import Any
 
-from coterie.report.figures import Figure, draw
+from coterie._text import NOTHING, number, percent
+from coterie.report.figures import draw
 from coterie.report.figures.look import THEMES, colour
-from coterie.report.words import number, percent
+from coterie.report.subject import full_name
 
 NEEDS_EXTRA = 'A report page needs plotly and jinja2: pip install "coterie[report]".'
 
-# Columns of the table of learners: key, heading, kind, and the key of the standard error beside it.
+# Columns of the table of learners: key, heading, kind, and the key of what stands beside it in small print.
 COLUMNS = (
-    ("learner", "Learner", "text", None),
-    ("cluster", "Coterie", "cluster", None),
-    ("verdict", "Verdict", "verdict", None),
+    ("learner", "Learner", "text", ""),
+    ("cluster", "Coterie", "cluster", ""),
+    ("verdict", "Verdict", "verdict", "reason"),
     ("gain", "Saved", "percent", "gain_se"),
     ("error_alone", "Error alone", "number", "error_alone_se"),
     ("error_with", "With coterie", "number", "error_with_se"),
     ("error_all", "With all", "number", "error_all_se"),
-    ("membership", "Sure", "percent", None),
-    ("second_cluster", "Next", "cluster", None),
-    ("model", "Model", "text", None),
-    ("n_rows", "Rows", "count", None),
+    ("membership", "Sure", "percent", ""),
+    ("second_cluster", "Next", "cluster", ""),
+    ("model", "Model", "text", ""),
+    ("n_rows", "Rows", "count", ""),
 )
 
 
@@ -56,18 +57,7 @@ def _hash(script: str) -> str:
 
 
 def policy(scripts: list[str]) -> str:
-    """Return the content security policy of a page with these scripts.
-
-    Parameters
-    ----------
-    scripts : list of str
-        The scripts that may run, letter by letter.
-
-    Returns
-    -------
-    str
-        Nothing else may run, and nothing may be fetched.
-    """
+    """Return the content security policy of a page with these scripts: no other runs, nothing is fetched."""
     rules = {
         "default-src": "'none'",
         "script-src": " ".join(_hash(script) for script in scripts),
@@ -84,72 +74,36 @@ def _cell(kind: str, value: Any, spread: Any) -> dict[str, Any]:
     """Return a cell: what is shown, the small print beside it, and what it is sorted by."""
     if kind == "cluster":
         known = value is not None and value >= 0
-        return {"text": str(value) if known else "\N{EN DASH}", "sort": value if known else None, "note": ""}
+        return {"text": str(value) if known else NOTHING, "sort": value if known else None, "note": ""}
     if kind in ("text", "verdict"):
-        return {"text": value, "sort": value, "note": ""}
+        text = full_name(value)
+        return {"text": text, "sort": text, "note": full_name(spread or "")}
     if kind == "count":
         return {"text": f"{value:,}", "sort": value, "note": ""}
     say = percent if kind == "percent" else number
     note = "" if spread is None else f"\N{PLUS-MINUS SIGN}{say(spread)}"
-    return {"text": say(value), "sort": value, "note": note}
+    return {"text": say(value), "sort": None if value is None else float(f"{value:.6g}"), "note": note}
 
 
-def table_of(columns: dict[str, list[Any]]) -> dict[str, Any]:
-    """Return the table of learners as it is shown.
-
-    Parameters
-    ----------
-    columns : dict of str to list
-        The columns that there are.
-
-    Returns
-    -------
-    dict
-        ``heads`` and ``rows`` of cells.
-    """
-    shown = [column for column in COLUMNS if column[0] in columns]
-    nothing = [None] * len(columns["learner"])
-    cells = []
-    for key, _, kind, spread in shown:
-        spreads = columns.get(spread, nothing) if spread else nothing
-        cells.append(
-            [_cell(kind, value, beside) for value, beside in zip(columns[key], spreads, strict=True)]
-        )
-    heads = [{"key": key, "heading": heading, "kind": kind} for key, heading, kind, _ in shown]
-    return {"heads": heads, "rows": [list(row) for row in zip(*cells, strict=True)]}
-
-
-def _with_reasons(table: dict[str, Any], columns: dict[str, list[Any]]) -> dict[str, Any]:
-    """Put the reason of a verdict beside it."""
-    keys = [head["key"] for head in table["heads"]]
-    if "verdict" in keys and "reason" in columns:
-        place = keys.index("verdict")
-        for row, reason in zip(table["rows"], columns["reason"], strict=True):
-            row[place]["note"] = reason
-    return table
+def table_of(rows: list[dict[str, Any]]) -> dict[str, Any]:
+    """Return the table of learners as it is shown: ``heads``, of the columns that there are, and ``rows``."""
+    shown = [column for column in COLUMNS if column[0] in rows[0]]
+    return {
+        "heads": [{"key": key, "heading": heading, "kind": kind} for key, heading, kind, _ in shown],
+        "rows": [[_cell(kind, row[key], row.get(beside)) for key, _, kind, beside in shown] for row in rows],
+    }
 
 
 def page(summary: dict[str, Any]) -> str:
-    """Return the page.
-
-    Parameters
-    ----------
-    summary : dict
-        What `summarize` returned.
-
-    Returns
-    -------
-    str
-        HTML with its style, its scripts and its data inside.
-    """
+    """Return the page of a report's summary: HTML with its style, its scripts and its data inside."""
     jinja2, safe_json, ours, plotly = _parts()
-    figures: dict[str, list[Figure]] = draw(summary)
+    figures = draw(summary)
     drawn = [figure for section in figures.values() for figure in section]
     script = _asset("report.js")
     environment = jinja2.Environment(
         autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
-    environment.filters["number"], environment.filters["percent"] = number, percent
+    environment.filters |= {"number": number, "percent": percent, "name": full_name}
     environment.globals["colour"] = lambda cluster: colour(cluster)[1:]
     store = {"themes": THEMES, "figures": drawn}
     # NaN is not JSON: a number that slipped through must fail here, not in the reader's browser.
@@ -159,7 +113,7 @@ def page(summary: dict[str, Any]) -> str:
     rendered: str = environment.from_string(_asset("report.html.jinja")).render(
         summary=summary,
         figures=figures,
-        table=_with_reasons(table_of(summary["table"]), summary["table"]),
+        table=table_of(summary["gains"]),
         themes=THEMES,
         policy=policy([plotly, script]),
         style=ours(_asset("report.css")),

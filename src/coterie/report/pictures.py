@@ -1,8 +1,9 @@
 """The numbers behind each picture: which learners it shows, in which order, and how many are left out.
 
-Each function takes the subject and returns a plain dict of lists, numbers and texts, as JSON knows them. The
-pictures stay legible and quick however many learners there are: the heat map joins learners of a coterie into
-blocks, the others show those at both ends and say how many they leave out.
+Each function takes the subject and returns a plain dict of lists, numbers and texts, as JSON knows them. What
+a display shows, too, is computed and ordered by that display. The pictures stay legible and quick however
+many learners there are: the heat map joins learners of a coterie into blocks, the others show those at both
+ends and say how many they leave out.
 """
 
 from __future__ import annotations
@@ -14,8 +15,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse.linalg import eigsh
 
+from coterie.displays import GainsDisplay, WeightsDisplay
+from coterie.displays.loss_heatmap import cluster_order, in_noise
+from coterie.displays.membership import own_share
 from coterie.method.spectral import is_large
-from coterie.report.subject import Subject, finite_list, full_name
+from coterie.records import Exchange, Partition
+from coterie.report.subject import Subject, finite_list, full_names
+from coterie.summary import learner_columns
 from coterie.verdicts.gains import ERRORS
 
 Array = NDArray[Any]
@@ -40,11 +46,8 @@ LOG_DIGITS = 4
 def _blocks(labels: Array) -> list[Array]:
     """Return the learners that share a row of the heat map: one each, or blocks inside a cluster."""
     size = 1 if len(labels) <= MOST_CELLS else -(-len(labels) // BLOCKS)
-    blocks = []
-    for label in np.unique(labels).tolist():
-        mine = np.flatnonzero(labels == label)
-        blocks += np.array_split(mine, -(-len(mine) // size))
-    return blocks
+    clusters = np.split(cluster_order(labels), np.cumsum(np.unique(labels, return_counts=True)[1])[:-1])
+    return [block for mine in clusters for block in np.array_split(mine, -(-len(mine) // size))]
 
 
 def _block_name(names: list[str]) -> str:
@@ -87,44 +90,44 @@ def _between(values: Array, labels: Array) -> dict[str, float | None]:
     return medians
 
 
-def _some(subject: Subject) -> Subject:
-    """Return the subject with a sample of its learners where all pairs would be too many to look at."""
-    n = len(subject.partition.labels)
-    marks = None if subject.exchange is None else subject.exchange.landmarks
+def _some(subject: Subject) -> tuple[Partition, Exchange | None]:
+    """Return partition and exchange of a sample of the learners where all pairs would be too many to see."""
+    partition, exchange = subject.partition, subject.exchange
+    assert partition is not None
+    marks = None if exchange is None else exchange.landmarks
+    n = len(partition.labels)
     if marks is not None:
         # All losses are known among landmarks only.
         kept = marks
     elif is_large(n):
         # Nobody's cluster may vanish from the picture.
-        firsts = np.unique(subject.partition.labels, return_index=True)[1]
+        firsts = np.unique(partition.labels, return_index=True)[1]
         kept = np.union1d(np.linspace(0, n - 1, MOST_SHOWN).astype(int), firsts)
     else:
-        return subject
-    exchange = None if subject.exchange is None else subject.exchange.take(kept)
-    partition = subject.partition.take(kept)
+        return partition, exchange
+    partition = partition.take(kept)
     partition = replace(partition, similarity=np.asarray(partition.similarity))
-    return replace(subject, partition=partition, exchange=exchange)
+    return partition, None if exchange is None else exchange.take(kept)
 
 
 def losses_picture(subject: Subject) -> dict[str, Any]:
     """Return everybody's model on everybody's rows, ordered by cluster; of very many learners a sample's."""
-    n_admitted, subject = subject.n_admitted, _some(subject)
-    labels = subject.partition.labels
-    if subject.exchange is None:
-        values, unit = np.asarray(subject.partition.similarity), "similarity"
+    partition, exchange = _some(subject)
+    labels = partition.labels
+    if exchange is None:
+        values, unit = np.asarray(partition.similarity), "similarity"
         logarithms = values
     else:
-        values, unit = subject.exchange.losses, "loss"
-        noise = subject.exchange.noise
+        values, unit = exchange.losses, "loss"
         # A matrix of losses alone has no honest noise levels.
-        if subject.model is not None and (np.isfinite(noise) & (noise > 0)).all():
-            values, unit = values / noise, "noise"
+        if subject.model is not None and (np.isfinite(exchange.noise) & (exchange.noise > 0)).all():
+            values, unit = in_noise(values, exchange.noise), "noise"
         logarithms = _logarithms(values)
     blocks = _blocks(labels)
-    names = subject.names
+    names = full_names(partition.learner_ids)
     return {
         "unit": unit,
-        "admitted": n_admitted,
+        "admitted": subject.summary["n_admitted"],
         "learners": [_block_name([names[p] for p in block]) for block in blocks],
         "clusters": [int(labels[block[0]]) for block in blocks],
         "binned": len(blocks) < len(labels),
@@ -145,13 +148,13 @@ def _principal(columns: Array) -> tuple[Array, float]:
     return wide, float((sizes[:kept] ** 2).sum()) / total if total > 0 else 1.0
 
 
-def _scaled(subject: Subject) -> Array:
+def _scaled(similarity: Array) -> Array:
     """Return places whose distances are those of the models: classical scaling of the dissimilarity v.
 
     v is close to twice the squared distance of two models, and its logarithm keeps far learners from
     pressing all others into a point; log(1 + v) of squared distances is one again (Schoenberg).
     """
-    similarity = np.maximum(np.asarray(subject.partition.similarity), np.finfo(float).tiny)
+    similarity = np.maximum(similarity, np.finfo(float).tiny)
     squares = np.log1p(-np.log(np.minimum(similarity, 1.0)))
     rows = squares.mean(axis=1)
     products = -0.5 * (squares - rows[:, None] - rows[None, :] + rows.mean())
@@ -186,70 +189,27 @@ def _apart(embedding: Array, labels: Array) -> Array:
 
 def map_picture(subject: Subject) -> dict[str, Any]:
     """Return where the learners lie: in the space of the clustering, and by the distances of their models."""
-    n_admitted, subject = subject.n_admitted, _some(subject)
-    partition = subject.partition
+    partition, _ = _some(subject)
     labels, embedding = partition.labels, partition.embedding
     clustered, share = _principal(embedding)
     apart = None
     if partition.n_clusters > 1:
         apart = finite_list(_apart(embedding, labels), 3)
-    models = _scaled(subject)
+    models = _scaled(np.asarray(partition.similarity))
     return {
-        "learners": subject.names,
+        "learners": full_names(partition.learner_ids),
         "clusters": labels.tolist(),
         "embedding": [finite_list(clustered[:, 0]), finite_list(clustered[:, 1])],
         "embedding_columns": int(embedding.shape[1]),
         "embedding_share": round(share, 4),
         "distances": [finite_list(models[:, 0]), finite_list(models[:, 1])],
         "apart": apart,
-        "admitted": n_admitted,
+        "admitted": subject.summary["n_admitted"],
     }
 
 
-def curves_picture(subject: Subject) -> dict[str, Any]:
-    """Return every rule's curve, that of the rule that decided first."""
-    partition = subject.partition
-    names = sorted(partition.curves, key=lambda name: name != partition.rule)
-    curves = []
-    for name in names:
-        curve = partition.curves[name]
-        curves.append(
-            {
-                "rule": name,
-                "criterion": curve.criterion,
-                "n_clusters": np.asarray(curve.n_clusters).astype(int).tolist(),
-                "values": finite_list(curve.values),
-                "spread": None if curve.spread is None else finite_list(curve.spread),
-                "chosen": int(curve.chosen),
-                "decided": name == partition.rule,
-                "surprise": curve.surprise,
-            }
-        )
-    again = None
-    if subject.stability is not None:
-        again = {
-            "n_clusters": [int(k) for k in subject.stability.n_clusters],
-            "shares": finite_list(subject.stability.shares, 4),
-            "n_replicates": int(subject.stability.n_replicates),
-        }
-    return {"rule": partition.rule, "n_clusters": partition.n_clusters, "curves": curves, "again": again}
-
-
 def both_ends(count: int, most: int) -> list[int]:
-    """Return positions from both ends of a sorted list, at most so many.
-
-    Parameters
-    ----------
-    count : int
-        Length of the list.
-    most : int
-        Positions wanted at most.
-
-    Returns
-    -------
-    list of int
-        All positions where they are few, else the first and the last ones.
-    """
+    """Return positions from both ends of a sorted list, at most so many; all where they are few."""
     if count <= most:
         return list(range(count))
     return [*range(most - most // 2), *range(count - most // 2, count)]
@@ -257,42 +217,42 @@ def both_ends(count: int, most: int) -> list[int]:
 
 def gains_picture(subject: Subject) -> dict[str, Any] | None:
     """Return the errors with the coterie and with all against the error alone, the largest gain first."""
-    table = subject.gains
-    if table is None:
+    if subject.summary["pays"] is None:
         return None
-    alone, gain = np.asarray(table["error_alone"], float), np.asarray(table["gain"], float)
-    measured = np.flatnonzero(np.isfinite(gain) & (alone > 0))
-    order = measured[np.argsort(-gain[measured], kind="stable")]
-    shown = order[both_ends(len(order), MOST_GAINS)]
+    table = GainsDisplay(learner_columns(subject.found)).frame()
+    count = len(table["gain"])
+    measured = np.isfinite(table["gain"]) & (table["error_alone"] > 0)
+    table = {name: column[measured] for name, column in table.items()}
+    n = len(table["gain"])
+    shown = {name: column[both_ends(n, MOST_GAINS)] for name, column in table.items()}
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        everybody = np.asarray(table["error_all"], float) / alone
-    spread = table.get("gain_se")
+        everybody = shown["error_all"] / shown["error_alone"]
     return {
-        "learners": [full_name(table["learner"][p]) for p in shown],
-        "clusters": [int(table["cluster"][p]) for p in shown],
-        "coterie": finite_list(1 - gain[shown]),
-        "spread": None if spread is None else finite_list(spread[shown]),
-        "all": finite_list(everybody[shown]),
-        "errors": {name: finite_list(table[name][shown]) for name in ERRORS},
-        "measured": len(order),
-        "left_out": len(order) - len(shown),
-        "not_measured": len(gain) - len(order),
+        "learners": full_names(shown["learner"]),
+        "clusters": shown["cluster"].astype(int).tolist(),
+        "coterie": finite_list(1 - shown["gain"]),
+        "spread": finite_list(shown["gain_se"]) if "gain_se" in shown else None,
+        "all": finite_list(everybody),
+        "errors": {name: finite_list(shown[name]) for name in ERRORS},
+        "measured": n,
+        "left_out": n - len(shown["gain"]),
+        "not_measured": count - n,
     }
 
 
 def membership_picture(subject: Subject) -> dict[str, Any] | None:
     """Return how often each learner falls into each cluster, the least sure first."""
-    stability = subject.stability
-    if stability is None:
+    stability, partition = subject.stability, subject.partition
+    if stability is None or partition is None:
         return None
     probabilities = np.asarray(stability.membership, float)
-    place = {learner: p for p, learner in enumerate(subject.partition.learner_ids.tolist())}
-    labels = np.array([subject.partition.labels[place[i]] for i in stability.learner_ids.tolist()])
-    own = probabilities[np.arange(len(labels)), labels]
+    label = dict(zip(partition.learner_ids.tolist(), partition.labels.tolist(), strict=True))
+    labels = np.array([label[learner] for learner in stability.learner_ids.tolist()])
+    own = own_share(probabilities, labels)
     count = int(np.clip((own < SURE).sum(), FEWEST_MEMBERS, MOST_MEMBERS))
     order = np.argsort(own, kind="stable")[:count]
     return {
-        "learners": [full_name(stability.learner_ids[p]) for p in order],
+        "learners": full_names(stability.learner_ids[order]),
         "clusters": labels[order].tolist(),
         "own": finite_list(own[order], 4),
         "membership": [finite_list(probabilities[p], 4) for p in order],
@@ -304,18 +264,19 @@ def membership_picture(subject: Subject) -> dict[str, Any] | None:
 
 
 def weights_picture(subject: Subject) -> dict[str, Any] | None:
-    """Return what each learner's predictions are made of, those that take most from others first."""
-    together: Any = None if subject.model is None else subject.model.collaboration_
-    names = getattr(together, "share_names", None)
+    """Return what each learner's predictions are made of, those that take most from themselves first."""
+    nested: Any = None if subject.model is None else subject.model.collaboration_
+    names = getattr(nested, "share_names", None)
     if not names:
         return None
-    shares = np.asarray(together.shares, float)
-    order = np.argsort(shares[:, 0], kind="stable")
-    shown = order[both_ends(len(order), MOST_MEMBERS)]
+    table = WeightsDisplay(nested.learner_ids, nested.shares, names).frame()
+    learners = table.pop("learner")
+    shares = np.column_stack(list(table.values()))
+    shown = both_ends(len(shares), MOST_MEMBERS)
     return {
-        "learners": [full_name(together.learner_ids[p]) for p in shown],
+        "learners": full_names(learners[shown]),
         "names": list(names),
-        "shares": [finite_list(shares[p], 4) for p in shown],
+        "shares": [finite_list(row, 4) for row in shares[shown]],
         "mean": finite_list(shares.mean(axis=0), 4),
-        "left_out": len(order) - len(shown),
+        "left_out": len(shares) - len(shown),
     }

@@ -14,7 +14,7 @@ from typing import Any
 from coterie._files import write_bytes
 from coterie.report.html import page
 from coterie.report.subject import as_subject
-from coterie.report.summarize import summarize
+from coterie.report.summarize import report_summary
 
 
 def _write_in_one_step(path: Path, text: str) -> None:
@@ -37,9 +37,9 @@ class Report:
 
     Parameters
     ----------
-    model : CoterieRegressor or Partition
-        A fitted model, or what `cluster_learners` made from a matrix of losses. Sections that need the
-        learners' rows then say that they are missing.
+    model : CoterieRegressor, Partition or Conclusion
+        A fitted model, what `cluster_learners` made from a matrix of losses, or what federated sites
+        concluded. Sections whose numbers do not exist then say so.
     losses : Exchange, array-like of shape (L, L) or None, default=None
         For a partition, the losses that it was made from. None: its similarities are shown instead.
     title : str or None, default=None
@@ -61,7 +61,7 @@ class Report:
     @cached_property
     def summary(self) -> dict[str, Any]:
         """All that the report says, as a dict of texts, numbers, lists and dicts."""
-        return summarize(self._subject, self._title)
+        return report_summary(self._subject, self._title)
 
     @cached_property
     def _page(self) -> str:

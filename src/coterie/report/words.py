@@ -2,42 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from coterie.displays._look import counted
-
-MINUS = "\N{MINUS SIGN}"
-
-
-def number(value: float | None, digits: int = 3) -> str:
-    """Return a number as a short text; a dash where there is none."""
-    if value is None or not np.isfinite(value):
-        return "\N{EN DASH}"
-    if value and not 1e-3 <= abs(value) < 1e6:
-        return f"{value:.{digits - 1}e}".replace("-", MINUS)
-    places = max(0, digits - 1 - int(np.floor(np.log10(abs(value))))) if value else 0
-    return f"{value:,.{min(places, 6)}f}".replace("-", MINUS)
-
-
-def percent(share: float | None, *, sign: bool = False) -> str:
-    """Return a share as a percentage; a dash where there is none."""
-    if share is None or not np.isfinite(share):
-        return "\N{EN DASH}"
-    if share < -9.99:
-        return f"< {MINUS}999%"
-    whole = round(100 * share)
-    return f"{whole:{'+' if sign and whole else ''}d}%".replace("-", MINUS)
-
-
-def joined(names: Sequence[str], most: int = 3) -> str:
-    """Join names for a sentence, the rest as a count."""
-    shown, rest = list(names[:most]), len(names) - most
-    if rest > 0:
-        return f"{', '.join(shown)} and {rest} more"
-    return f"{', '.join(shown[:-1])} and {shown[-1]}" if len(shown) > 1 else "".join(shown)
+from coterie._text import counted, joined, number, percent
+from coterie.report.subject import full_names
 
 
 def _without_admitted(data: dict[str, Any]) -> str:
@@ -107,24 +77,22 @@ def map_words(data: dict[str, Any]) -> list[str]:
 
 def curves_words(data: dict[str, Any]) -> list[str]:
     """Say why there are so many clusters."""
-    k, rule = data["n_clusters"], data["rule"]
+    k, rule, rules = data["n_clusters"], data["rule"], data["rules"]
     found = counted(k, "coterie")
-    others = [curve for curve in data["curves"] if not curve["decided"]]
-    agree = [curve["rule"] for curve in others if curve["chosen"] == k]
-    differ = [f"{curve['rule']} ({curve['chosen']})" for curve in others if curve["chosen"] != k]
-    decided = [curve for curve in data["curves"] if curve["decided"]]
-    if not decided:
+    others = {name: curve["chosen"] for name, curve in rules.items() if name != rule}
+    agree = [name for name, chosen in others.items() if chosen == k]
+    differ = [f"{name} ({chosen})" for name, chosen in others.items() if chosen != k]
+    if rule not in rules:
         text = f"The number of coteries was given: {k}."
     else:
+        decided = rules[rule]
         text = f"There are {found} because the rule {rule} says so."
-        if decided[0]["chosen"] != k:
-            text = (
-                f"The rule {rule} answers {decided[0]['chosen']}, of which {found} have members of their own."
-            )
-        if decided[0]["surprise"] is not None:
+        if decided["chosen"] != k:
+            text = f"The rule {rule} answers {decided['chosen']}, of which {found} have members of their own."
+        if decided["surprise"] is not None:
             text += (
                 " On halves of the rows several coteries do not surely predict better than one; but all rows "
-                f"together rule one truth out, by {decided[0]['surprise']:.0f} standard deviations. Who "
+                f"together rule one truth out, by {decided['surprise']:.0f} standard deviations. Who "
                 "belongs where is uncertain for single learners."
             )
         elif rule == "held-out":
@@ -135,8 +103,8 @@ def curves_words(data: dict[str, Any]) -> list[str]:
     if others:
         text += f" Of {counted(len(others), 'other rule')} {len(agree)} would answer the same"
         text += f"; different answers: {joined(differ, 6)}." if differ else "."
-    if data["again"] is not None and decided:
-        again = data["again"]
+    again = data["bootstrap"]
+    if again is not None and rule in rules:
         shares = dict(zip(again["n_clusters"], again["shares"], strict=True))
         text += (
             f" With rows drawn again ({again['n_replicates']} times) the held-out rule answered {k} in "
@@ -145,26 +113,25 @@ def curves_words(data: dict[str, Any]) -> list[str]:
     return [text + " The large point on each curve is that rule's answer."]
 
 
-def gains_words(data: dict[str, Any], verdicts: dict[str, int] | None) -> list[str]:
+def gains_words(data: dict[str, Any], pays: dict[str, Any]) -> list[str]:
     """Say whether it pays."""
     text = (
         "Each row is a learner: its error with its coterie (coloured) and with all learners (cross) as a "
         "share of its error alone (the line at 100%). Left of the line is better. All errors are on rows "
         "that no model had seen."
     )
-    saved = data["saved"]
-    if not saved["n"]:
+    if not pays["n_measured"]:
         return [f"{text} For no learner could an error alone be measured."]
     text += (
-        f" {saved['better']} of {counted(saved['n'], 'learner')} predict better with the coterie than alone; "
-        f"the typical saving is {percent(saved['median'])} of the error (from {percent(saved['least'])} to "
-        f"{percent(saved['most'])})."
+        f" {pays['n_better']} of {counted(pays['n_measured'], 'learner')} predict better with the coterie "
+        f"than alone; the typical saving is {percent(pays['median_gain'])} of the error "
+        f"(from {percent(pays['least_gain'])} to {percent(pays['most_gain'])})."
     )
-    if saved["all_median"] is not None:
-        everybody = percent(saved["all_median"])
+    if pays["median_share_all"] is not None:
+        everybody = percent(pays["median_share_all"])
         text += f" With all learners the typical error would be {everybody} of the error alone."
-    if verdicts:
-        text += " Verdicts: " + ", ".join(f"{count} {name}" for name, count in verdicts.items()) + "."
+    verdicts = [f"{count} {name}" for name, count in pays["verdicts"].items() if count]
+    text += f" Verdicts: {', '.join(verdicts)}."
     if data["left_out"]:
         text += (
             f" The picture shows the {len(data['learners'])} with the largest and the smallest gains; "
@@ -245,16 +212,13 @@ def weights_words(data: dict[str, Any]) -> list[str]:
     return [text]
 
 
-def answer_words(facts: dict[str, Any]) -> list[str]:
+def answer_words(summary: dict[str, Any]) -> list[str]:
     """Say in two or three sentences what was found."""
-    learners, k = counted(facts["n_learners"], "learner"), facts["n_clusters"]
-    sizes = facts["sizes"]
+    learners, k = counted(summary["n_learners"], "learner"), summary["n_clusters"]
+    sizes = [coterie["n_learners"] for coterie in summary["coteries"]]
     if k == 1:
-        text = (
-            f"The {learners} are one coterie: no split of them predicts better."
-            if facts["ruled"]
-            else (f"The {learners} are one coterie, as asked for.")
-        )
+        why = ", as asked for" if summary["rule"] == "given" else ": no split of them predicts better"
+        text = f"The {learners} are one coterie{why}."
     else:
         alone = sum(size == 1 for size in sizes)
         several = [size for size in sizes if size > 1]
@@ -263,13 +227,14 @@ def answer_words(facts: dict[str, Any]) -> list[str]:
         parts = " and ".join(part for part in (members, single) if part)
         text = f"The {learners} fall into {counted(k, 'coterie')}, {parts}."
     words = [text]
-    saved = facts["saved"]
-    if saved is not None and saved["n"]:
+    pays = summary["pays"]
+    if pays is not None and pays["n_measured"]:
         words.append(
-            f"Learning with the coterie lowers the error of {saved['better']} of {saved['n']}; "
-            f"the typical saving is {percent(saved['median'])}."
+            f"Learning with the coterie lowers the error of {pays['n_better']} of {pays['n_measured']}; "
+            f"the typical saving is {percent(pays['median_gain'])}."
         )
-    if facts["strangers"]:
-        who = "Learner {} does" if len(facts["strangers"]) == 1 else "Learners {} do"
-        words.append(f"{who.format(joined(facts['strangers']))} not belong to any coterie.")
+    strangers = full_names(stranger["learner"] for stranger in summary["does_not_belong"])
+    if strangers:
+        who = "Learner {} does" if len(strangers) == 1 else "Learners {} do"
+        words.append(f"{who.format(joined(strangers))} not belong to any coterie.")
     return words

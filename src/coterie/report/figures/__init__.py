@@ -30,18 +30,7 @@ DRAWN = {
 
 
 def draw(summary: dict[str, Any]) -> dict[str, list[Figure]]:
-    """Draw all sections that have something to draw.
-
-    Parameters
-    ----------
-    summary : dict
-        What `summarize` returned.
-
-    Returns
-    -------
-    dict of str to list of dict
-        Figures by the id of their section.
-    """
+    """Draw all sections that have something to draw: figures by the id of their section."""
     return {
         section["id"]: DRAWN[section["id"]](section["data"])
         for section in summary["sections"]

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from coterie.displays._look import shown_name
-from coterie.report.figures.look import Figure, axis, figure, plotly_text
-from coterie.report.words import number, percent, region_words
+from coterie._text import number, percent
+from coterie.report.figures.look import Figure, axis, figure, headed, short_names
+from coterie.report.words import region_words
 
 
 def _caption(pair: dict[str, Any]) -> str:
@@ -38,7 +38,7 @@ def differences_figures(data: dict[str, Any]) -> list[Figure]:
     figures = []
     for pair in data["pairs"]:
         first, second = pair["clusters"]
-        name = plotly_text(shown_name(pair["predictors"][0]["name"]))
+        (name,) = short_names([pair["predictors"][0]["name"]])
         across, up, texts = _steps(pair["profile"])
         line = {
             "type": "scatter",
@@ -57,16 +57,7 @@ def differences_figures(data: dict[str, Any]) -> list[Figure]:
             "shapes": [
                 {**band, "fillcolor": "@faint", "opacity": 0.55, "line": {"width": 0}, "layer": "below"}
             ],
-            "title": {
-                "text": f"<b>coterie {first} minus coterie {second}</b>",
-                "font": {"size": 13},
-                "x": 0,
-                "xref": "paper",
-                "y": 0.97,
-            },
-            "margin": {"l": 8, "r": 8, "t": 34, "b": 8},
-            "height": 240,
-            "hovermode": "closest",
+            **headed(f"<b>coterie {first} minus coterie {second}</b>", 240),
         }
         label = f"Prediction of coterie {first} minus that of coterie {second}"
         figures.append(figure(f"differences-{first}-{second}", label, [line], layout, caption=_caption(pair)))

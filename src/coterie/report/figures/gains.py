@@ -5,18 +5,17 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from coterie.displays._look import shown_name
+from coterie._text import number, percent
 from coterie.report.figures.look import (
     ROW_HEIGHT,
     Figure,
     axis,
     colour,
     figure,
+    hover_names,
     name_axis,
-    plotly_text,
     symbol,
 )
-from coterie.report.words import number, percent
 
 # Ticks on a log scale: the first of these that gives few enough to stand side by side on a phone.
 SHARE_STEPS = ((1, 2, 5), (1, 5), (1, 3), (1,))
@@ -53,11 +52,11 @@ def gains_figures(data: dict[str, Any]) -> list[Figure]:
         links["y"] += [row, row, None]
     errors = data["errors"]
     texts = [
-        f"<b>{plotly_text(shown_name(name, 60))}</b><br>alone {number(errors['error_alone'][p])}<br>"
+        f"<b>{name}</b><br>alone {number(errors['error_alone'][p])}<br>"
         f"with {_coterie(data['clusters'][p])} {number(errors['error_with'][p])}<br>"
         f"with all {number(errors['error_all'][p])}<br>"
         f"saved {percent(1 - (data['coterie'][p] or 0), sign=True)}"
-        for p, name in enumerate(data["learners"])
+        for p, name in enumerate(hover_names(data["learners"]))
     ]
     spread: dict[str, Any] = {"visible": False}
     if data["spread"] is not None:
@@ -121,7 +120,6 @@ def gains_figures(data: dict[str, Any]) -> list[Figure]:
             *gap,
         ],
         "height": 90 + ROW_HEIGHT * n,
-        "hovermode": "closest",
     }
     return [
         figure("gains", "Error with the coterie and with all as a share of the error alone", traces, layout)

@@ -5,38 +5,51 @@ from __future__ import annotations
 from html import escape
 from typing import Any
 
-from coterie.displays._look import MARKERS, PALETTE, shown_name
+from coterie._text import shown_name
+from coterie.displays._look import FAINT, INK, MARKERS, PALETTE
 
 # The palette again, lighter, for a dark page.
 DARK_PALETTE = ("#4EA3DC", "#F0834A", "#2FC49A", "#E3A0C8", "#F2B84B", "#A5DBF8", "#D0749E", "#9C8CE4")
 # From the smallest loss to the largest: coteries stand out from the page, the rest recedes into it.
 SHADES = ("#08306B", "#1F66AD", "#66A6D2", "#BCD7EC", "#F1F5FA")
 DARK_SHADES = ("#CFE8FA", "#74B7E6", "#3A7DB8", "#274B70", "#232A34")
+# Colours mean clusters; resolutions are greys, from alone, which stands out, to all.
+GREYS = ("#262626", "#454545", "#646464", "#838383", "#A2A2A2", "#C1C1C1", "#E0E0E0")
+DARK_GREYS = ("#F2F2F2", "#D2D2D3", "#B2B3B5", "#929397", "#727479", "#53555B", "#33363D")
+
+
+def _theme(palette: tuple[str, ...], shades: tuple[str, ...], greys: tuple[str, ...]) -> dict[str, str]:
+    """Return the colours that figures ask for by a letter and a place."""
+    lists = {"h": shades, "c": palette, "g": greys}
+    return {f"{letter}{place}": found for letter, each in lists.items() for place, found in enumerate(each)}
+
+
 THEMES = {
     "light": {
-        "ink": "#222222",
+        "ink": INK,
         "quiet": "#767676",
-        "faint": "#E3E3E3",
+        "faint": FAINT,
         "paper": "#FFFFFF",
-        **{f"h{place}": shade for place, shade in enumerate(SHADES)},
-        **{f"c{place}": colour for place, colour in enumerate(PALETTE)},
+        **_theme(PALETTE, SHADES, GREYS),
     },
     "dark": {
         "ink": "#E8E8E6",
         "quiet": "#9A9DA3",
         "faint": "#343840",
         "paper": "#1B1E24",
-        **{f"h{place}": shade for place, shade in enumerate(DARK_SHADES)},
-        **{f"c{place}": colour for place, colour in enumerate(DARK_PALETTE)},
+        **_theme(DARK_PALETTE, DARK_SHADES, DARK_GREYS),
     },
 }
-SYMBOLS = dict(
-    zip(
-        ("o", "s", "^", "D", "v", "P", "X"),
-        ("circle", "square", "triangle-up", "diamond", "triangle-down", "cross", "x"),
-        strict=True,
-    )
-)
+# The names that plotly has for matplotlib's markers.
+SYMBOLS = {
+    "o": "circle",
+    "s": "square",
+    "^": "triangle-up",
+    "D": "diamond",
+    "v": "triangle-down",
+    "P": "cross",
+    "X": "x",
+}
 FONT = 'system-ui, -apple-system, "Segoe UI", Roboto, "Helvetica Neue", Arial, sans-serif'
 # Names along an axis are legible up to so many.
 MOST_NAMES = 40
@@ -56,6 +69,11 @@ def short_names(names: list[str]) -> list[str]:
     return [plotly_text(shown_name(name)) for name in names]
 
 
+def hover_names(names: list[str]) -> list[str]:
+    """Return names for the text beside the pointer."""
+    return [plotly_text(shown_name(name, 60)) for name in names]
+
+
 def colour(cluster: int) -> str:
     """Return the name of a cluster's colour in the themes; who has no cluster has no colour."""
     if cluster < 0:
@@ -66,6 +84,11 @@ def colour(cluster: int) -> str:
 def symbol(cluster: int) -> str:
     """Return the shape of a cluster's points."""
     return SYMBOLS[MARKERS[cluster // len(PALETTE) % len(MARKERS)]]
+
+
+def grey(place: int, count: int) -> str:
+    """Return the name of one of so many greys, from the one that stands out to the faintest."""
+    return f"@g{round(place * (len(GREYS) - 1) / max(count - 1, 1))}"
 
 
 def axis(**changes: Any) -> dict[str, Any]:
@@ -85,6 +108,15 @@ def axis(**changes: Any) -> dict[str, Any]:
     return {**look, **changes}
 
 
+def headed(text: str, height: int, up: float = 0.97) -> dict[str, Any]:
+    """Return the layout of a small picture with a heading of its own."""
+    return {
+        "title": {"text": text, "font": {"size": 13}, "x": 0, "xref": "paper", "y": up},
+        "margin": {"l": 8, "r": 8, "t": 34, "b": 8},
+        "height": height,
+    }
+
+
 def figure(
     name: str,
     label: str,
@@ -96,25 +128,8 @@ def figure(
 ) -> Figure:
     """Return a figure in the common look.
 
-    Parameters
-    ----------
-    name : str
-        Its id on the page.
-    label : str
-        What it is, for whoever cannot see it.
-    data : list of dict
-        Traces.
-    layout : dict
-        What differs from the common layout.
-    square : bool, default=False
-        The page gives it as much height as width.
-    caption : str, default=""
-        Small print below it.
-
-    Returns
-    -------
-    dict
-        ``data`` and ``layout`` for plotly.js, beside the above.
+    ``name`` is its id on the page, ``label`` says what it is to whoever cannot see it, and ``caption`` is
+    small print below it. A ``square`` one is as high as it is wide. ``data`` and ``layout`` are plotly's.
     """
     common = {
         "paper_bgcolor": "rgba(0,0,0,0)",
@@ -129,14 +144,16 @@ def figure(
         "margin": {"l": 8, "r": 8, "t": 8, "b": 8},
         "showlegend": False,
         "autosize": True,
+        "hovermode": "closest",
     }
+    whole = {**common, **layout}
     return {
         "name": name,
         "label": label,
         "square": square,
         "caption": caption,
         "data": data,
-        "layout": {**common, **layout},
+        "layout": whole,
     }
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from coterie.displays._look import shown_name
 from coterie.report.figures.look import (
     MOST_NAMES,
     SHADES,
@@ -13,7 +12,7 @@ from coterie.report.figures.look import (
     axis,
     colour,
     figure,
-    plotly_text,
+    hover_names,
     short_names,
 )
 
@@ -40,9 +39,8 @@ def losses_figures(data: dict[str, Any]) -> list[Figure]:
     n, clusters = len(data["learners"]), data["clusters"]
     places = list(range(n))
     # Hover shows a tick's text, also where the axis has no room for it.
-    names = short_names(data["learners"])
-    long = [plotly_text(shown_name(name, 60)) for name in data["learners"]] if data["binned"] else names
-    ticks = {"tickmode": "array", "tickvals": places, "ticktext": long, "showgrid": False}
+    names = hover_names(data["learners"]) if data["binned"] else short_names(data["learners"])
+    ticks = {"tickmode": "array", "tickvals": places, "ticktext": names, "showgrid": False}
     ticks |= {"showticklabels": n <= MOST_NAMES, "ticks": "", "range": [-0.5, n - 0.5]}
     known = [cell for row in data["cells"] for cell in row if cell is not None]
     low, high = (min(known), max(known)) if known else (0.0, 1.0)

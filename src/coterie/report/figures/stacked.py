@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from coterie.displays._look import shown_name
 from coterie.report.figures.look import (
     MOST_LEGEND,
     ROW_HEIGHT,
@@ -12,6 +11,8 @@ from coterie.report.figures.look import (
     axis,
     colour,
     figure,
+    grey,
+    hover_names,
     name_axis,
     plotly_text,
 )
@@ -21,7 +22,7 @@ def _stacked(
     name: str, label: str, names: list[str], shares: list[list[float | None]], parts: list[tuple[str, str]]
 ) -> list[Figure]:
     rows = list(range(len(names)))
-    full = [plotly_text(shown_name(learner, 60)) for learner in names]
+    full = hover_names(names)
     traces = [
         {
             "type": "bar",
@@ -46,7 +47,6 @@ def _stacked(
         "showlegend": True,
         "margin": {"l": 8, "r": 24, "t": 8, "b": 8},
         "legend": {"orientation": "h", "yanchor": "top", "y": -0.02, "x": 0, "traceorder": "normal"},
-        "hovermode": "closest",
     }
     return [figure(name, label, traces, layout)]
 
@@ -61,6 +61,7 @@ def membership_figures(data: dict[str, Any]) -> list[Figure]:
 
 def weights_figures(data: dict[str, Any]) -> list[Figure]:
     """Draw what each learner's predictions are made of."""
-    parts = [(name, colour(place)) for place, name in enumerate(data["names"])]
+    count = len(data["names"])
+    parts = [(name, grey(place, count)) for place, name in enumerate(data["names"])]
     label = "Weights of the learner itself, of its coteries and of all learners in its predictions"
     return _stacked("weights", label, data["learners"], data["shares"], parts)
