@@ -23,8 +23,11 @@ def public_names():
         for name in module.__all__:
             thing = getattr(module, name)
             if inspect.isclass(thing):
+                # What a class inherits inside coterie is documented whole, too.
+                own = [base for base in thing.__mro__ if base.__module__.startswith("coterie.")]
+                members = {name: member for base in reversed(own) for name, member in vars(base).items()}
                 methods = [
-                    m for m in vars(thing) if not m.startswith("_") and inspect.isroutine(vars(thing)[m])
+                    m for m, member in members.items() if not m.startswith("_") and inspect.isroutine(member)
                 ]
                 names += [f"{owner}.{name}.{method}" for method in methods if "set_" not in method]
     return names

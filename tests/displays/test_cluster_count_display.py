@@ -4,6 +4,7 @@ import pytest
 
 from coterie import CoterieRegressor
 from coterie.displays import ClusterCountDisplay
+from coterie.displays.cluster_count import on_log_scale
 from coterie.records import Curve
 
 COUNTS = np.array([1, 2, 3])
@@ -116,3 +117,10 @@ def test_from_estimator(model: CoterieRegressor) -> None:
         np.testing.assert_array_equal(frame["n_clusters"][mine], curve.n_clusters)
         assert frame["n_clusters"][mine & frame["chosen"]].tolist() == [curve.chosen]
     assert set(frame["rule"][frame["decided"]].tolist()) == {"held-out"}
+
+
+def test_only_positive_losses_that_span_decades_are_on_a_log_scale() -> None:
+    wide = np.array([1.0, 40.0, np.nan])
+    assert on_log_scale("held-out", wide)
+    assert not on_log_scale("gap", wide)
+    assert not on_log_scale("cv", np.array([0.0, 1.0, 40.0]))

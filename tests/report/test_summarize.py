@@ -5,8 +5,11 @@ import pytest
 
 import coterie
 from coterie import CoterieRegressor, Report
+from coterie.federated import Conclusion
+from coterie.federated.messages.concluding import Curve, Gain
 from coterie.report.subject import as_subject
 from coterie.report.summarize import report_summary
+from coterie.summary import table_rows
 
 
 def sections(summary):
@@ -62,3 +65,35 @@ def test_one_learner_has_a_report():
 def test_the_title_is_ours_or_yours(partition, title):
     summary = report_summary(as_subject(partition), title)
     assert summary["title"] == (title or "Who learns with whom")
+
+
+def test_a_conclusion_of_sites_has_a_report(model):
+    table = {name: model.gains_[name] for name in Gain.__dataclass_fields__}
+    rows = [row | {"learner": f"site {place:02d}"} for place, row in enumerate(table_rows(table))]
+    conclusion = Conclusion(
+        gains=tuple(Gain(**row) for row in rows),
+        models={row["learner"]: "0" * 64 for row in rows},
+        rule="held-out",
+        clear=True,
+        curves={"held-out": Curve("loss (lower is better)", (1, 2, 3), (9.0, None, 1.0), 3)},
+        left_out={"<far>": "it did not answer."},
+        notes=("Take care.",),
+        rounds=2,
+    )
+    report = Report(conclusion)
+    found = sections(report.summary)
+    assert {name for name, section in found.items() if section["missing"]} == {
+        "losses",
+        "map",
+        "membership",
+        "differences",
+    }
+    mine = Report(model).summary
+    assert found["gains"]["words"] == sections(mine)["gains"]["words"]
+    assert report.summary["pays"] == mine["pays"]
+    html = report.html()
+    assert "Left out: &lt;far&gt;. It did not answer." in html
+    assert "in 2 rounds of" in html
+    assert 'id="figure-why-held-out"' in html
+    with pytest.raises(ValueError, match="A conclusion has no losses"):
+        Report(conclusion, losses=np.eye(13))

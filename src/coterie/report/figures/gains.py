@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 from coterie._text import number, percent
@@ -11,6 +10,7 @@ from coterie.report.figures.look import (
     Figure,
     axis,
     colour,
+    decade_ticks,
     figure,
     hover_names,
     name_axis,
@@ -25,9 +25,7 @@ MOST_SHARE_TICKS = 5
 def _share_ticks(low: float, high: float) -> list[float]:
     ticks = [1.0]
     for steps in SHARE_STEPS:
-        decades = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
-        ticks = [step * 10.0**decade for decade in decades for step in steps]
-        ticks = [tick for tick in ticks if low / 1.1 <= tick <= high * 1.1]
+        ticks = decade_ticks(low / 1.1, high * 1.1, steps)
         if len(ticks) <= MOST_SHARE_TICKS:
             break
     return ticks[:: -(-len(ticks) // MOST_SHARE_TICKS)]
@@ -99,6 +97,7 @@ def gains_figures(data: dict[str, Any]) -> list[Figure]:
         ticks = _share_ticks(min(*shares, 1.0), max(*shares, 1.0))
         shares_axis |= {"type": "log", "tickmode": "array", "tickvals": ticks}
         shares_axis |= {"ticktext": [f"{tick:,.0%}" if tick >= 0.01 else f"{tick:.3%}" for tick in ticks]}
+    alone = {"color": "@ink", "width": 1.5}
     gap = []
     if data["left_out"]:
         middle = n - n // 2 - 0.5
@@ -108,15 +107,7 @@ def gains_figures(data: dict[str, Any]) -> list[Figure]:
         "xaxis": axis(**shares_axis),
         "yaxis": name_axis(data["learners"]),
         "shapes": [
-            {
-                "type": "line",
-                "x0": 1,
-                "x1": 1,
-                "yref": "paper",
-                "y0": 0,
-                "y1": 1,
-                "line": {"color": "@ink", "width": 1.5},
-            },
+            {"type": "line", "x0": 1, "x1": 1, "yref": "paper", "y0": 0, "y1": 1, "line": alone},
             *gap,
         ],
         "height": 90 + ROW_HEIGHT * n,

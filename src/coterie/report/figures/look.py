@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from html import escape
 from typing import Any
 
@@ -108,6 +110,13 @@ def axis(**changes: Any) -> dict[str, Any]:
     return {**look, **changes}
 
 
+def decade_ticks(low: float, high: float, steps: Sequence[float]) -> list[float]:
+    """Return the ticks of a log scale: the steps of every decade that lie between two numbers."""
+    decades = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+    ticks = (step * 10.0**decade for decade in decades for step in steps)
+    return [tick for tick in ticks if low <= tick <= high]
+
+
 def headed(text: str, height: int, up: float = 0.97) -> dict[str, Any]:
     """Return the layout of a small picture with a heading of its own."""
     return {
@@ -146,15 +155,8 @@ def figure(
         "autosize": True,
         "hovermode": "closest",
     }
-    whole = {**common, **layout}
-    return {
-        "name": name,
-        "label": label,
-        "square": square,
-        "caption": caption,
-        "data": data,
-        "layout": whole,
-    }
+    about = {"name": name, "label": label, "square": square, "caption": caption}
+    return {**about, "data": data, "layout": {**common, **layout}}
 
 
 def name_axis(names: list[str]) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from coterie.report.figures.look import (
     Figure,
     axis,
     colour,
+    decade_ticks,
     figure,
     hover_names,
     short_names,
@@ -22,9 +23,7 @@ def _log_ticks(low: float, high: float) -> dict[str, Any]:
     steps = (
         (1,) if high - low > 3 else (1, 2, 5) if high - low > 0.7 else (1, 1.2, 1.5, 2, 2.5, 3, 4, 5, 6, 8)
     )
-    decades = range(math.floor(low), math.ceil(high) + 1)
-    ticks = [step * 10.0**decade for decade in decades for step in steps]
-    ticks = [tick for tick in ticks if low <= math.log10(tick) <= high]
+    ticks = decade_ticks(10.0**low, 10.0**high, steps)
     return {"tickvals": [math.log10(tick) for tick in ticks], "ticktext": [f"{tick:g}" for tick in ticks]}
 
 
