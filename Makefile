@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 # What the tests are run with. Tests that need more (the site's tools, the peers) skip with a sentence without it.
 EXTRAS ?= test,lint
 
-.PHONY: demo test test-slow lint bench bench-quality bench-speed fuzz attack reproduce docs clean
+.PHONY: demo test test-slow lint bench bench-quality bench-speed fuzz attack reproduce reproduce-quick docs clean
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
@@ -83,12 +83,16 @@ bench-speed: $(VENV)/.test
 	  $(BIN)/python benchmarks/speed/million.py --only 100000 && $(BIN)/python benchmarks/speed/million.py --only 1000000; fi
 	$(BIN)/python benchmarks/speed/plot.py
 
-# `make reproduce ARGS=--quick` for a look in minutes; interrupted, the same command continues.
+# The paper's experiments, beside their code in reproductions/. Interrupted, the same command continues.
 reproduce: $(VENV)/.reproduce
-	$(BIN)/coterie reproduce all $(ARGS)
+	$(BIN)/python -m reproductions all $(ARGS)
+
+# A look in minutes, into reproductions-quick/.
+reproduce-quick: $(VENV)/.reproduce
+	$(BIN)/python -m reproductions all --quick $(ARGS)
 
 docs: $(VENV)/.docs
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 clean:
-	rm -rf $(VENV) site demo
+	rm -rf $(VENV) site demo reproductions-quick

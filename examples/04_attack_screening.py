@@ -4,8 +4,7 @@
 
 The paper's last experiment, at nine of its fifty points: with whom should the fiftieth learn? With all,
 alone, with its coterie, or, were they known, with the intact ones. Reads the grid stability table of the UCI
-archive, from the folder that COTERIE_DATA names, else downloaded once. Saves attack_screening.png into
-FOLDER.
+archive (data set 471) from the folder that COTERIE_DATA names. Saves attack_screening.png into FOLDER.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ import numpy as np
 from sklearn.linear_model import LinearRegression
 
 from coterie import CoterieRegressor
-from coterie.datasets import DatasetUnavailable, load_grid_stability, split_into_learners
+from coterie.datasets import local_copy, split_into_learners
 
 ATTACKED = (0, 1, 5, 10, 20, 30, 40, 45, 49)
 
@@ -40,11 +39,11 @@ def draw(curves: dict[str, list[float]], path: Path) -> None:
 
 def main(folder: Path) -> None:
     """Attack more and more learners; let the fiftieth choose."""
-    try:
-        grid = load_grid_stability()
-    except DatasetUnavailable as error:
-        sys.exit(str(error))
-    split = split_into_learners(grid.X, grid.y)  # fifty learners of 160 rows, 2,000 rows to test
+    path = local_copy("grid_stability", "Data_for_UCI_named.csv")
+    if path is None:
+        sys.exit("COTERIE_DATA names no folder that has grid_stability/Data_for_UCI_named.csv.")
+    table = np.loadtxt(path, delimiter=",", skiprows=1, usecols=range(13))
+    split = split_into_learners(table[:, :12], table[:, 12])  # fifty learners of 160 rows, 2,000 rows to test
     learners = np.unique(split.groups)
     me = learners[-1]
 

@@ -11,6 +11,7 @@ effect. Saves fairness.png into FOLDER.
 from __future__ import annotations
 
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 
 import matplotlib
@@ -21,10 +22,30 @@ import numpy as np
 from sklearn.linear_model import LinearRegression
 
 from coterie import CoterieRegressor
-from coterie.datasets import Simulation, make_fairness
 
 WEIGHTS = (0.01, 0.5, 1.0, 2.0, 3.0, 4.0)
 SHOWN = 2.0
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """Rows of fifty learners, fifty each, and the sensitive value of each learner, which is not in X."""
+
+    X: np.ndarray
+    y: np.ndarray
+    groups: np.ndarray
+    learner_ids: np.ndarray
+    sensitive: np.ndarray
+
+
+def draw_learners(b: float) -> Drawn:
+    """Draw y = X1 + 2 X2 - 2 X3 + 2 X4 + b R + noise, where each learner has one R."""
+    rng = np.random.default_rng(0)
+    sensitive = rng.standard_normal(50)
+    X = rng.standard_normal((2500, 4))
+    y = X @ [1.0, 2.0, -2.0, 2.0] + b * np.repeat(sensitive, 50) + rng.standard_normal(2500)
+    ids = np.array([f"learner {number:02}" for number in range(50)])
+    return Drawn(X, y, np.repeat(ids, 50), ids, sensitive)
 
 
 def in_the_nearest_coterie(model: CoterieRegressor, newcomers: np.ndarray) -> np.ndarray:
@@ -39,7 +60,7 @@ def in_the_nearest_coterie(model: CoterieRegressor, newcomers: np.ndarray) -> np
     return np.array([stand_in[newcomer] for newcomer in newcomers.tolist()])
 
 
-def one_draw(data: Simulation) -> tuple[dict[str, float], CoterieRegressor]:
+def one_draw(data: Drawn) -> tuple[dict[str, float], CoterieRegressor]:
     """Return the errors on the newcomers' second halves, and the model."""
     old = np.isin(data.groups, data.learner_ids[:30])
     new = np.flatnonzero(~old)
@@ -66,7 +87,7 @@ def main(folder: Path) -> None:
     figure, (left, right) = plt.subplots(1, 2, figsize=(11, 4.2), layout="constrained")
     curves: dict[str, list[float]] = {}
     for b in WEIGHTS:
-        data = make_fairness(b=b, random_state=0)
+        data = draw_learners(b)
         errors, model = one_draw(data)
         for name, error in errors.items():
             curves.setdefault(name, []).append(error)

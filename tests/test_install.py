@@ -50,11 +50,18 @@ sys.meta_path.insert(0, Missing())
 try:
     import coterie.flower
 except ModuleNotFoundError as error:
-    assert "pip install 'coterie[federated]'" in str(error), error
+    assert "pip install 'coterie[flower]'" in str(error), error
 else:
     raise AssertionError("flwr was not missed")
 """
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_flower_has_an_extra_of_its_own():
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    assert not any(need.startswith("flwr") for need in extras["federated"])
+    assert any(need.startswith("flwr") for need in extras["flower"])
+    assert "coterie[federated]" in extras["flower"]
 
 
 def test_skops_is_imported_by_nothing_but_save_and_load():

@@ -12,7 +12,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import PolynomialFeatures, StandardScaler
 
 from coterie import CoterieRegressor, cluster_learners, cross_evaluate, select_models
-from coterie.datasets import Simulation, make_linear_learners, make_simulation1, make_stress
+from coterie.datasets import Simulation, make_linear_learners, make_stress
+from reproductions.simulation1.data import make_simulation1
 
 Draw = Callable[[int], Simulation]
 

@@ -45,10 +45,9 @@ OPTIONS = {
         "--folder", "--leave-out", "--n-clusters", "--max-clusters", "--min-rows", "--refine-rounds",
         "--seed", "--wait", "--sign", "--known-keys",
     ),
-    "reproduce": ("", "--replications", "--seed", "--n-jobs", "--out"),
 }  # fmt: skip
-# Time that a command is to wait for, and draws of an experiment, are not what is tested here.
-LENGTHY = {("score", "--wait"), ("conclude", "--wait"), ("reproduce", "--replications")}
+# Time that a command is to wait for is not what is tested here.
+LENGTHY = {("score", "--wait"), ("conclude", "--wait")}
 # An id that takes the place of each letter, the partition being the same.
 RENAMED: dict[str, Callable[[str], str]] = {
     "formulas": lambda s: f"=cmd|' /C calc'!{s}",
@@ -233,7 +232,6 @@ def _usual(command: str, table: str) -> list[str]:
         "share": ["share", "good/rows.csv", *common, "--name", "g", "--folder", folder],
         "score": ["score", "good/a.csv", "--name", "a", "--folder", folder],
         "conclude": ["conclude", "--folder", folder],
-        "reproduce": ["reproduce", "nosuch"],
     }[command]
 
 
@@ -284,11 +282,11 @@ def bend_command(draw: random.Random) -> Command:
     else:
         Path(name).write_bytes(content)
     command.arguments = [*_usual(verb, name), *(options if verb in ("fit", "predict") else [])]
-    command.spoiled = kind < 0.4 or verb == "reproduce"
+    command.spoiled = kind < 0.4
     if draw.random() < (0.4 if command.spoiled or verb == "fit" else 0.7):
         _spoil_option(command, draw)
         command.spoiled = True
-    if verb not in ("fit", "keygen", "reproduce") and draw.random() < 0.4:
+    if verb not in ("fit", "keygen") and draw.random() < 0.4:
         command.ways.append(_spoil_folder(draw))
         command.spoiled = True
     return command

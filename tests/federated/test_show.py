@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from coterie.datasets import DatasetUnavailable, load_grid_stability
+from reproductions.download.transfer import DatasetUnavailable
+from reproductions.grid.data import load_grid_stability
 
 SHOW = Path(__file__).parents[2] / "benchmarks" / "federated" / "show.py"
 

@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-pytest.importorskip("flwr", reason="Flower is not installed: pip install 'coterie[federated]'")
+pytest.importorskip("flwr", reason="Flower is not installed: pip install 'coterie[flower]'")
 from flwr.app import Context, Message, RecordDict
 
 from coterie.federated import Party, ProtocolError, Settings, decode, encode, predict

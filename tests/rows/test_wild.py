@@ -10,9 +10,10 @@ import polars.selectors as cs
 import pytest
 
 from coterie import CoterieRegressor, cluster_learners, cross_evaluate, select_models
-from coterie.datasets import STRESS_SETTINGS, make_linear_learners, make_simulation1, make_stress
+from coterie.datasets import STRESS_SETTINGS, make_linear_learners, make_stress
 from coterie.rows.learners import gather_learners
 from coterie.rows.wild import CODES, WildCells, column_limits, notes_on, set_aside, tame_limits
+from reproductions.simulation1.data import make_simulation1
 
 DRAWS = {
     "normal": lambda rng, n: rng.standard_normal(n),

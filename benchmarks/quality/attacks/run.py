@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import csv
+import sys
 import time
 import warnings
 from collections.abc import Callable
@@ -21,10 +22,14 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from coterie import collaborate, cross_evaluate, select_models
-from coterie.datasets import load_grid_stability, split_into_learners
+from coterie.datasets import split_into_learners
 from coterie.method.cluster import search_clusters
 from coterie.rows.learners import gather_learners
 from coterie.verdicts import Outliers, outliers_among, standing_in
+
+# The root of the repository, where the reproductions are.
+sys.path.insert(0, str(Path(__file__).parents[3]))
+from reproductions.grid.data import load_grid_stability
 
 HERE = Path(__file__).parent
 N_LEARNERS, N_ROWS = 50, 160

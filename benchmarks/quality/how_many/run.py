@@ -23,7 +23,7 @@ from joblib import Parallel, delayed
 from threadpoolctl import threadpool_limits
 
 from coterie import cluster_learners, cross_evaluate, select_models
-from coterie.datasets import STRESS_SETTINGS, Simulation, make_linear_learners, make_simulation1, make_stress
+from coterie.datasets import STRESS_SETTINGS, Simulation, make_linear_learners, make_stress
 from coterie.rows.learners import Learners, gather_learners
 
 HERE = Path(__file__).parent
@@ -38,7 +38,11 @@ def _truths(n_truths: int, variance: float) -> Callable[[int], Simulation]:
 
 
 def _simulation1(snr: int) -> Callable[[int], Simulation]:
-    return lambda seed: make_simulation1(20, snr, random_state=1000 + seed)
+    """Return the paper's Simulation 1 with 20 predictors: two truths, ten learners of 50 rows each."""
+    labels = np.repeat([0, 1], 10)
+    return lambda seed: make_linear_learners(
+        20, 2, 50, 20, noise_variance=20**2 / snr, labels=labels, random_state=1000 + seed
+    )
 
 
 def _stress(name: str) -> Callable[[int], Simulation]:

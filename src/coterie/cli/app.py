@@ -20,7 +20,6 @@ from coterie.cli.keygen import keygen
 from coterie.cli.predict import predict
 from coterie.cli.printing import sentence
 from coterie.cli.report import report
-from coterie.cli.reproduce import reproduce_command
 from coterie.cli.score import score
 from coterie.cli.share import share
 
@@ -54,7 +53,6 @@ def _root(
     """Take the options that every command has."""
 
 
-app.command("reproduce")(reproduce_command)
 app.command("conclude")(conclude_command)
 for command in (demo, fit, predict, admit, report, inspect, share, score, keygen):
     app.command()(command)

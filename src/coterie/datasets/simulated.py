@@ -1,4 +1,4 @@
-"""Learners drawn from known truths: the paper's simulations, and linear learners of any shape."""
+"""Learners drawn from known truths that are linear, of any shape."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from coterie.datasets.friedman import friedman2, friedman3, friedman_predictors
 from coterie.datasets.splitting import learner_names
 
 
@@ -35,8 +34,6 @@ class Simulation:  # numpydoc ignore=PR02
         Variance of each learner's noise.
     coefficients : ndarray of float, shape (n_truths, n_features), or None, default=None
         Coefficients of each truth, where the truths are linear.
-    sensitive : ndarray of float, shape (n_learners,), or None, default=None
-        Value of the sensitive variable of each learner, where there is one. It is never in `X`.
     """
 
     X: NDArray[np.float64]
@@ -47,7 +44,6 @@ class Simulation:  # numpydoc ignore=PR02
     signal: NDArray[np.float64]
     noise_variance: NDArray[np.float64]
     coefficients: NDArray[np.float64] | None = None
-    sensitive: NDArray[np.float64] | None = None
 
 
 def _check_counts(caller: str, **counts: int) -> None:
@@ -170,152 +166,3 @@ def make_linear_learners(
     noise = rng.standard_normal(len(learner)) * np.sqrt(variance[learner])
     ids = learner_names(n_learners)
     return Simulation(X, signal + noise, ids[learner], truth, ids, signal, variance, beta)
-
-
-def make_simulation1(
-    n_features: int = 20,
-    snr: float = 16,
-    random_state: int | np.random.Generator | None = 0,
-) -> Simulation:
-    """Draw the paper's Simulation 1: two linear truths, ten learners each.
-
-    Twenty learners of 50 rows; Y = beta' X + noise with X ~ N(0, I_p), beta_1 for the first ten
-    learners and beta_2 for the others, both ~ N(0, I_p), and noise ~ N(0, p^2 / SNR). The paper
-    calls this ratio the signal-to-noise ratio, though the expected squared norm of beta is p.
-
-    Parameters
-    ----------
-    n_features : int, default=20
-        Number of predictors, p; the paper takes 5, 10 and 20.
-    snr : float, default=16
-        The paper's signal-to-noise ratio; it takes 2^0, ..., 2^7.
-    random_state : int, numpy.random.Generator or None, default=0
-        Seed of the draw; None draws a new one.
-
-    Returns
-    -------
-    Simulation
-        The learners, with `truth` and `coefficients`.
-
-    Examples
-    --------
-    >>> simulation = make_simulation1(n_features=5, snr=16)
-    >>> simulation.X.shape, float(simulation.noise_variance[0])
-    ((1000, 5), 1.5625)
-    """
-    _check_counts("make_simulation1", n_features=n_features)
-    if not 0 < snr < np.inf:
-        raise ValueError(f"The 'snr' argument of make_simulation1 must be positive and finite. Got {snr}.")
-    return make_linear_learners(
-        n_learners=20,
-        n_truths=2,
-        n_rows=50,
-        n_features=n_features,
-        noise_variance=n_features**2 / snr,
-        labels=np.repeat([0, 1], 10),
-        random_state=random_state,
-    )
-
-
-def make_simulation2(
-    n_rows: int = 100,
-    n_features: int = 500,
-    random_state: int | np.random.Generator | None = 0,
-) -> Simulation:
-    """Draw the paper's Simulation 2: two of Friedman's functions, ten learners each.
-
-    Twenty learners; Y = f(X) + noise with f = `friedman2` for the first ten and `friedman3` for
-    the others, predictors by `friedman_predictors`, and noise ~ N(0, 0.01), a variance.
-
-    Parameters
-    ----------
-    n_rows : int, default=100
-        Number of rows of each learner.
-    n_features : int, default=500
-        Number of predictors, at least 4; the functions use the first four.
-    random_state : int, numpy.random.Generator or None, default=0
-        Seed of the draw; None draws a new one.
-
-    Returns
-    -------
-    Simulation
-        The learners, with `truth` 0 for Friedman's second function and 1 for his third.
-
-    Examples
-    --------
-    >>> simulation = make_simulation2(n_rows=10, n_features=8)
-    >>> simulation.X.shape, simulation.truth.sum().item()
-    ((200, 8), 10)
-    """
-    _check_counts("make_simulation2", n_rows=n_rows)
-    rng = np.random.default_rng(random_state)
-    X = friedman_predictors(20 * n_rows, n_features, rng)
-    half = 10 * n_rows
-    signal = np.concatenate([friedman2(X[:half]), friedman3(X[half:])])
-    variance = np.full(20, 0.01)
-    ids = learner_names(20)
-    return Simulation(
-        X=X,
-        y=signal + 0.1 * rng.standard_normal(len(signal)),
-        groups=np.repeat(ids, n_rows),
-        truth=np.repeat(np.array([0, 1], dtype=np.int64), 10),
-        learner_ids=ids,
-        signal=signal,
-        noise_variance=variance,
-    )
-
-
-def make_fairness(
-    b: float = 1.0,
-    n_learners: int = 50,
-    n_rows: int = 50,
-    random_state: int | np.random.Generator | None = 0,
-) -> Simulation:
-    """Draw the paper's fairness example: learners that differ by a sensitive value.
-
-    Y = X1 + 2 X2 - 2 X3 + 2 X4 + b R_i + noise, with X ~ N(0, I_4), noise ~ N(0, 1) and
-    R_i ~ N(0, 1) drawn once per learner. R is kept in `sensitive` and is not a predictor. The
-    learners form a continuum, so there are no true labels.
-
-    Parameters
-    ----------
-    b : float, default=1.0
-        Weight of the sensitive variable.
-    n_learners : int, default=50
-        Number of learners, L.
-    n_rows : int, default=50
-        Number of rows of each learner.
-    random_state : int, numpy.random.Generator or None, default=0
-        Seed of the draw; None draws a new one.
-
-    Returns
-    -------
-    Simulation
-        The learners, with `coefficients` and `sensitive`; `truth` is None.
-
-    Examples
-    --------
-    >>> simulation = make_fairness(b=2.0, n_learners=5, n_rows=10)
-    >>> simulation.X.shape, simulation.sensitive.shape
-    ((50, 4), (5,))
-    """
-    _check_counts("make_fairness", n_learners=n_learners, n_rows=n_rows)
-    if not np.isfinite(b):
-        raise ValueError(f"The 'b' argument of make_fairness must be finite. Got {b}.")
-    rng = np.random.default_rng(random_state)
-    sensitive = rng.standard_normal(n_learners)
-    X = rng.standard_normal((n_learners * n_rows, 4))
-    beta = np.array([[1.0, 2.0, -2.0, 2.0]])
-    signal = X @ beta[0] + b * np.repeat(sensitive, n_rows)
-    ids = learner_names(n_learners)
-    return Simulation(
-        X=X,
-        y=signal + rng.standard_normal(len(signal)),
-        groups=np.repeat(ids, n_rows),
-        truth=None,
-        learner_ids=ids,
-        signal=signal,
-        noise_variance=np.ones(n_learners),
-        coefficients=beta,
-        sensitive=sensitive,
-    )

@@ -5,7 +5,7 @@ questions that are left (one with Gram matrices, a few without), conclude. Nodes
 left out and named in the result. Flower authenticates nodes and encrypts what travels, but a node runs
 whatever app it is sent: see the guide, and the sealed folder where that is not acceptable.
 
-Needs ``pip install 'coterie[federated]'``.
+Needs ``pip install 'coterie[flower]'``.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ try:
     from flwr.app import ConfigRecord, RecordDict
 except ModuleNotFoundError as error:
     raise ModuleNotFoundError(
-        "Flower is not installed: pip install 'coterie[federated]'.", name=error.name
+        "Flower is not installed: pip install 'coterie[flower]'.", name=error.name
     ) from error
 
 RECORD = "coterie"

@@ -10,7 +10,7 @@ try:
     from flwr.supercore.task_identity import TaskIdentity
 except ModuleNotFoundError as error:
     raise ModuleNotFoundError(
-        "Flower is not installed: pip install 'coterie[federated]'.", name=error.name
+        "Flower is not installed: pip install 'coterie[flower]'.", name=error.name
     ) from error
 
 RUN = 1

@@ -23,7 +23,7 @@ try:
     from flwr.serverapp import ServerApp
 except ModuleNotFoundError as error:
     raise ModuleNotFoundError(
-        "Flower is not installed: pip install 'coterie[federated]'.", name=error.name
+        "Flower is not installed: pip install 'coterie[flower]'.", name=error.name
     ) from error
 
 logger = logging.getLogger(__name__)

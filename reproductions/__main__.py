@@ -1,0 +1,6 @@
+"""``python -m reproductions``."""
+
+from reproductions.harness.command import main
+
+if __name__ == "__main__":
+    main()

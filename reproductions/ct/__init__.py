@@ -1,0 +1,1 @@
+"""CT slices: Table 3."""

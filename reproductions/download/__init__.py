@@ -1,0 +1,1 @@
+"""Tables of the UCI archive: from a local folder, or downloaded once and verified."""

@@ -1,0 +1,1 @@
+"""Fairness without the sensitive variable: Table 1."""

@@ -1,0 +1,1 @@
+"""The electrical grid under attack: the last figure."""

@@ -1,0 +1,1 @@
+"""Simulation 1: how often all clusters are found."""

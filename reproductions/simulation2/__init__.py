@@ -1,0 +1,1 @@
+"""Simulation 2: what the candidates change, Table 2."""
