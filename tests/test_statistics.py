@@ -13,7 +13,6 @@ from sklearn.preprocessing import PolynomialFeatures, StandardScaler
 
 from coterie import CoterieRegressor, cluster_learners, cross_evaluate, select_models
 from coterie.datasets import Simulation, make_linear_learners, make_stress
-from reproductions.simulation1.data import make_simulation1
 
 Draw = Callable[[int], Simulation]
 
@@ -189,7 +188,12 @@ def test_the_truth_is_found_in_most_draws_of_rows_in_order(name: str) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize(("snr", "share"), [(16, 0.95), (8, 0.6)])
 def test_simulation_1_is_solved_with_the_number_of_clusters_unknown(snr: float, share: float) -> None:
-    assert share_right(lambda seed: make_simulation1(20, snr, random_state=seed), 40) >= share
+    shape = {"n_learners": 20, "n_truths": 2, "n_rows": 50, "n_features": 20, "labels": [0] * 10 + [1] * 10}
+
+    def draw(seed: int) -> Simulation:
+        return make_linear_learners(**shape, noise_variance=20**2 / snr, random_state=seed)
+
+    assert share_right(draw, 40) >= share
 
 
 # Shares that the recipe reached in sixteen draws when it was settled, less two standard errors of a share.

@@ -9,9 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from reproductions.download.transfer import DatasetUnavailable
-from reproductions.grid.data import load_grid_stability
-
 SHOW = Path(__file__).parents[2] / "benchmarks" / "federated" / "show.py"
 
 pytestmark = pytest.mark.skipif(
@@ -38,6 +35,9 @@ def test_six_sites_two_of_them_attacked():
 
 @pytest.mark.slow
 def test_fifty_sites_of_the_grid_twenty_of_them_attacked():
+    from reproductions.download.transfer import DatasetUnavailable
+    from reproductions.grid.data import load_grid_stability
+
     try:
         load_grid_stability()
     except DatasetUnavailable as error:

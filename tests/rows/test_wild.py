@@ -13,7 +13,6 @@ from coterie import CoterieRegressor, cluster_learners, cross_evaluate, select_m
 from coterie.datasets import STRESS_SETTINGS, make_linear_learners, make_stress
 from coterie.rows.learners import gather_learners
 from coterie.rows.wild import CODES, WildCells, column_limits, notes_on, set_aside, tame_limits
-from reproductions.simulation1.data import make_simulation1
 
 DRAWS = {
     "normal": lambda rng, n: rng.standard_normal(n),
@@ -192,7 +191,7 @@ def test_stress_settings_have_no_wild_cells(setting: str) -> None:
 
 
 def test_simulation1_has_no_wild_cells() -> None:
-    data = make_simulation1(20, 8, random_state=0)
+    data = make_linear_learners(20, 2, 50, 20, noise_variance=50, labels=np.repeat([0, 1], 10))
     assert wild_rows(data.X, data.y, data.groups) == ([], ())
 
 

@@ -41,7 +41,7 @@ def _linear(
 
 
 def _simulation1(p: int, snr: int) -> Setting:
-    """Return the paper's Simulation 1, which is `make_simulation1` with rows for the test."""
+    """Return the paper's Simulation 1, with rows for the test."""
     more = {"n_features": p, "noise_variance": p**2 / snr, "labels": np.repeat([0, 1], 10)}
     return Setting(lambda rng: _linear(rng, 20, 2, 50, **more), 2, standardize=True)
 
