@@ -12,9 +12,9 @@ import polars as pl
 import pytest
 
 from coterie.cli.app import main
-from coterie.cli.fit import FitOptions, run_fit
 from coterie.cli.folders import Workplace
 from coterie.cli.preparing import prepare
+from coterie.cli.running import make_model, run_fit
 from coterie.datasets import make_linear_learners
 
 
@@ -92,7 +92,7 @@ def fitted_once(tmp_path_factory) -> Path:
     """The results of a fit, made once."""
     place = Workplace(tmp_path_factory.mktemp("fitted") / "out")
     rows, recipe = prepare(make_table(), target="y", group="site")
-    run_fit(rows, recipe, FitOptions("lr"), place, report=False)
+    run_fit(make_model("lr"), rows, recipe, place, report=False)
     return place.out
 
 

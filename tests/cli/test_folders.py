@@ -3,6 +3,7 @@
 import errno
 import os
 import stat
+from dataclasses import replace
 
 import pytest
 
@@ -18,12 +19,12 @@ def place_in(tmp_path):
 
 
 def write(place, name="labels.csv", text="new"):
-    with place.held(force=True, resume=False), place.writing() as folder:
+    with replace(place, force=True).held(), place.writing() as folder:
         (folder / name).write_text(text)
 
 
 def fail_with(place, error):
-    with place.held(force=True, resume=False), place.writing() as folder:
+    with replace(place, force=True).held(), place.writing() as folder:
         (folder / "labels.csv").write_text("half")
         raise error
 
@@ -41,13 +42,13 @@ def names_in(folder):
 
 def refusal(place, **options):
     with pytest.raises(CommandError) as caught:
-        place.check(**{"force": False, "resume": False} | options)
+        replace(place, **options).check()
     return str(caught.value)
 
 
 def test_results_appear_at_once_and_nothing_else_is_left(tmp_path):
     place = place_in(tmp_path)
-    with place.held(force=False, resume=False), place.writing() as folder:
+    with place.held(), place.writing() as folder:
         (folder / "labels.csv").write_text("new")
         assert not place.out.exists()
     assert (place.out / "labels.csv").read_text() == "new"
@@ -89,10 +90,10 @@ def test_old_results_are_replaced_whole_with_their_permissions(tmp_path):
 
 def test_results_are_replaced_by_force_only(tmp_path):
     place = place_in(tmp_path)
-    place.check(force=False, resume=False)
+    place.check()
     write(place)
     assert "has results already" in refusal(place)
-    place.check(force=True, resume=False)
+    replace(place, force=True).check()
 
 
 def test_a_folder_with_files_of_others_is_refused_even_by_force(tmp_path):
@@ -112,7 +113,7 @@ def test_a_link_or_a_folder_with_the_name_of_a_result_is_not_ours(tmp_path):
 def test_an_empty_folder_is_taken_and_a_file_is_not(tmp_path):
     place = place_in(tmp_path)
     place.out.mkdir()
-    place.check(force=False, resume=False)
+    place.check()
     write(place)
     assert (place.out / "labels.csv").exists()
     assert "is a file" in refusal(Workplace(place.out / "labels.csv"), force=True)
@@ -122,13 +123,13 @@ def test_a_stopped_run_is_resumed_or_forgotten_but_never_by_accident(tmp_path):
     place = place_in(tmp_path)
     leave_fit(place)
     assert "go on with --resume" in refusal(place)
-    place.check(force=False, resume=True)
+    replace(place, resume=True).check()
     # Nothing is removed before new results are there.
-    place.check(force=True, resume=False)
-    with place.held(force=True, resume=False):
+    replace(place, force=True).check()
+    with replace(place, force=True).held():
         pass
     assert (place.fits / FIT).exists()
-    with place.held(force=True, resume=False):
+    with replace(place, force=True).held():
         place.forget_fits()
     assert names_in(tmp_path) == []
 
@@ -138,7 +139,7 @@ def test_a_run_that_was_killed_before_its_first_learner_is_in_nobody_s_way(tmp_p
     place.results.mkdir(parents=True)
     place.mark.write_text("")
     (place.results / "labels.csv").write_text("half")
-    place.check(force=False, resume=False)
+    place.check()
     write(place)
     assert names_in(tmp_path) == ["out"]
 
@@ -184,7 +185,7 @@ def test_nothing_is_removed_through_a_link(tmp_path, where):
         assert "move it" in refusal(place, **options)
         with (
             pytest.raises(CommandError, match="move it"),
-            place.held(**{"force": False, "resume": False} | options),
+            replace(place, **options).held(),
         ):
             place.forget_fits()
     assert (target / "fits" / FIT).exists()
@@ -207,7 +208,7 @@ def test_a_folder_that_cannot_be_written_is_a_sentence(tmp_path):
 
 def test_of_two_runs_one_wins_and_the_other_says_who_holds_the_folder(tmp_path):
     place = place_in(tmp_path)
-    with place.held(force=False, resume=False):
+    with place.held():
         said = f"Process {os.getpid()} on "
         for options in ({"force": True}, {"resume": True}, {}):
             assert refusal(place, **options).startswith(said)
@@ -246,7 +247,7 @@ def test_old_results_come_back_where_a_kill_came_between_two_renames(tmp_path, m
     assert place.out.exists() is (steps == 2)
     assert "has results already" in refusal(place)
     assert (place.out / "labels.csv").read_text() == ("old" if steps == 1 else "new")
-    place.check(force=True, resume=True)
+    replace(place, force=True, resume=True).check()
     write(place, text="newest")
     assert (place.out / "labels.csv").read_text() == "newest"
     assert names_in(tmp_path) == ["out"]
@@ -271,5 +272,5 @@ def test_a_file_or_a_link_where_unfinished_work_goes_is_refused_and_kept(tmp_pat
         (tmp_path / "elsewhere").mkdir()
         state.symlink_to(tmp_path / ("elsewhere" if kind == "link" else "nowhere"))
     with pytest.raises(CommandError, match="is a file or a link"):
-        Workplace(tmp_path / "out").check(**{"force": False, "resume": False, **option})
+        Workplace(tmp_path / "out", **option).check()
     assert state.is_symlink() or state.read_text() == "mine"

@@ -66,7 +66,7 @@ def test_waiting_does_not_end_with_an_older_conclusion(run, concluded, monkeypat
         looks.append(1)
         return original(self, answers_of)
 
-    monkeypatch.setattr("coterie.cli.score.PAUSE", 0.01)
+    monkeypatch.setattr("coterie.cli.sites.PAUSE", 0.01)
     monkeypatch.setattr(SealedFolder, "read", read)
     assert score_a(run, "--wait", "0.5").code == 0
     assert len(looks) > 2
@@ -74,7 +74,7 @@ def test_waiting_does_not_end_with_an_older_conclusion(run, concluded, monkeypat
 
 def test_waiting_ends_with_a_new_conclusion(run, concluded, monkeypatch):  # noqa: F811
     found = SealedFolder("box").read().conclusion
-    monkeypatch.setattr("coterie.cli.score.PAUSE", 0.01)
+    monkeypatch.setattr("coterie.cli.sites.PAUSE", 0.01)
     original = SealedFolder.read
 
     def read(self, answers_of=None):
@@ -97,7 +97,7 @@ def test_a_wait_that_is_no_number_is_refused(run, scored, command):  # noqa: F81
 
 def test_concluding_waits_for_the_first_share(run, scored, monkeypatch):  # noqa: F811
     (scored / "later").mkdir()
-    monkeypatch.setattr("coterie.cli.conclude.PAUSE", 0.01)
+    monkeypatch.setattr("coterie.cli.sites.PAUSE", 0.01)
     original = SealedFolder.read
     looks = []
 

@@ -147,7 +147,7 @@ def test_workers_read_the_learners_themselves(
     X, y, groups = rows()
     table = pl.DataFrame(X, schema=[f"x{i}" for i in range(X.shape[1])]).with_columns(y=y, site=groups)
     table.write_parquet(tmp_path / "sorted.parquet")
-    where = {"target": "y", "group": "site", "features": (), "drop": (), "memory": "1GiB"}
+    where = {"target": "y", "group": "site", "features": (), "drop": (), "by_file": False, "memory": "1GiB"}
     # As if the rows did not fit, and all of them were kept.
     monkeypatch.setattr(_streaming, "COPIES", 10**9)
     monkeypatch.setattr(_streaming, "rows_kept", lambda *_: 10**9)

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from coterie.cli.errors import CommandError
-from coterie.cli.printing import tell
+from coterie.cli.errors import disk_errors, one_sentence
+from coterie.cli.models import check_file, open_with_rows
+from coterie.cli.options import AsJson, Delimiter, Encoding, ReplaceFile
+from coterie.cli.printing import say_notes, tell, tell_json
+from coterie.cli.progress import gathered_warnings
 
 if TYPE_CHECKING:
     from coterie.regressor import CoterieRegressor
@@ -40,41 +42,28 @@ def admit(
         list[str], typer.Argument(metavar="TABLE...", help="Files with the newcomers' rows, target included.")
     ],
     out: Annotated[str | None, typer.Option(help="File for a model that knows the newcomers, too.")] = None,
-    delimiter: Annotated[str | None, typer.Option(help="Of text files; default: by suffix.")] = None,
-    encoding: Annotated[str, typer.Option(help="Of text files.")] = "utf-8",
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
-    force: Annotated[bool, typer.Option("--force", help="Replace a file that is there.")] = False,
+    delimiter: Delimiter = None,
+    encoding: Encoding = "utf-8",
+    as_json: AsJson = False,
+    force: ReplaceFile = False,
 ) -> None:
     """Place new learners into the coteries of a model, without fitting it again."""
     import coterie
-    from coterie.cli.folders import disk_error
-    from coterie.cli.models import check_file, open_model, read_for, recipe_of
-    from coterie.cli.preparing import apply_recipe
-    from coterie.cli.progress import gathered_warnings, say
 
     if out is not None:
         check_file(Path(out), force=force)
-    notes: list[str] = []
-    fitted = open_model(model, notes)
-    recipe = recipe_of(fitted, model)
-    rows = apply_recipe(read_for(recipe, tables, delimiter, encoding), recipe, with_target=True)
-    notes.extend(rows.notes)
-    try:
-        with gathered_warnings(notes):
-            labels = fitted.admit(rows.X, rows.y, groups=rows.groups)
-    except ValueError as error:
-        raise CommandError(str(error)) from None
+    fitted, _, rows = open_with_rows(model, tables, with_target=True, delimiter=delimiter, encoding=encoding)
+    notes = list(rows.notes)
+    with one_sentence(), gathered_warnings(notes):
+        labels = fitted.admit(rows.X, rows.y, groups=rows.groups)
     placed = _placed(fitted, len(labels))
     if out is not None:
-        try:
+        with disk_errors(Path(out)):
             coterie.save(fitted, out)
-        except OSError as error:
-            raise disk_error(error, Path(out)) from error
     if as_json:
-        typer.echo(json.dumps({"newcomers": placed, "notes": notes, "out": out}))
+        tell_json({"newcomers": placed, "notes": notes, "out": out})
         return
-    for note in notes:
-        say(f"Note: {note}")
+    say_notes(notes)
     _show(placed)
     if out is not None:
         tell(f"The model that knows them is {out}")

@@ -12,8 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from coterie._files import write_bytes
-from coterie.cli.errors import CommandError
-from coterie.cli.folders import cache_error
+from coterie.cli.errors import CommandError, cache_errors
 
 if TYPE_CHECKING:
     from coterie.federated import Party, Score, Share
@@ -45,21 +44,15 @@ def _kept(path: Path) -> Message | None:
         ) from None
 
 
-def _keep(path: Path, message: Message) -> None:
+def _told_once(path: Path, make: Callable[[], Message]) -> Message:
     from coterie.federated.messages import encode
 
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    write_bytes(path, encode(message))
-
-
-def _told_once(path: Path, make: Callable[[], Message]) -> Message:
     found = _kept(path)
     if found is None:
         found = make()
-        try:
-            _keep(path, found)
-        except OSError as error:
-            raise cache_error(error, path.parent) from error
+        with cache_errors(path.parent):
+            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            write_bytes(path, encode(found))
     return found
 
 

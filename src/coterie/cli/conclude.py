@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-import json
 import sys
-import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from coterie.cli.errors import CommandError
-from coterie.cli.printing import tell
+from coterie.cli.errors import CommandError, one_sentence
+from coterie.cli.options import AsJson, Folder, KnownKeys, MaxClusters, Sign, parse_count
+from coterie.cli.printing import tell, tell_json
+from coterie.cli.sites import check_signer, check_wait, looks, open_folder, open_signer
 
 if TYPE_CHECKING:
     from coterie.federated import Question
-    from coterie.federated.attendance import Attendance
     from coterie.federated.folder import Contents, SealedFolder
     from coterie.federated.signing import Signer
 
-PAUSE = 2.0
 WITHOUT = "it was left out by --leave-out."
 ASKED = 3
 
@@ -30,16 +28,6 @@ def _missing(question: Question, contents: Contents) -> list[str]:
         if each.question == question:
             return [member.site for member in question.members if member.site not in each.answers]
     return [member.site for member in question.members]
-
-
-def _named(sites: list[str]) -> str:
-    from coterie._options import listed
-
-    return listed(sites, most=8)
-
-
-def _waiting(attendance: Attendance) -> dict[str, Any]:
-    return {"state": "waiting for scores", "waiting": dict(attendance.waiting)}
 
 
 def _step(
@@ -61,7 +49,7 @@ def _step(
         contents.shares, contents.scores, min_rows=settings.min_rows, leave_out=without
     )
     if attendance.waiting and not now:
-        return _waiting(attendance)
+        return {"state": "waiting for scores", "waiting": dict(attendance.waiting)}
     gone |= {site: f"{why[:1].lower()}{why[1:]}" for site, why in attendance.waiting.items()}
     while True:
         outcome = conclude(
@@ -103,10 +91,11 @@ def _round(contents: Contents, question: Question) -> int:
 
 
 def _report(found: dict[str, Any], *, as_json: bool) -> None:
+    from coterie._options import listed
     from coterie.cli.summary import make_console, show_line, show_summary
 
     if as_json:
-        typer.echo(json.dumps(found))
+        tell_json(found)
         return
     if found["state"] == "waiting for scores":
         for site, why in found["waiting"].items():
@@ -117,7 +106,7 @@ def _report(found: dict[str, Any], *, as_json: bool) -> None:
         most = "" if found["of_at_most"] is None else f" of at most {found['of_at_most']}"
         tell(
             f"Round {found['round']}{most}: run `coterie score` again at "
-            f"{_named(list(found['waiting']))}, then `coterie conclude`."
+            f"{listed(list(found['waiting']), most=8)}, then `coterie conclude`."
         )
         return
     console = make_console(sys.stdout)
@@ -128,7 +117,7 @@ def _report(found: dict[str, Any], *, as_json: bool) -> None:
 
 
 def conclude_command(
-    folder: Annotated[str, typer.Option(help="The folder that the sites pass on.")] = "",
+    folder: Folder = "",
     leave_out: Annotated[
         list[str] | None, typer.Option(metavar="SITE", help="Go on without this site; may be repeated.")
     ] = None,
@@ -136,7 +125,7 @@ def conclude_command(
     n_clusters: Annotated[
         str, typer.Option(help="A number, or held-out (auto), eigengap, gap, gap-jump, penalty.")
     ] = "auto",
-    max_clusters: Annotated[int | None, typer.Option(help="Largest number that a rule looks at.")] = None,
+    max_clusters: MaxClusters = None,
     min_rows: Annotated[
         int | None, typer.Option(min=1, help="Rows that a site needs; default: as a fit.")
     ] = None,
@@ -150,52 +139,31 @@ def conclude_command(
     wait: Annotated[
         float, typer.Option(min=0, help="Seconds to go on, in a folder that is kept in step.")
     ] = 0.0,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
-    sign: Annotated[str | None, typer.Option(metavar="KEY", help="Sign with this private key.")] = None,
-    known_keys: Annotated[
-        str | None, typer.Option(metavar="FILE", help="Accept files signed by these keys only.")
-    ] = None,
+    as_json: AsJson = False,
+    sign: Sign = None,
+    known_keys: KnownKeys = None,
 ) -> None:
     """Conclude from the files in a folder who learns with whom, or ask the sites for what is missing.
 
     Anybody may run it, as often as wanted: it needs the folder alone. Exit code 3: the sites have to answer.
     """
-    from coterie.cli.fit import parse_count
-    from coterie.cli.sites import (
-        check_inside,
-        check_signer,
-        check_wait,
-        one_sentence,
-        open_folder,
-        open_signer,
-        say_troubles,
-    )
     from coterie.federated import Settings
 
     check_wait(wait)
     sealed = open_folder(folder, known_keys)
-    if sign is not None:
-        check_inside(sealed.path, sign)
-    signer = open_signer(sign)
+    signer = open_signer(sign, sealed)
     check_signer(sealed, signer)
     settings = Settings(parse_count(n_clusters), max_clusters, "noise", min_rows, refine_rounds, seed, rounds)
     without = dict.fromkeys(leave_out or (), WITHOUT)
-    ends = time.monotonic() + wait
-    seen = None
     with one_sentence():
-        while True:
-            contents = sealed.read()
-            say_troubles(contents, seen)
-            seen = contents.troubles
-            over = time.monotonic() >= ends
+        for contents in looks(sealed.read, wait):
             lacking = _lacking(contents, without)
-            if lacking is not None and over:
-                raise CommandError(lacking)
             if lacking is None:
                 found = _step(sealed, contents, settings, without, signer, now=now)
-                if found["state"] == "concluded" or over:
+                if found["state"] == "concluded":
                     break
-            time.sleep(min(PAUSE, max(0.0, ends - time.monotonic())))
+        if lacking is not None:
+            raise CommandError(lacking)
     found["troubles"] = dict(contents.troubles)
     _report(found, as_json=as_json)
     if found["state"] != "concluded":

@@ -7,7 +7,12 @@ from typing import Annotated, Any
 import typer
 
 from coterie.cli.errors import CommandError
+from coterie.cli.folders import Workplace
+from coterie.cli.options import ReplaceResults
+from coterie.cli.preparing import prepare
 from coterie.cli.printing import tell
+from coterie.cli.report import check_report
+from coterie.cli.running import make_model, print_summary, run_fit
 
 
 def _table() -> Any:
@@ -24,32 +29,18 @@ def _table() -> Any:
 
 def demo(
     out: Annotated[str, typer.Option(help="Folder for the results.")] = "coterie-demo",
-    force: Annotated[bool, typer.Option("--force", help="Replace results that are there.")] = False,
+    force: ReplaceResults = False,
 ) -> None:
     """Fit an example, print what was found, and write the report page."""
-    from coterie.cli.fit import FitOptions, folder_of, print_summary, run_fit
-    from coterie.cli.folders import Workplace
-    from coterie.cli.preparing import prepare
-    from coterie.cli.report import check_report
-    from coterie.cli.spreadsheets import write_csv
-
     try:
         check_report()
     except CommandError:
         raise CommandError("The demo ends in a report page: install coterie[report] first.") from None
-    place = Workplace(folder_of(out, "coterie-demo"))
-    place.check(force=force, resume=False)
+    place = Workplace.named(out or "coterie-demo", force=force)
     frame = _table()
     rows, recipe = prepare(frame, target="y", group="learner")
-    summary = run_fit(
-        rows,
-        recipe,
-        FitOptions(candidates="linear"),
-        place,
-        force=force,
-        extra_files={"learners.csv": write_csv(frame)},
-    )
-    print_summary(summary, as_json=False)
+    model = make_model("linear", n_jobs=1)
+    print_summary(run_fit(model, rows, recipe, place, table=frame), as_json=False)
     by_hand = f"coterie fit {place.out}/learners.csv --target y --group learner --candidates linear"
     tell(f"The same by hand: {by_hand}")
     tell(f"{place.out}/report.html")

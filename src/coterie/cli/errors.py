@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import errno
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
 
 class CommandError(Exception):
     """A command cannot go on; the message is one sentence and a remedy."""
@@ -14,3 +19,47 @@ class Interrupted(CommandError):
 
     # What a shell reports of a command ended by Ctrl-C.
     exit_code = 130
+
+
+@contextmanager
+def one_sentence() -> Iterator[None]:
+    """Turn what the library refuses (options, rows, messages, files of models) into a command's error."""
+    try:
+        yield
+    except ValueError as error:
+        raise CommandError(str(error)) from error
+
+
+@contextmanager
+def disk_errors(path: Path) -> Iterator[None]:
+    """Turn an error of the disk while results are written to a path into a command's error."""
+    try:
+        yield
+    except OSError as error:
+        cause = error.strerror or str(error)
+        sentence = f"{str(path)!r} cannot be written ({cause}): give --out another place."
+        # Libraries in Rust give the number of an error in its text only.
+        if error.errno in (errno.ENOSPC, errno.EDQUOT) or f"(os error {errno.ENOSPC})" in cause:
+            sentence = (
+                f"No space is left on the disk of {str(path)!r}: free some, or give --out another place."
+            )
+        raise CommandError(sentence) from error
+
+
+@contextmanager
+def cache_errors(folder: Path) -> Iterator[None]:
+    """Turn an error of the cache's disk into a command's error."""
+    try:
+        yield
+    except OSError as error:
+        raise CommandError(
+            f"The cache {str(folder)!r} cannot be used ({error.strerror or error}): free some space there, "
+            "or name another folder in the environment variable COTERIE_CACHE."
+        ) from error
+
+
+def require(remedy: str = "give it", **values: str) -> None:
+    """Refuse options that were not given; their names are those of the parameters."""
+    for name, value in values.items():
+        if not value:
+            raise CommandError(f"--{name} is missing: {remedy}, as in --{name} NAME.")

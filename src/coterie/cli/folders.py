@@ -8,7 +8,6 @@ through a link, and never before the new results are in their place.
 
 from __future__ import annotations
 
-import errno
 import os
 import re
 import stat
@@ -19,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from coterie._files import exchange, is_temporary, remove_stale, sync_folder
-from coterie.cli.errors import CommandError
+from coterie.cli.errors import CommandError, disk_errors
 from coterie.cli.locking import locked
 
 OUTPUTS = (
@@ -34,25 +33,6 @@ OUTPUTS = (
 MARK = "running"
 
 _FIT = re.compile(r"[0-9a-f]{32}", re.ASCII)
-
-
-def disk_error(error: OSError, path: Path) -> CommandError:
-    """Turn an error of the disk into a sentence."""
-    cause = error.strerror or str(error)
-    # Libraries in Rust give the number of an error in its text only.
-    if error.errno in (errno.ENOSPC, errno.EDQUOT) or f"(os error {errno.ENOSPC})" in cause:
-        return CommandError(
-            f"No space is left on the disk of {str(path)!r}: free some, or give --out another place."
-        )
-    return CommandError(f"{str(path)!r} cannot be written ({cause}): give --out another place.")
-
-
-def cache_error(error: OSError, path: Path) -> CommandError:
-    """Turn an error of the cache's disk into a sentence."""
-    return CommandError(
-        f"The cache {str(path)!r} cannot be used ({error.strerror or error}): free some space there, or name "
-        "another folder in the environment variable COTERIE_CACHE."
-    )
 
 
 def _is_fit(name: str) -> bool:
@@ -91,27 +71,29 @@ def _remove(folder: Path, is_ours: Callable[[str], bool]) -> None:
         folder.rmdir()
 
 
-def _sync(path: Path) -> None:
-    """Wait until the disk has a file."""
-    handle = os.open(path, os.O_RDWR)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
-
-
 @dataclass(frozen=True)
 class Workplace:
     """The folder of a run's results, and the one beside it that holds what is not finished.
 
-    Parameters
-    ----------
-    out : Path
-        Where the results will be. A link has been followed: the folder that it names is replaced, and the
-        link stays.
+    A link to the folder has been followed: what it names is replaced, and the link stays.
     """
 
     out: Path
+    # Replace results, and do not use what a stopped run has left.
+    force: bool = False
+    # Go on with a run that was stopped.
+    resume: bool = False
+
+    @classmethod
+    def named(cls, out: str, *, force: bool = False, resume: bool = False) -> Workplace:
+        """Return the place of a folder that was named, once it is known that results may go there."""
+        path = Path(out)
+        # The folder's neighbour needs its name. What a link names gets the results.
+        if path.name in ("", "..") or os.path.islink(path):
+            path = Path(os.path.realpath(path))
+        place = cls(path, force, resume)
+        place.check()
+        return place
 
     @property
     def state(self) -> Path:
@@ -164,7 +146,7 @@ class Workplace:
         """Tell whether a stopped run has left finished learners."""
         return _is_folder(self.fits) and any(_FIT.fullmatch(name) for name in os.listdir(self.fits))
 
-    def _check_out(self, *, force: bool, resume: bool) -> None:
+    def _check_out(self) -> None:
         if os.path.lexists(self.out) and not _is_folder(self.out):
             raise CommandError(f"{str(self.out)!r} is a file: give --out the name of a folder.")
         found = sorted(os.listdir(self.out)) if _is_folder(self.out) else []
@@ -174,35 +156,25 @@ class Workplace:
                 f"The folder {str(self.out)!r} holds {strange[0].name!r}, which is not a result of coterie: "
                 "give --out another folder."
             )
-        if found and not force:
+        if found and not self.force:
             raise CommandError(
                 f"The folder {str(self.out)!r} has results already: give --out another folder, or replace "
                 "them with --force."
             )
-        if self.has_fits() and not (resume or force):
+        if self.has_fits() and not (self.resume or self.force):
             raise CommandError(
                 f"A fit that was stopped has left its finished learners in {str(self.state)!r}: go on with "
                 "--resume, or begin again with --force."
             )
 
-    def check(self, *, force: bool, resume: bool) -> None:
-        """Refuse to overwrite anything but results of ours, and these only by force; remove nothing.
-
-        Parameters
-        ----------
-        force : bool
-            Replace results, and do not use what a stopped run has left.
-        resume : bool
-            Go on with a run that was stopped.
-        """
-        try:
+    def check(self) -> None:
+        """Refuse to overwrite anything but results of ours, and these only by force; remove nothing."""
+        with disk_errors(self.out):
             self._check_state()
             if self.mark.exists():
                 with locked(self.mark, self.out):
                     self._bring_back()
-            self._check_out(force=force, resume=resume)
-        except OSError as error:
-            raise disk_error(error, self.out) from error
+            self._check_out()
 
     def _bring_back(self) -> None:
         """Undo a replacement that was killed between its two steps."""
@@ -214,33 +186,20 @@ class Workplace:
                 os.rename(self.replaced, self.out)
 
     @contextmanager
-    def held(self, *, force: bool, resume: bool) -> Iterator[None]:
-        """Keep other runs out while results are made; check once more what may have changed.
-
-        Parameters
-        ----------
-        force, resume : bool
-            As for `check`.
-
-        Yields
-        ------
-        None
-            The work goes inside.
-        """
-        try:
+    def held(self) -> Iterator[None]:
+        """Keep other runs out while results are made; check once more what may have changed."""
+        with disk_errors(self.out):
             self._check_state()
             with locked(self.mark, self.out):
                 try:
                     self._bring_back()
-                    self._check_out(force=force, resume=resume)
+                    self._check_out()
                     yield
                 finally:
                     self._leave()
             if sys.platform == "win32":
                 # Windows removes no file that is open, and so none that another run holds.
                 self._remove_mark()
-        except OSError as error:
-            raise disk_error(error, self.out) from error
 
     def _leave(self) -> None:
         """Remove what is not finished; the mark goes last, and stays with finished learners."""
@@ -266,24 +225,14 @@ class Workplace:
 
     @contextmanager
     def writing(self) -> Iterator[Path]:
-        """Give a folder to write results to, and put it into its place once all are there.
-
-        Yields
-        ------
-        Path
-            A new folder.
-        """
-        try:
+        """Give a new folder to write results to, and put it into its place once all of them are there."""
+        with disk_errors(self.out):
             _remove(self.results, _is_result)
             self.results.mkdir()
+            # Files are written by `coterie._files`, which waits until the disk has them.
             yield self.results
-            for name in os.listdir(self.results):
-                _sync(self.results / name)
-            sync_folder(self.results)
             self._put()
             sync_folder(self.out.parent)
-        except OSError as error:
-            raise disk_error(error, self.out) from error
 
     def _put(self) -> None:
         """Put the new results into their place: whoever looks finds the old ones or these."""

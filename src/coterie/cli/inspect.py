@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any
-
-import typer
+from typing import Any
 
 from coterie.cli.errors import CommandError
+from coterie.cli.options import AsJson, Model
+from coterie.cli.printing import tell_json
 
 
 def _said(value: Any) -> Any:
@@ -25,18 +24,7 @@ def _said(value: Any) -> Any:
 
 
 def describe(path: str) -> dict[str, Any]:
-    """Return what a file says of itself: versions, settings, learners, clusters, columns.
-
-    Parameters
-    ----------
-    path : str
-        The file.
-
-    Returns
-    -------
-    dict
-        For JSON.
-    """
+    """Return what a file says of itself, for JSON: versions, settings, learners, clusters, columns."""
     from coterie.persistence.archive import read_archive
     from coterie.persistence.arrays import unpack_arrays
     from coterie.persistence.codec import Decoder
@@ -102,13 +90,10 @@ def _show(about: dict[str, Any]) -> None:
         show_line(console, f"Note: {note}")
 
 
-def inspect(
-    model: Annotated[str, typer.Argument(metavar="MODEL", help="A model.coterie.")],
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
-) -> None:
+def inspect(model: Model, as_json: AsJson = False) -> None:
     """Show what is in a model's file: versions, settings, learners, coteries, columns."""
     about = describe(model)
     if as_json:
-        typer.echo(json.dumps(about))
+        tell_json(about)
     else:
         _show(about)

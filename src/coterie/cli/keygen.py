@@ -7,7 +7,8 @@ from typing import Annotated
 
 import typer
 
-from coterie.cli.errors import CommandError
+from coterie.cli.errors import CommandError, one_sentence, require
+from coterie.cli.models import check_file
 from coterie.cli.printing import tell
 
 # As the files of a sealed folder are named; a model of `coterie fit` is named otherwise.
@@ -32,14 +33,10 @@ def keygen(
     out: Annotated[str, typer.Option(help="File for the private key; it never leaves the site.")] = "",
 ) -> None:
     """Make a key for --sign, and print the line that the others put into their list of known keys."""
-    from coterie.cli.models import check_file
-    from coterie.cli.sites import one_sentence
     from coterie.federated.messages import check_site
     from coterie.federated.signing import make_key
 
-    for value, option in ((name, "--name"), (out, "--out")):
-        if not value:
-            raise CommandError(f"{option} is missing: give it, as in {option} NAME.")
+    require(name=name, out=out)
     # A key that is overwritten is lost to everybody who knows it.
     if Path(out).exists() and not Path(out).is_dir():
         raise CommandError(f"The file {out!r} exists: give --out another name.")

@@ -34,19 +34,9 @@ def _refuse(handle: int, out: Path) -> CommandError:
 
 @contextmanager
 def locked(mark: Path, out: Path) -> Iterator[None]:
-    """Hold a file's lock, or refuse and name the process that holds it.
+    """Hold a file's lock for the results in `out`, or refuse and name the process that holds it.
 
-    Parameters
-    ----------
-    mark : Path
-        The file, which is made where it is missing. It is not removed.
-    out : Path
-        What the lock is for, named in the error.
-
-    Yields
-    ------
-    None
-        The work goes inside. The lock ends with it, or with the process.
+    The file is made where it is missing, and is not removed. The lock ends with the block or the process.
     """
     for _ in range(_ATTEMPTS):
         handle = _open(mark)

@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from coterie._files import write_bytes
-from coterie.cli.errors import CommandError
-from coterie.cli.folders import disk_error
+from coterie.cli.errors import CommandError, disk_errors
+from coterie.cli.preparing import Rows, apply_recipe
+from coterie.cli.progress import gathered_warnings
 from coterie.cli.reading import read_tables
 
 if TYPE_CHECKING:
     import polars
 
-    from coterie.encoding import TableRecipe
     from coterie.regressor import CoterieRegressor
 
 
 def open_model(path: str, notes: list[str]) -> CoterieRegressor:
     """Load a model; warnings go to the notes."""
     import coterie
-    from coterie.cli.progress import gathered_warnings
 
     try:
         with gathered_warnings(notes):
@@ -30,22 +30,21 @@ def open_model(path: str, notes: list[str]) -> CoterieRegressor:
         raise CommandError(str(error)) from None
 
 
-def recipe_of(model: CoterieRegressor, path: str) -> TableRecipe:
-    """Return how tables become rows of this model."""
-    recipe: TableRecipe | None = getattr(model, "table_", None)
+def open_with_rows(
+    path: str, tables: list[str], *, with_target: bool, **text: Any
+) -> tuple[CoterieRegressor, polars.DataFrame, Rows]:
+    """Load a model of `coterie fit`; return it with a table and its rows, whose notes include the model's."""
+    notes: list[str] = []
+    model = open_model(path, notes)
+    recipe = getattr(model, "table_", None)
     if recipe is None:
         raise CommandError(
             f"The model {path!r} does not know which column is what, for it was not made by `coterie fit`: "
             "use coterie.load in Python."
         )
-    return recipe
-
-
-def read_for(
-    recipe: TableRecipe, tables: list[str], delimiter: str | None, encoding: str
-) -> polars.DataFrame:
-    """Read tables for a model whose learners may be named by files."""
-    return read_tables(tables, delimiter=delimiter, encoding=encoding, with_filename=recipe.by_file)
+    frame = read_tables(tables, with_filename=recipe.by_file, **text)
+    rows = apply_recipe(frame, recipe, with_target=with_target)
+    return model, frame, replace(rows, notes=(*notes, *rows.notes))
 
 
 def check_file(path: Path, *, force: bool) -> None:
@@ -60,7 +59,5 @@ def check_file(path: Path, *, force: bool) -> None:
 
 def write_file(path: Path, content: bytes) -> None:
     """Write a file whole or not at all; a link keeps pointing where it points."""
-    try:
+    with disk_errors(path):
         write_bytes(path.resolve(), content)
-    except OSError as error:
-        raise disk_error(error, path) from error

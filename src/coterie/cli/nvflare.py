@@ -7,14 +7,13 @@ import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from coterie.cli.errors import CommandError
+from coterie.cli.errors import CommandError, one_sentence
 from coterie.cli.folders import Workplace
+from coterie.cli.running import losses_table, write_tables
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
-
-    from coterie.cli.fit import FitOptions
 
 _SHAPE = "{site: {model: {metric: value}}}"
 
@@ -50,23 +49,7 @@ def read_losses(
 ) -> tuple[NDArray[np.float64], list[str], list[str]]:
     """Return the losses (row i: the model of site i on everybody), the sites, and what was left out.
 
-    Parameters
-    ----------
-    path : str
-        NVFlare's file.
-    metric : str or None
-        Which metric. None: the only one.
-    higher_is_better : bool
-        Whether the metric is a score of at most one, whose loss is one minus it.
-
-    Returns
-    -------
-    losses : ndarray of shape (L, L)
-        Losses.
-    sites : list of str
-        Learners.
-    notes : list of str
-        Models of nobody, such as the server's.
+    The loss of a score, which is at most one, is one minus it. The metric None is the only one of the file.
     """
     import numpy as np
 
@@ -105,68 +88,28 @@ def read_losses(
 def cluster_nvflare(
     path: str,
     place: Workplace,
-    options: FitOptions,
     *,
     metric: str | None,
     higher_is_better: bool,
-    report: bool = True,
-    force: bool = False,
-    resume: bool = False,
+    report: bool,
+    **clustering: Any,
 ) -> dict[str, Any]:
-    """Cluster the sites of NVFlare's matrix and write who is in which coterie.
-
-    Parameters
-    ----------
-    path : str
-        NVFlare's file.
-    place : Workplace
-        Where results go.
-    options : FitOptions
-        Number of clusters and seed.
-    metric : str or None
-        Which metric. None: the only one.
-    higher_is_better : bool
-        Whether the metric is a score.
-    report : bool, default=True
-        Whether to write the report page.
-    force, resume : bool, default=False
-        As for `Workplace.check`.
-
-    Returns
-    -------
-    dict
-        The summary.
-    """
+    """Cluster the sites of NVFlare's matrix and write who is in which coterie; return the summary."""
     import polars as pl
 
     import coterie
-    from coterie.cli.fit import parse_count
-    from coterie.cli.spreadsheets import write_csv
     from coterie.method.cluster import cluster_learners
     from coterie.summary import summarize
 
     losses, sites, notes = read_losses(path, metric, higher_is_better)
-    try:
-        partition = cluster_learners(
-            losses,
-            learner_ids=sites,
-            n_clusters=parse_count(options.n_clusters),
-            max_clusters=options.max_clusters,
-            random_state=options.seed,
-        )
-    except ValueError as error:
-        raise CommandError(str(error)) from None
+    with one_sentence():
+        partition = cluster_learners(losses, learner_ids=sites, **clustering)
     summary = summarize(partition)
     summary["notes"] = [*notes, *summary["notes"]]
     summary["out"] = str(place.out)
-    tables = {
-        "labels.csv": pl.DataFrame({"learner": sites, "cluster": partition.labels}),
-        "losses.csv": pl.DataFrame(losses, schema=sites).insert_column(0, pl.Series("model of", sites)),
-    }
-    with place.held(force=force, resume=resume), place.writing() as folder:
-        for name, table in tables.items():
-            (folder / name).write_bytes(write_csv(table))
-        (folder / "summary.json").write_text(json.dumps(summary, indent=1), encoding="utf-8")
+    labels = pl.DataFrame({"learner": sites, "cluster": partition.labels})
+    with place.held(), place.writing() as folder:
+        write_tables(folder, {"labels.csv": labels, "losses.csv": losses_table(losses, sites)}, summary)
         if report:
             coterie.Report(partition, losses=losses).write_html(folder / "report.html")
     return summary

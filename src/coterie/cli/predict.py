@@ -4,54 +4,51 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from coterie.cli.errors import CommandError
-from coterie.cli.printing import tell
+from coterie.cli.errors import CommandError, one_sentence
+from coterie.cli.models import check_file, open_with_rows, write_file
+from coterie.cli.options import Delimiter, Encoding, ReplaceFile
+from coterie.cli.printing import say_notes, tell
+from coterie.cli.reading import read_tables
+from coterie.cli.sites import open_folder, site_rows
+from coterie.cli.spreadsheets import write_csv
 
 if TYPE_CHECKING:
     import polars
 
 
-def _from_model(
-    model: str, tables: list[str], delimiter: str | None, encoding: str
-) -> tuple[polars.DataFrame, list[str]]:
-    """Return the predictions of a fitted model beside the learners, and notes."""
+def _column(name: str, n_rows: int, kept: Any, predicted: Any) -> polars.Series:
+    """Return predictions in the order of the table, null where a row has none."""
     import numpy as np
     import polars as pl
 
-    from coterie.cli.models import open_model, read_for, recipe_of
-    from coterie.cli.preparing import apply_recipe
+    predictions = np.full(n_rows, np.nan)
+    predictions[kept] = predicted
+    return pl.Series(name, predictions, nan_to_null=True)
 
-    notes: list[str] = []
-    fitted = open_model(model, notes)
-    recipe = recipe_of(fitted, model)
-    frame = read_for(recipe, tables, delimiter, encoding)
-    rows = apply_recipe(frame, recipe, with_target=False)
+
+def _from_model(model: str, tables: list[str], **text: Any) -> tuple[list[polars.Series], tuple[str, ...]]:
+    """Return the learners and the predictions of a fitted model, and notes."""
+    fitted, frame, rows = open_with_rows(model, tables, with_target=False, **text)
     try:
         predicted = fitted.predict(rows.X, groups=rows.groups)
     except ValueError as error:
         raise CommandError(str(error).replace("use admit", "use `coterie admit`")) from None
-    predictions = np.full(frame.height, np.nan)
-    predictions[rows.kept] = predicted
-    column = "prediction" if recipe.group != "prediction" else "predicted"
-    answer = pl.DataFrame([frame[recipe.group], pl.Series(column, predictions, nan_to_null=True)])
-    return answer, [*notes, *rows.notes]
+    group = fitted.table_.group
+    name = "prediction" if group != "prediction" else "predicted"
+    return [frame[group], _column(name, frame.height, rows.kept, predicted)], rows.notes
 
 
 def _from_folder(
-    folder: str, name: str, known_keys: str | None, frame: polars.DataFrame
-) -> tuple[polars.DataFrame, list[str]]:
+    folder: str, site: str, known_keys: str | None, frame: polars.DataFrame
+) -> tuple[list[polars.Series], tuple[str, ...]]:
     """Return the predictions of a site's coterie, and notes."""
-    import numpy as np
-    import polars as pl
-
-    from coterie.cli.sites import one_sentence, open_folder, site_rows
     from coterie.federated import predict as predict_together
 
-    if not name:
+    if not site:
         raise CommandError("--name is missing: say whose coterie predicts, as in --name SITE.")
     with one_sentence():
         contents = open_folder(folder, known_keys).read()
@@ -60,16 +57,15 @@ def _from_folder(
             raise CommandError(f"The conclusion of the folder cannot be used: conclude again. {why}")
         if contents.conclusion is None:
             raise CommandError("The folder has no conclusion yet: run `coterie conclude` first.")
-        weights = contents.conclusion.weights(name)
-        mine = contents.share_of(name)
+        weights = contents.conclusion.weights(site)
+        mine = contents.share_of(site)
         members = [share for share in contents.shares if share.site in weights]
         for share in members:
             if share.sha != contents.conclusion.models[share.site]:
                 raise CommandError(f"{share.site!r} has shared another model since: conclude again.")
         rows = site_rows(frame, None, mine.columns, what="a predictor of the model")
-        predictions = np.full(frame.height, np.nan)
-        predictions[rows.kept] = predict_together(rows.X, name, members, weights)
-    return pl.DataFrame([pl.Series("prediction", predictions, nan_to_null=True)]), list(rows.notes)
+        predicted = predict_together(rows.X, site, members, weights)
+    return [_column("prediction", frame.height, rows.kept, predicted)], rows.notes
 
 
 def predict(
@@ -83,30 +79,26 @@ def predict(
         list[str], typer.Argument(metavar="TABLE...", help="Files with the columns of the fit.")
     ],
     out: Annotated[str | None, typer.Option(help="CSV file for the predictions; default: stdout.")] = None,
-    delimiter: Annotated[str | None, typer.Option(help="Of text files; default: by suffix.")] = None,
-    encoding: Annotated[str, typer.Option(help="Of text files.")] = "utf-8",
-    force: Annotated[bool, typer.Option("--force", help="Replace a file that is there.")] = False,
+    delimiter: Delimiter = None,
+    encoding: Encoding = "utf-8",
+    force: ReplaceFile = False,
     name: Annotated[str, typer.Option(help="With a sealed folder: the site whose coterie predicts.")] = "",
     known_keys: Annotated[
         str | None, typer.Option(metavar="FILE", help="With a sealed folder: accept these keys only.")
     ] = None,
 ) -> None:
     """Predict the rows of a table, in its order; rows without a learner have no prediction."""
-    from coterie.cli.models import check_file, write_file
-    from coterie.cli.progress import say
-    from coterie.cli.reading import read_tables
-    from coterie.cli.spreadsheets import write_csv
+    import polars as pl
 
     if out is not None:
         check_file(Path(out), force=force)
+    text: dict[str, Any] = {"delimiter": delimiter, "encoding": encoding}
     if Path(model).is_dir():
-        frame = read_tables(tables, delimiter=delimiter, encoding=encoding)
-        answer, notes = _from_folder(model, name, known_keys, frame)
+        answer, notes = _from_folder(model, name, known_keys, read_tables(tables, **text))
     else:
-        answer, notes = _from_model(model, tables, delimiter, encoding)
-    for note in notes:
-        say(f"Note: {note}")
-    content = write_csv(answer)
+        answer, notes = _from_model(model, tables, **text)
+    say_notes(notes)
+    content = write_csv(pl.DataFrame(answer))
     if out is not None:
         write_file(Path(out), content)
     elif sys.stdout.isatty():

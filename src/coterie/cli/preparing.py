@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
-from coterie.cli.errors import CommandError
+from coterie.cli.errors import CommandError, one_sentence
 
 if TYPE_CHECKING:
     import numpy as np
@@ -23,25 +23,12 @@ _ALIKE = 0.5
 
 @dataclass(frozen=True)
 class Rows:
-    """The rows of a table, as the library takes them.
-
-    Parameters
-    ----------
-    X : polars.DataFrame
-        Predictors, all numbers.
-    y : ndarray of shape (N,) or None
-        Response, where it was asked for.
-    groups : ndarray of shape (N,)
-        Learner of each row, as text.
-    kept : ndarray of shape (N,)
-        Where each row stood in the table.
-    notes : tuple of str
-        What was done to the table, in sentences.
-    """
+    """The rows of a table, as the library takes them; y and groups have one entry per row of X."""
 
     X: polars.DataFrame
     y: NDArray[np.float64] | None
     groups: NDArray[np.str_]
+    # Where each row stood in the table.
     kept: NDArray[np.int_]
     notes: tuple[str, ...]
 
@@ -66,6 +53,26 @@ def check_columns(names: Sequence[str], known: Sequence[str], option: str) -> No
         raise CommandError(f"The table has no column {name!r} for {option}: {hint}")
 
 
+def chosen_columns(
+    known: Sequence[str], target: str, group: str | None, features: Sequence[str], drop: Sequence[str]
+) -> list[str]:
+    """Return the predictors that were named, or all columns but the target and the group."""
+    taken = [target] if group is None else [target, group]
+    wanted = (([target], "--target"), (taken[1:], "--group"), (features, "--features"), (drop, "--drop"))
+    for names, option in wanted:
+        check_columns(names, known, option)
+    if target == group:
+        raise CommandError(f"The column {target!r} cannot be both target and group: name two columns.")
+    chosen = features or [name for name in known if name not in taken]
+    chosen = [name for name in dict.fromkeys(chosen) if name not in drop]
+    for name in taken:
+        if name in chosen:
+            raise CommandError(f"The column {name!r} cannot be a predictor, too: take it out of --features.")
+    if not chosen:
+        raise CommandError("No column is left to predict from: name some with --features, or --drop fewer.")
+    return chosen
+
+
 def target_values(frame: polars.DataFrame, target: str) -> polars.Series:
     """Return the response as numbers, null where it is missing or infinite."""
     import polars as pl
@@ -88,18 +95,7 @@ def target_values(frame: polars.DataFrame, target: str) -> polars.Series:
 
 
 def learner_names(values: polars.Series) -> polars.Series:
-    """Return the entries of a group column as text, null where there is none.
-
-    Parameters
-    ----------
-    values : polars.Series
-        Of any type.
-
-    Returns
-    -------
-    polars.Series
-        Text. NaN names no learner.
-    """
+    """Return the entries of a group column as text, null where there is none; NaN names no learner."""
     import polars as pl
 
     kind = values.dtype
@@ -145,9 +141,10 @@ def _dropped(count: int, total: int, column: str, what: str) -> list[str]:
     return [f"{count} of {total} rows have no {what} ({column!r}) and were left out."] if count else []
 
 
-def _usable(frame: polars.DataFrame, target: str | None, group: str) -> tuple[Any, Any, Any, list[str]]:
-    """Return responses, groups and positions of the rows that have both, and what was left out."""
-
+def _usable(
+    frame: polars.DataFrame, columns: Sequence[str], target: str | None, group: str
+) -> tuple[polars.DataFrame, Any, polars.Series, Any, list[str]]:
+    """Return predictors, responses, groups and positions of the usable rows, and what was left out."""
     names = learner_names(frame[group])
     known = names.is_not_null()
     notes = _dropped(int((~known).sum()), frame.height, group, "learner")
@@ -161,7 +158,10 @@ def _usable(frame: polars.DataFrame, target: str | None, group: str) -> tuple[An
     if not len(kept):
         needed = f"{group!r}" if target is None else f"both {target!r} and {group!r}"
         raise CommandError(f"No row has an entry in {needed}: check that these are the right columns.")
-    return None if values is None else values.gather(kept), names.gather(kept), kept, notes
+    used = frame.select(columns)
+    used = used if len(kept) == frame.height else used[kept]
+    y = None if values is None else values.gather(kept).to_numpy()
+    return used, y, names.gather(kept), kept.to_numpy(), notes
 
 
 def prepare(
@@ -173,83 +173,26 @@ def prepare(
     drop: Sequence[str] = (),
     by_file: bool = False,
 ) -> tuple[Rows, TableRecipe]:
-    """Decide what becomes of a table's columns, and turn it into rows to fit on.
-
-    Parameters
-    ----------
-    frame : polars.DataFrame
-        The table.
-    target : str
-        The column of the response.
-    group : str
-        The column that names the learner of each row.
-    features : sequence of str, default=()
-        The columns to predict from. Empty: all others.
-    drop : sequence of str, default=()
-        Columns to leave out of these.
-    by_file : bool, default=False
-        Whether the group column holds names of files.
-
-    Returns
-    -------
-    rows : Rows
-        For ``fit``.
-    recipe : TableRecipe
-        To do the same to other tables.
-    """
+    """Decide what becomes of a table's columns; return rows to fit on, and the recipe for other tables."""
     from coterie.encoding import TableEncoder, TableRecipe
 
-    for names, option in (((target,), "--target"), ((group,), "--group"), (features, "--features")):
-        check_columns(names, frame.columns, option)
-    check_columns(drop, frame.columns, "--drop")
-    if target == group:
-        raise CommandError(f"The column {target!r} cannot be both target and group: name two columns.")
-    chosen = features or [name for name in frame.columns if name not in (target, group)]
-    chosen = [name for name in dict.fromkeys(chosen) if name not in drop]
-    for name in (target, group):
-        if name in chosen:
-            raise CommandError(f"The column {name!r} cannot be a predictor, too: take it out of --features.")
-    if not chosen:
-        raise CommandError("No column is left to predict from: name some with --features, or --drop fewer.")
-    y, names, kept, notes = _usable(frame, target, group)
+    chosen = chosen_columns(frame.columns, target, group, features, drop)
+    used, y, names, kept, notes = _usable(frame, chosen, target, group)
     _check_groups(names, group)
-    used = frame.select(chosen)
-    used = used if len(kept) == frame.height else used[kept]
-    try:
+    with one_sentence():
         encoder = TableEncoder().fit(used)
-    except ValueError as error:
-        raise CommandError(str(error)) from None
     recipe = TableRecipe(target, group, encoder.columns_, by_file)
-    rows = Rows(encoder.transform(used), y.to_numpy(), _as_array(names), kept.to_numpy(), tuple(notes))
-    return rows, recipe
+    return Rows(encoder.transform(used), y, _as_array(names), kept, tuple(notes)), recipe
 
 
 def apply_recipe(frame: polars.DataFrame, recipe: TableRecipe, *, with_target: bool) -> Rows:
-    """Turn another table into rows, as the recipe says.
-
-    Parameters
-    ----------
-    frame : polars.DataFrame
-        The table.
-    recipe : TableRecipe
-        What `prepare` decided.
-    with_target : bool
-        Whether the response is needed.
-
-    Returns
-    -------
-    Rows
-        For ``predict`` or ``admit``.
-    """
+    """Turn another table into rows, as `prepare` decided."""
     needed = [plan.name for plan in recipe.columns if plan.kind != "left out"]
     check_columns([recipe.group], frame.columns, "the learners")
     check_columns([recipe.target] if with_target else [], frame.columns, "the target")
     check_columns(needed, frame.columns, "a predictor of the model")
-    y, names, kept, notes = _usable(frame, recipe.target if with_target else None, recipe.group)
-    used = frame.select(needed)
-    used = used if len(kept) == frame.height else used[kept]
-    try:
+    target = recipe.target if with_target else None
+    used, y, names, kept, notes = _usable(frame, needed, target, recipe.group)
+    with one_sentence():
         X = recipe.encoder.transform(used)
-    except ValueError as error:
-        raise CommandError(str(error)) from None
-    return Rows(X, None if y is None else y.to_numpy(), _as_array(names), kept.to_numpy(), tuple(notes))
+    return Rows(X, y, _as_array(names), kept, tuple(notes))

@@ -6,7 +6,11 @@ writes a table chooses ids and column names, so neither reaches a terminal raw.
 
 from __future__ import annotations
 
+import json
+import sys
 import unicodedata
+from collections.abc import Iterable
+from typing import Any
 
 import typer
 
@@ -16,18 +20,7 @@ LONGEST_CELL = 900
 
 
 def printable(text: str) -> str:
-    r"""Return a text with all that is no letter, mark, number, sign or space escaped, as ``\x1b``.
-
-    Parameters
-    ----------
-    text : str
-        Of one line.
-
-    Returns
-    -------
-    str
-        Safe to print.
-    """
+    r"""Return a text with all that is no letter, mark, number, sign or space escaped, as ``\x1b``."""
     if text.isprintable():
         return text
     return "".join(
@@ -54,13 +47,22 @@ def cell(value: object) -> str:
 
 
 def tell(text: str, *, err: bool = False) -> None:
-    """Print a line.
-
-    Parameters
-    ----------
-    text : str
-        What to print.
-    err : bool, default=False
-        To stderr rather than to stdout.
-    """
+    """Print a line to stdout, or to stderr."""
     typer.echo(printable(text), err=err)
+
+
+def tell_json(found: Any) -> None:
+    """Print one JSON object."""
+    typer.echo(json.dumps(found))
+
+
+def say(text: str) -> None:
+    """Write a line to stderr, beside which stdout holds results alone."""
+    sys.stderr.write(f"{printable(text)}\n")
+    sys.stderr.flush()
+
+
+def say_notes(notes: Iterable[str]) -> None:
+    """Write notes to stderr."""
+    for note in notes:
+        say(f"Note: {note}")

@@ -12,8 +12,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TextIO
 
-from coterie.cli.printing import printable
-
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
 
@@ -21,22 +19,8 @@ if TYPE_CHECKING:
 _BETWEEN_LINES = 10.0
 
 
-def say(text: str) -> None:
-    """Write a line to stderr."""
-    sys.stderr.write(f"{printable(text)}\n")
-    sys.stderr.flush()
-
-
 class PlainLines:
-    """Lines for a log: a stage's begin and end, and now and then how far it has come.
-
-    Parameters
-    ----------
-    stream : file
-        Where they go.
-    between : float, default=10.0
-        Seconds between two lines of one stage.
-    """
+    """Lines for a log: a stage's begin and end, and every `between` seconds how far it has come."""
 
     def __init__(self, stream: TextIO, between: float = _BETWEEN_LINES) -> None:
         self._stream, self._between = stream, between
@@ -62,13 +46,7 @@ class PlainLines:
 
 
 class Bars:
-    """A bar per stage, with the time that is left.
-
-    Parameters
-    ----------
-    progress : rich.progress.Progress
-        Draws them.
-    """
+    """A bar per stage, with the time that is left."""
 
     def __init__(self, progress: Progress) -> None:
         self._progress = progress
@@ -83,13 +61,7 @@ class Bars:
 
 @contextmanager
 def shown_progress() -> Iterator[None]:
-    """Show the progress of what is run inside, on stderr.
-
-    Yields
-    ------
-    None
-        The work goes inside.
-    """
+    """Show the progress of what is run inside, on stderr."""
     from coterie.engines import watch
 
     if not sys.stderr.isatty():
@@ -111,18 +83,7 @@ def shown_progress() -> Iterator[None]:
 
 @contextmanager
 def gathered_warnings(notes: list[str]) -> Iterator[None]:
-    """Add what the library warns of to the notes, each sentence once, instead of printing it.
-
-    Parameters
-    ----------
-    notes : list of str
-        Added to.
-
-    Yields
-    ------
-    None
-        The work goes inside.
-    """
+    """Add what the library warns of inside to the notes, each sentence once, instead of printing it."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("default")
         yield

@@ -52,18 +52,27 @@ def wants_filename(group: str) -> bool:
     return group == FILENAME
 
 
+def matches(pattern: str) -> list[Path]:
+    """Return what is there under a name or matches a pattern, in sorted order."""
+    there = Path(pattern).exists()
+    return [Path(pattern)] if there else [Path(name) for name in sorted(glob.glob(pattern, recursive=True))]
+
+
+def names_of(files: Sequence[Path]) -> list[str]:
+    """Return learners' names for files: without folder and suffix, unless two would have the same."""
+    stems = [stem_of(path) for path in files]
+    return stems if len(set(stems)) == len(stems) else [str(path) for path in files]
+
+
 def find_files(patterns: Sequence[str]) -> list[Path]:
     """Return the files that are named or match a pattern, in sorted order."""
     files: list[Path] = []
     for pattern in patterns:
-        if Path(pattern).exists():
-            found = [pattern]
-        else:
-            found = sorted(glob.glob(pattern, recursive=True))
+        found = matches(pattern)
         if not found:
             kind = "matches" if glob.has_magic(pattern) else "is"
             raise CommandError(f"There is no file that {kind} {pattern!r}: check the path.")
-        files.extend(Path(name) for name in found)
+        files.extend(found)
     for path in files:
         if path.is_dir():
             raise CommandError(f"{str(path)!r} is a folder: name its files, as in '{path}/*.csv'.")
@@ -181,7 +190,7 @@ def _read_text(path: Path, delimiter: str, encoding: str) -> polars.DataFrame:
                 f"A line of {str(path)!r} has more fields than the first line, separated by "
                 f"{_shown(delimiter)}: pass --delimiter, or put fields that contain it in quotes."
             ) from None
-        raise CommandError(f"{str(path)!r} cannot be read as text: {_first_line(error)}.") from None
+        raise CommandError(f"{str(path)!r} cannot be read as text: {first_line(error)}.") from None
     twice = [name for name in table.columns if name.endswith("_duplicated_0")]
     if twice:
         raise CommandError(
@@ -191,7 +200,8 @@ def _read_text(path: Path, delimiter: str, encoding: str) -> polars.DataFrame:
     return without_escapes(table)
 
 
-def _first_line(error: Exception) -> str:
+def first_line(error: Exception) -> str:
+    """Return what another library says first."""
     return str(error).strip().split("\n")[0].rstrip(".")
 
 
@@ -212,7 +222,7 @@ def _read_binary(path: Path, kind: str) -> polars.DataFrame:
             with path.open("rb") as file:
                 return read(file)
         except (pl.exceptions.PolarsError, OSError) as error:
-            causes.append(_first_line(error))
+            causes.append(first_line(error))
     raise CommandError(f"{str(path)!r} cannot be read as {kind} ({causes[0]}): write it again.")
 
 
@@ -230,18 +240,25 @@ def _read_file(path: Path, delimiter: str | None, encoding: str) -> polars.DataF
         ) from None
 
 
-def _stacked(files: list[Path], tables: list[polars.DataFrame]) -> polars.DataFrame:
-    import polars as pl
-
-    names = tables[0].columns
-    for path, table in zip(files, tables, strict=True):
-        odd = sorted(set(names) ^ set(table.columns))
+def check_same_columns(
+    files: Sequence[Path], columns: Sequence[Sequence[str]], ignored: str | None = None
+) -> None:
+    """Refuse files whose columns differ from the first one's."""
+    for path, names in zip(files, columns, strict=True):
+        odd = sorted((set(columns[0]) ^ set(names)) - {ignored})
         if odd:
-            where = "lacks" if odd[0] in names else "alone has"
+            where = "lacks" if odd[0] in columns[0] else "alone has"
             raise CommandError(
                 f"{str(path)!r} {where} the column {odd[0]!r}: "
                 f"give all files the columns of {str(files[0])!r}."
             )
+
+
+def _stacked(files: list[Path], tables: list[polars.DataFrame]) -> polars.DataFrame:
+    import polars as pl
+
+    names = tables[0].columns
+    check_same_columns(files, [table.columns for table in tables])
     # A file whose entries of a column are all missing says nothing of its type.
     typed = [
         table.select(pl.col(n).cast(pl.Null) if table[n].null_count() == table.height else n for n in names)
@@ -260,7 +277,7 @@ def _stacked(files: list[Path], tables: list[polars.DataFrame]) -> polars.DataFr
         return pl.concat(typed, how="vertical_relaxed")
     except pl.exceptions.PolarsError as error:
         raise CommandError(
-            f"The files do not fit together ({_first_line(error)}): give them one type."
+            f"The files do not fit together ({first_line(error)}): give them one type."
         ) from None
 
 
@@ -271,23 +288,10 @@ def read_tables(
     encoding: str = "utf-8",
     with_filename: bool = False,
 ) -> polars.DataFrame:
-    """Read files as one table.
+    """Read files, or patterns of files, as one table of at least one row.
 
-    Parameters
-    ----------
-    patterns : sequence of str
-        Paths, or patterns of paths.
-    delimiter : str or None, default=None
-        What separates the fields of text files. None: by the file's suffix.
-    encoding : str, default="utf-8"
-        Of text files.
-    with_filename : bool, default=False
-        Add the column ``filename``, the file's name without its suffix, unless there is one.
-
-    Returns
-    -------
-    polars.DataFrame
-        With at least one row.
+    The fields of text files are separated by the delimiter, by default the one that the file's suffix stands
+    for. The column ``filename`` is added if wanted, unless there is one; see `names_of`.
     """
     import polars as pl
 
@@ -304,10 +308,8 @@ def read_tables(
         if not table.height and len(files) == 1:
             raise CommandError(f"{str(path)!r} has no rows: give it at least one.")
     if with_filename and FILENAME not in tables[0].columns:
-        stems = [stem_of(path) for path in files]
-        if len(set(stems)) < len(stems):
-            stems = [str(path) for path in files]
-        tables = [t.with_columns(pl.lit(s).alias(FILENAME)) for t, s in zip(tables, stems, strict=True)]
+        names = names_of(files)
+        tables = [t.with_columns(pl.lit(n).alias(FILENAME)) for t, n in zip(tables, names, strict=True)]
     whole = tables[0] if len(files) == 1 else _stacked(files, tables)
     if not whole.height:
         raise CommandError(f"None of the {len(files)} files has a row: check that they are the right ones.")

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from coterie.cli.errors import CommandError
-from coterie.cli.printing import tell
+from coterie.cli.errors import CommandError, disk_errors
+from coterie.cli.models import check_file, open_model
+from coterie.cli.options import Model, ReplaceFile
+from coterie.cli.printing import say_notes, tell
 
 
 def check_report() -> None:
     """Refuse a page that could not be written, before the work that it would be about."""
-    from importlib.util import find_spec
-
     lacking = [name for name in ("plotly", "jinja2") if find_spec(name) is None]
     if lacking:
         raise CommandError(
@@ -23,24 +24,18 @@ def check_report() -> None:
 
 
 def report(
-    model: Annotated[str, typer.Argument(metavar="MODEL", help="A model.coterie.")],
+    model: Model,
     out: Annotated[str, typer.Option(help="File for the page.")] = "report.html",
-    force: Annotated[bool, typer.Option("--force", help="Replace a file that is there.")] = False,
+    force: ReplaceFile = False,
 ) -> None:
     """Write the report page of a model."""
     import coterie
-    from coterie.cli.folders import disk_error
-    from coterie.cli.models import check_file, open_model
-    from coterie.cli.progress import say
 
     check_report()
     check_file(Path(out), force=force)
     notes: list[str] = []
     fitted = open_model(model, notes)
-    for note in notes:
-        say(f"Note: {note}")
-    try:
+    say_notes(notes)
+    with disk_errors(Path(out)):
         coterie.Report(fitted).write_html(out)
-    except OSError as error:
-        raise disk_error(error, Path(out)) from error
     tell(out)

@@ -2,47 +2,41 @@
 
 from __future__ import annotations
 
-import time
+from functools import partial
+from itertools import chain
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from coterie.cli.errors import CommandError
-from coterie.cli.folders import cache_error
-from coterie.cli.printing import tell
+from coterie.cli.blurred import blurred_score, epsilon_spent
+from coterie.cli.errors import CommandError, cache_errors, one_sentence, require
+from coterie.cli.options import Delimiter, Delta, Encoding, Epsilon, Folder, KnownKeys, Sign, parse_order
+from coterie.cli.printing import say, tell
+from coterie.cli.progress import gathered_warnings
+from coterie.cli.reading import read_tables
+from coterie.cli.sites import check_signer, check_wait, looks, make_blur, open_folder, open_signer, site_rows
 
 if TYPE_CHECKING:
-    from coterie.federated import Conclusion, Party
+    from coterie.federated import Conclusion, Party, Share
     from coterie.federated.folder import Contents, SealedFolder
     from coterie.federated.signing import Signer
 
-# Seconds between looks at a folder that others write to.
-PAUSE = 2.0
 # The table is the one that was shared when its model makes the same error, up to rounding.
 SAME_TABLE = 1e-6
 
 
-def _party(
-    tables: list[str],
-    target: str,
-    name: str,
-    contents: Contents,
-    texts: dict[str, str | None],
-    order: str | None,
-) -> Party:
+def _party(mine: Share, tables: list[str], target: str, order: str | None, **text: Any) -> Party:
     """Select again what was shared, and make sure that the table is the same."""
-    from coterie.cli.progress import gathered_warnings
-    from coterie.cli.reading import read_tables
-    from coterie.cli.sites import site_rows
     from coterie.federated import make_party
 
-    mine = contents.share_of(name)
+    name = mine.site
     if target and target != mine.target:
         raise CommandError(
             f"{name!r} shared a model of {mine.target!r}, not of {target!r}: score with the same."
         )
-    frame = read_tables(tables, delimiter=texts["delimiter"], encoding=texts["encoding"] or "utf-8")
-    rows = site_rows(frame, mine.target, mine.columns, what="the columns that were shared")
+    rows = site_rows(
+        read_tables(tables, **text), mine.target, mine.columns, what="the columns that were shared"
+    )
     with gathered_warnings([]):
         party = make_party(
             rows.X,
@@ -65,7 +59,6 @@ def _party(
 
 
 def _say_troubles(party: Party, contents: Contents, *, blurred: bool) -> None:
-    from coterie.cli.progress import say
     from coterie.federated.peers import evaluate_peers, is_comparable
 
     # Where numbers are blurred, a model that fails is scored all the same: failing tells of rows.
@@ -78,7 +71,6 @@ def _score(
     party: Party, sealed: SealedFolder, contents: Contents, signer: Signer | None, options: dict[str, Any]
 ) -> bool:
     """Put the score of the shares that are there; tell whether it is new."""
-    from coterie.cli.blurred import blurred_score
     from coterie.federated import score as make
 
     earlier = next((score for score in contents.scores if score.site == party.site), None)
@@ -99,7 +91,6 @@ def _answer(
     party: Party, sealed: SealedFolder, contents: Contents, signer: Signer | None, noted: dict[str, str]
 ) -> int:
     """Answer the open questions, each by itself; tell how many, and note those that are not answered."""
-    from coterie.cli.progress import say
     from coterie.federated import answer as make
     from coterie.federated.asked import MOST_QUESTIONS, due_questions, memory_of
     from coterie.federated.folder import file_name
@@ -122,10 +113,8 @@ def _answer(
         except (ValueError, ArithmeticError) as error:
             refused[name] = str(error)
             continue
-        try:
+        with cache_errors(memory.path.parent):
             memory.add(question)
-        except OSError as error:
-            raise cache_error(error, memory.path.parent) from error
         sealed.put(message, signer)
         answered += 1
     for name, why in refused.items():
@@ -135,11 +124,19 @@ def _answer(
     return answered
 
 
+def _concluded(contents: Contents, before: Conclusion | None) -> bool:
+    """Tell whether there is a new conclusion, about the models that are shared now."""
+    if contents.conclusion is None or contents.conclusion == before:
+        return False
+    shas = {share.site: share.sha for share in contents.shares}
+    return all(shas.get(site) == sha for site, sha in contents.conclusion.models.items())
+
+
 def score(
     tables: Annotated[list[str], typer.Argument(metavar="TABLE...", help="The files that were shared from.")],
     target: Annotated[str, typer.Option(help="Column to predict; default: as shared.")] = "",
     name: Annotated[str, typer.Option(help="Name of this site, as shared.")] = "",
-    folder: Annotated[str, typer.Option(help="The folder that the sites pass on.")] = "",
+    folder: Folder = "",
     order: Annotated[str, typer.Option(help="auto or none, as shared.")] = "auto",
     reveal_gram: Annotated[
         bool, typer.Option("--reveal-gram", help="Reveal more, and save the rounds if all sites do.")
@@ -147,34 +144,16 @@ def score(
     wait: Annotated[
         float, typer.Option(min=0, help="Seconds to go on answering, in a folder that is kept in step.")
     ] = 0.0,
-    sign: Annotated[str | None, typer.Option(metavar="KEY", help="Sign with this private key.")] = None,
-    known_keys: Annotated[
-        str | None, typer.Option(metavar="FILE", help="Accept files signed by these keys only.")
-    ] = None,
-    epsilon: Annotated[
-        float | None, typer.Option(help="Clip and blur what is revealed; see the guide on privacy.")
-    ] = None,
-    delta: Annotated[float | None, typer.Option(help="With --epsilon; default: 1e-6.")] = None,
+    sign: Sign = None,
+    known_keys: KnownKeys = None,
+    epsilon: Epsilon = None,
+    delta: Delta = None,
     clip: Annotated[float | None, typer.Option(help="With --epsilon: squared residuals.")] = None,
-    delimiter: Annotated[str | None, typer.Option(help="Of text files; default: by suffix.")] = None,
-    encoding: Annotated[str, typer.Option(help="Of text files.")] = "utf-8",
+    delimiter: Delimiter = None,
+    encoding: Encoding = "utf-8",
 ) -> None:
     """Score everybody's models on this site's rows, or answer the next round; run it as often as asked."""
-    from coterie.cli.blurred import epsilon_spent
-    from coterie.cli.fit import parse_order
-    from coterie.cli.sites import (
-        check_inside,
-        check_signer,
-        check_wait,
-        make_blur,
-        one_sentence,
-        open_folder,
-        open_signer,
-        say_troubles,
-    )
-
-    if not name:
-        raise CommandError("--name is missing: give it, as in --name SITE.")
+    require(name=name)
     if reveal_gram and epsilon is not None:
         raise CommandError("--reveal-gram would send what --epsilon blurs: take one of them.")
     if wait and epsilon is not None:
@@ -184,20 +163,17 @@ def score(
         )
     rows_in_order = parse_order(order)
     sealed = open_folder(folder, known_keys)
-    if sign is not None:
-        check_inside(sealed.path, sign)
     check_wait(wait)
-    signer = open_signer(sign)
+    signer = open_signer(sign, sealed)
     check_signer(sealed, signer, name)
     options = {"reveal_gram": reveal_gram, "blur": make_blur(epsilon, delta, clip)}
-    texts = {"delimiter": delimiter, "encoding": encoding}
+    text = {"delimiter": delimiter, "encoding": encoding}
     with one_sentence():
-        contents = sealed.read(answers_of=name)
-        say_troubles(contents)
-        party = _party(tables, target, name, contents, texts, rows_in_order)
-        ends = time.monotonic() + wait
-        before, noted = contents.conclusion, dict[str, str]()
-        while True:
+        seen = looks(partial(sealed.read, answers_of=name), wait)
+        first = next(seen)
+        party = _party(first.share_of(name), tables, target, rows_in_order, **text)
+        noted: dict[str, str] = {}
+        for contents in chain([first], seen):
             scored = _score(party, sealed, contents, signer, options)
             answers = _answer(party, sealed, contents, signer, noted)
             if scored:
@@ -206,18 +182,7 @@ def score(
                     tell(f"Epsilon spent on these rows so far: {epsilon_spent(party):g}.")
             if answers:
                 tell(f"{name} answered {answers} question{'s' if answers > 1 else ''}.")
-            if time.monotonic() >= ends or _concluded(contents, before):
+            if _concluded(contents, first.conclusion):
                 break
-            time.sleep(min(PAUSE, max(0.0, ends - time.monotonic())))
-            seen, contents = contents, sealed.read(answers_of=name)
-            say_troubles(contents, seen.troubles)
     if not (wait or scored or answers):
         tell(f"{name} has nothing to score or to answer: all is done that was asked.")
-
-
-def _concluded(contents: Contents, before: Conclusion | None) -> bool:
-    """Tell whether there is a new conclusion, about the models that are shared now."""
-    if contents.conclusion is None or contents.conclusion == before:
-        return False
-    shas = {share.site: share.sha for share in contents.shares}
-    return all(shas.get(site) == sha for site, sha in contents.conclusion.models.items())

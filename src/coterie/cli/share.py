@@ -8,8 +8,28 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from coterie.cli.errors import CommandError
-from coterie.cli.printing import tell
+from coterie.cli.blurred import blurred_share
+from coterie.cli.errors import CommandError, one_sentence, require
+from coterie.cli.options import (
+    Delimiter,
+    Delta,
+    Drop,
+    Encoding,
+    Epsilon,
+    Features,
+    Folder,
+    KnownKeys,
+    Order,
+    Sign,
+    Target,
+    parse_order,
+    split_names,
+)
+from coterie.cli.preparing import chosen_columns
+from coterie.cli.printing import say_notes, tell
+from coterie.cli.progress import gathered_warnings
+from coterie.cli.reading import read_tables
+from coterie.cli.sites import check_signer, make_blur, open_folder, open_signer, site_rows
 
 if TYPE_CHECKING:
     from coterie.federated import Party, Share
@@ -21,8 +41,6 @@ LATER = (
     "  averages of models on both halves, with standard errors. With --reveal-gram also all products of the",
     "  models' predictions, which can tell the second moments of your rows.",
 )
-
-
 LATER_BLURRED = (
     "Later, `coterie score --epsilon` reveals, as numbers: the mean squared error of every site's model on",
     "  your rows, clipped and blurred, which spends epsilon again, and the sizes of two halves of your rows.",
@@ -32,18 +50,7 @@ LATER_BLURRED = (
 
 
 def revealed(share: Share) -> list[str]:
-    """Return what a share reveals, a line each.
-
-    Parameters
-    ----------
-    share : Share
-        What would be sent.
-
-    Returns
-    -------
-    list of str
-        Names, numbers and sizes.
-    """
+    """Return what a share reveals, a line each: names, numbers and sizes."""
     columns = ", ".join(share.columns[:12]) + (" and more" if len(share.columns) > 12 else "")
     if share.privacy is not None:
         numbers = [
@@ -75,7 +82,6 @@ def _in_their_order(columns: list[str], shares: tuple[Share, ...]) -> list[str]:
 
 
 def _make_share(party: Party, blur: Blur | None, *, dry_run: bool) -> Share:
-    from coterie.cli.blurred import blurred_share
     from coterie.federated import decode, encode
     from coterie.federated import share as make
 
@@ -89,65 +95,40 @@ def share(
     tables: Annotated[
         list[str], typer.Argument(metavar="TABLE...", help="Files with the rows of this site alone.")
     ],
-    target: Annotated[str, typer.Option(help="Column to predict.")] = "",
+    target: Target = "",
     name: Annotated[str, typer.Option(help="Name of this site; no two may have the same.")] = "",
-    folder: Annotated[str, typer.Option(help="The folder that the sites pass on.")] = "",
-    features: Annotated[
-        list[str] | None, typer.Option(help="Columns to predict from, by commas; default: all others.")
-    ] = None,
-    drop: Annotated[list[str] | None, typer.Option(help="Columns to leave out, by commas.")] = None,
+    folder: Folder = "",
+    features: Features = None,
+    drop: Drop = None,
     candidates: Annotated[
         str, typer.Option(help="Presets (default, linear) and names (rf, lasso, ...), by commas.")
     ] = "default",
     seed: Annotated[int, typer.Option(min=0, help="Of everything random; the same at all sites.")] = 0,
-    order: Annotated[
-        str, typer.Option(help="auto: hold out blocks if rows depend on each other in their order; none.")
-    ] = "auto",
+    order: Order = "auto",
     dry_run: Annotated[bool, typer.Option("--dry-run", help="List what would be revealed.")] = False,
     replace: Annotated[bool, typer.Option("--replace", help="Replace this site's earlier share.")] = False,
-    sign: Annotated[str | None, typer.Option(metavar="KEY", help="Sign with this private key.")] = None,
-    known_keys: Annotated[
-        str | None, typer.Option(metavar="FILE", help="Accept files signed by these keys only.")
-    ] = None,
-    epsilon: Annotated[
-        float | None, typer.Option(help="Clip and blur what is revealed; see the guide on privacy.")
-    ] = None,
-    delta: Annotated[float | None, typer.Option(help="With --epsilon; default: 1e-6.")] = None,
+    sign: Sign = None,
+    known_keys: KnownKeys = None,
+    epsilon: Epsilon = None,
+    delta: Delta = None,
     clip: Annotated[float | None, typer.Option(help="With --epsilon: norm of the coefficients.")] = None,
-    delimiter: Annotated[str | None, typer.Option(help="Of text files; default: by suffix.")] = None,
-    encoding: Annotated[str, typer.Option(help="Of text files.")] = "utf-8",
+    delimiter: Delimiter = None,
+    encoding: Encoding = "utf-8",
 ) -> None:
     """Fit a model on this site's rows and put it, sealed, into the folder; no row leaves the site."""
-    from coterie.cli.fit import parse_order, split_names
-    from coterie.cli.progress import gathered_warnings, say
-    from coterie.cli.reading import read_tables
-    from coterie.cli.sites import (
-        check_inside,
-        check_signer,
-        chosen_columns,
-        make_blur,
-        one_sentence,
-        open_folder,
-        open_signer,
-        site_rows,
-    )
     from coterie.federated import make_party
     from coterie.method.order import IN_ORDER
 
-    for value, option in ((target, "--target"), (name, "--name")):
-        if not value:
-            raise CommandError(f"{option} is missing: give it, as in {option} NAME.")
+    require(target=target, name=name)
     rows_in_order = parse_order(order)
     blur = make_blur(epsilon, delta, clip)
     # What would be revealed can be seen before there is a folder.
     sealed = None if dry_run and not Path(folder or " ").is_dir() else open_folder(folder, known_keys)
-    if sealed is not None and sign is not None:
-        check_inside(sealed.path, sign)
-    signer = open_signer(sign)
+    signer = open_signer(sign, sealed)
     if sealed is not None and not dry_run:
         check_signer(sealed, signer, name)
     frame = read_tables(tables, delimiter=delimiter, encoding=encoding)
-    columns = chosen_columns(frame, target, split_names(features), split_names(drop))
+    columns = chosen_columns(frame.columns, target, None, split_names(features), split_names(drop))
     with one_sentence():
         shares = () if sealed is None else sealed.read(answers_of=name).shares
     others = tuple(each for each in shares if each.site != name)
@@ -170,8 +151,7 @@ def share(
         if party.selection.in_order:
             notes.append(IN_ORDER)
         message = _make_share(party, blur, dry_run=dry_run)
-    for note in notes:
-        say(f"Note: {note}")
+    say_notes(notes)
     if sealed is None or dry_run:
         tell("`coterie share` would reveal:")
         for line in revealed(message):

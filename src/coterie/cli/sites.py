@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from coterie.cli.errors import CommandError
+from coterie.cli.errors import CommandError, one_sentence
 from coterie.cli.preparing import check_columns, target_values
+from coterie.cli.printing import say
 
 if TYPE_CHECKING:
     import numpy as np
@@ -22,46 +23,20 @@ if TYPE_CHECKING:
     from coterie.federated.messages import Blur
     from coterie.federated.signing import Signer
 
-
 # Of blurred numbers, unless another is given.
 DELTA = 1e-6
-
-
-@contextmanager
-def one_sentence() -> Iterator[None]:
-    """Turn what the protocol, the wire or the disk refuse into a command's error."""
-    try:
-        yield
-    # ProtocolError and WireError are ValueErrors, as are the library's own complaints about rows.
-    except ValueError as error:
-        raise CommandError(str(error)) from None
-    except OSError as error:
-        cause = error.strerror or str(error)
-        what = "A file" if error.filename is None else repr(str(error.filename))
-        raise CommandError(f"{what} cannot be used ({cause}): check the path and the disk.") from None
+# Seconds between looks at a folder that others write to.
+PAUSE = 2.0
 
 
 @dataclass(frozen=True)
 class SiteRows:
-    """The rows of one site.
-
-    Parameters
-    ----------
-    X : ndarray of shape (n, p)
-        Predictors.
-    y : ndarray of shape (n,) or None
-        Response, where it was asked for.
-    columns : tuple of str
-        Names of the predictors.
-    kept : ndarray of shape (n,)
-        Where each row stood in the table.
-    notes : tuple of str
-        What was done to the table.
-    """
+    """The rows of one site that have no gaps: X of shape (n, p), y and kept of shape (n,)."""
 
     X: NDArray[np.float64]
     y: NDArray[np.float64] | None
     columns: tuple[str, ...]
+    # Where each row stood in the table.
     kept: NDArray[np.int_]
     notes: tuple[str, ...]
 
@@ -83,21 +58,7 @@ def site_rows(
 ) -> SiteRows:
     """Turn a site's table into rows; rows with gaps are left out and counted.
 
-    Parameters
-    ----------
-    frame : polars.DataFrame
-        The table.
-    target : str or None
-        The column of the response; None: it is not needed.
-    columns : sequence of str
-        The predictors, in their order.
-    what : str, default="--features"
-        Who asks for these columns, for the error.
-
-    Returns
-    -------
-    SiteRows
-        Numbers.
+    Without a target there is no response; `what` says in the error who asks for the columns.
     """
     import polars as pl
 
@@ -106,42 +67,22 @@ def site_rows(
     _check_numbers(frame, columns, ", or --drop it" if what == "--features" else "")
     numbers = frame.select(pl.col(name).cast(pl.Float64) for name in columns)
     whole = numbers.select(pl.all_horizontal(pl.all().is_finite().fill_null(False))).to_series()
-    notes = []
     y = None
     if target is not None:
         check_columns([target], frame.columns, "--target")
-        values = target_values(frame, target)
-        whole = whole & values.is_not_null()
-        y = values
+        y = target_values(frame, target)
+        whole = whole & y.is_not_null()
     kept = whole.arg_true()
-    lost = frame.height - len(kept)
-    if lost:
-        notes.append(f"{lost} of {frame.height} rows have gaps and were left out.")
     if not len(kept):
         raise CommandError("No row is without gaps: fill them in the same way at all sites.")
+    lost = frame.height - len(kept)
     return SiteRows(
         numbers[kept].to_numpy(),
         None if y is None else y.gather(kept).to_numpy(),
         tuple(columns),
         kept.to_numpy(),
-        tuple(notes),
+        (f"{lost} of {frame.height} rows have gaps and were left out.",) if lost else (),
     )
-
-
-def chosen_columns(
-    frame: polars.DataFrame, target: str, features: Sequence[str], drop: Sequence[str]
-) -> list[str]:
-    """Return the predictors that were named, or all columns but the target."""
-    check_columns([target], frame.columns, "--target")
-    check_columns(features, frame.columns, "--features")
-    check_columns(drop, frame.columns, "--drop")
-    if target in features:
-        raise CommandError(f"The column {target!r} cannot be a predictor, too: take it out of --features.")
-    chosen = features or [name for name in frame.columns if name != target]
-    chosen = [name for name in dict.fromkeys(chosen) if name not in drop]
-    if not chosen:
-        raise CommandError("No column is left to predict from: name some with --features, or --drop fewer.")
-    return chosen
 
 
 def open_folder(folder: str, known_keys: str | None) -> SealedFolder:
@@ -155,17 +96,30 @@ def open_folder(folder: str, known_keys: str | None) -> SealedFolder:
         return SealedFolder(folder, None if known_keys is None else read_known_keys(known_keys))
 
 
-def open_signer(key: str | None) -> Signer | None:
-    """Return the signer of a key file."""
-    from coterie.cli.progress import say
+def open_signer(key: str | None, sealed: SealedFolder | None) -> Signer | None:
+    """Return the signer of a key file, which must not lie in the folder that is passed on."""
     from coterie.federated.signing import read_key
 
     if key is None:
         return None
+    if sealed is not None and sealed.path.resolve() in Path(key).resolve().parents:
+        raise CommandError("The private key lies in the folder that is passed on: keep it elsewhere.")
     with one_sentence():
         if os.name == "posix" and os.stat(key).st_mode & 0o077:
             say(f"Note: others on this machine may open the private key: run `chmod 600 {key}`.")
         return read_key(key)
+
+
+def check_signer(sealed: SealedFolder, signer: Signer | None, site: str | None = None) -> None:
+    """Refuse to write, beside a list of known keys, what the list would refuse."""
+    known = sealed.known_keys
+    if known is None:
+        return
+    if signer is None:
+        raise CommandError("--known-keys refuses what is not signed: sign what you write with --sign KEY.")
+    if signer.public not in (known.values() if site is None else [known.get(site)]):
+        whom = "of nobody" if site is None else f"not that of {site!r}"
+        raise CommandError(f"The key of --sign is {whom} in the list of --known-keys: add its line there.")
 
 
 def make_blur(epsilon: float | None, delta: float | None, clip: float | None) -> Blur | None:
@@ -186,34 +140,28 @@ def make_blur(epsilon: float | None, delta: float | None, clip: float | None) ->
         return check_blur(Blur(epsilon, DELTA if delta is None else delta, clip))
 
 
-def check_inside(folder: Path, key: str) -> None:
-    """Refuse a private key in the folder that is passed on."""
-    if folder.resolve() in Path(key).resolve().parents:
-        raise CommandError("The private key lies in the folder that is passed on: keep it elsewhere.")
-
-
-def check_signer(sealed: SealedFolder, signer: Signer | None, site: str | None = None) -> None:
-    """Refuse to write, beside a list of known keys, what the list would refuse."""
-    known = sealed.known_keys
-    if known is None:
-        return
-    if signer is None:
-        raise CommandError("--known-keys refuses what is not signed: sign what you write with --sign KEY.")
-    if signer.public not in (known.values() if site is None else [known.get(site)]):
-        whom = "of nobody" if site is None else f"not that of {site!r}"
-        raise CommandError(f"The key of --sign is {whom} in the list of --known-keys: add its line there.")
-
-
 def check_wait(seconds: float) -> None:
     """Refuse a time that never ends because it compares with nothing."""
     if math.isnan(seconds):
         raise CommandError("--wait must be a number of seconds. Got nan.")
 
 
-def say_troubles(contents: Contents, already: Mapping[str, str] | None = None) -> None:
-    """Name the files that cannot be used."""
-    from coterie.cli.progress import say
+def looks(read: Callable[[], Contents], wait: float) -> Iterator[Contents]:
+    """Give out what a folder holds, again and again until so many seconds after the first look are over.
 
-    for name, why in contents.troubles.items():
-        if already is None or already.get(name) != why:
-            say(f"Note: {name!r} is not used. {why}")
+    Files that cannot be used are named once.
+    """
+    ends = None
+    seen: Mapping[str, str] = {}
+    while True:
+        contents = read()
+        for name, why in contents.troubles.items():
+            if seen.get(name) != why:
+                say(f"Note: {name!r} is not used. {why}")
+        seen = contents.troubles
+        yield contents
+        ends = time.monotonic() + wait if ends is None else ends
+        left = ends - time.monotonic()
+        if left <= 0:
+            return
+        time.sleep(min(PAUSE, left))

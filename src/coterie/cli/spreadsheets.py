@@ -32,18 +32,7 @@ def _texts(table: polars.DataFrame) -> list[str]:
 
 
 def write_csv(table: polars.DataFrame) -> bytes:
-    """Return a table as CSV that holds no formula.
-
-    Parameters
-    ----------
-    table : polars.DataFrame
-        Of any columns.
-
-    Returns
-    -------
-    bytes
-        In UTF-8.
-    """
+    """Return a table as CSV in UTF-8 that holds no formula."""
     import polars as pl
 
     as_text = table.with_columns(pl.col(pl.Categorical, pl.Enum).cast(pl.String))
@@ -62,16 +51,6 @@ def without_escapes(table: polars.DataFrame) -> polars.DataFrame:
     """Take away the apostrophes that `write_csv` put in.
 
     A table in which some text begins like a formula was not written by it, and stays as it is.
-
-    Parameters
-    ----------
-    table : polars.DataFrame
-        Read from CSV.
-
-    Returns
-    -------
-    polars.DataFrame
-        As it was before it was written.
     """
     import polars as pl
 

@@ -1,0 +1,184 @@
+"""A fit of the command line: finished learners are kept, results appear whole, and a summary is printed."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from coterie._files import write_bytes
+from coterie.cli.errors import CommandError, Interrupted, disk_errors, one_sentence
+from coterie.cli.folders import Workplace
+from coterie.cli.options import parse_count, parse_order, split_names
+from coterie.cli.preparing import Rows
+from coterie.cli.printing import say, tell, tell_json
+from coterie.cli.progress import gathered_warnings, shown_progress
+from coterie.cli.spreadsheets import write_csv
+
+if TYPE_CHECKING:
+    import polars
+
+    from coterie.cli.partitions import StreamedRows
+    from coterie.encoding import TableRecipe
+    from coterie.regressor import CoterieRegressor
+
+
+def make_model(
+    candidates: str,
+    *,
+    n_clusters: str = "auto",
+    landmarks: str | None = None,
+    order: str = "auto",
+    **more: Any,
+) -> CoterieRegressor:
+    """Return an estimator with the options of the command line, once they are known to be good.
+
+    An option that is None has the library's default.
+    """
+    from coterie.candidates import make_candidates
+    from coterie.regressor import CoterieRegressor
+
+    names = split_names([candidates])
+    model = CoterieRegressor(
+        candidates=names,
+        n_clusters=parse_count(n_clusters),
+        landmarks=None if landmarks is None else parse_count(landmarks),
+        order=parse_order(order),
+        **{name: value for name, value in more.items() if value is not None},
+    )
+    with one_sentence():
+        make_candidates(names)
+        model.check_options()
+    return model
+
+
+@contextmanager
+def _workers(scheduler: str | None, n_jobs: int | None) -> Iterator[Any]:
+    """Yield who does the work: threads, or the workers of a Dask cluster."""
+    from coterie.engines import ThreadEngine
+
+    if scheduler is None:
+        yield ThreadEngine(n_jobs)
+        return
+    from coterie.engines.dask import DaskEngine, connect
+
+    with connect(scheduler) as client:
+        yield DaskEngine(client)
+
+
+def _fit(
+    model: CoterieRegressor, rows: Rows | StreamedRows, place: Workplace, scheduler: str | None
+) -> list[str]:
+    """Fit, keeping every finished learner beside the results that are to come; return notes."""
+    import coterie
+    from coterie.engines.checkpoints import CheckpointEngine
+    from coterie.fit.out_of_core import select_from_source
+    from coterie.method.fitting import choose_candidate
+    from coterie.persistence.results import ResultCodec
+
+    kept: list[Callable[[Any], Any]] = [choose_candidate, select_from_source]
+    with one_sentence(), disk_errors(place.state), _workers(scheduler, model.n_jobs) as workers:
+        engine = CheckpointEngine(
+            workers, place.fits, kept, ResultCodec(), coterie.__version__, fresh=not place.resume
+        )
+        model.set_params(engine=engine)
+        try:
+            with shown_progress():
+                notes = rows.fit(model)
+        except KeyboardInterrupt:
+            if engine.not_kept:
+                say(f"{engine.not_kept} finished fits cannot be kept: --resume fits them again.")
+            raise
+    if engine.restored:
+        say(f"{engine.restored} finished fits were taken from {str(place.fits)!r}.")
+    return notes
+
+
+def losses_table(losses: Any, names: Sequence[str]) -> polars.DataFrame:
+    """Return the losses with the learners' names: a row for each model, a column for each learner's data."""
+    import polars as pl
+
+    return pl.DataFrame(losses, schema=list(names)).insert_column(0, pl.Series("model of", names))
+
+
+def write_tables(folder: Path, tables: Mapping[str, polars.DataFrame], summary: dict[str, Any]) -> None:
+    """Write tables as CSV files, and the summary."""
+    for name, table in tables.items():
+        write_bytes(folder / name, write_csv(table))
+    write_bytes(folder / "summary.json", json.dumps(summary, indent=1).encode())
+
+
+def _write_results(model: CoterieRegressor, summary: dict[str, Any], folder: Path, *, report: bool) -> None:
+    import polars as pl
+
+    import coterie
+    from coterie.method.spectral import avoids_pairs
+
+    gains = pl.DataFrame(dict(model.gains_), strict=False)
+    tables = {"labels.csv": gains.select("learner", "cluster"), "gains.csv": gains}
+    exchange = model.exchange_
+    if not avoids_pairs(exchange):
+        names = [str(learner) for learner in exchange.learner_ids.tolist()]
+        tables["losses.csv"] = losses_table(exchange.losses, names)
+    write_tables(folder, tables, summary)
+    coterie.save(model, folder / "model.coterie")
+    if report:
+        coterie.Report(model).write_html(folder / "report.html")
+
+
+def run_fit(
+    model: CoterieRegressor,
+    rows: Rows | StreamedRows,
+    recipe: TableRecipe,
+    place: Workplace,
+    *,
+    scheduler: str | None = None,
+    report: bool = True,
+    table: polars.DataFrame | None = None,
+) -> dict[str, Any]:
+    """Fit rows and write the results, all of them or none; return the summary."""
+    from coterie.summary import summarize
+
+    notes = list(rows.notes)
+    with place.held():
+        had_fits = place.has_fits()
+        try:
+            with gathered_warnings(notes):
+                notes += _fit(model, rows, place, scheduler)
+            model.table_ = recipe
+            summary = summarize(model.record_)
+            # What was warned of may be among the model's own notes, too.
+            summary["notes"] = list(dict.fromkeys([*notes, *summary["notes"]]))
+            summary["columns"] = [asdict(plan) | {"features": list(plan.features)} for plan in recipe.columns]
+            summary["out"] = str(place.out)
+            with place.writing() as folder:
+                if table is not None:
+                    write_bytes(folder / "learners.csv", write_csv(table))
+                _write_results(model, summary, folder, report=report)
+        except KeyboardInterrupt:
+            raise Interrupted(
+                f"Stopped. Finished learners are kept in {str(place.state)!r}: "
+                "run the same command with --resume to go on."
+            ) from None
+        except CommandError as error:
+            # Bad input is found before most of the work; what an earlier run or a full disk stopped stays.
+            if isinstance(rows, Rows) and not had_fits and not isinstance(error.__cause__, OSError):
+                place.forget_fits()
+            raise
+        place.forget_fits()
+    return summary
+
+
+def print_summary(summary: dict[str, Any], *, as_json: bool) -> None:
+    """Print a summary for people, or as one JSON object."""
+    from coterie.cli.summary import make_console, show_summary
+
+    if as_json:
+        tell_json(summary)
+        return
+    show_summary(make_console(sys.stdout), summary)
+    tell(f"Results are in {summary['out']}/")
