@@ -31,6 +31,8 @@ _NOREPLACE, _EXCHANGE, _AT_FDCWD = 1, 2, -100
 _DISK = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS)
 # What a file system without links says.
 _NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL)
+# How often to look again where another process removes the file of a lock at the same moment.
+_ATTEMPTS = 100
 _TEMPORARY = re.compile(r"\.coterie-[0-9a-f]{8}-[0-9a-f]{16}\.tmp", re.ASCII)
 
 
@@ -45,7 +47,7 @@ def is_temporary(name: str) -> bool:
     return _TEMPORARY.fullmatch(name) is not None
 
 
-def try_lock(handle: int) -> bool:
+def _try_lock(handle: int) -> bool:
     """Lock an open file without waiting; the lock ends with the process, however it ends.
 
     Parameters
@@ -70,12 +72,51 @@ def try_lock(handle: int) -> bool:
     return True
 
 
-def is_at(handle: int, path: Path) -> bool:
+def _is_at(handle: int, path: Path) -> bool:
     """Tell whether an open file is still the one that lies under a name."""
     try:
         return os.path.samestat(os.fstat(handle), os.lstat(path))
     except FileNotFoundError:
         return False
+
+
+def _open_mark(path: Path) -> int | None:
+    """Open a file, made with its folder where it is missing; None where somebody has just removed them."""
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    try:
+        return os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o600)
+    except FileNotFoundError:
+        return None
+
+
+class LockedError(Exception):
+    """Another process holds the lock; the message names it."""
+
+
+@contextmanager
+def locked(path: Path) -> Iterator[None]:
+    """Hold the lock of a file that says which process holds it, or raise `LockedError`.
+
+    The file is made where it is missing, and is not removed. The lock ends with the block or the process.
+    """
+    for _ in range(_ATTEMPTS):
+        handle = _open_mark(path)
+        if handle is None:
+            continue
+        try:
+            if not _try_lock(handle):
+                raise LockedError(
+                    os.read(handle, 200).decode("utf-8", "replace").strip() or "Another process"
+                )
+            # Otherwise a run that has just ended removed the file after it was opened here.
+            if _is_at(handle, path):
+                os.ftruncate(handle, 0)
+                os.write(handle, f"Process {os.getpid()} on {platform.node()}\n".encode())
+                yield
+                return
+        finally:
+            os.close(handle)
+    raise LockedError("Another process")
 
 
 def remove_stale(folder: Path) -> None:
@@ -104,7 +145,7 @@ def _remove_unlocked(path: Path) -> None:
         # Not through a link, and not waiting for the other end of a pipe.
         handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
         try:
-            if try_lock(handle):
+            if _try_lock(handle):
                 path.unlink()
         finally:
             os.close(handle)
@@ -116,7 +157,7 @@ def _open_temporary(folder: Path, mode: int) -> tuple[int, Path]:
     while True:
         path = folder / f".coterie-{_mark()}-{secrets.token_hex(8)}.tmp"
         handle = os.open(path, flags, mode)
-        if try_lock(handle) and os.path.lexists(path):
+        if _try_lock(handle) and os.path.lexists(path):
             return handle, path
         os.close(handle)
 

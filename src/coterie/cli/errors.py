@@ -47,14 +47,17 @@ def disk_errors(path: Path) -> Iterator[None]:
 
 
 @contextmanager
-def cache_errors(folder: Path) -> Iterator[None]:
+def cache_errors() -> Iterator[None]:
     """Turn an error of the cache's disk into a command's error."""
     try:
         yield
     except OSError as error:
+        from coterie.datasets.files import data_home
+
+        cause = error.strerror or str(error)
         raise CommandError(
-            f"The cache {str(folder)!r} cannot be used ({error.strerror or error}): free some space there, "
-            "or name another folder in the environment variable COTERIE_CACHE."
+            f"The cache {str(data_home())!r} cannot be used ({cause}): free some space there, or name "
+            "another folder in the environment variable COTERIE_CACHE."
         ) from error
 
 

@@ -17,9 +17,8 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from coterie._files import exchange, is_temporary, remove_stale, sync_folder
+from coterie._files import LockedError, exchange, is_temporary, locked, remove_stale, sync_folder
 from coterie.cli.errors import CommandError, disk_errors
-from coterie.cli.locking import locked
 
 OUTPUTS = (
     "labels.csv",
@@ -167,12 +166,23 @@ class Workplace:
                 "--resume, or begin again with --force."
             )
 
+    @contextmanager
+    def _locked(self) -> Iterator[None]:
+        try:
+            with locked(self.mark):
+                yield
+        except LockedError as error:
+            raise CommandError(
+                f"{error} writes to {str(self.out)!r} at this moment: wait until it has ended, or give --out "
+                "another folder."
+            ) from None
+
     def check(self) -> None:
         """Refuse to overwrite anything but results of ours, and these only by force; remove nothing."""
         with disk_errors(self.out):
             self._check_state()
             if self.mark.exists():
-                with locked(self.mark, self.out):
+                with self._locked():
                     self._bring_back()
             self._check_out()
 
@@ -190,7 +200,7 @@ class Workplace:
         """Keep other runs out while results are made; check once more what may have changed."""
         with disk_errors(self.out):
             self._check_state()
-            with locked(self.mark, self.out):
+            with self._locked():
                 try:
                     self._bring_back()
                     self._check_out()

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from coterie.cli.blurred import blurred_score, epsilon_spent
 from coterie.cli.errors import CommandError, cache_errors, one_sentence, require
 from coterie.cli.options import Delimiter, Delta, Encoding, Epsilon, Folder, KnownKeys, Sign, parse_order
 from coterie.cli.printing import say, tell
@@ -72,6 +71,7 @@ def _score(
 ) -> bool:
     """Put the score of the shares that are there; tell whether it is new."""
     from coterie.federated import score as make
+    from coterie.federated.sent import blurred_score
 
     earlier = next((score for score in contents.scores if score.site == party.site), None)
     shas = {share.site: share.sha for share in contents.shares}
@@ -80,10 +80,11 @@ def _score(
     if earlier is not None and complete and {s: e.sha for s, e in earlier.losses.items()} == shas:
         return False
     _say_troubles(party, contents, blurred=options["blur"] is not None)
-    if options["blur"] is not None:
-        mine = blurred_score(party, contents.shares, options["blur"])
-    else:
-        mine = make(party, contents.shares, **options)
+    with cache_errors():
+        if options["blur"] is not None:
+            mine = blurred_score(party, contents.shares, options["blur"])
+        else:
+            mine = make(party, contents.shares, **options)
     return sealed.put(mine, signer, replace=True)
 
 
@@ -113,7 +114,7 @@ def _answer(
         except (ValueError, ArithmeticError) as error:
             refused[name] = str(error)
             continue
-        with cache_errors(memory.path.parent):
+        with cache_errors():
             memory.add(question)
         sealed.put(message, signer)
         answered += 1
@@ -153,6 +154,8 @@ def score(
     encoding: Encoding = "utf-8",
 ) -> None:
     """Score everybody's models on this site's rows, or answer the next round; run it as often as asked."""
+    from coterie.federated.sent import epsilon_spent
+
     require(name=name)
     if reveal_gram and epsilon is not None:
         raise CommandError("--reveal-gram would send what --epsilon blurs: take one of them.")

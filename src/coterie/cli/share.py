@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from coterie.cli.blurred import blurred_share
-from coterie.cli.errors import CommandError, one_sentence, require
+from coterie.cli.errors import CommandError, cache_errors, one_sentence, require
 from coterie.cli.options import (
     Delimiter,
     Delta,
@@ -84,9 +83,11 @@ def _in_their_order(columns: list[str], shares: tuple[Share, ...]) -> list[str]:
 def _make_share(party: Party, blur: Blur | None, *, dry_run: bool) -> Share:
     from coterie.federated import decode, encode
     from coterie.federated import share as make
+    from coterie.federated.sent import blurred_share
 
-    # A dry run tells nobody, so there is nothing to keep.
-    message = make(party, blur=blur) if blur is None or dry_run else blurred_share(party, blur)
+    with cache_errors():
+        # A dry run tells nobody, so there is nothing to keep.
+        message = make(party, blur=blur) if blur is None or dry_run else blurred_share(party, blur)
     decode(encode(message), "share")
     return message
 
