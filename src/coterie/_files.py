@@ -50,15 +50,7 @@ def is_temporary(name: str) -> bool:
 def _try_lock(handle: int) -> bool:
     """Lock an open file without waiting; the lock ends with the process, however it ends.
 
-    Parameters
-    ----------
-    handle : int
-        The open file.
-
-    Returns
-    -------
-    bool
-        False where another process holds the lock. True also where the system has no locks.
+    Returns False where another process holds the lock, and True also where the system has no locks.
     """
     if sys.platform == "win32":
         return True
@@ -122,10 +114,7 @@ def locked(path: Path) -> Iterator[None]:
 def remove_stale(folder: Path) -> None:
     """Remove the temporary files that killed processes of this user on this machine left in a folder.
 
-    Parameters
-    ----------
-    folder : Path
-        Where to look; what lies deeper is left alone.
+    What lies deeper is left alone.
     """
     begin = f".coterie-{_mark()}-"
     with suppress(OSError):
@@ -163,19 +152,9 @@ def _open_temporary(folder: Path, mode: int) -> tuple[int, Path]:
 
 
 def renameat2(source: Path, target: Path, flags: int) -> bool:
-    """Rename as Linux can, in one step; tell whether this system can.
+    """Rename as Linux can, in one step, with the flags of its manual; both lie on one file system.
 
-    Parameters
-    ----------
-    source, target : Path
-        On one file system.
-    flags : int
-        As in the manual of Linux.
-
-    Returns
-    -------
-    bool
-        False where the system has no such call: nothing has happened then.
+    Returns False where the system has no such call: nothing has happened then.
     """
     if sys.platform != "linux":
         return False
@@ -193,18 +172,7 @@ def renameat2(source: Path, target: Path, flags: int) -> bool:
 
 
 def exchange(one: Path, other: Path) -> bool:
-    """Let two files or folders change places in one step.
-
-    Parameters
-    ----------
-    one, other : Path
-        Both must be there, on one file system.
-
-    Returns
-    -------
-    bool
-        False where the system cannot: nothing has happened then.
-    """
+    """Let two files or folders on one file system change places in one step; see `renameat2`."""
     return renameat2(one, other, _EXCHANGE)
 
 
@@ -243,23 +211,11 @@ def write_whole(
 ) -> Iterator[BinaryIO]:
     """Write a file that appears under its name once it is whole; on any failure the old one stays.
 
-    Parameters
-    ----------
-    path : Path
-        The file; its folder must be there. A link is replaced, not followed: resolve it first to follow it.
-    fresh : bool, default=False
-        Raise FileExistsError where a file has the name by then, instead of replacing it.
-    mode : int or None, default=None
-        Permissions. None: those of the file that is replaced, or the usual ones.
-    sync : bool, default=True
-        Wait until the disk has it, so that it outlasts a power cut.
-    tidy : bool, default=True
-        Remove what killed processes left in the folder; see `remove_stale`.
-
-    Yields
-    ------
-    binary file
-        Where to write.
+    Its folder must be there. A link is replaced, not followed: resolve it first to follow it.
+    `fresh`: raise FileExistsError where a file has the name by then, instead of replacing it.
+    `mode`: permissions; None: those of the file that is replaced, or the usual ones.
+    `sync`: wait until the disk has it, so that it outlasts a power cut.
+    `tidy`: remove what killed processes left in the folder; see `remove_stale`.
     """
     temporary = None
     try:
@@ -299,18 +255,6 @@ def write_whole(
 
 
 def write_bytes(path: Path, content: bytes, *, fresh: bool = False, mode: int | None = None) -> None:
-    """Write a file of known content by `write_whole`.
-
-    Parameters
-    ----------
-    path : Path
-        The file; its folder must be there.
-    content : bytes
-        What will be in it.
-    fresh : bool, default=False
-        Raise FileExistsError where a file has the name by then.
-    mode : int or None, default=None
-        Permissions. None: those of the file that is replaced, or the usual ones.
-    """
+    """Write a file of known content by `write_whole`."""
     with write_whole(path, fresh=fresh, mode=mode) as file:
         file.write(content)

@@ -174,20 +174,9 @@ def names_learners(spec: Any, learner_ids: Iterable[Any]) -> bool:
 
 
 def candidates_per_learner(spec: Any, learner_ids: Iterable[Any]) -> list[Candidates]:
-    """Resolve the candidate set of every learner.
+    """Return the candidate set of every learner, in the order of the ids.
 
-    Parameters
-    ----------
-    spec : str, list, dict or None
-        As for `make_candidates`, or a mapping of learner id to any of these, which must name every
-        learner.
-    learner_ids : iterable
-        The learners.
-
-    Returns
-    -------
-    list of dict
-        One candidate set per learner, in the order of ``learner_ids``.
+    The specification is as for `make_candidates`, or a mapping of every learner's id to any of these.
     """
     ids = list(learner_ids)
     if not names_learners(spec, ids):

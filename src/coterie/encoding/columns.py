@@ -26,35 +26,21 @@ IDENTIFIER_SHARE = 0.5
 
 @dataclass(frozen=True)
 class ColumnPlan:
-    """What becomes of a column.
-
-    Parameters
-    ----------
-    name : str
-        The column.
-    kind : {"number", "category", "date", "left out"}
-        How it is read.
-    remark : str
-        The same in words, for the reader of an output.
-    fills : tuple of float, default=()
-        What stands in for missing entries: the median of the number, or of each part of the date.
-    levels : tuple of str, default=()
-        Entries of a category, the most frequent first. It is the reference, which has no column.
-    other : bool, default=False
-        Whether rare entries share a column, which also takes entries that fit has not seen.
-    parts : tuple of str, default=()
-        Parts of a date.
-    indicator : bool, default=False
-        Whether a column says where the entry was missing.
-    """
+    """What becomes of a column, and the same in words (`remark`) for the reader of an output."""
 
     name: str
+    # "number", "category", "date" or "left out".
     kind: str
     remark: str
+    # What stands in for missing entries: the median of the number, or of each part of the date.
     fills: tuple[float, ...] = ()
+    # Entries of a category, the most frequent first. It is the reference, which has no column.
     levels: tuple[str, ...] = ()
+    # Whether rare entries share a column, which also takes entries that fit has not seen.
     other: bool = False
+    # Parts of a date.
     parts: tuple[str, ...] = ()
+    # Whether a column says where the entry was missing.
     indicator: bool = False
 
     @property
@@ -167,23 +153,10 @@ def _is_number(dtype: Any) -> bool:
 
 
 def plan_column(name: str, series: Any, max_levels: int, min_share: float) -> ColumnPlan:
-    """Decide what becomes of a column.
+    """Decide what becomes of a column, given as a narwhals Series.
 
-    Parameters
-    ----------
-    name : str
-        The column's name.
-    series : narwhals Series
-        Its entries.
-    max_levels : int
-        Most entries of a category that get a column of their own.
-    min_share : float
-        Share of rows that such an entry has at least.
-
-    Returns
-    -------
-    ColumnPlan
-        The decision.
+    At most `max_levels` entries of a category get a column of their own; each has at least `min_share` of the
+    rows.
     """
     if _is_number(series.dtype):
         return _plan_number(name, series)
@@ -241,20 +214,7 @@ ENCODERS = {"number": _encode_number, "date": _encode_date, "category": _encode_
 
 
 def encode_column(plan: ColumnPlan, series: Any) -> dict[str, Array]:
-    """Turn a column into numbers.
-
-    Parameters
-    ----------
-    plan : ColumnPlan
-        What becomes of it; not "left out".
-    series : narwhals Series
-        Its entries.
-
-    Returns
-    -------
-    dict of str to ndarray
-        The columns that it becomes, without gaps.
-    """
+    """Return the columns of numbers, without gaps, that a column becomes; its plan is not "left out"."""
     encoded, missing = ENCODERS[plan.kind](plan, series)
     if plan.indicator:
         encoded.append(missing.astype(np.float64))

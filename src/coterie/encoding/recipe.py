@@ -10,23 +10,14 @@ from coterie.encoding.encoder import TableEncoder
 
 @dataclass(frozen=True)
 class TableRecipe:
-    """How a table becomes predictors, response and learners.
-
-    Parameters
-    ----------
-    target : str
-        The column of the response.
-    group : str
-        The column that names the learner of each row; learners are known by its text.
-    columns : tuple of ColumnPlan
-        What becomes of the other columns.
-    by_file : bool, default=False
-        Whether learners are named by the files that their rows came from.
-    """
+    """How a table becomes predictors, response and learners."""
 
     target: str
+    # The column that names the learner of each row; learners are known by its text.
     group: str
+    # What becomes of the other columns.
     columns: tuple[ColumnPlan, ...]
+    # Whether learners are named by the files that their rows came from.
     by_file: bool = False
 
     @property

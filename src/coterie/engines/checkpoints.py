@@ -57,22 +57,10 @@ def _digest(function: Callable[[Any], Any], job: Any, known: dict[int, str]) -> 
 
 
 class CheckpointEngine:
-    """An engine that keeps the results of some functions on disk.
+    """An engine that keeps the results of some functions on disk; their jobs are dataclasses.
 
-    Parameters
-    ----------
-    engine : Engine
-        Who runs the jobs.
-    folder : Path
-        Where results are kept; it is made when the first one is.
-    functions : iterable of callable
-        Whose results are kept. Their jobs are dataclasses.
-    codec : Codec
-        How results become files.
-    version : str, default=""
-        Of the code behind the functions: results of another one are not used.
-    fresh : bool, default=False
-        Use no result that is there already; new ones take their place.
+    The folder is made when the first result is kept. Results of another version of the code are not used, nor
+    any that is there already where the engine is `fresh`: new ones take their place.
     """
 
     def __init__(

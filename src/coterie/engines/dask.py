@@ -44,13 +44,7 @@ def _import_distributed() -> Any:
 
 
 def check_address(address: str) -> None:
-    """Refuse what is no address of a scheduler; the library would try it, and log what it tries.
-
-    Parameters
-    ----------
-    address : str
-        As in ``tcp://host:8786``.
-    """
+    """Refuse what is no address of a scheduler; the library would try it, and log what it tries."""
     host = r"(?:[\w.-]+|\[[0-9a-fA-F:.%]+\])"
     found = re.fullmatch(rf"(?:(?:tcp|tls|ws|wss|ucx)://)?{host}:([0-9]{{1,5}})", address)
     if found is None or not 0 < int(found[1]) < 2**16:
@@ -60,18 +54,7 @@ def check_address(address: str) -> None:
 
 
 def connect(address: str) -> Any:
-    """Return a client of the scheduler at an address.
-
-    Parameters
-    ----------
-    address : str
-        As in ``tcp://host:8786``.
-
-    Returns
-    -------
-    distributed.Client
-        Connected.
-    """
+    """Return a client of the scheduler at an address such as ``tcp://host:8786``."""
     distributed = _import_distributed()
     check_address(address)
     try:
@@ -84,13 +67,7 @@ def connect(address: str) -> Any:
 
 
 def check_workers(client: Any) -> None:
-    """Refuse a cluster whose workers lack this package or have another version of it.
-
-    Parameters
-    ----------
-    client : distributed.Client
-        Of the cluster.
-    """
+    """Refuse a cluster whose workers lack this package or have another version of it."""
     # A function of ours could not be sent to a worker without the package; builtins can.
     try:
         found = client.run(eval, "__import__('coterie').__version__", on_error="return")
@@ -121,15 +98,7 @@ def _parts(job: Any) -> dict[Any, Any]:
 def shared_parts(jobs: Sequence[Any]) -> dict[Any, Any]:
     """Return the parts that are one and the same object in all jobs, numbers and texts left out.
 
-    Parameters
-    ----------
-    jobs : sequence
-        Records or tuples of one kind.
-
-    Returns
-    -------
-    dict
-        Name or place of a part to the part.
+    Jobs are records or tuples of one kind; parts go by the name of their field or by their place.
     """
     if len(jobs) < 2:
         return {}
@@ -156,13 +125,7 @@ def _run(function: Callable[[Any], Any], job: Any, names: tuple[Any, ...], *part
 
 
 class DaskEngine:
-    """Maps functions over jobs on a Dask cluster.
-
-    Parameters
-    ----------
-    client : distributed.Client
-        Of the cluster. Its workers must have this version of the package.
-    """
+    """Maps functions over jobs on a Dask cluster whose workers have this version of the package."""
 
     def __init__(self, client: Any) -> None:
         check_workers(client)
@@ -178,21 +141,9 @@ class DaskEngine:
         jobs: Sequence[Job],
         received: Callable[[int, Result], None],
     ) -> list[Result]:
-        """Return the results in the order of the jobs, and tell of each as it arrives.
+        """Return the results in the order of the jobs; `received` gets the place and the result of each.
 
-        Parameters
-        ----------
-        function : callable
-            Of a module, so that workers can import it.
-        jobs : sequence
-            What to do.
-        received : callable
-            Told the place of a job and its result.
-
-        Returns
-        -------
-        list
-            The results.
+        The function is one of a module, so that workers can import it.
         """
         plain = function.function if isinstance(function, Counted) else function
         count = function.around(lambda result: result) if isinstance(function, Counted) else None
@@ -247,18 +198,7 @@ class DaskEngine:
 
 
 def dask_engine(engine: Any) -> DaskEngine:
-    """Return the engine of a client, or of the client that is current where the name alone is given.
-
-    Parameters
-    ----------
-    engine : "dask" or distributed.Client
-        The option.
-
-    Returns
-    -------
-    DaskEngine
-        The engine.
-    """
+    """Return the engine of a client, or of the client that is current for the name ``"dask"``."""
     distributed = _import_distributed()
     if not isinstance(engine, str):
         return DaskEngine(engine)

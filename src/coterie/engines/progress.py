@@ -26,16 +26,7 @@ _listener: ContextVar[Listener | None] = ContextVar("listener", default=None)
 def watch(listener: Listener) -> Iterator[None]:
     """Tell a listener of the progress of everything that is run inside.
 
-    Parameters
-    ----------
-    listener : callable
-        Called with the name of the stage, the steps done and the steps in all. It may be called from
-        several threads, one at a time.
-
-    Yields
-    ------
-    None
-        The work goes inside.
+    It may be called from several threads, one at a time.
     """
     token = _listener.set(listener)
     try:
@@ -45,17 +36,7 @@ def watch(listener: Listener) -> Iterator[None]:
 
 
 def report(stage: str, done: int, total: int) -> None:
-    """Tell who watches how far a stage has come.
-
-    Parameters
-    ----------
-    stage : str
-        Its name.
-    done : int
-        Steps done.
-    total : int
-        Steps in all.
-    """
+    """Tell who watches how far a stage has come."""
     listener = _listener.get()
     if listener is not None:
         listener(stage, done, total)
@@ -66,19 +47,7 @@ def _itself(function: Any) -> Any:
 
 
 class Counted:
-    """A function that reports every job that it has finished.
-
-    Parameters
-    ----------
-    function : callable
-        Does the jobs.
-    stage : str
-        Reported as.
-    total : int
-        Number of jobs.
-    listener : callable
-        Who is told.
-    """
+    """A function that reports every one of its `total` jobs that it has finished."""
 
     def __init__(self, function: Callable[[Any], Any], stage: str, total: int, listener: Listener) -> None:
         self.function = function
@@ -116,19 +85,6 @@ class _CountedEngine:
 
 
 def counted(engine: Engine, stage: str) -> Engine:
-    """Return an engine that reports its finished jobs as steps of a stage.
-
-    Parameters
-    ----------
-    engine : Engine
-        Who runs the jobs.
-    stage : str
-        The stage's name.
-
-    Returns
-    -------
-    Engine
-        The engine itself where nobody watches.
-    """
+    """Return an engine that reports its finished jobs as steps of a stage; itself where nobody watches."""
     listener = _listener.get()
     return engine if listener is None else _CountedEngine(engine, stage, listener)

@@ -64,10 +64,7 @@ def _steady_warnings() -> Iterator[None]:
 class ThreadEngine:
     """Threads, through joblib.
 
-    Parameters
-    ----------
-    n_jobs : int or None, default=None
-        As everywhere in scikit-learn: None is one unless in a ``joblib.parallel_config`` context.
+    As everywhere in scikit-learn, `n_jobs` None is one unless in a ``joblib.parallel_config`` context.
     """
 
     def __init__(self, n_jobs: int | None = None) -> None:
@@ -96,17 +93,7 @@ def is_client(engine: Any) -> bool:
 def resolve_engine(engine: Any = None, n_jobs: int | None = None) -> Engine:
     """Return the engine named, or the object itself when it can ``map``.
 
-    Parameters
-    ----------
-    engine : {None, "threads", "dask"}, a Dask client or an object with ``map``, default=None
-        None means threads; ``"dask"`` the current client of a Dask cluster.
-    n_jobs : int or None, default=None
-        Number of threads.
-
-    Returns
-    -------
-    Engine
-        What runs the work.
+    None means threads, as many as `n_jobs`; ``"dask"`` is the current client of a Dask cluster.
     """
     if n_jobs is not None and (isinstance(n_jobs, bool) or not isinstance(n_jobs, Integral) or n_jobs == 0):
         raise ValueError(
