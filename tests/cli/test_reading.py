@@ -198,7 +198,7 @@ def test_what_does_not_fit_into_the_memory_is_refused(tmp_path, monkeypatch, kin
         assert path.stat().st_size < 20_000
     else:
         {"text": rows.write_csv, "parquet": rows.write_parquet, "arrow": rows.write_ipc}[kind](path)
-    monkeypatch.setattr("coterie.cli.reading.free_memory", lambda: 2**23)
+    monkeypatch.setattr("coterie.cli.formats.free_memory", lambda: 2**23)
     assert "all that fits into the free memory" in complaint(path)
     monkeypatch.undo()
     assert read_tables([str(path)]).height == 10**6

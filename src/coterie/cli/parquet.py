@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 from zlib import crc32
 
 from coterie.cli.errors import CommandError
+from coterie.cli.formats import first_line
 from coterie.cli.preparing import apply_recipe, target_values
-from coterie.cli.reading import first_line
 
 if TYPE_CHECKING:
     import polars

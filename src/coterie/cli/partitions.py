@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
 from coterie.cli.errors import CommandError, one_sentence
+from coterie.cli.formats import PARQUET
 from coterie.cli.parquet import BATCH, ParquetRows, Piece, open_parquet, read_pieces, with_target
 from coterie.cli.preparing import Rows, check_columns, learner_names, prepare
 from coterie.cli.reading import (
     FILENAME,
-    PARQUET,
     check_same_columns,
     find_files,
     matches,
