@@ -16,14 +16,7 @@ from coterie.method.search import Found
 from coterie.records import Exchange, Partition
 from coterie.verdicts.gains import ERRORS, ROUNDING, Gains, gain_of, with_verdicts
 from coterie.verdicts.outliers import bad_models
-from coterie.verdicts.standing import (
-    FALSE_ALARMS,
-    Comparison,
-    Standing,
-    is_worse,
-    judge_standing,
-    standing_of_all,
-)
+from coterie.verdicts.standing import Comparison, Standing, judge_standing
 from coterie.verdicts.verdict import COLLABORATE, STAY_ALONE
 
 Array = NDArray[Any]
@@ -52,16 +45,11 @@ def _standing(
     verdicts: Sequence[Verdict],
     losses: Array,
 ) -> Standing:
-    labels = partition.labels[places]
     sizes = np.array([member.n_rows for member in members])
     noise = np.array([member.noise for member in members])
-    ids = partition.learner_ids[places]
-    known = judge_standing(ids, labels, _comparison(verdicts, losses), sizes, noise)
     excess, errors = np.array([verdict.coterie for verdict in verdicts]).T
-    company = np.bincount(partition.labels)[partition.labels] - 1
-    with_coterie = np.zeros(len(partition.labels), dtype=bool)
-    with_coterie[places] = ~is_worse(excess, errors, sizes, noise, FALSE_ALARMS / len(company))
-    return standing_of_all(partition, places, known, with_coterie & (company > 0))
+    comparison = _comparison(verdicts, losses)
+    return judge_standing(partition, places, comparison, (excess, errors, sizes), sizes, noise)
 
 
 def _unmeasured(attendance: Attendance, partition: Partition) -> Gains:

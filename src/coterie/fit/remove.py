@@ -45,14 +45,7 @@ def standing_without(standing: Standing, staying: Array, partition: Partition, o
     Whoever is left alone in its cluster is predicted by nobody else there.
     """
     losses, fits = standing.losses[np.ix_(staying, old)], standing.fits[np.ix_(staying, old)]
-    labels, everybody = partition.labels, np.arange(len(staying))
-    alone = np.bincount(labels)[labels] == 1
-    losses[everybody[alone], labels[alone]] = np.inf
-    fits[everybody[alone], labels[alone]] = False
-    others = losses.copy()
-    others[everybody, labels] = np.inf
-    nearest = np.where(np.isfinite(others).any(axis=1), others.argmin(axis=1), -1)
-    return Standing(partition.learner_ids, losses, fits, nearest, standing.related[old])
+    return Standing.of(partition.learner_ids, partition.labels, losses, fits, standing.related[old])
 
 
 def stability_without(stability: Stability, staying: Array, partition: Partition, old: Array) -> Stability:

@@ -7,7 +7,7 @@ from coterie.verdicts.bootstrap import Stability, bootstrap_clustering, bootstra
 from coterie.verdicts.differences import Differences, Region, compare_clusters
 from coterie.verdicts.gains import Gains, measure_gains, newcomer_gains
 from coterie.verdicts.outliers import Outliers, bad_models, find_outliers, outliers_among
-from coterie.verdicts.standing import Standing, measure_standing, standing_in
+from coterie.verdicts.standing import Standing, standing_in
 from coterie.verdicts.verdict import VERDICTS
 
 __all__ = [
@@ -25,7 +25,6 @@ __all__ = [
     "compare_clusters",
     "find_outliers",
     "measure_gains",
-    "measure_standing",
     "newcomer_gains",
     "outliers_among",
     "place_newcomers",

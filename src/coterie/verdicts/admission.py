@@ -10,7 +10,7 @@ error explains; a newcomer without a model has no such yardstick and is placed, 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -253,23 +253,18 @@ def _meet(
         weights = np.ones(len(block.y)) if block.weights is None else block.weights
         for m in range(start, stop):
             span = block.span(m - start)
-            met = _Newcomer(
-                block.y[span],
-                weights[span],
-                predictions[:, span],
-                None if pooled is None else pooled[:, span],
-            )
+            own: dict[str, Any] = {}
             if models is not None and there is not None:
-                met = replace(
-                    met,
-                    fitted=predict_rows(models.models[m], block.X[span]),
-                    honest=models.residuals[m],
-                    clip=float(models.clips[m]),
-                    noise=float(models.noise[m]),
-                    there=there[m],
-                    linear=bool(linear[m]),
-                )
-            yield met
+                own = {
+                    "fitted": predict_rows(models.models[m], block.X[span]),
+                    "honest": models.residuals[m],
+                    "clip": float(models.clips[m]),
+                    "noise": float(models.noise[m]),
+                    "there": there[m],
+                    "linear": bool(linear[m]),
+                }
+            beside = None if pooled is None else pooled[:, span]
+            yield _Newcomer(block.y[span], weights[span], predictions[:, span], beside, **own)
 
 
 def place_newcomers(
@@ -286,31 +281,9 @@ def place_newcomers(
 ) -> Admission:
     """Place newcomers into the clusters, at the cost of one loss per member and newcomer, both ways.
 
-    Parameters
-    ----------
-    newcomers : Learners
-        Their rows.
-    models : Selection or None
-        Their own models, in the same order; None: they have too few rows for one.
-    learners : Learners
-        The rows of the learners that were clustered.
-    selection : Selection
-        Of the same learners, in the same order.
-    partition : Partition
-        Of the same learners, in the same order.
-    engine : Engine
-        Who predicts.
-    collaboration : Collaboration or None, default=None
-        How clusters predict. Where they do so by pooled models, these count beside the members' average.
-    n_replicates : int, default=100
-        How often a newcomer's rows are resampled.
-    entropy : int, default=0
-        Seed.
-
-    Returns
-    -------
-    Admission
-        In the order of ``newcomers``.
+    ``models`` are the newcomers' own, in their order; None: they have too few rows for one. ``learners``,
+    ``selection`` and ``partition`` are of the learners that were clustered, in the same order. Where clusters
+    predict by pooled models, these count beside the average of the members' models.
     """
     clusters = _clusters_of(selection, partition)
     n, n_clusters = len(newcomers), len(clusters)

@@ -156,24 +156,9 @@ def bootstrap_losses(
 ) -> Stability:
     """Resample rows inside each learner and ask again who belongs where, and how many clusters there are.
 
-    Parameters
-    ----------
-    losses : LocalLosses
-        Answers what clusters lose on learners.
-    labels : ndarray
-        The partition of all who are labelled, in the order of ``losses`` where these are all.
-    labellings : mapping of int to ndarray of shape (L,)
-        The labelling that the fit found for each number of clusters that is not ruled out; empty: the
-        number was given.
-    n_replicates : int
-        How often rows are resampled.
-    entropy : int
-        Seed; each learner's draws derive from it and from the learner's id.
-
-    Returns
-    -------
-    Stability
-        In the order of ``losses``.
+    ``labels`` is the partition of all who are labelled. ``labellings`` has the labelling (L,) that the fit
+    found for each number of clusters that is not ruled out; empty: the number was given. Each learner's draws
+    derive from ``entropy`` and from its id. The answer is in the order of ``losses``.
     """
     numbers = sorted(labellings)
     every = [labels, *(labellings[k] for k in numbers)]
@@ -211,21 +196,9 @@ def _not_ruled_out(clustering: Clustering) -> Mapping[int, Array]:
 
 
 def bootstrap_clustering(clustering: Clustering, *, n_replicates: int, entropy: int) -> Stability:
-    """Bootstrap the losses behind a partition.
+    """Bootstrap the losses behind a partition; the answer is in its order.
 
-    Parameters
-    ----------
-    clustering : Clustering
-        With losses.
-    n_replicates : int
-        How often rows are resampled.
-    entropy : int
-        Seed.
-
-    Returns
-    -------
-    Stability
-        In the order of the partition. A learner whose model gave no finite losses keeps its cluster.
+    A learner whose model gave no finite losses keeps its cluster.
     """
     partition, places = clustering.partition, places_of(clustering)
     assert clustering.losses is not None

@@ -144,10 +144,6 @@ def _profiles(X: Array, values: Array) -> tuple[Array, Array, Array]:
     return edges, profile, counts
 
 
-def _number(value: float) -> str:
-    return f"{value:.4g}"
-
-
 def _regions(X: Array, values: Array, names: list[str]) -> tuple[Region, ...]:
     """Cut the space by a small tree where the difference changes most, and say its leaves in words."""
     leaf_rows = max(1, len(X) // 20)
@@ -166,40 +162,28 @@ def _regions(X: Array, values: Array, names: list[str]) -> tuple[Region, ...]:
             continue
         parts = []
         for p, (low, high) in sorted(bounds.items()):
-            if np.isfinite(low) and np.isfinite(high):
-                parts.append(f"{_number(low)} < {names[p]} <= {_number(high)}")
+            if not np.isfinite(low):
+                parts.append(f"{names[p]} <= {high:.4g}")
+            elif not np.isfinite(high):
+                parts.append(f"{names[p]} > {low:.4g}")
             else:
-                parts.append(
-                    f"{names[p]} > {_number(low)}" if np.isfinite(low) else f"{names[p]} <= {_number(high)}"
-                )
+                parts.append(f"{low:.4g} < {names[p]} <= {high:.4g}")
         share = float(grown.n_node_samples[node] / len(X))
         where = " and ".join(parts) or "everywhere"
         found.append(Region(where, share, float(grown.value[node].ravel()[0])))
     return tuple(sorted(found, key=lambda region: -abs(region.difference)))
 
 
-def _difference_of(model: Any, selection: Selection, labels: Array, pair: tuple[int, int]) -> Any:
-    """Return the function that predicts with the first cluster minus the second."""
+def _predict_cluster(model: Any, selection: Selection, labels: Array, k: int, X: Array) -> Array:
+    """Predict with a cluster's pooled model, or with the average of its members' models, by their rows."""
     coterie = model.collaboration_
     if coterie.by_pooled_rows:
-        ways = [int(coterie.newcomer_ways[k]) for k in pair]
-
-        def by_pooled(X: Array) -> Array:
-            first, second = (coterie.predict(X, np.full(len(X), way)) for way in ways)
-            return np.asarray(first - second)
-
-        return by_pooled
-    members = [np.flatnonzero(labels == k) for k in pair]
-    shares = [selection.n_rows[mine] / selection.n_rows[mine].sum() for mine in members]
-
-    def by_averages(X: Array) -> Array:
-        first, second = (
-            sum(share * predict_rows(selection.models[j], X) for j, share in zip(mine, weights, strict=True))
-            for mine, weights in zip(members, shares, strict=True)
-        )
-        return np.asarray(first - second)
-
-    return by_averages
+        pooled: Array = coterie.predict(X, np.full(len(X), coterie.newcomer_ways[k]))
+        return pooled
+    members = np.flatnonzero(labels == k)
+    shares = selection.n_rows[members] / selection.n_rows[members].sum()
+    parts = [share * predict_rows(selection.models[j], X) for j, share in zip(members, shares, strict=True)]
+    return np.asarray(sum(parts))
 
 
 def _checked(model: Any, cluster: Any, name: str) -> int:
@@ -260,7 +244,11 @@ def compare_clusters(model: Any, first: int, second: int) -> Differences:
     if len(rows) > MOST_ROWS:
         rows = rows[np.linspace(0, len(rows) - 1, MOST_ROWS).astype(int)]
     X = shaping.X[rows]
-    difference = _difference_of(model, selection, labels, pair)
+
+    def difference(rows: Array) -> Array:
+        first, second = (_predict_cluster(model, selection, labels, k, rows) for k in pair)
+        return first - second
+
     values = difference(X)
     usable = np.isfinite(values)
     X, values = X[usable], values[usable]

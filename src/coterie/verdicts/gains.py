@@ -6,7 +6,7 @@ them, so that they can be compared.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -17,7 +17,7 @@ from coterie.rows.learners import Learners, Standardization
 from coterie.verdicts.admission import Admission, joined_ids, second_clusters
 from coterie.verdicts.bootstrap import Stability
 from coterie.verdicts.standing import Standing
-from coterie.verdicts.verdict import BAD_DATA, BAD_MODEL, COLLABORATE, DOES_NOT_BELONG, FEW_ROWS, decide
+from coterie.verdicts.verdict import BAD_MODEL, FEW_ROWS, decide
 
 Array = NDArray[Any]
 
@@ -102,42 +102,31 @@ def gain_spread(alone: Array, coterie: Array, weights: Array | None, rounding: f
     return _standard_error((theirs - error_coterie / error_alone * mine) / error_alone, share)
 
 
-@dataclass(frozen=True)
-class _Rows:
-    """What the errors of some learners are measured on: weights by row, and the unit of each response."""
-
-    weights: tuple[Array | None, ...]
-    unit: Array
-
-
-def _rows_of(learners: Learners, units: Standardization | None, ids: Array) -> _Rows:
-    place = {learner: p for p, learner in enumerate(learners.ids.tolist())}
-    order = [place[learner] for learner in ids.tolist()]
-    weights: tuple[Array | None, ...] = (None,) * len(order)
-    if learners.weights is not None:
-        weights = tuple(learners.weights[learners.span(j)] for j in order)
-    # The units of newcomers stand behind those of the learners before them.
-    spread = np.ones(len(learners)) if units is None else units.spread_y[-len(learners) :]
-    return _Rows(weights, spread[order])
-
-
 def _table(
-    known: dict[str, Array],
+    described: dict[str, Array],
+    residuals: Sequence[tuple[Array, ...]],
+    learners: Learners,
+    units: Standardization | None,
     noise: Array,
-    rows: _Rows,
-    columns: dict[str, tuple[Array, ...]],
     inflation: float,
 ) -> Gains:
-    table, wider = Gains(known), np.sqrt(inflation)
-    pairs = list(zip(rows.unit, rows.weights, strict=True))
-    for name, residuals in columns.items():
-        parts = zip(residuals, pairs, strict=True)
-        errors = np.array([error_and_spread(unit * r, weights) for r, (unit, weights) in parts])
+    """Return the columns that describe learners, and the errors and gains that residuals show.
+
+    ``residuals`` has those alone, with the coterie and with all, by learner in the order of the columns.
+    """
+    table, wider = Gains(described), np.sqrt(inflation)
+    place = {learner: p for p, learner in enumerate(learners.ids.tolist())}
+    order = [place[learner] for learner in table["learner"].tolist()]
+    weights = [None if learners.weights is None else learners.weights[learners.span(j)] for j in order]
+    # The units of newcomers stand behind those of the learners before them.
+    unit = np.ones(len(order)) if units is None else units.spread_y[-len(learners) :][order]
+    scaled = [[u * part for u, part in zip(unit, parts, strict=True)] for parts in residuals]
+    for name, parts in zip(ERRORS, scaled, strict=True):
+        errors = np.array([error_and_spread(*each) for each in zip(parts, weights, strict=True)])
         table[name], table[f"{name}_se"] = errors[:, 0], errors[:, 1] * wider
-    rounding = ROUNDING * noise * rows.unit**2
+    rounding = ROUNDING * noise * unit**2
     table["gain"] = gain_of(table["error_alone"], table["error_with"], rounding)
-    both = zip(columns["error_alone"], columns["error_with"], pairs, rounding, strict=True)
-    spreads = [gain_spread(unit * a, unit * c, weights, level) for a, c, (unit, weights), level in both]
+    spreads = [gain_spread(*each) for each in zip(scaled[0], scaled[1], weights, rounding, strict=True)]
     table["gain_se"] = np.array(spreads) * wider
     return table
 
@@ -155,26 +144,10 @@ def measure_gains(
 ) -> Gains:
     """Compare learning alone, with the coterie and with all, and say what to do.
 
-    Parameters
-    ----------
-    selection : Selection
-        Each learner's own model.
-    partition : Partition
-        Of the same learners, in the same order.
-    coterie : Collaboration
-        Within the clusters.
-    everybody : Collaboration
-        With all learners.
-    learners : Learners
-        Their rows.
-    standing : Standing
-        How they stand towards the clusters.
-    stability : Stability or None, default=None
-        How sure their clusters are; None: not known.
-    units : Standardization or None, default=None
-        Where rows were standardised inside each learner: errors are in the units of the response.
-    bad_model : ndarray of bool, shape (L,), or None, default=None
-        Whose model disagrees with everybody though its data do not.
+    All records are of the same learners in the same order, but for ``learners``, who hold their rows.
+    ``everybody`` is the collaboration with all. With ``units``, where rows were standardised inside each
+    learner, errors are in the units of the response. ``bad_model`` (L,) tells whose model disagrees with
+    everybody though its data do not.
 
     Returns
     -------
@@ -185,24 +158,18 @@ def measure_gains(
         ``verdict``, ``reason``, ``membership``, ``second_cluster``; what each takes from whom, where
         the collaboration says so.
     """
-    labels = partition.labels
-    known = {
+    labels, taken = partition.labels, coterie.taken
+    described = {
         "learner": selection.learner_ids,
         "cluster": labels,
         "model": np.array(selection.names),
         "n_rows": selection.n_rows,
     }
-    columns = {
-        "error_alone": selection.residuals,
-        "error_with": coterie.residuals,
-        "error_all": everybody.residuals,
-    }
-    rows = _rows_of(learners, units, selection.learner_ids)
-    table = _table(known, selection.noise, rows, columns, selection.inflation)
-    unknown = np.full(len(labels), np.nan)
-    everyone = np.arange(len(labels))
-    membership = unknown if stability is None else stability.membership[everyone, labels]
-    taken = coterie.taken
+    residuals = selection.residuals, coterie.residuals, everybody.residuals
+    table = _table(described, residuals, learners, units, selection.noise, selection.inflation)
+    membership = np.full(len(labels), np.nan)
+    if stability is not None:
+        membership = stability.membership[np.arange(len(labels)), labels]
     by_itself = taken["from_alone"] > 1 - 1e-9 if "from_alone" in taken else False
     table = with_verdicts(table, standing, membership, bad_model, by_itself)
     table.update(taken)
@@ -218,23 +185,9 @@ def with_verdicts(
 ) -> Gains:
     """Add to a table of errors and gains what to do, and how sure it is.
 
-    Parameters
-    ----------
-    table : Gains
-        Errors, gains and clusters of all learners.
-    standing : Standing
-        How they stand towards the clusters.
-    membership : ndarray of shape (L,)
-        How sure their clusters are; NaN where not known.
-    bad_model : ndarray of bool, shape (L,), or None, default=None
-        Whose model disagrees with everybody though its data do not.
-    by_itself : ndarray of bool, shape (L,), or bool, default=False
-        Who predicts by its own model alone, because with others it did worse.
-
-    Returns
-    -------
-    Gains
-        The same table with ``verdict``, ``reason``, ``membership`` and ``second_cluster``.
+    ``membership`` (L,) says how sure clusters are, NaN where not known; ``bad_model`` (L,) whose model
+    disagrees with everybody though its data do not; ``by_itself`` (L,) who predicts by its own model alone,
+    because with others it did worse.
     """
     company = np.bincount(table["cluster"])[table["cluster"]] - 1
     fits = np.asarray(standing.fits.any(axis=1))
@@ -258,38 +211,18 @@ def newcomer_gains(
 ) -> Gains:
     """Compare the same for newcomers, on whose rows no model of a coterie was fitted.
 
-    Parameters
-    ----------
-    newcomers : Learners
-        Their rows.
-    own : Selection or None
-        Their own models, in the same order; None: they have too few rows for one.
-    admission : Admission
-        Where they were placed.
-    coterie : Collaboration
-        Within the clusters.
-    everybody : Collaboration
-        With all learners.
-    company : ndarray of shape (K,)
-        Learners in each cluster.
-    units : Standardization or None, default=None
-        Where rows were standardised inside each learner; the newcomers' stand last.
-
-    Returns
-    -------
-    Gains
-        The columns of `measure_gains`. Where there is no model of their own, the error alone, the gain
-        and its standard error are NaN. Where no cluster fits, the cluster is -1, the error with the
-        coterie is that of the nearest one, and the membership is NaN.
+    ``own`` has their own models, in the same order; None: they have too few rows, and the error alone, the
+    gain and its standard error are NaN. ``company`` (K,) counts the learners in each cluster. The columns are
+    those of `measure_gains`. Where no cluster fits, the cluster is -1, the error with the coterie is that of
+    the nearest one, and the membership is NaN.
     """
     n = len(newcomers)
-    nothing = tuple(np.full(size, np.nan) for size in newcomers.sizes)
-    columns = {"error_alone": nothing if own is None else own.residuals}
-    for name, together in (("error_with", coterie), ("error_all", everybody)):
+    residuals = [tuple(np.full(size, np.nan) for size in newcomers.sizes) if own is None else own.residuals]
+    for together in (coterie, everybody):
         ways = together.newcomer_ways[admission.nearest][newcomers.owner]
-        residuals = newcomers.y - together.predict(newcomers.X, ways)
-        columns[name] = tuple(np.split(residuals, newcomers.offsets[1:-1]))
-    known = {
+        left = newcomers.y - together.predict(newcomers.X, ways)
+        residuals.append(tuple(np.split(left, newcomers.offsets[1:-1])))
+    described = {
         "learner": newcomers.ids,
         "cluster": admission.labels,
         "model": np.array([""] * n if own is None else own.names),
@@ -297,14 +230,13 @@ def newcomer_gains(
     }
     noise = np.zeros(n) if own is None else own.noise
     inflation = 1.0 if own is None else own.inflation
-    table = _table(known, noise, _rows_of(newcomers, units, newcomers.ids), columns, inflation)
+    table = _table(described, residuals, newcomers, units, noise, inflation)
     fits = admission.labels >= 0
-    verdicts, reasons = decide(table["gain"], table["gain_se"], company[admission.nearest], fits)
-    if own is None:
-        verdicts, reasons = np.full(n, COLLABORATE), np.full(n, FEW_ROWS)
-    table["verdict"] = np.where(fits, verdicts, DOES_NOT_BELONG)
-    table["reason"] = np.where(fits, reasons, BAD_DATA)
-    mine = admission.probabilities[np.arange(n), admission.nearest]
-    table["membership"] = np.where(fits, mine, np.nan)
+    # Who joins no cluster gains nothing by the nearest one.
+    gain = np.where(fits, table["gain"], 0.0)
+    table["verdict"], reasons = decide(gain, table["gain_se"], company[admission.nearest], fits)
+    table["reason"] = reasons if own is not None else np.full(n, FEW_ROWS)
+    nearest = admission.probabilities[np.arange(n), admission.nearest]
+    table["membership"] = np.where(fits, nearest, np.nan)
     table["second_cluster"] = second_clusters(admission)
     return table

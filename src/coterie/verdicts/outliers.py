@@ -90,24 +90,11 @@ def _homes(partition: Partition, standing: Standing) -> Array:
 
 
 def model_scores(exchange: Exchange, partition: Partition, standing: Standing, block: int = 1024) -> Array:
-    """Return how badly each learner's model predicts those that its data belong with.
+    """Return how badly each learner's model predicts those that its data belong with, of shape (L,).
 
-    Parameters
-    ----------
-    exchange : Exchange
-        Losses among the learners.
-    partition : Partition
-        Of the same learners, in the same order.
-    standing : Standing
-        Of the same learners, in the same order.
-    block : int, default=1024
-        Models looked at together.
-
-    Returns
-    -------
-    ndarray of shape (L,)
-        Median over the peers of the model's loss, in units of the lower of the peer's noise and its
-        cluster's loss on it; infinite for a model without finite losses, NaN where there is no peer.
+    The score is the median over the peers of the model's loss, in units of the lower of the peer's noise and
+    its cluster's loss on it; infinite for a model without finite losses, NaN where there is no peer. Losses
+    are read in blocks of models. The records are of the same learners in the same order.
     """
     n, labels = len(partition.labels), partition.labels
     usual = np.fmin(exchange.noise, standing.losses.min(axis=1))
@@ -173,24 +160,7 @@ def _trusted_clusters(partition: Partition, trusted: Any) -> Array:
 def outliers_among(
     exchange: Exchange, partition: Partition, standing: Standing, trusted: Any = None
 ) -> Outliers:
-    """Find the learners unlike the others, from the records of a fit.
-
-    Parameters
-    ----------
-    exchange : Exchange
-        Losses among the learners.
-    partition : Partition
-        Of the same learners, in the same order.
-    standing : Standing
-        Of the same learners, in the same order.
-    trusted : None, "largest" or ids, default=None
-        As for `find_outliers`.
-
-    Returns
-    -------
-    Outliers
-        In the order of the records.
-    """
+    """Find the learners unlike the others, from records of the same learners in the same order."""
     labels = partition.labels
     clusters = _trusted_clusters(partition, trusted)
     scores = model_scores(exchange, partition, standing)

@@ -50,31 +50,30 @@ class Standing:
     nearest_other: Array
     related: Array
 
+    @classmethod
+    def of(cls, learner_ids: Array, labels: Array, losses: Array, fits: Array, related: Array) -> Standing:
+        """Return the record from losses and fits of shape (L, K), before clusters of one are looked at.
+
+        A cluster of one predicts its member by the member itself: nobody else does.
+        """
+        losses, fits, everybody = losses.copy(), fits.copy(), np.arange(len(labels))
+        alone = np.bincount(labels)[labels] == 1
+        losses[everybody[alone], labels[alone]] = np.inf
+        fits[everybody[alone], labels[alone]] = False
+        others = losses.copy()
+        others[everybody, labels] = np.inf
+        nearest = np.where(np.isfinite(others).any(axis=1), others.argmin(axis=1), -1)
+        return cls(learner_ids, losses, fits, nearest, related)
+
 
 def paired_excess(
     first: Array, second: Array, starts: Array, sizes: Array, inflation: float = 1.0
 ) -> tuple[Array, Array]:
-    """Return the mean excess of one row value over another, and its standard error, by learner.
+    """Return the mean excess of one loss by row over another, and its standard error, by learner.
 
-    Parameters
-    ----------
-    first : ndarray of shape (..., N)
-        Losses by row.
-    second : ndarray of shape (N,)
-        Losses by row, to compare with.
-    starts : ndarray of shape (L,)
-        First row of each learner.
-    sizes : ndarray of shape (L,)
-        Rows of each learner.
-    inflation : float, default=1.0
-        By what factor dependence between rows inflates the variance of a mean.
-
-    Returns
-    -------
-    mean : ndarray of shape (..., L)
-        Mean excess.
-    error : ndarray of shape (..., L)
-        Its standard error; infinite for a single row.
+    ``first`` has shape (..., N), ``second`` (N,); each learner's rows begin at ``starts``. Both results have
+    shape (..., L); the standard error of a single row is infinite. ``inflation`` is the factor by which
+    dependence between rows inflates the variance of a mean.
     """
     difference = first - second
     mean = np.add.reduceat(difference, starts, axis=-1) / sizes
@@ -95,18 +94,10 @@ def is_worse(mean: Array, error: Array, sizes: Array, noise: Array, rate: float)
 class Comparison:
     """What clusters lose on learners, beside what the learners' own honest models lose.
 
-    Parameters
-    ----------
-    means : ndarray of shape (K, L)
-        Mean clipped loss of each cluster on each learner; infinite where nobody is in the cluster.
-    excess : ndarray of shape (K, L)
-        Mean excess over the learner's own honest loss, paired over rows.
-    errors : ndarray of shape (K, L)
-        Its standard error.
-    constant_excess : ndarray of shape (L,)
-        Mean excess of the learner's own cluster over the mean of the learner's response.
-    constant_errors : ndarray of shape (L,)
-        Its standard error.
+    ``means`` (K, L) are mean clipped losses of clusters on learners, infinite where nobody is in the cluster.
+    ``excess`` (K, L) is the mean excess over the learner's own honest loss, paired over rows, and ``errors``
+    its standard error. ``constant_excess`` (L,) is the mean excess of the learner's own cluster over the mean
+    of the learner's response, and ``constant_errors`` its standard error.
     """
 
     means: Array
@@ -126,17 +117,7 @@ def _constant_losses(losses: LocalLosses) -> Array:
 def compare_with_alone(losses: LocalLosses, labels: Array) -> Comparison:
     """Compare what clusters lose on learners whose rows are here with what these lose alone.
 
-    Parameters
-    ----------
-    losses : LocalLosses
-        Answers what clusters lose.
-    labels : ndarray
-        The partition of all who are labelled.
-
-    Returns
-    -------
-    Comparison
-        Of the learners of ``losses``, in their order.
+    ``labels`` is the partition of all who are labelled; the answer is in the order of ``losses``.
     """
     learners, rows = losses.learners, losses.by_row(labels)
     starts, sizes = learners.offsets[:-1], learners.sizes
@@ -164,23 +145,8 @@ def _related(comparison: Comparison, labels: Array, noise: Array) -> Array:
 def coterie_excess(together: Array, alone: Array, clip: float, inflation: float = 1.0) -> tuple[float, float]:
     """Return how much more a learner's coterie loses on its rows than it does alone, and the standard error.
 
-    Parameters
-    ----------
-    together : ndarray of shape (n,)
-        Honest residuals with the coterie.
-    alone : ndarray of shape (n,)
-        Honest residuals alone.
-    clip : float
-        Bound for squared residuals.
-    inflation : float, default=1.0
-        By what factor dependence between rows inflates the variance of a mean.
-
-    Returns
-    -------
-    excess : float
-        Mean over the rows that both predict; infinite without such rows.
-    error : float
-        Its standard error.
+    Both are honest residuals of shape (n,), squares bounded by ``clip``. The mean is over the rows that both
+    predict; without such rows it is infinite.
     """
     both = np.array([together, alone])
     both = both[:, np.isfinite(both).all(axis=0)]
@@ -191,80 +157,50 @@ def coterie_excess(together: Array, alone: Array, clip: float, inflation: float 
     return float(excess[0]), float(error[0])
 
 
-def _fits_with_coterie(selection: Selection, coterie: Collaboration, company: Array) -> Array:
-    """Tell whose coterie, the learner's own rows included, predicts it as well as its noise allows.
+def _coterie_excesses(
+    selection: Selection, coterie: Collaboration, company: Array, places: Array
+) -> tuple[Array, Array, Array]:
+    """Return excess, standard error and rows behind them for learners at some places, by `coterie_excess`.
 
-    A learner with many rows among some with few is predicted badly by the others alone, yet it loses nothing
-    by their company.
+    The excess is infinite where there is no company, or where members of a cluster share nothing.
     """
-    fits = np.zeros(len(company), dtype=bool)
+    excess, errors, n_rows = np.full(len(places), np.inf), np.zeros(len(places)), np.zeros(len(places))
     together = coterie.cluster_residuals
     if together is None:
-        return fits
-    for j in np.flatnonzero(company > 0).tolist():
+        return excess, errors, n_rows
+    for position in np.flatnonzero(company[places] > 0).tolist():
+        j = places[position]
         own, clip = selection.residuals[j], selection.clips[j]
-        excess, error = coterie_excess(together[j], own, clip, selection.inflation)
-        n_rows = np.array(np.isfinite(together[j] + selection.residuals[j]).sum())
-        fits[j] = not is_worse(
-            np.array(excess), np.array(error), n_rows, selection.noise[j], FALSE_ALARMS / len(company)
-        )
-    return fits
-
-
-def measure_standing(losses: LocalLosses, labels: Array) -> Standing:
-    """Compare what each cluster loses on each learner with what the learner's own honest model loses.
-
-    Parameters
-    ----------
-    losses : LocalLosses
-        Answers what clusters lose.
-    labels : ndarray of shape (L,)
-        The partition, in the order of ``losses``.
-
-    Returns
-    -------
-    Standing
-        In the order of ``losses``.
-    """
-    learners = losses.learners
-    comparison = compare_with_alone(losses, labels)
-    return judge_standing(learners.ids, labels, comparison, learners.sizes, losses.noise)
+        excess[position], errors[position] = coterie_excess(together[j], own, clip, selection.inflation)
+        n_rows[position] = np.isfinite(together[j] + own).sum()
+    return excess, errors, n_rows
 
 
 def judge_standing(
-    learner_ids: Array, labels: Array, comparison: Comparison, sizes: Array, noise: Array
+    partition: Partition,
+    places: Array,
+    comparison: Comparison,
+    coterie: tuple[Array, Array, Array],
+    sizes: Array,
+    noise: Array,
 ) -> Standing:
-    """Judge how learners stand towards clusters from the numbers of a comparison.
+    """Judge from numbers how all learners of a partition stand towards its clusters.
 
-    Parameters
-    ----------
-    learner_ids : ndarray of shape (L,)
-        The learners.
-    labels : ndarray of shape (L,)
-        Their clusters.
-    comparison : Comparison
-        Of all of them.
-    sizes : ndarray of shape (L,)
-        Rows of each learner.
-    noise : ndarray of shape (L,)
-        Noise level of each learner.
-
-    Returns
-    -------
-    Standing
-        In the order of ``learner_ids``.
+    All arguments behind ``partition`` are those of the M learners at ``places``; others, whose models gave no
+    finite losses, fit no cluster. ``coterie`` has how much more each one's coterie, its own rows included,
+    loses on it than it does alone, the standard error, and the number of rows. A learner with many rows among
+    some with few is predicted badly by the others alone, yet it loses nothing by their company.
     """
-    everybody, mean = np.arange(len(labels)), comparison.means.copy()
-    rate = FALSE_ALARMS / len(labels)
-    worse = is_worse(comparison.excess, comparison.errors, sizes, noise, rate)
-    alone = np.bincount(labels, minlength=len(mean))[labels] == 1
-    # A cluster of one predicts its member by the member itself: nobody else does.
-    mean[labels[alone], everybody[alone]] = np.inf
-    worse[labels[alone], everybody[alone]] = True
-    others = mean.copy()
-    others[labels, everybody] = np.inf
-    nearest = np.where(np.isfinite(others).any(axis=0), others.argmin(axis=0), -1)
-    return Standing(learner_ids, mean.T, ~worse.T, nearest, _related(comparison, labels, noise))
+    labels, n, n_compared = partition.labels[places], len(partition.labels), len(comparison.means)
+    worse = is_worse(comparison.excess, comparison.errors, sizes, noise, FALSE_ALARMS / len(labels))
+    losses = np.full((n, partition.n_clusters), np.inf)
+    fits, related = np.zeros_like(losses, dtype=bool), np.ones(partition.n_clusters, dtype=bool)
+    losses[places, :n_compared], fits[places, :n_compared] = comparison.means.T, ~worse.T
+    related[:n_compared] = _related(comparison, labels, noise)
+    excess, errors, n_rows = coterie
+    company = np.bincount(partition.labels)[labels] - 1
+    fits[places, labels] |= (company > 0) & ~is_worse(excess, errors, n_rows, noise, FALSE_ALARMS / n)
+    return Standing.of(partition.learner_ids, partition.labels, losses, fits, related)
 
 
 def places_of(clustering: Clustering) -> Array:
@@ -276,52 +212,11 @@ def places_of(clustering: Clustering) -> Array:
 def standing_in(clustering: Clustering, selection: Selection, coterie: Collaboration) -> Standing:
     """Measure how all learners of a partition stand towards its clusters.
 
-    Parameters
-    ----------
-    clustering : Clustering
-        With losses.
-    selection : Selection
-        Of the learners, in the order of the partition.
-    coterie : Collaboration
-        Of the learners, in the order of the partition.
-
-    Returns
-    -------
-    Standing
-        In the order of the partition. A learner whose model gave no finite losses fits no cluster.
+    Selection and collaboration are in the order of the partition, and so is the answer.
     """
-    partition, places = clustering.partition, places_of(clustering)
-    assert clustering.losses is not None
-    known = measure_standing(clustering.losses, partition.labels[places])
+    partition, places, losses = clustering.partition, places_of(clustering), clustering.losses
+    assert losses is not None
+    comparison = compare_with_alone(losses, partition.labels[places])
     company = np.bincount(partition.labels)[partition.labels] - 1
-    return standing_of_all(partition, places, known, _fits_with_coterie(selection, coterie, company))
-
-
-def standing_of_all(partition: Partition, places: Array, known: Standing, with_coterie: Array) -> Standing:
-    """Put learners back whose models gave no finite losses.
-
-    Parameters
-    ----------
-    partition : Partition
-        Of all learners.
-    places : ndarray of shape (M,)
-        Where the learners of ``known`` stand in the partition.
-    known : Standing
-        Of the learners whose losses are finite.
-    with_coterie : ndarray of bool, shape (L,)
-        Whose coterie, its own part included, predicts it as well as its noise allows.
-
-    Returns
-    -------
-    Standing
-        In the order of the partition; learners that were put back fit no cluster.
-    """
-    n, n_clusters = len(partition.labels), partition.n_clusters
-    losses, fits = np.full((n, n_clusters), np.inf), np.zeros((n, n_clusters), dtype=bool)
-    nearest, related = np.full(n, -1), np.ones(n_clusters, dtype=bool)
-    losses[places, : known.losses.shape[1]] = known.losses
-    fits[places, : known.fits.shape[1]] = known.fits
-    nearest[places] = known.nearest_other
-    related[: len(known.related)] = known.related
-    fits[np.arange(n), partition.labels] |= with_coterie
-    return Standing(partition.learner_ids, losses, fits, nearest, related)
+    excesses = _coterie_excesses(selection, coterie, company, places)
+    return judge_standing(partition, places, comparison, excesses, losses.learners.sizes, losses.noise)

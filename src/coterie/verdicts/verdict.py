@@ -37,27 +37,12 @@ STANDARD_ERRORS = 2.0
 def decide(
     gain: Array, gain_se: Array, company: Array, fits: Array, by_itself: Array | bool = False
 ) -> tuple[Array, Array]:
-    """Return the verdict on each learner and its reason.
+    """Return the verdict on each learner, one of `VERDICTS`, and its reason, empty where numbers say it all.
 
-    Parameters
-    ----------
-    gain : ndarray of shape (L,)
-        Share of the error alone that the coterie saves; NaN where there is no error alone.
-    gain_se : ndarray of shape (L,)
-        Its standard error.
-    company : ndarray of shape (L,)
-        Learners in the same cluster beside this one.
-    fits : ndarray of bool, shape (L,)
-        Whether some cluster of others predicts the learner as well as its own noise allows.
-    by_itself : ndarray of bool, shape (L,), or bool, default=False
-        Whether it predicts by its own model alone, because with others it did worse.
-
-    Returns
-    -------
-    verdicts : ndarray of shape (L,)
-        One of `VERDICTS` each.
-    reasons : ndarray of shape (L,)
-        A short phrase, or nothing where the numbers say it all.
+    All are arrays of shape (L,). ``gain`` is the share of the error alone that the coterie saves, NaN where
+    there is no error alone; ``company`` counts the learners in the same cluster beside this one; ``fits``
+    tells whether some cluster of others predicts the learner as well as its own noise allows; ``by_itself``
+    whether it predicts by its own model alone, because with others it did worse.
     """
     margin = STANDARD_ERRORS * np.nan_to_num(gain_se, nan=0.0)
     with np.errstate(invalid="ignore"):
