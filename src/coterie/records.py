@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -64,7 +64,7 @@ _BY_LEARNER = {"by_learner": True}
 def _taken(value: Any, positions: Array) -> Any:
     if isinstance(value, tuple):
         return tuple(value[p] for p in positions)
-    return value[positions]
+    return value[positions] if isinstance(value, np.ndarray) else value.take(positions)
 
 
 @dataclass(frozen=True)
@@ -73,13 +73,13 @@ class _Aligned:
 
     learner_ids: Array = field(metadata=_BY_LEARNER)
 
-    def take(self, positions: Array) -> Any:
+    def take(self, positions: Array) -> Self:
         """Return the record of some of the learners, in the order given."""
         names = [f.name for f in fields(self) if f.metadata.get("by_learner")]
         changed = {name: _taken(getattr(self, name), positions) for name in names}
         return replace(self, **changed)
 
-    def aligned_to(self, learner_ids: Array) -> Any:
+    def aligned_to(self, learner_ids: Array) -> Self:
         """Return the record in the order of ``learner_ids``; every one of them must be in it."""
         place = {learner: p for p, learner in enumerate(self.learner_ids.tolist())}
         missing = [i for i in learner_ids.tolist() if i not in place]
@@ -177,16 +177,6 @@ class Exchange(_Aligned):
         """The learners with whom everybody exchanged, by position; None: everybody with everybody."""
         marks: Array | None = getattr(self.source, "marks", None)
         return marks
-
-    def take(self, positions: Array) -> Exchange:
-        """Return the exchange among some of the learners, in the order given."""
-        return Exchange(
-            self.learner_ids[positions],
-            self.source.take(positions),
-            self.errors[positions],
-            self.noise[positions],
-            self.isolated[positions],
-        )
 
     def dissimilarity_tile(self, rows: Any, columns: Any) -> Array:
         """Return v = |E[i,j] - e_j| + |E[j,i] - e_i| between some learners and others.
@@ -327,9 +317,9 @@ class Partition(_Aligned):
         """Number of clusters that have members."""
         return int(self.labels.max()) + 1
 
-    def take(self, positions: Array) -> Partition:
+    def take(self, positions: Array) -> Self:
         """Return the partition of some of the learners, in the order given."""
-        taken: Partition = super().take(positions)
+        taken = super().take(positions)
         if isinstance(self.similarity, np.ndarray):
             return replace(taken, similarity=self.similarity[np.ix_(positions, positions)])
         return replace(taken, similarity=self.similarity.take(positions))

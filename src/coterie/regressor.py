@@ -299,10 +299,7 @@ class CoterieRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         if y is None:
             raise ValueError(f"{caller} requires y to be passed, but the target y is None.")
         names = column_names(X)
-        if names is None:
-            X = check_predictors(X, caller)
-        validate_data(self, X, skip_check_array=True)
-        X = check_predictors(X, caller)
+        X = check_predictors(self._check_columns(X, caller, reset=True), caller)
         exponents = extreme_exponents(X)
         weights = fit_params.get("sample_weight")
         learners = gather_learners(
@@ -377,6 +374,13 @@ class CoterieRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             return split_group_column(X, column, caller)
         return X, groups
 
+    def _check_columns(self, X: Any, caller: str, *, reset: bool = False) -> Any:
+        """Compare the columns of X with those of ``fit``, or note them; what is no table becomes an array."""
+        if column_names(X) is None:
+            X = check_predictors(X, caller)
+        validate_data(self, X, reset=reset, skip_check_array=True)
+        return X
+
     def admit(self, X: Any, y: Any, groups: Any = None) -> Array:
         """Place newcomers into the coteries; they can then be predicted.
 
@@ -412,9 +416,7 @@ class CoterieRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             raise ValueError(
                 f"{caller} needs an id for every row: pass groups, or set group_column before fit."
             )
-        if column_names(X) is None:
-            X = check_predictors(X, caller)
-        validate_data(self, X, reset=False, skip_check_array=True)
+        X = self._check_columns(X, caller)
         newcomers = gather_learners(X, y, groups, exponents=self.record_.exponents, caller=caller)
         warn_of(newcomers.wild)
         known = set(self.learner_ids_.tolist()) & set(newcomers.ids.tolist())
@@ -423,11 +425,14 @@ class CoterieRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             raise ValueError(
                 f"Learner {listed(sorted(known, key=str))} is known already: {method} takes new ids."
             )
+        self._need_rows(method)
+        return newcomers
+
+    def _need_rows(self, method: str) -> None:
         if not self.record_.has_rows:
             raise ValueError(
                 f"This model was saved without its rows, which {method} needs: save it with rows=True."
             )
-        return newcomers
 
     def place_stream(self, chunks: Iterable[tuple[Any, Any, Any]]) -> Iterator[Admission]:
         """Say where newcomers belong, chunk by chunk, against the coteries as they are.
@@ -476,10 +481,8 @@ class CoterieRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         shaping = set(self.selection_.learner_ids.tolist())
         if shaping <= leaving:
             raise ValueError(f"{caller} must leave at least one learner that shaped the clusters.")
-        if shaping & leaving and not self.record_.has_rows:
-            raise ValueError(
-                "This model was saved without its rows, which remove needs: save it with rows=True."
-            )
+        if shaping & leaving:
+            self._need_rows("remove")
         self.record_ = remove_learners(self._record(), leaving)
         return self
 
@@ -503,10 +506,7 @@ class CoterieRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         caller = "CoterieRegressor.predict"
         X, groups = self._split_groups(X, groups, caller)
         names = column_names(X)
-        if names is None:
-            X = check_predictors(X, caller)
-        validate_data(self, X, reset=False, skip_check_array=True)
-        X = check_predictors(X, caller)
+        X = check_predictors(self._check_columns(X, caller), caller)
         ids = None if groups is None else as_ids(groups, caller)
         place = self.record_.places_of(None if ids is None else ids.tolist(), len(X), caller)
         shown_ids = np.zeros(len(X), dtype=int) if ids is None else ids

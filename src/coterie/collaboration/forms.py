@@ -39,27 +39,11 @@ def average_weights(n_rows: Array, labels: Array) -> Array:
 def averaged_residuals(
     averages: ModelAverages, weights: Array, labels: Array, owner: Array, y: Array, own: Array
 ) -> Array:
-    """Return honest residuals of rows under the average of their owner's cluster.
+    """Return honest residuals (N,) of rows under the average of their owner's cluster.
 
-    Parameters
-    ----------
-    averages : ModelAverages
-        Predicts these rows.
-    weights : ndarray of shape (K, L)
-        From `average_weights`.
-    labels : ndarray of shape (L,)
-        The clusters.
-    owner : ndarray of shape (N,)
-        The learner who holds each row.
-    y : ndarray of shape (N,)
-        Response.
-    own : ndarray of shape (N,)
-        Honest residuals of the owners' own models.
-
-    Returns
-    -------
-    ndarray of shape (N,)
-        Residuals. The other members never saw these rows; the owner's part comes from its honest model.
+    ``averages`` predicts these rows, ``weights`` come from `average_weights`; ``owner`` (N,) is the learner
+    who holds each row, ``own`` (N,) the honest residuals of the owners' own models. The other members never
+    saw these rows; the owner's part comes from its honest model.
     """
     mine = averages.predict(weights)[labels[owner], np.arange(len(owner))]
     own_weight = weights[labels, np.arange(len(labels))][owner]
@@ -224,7 +208,7 @@ def collaborate(
     """
     check_option(method, "method", METHODS)
     learners = gather_learners(X, y, groups, sample_weight=sample_weight, caller="collaborate")
-    chosen: Selection = selection.aligned_to(learners.ids)
+    chosen = selection.aligned_to(learners.ids)
     labels = partition.aligned_to(learners.ids).labels
     runner = resolve_engine(engine, n_jobs)
     if method == "average":
@@ -247,5 +231,4 @@ def collaborate(
             newcomer_ways=np.arange(n_clusters) if method == "pooled" else np.zeros(n_clusters, int),
             residuals=residuals,
         )
-    ordered: Collaboration = result.take(learners.appearance)
-    return ordered
+    return result.take(learners.appearance)

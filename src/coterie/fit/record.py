@@ -116,40 +116,39 @@ class Fit:
         order = np.array([place[learner] for learner in learner_ids], dtype=int)
         return replace(self, gains=Gains({name: column[order] for name, column in self.gains.items()}))
 
-    def _places(self) -> dict[Any, tuple[int, int]]:
-        """Return the place of each learner's unit, and its way of predicting; -1: with its own model."""
-        place = {learner: p for p, learner in enumerate(self.learners.ids.tolist())}
-        ways = zip(self.selection.learner_ids.tolist(), self.collaboration.ways.tolist(), strict=True)
-        found = {learner: (place[learner], int(way)) for learner, way in ways}
-        for position, new in enumerate(self.newcomers, start=len(self.learners)):
-            found[new.learner_id] = position, -1 if new.way is None else new.way
-        return found
+    def _ways(self) -> dict[int, int]:
+        """Return the row of the collaboration's weights by place; who predicts alone has none."""
+        ids, coterie = self.learners.ids.tolist(), self.collaboration
+        way = dict(zip(coterie.learner_ids.tolist(), coterie.ways.tolist(), strict=True))
+        shaping = {place: way[learner] for place, learner in enumerate(ids)}
+        new = {len(ids) + p: each.way for p, each in enumerate(self.newcomers) if each.way is not None}
+        return shaping | new
 
-    def _predict_inside(self, X: Array, owner: Array, ways: Array) -> Array:
+    def _predict_inside(self, X: Array, places: Array) -> Array:
         """Predict rows in the units of the models."""
-        with_others = ways >= 0
-        if with_others.all():
-            return self.collaboration.predict(X, ways)
-        prediction = np.empty(len(X))
-        prediction[with_others] = self.collaboration.predict(X[with_others], ways[with_others])
-        for place in np.unique(owner[~with_others]).tolist():
-            mine = owner == place
+        ways, prediction = self._ways(), np.empty(len(X))
+        shared = np.isin(places, list(ways))
+        rows = np.array([ways[place] for place in places[shared].tolist()], dtype=int)
+        prediction[shared] = self.collaboration.predict(X[shared], rows)
+        for place in np.unique(places[~shared]).tolist():
+            mine = places == place
             model = self.newcomers[place - len(self.learners)].model
             prediction[mine] = np.asarray(model.predict(X[mine]), dtype=float).reshape(-1)
         return prediction
 
     def places_of(self, ids: list[Any] | None, n_rows: int, caller: str) -> Array:
-        """Return for each row the place of its learner's unit, and its way of predicting, of shape (N, 2).
+        """Return for each row the place of its learner, of shape (N,): newcomers stand behind the others.
 
         ``ids`` is None where there is one learner. Unknown ones are refused.
         """
-        known = self._places()
+        everybody = [*self.learners.ids.tolist(), *(new.learner_id for new in self.newcomers)]
+        known = {learner: place for place, learner in enumerate(everybody)}
         if ids is None:
             if len(known) > 1:
                 raise ValueError(
                     f"{caller} needs to know whose rows these are: pass groups, one id per row of X."
                 )
-            ids = [next(iter(known))] * n_rows
+            ids = everybody * n_rows
         if len(ids) != n_rows:
             raise ValueError(
                 f"The 'groups' argument of {caller} must have one entry per row of X ({n_rows}). "
@@ -161,12 +160,11 @@ class Fit:
                 f"Learner {listed(unknown)} was not seen in fit: use admit to place newcomers, and in "
                 "cross-validation folds that leave every learner training rows (KFold with shuffle=True)."
             )
-        return np.array([known[i] for i in ids], dtype=int).reshape(n_rows, 2)
+        return np.array([known[i] for i in ids], dtype=int)
 
     def predict(self, X: Array, places: Array) -> Array:
         """Predict rows of X, divided by ``exponents``, for learners at some places (see `places_of`)."""
-        owner, ways = places[:, 0], places[:, 1]
         if self.units is None:
-            return self._predict_inside(X, owner, ways)
-        inside = self._predict_inside(self.units.forward_X(X, owner), owner, ways)
-        return self.units.backward_y(inside, owner)
+            return self._predict_inside(X, places)
+        inside = self._predict_inside(self.units.forward_X(X, places), places)
+        return self.units.backward_y(inside, places)

@@ -29,39 +29,13 @@ class BoostedTrees(HistGradientBoostingRegressor):  # type: ignore[misc]
     """
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> BoostedTrees:
-        """Fit the trees.
-
-        Parameters
-        ----------
-        X : array-like of shape (N, p)
-            Predictors.
-        y : array-like of shape (N,)
-            Response.
-        sample_weight : array-like of shape (N,) or None, default=None
-            Weights of the rows.
-
-        Returns
-        -------
-        BoostedTrees
-            Itself, fitted.
-        """
+        """Fit the trees to X of shape (N, p) and y of shape (N,), rows weighted by ``sample_weight``."""
         with _controller().limit(limits=1, user_api="openmp"):
             super().fit(X, y, sample_weight=sample_weight)
         return self
 
     def predict(self, X: Any) -> Array:
-        """Predict rows.
-
-        Parameters
-        ----------
-        X : array-like of shape (N, p)
-            Predictors.
-
-        Returns
-        -------
-        ndarray of shape (N,)
-            Predictions.
-        """
+        """Predict rows of shape (N, p)."""
         with _controller().limit(limits=1, user_api="openmp"):
             predicted: Array = super().predict(X)
         return predicted

@@ -120,22 +120,7 @@ class QuickForest(RandomForestRegressor):  # type: ignore[misc]
         )
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> QuickForest:
-        """Grow the trees.
-
-        Parameters
-        ----------
-        X : array-like of shape (n, p)
-            Predictors.
-        y : array-like of shape (n,)
-            Response.
-        sample_weight : array-like of shape (n,) or None, default=None
-            Weights of the rows.
-
-        Returns
-        -------
-        QuickForest
-            Itself, fitted.
-        """
+        """Grow the trees on X of shape (n, p) and y of shape (n,), rows weighted by ``sample_weight``."""
         if not self._is_plain(X, y):
             fitted: QuickForest = super().fit(X, y, sample_weight)
             return fitted
@@ -177,18 +162,7 @@ class QuickForest(RandomForestRegressor):  # type: ignore[misc]
         return trees
 
     def predict(self, X: Any) -> Array:
-        """Return the mean of the trees.
-
-        Parameters
-        ----------
-        X : array-like of shape (n, p)
-            Predictors.
-
-        Returns
-        -------
-        ndarray of shape (n,)
-            Predictions.
-        """
+        """Return the mean of the trees for rows of shape (n, p)."""
         check_is_fitted(self)
         if not _are_few(X) or self.n_jobs not in (None, 1) or self.n_outputs_ > 1:
             prediction: Array = super().predict(X)

@@ -20,22 +20,7 @@ class Line(LinearRegression):  # type: ignore[misc]
     """`sklearn.linear_model.LinearRegression` for columns in any units."""
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Line:
-        """Fit the coefficients.
-
-        Parameters
-        ----------
-        X : array-like of shape (n, p)
-            Predictors.
-        y : array-like of shape (n,)
-            Response.
-        sample_weight : array-like of shape (n,) or None, default=None
-            Weights of the rows.
-
-        Returns
-        -------
-        Line
-            Itself, fitted.
-        """
+        """Fit the coefficients to X of shape (n, p) and y of shape (n,), weighted by ``sample_weight``."""
         spread = np.std(np.asarray(X, dtype=float), axis=0)
         exponents = np.where(spread > 0, np.frexp(spread)[1], 0)
         varied = exponents[spread > 0]

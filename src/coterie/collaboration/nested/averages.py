@@ -42,19 +42,9 @@ def _predict(job: _Prediction) -> Array:
 
 
 def wild_models(table: Array, learners: Learners) -> Array:
-    """Return which models, of shape (L, L), a learner does not let predict its rows: its own and wild ones.
+    """Return which models a learner does not let predict its rows, a row per learner: its own and wild ones.
 
-    Parameters
-    ----------
-    table : ndarray of shape (L, N)
-        Predictions of every model on everybody's rows.
-    learners : Learners
-        Whose rows these are.
-
-    Returns
-    -------
-    ndarray of bool, shape (L, L)
-        A row per learner.
+    ``table`` (L, N) has the predictions of every model on everybody's rows.
     """
     losses = learners.mean_by_learner((table - learners.y) ** 2).T
     wild: Array = losses > WILD * np.median(losses, axis=1, keepdims=True)
@@ -80,29 +70,8 @@ def average_dictionary(
 ) -> Dictionary:
     """Average the learners' models at all resolutions.
 
-    Parameters
-    ----------
-    learners : Learners
-        Everybody's rows; each learner's are used for its own answers only.
-    selection : Selection
-        Of the same learners, in the same order.
-    exchange : Exchange
-        Of the same learners, in the same order.
-    labels : ndarray of shape (L,)
-        The chosen clusters.
-    folds : Folds
-        Rows held out.
-    bounds : ndarray of shape (L, 2)
-        What each learner's model is clipped to.
-    recipe : Recipe
-        How the clusters were made.
-    engine : Engine
-        Who predicts.
-
-    Returns
-    -------
-    Dictionary
-        The averages.
+    Records are of the same learners in the same order. Each learner's rows are used for its own answers only.
+    ``labels`` (L,) are the chosen clusters, ``bounds`` (L, 2) what each learner's model is clipped to.
     """
     counts = resolution_counts(len(learners), recipe.chosen)
     one = np.zeros(len(learners), dtype=int)

@@ -17,7 +17,7 @@ from coterie.collaboration.nested.averages import average_dictionary
 from coterie.collaboration.nested.folds import Folds, block_folds, random_folds, selected_folds
 from coterie.collaboration.nested.guard import guarded, widened
 from coterie.collaboration.nested.parties import RowParty
-from coterie.collaboration.nested.pooled import fit_dictionary
+from coterie.collaboration.nested.pooled import fit_dictionary, response_units
 from coterie.collaboration.nested.record import NestedCollaboration
 from coterie.collaboration.nested.resolutions import Recipe, refit_alone, share_names
 from coterie.collaboration.nested.shared import Dictionary
@@ -36,7 +36,7 @@ FORMS = ("pooled", "average")
 
 @dataclass(frozen=True)
 class _Alone:
-    """Everybody's own model: on all rows, and out of fold."""
+    """Everybody's own model: the bounds (L, 2) of its predictions, and these out of fold, of shape (N,)."""
 
     bounds: Array
     out_of_fold: Array
@@ -95,9 +95,7 @@ def _best_plain(learners: Learners, dictionary: Dictionary, count: int) -> int:
         p for p, s in enumerate(dictionary.shared) if s.count == count and not s.levels.any() and not s.told
     ]
     seen = np.isfinite(dictionary.out_of_fold[:, plain]).all(axis=1)
-    means = learners.mean_by_learner(learners.y)[learners.owner]
-    spread = learners.mean_by_learner((learners.y - means) ** 2)
-    unit = np.maximum(spread, smallest_level(response_variance(learners.y)))[learners.owner]
+    unit = response_units(learners)[learners.owner]
     squares = (learners.y[:, None] - dictionary.out_of_fold[:, plain]) ** 2 / unit[:, None]
     return plain[int(squares[seen].mean(axis=0).argmin())]
 
@@ -321,7 +319,7 @@ def nest_coteries(
     check_option(form, "form", FORMS)
     check_count(n_folds, "n_folds", least=2)
     learners = gather_learners(X, y, groups, sample_weight=sample_weight, caller="nest_coteries")
-    chosen: Selection = selection.aligned_to(learners.ids)
+    chosen = selection.aligned_to(learners.ids)
     if len(learners) == 1:
         return _only_one(learners, chosen)
     labels = partition.aligned_to(learners.ids).labels
@@ -361,5 +359,4 @@ def nest_coteries(
     parties = _parties(learners, chosen, folds, alone.out_of_fold, dictionary.out_of_fold)
     nested = _assembled(learners, chosen, labels, alone, dictionary, parties, form)
     report("Collaborate", steps, steps)
-    ordered: NestedCollaboration = nested.take(learners.appearance)
-    return ordered
+    return nested.take(learners.appearance)

@@ -15,16 +15,15 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator
 
-from coterie._seeds import generator_for, integer_seed, seeded_copy
-from coterie.collaboration.nested.families import Family, with_more_trees
+from coterie._seeds import generator_for, integer_seed
+from coterie.collaboration.nested.families import Family, ModelFit, fit_or_replace, with_more_trees
 from coterie.collaboration.nested.guard import guarded, widened
 from coterie.collaboration.nested.levels import unexplained_levels
 from coterie.collaboration.nested.linear import Moments
 from coterie.collaboration.nested.traits import traits_of, with_traits
 from coterie.engines import Engine
-from coterie.method.fitting import fit_model, quiet_fits
+from coterie.method.fitting import quiet_fits
 from coterie.rows.learners import Learners
 
 Array = NDArray[Any]
@@ -35,20 +34,9 @@ _Key = tuple[bytes, str, str, bool]
 class Entry:
     """A shared predictor of the dictionary.
 
-    Parameters
-    ----------
-    count : int
-        Number of clusters; one: all together.
-    family : Family
-        What its clusters fit.
-    centred : bool
-        Whether y is measured from its learner's mean.
-    ridge : float, default=0.0
-        Penalty of the linear family.
-    told : bool, default=False
-        Whether models are told the traits of the learner that a row belongs to.
-    levelled : bool, default=False
-        Whether y is measured from its learner's level that the predictors do not explain.
+    ``count`` is the number of clusters; one: all together. y is measured from its learner's mean if
+    ``centred``, from its learner's level that the predictors do not explain if ``levelled``. Models that are
+    ``told`` see the traits of the learner that a row belongs to. ``ridge`` is the linear family's penalty.
     """
 
     count: int
@@ -66,20 +54,10 @@ class Entry:
 
 @dataclass(frozen=True)
 class FittedEntry:
-    """A shared predictor, fitted.
+    """A shared predictor, fitted: a model per cluster of ``labels`` (L,), clipped to ``bounds`` (K, 2).
 
-    Parameters
-    ----------
-    labels : ndarray of shape (L,)
-        Cluster of each learner.
-    models : tuple of estimators
-        One per cluster.
-    bounds : ndarray of shape (K, 2)
-        What each model's predictions are clipped to.
-    levels : ndarray of shape (L,)
-        What each learner adds: its mean, where models are centred.
-    traits : ndarray of shape (L, T) or None, default=None
-        Of each learner, where models are told.
+    ``levels`` (L,) is what each learner adds: its mean, where models are centred. ``traits`` (L, T) are those
+    that models are told, if any.
     """
 
     labels: Array
@@ -98,30 +76,6 @@ class FittedEntry:
             mine = clusters == k
             prediction[mine] = guarded(self.models[k], X[mine], self.bounds[k])
         return prediction + self.levels[owner]
-
-
-@dataclass(frozen=True)
-class _ClusterFit:
-    candidate: BaseEstimator
-    X: Array
-    y: Array
-    weights: Array | None
-    seed: int
-
-
-def _constant(level: float, n_features: int) -> Any:
-    from sklearn.linear_model import LinearRegression
-
-    model = LinearRegression()
-    model.coef_, model.intercept_, model.n_features_in_ = np.zeros(n_features), level, n_features
-    return model
-
-
-def _fit_cluster(job: _ClusterFit) -> Any:
-    try:
-        return fit_model(seeded_copy(job.candidate, job.seed), job.X, job.y, job.weights)
-    except Exception:  # a family may fail on few rows: the mean stands in, and weighs what it deserves
-        return _constant(float(job.y.mean()), job.X.shape[1])
 
 
 def _key(members: Array, entry: Entry) -> _Key:
@@ -146,7 +100,7 @@ def _flexible_fits(
     most_rows: int | None,
 ) -> dict[_Key, Any]:
     """Fit every distinct set of members once per family and form."""
-    jobs: dict[_Key, _ClusterFit] = {}
+    jobs: dict[_Key, ModelFit] = {}
     for entry in entries:
         assert entry.family.candidate is not None
         for k in range(int(labels[entry.count].max()) + 1):
@@ -166,9 +120,9 @@ def _flexible_fits(
             if entry.told:
                 assert traits is not None
                 X = with_traits(X, traits, learners.owner[rows])
-            jobs[key] = _ClusterFit(candidate, X, y, weights, seed)
+            jobs[key] = ModelFit(candidate, X, y, weights, seed)
     with quiet_fits():
-        return dict(zip(jobs, engine.map(_fit_cluster, list(jobs.values())), strict=True))
+        return dict(zip(jobs, engine.map(fit_or_replace, list(jobs.values())), strict=True))
 
 
 def _ranges(values: Array, labels: Array, owner: Array) -> Array:
@@ -189,29 +143,10 @@ def fit_entries(
     engine: Engine,
     most_rows: int | None = None,
 ) -> list[FittedEntry]:
-    """Fit shared predictors.
+    """Fit shared predictors on the learners' rows; ``moments`` of these are for the linear family.
 
-    Parameters
-    ----------
-    entries : sequence of Entry
-        What to fit.
-    learners : Learners
-        On whose rows.
-    labels : mapping of int to ndarray of shape (L,)
-        Cluster of each learner for every number of clusters.
-    moments : Moments
-        Of these rows, for the linear family.
-    entropy : int
-        Seed.
-    engine : Engine
-        Who fits.
-    most_rows : int or None, default=None
-        Rows of a fit at most; None: all, for models that stay.
-
-    Returns
-    -------
-    list of FittedEntry
-        In the order of ``entries``.
+    ``labels`` has the cluster of each learner (L,) for every number of clusters. ``most_rows`` bounds the
+    rows of a fit; None: all, for models that stay.
     """
     flexible = [entry for entry in entries if entry.family.candidate is not None]
     added = {"plain": np.zeros(len(learners)), "centred": learners.mean_by_learner(learners.y)}

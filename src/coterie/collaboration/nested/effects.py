@@ -27,17 +27,9 @@ MOST_SLOPES = 60
 
 
 def slope_units(spreads: Array) -> Array:
-    """Return the common unit of every predictor: the median of the learners' own standard deviations.
+    """Return the common unit of every predictor, of shape (p,): the median of the learners' spreads (L, p).
 
-    Parameters
-    ----------
-    spreads : ndarray of shape (L, p)
-        Standard deviation of every predictor inside every learner.
-
-    Returns
-    -------
-    ndarray of shape (p,)
-        Positive; infinite where hardly any learner sees the predictor vary, so that it gets no slope.
+    A unit is infinite where hardly any learner sees the predictor vary, so that it gets no slope.
     """
     units = np.median(spreads, axis=0)
     seldom = units <= 0
@@ -52,20 +44,8 @@ def slope_units(spreads: Array) -> Array:
 class OwnRows:
     """A learner's rows, prepared for fitting its offset and slopes to any residuals.
 
-    Parameters
-    ----------
-    centre : ndarray of shape (p,)
-        Mean of its predictors.
-    units : ndarray of shape (p,)
-        Common units of the predictors.
-    Z : ndarray of shape (n, p)
-        Its predictors from its mean, in these units.
-    eigenvalues : ndarray of shape (p,)
-        Of Z'Z.
-    eigenvectors : ndarray of shape (p, p)
-        Of Z'Z.
-    noise : float
-        Its noise level, where the prior of s has its weight.
+    ``Z`` (n, p) are its predictors from their mean ``centre``, in common ``units``; the eigenvalues and
+    eigenvectors are those of Z'Z. The prior of s has its weight at ``noise``.
     """
 
     centre: Array
@@ -102,19 +82,10 @@ class OwnRows:
         return likelihood.reshape(n_columns, len(A), len(B))
 
     def coefficients(self, residuals: Array, ratios: Array) -> Array:
-        """Return offset and slopes for every column of residuals.
+        """Return slopes of the predictors as they came, then the intercept, of shape (D, p + 1).
 
-        Parameters
-        ----------
-        residuals : ndarray of shape (n, D)
-            Of D shared models on these rows.
-        ratios : ndarray of shape (D, 2)
-            Variance of offset and of slopes for each, in units of the noise.
-
-        Returns
-        -------
-        ndarray of shape (D, p + 1)
-            Coefficients of the predictors as they came, then the intercept.
+        ``residuals`` (n, D) are those of D shared models on these rows, ``ratios`` (D, 2) the variance of
+        offset and of slopes for each, in units of the noise.
         """
         n = len(residuals)
         means = residuals.mean(axis=0)
@@ -126,19 +97,9 @@ class OwnRows:
 
 
 def best_ratios(likelihoods: Array, *, slopes: bool) -> Array:
-    """Return the ratios of the largest summed likelihood.
+    """Return the ratios (D, 2) of the largest likelihood (D, offsets, slopes), summed over learners.
 
-    Parameters
-    ----------
-    likelihoods : ndarray of shape (D, offsets, slopes)
-        Summed over learners.
-    slopes : bool
-        False: an offset only.
-
-    Returns
-    -------
-    ndarray of shape (D, 2)
-        Ratios for each of D shared models.
+    Without ``slopes``, an offset only.
     """
     known = likelihoods if slopes else likelihoods[:, :, :1]
     best = known.reshape(len(known), -1).argmax(axis=1)

@@ -27,7 +27,9 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, RobustScaler, StandardScaler
 from sklearn.svm import LinearSVR
 
+from coterie._seeds import seeded_copy
 from coterie.kernels.affine import AFFINE_PREDICTIONS
+from coterie.method.fitting import fit_model
 from coterie.models.boosting import BoostedTrees
 from coterie.models.forest import QuickForest, RandomCuts
 
@@ -50,19 +52,38 @@ TREES_THAT_STAY = 100
 class Family:
     """A kind of model that coteries fit.
 
-    Parameters
-    ----------
-    name : str
-        Of the candidate, or ``"linear"``.
-    candidate : estimator or None
-        Unfitted; None: linear, by moments.
-    coarse : bool, default=False
-        Whether it is for many rows: fitted for the chosen clusters and for all, not for finer clusters.
+    ``name`` is that of the candidate, or ``"linear"``; without a candidate it is linear, by moments. A
+    ``coarse`` family is for many rows: fitted for the chosen clusters and for all, not for finer clusters.
     """
 
     name: str
     candidate: BaseEstimator | None = None
     coarse: bool = False
+
+
+@dataclass(frozen=True)
+class ModelFit:
+    """A candidate and its rows; ``otherwise``, or else their mean, stands in where the candidate fails."""
+
+    candidate: BaseEstimator
+    X: Array
+    y: Array
+    weights: Array | None
+    seed: int
+    otherwise: Any = None
+
+
+def fit_or_replace(job: ModelFit) -> Any:
+    """Return the fitted candidate, or what stands in for it."""
+    try:
+        return fit_model(seeded_copy(job.candidate, job.seed), job.X, job.y, job.weights)
+    except Exception:  # a family may fail on few rows: what stands in weighs what it deserves
+        if job.otherwise is not None:
+            return job.otherwise
+        mean, n_features = LinearRegression(), job.X.shape[1]
+        mean.coef_, mean.intercept_ = np.zeros(n_features), float(job.y.mean())
+        mean.n_features_in_ = n_features
+        return mean
 
 
 def by_least_squares(candidate: Any) -> bool:
@@ -85,17 +106,9 @@ def _inside(candidate: Any) -> Any:
 
 
 def with_more_trees(candidate: BaseEstimator) -> BaseEstimator:
-    """Return a default forest with more trees, which a model that stays is worth.
+    """Return a default forest, not fitted, with more trees, which a model that stays is worth.
 
-    Parameters
-    ----------
-    candidate : estimator
-        Unfitted. Only a default forest, or one behind a transformed response, is changed.
-
-    Returns
-    -------
-    estimator
-        Unfitted; a copy where it was changed.
+    Only a default forest, or one behind a transformed response, is changed, and then a copy of it.
     """
     if type(_inside(candidate)) not in (QuickForest, RandomCuts):
         return candidate
@@ -136,18 +149,10 @@ _RIVALS: Mapping[str, Callable[[QuickForest], BaseEstimator]] = {
 
 
 def rivals(candidate: Any) -> dict[str, BaseEstimator]:
-    """Return what competes with a default forest on pooled rows.
+    """Return what competes with a default forest on pooled rows, by name.
 
-    Parameters
-    ----------
-    candidate : estimator
-        Unfitted. Only a `QuickForest`, or one behind a transformed response, has rivals: what the user
-        brought is what the user wants.
-
-    Returns
-    -------
-    dict of str to estimator
-        Unfitted, behind the same transformed response.
+    Only a `QuickForest`, or one behind a transformed response, has rivals: what the user brought is what the
+    user wants.
     """
     inside = _inside(candidate)
     if type(inside) is not QuickForest:
@@ -161,17 +166,7 @@ def rivals(candidate: Any) -> dict[str, BaseEstimator]:
 def possible_families(sets: Iterable[Mapping[str, Any]], *, by_moments: bool) -> tuple[Family, ...]:
     """Return the families of everybody's candidates, linear ones first.
 
-    Parameters
-    ----------
-    sets : iterable of mapping of str to estimator
-        Candidates of each learner.
-    by_moments : bool
-        False: too many predictors for moments; linear candidates are then fitted as they are.
-
-    Returns
-    -------
-    tuple of Family
-        In the order in which the candidates come.
+    Where predictors are too many to go ``by_moments``, linear candidates are fitted as they are.
     """
     candidates: dict[str, Any] = {}
     for own in sets:
@@ -199,20 +194,10 @@ def best_told(families: tuple[Family, ...]) -> Family:
 def worth_fitting(families: tuple[Family, ...], losses: Array, linear: Array | None) -> tuple[Family, ...]:
     """Return the flexible families that are worth fitting everywhere.
 
-    Parameters
-    ----------
-    families : tuple of Family
-        The flexible ones.
-    losses : ndarray of shape (len(families), places)
-        What each loses: inside the chosen clusters, and among all; not finite where it failed.
-    linear : ndarray of shape (places,) or None
-        What the linear family loses there; None: there is none.
-
-    Returns
-    -------
-    tuple of Family
-        The best three of those that come near the linear family inside the chosen clusters or are ahead of
-        it among all; without a linear family at least one.
+    ``losses`` (families, places) is what each loses inside the chosen clusters, and among all; not finite
+    where it failed. ``linear`` (places,) is what the linear family loses there; None: there is none. Kept are
+    the best three of those that come near the linear family inside the chosen clusters or are ahead of it
+    among all; without a linear family at least one.
     """
     finite = np.where(np.isfinite(losses), losses, np.inf)
     order = np.argsort(finite.sum(axis=1), kind="stable")

@@ -19,12 +19,8 @@ Array = NDArray[Any]
 class Folds:
     """Which rows each fold holds out and trains on.
 
-    Parameters
-    ----------
-    held_out : ndarray of shape (N,)
-        The fold that holds each row out; -1 where none does.
-    training : ndarray of bool, shape (F, N)
-        The rows that each fold trains on.
+    ``held_out`` (N,) is the fold that holds each row out, -1 where none does; ``training`` (F, N) marks the
+    rows that each fold trains on.
     """
 
     held_out: Array
@@ -35,22 +31,7 @@ class Folds:
 
 
 def random_folds(learners: Learners, n_folds: int, entropy: int) -> Folds:
-    """Return folds that cut every learner's rows at random, by its own id.
-
-    Parameters
-    ----------
-    learners : Learners
-        Everybody's rows.
-    n_folds : int
-        At least two.
-    entropy : int
-        Seed.
-
-    Returns
-    -------
-    Folds
-        Every row is held out once.
-    """
+    """Return folds that cut every learner's rows at random, by its own id; every row is held out once."""
     held_out = np.empty(len(learners.y), dtype=int)
     for j in range(len(learners)):
         order = generator_for(entropy, f"folds of {learners.ids[j]}").permutation(learners.sizes[j])
@@ -59,20 +40,7 @@ def random_folds(learners: Learners, n_folds: int, entropy: int) -> Folds:
 
 
 def block_folds(learners: Learners, n_folds: int) -> Folds:
-    """Return folds that cut every learner's rows into blocks of neighbours, for rows in order.
-
-    Parameters
-    ----------
-    learners : Learners
-        Everybody's rows.
-    n_folds : int
-        At least two.
-
-    Returns
-    -------
-    Folds
-        Every row is held out once.
-    """
+    """Return folds that cut every learner's rows into blocks of neighbours, for rows in order."""
     place = np.arange(len(learners.y)) - np.repeat(learners.offsets[:-1], learners.sizes)
     held_out = place * n_folds // learners.sizes[learners.owner]
     return Folds(held_out, held_out != np.arange(n_folds)[:, None])
@@ -81,15 +49,7 @@ def block_folds(learners: Learners, n_folds: int) -> Folds:
 def selected_folds(selection: Selection) -> Folds:
     """Return the folds that a splitter made in Select, for rows that are not independent.
 
-    Parameters
-    ----------
-    selection : Selection
-        In the order of the rows.
-
-    Returns
-    -------
-    Folds
-        A learner with fewer folds than others trains with all its rows in the folds that it lacks.
+    A learner with fewer folds than others trains with all its rows in the folds that it lacks.
     """
     n_folds = max(len(training) for training in selection.training)
     padded = [

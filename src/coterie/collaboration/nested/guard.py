@@ -25,19 +25,7 @@ def widened(values: Array) -> tuple[Array, Array]:
 def guarded(model: Any, X: Array, bounds: Array) -> Array:
     """Return a model's predictions within its bounds; the middle of them where it fails.
 
-    Parameters
-    ----------
-    model : estimator
-        Fitted.
-    X : ndarray of shape (n, p)
-        Rows.
-    bounds : ndarray of shape (2,)
-        Lowest and highest prediction; infinite ones leave the model as it is.
-
-    Returns
-    -------
-    ndarray of shape (n,)
-        Predictions.
+    ``bounds`` (2,) are the lowest and highest prediction; infinite ones leave the model as it is.
     """
     prediction: Array = predict_rows(model, X)
     if not np.isfinite(bounds).all():

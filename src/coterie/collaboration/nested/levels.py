@@ -34,18 +34,7 @@ def _shrunk(left: Array, learners: Learners) -> Array:
 
 
 def unexplained_levels(learners: Learners) -> Array:
-    """Return what each learner adds to a curve for all.
-
-    Parameters
-    ----------
-    learners : Learners
-        Everybody's rows.
-
-    Returns
-    -------
-    ndarray of shape (L,)
-        Levels, around zero.
-    """
+    """Return what each learner adds to a curve for all, of shape (L,), around zero."""
     rows = np.unique(np.linspace(0, len(learners.y) - 1, min(len(learners.y), MOST_ROWS)).astype(int))
     weights = None if learners.weights is None else learners.weights[rows]
     # Boosting works in single precision: y must be of ordinary size. Powers of two change no digit.

@@ -27,14 +27,8 @@ RIDGES = (1e-6, 1.0, 10.0, 100.0)
 class Moments:
     """Summed second moments of every learner's rows in a common frame.
 
-    Parameters
-    ----------
-    frame : Frame
-        Centre and spread of the predictors.
-    G : ndarray of shape (L, p + 1, p + 1)
-        Z'Z of each learner, the last column of Z being ones.
-    c : ndarray of shape (L, p + 1)
-        Z'y of each learner, y from the middle of the frame.
+    ``G`` (L, p + 1, p + 1) is Z'Z of each learner, the last column of Z being ones, and ``c`` (L, p + 1) its
+    Z'y, y from the middle of the frame.
     """
 
     frame: Frame

@@ -47,26 +47,9 @@ class Party(Protocol):
 class RowParty:
     """A learner whose rows are here.
 
-    Parameters
-    ----------
-    X : ndarray of shape (n, p)
-        Its predictors.
-    y : ndarray of shape (n,)
-        Its response.
-    folds : ndarray of shape (n,)
-        The fold that holds each row out; -1 for rows that take no part.
-    n_folds : int
-        Number of folds.
-    alone : ndarray of shape (n,)
-        Its own model's predictions, out of fold.
-    shared : ndarray of shape (n, E)
-        The shared models' predictions, out of fold.
-    noise : float
-        Its noise level.
-    weights : ndarray of shape (n,) or None
-        Sample weights.
-    smallest : float
-        Variances of the response below this one are rounding.
+    ``folds`` (n,) is the fold that holds each row out; -1 for rows that take no part. ``alone`` (n,) has its
+    own model's predictions and ``shared`` (n, E) those of the shared models, out of fold. ``noise`` is its
+    noise level. Variances of the response below ``smallest`` are rounding.
     """
 
     X: Array

@@ -27,6 +27,14 @@ Array = NDArray[Any]
 MOST_ROWS = 20_000
 
 
+def response_units(learners: Learners) -> Array:
+    """Return the variance of each learner's response, of shape (L,); where it is rounding, its bound."""
+    means = learners.mean_by_learner(learners.y)[learners.owner]
+    spread = learners.mean_by_learner((learners.y - means) ** 2)
+    units: Array = np.maximum(spread, smallest_level(response_variance(learners.y)))
+    return units
+
+
 class _CrossFit:
     """Fits entries without each fold and predicts the rows that the fold holds out."""
 
@@ -45,10 +53,7 @@ class _CrossFit:
         self.whole = Moments.of(learners, frame)
         self._labels, self._entropy, self._engine = labels, entropy, engine
         # Losses are compared in units of each learner's variance, so that learners count alike.
-        variance = learners.mean_by_learner(
-            (learners.y - learners.mean_by_learner(learners.y)[learners.owner]) ** 2
-        )
-        self._unit = np.maximum(variance, smallest_level(response_variance(learners.y)))
+        self._unit = response_units(learners)
         self.n_fits = 0
 
     def predict(self, entries: Sequence[Entry], folds: Sequence[int] | None = None) -> Array:
@@ -177,31 +182,8 @@ def fit_dictionary(
 ) -> Dictionary:
     """Fit shared predictors at all resolutions, without each fold and on all rows.
 
-    Parameters
-    ----------
-    learners : Learners
-        Everybody's rows.
-    selection : Selection
-        Of the same learners, in the same order.
-    labels : ndarray of shape (L,)
-        The chosen clusters.
-    folds : Folds
-        Rows held out.
-    alone : sequence of tuple of estimators
-        Every learner's model without each fold.
-    sets : sequence of dict
-        Candidates of each learner.
-    recipe : Recipe
-        How the clusters were made.
-    entropy : int
-        Seed.
-    engine : Engine
-        Who fits.
-
-    Returns
-    -------
-    Dictionary
-        The predictors.
+    ``labels`` (L,) are the chosen clusters, ``alone`` has every learner's model without each fold, ``sets``
+    each learner's candidates.
     """
     counts = resolution_counts(len(learners), recipe.chosen)
     one = np.zeros(len(learners), dtype=int)

@@ -22,27 +22,11 @@ class NestedCollaboration(Collaboration):
     """What nested coteries hand on: how each learner predicts, and what it takes from whom.
 
     A prediction is the weighted sum of the models' predictions, each kept within the bounds of its
-    model, plus the way's correction x'w + b, kept within bounds of its own.
+    model, plus the way's correction x'w + b, kept within bounds of its own. The first fields, up to
+    ``residuals``, are those of `coterie.records.Collaboration`.
 
     Parameters
     ----------
-    learner_ids : ndarray of shape (L,)
-        Who collaborates.
-    method : str
-        The form of collaboration.
-    models : tuple of estimators
-        The models that are averaged.
-    names : tuple of str
-        Name of the family behind each model.
-    weights : ndarray of shape (M, len(models))
-        Ways of predicting: a row of weights over the models, which sum to one.
-    ways : ndarray of shape (L,)
-        The row of ``weights`` that each learner predicts with.
-    newcomer_ways : ndarray of shape (K,)
-        The row of ``weights`` that a newcomer to each cluster predicts with.
-    residuals : tuple of ndarray
-        Honest residual of each row of each learner under this collaboration: models and weights were
-        learnt without the row.
     bounds : ndarray of shape (len(models), 2)
         What each model's predictions are clipped to.
     corrections : ndarray of shape (M, p + 1)
@@ -116,13 +100,7 @@ class NestedCollaboration(Collaboration):
         return dict(zip(names, self.shares.T, strict=True))
 
     def with_all(self) -> Collaboration:
-        """Return how everybody would predict with one model of all learners.
-
-        Returns
-        -------
-        Collaboration
-            One way for everybody.
-        """
+        """Return how everybody would predict with one model of all learners: one way for everybody."""
         used = np.flatnonzero(self.all_weights)
         return Collaboration(
             learner_ids=self.learner_ids,
@@ -136,21 +114,9 @@ class NestedCollaboration(Collaboration):
         )
 
     def with_newcomers(self, newcomers: Learners, labels: Array) -> tuple[NestedCollaboration, Array]:
-        """Add newcomers: each predicts with its cluster, and with an offset and slopes of its own.
+        """Add newcomers, whose rows no model here has seen; return the record with them, and their ways.
 
-        Parameters
-        ----------
-        newcomers : Learners
-            Their rows, which no model here has seen.
-        labels : ndarray of shape (M,)
-            The cluster that each has joined.
-
-        Returns
-        -------
-        collaboration : NestedCollaboration
-            This one with a way more for each of them.
-        ways : ndarray of shape (M,)
-            Their ways.
+        Each predicts with its cluster of ``labels``, and with an offset and slopes of its own.
         """
         joined = self.newcomer_ways[labels]
         corrections, bounds = self.corrections[joined].copy(), self.correction_bounds[joined].copy()
@@ -173,20 +139,7 @@ class NestedCollaboration(Collaboration):
         return added, ways
 
     def predict(self, X: Array, ways: Array) -> Array:
-        """Predict rows, each in its own way.
-
-        Parameters
-        ----------
-        X : ndarray of shape (N, p)
-            Predictors.
-        ways : ndarray of shape (N,)
-            Row of ``weights`` to predict each row of X with.
-
-        Returns
-        -------
-        ndarray of shape (N,)
-            Predictions.
-        """
+        """Predict rows of X, each in its own way; see `Collaboration.predict`."""
         corrections, limits = self.corrections[ways], self.correction_bounds[ways]
         own = np.einsum("np,np->n", X, corrections[:, :-1]) + corrections[:, -1]
         prediction: Array = np.clip(own, limits[:, 0], limits[:, 1])

@@ -15,14 +15,14 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator
 
-from coterie._seeds import generator_for, integer_seed, seeded_copy
+from coterie._seeds import generator_for, integer_seed
+from coterie.collaboration.nested.families import ModelFit, fit_or_replace
 from coterie.collaboration.nested.folds import Folds
 from coterie.engines import Engine
 from coterie.kernels.blocks import predict_rows
 from coterie.method.exchange import cross_evaluate
-from coterie.method.fitting import fit_model, quiet_fits
+from coterie.method.fitting import quiet_fits
 from coterie.method.n_clusters.evidence import Evidence
 from coterie.method.n_clusters.held_out import best_refined
 from coterie.method.refine.averages import AverageLosses
@@ -57,20 +57,8 @@ def share_names(counts: Sequence[int]) -> tuple[str, ...]:
 class Recipe:
     """How the chosen clusters were made, so that they can be made again.
 
-    Parameters
-    ----------
-    chosen : int
-        Number of clusters.
-    scale : {"noise", "median"} or float
-        As for `cluster_learners`.
-    refine : {"pooled", "average", None}
-        As for `cluster_learners`.
-    robust : bool
-        As for `cross_evaluate`.
-    seed : int
-        For k-means.
-    landmarks : int, "auto" or None, default=None
-        As for `cross_evaluate`.
+    ``chosen`` is their number, ``seed`` that of k-means; the others are options of `cluster_learners` and
+    `cross_evaluate`.
     """
 
     chosen: int
@@ -81,46 +69,10 @@ class Recipe:
     landmarks: Any = None
 
 
-@dataclass(frozen=True)
-class _OwnFit:
-    candidate: BaseEstimator
-    X: Array
-    y: Array
-    weights: Array | None
-    seed: int
-    otherwise: Any
-
-
-def _fit_own(job: _OwnFit) -> Any:
-    try:
-        return fit_model(seeded_copy(job.candidate, job.seed), job.X, job.y, job.weights)
-    except Exception:  # too few rows for the candidate: the model of all rows stands in
-        return job.otherwise
-
-
 def refit_alone(
     learners: Learners, selection: Selection, sets: Sequence[dict[str, Any]], entropy: int, engine: Engine
 ) -> tuple[Any, ...]:
-    """Fit every learner's chosen candidate again on the rows that are left.
-
-    Parameters
-    ----------
-    learners : Learners
-        The rows that are left.
-    selection : Selection
-        Of all rows, in the same order.
-    sets : sequence of dict
-        Candidates of each learner.
-    entropy : int
-        Seed.
-    engine : Engine
-        Who fits.
-
-    Returns
-    -------
-    tuple of estimators
-        One per learner.
-    """
+    """Fit every learner's chosen candidate again on the rows that are left, ``learners``."""
     jobs = []
     for j in range(len(learners)):
         span = learners.span(j)
@@ -129,30 +81,16 @@ def refit_alone(
         seed = integer_seed(generator_for(entropy, learners.ids[j]))
         candidate = sets[j][selection.names[j]]
         jobs.append(
-            _OwnFit(candidate, learners.X[span], learners.y[span], weights, seed, selection.models[j])
+            ModelFit(candidate, learners.X[span], learners.y[span], weights, seed, selection.models[j])
         )
     with quiet_fits():
-        return tuple(engine.map(_fit_own, jobs))
+        return tuple(engine.map(fit_or_replace, jobs))
 
 
 def selection_without(selection: Selection, learners: Learners, kept: Array, models: Any) -> Selection:
-    """Return the selection as it stands on the rows that are kept.
+    """Return the selection as it stands on the rows that are ``kept`` (N,), with models fitted on these.
 
-    Parameters
-    ----------
-    selection : Selection
-        Of all rows, in the order of ``learners``.
-    learners : Learners
-        All rows.
-    kept : ndarray of bool, shape (N,)
-        The rows that are left.
-    models : tuple of estimators
-        Fitted on these rows.
-
-    Returns
-    -------
-    Selection
-        With honest residuals and folds of the rows that are left.
+    Residuals stay honest; they and the folds are those of the rows that are left.
     """
     masks = np.split(kept, learners.offsets[1:-1])
     folds = [part[mask] for part, mask in zip(selection.folds, masks, strict=True)]
@@ -202,25 +140,9 @@ def _labels(
 def labels_at(
     learners: Learners, selection: Selection, counts: Sequence[int], recipe: Recipe, engine: Engine
 ) -> dict[int, Array]:
-    """Cluster the learners at several resolutions.
+    """Cluster the learners by their rows and models at several resolutions: labels by number of clusters.
 
-    Parameters
-    ----------
-    learners : Learners
-        Rows to cluster by.
-    selection : Selection
-        Models of these rows, in the same order.
-    counts : sequence of int
-        Numbers of clusters.
-    recipe : Recipe
-        How.
-    engine : Engine
-        Who predicts.
-
-    Returns
-    -------
-    dict of int to ndarray
-        Labels for each number; a learner whose losses are not finite has a cluster of its own.
+    A learner whose losses are not finite has a cluster of its own.
     """
     if not counts:
         return {}
@@ -256,29 +178,9 @@ def labels_without(
     recipe: Recipe,
     engine: Engine,
 ) -> list[dict[int, Array]]:
-    """Cluster again without each fold.
+    """Cluster again without each fold: labels for each fold and number of clusters.
 
-    Parameters
-    ----------
-    learners : Learners
-        All rows.
-    selection : Selection
-        Of all rows, in the same order.
-    folds : Folds
-        Rows held out.
-    models : sequence of tuple of estimators
-        Every learner's model without each fold.
-    counts : sequence of int
-        Numbers of clusters.
-    recipe : Recipe
-        How.
-    engine : Engine
-        Who predicts.
-
-    Returns
-    -------
-    list of dict of int to ndarray
-        Labels for each fold and number.
+    ``models`` has every learner's model without each fold.
     """
     return [
         labels_at(

@@ -16,22 +16,10 @@ Terms = tuple[Array, Array]
 class Shared:
     """What the clusters of one resolution predict with.
 
-    Parameters
-    ----------
-    count : int
-        Number of clusters asked for; one: all together.
-    kind : str
-        Family and form.
-    labels : ndarray of shape (L,)
-        Cluster of each learner.
-    terms : tuple of pairs of ndarray
-        For each cluster the positions of its models and their weights, which sum to one.
-    levels : ndarray of shape (L,)
-        What each learner adds.
-    excluded : ndarray of bool, shape (L, models), or None, default=None
-        Models that a learner does not use: its own, where it is weighed apart, and wild ones.
-    told : bool, default=False
-        Whether the models are told the learners' traits.
+    ``count`` is the number of clusters asked for; one: all together. ``kind`` is family and form. ``terms``
+    has for each cluster of ``labels`` (L,) the positions of its models and their weights, which sum to one.
+    ``levels`` (L,) is what each learner adds. ``excluded`` (L, models) marks models that a learner does not
+    use: its own, where it is weighed apart, and wild ones. ``told``: the models are told learners' traits.
     """
 
     count: int
@@ -58,26 +46,12 @@ class Shared:
 class Dictionary:
     """Shared predictors, and what each predicts where it had not seen the row.
 
-    Parameters
-    ----------
-    counts : tuple of int
-        Number of clusters at every resolution between alone and all.
-    shared : tuple of Shared
-        The predictors. Positions below L are the learners' own models, those above ``models``.
-    models : tuple of estimators
-        Fitted on pooled rows.
-    names : tuple of str
-        Their families.
-    bounds : ndarray of shape (len(models), 2)
-        What their predictions are clipped to.
-    out_of_fold : ndarray of shape (N, E)
-        Predictions of the shared predictors, out of fold; NaN where no fold holds the row out.
-    n_fits : int
-        Models fitted on pooled rows, those of the folds included.
-    traits : ndarray of shape (L, T) or None, default=None
-        Of the learners, where some models are told.
-    told : tuple of bool, default=()
-        Which of the models are.
+    ``counts`` are the numbers of clusters at every resolution between alone and all. Positions in ``shared``
+    below L are the learners' own models, those above are ``models``, fitted on pooled rows, with their
+    families ``names`` and the ``bounds`` (models, 2) of their predictions. ``out_of_fold`` (N, E) has the
+    predictions of the shared predictors, NaN where no fold holds the row out. ``n_fits`` counts models fitted
+    on pooled rows, those of the folds included. Where some models are told ``traits`` (L, T) of the learners,
+    ``told`` says which.
     """
 
     counts: tuple[int, ...]

@@ -23,20 +23,10 @@ PSEUDO_ROWS = 20.0
 
 
 def traits_of(learners: Learners, centred: Moments) -> Array:
-    """Describe every learner.
+    """Describe every learner in numbers of shape (L, 2 + p), from its rows and their centred moments.
 
-    Parameters
-    ----------
-    learners : Learners
-        Their rows.
-    centred : Moments
-        Of the same rows, from each learner's own means.
-
-    Returns
-    -------
-    ndarray of shape (L, 2 + p)
-        Level and spread of the response, then slopes less everybody's, drawn towards none, in units of
-        the pooled spread. With too many predictors for slopes, level and spread alone.
+    These are level and spread of the response, then slopes less everybody's, drawn towards none, in units of
+    the pooled spread. With too many predictors for slopes, level and spread alone.
     """
     levels = learners.mean_by_learner(learners.y)
     deviations = learners.y - levels[learners.owner]

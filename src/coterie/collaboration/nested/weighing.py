@@ -22,16 +22,11 @@ WORSE = 2.0
 
 @dataclass(frozen=True)
 class Agreement:
-    """What the parties settle on.
+    """What the parties agree on.
 
-    Parameters
-    ----------
-    units : ndarray of shape (p,)
-        Common units of the predictors.
-    ratios : ndarray of shape (2, E, 2)
-        Variance of offsets and slopes of each shared model, with an offset only and with both.
-    weights : Weights
-        Over the columns: alone, shared with an offset, shared with offset and slopes.
+    ``units`` (p,) are common units of the predictors. ``ratios`` (2, E, 2) are variances of offsets and
+    slopes of each shared model, with an offset only and with both. ``weights`` run over the columns: alone,
+    shared with an offset, shared with offset and slopes.
     """
 
     units: Array
@@ -40,18 +35,7 @@ class Agreement:
 
 
 def agree(parties: Sequence[Party]) -> Agreement:
-    """Ask the parties and learn the weights.
-
-    Parameters
-    ----------
-    parties : sequence of Party
-        The learners.
-
-    Returns
-    -------
-    Agreement
-        The same for everybody; who has the rows applies it.
-    """
+    """Ask the parties and learn the weights; who has the rows applies them."""
     units = slope_units(np.array([party.spreads() for party in parties]))
     likelihoods = np.sum([party.likelihoods(units) for party in parties], axis=0)
     ratios = np.stack([best_ratios(likelihoods, slopes=slopes) for slopes in (False, True)])
@@ -64,16 +48,9 @@ def agree(parties: Sequence[Party]) -> Agreement:
 class Mixture:
     """How one learner predicts.
 
-    Parameters
-    ----------
-    alone : float
-        Weight of its own model.
-    shared : ndarray of shape (E,)
-        Weights of the shared models.
-    correction : ndarray of shape (p + 1,)
-        Slopes and intercept of its own.
-    residuals : ndarray of shape (n,)
-        Honest residuals: weights learnt without the row's fold.
+    ``alone`` is the weight of its own model, ``shared`` (E,) those of the shared models; ``correction``
+    (p + 1,) are slopes and intercept of its own; ``residuals`` (n,) are honest: weights were learnt without
+    the row's fold.
     """
 
     alone: float
@@ -93,21 +70,9 @@ def _much_worse(residuals: Array, alone: Array, weights: Array | None) -> bool:
 
 
 def mix(party: RowParty, agreement: Agreement, place: int) -> Mixture:
-    """Apply what was agreed to one learner's rows.
+    """Apply what was agreed to the rows of the learner at a place among the parties.
 
-    Parameters
-    ----------
-    party : RowParty
-        The learner.
-    agreement : Agreement
-        What was settled.
-    place : int
-        The learner's place among the parties.
-
-    Returns
-    -------
-    Mixture
-        A learner who would do clearly worse than alone stays alone.
+    A learner who would do clearly worse than alone stays alone.
     """
     columns = party.columns(agreement.units, agreement.ratios)
     held_out = agreement.weights.held_out[:, place]

@@ -34,16 +34,9 @@ SUM_WEIGHT = 1e3
 class Weights:
     """What was learnt.
 
-    Parameters
-    ----------
-    common : ndarray of shape (C,)
-        Of the average learner.
-    personal : ndarray of shape (L, C)
-        Of each learner.
-    held_out : ndarray of shape (F, L, C)
-        The same, learnt without each fold.
-    shrinkage : float
-        Pseudo-rows of the average learner.
+    ``common`` (C,) are weights of the average learner, ``personal`` (L, C) those of each learner and
+    ``held_out`` (F, L, C) the same learnt without each fold; ``shrinkage`` counts pseudo-rows of the average
+    learner.
     """
 
     common: Array
@@ -112,18 +105,9 @@ def _strongest(losses: Array) -> int:
 def learn_weights(grams: Array, counts: Array) -> Weights:
     """Learn common and personal weights.
 
-    Parameters
-    ----------
-    grams : ndarray of shape (L, F, C, C)
-        Summed products of the residuals of C predictors on the rows that each fold holds out, in units
-        of the variance of the learner's response.
-    counts : ndarray of shape (L, F)
-        Number of these rows.
-
-    Returns
-    -------
-    Weights
-        With the strongest shrinkage that is within a standard error of the best on held-out folds.
+    ``grams`` (L, F, C, C) are summed products of the residuals of C predictors on the rows that each fold
+    holds out, in units of the variance of the learner's response; ``counts`` (L, F) is the number of these
+    rows. The shrinkage is the strongest that is within a standard error of the best on held-out folds.
     """
     n_learners, n_folds, n_columns, _ = grams.shape
     whole = grams.sum(axis=1)
