@@ -340,7 +340,7 @@ class Collaboration(_Aligned):
     names : tuple of str
         Name of the candidate behind each model.
     weights : ndarray of shape (M, len(models))
-        Ways of predicting: a row of weights over the models, which sum to one.
+        Weights over the models, to predict with; each row sums to one.
     ways : ndarray of shape (L,)
         The row of ``weights`` that each learner predicts with.
     newcomer_ways : ndarray of shape (K,)
@@ -373,7 +373,7 @@ class Collaboration(_Aligned):
         return {}
 
     def predict(self, X: Array, ways: Array) -> Array:
-        """Predict rows, each in its own way.
+        """Predict rows of X, each with its own weights.
 
         Parameters
         ----------

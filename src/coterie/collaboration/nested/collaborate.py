@@ -101,7 +101,7 @@ def _best_plain(learners: Learners, dictionary: Dictionary, count: int) -> int:
 
 
 class _Ways:
-    """Gathers ways of predicting, one by one."""
+    """Gathers rows of weights to predict with, and their corrections."""
 
     def __init__(self, n_models: int, dictionary: Dictionary) -> None:
         self._n_models, self._shared = n_models, dictionary.shared
@@ -115,7 +115,7 @@ class _Ways:
         self.correction_bounds.append(correction_bounds(X, correction))
 
     def add_learner(self, j: int, mixture: Mixture, X: Array) -> None:
-        """Add the way of one learner."""
+        """Add the weights of one learner."""
         weights, correction = np.zeros(self._n_models), mixture.correction.copy()
         weights[j] = mixture.alone
         for shared, weight in zip(self._shared, mixture.shared, strict=True):
@@ -126,7 +126,7 @@ class _Ways:
         self._add(weights, correction, X)
 
     def add_newcomer(self, members: Array, predictor: int | None, X: Array) -> None:
-        """Add the way of a newcomer to a cluster: the plain predictor of its members, or their models."""
+        """Add the weights of a newcomer to a cluster: its members' plain predictor, or their models."""
         weights = np.zeros(self._n_models)
         if predictor is None:
             weights[members] = 1 / len(members)

@@ -34,9 +34,9 @@ _Key = tuple[bytes, str, str, bool]
 class Entry:
     """A shared predictor of the dictionary.
 
-    ``count`` is the number of clusters; one: all together. y is measured from its learner's mean if
-    ``centred``, from its learner's level that the predictors do not explain if ``levelled``. Models that are
-    ``told`` see the traits of the learner that a row belongs to. ``ridge`` is the linear family's penalty.
+    ``count`` is the number of clusters; one: all learners. y is measured from its learner's mean if
+    ``centred``, from its learner's level that the predictors do not explain if ``levelled``. If ``told``,
+    models have the traits of the learner as predictors. ``ridge`` is the linear family's penalty.
     """
 
     count: int
@@ -163,8 +163,8 @@ def fit_entries(
         if entry.family.candidate is not None:
             mine = [models.get(_key(members, entry)) for members in clusters]
             bounds = _ranges(targets[entry.form], own, learners.owner)
-            told = traits if entry.told else None
-            fitted.append(FittedEntry(own, tuple(mine), bounds, added[entry.form], told))
+            own_traits = traits if entry.told else None
+            fitted.append(FittedEntry(own, tuple(mine), bounds, added[entry.form], own_traits))
             continue
         form = forms[entry.centred]
         vectors = [form.solve(members, entry.ridge) for members in clusters]

@@ -22,7 +22,7 @@ class NestedCollaboration(Collaboration):
     """What nested coteries hand on: how each learner predicts, and what it takes from whom.
 
     A prediction is the weighted sum of the models' predictions, each kept within the bounds of its
-    model, plus the way's correction x'w + b, kept within bounds of its own. The first fields, up to
+    model, plus a correction x'w + b, kept within bounds of its own. The first fields, up to
     ``residuals``, are those of `coterie.records.Collaboration`.
 
     Parameters
@@ -30,9 +30,9 @@ class NestedCollaboration(Collaboration):
     bounds : ndarray of shape (len(models), 2)
         What each model's predictions are clipped to.
     corrections : ndarray of shape (M, p + 1)
-        Slopes and intercept that each way adds.
+        Slopes and intercept that go with each row of ``weights``.
     correction_bounds : ndarray of shape (M, 2)
-        What each way's correction is clipped to.
+        What each correction is clipped to.
     form : {"pooled", "average"}
         What shared predictors are: models of pooled rows, or averages of the learners' models.
     plain_residuals : tuple of ndarray
@@ -55,8 +55,8 @@ class NestedCollaboration(Collaboration):
     newcomer_ratios : ndarray of shape (2,)
         Variance of offsets and of slopes among the learners of a cluster, in units of the noise.
     traits : ndarray of shape (M, T)
-        Who predicts in each way, in a few numbers; zero for newcomers, who take nothing from models that
-        are told.
+        What describes the learner of each row of ``weights``; zero for newcomers, who take nothing from
+        models with traits.
     told : ndarray of bool, shape (len(models),)
         Which models have the traits as predictors beside those of the row.
     units : ndarray of shape (p,)
@@ -100,7 +100,7 @@ class NestedCollaboration(Collaboration):
         return dict(zip(names, self.shares.T, strict=True))
 
     def with_all(self) -> Collaboration:
-        """Return how everybody would predict with one model of all learners: one way for everybody."""
+        """Return how everybody would predict with one model of all learners."""
         used = np.flatnonzero(self.all_weights)
         return Collaboration(
             learner_ids=self.learner_ids,
@@ -114,7 +114,7 @@ class NestedCollaboration(Collaboration):
         )
 
     def with_newcomers(self, newcomers: Learners, labels: Array) -> tuple[NestedCollaboration, Array]:
-        """Add newcomers, whose rows no model here has seen; return the record with them, and their ways.
+        """Add newcomers, whose rows no model here has seen; return the record, and their rows of ``weights``.
 
         Each predicts with its cluster of ``labels``, and with an offset and slopes of its own.
         """
@@ -139,7 +139,7 @@ class NestedCollaboration(Collaboration):
         return added, ways
 
     def predict(self, X: Array, ways: Array) -> Array:
-        """Predict rows of X, each in its own way; see `Collaboration.predict`."""
+        """Predict rows of X, each with its own weights; see `Collaboration.predict`."""
         corrections, limits = self.corrections[ways], self.correction_bounds[ways]
         own = np.einsum("np,np->n", X, corrections[:, :-1]) + corrections[:, -1]
         prediction: Array = np.clip(own, limits[:, 0], limits[:, 1])

@@ -19,7 +19,8 @@ class Shared:
     ``count`` is the number of clusters asked for; one: all together. ``kind`` is family and form. ``terms``
     has for each cluster of ``labels`` (L,) the positions of its models and their weights, which sum to one.
     ``levels`` (L,) is what each learner adds. ``excluded`` (L, models) marks models that a learner does not
-    use: its own, where it is weighed apart, and wild ones. ``told``: the models are told learners' traits.
+    use: its own, where it is weighed apart, and wild ones. If ``told``, the models
+    have the learners' traits as predictors.
     """
 
     count: int
@@ -50,8 +51,8 @@ class Dictionary:
     below L are the learners' own models, those above are ``models``, fitted on pooled rows, with their
     families ``names`` and the ``bounds`` (models, 2) of their predictions. ``out_of_fold`` (N, E) has the
     predictions of the shared predictors, NaN where no fold holds the row out. ``n_fits`` counts models fitted
-    on pooled rows, those of the folds included. Where some models are told ``traits`` (L, T) of the learners,
-    ``told`` says which.
+    on pooled rows, those of the folds included. Where some models have ``traits`` (L, T) of the
+    learners as predictors, ``told`` says which.
     """
 
     counts: tuple[int, ...]
