@@ -24,8 +24,8 @@ Array = NDArray[Any]
 class Newcomer:
     """A learner that was placed after the clusters had been found, and how it predicts.
 
-    It predicts with row ``way`` of the collaboration's weights, or with its own ``model`` if no cluster fits
-    it.
+    It predicts with row ``way`` of the collaboration's weights, or with its own ``model`` if no
+    cluster fits it.
     """
 
     learner_id: Any

@@ -35,8 +35,9 @@ class Entry:
     """A shared predictor of the dictionary.
 
     ``count`` is the number of clusters; one: all learners. y is measured from its learner's mean if
-    ``centred``, from its learner's level that the predictors do not explain if ``levelled``. If ``told``,
-    models have the traits of the learner as predictors. ``ridge`` is the linear family's penalty.
+    ``centred``, if ``levelled`` from its learner's level that the predictors do not explain.
+    If ``told``, models have the learner's traits as predictors. ``ridge`` is the linear family's
+    penalty.
     """
 
     count: int
