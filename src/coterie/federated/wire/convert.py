@@ -70,6 +70,11 @@ _ACTIVATIONS = {"relu": "Relu", "tanh": "Tanh", "logistic": "Sigmoid"}
 _TRANSPARENT = (None, "passthrough")
 
 
+def _fitted(model: Any, name: str) -> Any:
+    """Return a fitted attribute that has no public name, from the state that the model is stored with."""
+    return model.__getstate__()[name]
+
+
 def _refused(model: Any, why: str) -> WireError:
     return WireError(
         f"A {type(model).__name__} cannot be shared, because {why}: choose among {ALTERNATIVES} instead."
@@ -224,8 +229,9 @@ def _boosting(to: _Converter, model: Any, table: str) -> str:
 def _histogram_boosting(to: _Converter, model: Any, table: str) -> str:
     if model.is_categorical_ is not None and np.any(model.is_categorical_):
         raise _refused(model, "it has categorical predictors, which the trees that travel do not ask about")
-    trees = histogram_trees([stage[0] for stage in model._predictors])
-    summed = to.elementwise("Add", to.trees(table, trees), float(np.ravel(model._baseline_prediction)[0]))
+    trees = histogram_trees([stage[0] for stage in _fitted(model, "_predictors")])
+    baseline = float(np.ravel(_fitted(model, "_baseline_prediction"))[0])
+    summed = to.elementwise("Add", to.trees(table, trees), baseline)
     return to.unary("Exp", summed) if model.loss in ("poisson", "gamma") else summed
 
 
@@ -240,7 +246,7 @@ def _network(to: _Converter, model: Any, table: str) -> str:
 
 def _generalised_linear(to: _Converter, model: Any, table: str) -> str:
     linear = to.affine(table, model.coef_, float(np.ravel(model.intercept_)[0]))
-    identity = type(model._base_loss.link).__name__ == "IdentityLink"
+    identity = type(_fitted(model, "_base_loss").link).__name__ == "IdentityLink"
     return linear if identity else to.unary("Exp", linear)
 
 
@@ -254,7 +260,10 @@ def _bagging(to: _Converter, model: Any, table: str) -> str:
 
 
 def _voting(to: _Converter, model: Any, table: str) -> str:
-    return to.mean([to.predict(inner, table) for inner in model.estimators_], model._weights_not_none)
+    weights = model.weights
+    if weights is not None:
+        weights = [w for (_, inner), w in zip(model.estimators, weights, strict=True) if inner != "drop"]
+    return to.mean([to.predict(inner, table) for inner in model.estimators_], weights)
 
 
 def _stacking(to: _Converter, model: Any, table: str) -> str:
