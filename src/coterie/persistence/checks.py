@@ -195,17 +195,8 @@ def _check_recipe(recipe: Any, names: Any) -> None:
 def checked_parameters(given: dict[str, Any], n_features: Any) -> dict[str, Any]:
     """Refuse parameters of a CoterieRegressor that ask for what a file must not ask for.
 
-    Parameters
-    ----------
-    given : dict of str to object
-        The parameters.
-    n_features : object
-        Number of predictors, if it is one.
-
-    Returns
-    -------
-    dict of str to object
-        The same, with no more threads than there are cores.
+    ``n_features`` is the number of predictors, if it is one. What is returned has no more threads than there
+    are cores.
     """
     known = cleaned(given)
     engine = known.get("engine")

@@ -62,19 +62,9 @@ def _pack(trees: list[DecisionTreeRegressor]) -> Packed:
 
 
 def take_trees(model: Any) -> tuple[Any, list[Packed]]:
-    """Split a model into one with the first tree of each forest, and the other trees.
+    """Split a fitted model into one with the first tree of each forest, and the trees of each forest.
 
-    Parameters
-    ----------
-    model : estimator
-        Fitted; it is not changed.
-
-    Returns
-    -------
-    slim : estimator
-        A copy without trees, or the model itself where there is nothing to take.
-    packed : list of dict of str to ndarray
-        The trees of each forest.
+    The first is a copy, or the model itself where there is nothing to take.
     """
     forests = list(_forests(model))
     if not forests or not all(_is_uniform(forest) for forest in forests):
@@ -125,20 +115,7 @@ def _unpack(first: DecisionTreeRegressor, packed: Packed) -> list[DecisionTreeRe
 
 
 def give_trees(model: Any, packed: list[Packed]) -> Any:
-    """Put the trees back into a model that `take_trees` has split.
-
-    Parameters
-    ----------
-    model : estimator
-        The slim one; it is changed.
-    packed : list of dict of str to ndarray
-        The trees of each forest.
-
-    Returns
-    -------
-    estimator
-        The model.
-    """
+    """Put the trees back into a model that `take_trees` has split; the model is changed."""
     forests = list(_forests(model))
     if packed and len(forests) != len(packed):
         raise unfit("holds trees of another model")

@@ -108,12 +108,8 @@ def _agrees(letter: str, length: int, sizes: Sizes) -> bool:
 def array(shape: str, kinds: str = _NUMBERS) -> Rule:
     """Let an array of numbers pass whose shape is as the letters say.
 
-    Parameters
-    ----------
-    shape : str
-        One word per dimension: a letter, a number, or ``*`` for any length.
-    kinds : str
-        NumPy's letters for the kinds of its entries.
+    ``shape`` has a word per dimension: a letter, a number, or ``*`` for any length. ``kinds`` are NumPy's
+    letters for the kinds of its entries.
     """
     letters = shape.split()
 

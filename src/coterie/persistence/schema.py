@@ -90,13 +90,13 @@ def _name(node: Node) -> str:
     return name
 
 
-def _nodes(schema: Any) -> Iterator[Node]:
+def objects_in(schema: Any) -> Iterator[Node]:
+    """Give out all JSON objects in a schema, however deep."""
     waiting = [schema]
     while waiting:
         part = waiting.pop()
         if isinstance(part, dict):
-            if "__loader__" in part:
-                yield part
+            yield part
             waiting.extend(part.values())
         elif isinstance(part, list):
             waiting.extend(part)
@@ -113,16 +113,10 @@ def _is_known(loader: str, name: str) -> bool:
 
 
 class Reader:
-    """Builds the object that a skops file describes.
+    """Builds the object that a skops file describes, of which nothing is known.
 
-    Parameters
-    ----------
-    content : bytes
-        The file, of which nothing is known.
-    trusted : iterable of str
-        Names that the user trusts. Their objects are made as the file says.
-    budget : Budget
-        Of the values that may be parsed.
+    ``trusted`` are names that the user trusts: their objects are made as the file says. ``budget`` is that of
+    the values that may be parsed.
     """
 
     def __init__(self, content: bytes, trusted: Iterable[str], budget: Budget) -> None:
@@ -164,7 +158,8 @@ class Reader:
 
     def read(self) -> Any:
         """Build the object: a model, a candidate or a splitter."""
-        named = {(_name(node), node["__loader__"]) for node in _nodes(self._schema)}
+        nodes = (part for part in objects_in(self._schema) if "__loader__" in part)
+        named = {(_name(node), node["__loader__"]) for node in nodes}
         refused = sorted({name for name, loader in named if not _is_known(loader, name)} - self._trusted)
         if refused:
             raise PersistenceError(
