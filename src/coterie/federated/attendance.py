@@ -26,16 +26,8 @@ SAME_ERROR = 1e-3
 class Attendance:
     """Who takes part.
 
-    Parameters
-    ----------
-    shares : mapping of str to Share
-        Of those who take part, sorted by site.
-    scores : mapping of str to Score
-        Of the same.
-    left_out : mapping of str to str
-        Who takes no part, and why.
-    waiting : mapping of str to str
-        Whose next message is missing, and which.
+    ``shares`` and ``scores`` are of those who take part, sorted by site. ``left_out`` says who does not, and
+    why; ``waiting`` says whose next message is missing, and which.
     """
 
     shares: Mapping[str, Share]
@@ -150,22 +142,9 @@ def take_attendance(
 ) -> Attendance:
     """Sort the sites into those who take part, those who are waited for and those who are left out.
 
-    Parameters
-    ----------
-    shares : sequence of Share
-        All that came.
-    scores : sequence of Score
-        All that came.
-    min_rows : int or None, default=None
-        Rows that a site needs. None: as a local fit, 2p + 5 where at least half of the sites have as many,
-        else 4.
-    leave_out : mapping of str to str or None, default=None
-        Sites to go on without, and why.
-
-    Returns
-    -------
-    Attendance
-        Every site that shared stands in one of its parts.
+    Every site that shared stands in one of the parts. ``min_rows`` are the rows that a site needs; None: as
+    in a local fit, 2p + 5 where at least half of the sites have as many, else 4. ``leave_out`` names sites to
+    go on without, and why.
     """
     named, left_out = dict(leave_out or {}), dict[str, str]()
     known = _shared_once([share for share in shares if share.site not in named], left_out)

@@ -48,20 +48,10 @@ LONGEST_NAME = 120
 
 @dataclass(frozen=True)
 class Contents:
-    """What a folder holds.
+    """What a folder holds, as far as it can be read.
 
-    Parameters
-    ----------
-    shares : tuple of Share
-        All that can be read; one for a name, for a share is read under its own file's name only.
-    scores : tuple of Score
-        All that can be read.
-    answered : tuple of Answered
-        Questions, with the answers that can be read.
-    conclusion : Conclusion or None
-        Where there is one.
-    troubles : mapping of str to str
-        Files that cannot be used, and why.
+    There is one share for a name, for a share is read under its own file's name only. ``answered`` has the
+    questions with their answers; ``troubles`` are files that cannot be used, and why.
     """
 
     shares: tuple[Share, ...]

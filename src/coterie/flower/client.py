@@ -99,17 +99,7 @@ def party_from_table(context: Context) -> Party:
 
 
 def save_conclusion(context: Context, conclusion: Conclusion, shares: Sequence[Share]) -> None:
-    """Write the conclusion and the coterie's models to the node's ``output`` folder, where it names one.
-
-    Parameters
-    ----------
-    context : Context
-        Of the node.
-    conclusion : Conclusion
-        Who learns with whom.
-    shares : sequence of Share
-        Everybody's; those of the site's coterie are kept.
-    """
+    """Write the conclusion and the coterie's models to the node's ``output`` folder, where it names one."""
     folder, site = context.node_config.get("output"), str(context.node_config.get("site"))
     if not folder:
         return

@@ -207,15 +207,7 @@ def run_protocol(grid: Carrier, settings: RunSettings | None = None) -> Federate
 
 
 def log_run(context: Context, run: FederatedRun) -> None:
-    """Log who learns with whom, and write the conclusion where the run's ``output`` says.
-
-    Parameters
-    ----------
-    context : Context
-        Of the ServerApp.
-    run : FederatedRun
-        What came out.
-    """
+    """Log who learns with whom, and write the conclusion where the run's ``output`` says."""
     for site, coterie in run.conclusion.labels.items():
         logger.info("%s: coterie %d", site, coterie)
     for site, why in run.conclusion.left_out.items():

@@ -303,20 +303,7 @@ TRANSFORMERS: dict[type, Callable[[_Converter, Any, str], str]] = {
 
 
 def convert(model: Any, n_features: int) -> Program:
-    """Write a fitted model as a program.
-
-    Parameters
-    ----------
-    model : estimator
-        A fitted scikit-learn regressor with one response.
-    n_features : int
-        How many predictors it takes.
-
-    Returns
-    -------
-    Program
-        What `predict` does.
-    """
+    """Write a fitted scikit-learn regressor with one response as a program that predicts the same."""
     converter = _Converter(n_features)
     converter.predict(model, ROWS)
     try:
