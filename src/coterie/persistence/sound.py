@@ -57,11 +57,6 @@ def _are(values: Any, *names: str) -> bool:
     return all(type(value).__name__ in names for value in values)
 
 
-def _of_width(part: Any, width: int) -> bool:
-    """Tell whether a model takes rows of a width; a model of the user's need not say."""
-    return getattr(part, "n_features_in_", width) == width
-
-
 def tree(held: Attributes) -> bool:
     """Check that a tree looks at the columns that it is given."""
     return _are([held["tree_"]], "Tree") and held["tree_"].n_features == held["n_features_in_"]
