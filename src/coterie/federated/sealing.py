@@ -56,6 +56,11 @@ class Header:
     sha256: str
     signature: Signature | None
 
+    @property
+    def key(self) -> str | None:
+        """The public key of who signed; None where nobody did."""
+        return None if self.signature is None else self.signature.key
+
 
 @dataclass(frozen=True)
 class Sealed:

@@ -81,6 +81,13 @@ def _refused(model: Any, why: str) -> WireError:
     )
 
 
+def _refuse_carriers(part: Any) -> None:
+    """Refuse a model or a step that keeps training rows."""
+    for family, held in CARRIERS.items():
+        if isinstance(part, family):
+            raise _refused(part, f"it keeps {held}, and rows may not leave their learner")
+
+
 class _Converter:
     """Writes models into one program; widths of tables are remembered by name."""
 
@@ -128,9 +135,7 @@ class _Converter:
 
     def predict(self, model: Any, table: str) -> str:
         """Write what ``model.predict`` does with the table, and return the name of its column."""
-        for family, held in CARRIERS.items():
-            if isinstance(model, family):
-                raise _refused(model, f"it keeps {held}, and rows may not leave their learner")
+        _refuse_carriers(model)
         if getattr(model, "n_outputs_", 1) != 1:
             raise _refused(model, "it has more than one response")
         form = affine_form(model, self.widths[table])
@@ -142,9 +147,7 @@ class _Converter:
 
     def transform(self, step: Any, table: str) -> str:
         """Write what ``step.transform`` does with the table, and return the name of its result."""
-        for family, held in CARRIERS.items():
-            if isinstance(step, family):
-                raise _refused(step, f"it keeps {held}, and rows may not leave their learner")
+        _refuse_carriers(step)
         scaler = scaler_form(step)
         if scaler is not None:
             return self.elementwise("Div", self.elementwise("Sub", table, scaler[0]), scaler[1])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -33,22 +32,16 @@ def _checked_rows(X: Any, n_features: int) -> Array:
 class WireModel:
     """A model that came over the wire: it predicts, and does nothing else.
 
-    ``payload`` is what arrived, for passing on. ``affine`` is ``(w, b)`` when it predicts x'w + b; otherwise
-    ``onnx`` is its program, written afresh as an ONNX file.
+    ``affine`` is ``(w, b)`` when it predicts x'w + b; otherwise ``onnx`` is its program, written afresh as an
+    ONNX file.
     """
 
     n_features: int
-    payload: bytes = field(repr=False)
     affine: tuple[Array, float] | None
     onnx: bytes | None = field(repr=False)
 
-    @property
-    def digest(self) -> str:
-        """SHA-256 of the payload, which names the model."""
-        return hashlib.sha256(self.payload).hexdigest()
-
     def predict(self, X: Any) -> Array:
-        """Predict rows without missing values; `predict_many` starts one process for several models."""
+        """Predict rows without missing values; `predict_each` starts one process for several models."""
         answers = predict_each([self], X)
         if answers.troubles:
             raise WireError(
@@ -121,19 +114,18 @@ def unpack(payload: bytes, n_features: int) -> WireModel:
     ``n_features`` is how many predictors the reader's own rows have. A WireError in one sentence refuses
     anything that `pack` would not have written.
     """
-    payload = bytes(payload)
-    kind, body = open_sealed(payload, n_features)
+    kind, body = open_sealed(bytes(payload), n_features)
     if kind == ONNX:
         _need_onnx()
         from coterie.federated.wire.onnx_form import read_onnx, write_onnx
 
-        return WireModel(n_features, payload, None, write_onnx(read_onnx(body, n_features)))
+        return WireModel(n_features, None, write_onnx(read_onnx(body, n_features)))
     if len(body) != 8 * (n_features + 1):
         raise unreadable(f"does not hold {n_features + 1} coefficients")
     vector = np.frombuffer(body, dtype="<f8").astype(np.float64)
     if not np.isfinite(vector).all():
         raise unreadable("has a coefficient that is not a finite number")
-    return WireModel(n_features, payload, (vector[:-1], float(vector[-1])), None)
+    return WireModel(n_features, (vector[:-1], float(vector[-1])), None)
 
 
 def predict_rows(models: Sequence[WireModel], X: Any, allowance: Allowance | None = None) -> Predictions:
@@ -172,8 +164,3 @@ def predict_each(models: Sequence[WireModel], X: Any, allowance: Allowance | Non
         troubles.setdefault(place, "predicts something that is not a finite number")
         predictions[place] = np.nan
     return Predictions(predictions, troubles, found.seconds)
-
-
-def predict_many(models: Sequence[WireModel], X: Any, allowance: Allowance | None = None) -> Array:
-    """Predict rows by many models, of shape (m, n); those that fail give NaN, and `predict_each` says why."""
-    return predict_each(models, X, allowance).predictions
