@@ -5,14 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from coterie.federated.messages import ProtocolError
+from flwr.app import ConfigRecord, RecordDict
 
-try:
-    from flwr.app import ConfigRecord, RecordDict
-except ModuleNotFoundError as error:
-    raise ModuleNotFoundError(
-        "Flower is not installed: pip install 'coterie[flower]'.", name=error.name
-    ) from error
+from coterie.federated.messages import ProtocolError
 
 RECORD = "coterie"
 MESSAGES, REFUSAL = "messages", "refusal"

@@ -11,6 +11,9 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from flwr.app import ConfigRecord, Context, Message
+from flwr.clientapp import ClientApp
+
 from coterie._files import write_bytes
 from coterie.federated import wire
 from coterie.federated.messages import (
@@ -25,24 +28,8 @@ from coterie.federated.messages import (
 )
 from coterie.federated.party import Party, make_party
 from coterie.federated.site import answer, score, share
-from coterie.flower.carrying import (
-    ANSWER,
-    CONCLUDE,
-    SCORE,
-    SHARE,
-    loaded,
-    refused,
-    unloaded,
-)
+from coterie.flower.carrying import ANSWER, CONCLUDE, SCORE, SHARE, loaded, refused, unloaded
 from coterie.flower.tables import read_rows
-
-try:
-    from flwr.app import ConfigRecord, Context, Message
-    from flwr.clientapp import ClientApp
-except ModuleNotFoundError as error:
-    raise ModuleNotFoundError(
-        "Flower is not installed: pip install 'coterie[flower]'.", name=error.name
-    ) from error
 
 logger = logging.getLogger(__name__)
 

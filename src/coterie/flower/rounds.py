@@ -8,15 +8,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from flwr.app import Message
+
 from coterie.federated.messages import ProtocolError, decode
 from coterie.flower.carrying import loaded, one_line, unloaded
-
-try:
-    from flwr.app import Message
-except ModuleNotFoundError as error:
-    raise ModuleNotFoundError(
-        "Flower is not installed: pip install 'coterie[flower]'.", name=error.name
-    ) from error
 
 logger = logging.getLogger(__name__)
 

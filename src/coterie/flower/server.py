@@ -12,19 +12,14 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from flwr.app import Context
+from flwr.serverapp import ServerApp
+
 from coterie._files import write_bytes
 from coterie.federated.messages import Answer, Conclusion, ProtocolError, Score, Share, encode
 from coterie.federated.protocol import Settings, coordinate
 from coterie.flower.carrying import ANSWER, CONCLUDE, SCORE, SHARE
 from coterie.flower.rounds import Carrier, Round, ask, wait_for_nodes
-
-try:
-    from flwr.app import Context
-    from flwr.serverapp import ServerApp
-except ModuleNotFoundError as error:
-    raise ModuleNotFoundError(
-        "Flower is not installed: pip install 'coterie[flower]'.", name=error.name
-    ) from error
 
 logger = logging.getLogger(__name__)
 

@@ -29,15 +29,7 @@ from coterie.method.fitting import Fitted
 from coterie.method.landmarks import LandmarkTiles
 from coterie.method.order import SerialScore
 from coterie.persistence.archive import PersistenceError, unfit
-from coterie.records import (
-    Collaboration,
-    Curve,
-    Exchange,
-    LossTiles,
-    Partition,
-    Selection,
-    SimilarityTiles,
-)
+from coterie.records import Collaboration, Curve, Exchange, LossTiles, Partition, Selection, SimilarityTiles
 from coterie.rows.learners import Learners, Standardization
 from coterie.rows.wild import WildCells
 from coterie.verdicts import Admission, Gains, Stability, Standing
