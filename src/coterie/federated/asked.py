@@ -14,6 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
+from coterie._codec import parse_json
 from coterie._files import write_bytes
 from coterie.datasets.files import data_home
 from coterie.federated.answers import SAME_WEIGHT
@@ -38,7 +39,7 @@ class AnswerMemory:
     def read(self) -> Mapping[str, Models]:
         """Return the models that each answered question was about, by the question's key."""
         try:
-            found = json.loads(self.path.read_text(encoding="utf-8"))
+            found = parse_json(self.path.read_bytes())
         except FileNotFoundError:
             return {}
         except ValueError:
