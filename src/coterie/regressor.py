@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn import get_config
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.metrics import r2_score
 from sklearn.utils import estimator_html_repr
@@ -521,13 +522,13 @@ class CoterieRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             return diagram
         return summary_html(summarize(self.record_, named=False)) + diagram
 
-    # Up to scikit-learn 1.6 the next two ask for the diagram by themselves.
+    # In scikit-learn 1.6 the next two make the diagram by themselves, without a look at `_html_repr`.
     def _repr_html_inner(self) -> str:
         return self._html_repr()
 
     def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, Any]:
-        bundle: dict[str, Any] = super()._repr_mimebundle_(**kwargs)
-        if "text/html" in bundle:
+        bundle = {"text/plain": repr(self)}
+        if get_config()["display"] == "diagram":
             bundle["text/html"] = self._html_repr()
         return bundle
 

@@ -27,6 +27,24 @@ def _named(X: Any, caller: str) -> Any:
     return table
 
 
+def _with_columns(encoder: TableEncoder, columns: tuple[ColumnPlan, ...]) -> TableEncoder:
+    """Make an encoder a fitted one, once its columns have names of their own."""
+    names = [name for plan in columns for name in plan.features]
+    twice = [name for name, count in Counter(names).items() if count > 1]
+    if twice:
+        raise ValueError(f"Two columns would both become {listed(twice)}: rename one of them.")
+    if not names:
+        raise ValueError(
+            "No column is left to predict from "
+            f"({'; '.join(f'{plan.name!r} {plan.remark}' for plan in columns) or 'there is none'}): "
+            "give the table a column that varies."
+        )
+    encoder.columns_ = columns
+    encoder.feature_names_in_ = np.array([plan.name for plan in columns], dtype=object)
+    encoder.n_features_in_ = len(columns)
+    return encoder
+
+
 class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """Turn a table with numbers, text, booleans, dates and gaps into a table of numbers.
 
@@ -81,23 +99,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         TableEncoder
             Fitted.
         """
-        return cls()._with(columns)
-
-    def _with(self, columns: tuple[ColumnPlan, ...]) -> TableEncoder:
-        names = [name for plan in columns for name in plan.features]
-        twice = [name for name, count in Counter(names).items() if count > 1]
-        if twice:
-            raise ValueError(f"Two columns would both become {listed(twice)}: rename one of them.")
-        if not names:
-            raise ValueError(
-                "No column is left to predict from "
-                f"({'; '.join(f'{plan.name!r} {plan.remark}' for plan in columns) or 'there is none'}): "
-                "give the table a column that varies."
-            )
-        self.columns_ = columns
-        self.feature_names_in_ = np.array([plan.name for plan in columns], dtype=object)
-        self.n_features_in_ = len(columns)
-        return self
+        return _with_columns(cls(), columns)
 
     def fit(self, X: Any, y: Any = None) -> TableEncoder:
         """Decide what becomes of each column.
@@ -117,7 +119,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         check_count(self.max_levels, "max_levels")
         table = _named(X, "TableEncoder.fit")
         plans = [plan_column(name, table[name], self.max_levels, self.min_share) for name in table.columns]
-        return self._with(tuple(plans))
+        return _with_columns(self, tuple(plans))
 
     def transform(self, X: Any) -> Any:
         """Turn a table into numbers.

@@ -39,20 +39,7 @@ def _as_picks(picks: Array) -> tuple[tuple[int, int], ...]:
 
 
 def check_answer(question: Question, answer: Answer) -> Answer:
-    """Refuse an answer that is not to the question.
-
-    Parameters
-    ----------
-    question : Question
-        What was asked.
-    answer : Answer
-        What a site answered.
-
-    Returns
-    -------
-    Answer
-        The same.
-    """
+    """Return a site's answer, or refuse it where it is not to the question."""
     sites = [member.site for member in question.members]
     if answer.question != question_key(question) or answer.site not in sites:
         raise ProtocolError(f"{answer.site!r} answered a question that it was not asked.")
@@ -72,15 +59,7 @@ def check_answer(question: Question, answer: Answer) -> Answer:
 
 @dataclass(frozen=True)
 class Answered:
-    """A question and the answers to it.
-
-    Parameters
-    ----------
-    question : Question
-        What was asked.
-    answers : mapping of str to Answer
-        By site; checked.
-    """
+    """A question and the answers to it, by site; checked."""
 
     question: Question
     answers: Mapping[str, Answer]
@@ -102,18 +81,10 @@ def _halves(answers: Sequence[Answer], place: int) -> Array:
 
 
 class AnsweredLosses:
-    """What clusters lose, as far as the sites have answered.
+    """What clusters lose, as far as the sites have answered in earlier rounds.
 
-    Parameters
-    ----------
-    members : sequence of Member
-        Whose models are averaged, sorted by site.
-    half_sizes : ndarray of shape (L, 2)
-        Rows in the halves of each member.
-    answered : sequence of Answered
-        Earlier rounds.
-    grams : GramAverages or None, default=None
-        Answers for losses on halves where all sites revealed their Gram matrices.
+    ``members``, sorted by site, are those whose models are averaged; ``half_sizes``, of shape (L, 2), are the
+    rows in their halves. ``grams`` answers for losses on halves where all sites revealed their Gram matrices.
     """
 
     def __init__(

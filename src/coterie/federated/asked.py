@@ -14,6 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
+from coterie._codec import parse_json
 from coterie._files import write_bytes
 from coterie.datasets.files import data_home
 from coterie.federated.answers import SAME_WEIGHT
@@ -31,20 +32,14 @@ Models = Mapping[str, str]
 
 @dataclass(frozen=True)
 class AnswerMemory:
-    """What a site has answered about its present model, kept at the site.
-
-    Parameters
-    ----------
-    path : Path
-        A file, which need not be there.
-    """
+    """What a site has answered about its present model, kept at the site in a file that need not be there."""
 
     path: Path
 
     def read(self) -> Mapping[str, Models]:
         """Return the models that each answered question was about, by the question's key."""
         try:
-            found = json.loads(self.path.read_text(encoding="utf-8"))
+            found = parse_json(self.path.read_bytes())
         except FileNotFoundError:
             return {}
         except ValueError:
@@ -72,15 +67,7 @@ def memory_of(share: Share) -> AnswerMemory:
 
 @dataclass(frozen=True)
 class Due:
-    """What a site has to do with the questions in a folder.
-
-    Parameters
-    ----------
-    questions : tuple of Question
-        To be answered.
-    surplus : tuple of Question
-        Not to be answered, for the method does not need so many.
-    """
+    """The questions in a folder that a site has to answer, and those that are too many for the method."""
 
     questions: tuple[Question, ...]
     surplus: tuple[Question, ...]
@@ -89,17 +76,7 @@ class Due:
 def open_questions(contents: Contents, site: str) -> Sequence[Question]:
     """Return the questions that a site has not answered, all about the models that are shared now.
 
-    Parameters
-    ----------
-    contents : Contents
-        Of the folder.
-    site : str
-        Who is asked.
-
-    Returns
-    -------
-    sequence of Question
-        However many there are; `due_questions` keeps to the limit.
+    There may be any number of them; `due_questions` keeps to the limit.
     """
     shas = {share.site: share.sha for share in contents.shares}
     return [
@@ -156,21 +133,9 @@ def due_questions(
 ) -> Due:
     """Return the questions that a site has to answer, within the limit.
 
-    Parameters
-    ----------
-    contents : Contents
-        Of the folder, with the answers of the site at least.
-    site : str
-        Who is asked.
-    remembered : mapping of str to mapping
-        From `AnswerMemory.read`.
-    read_all : callable
-        Returns the contents with all answers; called only where more is asked than answered.
-
-    Returns
-    -------
-    Due
-        A question that was answered before costs nothing: the answer is the same.
+    ``contents`` has the answers of the site at least; ``read_all`` returns the contents with all answers, and
+    is called only where more is asked than answered. ``remembered`` is from `AnswerMemory.read`: a question
+    that was answered before costs nothing, for the answer is the same.
     """
     asked = open_questions(contents, site)
     again = [question for question in asked if question_key(question) in remembered]

@@ -7,14 +7,17 @@ sentence; whoever has not spoken yet is waited for.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
 
 from coterie.federated.messages import Score, Share
 from coterie.federated.peers import other_columns
 from coterie.rows.threshold import rows_needed
+
+Message = TypeVar("Message", Share, Score)
 
 # A site that cannot evaluate more than this share of the others' models is left out, not the others.
 MOST_FAILURES = 1 / 3
@@ -26,16 +29,8 @@ SAME_ERROR = 1e-3
 class Attendance:
     """Who takes part.
 
-    Parameters
-    ----------
-    shares : mapping of str to Share
-        Of those who take part, sorted by site.
-    scores : mapping of str to Score
-        Of the same.
-    left_out : mapping of str to str
-        Who takes no part, and why.
-    waiting : mapping of str to str
-        Whose next message is missing, and which.
+    ``shares`` and ``scores`` are of those who take part, sorted by site. ``left_out`` says who does not, and
+    why; ``waiting`` says whose next message is missing, and which.
     """
 
     shares: Mapping[str, Share]
@@ -44,13 +39,14 @@ class Attendance:
     waiting: Mapping[str, str]
 
 
-def _shared_once(shares: Sequence[Share], left_out: dict[str, str]) -> dict[str, Share]:
-    found: dict[str, Share] = {}
-    for share in sorted(shares, key=lambda share: share.site):
-        if share.site in found and found[share.site] != share:
-            left_out[share.site] = "Two different shares bear its name: give each site a name of its own."
-        found[share.site] = share
-    return {site: share for site, share in found.items() if site not in left_out}
+def _one_each(messages: Iterable[Message], why: str, left_out: dict[str, str]) -> dict[str, Message]:
+    """Return the message of each site; one that sent two different ones is left out."""
+    found: dict[str, Message] = {}
+    for message in messages:
+        if message.site in found and found[message.site] != message:
+            left_out[message.site] = why
+        found[message.site] = message
+    return {site: message for site, message in found.items() if site not in left_out}
 
 
 def _same_columns(shares: dict[str, Share], left_out: dict[str, str]) -> dict[str, Share]:
@@ -80,19 +76,6 @@ def _large_enough(
         if share.n_rows < needed:
             left_out[site] = f"It has {share.n_rows} rows, and clustering needs {needed}."
     return {site: share for site, share in shares.items() if site not in left_out}
-
-
-def _scored_once(
-    scores: Sequence[Score], shares: Mapping[str, Share], left_out: dict[str, str]
-) -> dict[str, Score]:
-    found: dict[str, Score] = {}
-    for score in scores:
-        if score.site not in shares:
-            continue
-        if score.site in found and found[score.site] != score:
-            left_out[score.site] = "It scored twice, and differently."
-        found[score.site] = score
-    return {site: score for site, score in found.items() if site not in left_out}
 
 
 def _contradiction(share: Share, score: Score) -> str | None:
@@ -150,28 +133,17 @@ def take_attendance(
 ) -> Attendance:
     """Sort the sites into those who take part, those who are waited for and those who are left out.
 
-    Parameters
-    ----------
-    shares : sequence of Share
-        All that came.
-    scores : sequence of Score
-        All that came.
-    min_rows : int or None, default=None
-        Rows that a site needs. None: as a local fit, 2p + 5 where at least half of the sites have as many,
-        else 4.
-    leave_out : mapping of str to str or None, default=None
-        Sites to go on without, and why.
-
-    Returns
-    -------
-    Attendance
-        Every site that shared stands in one of its parts.
+    Every site that shared stands in one of the parts. ``min_rows`` are the rows that a site needs; None: as
+    in a local fit, 2p + 5 where at least half of the sites have as many, else 4. ``leave_out`` names sites to
+    go on without, and why.
     """
     named, left_out = dict(leave_out or {}), dict[str, str]()
-    known = _shared_once([share for share in shares if share.site not in named], left_out)
-    known = _same_columns(known, left_out)
+    unnamed = sorted((share for share in shares if share.site not in named), key=lambda share: share.site)
+    twice = "Two different shares bear its name: give each site a name of its own."
+    known = _same_columns(_one_each(unnamed, twice, left_out), left_out)
     known = _large_enough(known, min_rows, left_out)
-    scored = _scored_once(scores, known, left_out)
+    wanted = (score for score in scores if score.site in known)
+    scored = _one_each(wanted, "It scored twice, and differently.", left_out)
     for site, score in list(scored.items()):
         if score.sha != known[site].sha:
             # It shared again since: the score is of an older model.

@@ -12,9 +12,9 @@ import json
 import math
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
-from functools import cache
-from types import NoneType, UnionType
-from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Any, ClassVar, TypeVar
+
+from coterie._codec import HintReader, Leaf, StrictError, parse_json
 
 Record = TypeVar("Record")
 
@@ -81,63 +81,34 @@ def _flag(value: Any, where: str) -> bool:
     return value
 
 
-_PLAIN = {float: _number, int: _whole, str: _text, bytes: _bytes, bool: _flag}
+class _Reader(HintReader):
+    """Reads records from parsed JSON, whole ones only."""
 
+    leaves: ClassVar[Mapping[Any, Leaf]] = {
+        bool: _flag,
+        bytes: _bytes,
+        float: _number,
+        int: _whole,
+        str: _text,
+    }
+    sequence: ClassVar[type[Any]] = list
 
-def _sequence(kind: Any, value: Any, where: str) -> tuple[Any, ...]:
-    if not isinstance(value, list):
-        raise _wrong(where, "a list", value)
-    parts = get_args(kind)
-    if len(parts) == 2 and parts[1] is Ellipsis:
+    def refusal(self, where: str, expected: str, value: Any) -> ValueError:
+        return _wrong(where, expected, value)
+
+    def check_size(self, value: Any, where: str) -> None:
         if len(value) > MOST_ENTRIES:
             raise ProtocolError(f"The field {where!r} has {len(value)} entries: at most {MOST_ENTRIES}.")
-        check = _PLAIN.get(parts[0])
-        if check is not None:
-            return tuple([check(entry, where) for entry in value])
-        return tuple([_from_plain(parts[0], entry, where) for entry in value])
-    if len(value) != len(parts):
-        raise _wrong(where, f"a list of {len(parts)} entries", value)
-    return tuple(_from_plain(part, entry, where) for part, entry in zip(parts, value, strict=True))
 
-
-def _mapping(kind: Any, value: Any, where: str) -> dict[str, Any]:
-    if not isinstance(value, dict):
-        raise _wrong(where, "an object", value)
-    if len(value) > MOST_ENTRIES:
-        raise ProtocolError(f"The field {where!r} has {len(value)} entries: at most {MOST_ENTRIES}.")
-    inner = get_args(kind)[1]
-    return {_text(name, where): _from_plain(inner, entry, where) for name, entry in value.items()}
-
-
-@cache
-def _hints(record: type) -> dict[str, Any]:
-    return get_type_hints(record)
-
-
-def _record(kind: type, value: Any, where: str) -> Any:
-    if not isinstance(value, dict):
-        raise _wrong(where, "an object", value)
-    known = {field.name for field in fields(kind)}
-    for name in sorted(known - set(value)):
-        raise ProtocolError(f"The field {name!r} of {where!r} is missing.")
-    for name in sorted(set(value) - known):
-        raise ProtocolError(f"The field {_shown(name)} of {where!r} is not known.")
-    hints = _hints(kind)
-    return kind(**{name: _from_plain(hints[name], entry, name) for name, entry in value.items()})
-
-
-def _from_plain(kind: Any, value: Any, where: str) -> Any:
-    if kind in _PLAIN:
-        return _PLAIN[kind](value, where)
-    origin = get_origin(kind)
-    if origin in (Union, UnionType):
-        inner = next(part for part in get_args(kind) if part is not NoneType)
-        return None if value is None else _from_plain(inner, value, where)
-    if origin is tuple:
-        return _sequence(kind, value, where)
-    if origin is Mapping:
-        return _mapping(kind, value, where)
-    return _record(kind, value, where)
+    def record(self, kind: type, value: Any, where: str) -> Any:
+        if not isinstance(value, dict):
+            raise _wrong(where, "an object", value)
+        known = {field.name for field in fields(kind)}
+        for name in sorted(known - set(value)):
+            raise ProtocolError(f"The field {name!r} of {where!r} is missing.")
+        for name in sorted(set(value) - known):
+            raise ProtocolError(f"The field {_shown(name)} of {where!r} is not known.")
+        return kind(**self.fields(kind, value))
 
 
 def _to_plain(value: Any) -> Any:
@@ -156,17 +127,6 @@ def _to_plain(value: Any) -> Any:
     return value
 
 
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        raise ProtocolError("A field stands twice in one object.")
-    return found
-
-
-def _not_finite(text: str) -> Any:
-    raise ProtocolError(f"Numbers must be finite. Got {text}.")
-
-
 def to_text(value: Any) -> bytes:
     """Return a record or plain value as JSON, the same bytes for the same content."""
     plain = _to_plain(value)
@@ -174,29 +134,19 @@ def to_text(value: Any) -> bytes:
 
 
 def parse(text: bytes, what: str) -> dict[str, Any]:
-    """Parse a JSON object that somebody else wrote.
+    """Parse a JSON object that somebody else wrote; its fields are not checked yet.
 
-    Parameters
-    ----------
-    text : bytes
-        The JSON.
-    what : str
-        What it should be, for the error.
-
-    Returns
-    -------
-    dict
-        Not yet checked.
+    ``what`` says what it should be, for the error.
     """
     if len(text) > MOST_BYTES:
         raise ProtocolError(f"The {what} has {len(text)} bytes: at most {MOST_BYTES} are read.")
     if text.count(b"[") + text.count(b"{") > MOST_LISTS or text.count(b",") > MOST_ITEMS:
         raise ProtocolError(f"The {what} has too many parts: at most {MOST_LISTS} lists are read.")
     try:
-        found = json.loads(text.decode("utf-8"), object_pairs_hook=_once, parse_constant=_not_finite)
-    except ProtocolError:
-        raise
-    except (ValueError, RecursionError):
+        found = parse_json(text)
+    except StrictError as error:
+        raise ProtocolError(str(error)) from None
+    except ValueError:
         raise ProtocolError(f"The {what} is not JSON: it was cut off or changed on its way.") from None
     if not isinstance(found, dict):
         raise ProtocolError(f"The {what} must be a JSON object. Got {_shown(found)}.")
@@ -204,24 +154,12 @@ def parse(text: bytes, what: str) -> dict[str, Any]:
 
 
 def from_plain(kind: type[Record], value: Any, where: str) -> Record:
-    """Return the record that parsed JSON stands for.
+    """Return the record that parsed JSON stands for; ``where`` names the whole in errors.
 
-    Parameters
-    ----------
-    kind : type
-        A dataclass of text, numbers, bytes, tuples, mappings by text and such dataclasses.
-    value : object
-        Parsed JSON.
-    where : str
-        Name of the whole, for errors.
-
-    Returns
-    -------
-    object
-        An instance of ``kind``.
+    ``kind`` is a dataclass of text, numbers, bytes, tuples, mappings by text and such dataclasses.
     """
     try:
-        found: Record = _record(kind, value, where)
+        found: Record = _Reader().record(kind, value, where)
     except OverflowError:
         raise ProtocolError(f"A number of the {where} is too large.") from None
     return found

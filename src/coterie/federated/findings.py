@@ -107,20 +107,7 @@ def _curves(partition: Partition) -> dict[str, Curve]:
 
 
 def conclusion_by_losses(attendance: Attendance, found: Found) -> Conclusion:
-    """Return the conclusion where sites were asked for losses only: clusters, and no gains.
-
-    Parameters
-    ----------
-    attendance : Attendance
-        Who took part.
-    found : Found
-        The partition.
-
-    Returns
-    -------
-    Conclusion
-        For everybody.
-    """
+    """Return the conclusion where sites were asked for losses only: clusters, and no gains."""
     partition = found.partition
     company = np.bincount(partition.labels)[partition.labels] - 1
     table = _unmeasured(attendance, partition)
@@ -154,29 +141,11 @@ def conclusion_from(
     losses: Array,
     rounds: int,
 ) -> Conclusion:
-    """Return the conclusion.
+    """Return the conclusion of the sites in ``exchange``, sorted by site.
 
-    Parameters
-    ----------
-    attendance : Attendance
-        Who took part.
-    exchange : Exchange
-        Losses among them, sorted by site.
-    found : Found
-        The partition.
-    members : sequence of Member
-        Those whose models gave finite losses.
-    verdicts : sequence of Verdict
-        What the partition brings each member.
-    losses : ndarray of shape (K, M)
-        Mean losses of the clusters on the members.
-    rounds : int
-        Rounds of questions that it took.
-
-    Returns
-    -------
-    Conclusion
-        For everybody.
+    ``members`` are those whose models gave finite losses, ``verdicts`` what the partition brings each of
+    them, ``losses``, of shape (K, M), the clusters' mean losses on them, and ``rounds`` the rounds of
+    questions.
     """
     partition = found.partition
     places = np.searchsorted(partition.learner_ids, found.learner_ids)

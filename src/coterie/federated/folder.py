@@ -48,20 +48,10 @@ LONGEST_NAME = 120
 
 @dataclass(frozen=True)
 class Contents:
-    """What a folder holds.
+    """What a folder holds, as far as it can be read.
 
-    Parameters
-    ----------
-    shares : tuple of Share
-        All that can be read; one for a name, for a share is read under its own file's name only.
-    scores : tuple of Score
-        All that can be read.
-    answered : tuple of Answered
-        Questions, with the answers that can be read.
-    conclusion : Conclusion or None
-        Where there is one.
-    troubles : mapping of str to str
-        Files that cannot be used, and why.
+    There is one share for a name, for a share is read under its own file's name only. ``answered`` has the
+    questions with their answers; ``troubles`` are files that cannot be used, and why.
     """
 
     shares: tuple[Share, ...]
@@ -133,12 +123,10 @@ def _check_pinned(found: Mapping[str, Sealed]) -> dict[str, str]:
     pinned: dict[str, set[str | None]] = {}
     for sealed in found.values():
         if isinstance(sealed.message, Share):
-            key = None if sealed.header.signature is None else sealed.header.signature.key
-            pinned.setdefault(sealed.header.site, set()).add(key)
+            pinned.setdefault(sealed.header.site, set()).add(sealed.header.key)
     troubles = {}
     for name, sealed in found.items():
-        site = sealed.header.site
-        key = None if sealed.header.signature is None else sealed.header.signature.key
+        site, key = sealed.header.site, sealed.header.key
         if site and not isinstance(sealed.message, Share) and key not in pinned.get(site, {key}):
             troubles[name] = f"It is not signed with the key that signed the share of {site!r}."
     return troubles
@@ -175,14 +163,9 @@ class SealedFolder:
     """
 
     def __init__(self, path: str | Path, known_keys: Mapping[str, str] | None = None) -> None:
-        self.path, self._known_keys = Path(path), known_keys
+        self.path, self.known_keys = Path(path), known_keys
         if not self.path.is_dir():
             raise ProtocolError(f"There is no folder {str(path)!r}: make it, or check the path.")
-
-    @property
-    def known_keys(self) -> Mapping[str, str] | None:
-        """Public keys by site; None: unsigned files are read."""
-        return self._known_keys
 
     def _files(self) -> list[Path]:
         paths = sorted(path for path in self.path.iterdir() if path.name.endswith(SUFFIX))
@@ -215,7 +198,7 @@ class SealedFolder:
                     header, _ = read_header(content)
                     if header.kind == "answer" and header.site != answers_of:
                         continue
-                sealed = unseal(content, self._known_keys)
+                sealed = unseal(content, self.known_keys)
                 _check_name(path.name, sealed.message)
                 found[path.name] = sealed
             except ProtocolError as error:
@@ -260,21 +243,24 @@ class SealedFolder:
             # What such a file says follows from its name: another content is a damaged or a forged one.
             replace = replace or isinstance(message, (Question, Answer))
             self._make_room(path, replace=replace)
-        self._write(path, seal(message, signer), overwrite=taken)
+        try:
+            write_bytes(path, seal(message, signer), fresh=not taken)
+        except FileExistsError:
+            raise ProtocolError(f"{path.name!r} has just been written by somebody else.") from None
         return True
 
     def _is_there(self, path: Path, message: Message, signer: Signer | None) -> bool:
         try:
-            sealed = unseal(_content(path), self._known_keys)
+            sealed = unseal(_content(path), self.known_keys)
         except ProtocolError:
             return False
         if sealed.message != message:
             return False
-        signature = sealed.header.signature
         if signer is None:
             return True
         # Anybody may ask and conclude, so anybody's signature will do.
-        return signature is not None and (not sealed.header.site or signature.key == signer.public)
+        key = sealed.header.key
+        return key is not None and (not sealed.header.site or key == signer.public)
 
     def _make_room(self, path: Path, *, replace: bool) -> None:
         """Refuse to replace a file unless asked; put aside what this coterie cannot judge."""
@@ -290,7 +276,7 @@ class SealedFolder:
 
     def _refuse(self, path: Path) -> NoReturn:
         try:
-            unseal(_content(path), self._known_keys)
+            unseal(_content(path), self.known_keys)
         except ProtocolError as error:
             raise ProtocolError(
                 f"{path.name!r} is there and cannot be used: replace or remove it. {error}"
@@ -302,9 +288,3 @@ class SealedFolder:
         aside = path.with_name(f"{path.name}.aside-{secrets.token_hex(4)}")
         os.replace(path, aside)
         log.warning("%r could not be used and is now %r.", path.name, aside.name)
-
-    def _write(self, path: Path, content: bytes, *, overwrite: bool) -> None:
-        try:
-            write_bytes(path, content, fresh=not overwrite)
-        except FileExistsError:
-            raise ProtocolError(f"{path.name!r} has just been written by somebody else.") from None

@@ -22,27 +22,10 @@ LARGEST_RESPONSE = 1e45
 class Party:
     """A site, its rows, and what Select found on them; never leaves the site.
 
-    Parameters
-    ----------
-    site : str
-        Its name, from which its randomness derives.
-    learners : Learners
-        Its rows, as the only learner.
-    selection : Selection
-        Of these rows.
-    columns : tuple of str
-        The predictors, in their order.
-    target : str
-        The response.
-    candidates : tuple of str
-        What competed.
-    seed : int
-        Of everything random.
-    seen : dict of str to ndarray or str
-        What peers' models predict on these rows, or why they do not, by the model's sha256: a model is
-        evaluated once, however many rounds there are.
-    spent : list of float
-        Seconds that evaluating them took, of those that all models have together.
+    Its randomness derives from its name and the seed. ``learners`` has its rows, as the only learner.
+    ``candidates`` are what competed. ``seen`` has what peers' models predict on these rows, or why they do
+    not, by the model's sha256: a model is evaluated once, however many rounds there are. ``spent`` are the
+    seconds that evaluating them took, of those that all models have together.
     """
 
     site: str

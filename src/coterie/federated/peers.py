@@ -37,14 +37,8 @@ def is_comparable(party: Party, peer: Share) -> bool:
 class Peers:
     """Everybody's models, evaluated on a site's rows.
 
-    Parameters
-    ----------
-    sites : tuple of str
-        Whose models could be evaluated, sorted.
-    table : ndarray of shape (M, n)
-        Their predictions.
-    troubles : mapping of str to str
-        Whose could not, and why.
+    ``sites`` are those whose models could be evaluated, sorted; ``table``, of shape (M, n), is what they
+    predict. ``troubles`` says whose could not, and why.
     """
 
     sites: tuple[str, ...]
@@ -70,20 +64,7 @@ def _look_at(party: Party, shares: Sequence[Share]) -> None:
 
 
 def evaluate_peers(party: Party, shares: Sequence[Share]) -> Peers:
-    """Read everybody's models and predict the site's rows; what cannot be used is named.
-
-    Parameters
-    ----------
-    party : Party
-        The site.
-    shares : sequence of Share
-        Everybody's, the site's own among them.
-
-    Returns
-    -------
-    Peers
-        Predictions and troubles.
-    """
+    """Read everybody's models, the site's own among them, and predict the site's rows."""
     comparable, troubles = {}, {}
     for peer in shares:
         if is_comparable(party, peer):
@@ -103,24 +84,11 @@ def evaluate_peers(party: Party, shares: Sequence[Share]) -> Peers:
 
 
 def squares_by_row(party: Party, shares: Sequence[Share]) -> tuple[tuple[str, ...], Array]:
-    """Return the squared residuals of all models that can be read, infinite where a prediction fails.
+    """Return the sites whose models can be read, sorted, and the squared residuals, of shape (M, n).
 
-    Which models are among them does not depend on the rows, and a row's squares depend on no other row: one
-    row at which a model fails must not show in whether the model has a loss.
-
-    Parameters
-    ----------
-    party : Party
-        The site.
-    shares : sequence of Share
-        Everybody's, the site's own among them.
-
-    Returns
-    -------
-    sites : tuple of str
-        Whose models can be read, sorted.
-    squares : ndarray of shape (M, n)
-        Squared residuals.
+    They are infinite where a prediction fails. Which models are among them does not depend on the rows, and a
+    row's squares depend on no other row: one row at which a model fails must not show in whether the model
+    has a loss.
     """
     models = {}
     for peer in sorted(shares, key=lambda peer: peer.site):

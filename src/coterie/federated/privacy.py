@@ -69,26 +69,9 @@ def gaussian_scale(epsilon: float, delta: float, sensitivity: float) -> float:
 def blurred_coefficients(
     w: Array, b: float, blur: Blur, generator: np.random.Generator
 ) -> tuple[Array, float]:
-    """Return linear coefficients clipped in norm and blurred.
+    """Return the slopes, of shape (p,), and the intercept, clipped in norm and blurred.
 
-    Parameters
-    ----------
-    w : ndarray of shape (p,)
-        Slopes.
-    b : float
-        Intercept.
-    blur : Blur
-        Epsilon, delta, and the norm that (w, b) is clipped to. One row may turn the clipped vector about:
-        the sensitivity is twice the norm, whatever fitted the model.
-    generator : numpy.random.Generator
-        Where the noise comes from.
-
-    Returns
-    -------
-    w : ndarray of shape (p,)
-        Slopes.
-    b : float
-        Intercept.
+    One row may turn the clipped vector about: the sensitivity is twice the norm, whatever fitted the model.
     """
     whole = np.append(w, b)
     norm = float(np.linalg.norm(whole))
@@ -100,22 +83,10 @@ def blurred_coefficients(
 
 
 def blurred_means(squares: Array, blur: Blur, generator: np.random.Generator) -> Array:
-    """Return mean squared residuals, each square clipped, blurred.
+    """Return mean squared residuals, of shape (M,) and not negative, each square clipped, blurred.
 
-    Parameters
-    ----------
-    squares : ndarray of shape (M, n)
-        Squared residuals of M models that are known to all.
-    blur : Blur
-        Epsilon, delta, and what a square is clipped to. One row moves each mean by at most clip / n, so the
-        sensitivity of all of them together is sqrt(M) clip / n.
-    generator : numpy.random.Generator
-        Where the noise comes from.
-
-    Returns
-    -------
-    ndarray of shape (M,)
-        Not negative.
+    ``squares``, of shape (M, n), are those of M models that are known to all. One row moves each mean by at
+    most clip / n, so the sensitivity of all of them together is sqrt(M) clip / n.
     """
     n_models, n_rows = squares.shape
     scale = gaussian_scale(blur.epsilon, blur.delta, np.sqrt(n_models) * blur.clip / n_rows)

@@ -28,13 +28,7 @@ from coterie.method.refine.averages import model_weights
 from coterie.method.refine.grams import GramAverages
 from coterie.method.refine.losses import whole_losses
 from coterie.method.refine.moves import REFINE, refine_labels
-from coterie.method.search import (
-    Answerer,
-    check_n_clusters,
-    finite_learners,
-    largest_count,
-    search_partition,
-)
+from coterie.method.search import Answerer, check_n_clusters, finite_learners, largest_count, search_partition
 from coterie.method.spectral import check_scale, resolve_scale, tidy_labels
 from coterie.records import Exchange
 

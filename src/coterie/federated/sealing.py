@@ -32,15 +32,7 @@ LONGEST_HEADER = 10_000
 
 @dataclass(frozen=True)
 class Signature:
-    """Who signed.
-
-    Parameters
-    ----------
-    key : str
-        The public key.
-    value : str
-        The signature of the header without it, which holds the sha256 of the message.
-    """
+    """The public key of who signed, and its signature of the header, which holds the message's sha256."""
 
     key: str
     value: str
@@ -50,26 +42,8 @@ class Signature:
 class Header:
     """The first line of a file.
 
-    Parameters
-    ----------
-    format : str
-        Always the same.
-    version : int
-        Of the format.
-    kind : str
-        Of the message.
-    site : str
-        Who speaks; empty for questions and conclusions.
-    made : str
-        When, in universal time.
-    software : mapping of str to str
-        Versions.
-    length : int
-        Bytes of the message.
-    sha256 : str
-        Of the message.
-    signature : Signature or None
-        Where it was signed.
+    ``version`` is that of the format, ``kind``, ``length`` in bytes and ``sha256`` those of the message.
+    ``site`` is who speaks; empty for questions and conclusions. ``made`` is when, in universal time.
     """
 
     format: str
@@ -82,18 +56,15 @@ class Header:
     sha256: str
     signature: Signature | None
 
+    @property
+    def key(self) -> str | None:
+        """The public key of who signed; None where nobody did."""
+        return None if self.signature is None else self.signature.key
+
 
 @dataclass(frozen=True)
 class Sealed:
-    """A file that was opened.
-
-    Parameters
-    ----------
-    header : Header
-        Its first line.
-    message : Message
-        The rest.
-    """
+    """A file that was opened: its first line, and the rest."""
 
     header: Header
     message: Message
@@ -105,22 +76,7 @@ def speaker_of(message: Message) -> str:
 
 
 def seal(message: Message, signer: Signer | None = None, made: datetime | None = None) -> bytes:
-    """Return a message as the bytes of a file.
-
-    Parameters
-    ----------
-    message : Share, Score, Question, Answer or Conclusion
-        What to write.
-    signer : Signer or None, default=None
-        Who signs; None: nobody.
-    made : datetime or None, default=None
-        When. None: now.
-
-    Returns
-    -------
-    bytes
-        Of the whole file.
-    """
+    """Return a message as the bytes of a file, made now unless ``made`` says when."""
     body = encode(message)
     # What nobody could read is not written: the sentence says which field is at fault.
     decode(body, kind_of(message))
@@ -141,20 +97,7 @@ def seal(message: Message, signer: Signer | None = None, made: datetime | None =
 
 
 def read_header(content: bytes) -> tuple[Header, bytes]:
-    """Return the first line of a file, and the rest, unread.
-
-    Parameters
-    ----------
-    content : bytes
-        Of the whole file.
-
-    Returns
-    -------
-    header : Header
-        Not yet compared with the rest.
-    body : bytes
-        The rest.
-    """
+    """Return the first line of a file, not yet compared with the rest, and the rest, unread."""
     line, newline, _ = content[:LONGEST_HEADER].partition(b"\n")
     if not newline:
         raise ProtocolError("It is no sealed file: it must begin with a line of JSON.")
@@ -170,24 +113,10 @@ def read_header(content: bytes) -> tuple[Header, bytes]:
 
 
 def unseal(content: bytes, known_keys: Mapping[str, str] | None = None) -> Sealed:
-    """Open a file that somebody else may have written.
+    """Open a file that somebody else may have written, and compare its parts with each other.
 
-    Parameters
-    ----------
-    content : bytes
-        Of the whole file.
-    known_keys : mapping of str to str or None, default=None
-        Public keys by site. None: unsigned files are read, and a signature only has to be right.
-
-    Returns
-    -------
-    Sealed
-        Its parts, compared with each other.
-
-    Raises
-    ------
-    ProtocolError
-        With a sentence, for anything that is not whole, not ours, or not signed as it must be.
+    Whatever is not whole, not ours, or not signed as it must be is refused with a sentence. ``known_keys``
+    are public keys by site; None: unsigned files are read, and a signature only has to be right.
     """
     header, body = read_header(content)
     if len(body) != header.length:

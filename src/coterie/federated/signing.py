@@ -35,18 +35,7 @@ def _ed25519() -> Any:
 
 
 def make_key(path: str | Path) -> str:
-    """Write a new private key, for its owner's eyes only.
-
-    Parameters
-    ----------
-    path : str or Path
-        A file that does not exist.
-
-    Returns
-    -------
-    str
-        The public key.
-    """
+    """Write a new private key to a new file, for its owner's eyes only; return the public key."""
     from cryptography.hazmat.primitives import serialization
 
     key = _ed25519().Ed25519PrivateKey.generate()
@@ -58,13 +47,7 @@ def make_key(path: str | Path) -> str:
 
 
 class Signer:
-    """Signs with a private key.
-
-    Parameters
-    ----------
-    key : Ed25519PrivateKey
-        Of the library cryptography.
-    """
+    """Signs with a private key of the library cryptography."""
 
     def __init__(self, key: Any) -> None:
         self._key = key
@@ -82,18 +65,7 @@ class Signer:
 
 
 def read_key(path: str | Path) -> Signer:
-    """Return the signer of a key file.
-
-    Parameters
-    ----------
-    path : str or Path
-        What `make_key` wrote, or another Ed25519 private key in PEM without a password.
-
-    Returns
-    -------
-    Signer
-        Signs with this key.
-    """
+    """Return the signer of a key file: an Ed25519 private key in PEM without a password."""
     ed25519 = _ed25519()
     from cryptography.exceptions import UnsupportedAlgorithm
     from cryptography.hazmat.primitives import serialization
@@ -124,18 +96,7 @@ def is_signed(content: bytes, public: str, signature: str) -> bool:
 
 
 def read_known_keys(path: str | Path) -> Mapping[str, str]:
-    """Return the public keys by name.
-
-    Parameters
-    ----------
-    path : str or Path
-        A line ``name key`` for everybody; lines that begin with # say nothing.
-
-    Returns
-    -------
-    mapping of str to str
-        By name.
-    """
+    """Return the public keys by name, from lines ``name key``; lines that begin with # say nothing."""
     known: dict[str, str] = {}
     try:
         text = Path(path).read_text(encoding="utf-8")

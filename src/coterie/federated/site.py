@@ -143,28 +143,39 @@ def _gram(table: Array, y: Array, own: Array) -> Gram:
     )
 
 
+def _score(
+    party: Party,
+    by_site: Mapping[str, Share],
+    values: Mapping[str, float],
+    noise: float,
+    noise_variance: float,
+    **more: Any,
+) -> Score:
+    """Return a score; ``values`` are the losses of the models that have one, by site."""
+    first, second = np.bincount(halves_of(party.selection.folds[0]), minlength=2).tolist()
+    return Score(
+        site=party.site,
+        sha=by_site[party.site].sha,
+        losses={site: Loss(peer.sha, values.get(site)) for site, peer in by_site.items()},
+        noise=noise,
+        noise_variance=noise_variance,
+        half_sizes=(first, second),
+        **more,
+    )
+
+
 def _blurred_score(party: Party, by_site: Mapping[str, Share], blur: Blur) -> Score:
     """Return a score of blurred numbers; the noise level is the loss of the site's own model."""
-    mine = by_site[party.site]
-    if mine.privacy is None:
+    if by_site[party.site].privacy is None:
         raise ProtocolError(f"The model of {party.site!r} was shared as it is: blur the share as well.")
     sites, squares = squares_by_row(party, list(by_site.values()))
     means = blurred_means(squares, check_blur(blur), np.random.default_rng())
     values = dict(zip(sites, means.tolist(), strict=True))
     if party.site not in values:
         raise ProtocolError("The site's own model cannot be read: share another.")
-    n_rows = len(party.learners.y)
     level = max(values[party.site], 1e-12 * blur.clip)
-    counts = np.bincount(halves_of(party.selection.folds[0]), minlength=2)
-    return Score(
-        site=party.site,
-        sha=mine.sha,
-        losses={site: Loss(peer.sha, values.get(site)) for site, peer in by_site.items()},
-        noise=level,
-        noise_variance=noise_of_level(level, blur, len(means), n_rows),
-        half_sizes=(int(counts[0]), int(counts[1])),
-        privacy=blur,
-    )
+    variance = noise_of_level(level, blur, len(means), len(party.learners.y))
+    return _score(party, by_site, values, level, variance, privacy=blur)
 
 
 def score(
@@ -206,26 +217,16 @@ def score(
         means = np.mean((peers.table - y) ** 2, axis=1)
     values = {site: float(m) for site, m in zip(peers.sites, means, strict=True) if m <= LARGEST}
     _, level, variance = _bounded(party, shares)
-    second = halves_of(party.selection.folds[0])
     grams = None
     if reveal_gram:
-        own = party.selection.residuals[0]
+        second, own = halves_of(party.selection.folds[0]), party.selection.residuals[0]
         kept = [site in values for site in peers.sites]
         first, last = (
             _gram(peers.table[np.ix_(kept, second == half)], y[second == half], own[second == half])
             for half in (0, 1)
         )
         grams = first, last
-    counts = np.bincount(second, minlength=2)
-    return Score(
-        site=party.site,
-        sha=by_site[party.site].sha,
-        losses={site: Loss(peer.sha, values.get(site)) for site, peer in by_site.items()},
-        noise=level,
-        noise_variance=variance,
-        half_sizes=(int(counts[0]), int(counts[1])),
-        grams=grams,
-    )
+    return _score(party, by_site, values, level, variance, grams=grams)
 
 
 def _finite(values: Array) -> tuple[float | None, ...]:

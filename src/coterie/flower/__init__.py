@@ -10,6 +10,13 @@ Needs ``pip install 'coterie[flower]'``.
 
 from __future__ import annotations
 
+try:
+    import flwr.app  # noqa: F401
+except ModuleNotFoundError as error:
+    raise ModuleNotFoundError(
+        "Flower is not installed: pip install 'coterie[flower]'.", name=error.name
+    ) from error
+
 from coterie.flower.client import make_client_app, party_from_table, save_conclusion
 from coterie.flower.in_process import InProcessGrid
 from coterie.flower.server import FederatedRun, RunSettings, make_server_app, run_protocol

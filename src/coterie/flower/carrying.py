@@ -5,14 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from coterie.federated.messages import ProtocolError
+from flwr.app import ConfigRecord, RecordDict
 
-try:
-    from flwr.app import ConfigRecord, RecordDict
-except ModuleNotFoundError as error:
-    raise ModuleNotFoundError(
-        "Flower is not installed: pip install 'coterie[flower]'.", name=error.name
-    ) from error
+from coterie.federated.messages import ProtocolError
 
 RECORD = "coterie"
 MESSAGES, REFUSAL = "messages", "refusal"
@@ -38,22 +33,9 @@ def one_line(text: str) -> str:
 
 
 def unloaded(content: Any) -> list[bytes]:
-    """Return the encoded messages that a message of Flower carries.
+    """Return the encoded messages that a message of Flower carries, not yet decoded.
 
-    Parameters
-    ----------
-    content : RecordDict
-        Of a message that came.
-
-    Returns
-    -------
-    list of bytes
-        Not yet decoded.
-
-    Raises
-    ------
-    ProtocolError
-        If there are none, with the sender's own sentence where it gave one.
+    Where there are none, the ProtocolError has the sender's own sentence, if it gave one.
     """
     record = content.get(RECORD)
     if not isinstance(record, ConfigRecord):

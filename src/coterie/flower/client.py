@@ -11,6 +11,9 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from flwr.app import ConfigRecord, Context, Message
+from flwr.clientapp import ClientApp
+
 from coterie._files import write_bytes
 from coterie.federated import wire
 from coterie.federated.messages import (
@@ -25,24 +28,8 @@ from coterie.federated.messages import (
 )
 from coterie.federated.party import Party, make_party
 from coterie.federated.site import answer, score, share
-from coterie.flower.carrying import (
-    ANSWER,
-    CONCLUDE,
-    SCORE,
-    SHARE,
-    loaded,
-    refused,
-    unloaded,
-)
+from coterie.flower.carrying import ANSWER, CONCLUDE, SCORE, SHARE, loaded, refused, unloaded
 from coterie.flower.tables import read_rows
-
-try:
-    from flwr.app import ConfigRecord, Context, Message
-    from flwr.clientapp import ClientApp
-except ModuleNotFoundError as error:
-    raise ModuleNotFoundError(
-        "Flower is not installed: pip install 'coterie[flower]'.", name=error.name
-    ) from error
 
 logger = logging.getLogger(__name__)
 
@@ -99,17 +86,7 @@ def party_from_table(context: Context) -> Party:
 
 
 def save_conclusion(context: Context, conclusion: Conclusion, shares: Sequence[Share]) -> None:
-    """Write the conclusion and the coterie's models to the node's ``output`` folder, where it names one.
-
-    Parameters
-    ----------
-    context : Context
-        Of the node.
-    conclusion : Conclusion
-        Who learns with whom.
-    shares : sequence of Share
-        Everybody's; those of the site's coterie are kept.
-    """
+    """Write the conclusion and the coterie's models to the node's ``output`` folder, where it names one."""
     folder, site = context.node_config.get("output"), str(context.node_config.get("site"))
     if not folder:
         return

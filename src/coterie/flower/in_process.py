@@ -5,13 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-try:
-    from flwr.app import Context, Error, Message, RecordDict
-    from flwr.supercore.task_identity import TaskIdentity
-except ModuleNotFoundError as error:
-    raise ModuleNotFoundError(
-        "Flower is not installed: pip install 'coterie[flower]'.", name=error.name
-    ) from error
+from flwr.app import Context, Error, Message, RecordDict
+from flwr.supercore.task_identity import TaskIdentity
 
 RUN = 1
 # As Flower's own code for an app that raised.
@@ -48,29 +43,13 @@ class InProcessGrid:
         TaskIdentity.node_id = 0
 
     def get_node_ids(self) -> list[int]:
-        """Return the nodes that are there.
-
-        Returns
-        -------
-        list of int
-            Their ids, from 1.
-        """
+        """Return the ids of the nodes, from 1."""
         return list(self._contexts)
 
     def send_and_receive(self, messages: Iterable[Any], *, timeout: float | None = None) -> list[Any]:
-        """Hand messages to their nodes and return the replies.
+        """Hand messages to their nodes and return the replies: an error where the app raised.
 
-        Parameters
-        ----------
-        messages : iterable of Message
-            To nodes that are there.
-        timeout : float or None, default=None
-            Not looked at: nodes answer at once.
-
-        Returns
-        -------
-        list of Message
-            The replies; an error where the app raised.
+        Nodes answer at once, so the timeout is not looked at.
         """
         replies = []
         for message in messages:

@@ -8,15 +8,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from flwr.app import Message
+
 from coterie.federated.messages import ProtocolError, decode
 from coterie.flower.carrying import loaded, one_line, unloaded
-
-try:
-    from flwr.app import Message
-except ModuleNotFoundError as error:
-    raise ModuleNotFoundError(
-        "Flower is not installed: pip install 'coterie[flower]'.", name=error.name
-    ) from error
 
 logger = logging.getLogger(__name__)
 
@@ -35,22 +30,9 @@ class Carrier(Protocol):
 
 @dataclass(frozen=True)
 class Round:
-    """What came back.
+    """What came back: decoded messages by node, or why there are none.
 
-    Parameters
-    ----------
-    name : str
-        What was asked.
-    replies : mapping of int to list
-        Decoded messages by node.
-    failures : mapping of int to str
-        Why there are none, by node.
-    seconds : float
-        How long it took.
-    sent : int
-        Bytes to each node.
-    received : int
-        Bytes from all nodes.
+    ``sent`` are bytes to each node, ``received`` bytes from all of them.
     """
 
     name: str
@@ -62,22 +44,7 @@ class Round:
 
 
 def wait_for_nodes(grid: Carrier, fewest: int, seconds: float) -> list[int]:
-    """Return the nodes, once there are enough of them.
-
-    Parameters
-    ----------
-    grid : Grid
-        Flower's.
-    fewest : int
-        How many nodes are needed.
-    seconds : float
-        How long to wait for them.
-
-    Returns
-    -------
-    list of int
-        Their ids, sorted.
-    """
+    """Return the ids of the nodes, sorted, once there are enough of them."""
     deadline = time.monotonic() + seconds
     while len(found := sorted(grid.get_node_ids())) < fewest:
         if time.monotonic() > deadline:
@@ -108,27 +75,10 @@ def ask(
     kind: type[Any] | None,
     seconds: float,
 ) -> Round:
-    """Ask nodes for a message and wait for at most some seconds.
+    """Ask nodes to share, score, answer or conclude, and wait for at most some seconds.
 
-    Parameters
-    ----------
-    grid : Grid
-        Flower's.
-    nodes : iterable of int
-        Whom to ask.
-    name : str
-        What to do: share, score, answer or conclude.
-    messages : sequence of bytes
-        What they need for it, encoded.
-    kind : type or None
-        Of the one message that each must answer with; None where nothing but a sign is expected.
-    seconds : float
-        How long to wait.
-
-    Returns
-    -------
-    Round
-        Replies, and who gave none.
+    ``messages`` are what they need for it, encoded. ``kind`` is that of the one message that each must answer
+    with; None where nothing but a sign is expected.
     """
     started = time.monotonic()
     asked = list(nodes)

@@ -12,19 +12,14 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from flwr.app import Context
+from flwr.serverapp import ServerApp
+
 from coterie._files import write_bytes
 from coterie.federated.messages import Answer, Conclusion, ProtocolError, Score, Share, encode
 from coterie.federated.protocol import Settings, coordinate
 from coterie.flower.carrying import ANSWER, CONCLUDE, SCORE, SHARE
 from coterie.flower.rounds import Carrier, Round, ask, wait_for_nodes
-
-try:
-    from flwr.app import Context
-    from flwr.serverapp import ServerApp
-except ModuleNotFoundError as error:
-    raise ModuleNotFoundError(
-        "Flower is not installed: pip install 'coterie[flower]'.", name=error.name
-    ) from error
 
 logger = logging.getLogger(__name__)
 
@@ -207,15 +202,7 @@ def run_protocol(grid: Carrier, settings: RunSettings | None = None) -> Federate
 
 
 def log_run(context: Context, run: FederatedRun) -> None:
-    """Log who learns with whom, and write the conclusion where the run's ``output`` says.
-
-    Parameters
-    ----------
-    context : Context
-        Of the ServerApp.
-    run : FederatedRun
-        What came out.
-    """
+    """Log who learns with whom, and write the conclusion where the run's ``output`` says."""
     for site, coterie in run.conclusion.labels.items():
         logger.info("%s: coterie %d", site, coterie)
     for site, why in run.conclusion.left_out.items():

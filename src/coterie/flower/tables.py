@@ -8,21 +8,9 @@ from typing import Any
 
 
 def read_rows(path: str | Path, target: str, features: Sequence[str] = ()) -> tuple[Any, Any]:
-    """Read predictors and response from a CSV or Parquet file.
+    """Read predictors and response, X and y, from a CSV or Parquet file.
 
-    Parameters
-    ----------
-    path : str or Path
-        The file.
-    target : str
-        The column of the response.
-    features : sequence of str, default=()
-        The predictors, in this order; all other columns where none are named.
-
-    Returns
-    -------
-    tuple of DataFrame and Series
-        X and y.
+    ``features`` are the predictors, in this order; all other columns where none are named.
     """
     try:
         import polars

@@ -273,13 +273,9 @@ TYPES: dict[str, Row] = {
     **_rows("coterie.models.forest", "QuickForest RandomCuts", _FOREST),
     **_rows("sklearn.ensemble._forest", "ExtraTreesRegressor RandomForestRegressor", _FOREST),
     **_rows("sklearn.ensemble._gb", "GradientBoostingRegressor", _BOOSTING),
-    **_rows("sklearn.ensemble._hist_gradient_boosting.binning", "_BinMapper", Row()),
-    **_rows(
-        "sklearn.ensemble._hist_gradient_boosting.gradient_boosting",
-        "HistGradientBoostingRegressor",
-        _HISTOGRAM,
-    ),
-    **_rows("sklearn.ensemble._hist_gradient_boosting.predictor", "TreePredictor", _PREDICTOR),
+    **_rows(f"{_HIST}.binning", "_BinMapper", Row()),
+    **_rows(f"{_HIST}.gradient_boosting", "HistGradientBoostingRegressor", _HISTOGRAM),
+    **_rows(f"{_HIST}.predictor", "TreePredictor", _PREDICTOR),
     **_rows("sklearn.tree._classes", "DecisionTreeRegressor ExtraTreeRegressor", _TREE),
     **_rows("sklearn.tree._tree", "Tree", Row(build=compiled.build_tree, loader="TreeNode")),
     # Neighbours, kernels, networks, others
@@ -320,11 +316,7 @@ TYPES: dict[str, Row] = {
     **_rows("sklearn.feature_selection._univariate_selection", "GenericUnivariateSelect SelectFdr", _SCORED),
     **_rows("sklearn.feature_selection._univariate_selection", "SelectFpr SelectFwe", _SCORED),
     **_rows("sklearn.feature_selection._univariate_selection", "SelectKBest SelectPercentile", _SCORED),
-    **_rows(
-        "sklearn.feature_selection._variance_threshold",
-        "VarianceThreshold",
-        Row({**_X, "variances_": array("p")}),
-    ),
+    **_rows("sklearn.feature_selection._variance_threshold", "VarianceThreshold", _VARIANCES),
     **_rows("sklearn.impute._base", "MissingIndicator", Row({**_X, "features_": within("*", "p")})),
     **_rows("sklearn.impute._base", "SimpleImputer", _IMPUTER),
     **_rows("sklearn.impute._knn", "KNNImputer", _KNN_IMPUTER),
@@ -341,11 +333,7 @@ TYPES: dict[str, Row] = {
     **_rows("sklearn.preprocessing._polynomial", "PolynomialFeatures", _POLYNOMIAL),
     **_rows("sklearn.preprocessing._target_encoder", "TargetEncoder", _TARGET_CODES),
     # Losses
-    **_rows(
-        "sklearn._loss._loss",
-        " ".join(sound.COMPILED_LOSSES),
-        Row(build=compiled.build_loss, loader="LossNode"),
-    ),
+    **_rows("sklearn._loss._loss", " ".join(sound.COMPILED_LOSSES), _COMPILED_LOSS),
     **_rows("sklearn._loss.link", "IdentityLink LogLink", Row({"interval_y_pred": _part}, "interval_y_pred")),
     **_rows("sklearn._loss.link", "Interval", Row({"low": real, "high": real})),
     **_rows("sklearn._loss.loss", " ".join(sound.LOSSES), _LOSS),

@@ -19,6 +19,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO, NoReturn
 
+from coterie._codec import parse_json
 from coterie._files import write_whole
 from coterie._options import listed
 
@@ -44,20 +45,7 @@ class PersistenceError(ValueError):
 
 
 def shown(value: object, most: int = 300) -> str:
-    """Make text from a file fit for a sentence: short, on one line, nothing that steers a terminal.
-
-    Parameters
-    ----------
-    value : object
-        From a file.
-    most : int, default=300
-        Number of letters.
-
-    Returns
-    -------
-    str
-        What can be printed of it.
-    """
+    """Make text from a file fit for a sentence: short, on one line, nothing that steers a terminal."""
     text = str(value)
     plain = "".join(letter if letter.isprintable() else " " for letter in text[:most])
     return plain if len(text) <= most else f"{plain}..."
@@ -66,39 +54,19 @@ def shown(value: object, most: int = 300) -> str:
 def unfit(what: str) -> PersistenceError:
     """Make the error of a file whose parts were not written by us, or not for each other.
 
-    Parameters
-    ----------
-    what : str
-        The rest of a sentence that begins with "The file".
-
-    Returns
-    -------
-    PersistenceError
-        To be raised.
+    ``what`` is the rest of a sentence that begins with "The file".
     """
     return PersistenceError(f"The file {shown(what)}: it was not written by coterie.save.")
 
 
 class Budget:
-    """How many values the JSON of a file may hold, all of its members together.
-
-    Parameters
-    ----------
-    on_disk : int
-        Size of the file in bytes.
-    """
+    """How many values the JSON of a file may hold, all of its members together, by its size in bytes."""
 
     def __init__(self, on_disk: int) -> None:
         self._left = MOST_VALUES + VALUES_PER_BYTE * on_disk
 
     def spend(self, text: bytes) -> None:
-        """Count the values of a JSON text before it is parsed, and refuse it where they are too many.
-
-        Parameters
-        ----------
-        text : bytes
-            The JSON.
-        """
+        """Count the values of a JSON text before it is parsed, and refuse it where they are too many."""
         # Brackets may be escaped inside texts that are parsed once more.
         self._left -= sum(map(text.count, (b"[", b"{", b",", b"\\u")))
         if self._left < 0:
@@ -106,17 +74,9 @@ class Budget:
 
 
 def read_stored(content: bytes) -> dict[str, bytes]:
-    """Read a zip inside the file; refuse one that would unpack to more than its own size.
+    """Read the members of a zip inside the file, which coterie.save does not compress a second time.
 
-    Parameters
-    ----------
-    content : bytes
-        The zip, whose members coterie.save does not compress a second time.
-
-    Returns
-    -------
-    dict of str to bytes
-        The members.
+    A zip that would unpack to more than its own size is refused.
     """
     with zipfile.ZipFile(io.BytesIO(content)) as zipped:
         entries = zipped.infolist()
@@ -131,13 +91,7 @@ def _most_unpacked(on_disk: int) -> int:
 
 
 class NewArchive:
-    """The members of a file that is being written.
-
-    Parameters
-    ----------
-    zipped : ZipFile
-        Where they go.
-    """
+    """The members of a file that is being written."""
 
     def __init__(self, zipped: zipfile.ZipFile) -> None:
         self._zipped = zipped
@@ -155,26 +109,12 @@ class NewArchive:
         self._zipped.writestr(zipfile.ZipInfo(name), content, zipfile.ZIP_DEFLATED)
 
     def add(self, name: str, content: bytes) -> None:
-        """Write a member and remember its checksum.
-
-        Parameters
-        ----------
-        name : str
-            Its name.
-        content : bytes
-            What is in it.
-        """
+        """Write a member and remember its checksum."""
         self._write(name, content)
         self._checksums[name] = hashlib.sha256(content).hexdigest()
 
     def finish(self, manifest: dict[str, Any]) -> None:
-        """Write the manifest, with the checksums of all other members.
-
-        Parameters
-        ----------
-        manifest : dict
-            What it says beside these.
-        """
+        """Write the manifest, with the checksums of all other members."""
         complete = {"format": FORMAT, **manifest, "checksums": self._checksums}
         self._write(MANIFEST, json.dumps(complete, allow_nan=False).encode())
 
@@ -197,16 +137,7 @@ def _flatten(file: BinaryIO) -> None:
 def new_archive(path: Path) -> Iterator[NewArchive]:
     """Write a file beside ``path`` and put it there once it is whole; on any failure leave no trace.
 
-    Parameters
-    ----------
-    path : Path
-        The target. A link keeps pointing where it points; a file that is replaced hands on its
-        permissions.
-
-    Yields
-    ------
-    NewArchive
-        Takes the members.
+    A link keeps pointing where it points; a file that is replaced hands on its permissions.
     """
     target = path.resolve()
     if not target.parent.is_dir():
@@ -242,13 +173,10 @@ def _check_entries(path: Path, entries: list[zipfile.ZipInfo], on_disk: int) -> 
 
 
 def _parse_manifest(path: Path, text: bytes, budget: Budget) -> dict[str, Any]:
-    def no_constant(name: str) -> NoReturn:
-        raise ValueError(name)
-
     budget.spend(text)
     try:
-        manifest = json.loads(text, parse_constant=no_constant)
-    except (ValueError, RecursionError):
+        manifest = parse_json(text)
+    except ValueError:
         _refuse(path, f"has a {MANIFEST} that is not JSON: save the model again")
     if not isinstance(manifest, dict):
         _refuse(path, f"has a {MANIFEST} that is not a JSON object: save the model again")
@@ -301,19 +229,9 @@ def _unpack(path: Path, content: bytes) -> tuple[dict[str, Any], dict[str, bytes
 
 
 def read_archive(path: Path) -> tuple[dict[str, Any], dict[str, bytes]]:
-    """Read a file that may be damaged or hostile.
+    """Read a file that may be damaged or hostile; return its manifest and all other members.
 
-    Parameters
-    ----------
-    path : Path
-        The file.
-
-    Returns
-    -------
-    manifest : dict
-        What the manifest says; only its format version and its checksums have been checked.
-    members : dict of str to bytes
-        All other members.
+    Of the manifest, only the format version and the checksums have been checked.
     """
     try:
         if path.stat().st_size > LARGEST:

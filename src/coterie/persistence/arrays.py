@@ -31,15 +31,7 @@ def _header(file: io.BytesIO) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
 def read_array(content: bytes) -> Array:
     """Read an npy file after a look at what its header claims.
 
-    Parameters
-    ----------
-    content : bytes
-        The file.
-
-    Returns
-    -------
-    ndarray
-        The array. It holds no objects, and truth values are zero or one.
+    The array holds no objects, and its truth values are zero or one.
     """
     file = io.BytesIO(content)
     shape, fortran, dtype = _header(file)
@@ -57,18 +49,7 @@ def read_array(content: bytes) -> Array:
 
 
 def pack_arrays(arrays: dict[str, Array]) -> bytes:
-    """Turn arrays into an npz file.
-
-    Parameters
-    ----------
-    arrays : dict of str to ndarray
-        Arrays of numbers.
-
-    Returns
-    -------
-    bytes
-        The file.
-    """
+    """Turn arrays of numbers into an npz file."""
     packed = io.BytesIO()
     with zipfile.ZipFile(packed, "w") as zipped:
         for name, values in arrays.items():
@@ -79,18 +60,7 @@ def pack_arrays(arrays: dict[str, Array]) -> bytes:
 
 
 def unpack_arrays(packed: bytes) -> dict[str, Array]:
-    """Read an npz file of numbers, whatever it holds.
-
-    Parameters
-    ----------
-    packed : bytes
-        The file.
-
-    Returns
-    -------
-    dict of str to ndarray
-        The arrays.
-    """
+    """Read an npz file of numbers, whatever it holds."""
     arrays = {}
     for name, content in read_stored(packed).items():
         arrays[name.removesuffix(".npy")] = values = read_array(content)

@@ -18,6 +18,7 @@ from coterie.kernels.tiles import DenseTiles
 from coterie.method.landmarks import LandmarkTiles
 from coterie.persistence.archive import unfit
 from coterie.persistence.parameters import MOST, MOST_COLUMNS, MOST_FITS, cleaned, may_be, n_columns, n_fits
+from coterie.persistence.rules import Rule, Sizes, array, doubles, maybe, stay_within, within
 from coterie.records import Collaboration, Exchange, Partition, Selection
 from coterie.rows.learners import Learners, Standardization
 from coterie.verdicts import Admission, Gains, Stability, Standing
@@ -51,93 +52,125 @@ ATTRIBUTES: dict[str, tuple[type[Any], ...]] = {
 }
 
 
+# The shapes and kinds of records' arrays, as in the table of allowed types. The letters: n learners and a
+# newcomers with r rows and p predictors (q = p + 1), in k clusters, predicted by m models in w ways.
+SHAPES: dict[type[Any], dict[str, Rule]] = {
+    Learners: {"X": doubles("r p"), "y": doubles("r"), "rows": array("r"), "weights": maybe(array("r"))},
+    Standardization: {
+        "centre_x": array("e p"),
+        "spread_x": array("e p"),
+        "centre_y": array("e"),
+        "spread_y": array("e"),
+    },
+    LandmarkTiles: {"marks": within("c", "n"), "from_marks": array("c n"), "to_marks": array("n c")},
+    Collaboration: {"weights": array("w m"), "ways": within("n", "w"), "newcomer_ways": within("k", "w")},
+    NestedCollaboration: {
+        "bounds": array("m 2"),
+        "all_weights": array("m"),
+        "told": array("m", "b"),
+        "corrections": array("w q"),
+        "correction_bounds": array("w 2"),
+        "traits": array("w t"),
+        "units": array("p"),
+        "newcomer_ratios": array("2"),
+        "shares": array("n s"),
+    },
+    Standing: {
+        "losses": doubles("n k"),
+        "fits": array("n k", "b"),
+        "related": array("k", "b"),
+        "nearest_other": within("n", "k", -1),
+    },
+    Stability: {"membership": doubles("n k"), "n_clusters": array("s", "i"), "shares": array("s")},
+    Admission: {
+        "labels": within("a", "k", -1),
+        "nearest": within("a", "k"),
+        "sure": array("a"),
+        "similarities": array("a k"),
+        "probabilities": array("a k"),
+    },
+}
+
+
 def _need(fits: Any, what: str) -> None:
     if not fits:
         raise unfit(f"holds {what} that does not fit the rest")
 
 
-def _within(values: Array, bound: int, least: int = 0) -> bool:
-    return values.dtype.kind in "iu" and bool(((values >= least) & (values < bound)).all())
+def _check_shapes(kind: type[Any], record: Any, sizes: Sizes, what: str) -> Sizes:
+    """Refuse a record whose arrays are not of the table's shapes; return the sizes known by then."""
+    known = dict(sizes)
+    for name, rule in SHAPES[kind].items():
+        _need(rule(getattr(record, name), known), what)
+    return known
 
 
-def _check_learners(shaping: Learners, n_features: int, rows: bool) -> None:
-    n = len(shaping.ids)
-    offsets, appearance = shaping.offsets, shaping.appearance
-    _need(n > 0 and len(set(shaping.ids.tolist())) == n, "a list of learners")
+def _is_about(record: Any, ids: list[Any]) -> bool:
+    """Tell whether a record is about these learners, in any order."""
+    return record.learner_ids.shape == (len(ids),) and set(record.learner_ids.tolist()) == set(ids)
+
+
+def _check_learners(learners: Learners, sizes: Sizes, rows: bool) -> None:
+    n = len(learners.ids)
+    offsets, appearance = learners.offsets, learners.appearance
+    _need(n > 0 and len(set(learners.ids.tolist())) == n, "a list of learners")
     _need(offsets.shape == (n + 1,) and offsets.dtype.kind == "i" and offsets[0] == 0, "an offset")
     _need(all(end > start for start, end in pairwise(offsets.tolist())), "an offset")
     _need(appearance.dtype.kind == "i" and np.array_equal(np.sort(appearance), np.arange(n)), "an order")
     n_rows = int(offsets[-1]) if rows else 0
-    _need(shaping.X.shape == (n_rows, n_features) and shaping.X.dtype == np.float64, "a table of rows")
-    _need(shaping.y.shape == (n_rows,) and shaping.y.dtype == np.float64, "a response")
-    _need(shaping.rows.shape == (n_rows,), "a list of rows")
-    _need(shaping.weights is None or shaping.weights.shape == (n_rows,), "a list of weights")
+    _check_shapes(Learners, learners, {**sizes, "r": n_rows}, "a table of rows")
 
 
-def _check_record(record: Any, shaping: Learners) -> None:
+def _check_record(record: Any, ids: list[Any]) -> None:
     what = f"a {type(record).__name__}"
-    n = len(shaping)
-    ids = record.learner_ids.tolist()
-    _need(len(ids) == n and set(ids) == set(shaping.ids.tolist()), what)
+    _need(_is_about(record, ids), what)
     for field in fields(record):
         value = getattr(record, field.name)
         if field.metadata.get("by_learner") and value is not None:
             length = value.n_learners if field.name == "source" else len(value)
-            _need(length == n, what)
+            _need(length == len(ids), what)
 
 
 def _check_rows(residuals: tuple[Array, ...], n_rows: Array, what: str) -> None:
     _need([len(part) for part in residuals] == n_rows.tolist(), what)
 
 
-def _check_nested(record: NestedCollaboration, n_features: int, n_rows: Array, what: str) -> None:
-    n_ways, n_models = record.weights.shape
-    _need(record.bounds.shape == (n_models, 2) and record.all_weights.shape == (n_models,), what)
-    _need(record.corrections.shape == (n_ways, n_features + 1), what)
-    _need(record.correction_bounds.shape == (n_ways, 2), what)
-    _need(record.traits.ndim == 2 and len(record.traits) == n_ways, what)
-    _need(record.told.shape == (n_models,) and record.told.dtype == bool, what)
-    seen = n_features + record.traits.shape[1]
+def _check_nested(record: NestedCollaboration, sizes: Sizes, n_rows: Array, what: str) -> None:
+    known = _check_shapes(NestedCollaboration, record, {**sizes, "s": len(record.share_names)}, what)
+    seen = known["p"] + known["t"]
     told = [record.models[p] for p in np.flatnonzero(record.told)]
     _need(all(getattr(model, "n_features_in_", seen) == seen for model in told), what)
-    _need(record.units.shape == (n_features,) and record.newcomer_ratios.shape == (2,), what)
-    _need(record.shares.shape == (len(n_rows), len(record.share_names)), what)
     _need(record.form in ("pooled", "average"), what)
-    _check_rows(record.plain_residuals, n_rows, what)
-    _check_rows(record.alone_residuals, n_rows, what)
-    _check_rows(record.all_residuals, n_rows, what)
+    for residuals in (record.plain_residuals, record.alone_residuals, record.all_residuals):
+        _check_rows(residuals, n_rows, what)
 
 
-def _check_collaboration(record: Collaboration, n_clusters: int, n_features: int, n_rows: Array) -> None:
+def _check_collaboration(record: Collaboration, sizes: Sizes, n_rows: Array) -> None:
     what = f"a Collaboration by {record.method!r}"
     n_models = len(record.models)
     _need(len(record.names) == n_models > 0 and all(hasattr(m, "predict") for m in record.models), what)
-    _need(record.weights.ndim == 2 and record.weights.shape[1] == n_models, what)
-    _need(_within(record.ways, len(record.weights)), what)
-    _need(len(record.newcomer_ways) == n_clusters, what)
-    _need(_within(record.newcomer_ways, len(record.weights)), what)
+    known = _check_shapes(Collaboration, record, {**sizes, "m": n_models}, what)
     _check_rows(record.residuals, n_rows, what)
     if isinstance(record, NestedCollaboration):
-        _check_nested(record, n_features, n_rows, what)
+        _check_nested(record, known, n_rows, what)
 
 
-def _check_newcomers(state: dict[str, Any], n_features: int, n_shaping: int) -> None:
-    units, newcomers = state["units"], state["newcomers"]
+def _check_newcomers(state: dict[str, Any], sizes: Sizes) -> None:
+    newcomers, admission = state["newcomers"], state["admission"]
     n_ways, what = len(state["collaboration"].weights), "a newcomer"
     _need(all(isinstance(new, Newcomer) for new in newcomers), what)
     _need(all((new.way is None) == hasattr(new.model, "predict") for new in newcomers), what)
     _need(all(new.way is None or 0 <= new.way < n_ways for new in newcomers), what)
-    if units is not None:
-        shape = n_shaping + len(newcomers), n_features
-        _need(units.centre_x.shape == units.spread_x.shape == shape, "a standardization")
-        _need(units.centre_y.shape == units.spread_y.shape == shape[:1], "a standardization")
+    _need((admission is None) == (not newcomers), "an Admission")
+    if admission is not None:
+        _need(_is_about(admission, [new.learner_id for new in newcomers]), "an Admission")
+        _check_shapes(Admission, admission, sizes, "an Admission")
 
 
-def _check_table(gains: dict[Any, Any], ids: Any, labels: Any, n_learners: int, n_clusters: int) -> None:
-    _need(isinstance(ids, np.ndarray) and isinstance(labels, np.ndarray), "a list of learners")
-    _need(ids.shape == (n_learners,), "a list of learners")
+def _check_table(gains: dict[Any, Any], ids: Any, labels: Any, sizes: Sizes) -> None:
     # A newcomer whom no cluster fits has the label -1.
-    _need(labels.shape == ids.shape and _within(labels, n_clusters, -1), "a list of labels")
+    _need(isinstance(ids, np.ndarray) and ids.shape == (sizes["n"] + sizes["a"],), "a list of learners")
+    _need(within("e", "k", -1)(labels, {**sizes, "e": len(ids)}), "a list of labels")
     for name, column in gains.items():
         sized = isinstance(column, np.ndarray) and column.shape == ids.shape
         _need(isinstance(name, str) and sized, "a table of gains")
@@ -146,39 +179,20 @@ def _check_table(gains: dict[Any, Any], ids: Any, labels: Any, n_learners: int, 
     _need(same, "a table of gains")
 
 
-def _check_standing(record: Standing, shaping: Learners, n_clusters: int) -> None:
-    what, n = "a Standing", len(shaping)
-    _need(record.learner_ids.shape == (n,), what)
-    _need(set(record.learner_ids.tolist()) == set(shaping.ids.tolist()), what)
-    _need(record.losses.shape == record.fits.shape == (n, n_clusters), what)
-    _need(record.losses.dtype == np.float64 and record.fits.dtype == record.related.dtype == bool, what)
-    _need(record.nearest_other.shape == (n,) and _within(record.nearest_other, n_clusters, -1), what)
-    _need(record.related.shape == (n_clusters,), what)
-
-
-def _check_stability(record: Stability | None, shaping: Learners, n_clusters: int) -> None:
-    if record is None:
-        return
-    what, n = "a Stability", len(shaping)
-    _need(
-        record.learner_ids.shape == (n,) and set(record.learner_ids.tolist()) == set(shaping.ids.tolist()),
-        what,
-    )
-    _need(record.membership.shape == (n, n_clusters) and record.membership.dtype == np.float64, what)
-    _need(record.n_clusters.ndim == 1 and record.n_clusters.dtype.kind == "i", what)
-    _need(record.shares.shape == record.n_clusters.shape and record.n_replicates > 0, what)
-
-
-def _check_admission(record: Admission | None, newcomers: tuple[Newcomer, ...], n_clusters: int) -> None:
-    what, n = "an Admission", len(newcomers)
-    _need((record is None) == (not newcomers), what)
-    if record is None:
-        return
-    ids = {new.learner_id for new in newcomers}
-    _need(record.learner_ids.shape == (n,) and set(record.learner_ids.tolist()) == ids, what)
-    _need(record.labels.shape == record.nearest.shape == record.sure.shape == (n,), what)
-    _need(_within(record.labels, n_clusters, -1) and _within(record.nearest, n_clusters), what)
-    _need(record.similarities.shape == record.probabilities.shape == (n, n_clusters), what)
+def _check_exchange(state: dict[str, Any], sizes: Sizes, rows: bool) -> None:
+    """Refuse losses or similarities that are not those of n learners."""
+    source, partition, n = state["exchange"].source, state["partition"], sizes["n"]
+    if isinstance(source, DenseTiles):
+        everybody = slice(0, n)
+        _need(source.tile(everybody, everybody).shape == (n, n), "a loss matrix")
+    _need(rows or source is not None, "a loss matrix")
+    if isinstance(source, LandmarkTiles):
+        _check_shapes(LandmarkTiles, source, sizes, "a loss matrix")
+    remade = source is None or isinstance(source, LandmarkTiles)
+    stored = remade if partition.similarity is None else partition.similarity.shape == (n, n)
+    _need(stored and partition.embedding.ndim == 2, "a similarity")
+    _need(np.isfinite(partition.scale) and partition.scale > 0, "a scale")
+    _need(within("n", "k")(partition.labels, dict(sizes)), "a partition")
 
 
 def _check_recipe(recipe: Any, names: Any) -> None:
@@ -195,17 +209,8 @@ def _check_recipe(recipe: Any, names: Any) -> None:
 def checked_parameters(given: dict[str, Any], n_features: Any) -> dict[str, Any]:
     """Refuse parameters of a CoterieRegressor that ask for what a file must not ask for.
 
-    Parameters
-    ----------
-    given : dict of str to object
-        The parameters.
-    n_features : object
-        Number of predictors, if it is one.
-
-    Returns
-    -------
-    dict of str to object
-        The same, with no more threads than there are cores.
+    ``n_features`` is the number of predictors, if it is one. What is returned has no more threads than there
+    are cores.
     """
     known = cleaned(given)
     engine = known.get("engine")
@@ -218,23 +223,29 @@ def checked_parameters(given: dict[str, Any], n_features: Any) -> dict[str, Any]
     return known
 
 
-def check_fit(state: dict[str, Any], held: dict[str, Any], ids: Any, labels: Any, rows: bool) -> None:
+def check_fit(state: dict[str, Any], held: dict[str, Any], shown: Any, labels: Any, rows: bool) -> None:
     """Refuse parts that do not make a fit, and attributes of the estimator that do not belong to it.
 
-    ``ids`` and ``labels`` are what the manifest shows of the learners; ``rows`` says whether their rows are
+    ``shown`` and ``labels`` are what the manifest shows of the learners; ``rows`` says whether their rows are
     there.
     """
     for known, given in ((PARTS, state), (ATTRIBUTES, held)):
         for name, value in given.items():
             _need(isinstance(value, known[name]) and not isinstance(value, bool), f"a {name!r}")
     _need("n_features_in_" in held, "a number of predictors")
-    learners, selection, partition = state["learners"], state["selection"], state["partition"]
-    n_features, n_clusters = held["n_features_in_"], partition.n_clusters
-    _check_learners(learners, n_features, rows)
+    learners, selection = state["learners"], state["selection"]
+    n_features, ids = held["n_features_in_"], learners.ids.tolist()
+    sizes = {
+        "n": len(ids),
+        "a": len(state["newcomers"]),
+        "p": n_features,
+        "q": n_features + 1,
+        "k": state["partition"].n_clusters,
+    }
+    _check_learners(learners, sizes, rows)
     for name in ("selection", "exchange", "partition", "collaboration", "with_all"):
-        _check_record(state[name], learners)
-    n = len(learners)
-    place = {learner: j for j, learner in enumerate(learners.ids.tolist())}
+        _check_record(state[name], ids)
+    place = {learner: j for j, learner in enumerate(ids)}
     n_rows = learners.sizes[[place[i] for i in selection.learner_ids.tolist()]]
     # A learner that was read in a stream has chosen on more rows than were kept.
     more = selection.n_rows.shape == n_rows.shape and bool((selection.n_rows >= n_rows).all())
@@ -242,29 +253,23 @@ def check_fit(state: dict[str, Any], held: dict[str, Any], ids: Any, labels: Any
     _need(all(hasattr(model, "predict") for model in selection.models), "a model")
     _check_rows(selection.residuals, n_rows, "a residual")
     _check_rows(selection.folds, n_rows, "a fold")
-    source = state["exchange"].source
-    everybody = slice(0, n)
-    if isinstance(source, DenseTiles):
-        _need(source.tile(everybody, everybody).shape == (n, n), "a loss matrix")
-    _need(rows or source is not None, "a loss matrix")
-    if isinstance(source, LandmarkTiles):
-        marks = source.marks
-        shapes = source.from_marks.shape, source.to_marks.shape
-        _need(shapes == ((len(marks), n), (n, len(marks))) and _within(marks, n), "a loss matrix")
-    remade = source is None or isinstance(source, LandmarkTiles)
-    stored = remade if partition.similarity is None else partition.similarity.shape == (n, n)
-    _need(stored and partition.embedding.ndim == 2, "a similarity")
-    _need(np.isfinite(partition.scale) and partition.scale > 0, "a scale")
-    _need(_within(partition.labels, n_clusters), "a partition")
+    _check_exchange(state, sizes, rows)
     for name in ("collaboration", "with_all"):
-        _check_collaboration(state[name], n_clusters, n_features, n_rows)
-    _check_newcomers(state, n_features, n)
-    _check_standing(state["cluster_fit"], learners, n_clusters)
-    _check_stability(state["stability"], learners, n_clusters)
-    _check_admission(state["admission"], state["newcomers"], n_clusters)
-    _check_table(state["gains"], ids, labels, n + len(state["newcomers"]), n_clusters)
-    exponents = state["exponents"]
-    _need(exponents.shape == (n_features,) and _within(exponents, 1100, -1100), "a unit of a column")
+        _check_collaboration(state[name], sizes, n_rows)
+    _check_newcomers(state, sizes)
+    if state["units"] is not None:
+        everybody = {**sizes, "e": sizes["n"] + sizes["a"]}
+        _check_shapes(Standardization, state["units"], everybody, "a standardization")
+    for name in ("cluster_fit", "stability"):
+        record = state[name]
+        if record is not None:
+            what = f"a {type(record).__name__}"
+            _need(_is_about(record, ids), what)
+            _check_shapes(type(record), record, sizes, what)
+    _need(state["stability"] is None or state["stability"].n_replicates > 0, "a Stability")
+    _check_table(state["gains"], shown, labels, sizes)
+    _need(array("p", "iu")(state["exponents"], sizes), "a unit of a column")
+    _need(stay_within(state["exponents"], 1100, -1100), "a unit of a column")
     names = held.get("feature_names_in_")
     _need(names is None or names.shape == (n_features,), "a column name")
     if "table_" in held:

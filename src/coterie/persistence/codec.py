@@ -13,27 +13,23 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import fields
 from datetime import date, datetime
-from types import NoneType, UnionType
-from typing import Any, Union, get_args, get_origin, get_type_hints
+from types import NoneType
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from coterie._codec import HintReader, Leaf
 from coterie.collaboration.nested import NestedCollaboration
 from coterie.encoding import ColumnPlan, TableRecipe
+from coterie.fit.out_of_core import Read
 from coterie.fit.record import Newcomer
 from coterie.kernels.tiles import DenseTiles
+from coterie.method.fitting import Fitted
 from coterie.method.landmarks import LandmarkTiles
+from coterie.method.order import SerialScore
 from coterie.persistence.archive import PersistenceError, unfit
-from coterie.records import (
-    Collaboration,
-    Curve,
-    Exchange,
-    LossTiles,
-    Partition,
-    Selection,
-    SimilarityTiles,
-)
+from coterie.records import Collaboration, Curve, Exchange, LossTiles, Partition, Selection, SimilarityTiles
 from coterie.rows.learners import Learners, Standardization
 from coterie.rows.wild import WildCells
 from coterie.verdicts import Admission, Gains, Stability, Standing
@@ -59,6 +55,9 @@ RECORDS: dict[str, type[Any]] = {
         Admission,
         TableRecipe,
         ColumnPlan,
+        Fitted,
+        Read,
+        SerialScore,
     )
 }
 MAPPINGS: dict[str, type[dict[Any, Any]]] = {"dict": dict, "Gains": Gains}
@@ -71,13 +70,7 @@ _DTYPE = re.compile(r"[<>|=]?([biuf]\d{1,2}|M8\[\d{0,9}[a-zA-Z]{1,2}\])", re.ASC
 
 
 def check_ids(ids: Array) -> None:
-    """Refuse ids that a file cannot hold.
-
-    Parameters
-    ----------
-    ids : ndarray
-        Learner ids.
-    """
+    """Refuse learner ids that a file cannot hold."""
     odd = [] if ids.dtype.kind != "O" else [i for i in ids.tolist() if not _writable_id(i)]
     if odd or ids.dtype.kind not in _NUMERIC + "UMO":
         kind = type(odd[0]).__name__ if odd else ids.dtype.name
@@ -96,10 +89,7 @@ def _writable_id(value: Any) -> bool:
 class Encoder:
     """Turns values into JSON, and gathers the arrays that the JSON refers to.
 
-    Parameters
-    ----------
-    add_model : callable
-        Takes a number and a model, writes the model and returns the name of its member.
+    ``add_model`` takes a number and a model, writes the model and returns the name of its member.
     """
 
     def __init__(self, add_model: Callable[[int, Any], str]) -> None:
@@ -115,18 +105,7 @@ class Encoder:
         return name
 
     def readable(self, values: Array) -> dict[str, Any]:
-        """Write an array of one dimension as a list.
-
-        Parameters
-        ----------
-        values : ndarray of shape (L,)
-            Ids, names or labels.
-
-        Returns
-        -------
-        dict
-            For JSON.
-        """
+        """Write ids, names or labels, of shape (L,), as a list for JSON."""
         if values.dtype.kind in "UO":
             items = [self.encode(item) for item in values.tolist()]
             return {"$": "strings" if values.dtype.kind == "U" else "objects", "items": items}
@@ -153,16 +132,8 @@ class Encoder:
     def encode(self, value: Any) -> Any:
         """Turn a value into what JSON can hold.
 
-        Parameters
-        ----------
-        value : object
-            Plain values, arrays, records, lists, tuples and mappings of these; all else is taken for a
-            model.
-
-        Returns
-        -------
-        None, bool, int, float, str, list or dict
-            For JSON.
+        It may be a plain value, an array, a record, or a list, tuple or mapping of these. Everything else is
+        taken for a model.
         """
         kind = type(value)
         if kind in _PLAIN or (kind is float and math.isfinite(value)):
@@ -191,41 +162,49 @@ class Encoder:
         return self._written[id(value)][1]
 
 
-def _fits(value: Any, hint: Any) -> bool:
-    """Tell whether a value is of the type that a record's field declares."""
-    kind, inner = get_origin(hint) or hint, get_args(hint)
-    while hasattr(kind, "__value__"):
-        # A named alias, as that of NumPy's arrays is since 2.5.
-        kind = get_origin(kind.__value__) or kind.__value__
-    if kind is Any:
-        return True
-    if kind in (Union, UnionType):
-        return any(_fits(value, option) for option in inner)
-    if kind is LossTiles:
-        # None: to be computed again from the rows.
-        return value is None or isinstance(value, (DenseTiles, LandmarkTiles))
-    if kind is SimilarityTiles:
-        # None: to be computed again from the losses.
-        return value is None
-    if kind is tuple:
-        return isinstance(value, tuple) and all(_fits(part, inner[0]) for part in value)
-    if kind in (dict, Mapping):
-        parts = value.items() if isinstance(value, dict) else [(None, None)]
-        return all(_fits(key, inner[0]) and _fits(part, inner[1]) for key, part in parts)
-    if kind is float:
-        return isinstance(value, (int, float)) and not isinstance(value, bool)
-    return isinstance(value, kind) and (kind is not int or not isinstance(value, bool))
+class _MisfitError(ValueError):
+    """A value is not of the type that a record's field declares."""
+
+
+def _of(*kinds: type[Any]) -> Leaf:
+    """Let a value of one of the types pass; no truth value passes for a number."""
+
+    def leaf(value: Any, where: str) -> Any:
+        if not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds):
+            raise _MisfitError(where)
+        return value
+
+    return leaf
+
+
+class _Fields(HintReader):
+    """Checks the fields of a record, decoded already, against their types."""
+
+    leaves: ClassVar[Mapping[Any, Leaf]] = {
+        Any: lambda value, where: value,
+        bool: _of(bool),
+        float: _of(int, float),
+        int: _of(int),
+        list: _of(list),
+        np.ndarray: _of(np.ndarray),
+        str: _of(str),
+        # None: to be computed again, from the rows or from the losses.
+        LossTiles: _of(NoneType, DenseTiles, LandmarkTiles),
+        SimilarityTiles: _of(NoneType),
+    }
+    sequence: ClassVar[type[Any]] = tuple
+
+    def refusal(self, where: str, expected: str, value: Any) -> ValueError:
+        return _MisfitError(where)
+
+    def record(self, kind: type, value: Any, where: str) -> Any:
+        return _of(kind)(value, where)
 
 
 class Decoder:
     """Turns JSON that may be anything back into values.
 
-    Parameters
-    ----------
-    arrays : dict of str to ndarray
-        What the JSON refers to.
-    load_model : callable
-        Takes the name of a member and returns its model.
+    ``arrays`` are what the JSON refers to; ``load_model`` returns the model of a member by its name.
     """
 
     def __init__(self, arrays: dict[str, Array], load_model: Callable[[str], Any]) -> None:
@@ -270,26 +249,14 @@ class Decoder:
         return tuple(np.split(values, ends[:-1]))
 
     def _record(self, cls: type[Any], parts: dict[str, Any]) -> Any:
-        hints = get_type_hints(cls)
         values = {name: self.decode(part) for name, part in parts.items()}
-        wrong = [name for name, value in values.items() if name in hints and not _fits(value, hints[name])]
-        if wrong or set(values) - {f.name for f in fields(cls)}:
-            raise unfit(f"holds a {cls.__name__} whose fields are not what they should be")
-        return cls(**values)
+        try:
+            return cls(**_Fields().fields(cls, values))
+        except (_MisfitError, KeyError):
+            raise unfit(f"holds a {cls.__name__} whose fields are not what they should be") from None
 
     def decode(self, tree: Any) -> Any:
-        """Turn what `Encoder.encode` returned back into the value.
-
-        Parameters
-        ----------
-        tree : object
-            From JSON.
-
-        Returns
-        -------
-        object
-            The value.
-        """
+        """Turn what `Encoder.encode` returned back into the value."""
         try:
             return self._decode(tree)
         except RecursionError:

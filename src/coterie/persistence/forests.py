@@ -18,6 +18,7 @@ from sklearn.tree._tree import Tree
 
 from coterie.models.forest import QuickForest
 from coterie.persistence.archive import unfit
+from coterie.persistence.compiled import build_tree
 
 Array = NDArray[Any]
 Packed = dict[str, Array]
@@ -62,19 +63,9 @@ def _pack(trees: list[DecisionTreeRegressor]) -> Packed:
 
 
 def take_trees(model: Any) -> tuple[Any, list[Packed]]:
-    """Split a model into one with the first tree of each forest, and the other trees.
+    """Split a fitted model into one with the first tree of each forest, and the trees of each forest.
 
-    Parameters
-    ----------
-    model : estimator
-        Fitted; it is not changed.
-
-    Returns
-    -------
-    slim : estimator
-        A copy without trees, or the model itself where there is nothing to take.
-    packed : list of dict of str to ndarray
-        The trees of each forest.
+    The first is a copy, or the model itself where there is nothing to take.
     """
     forests = list(_forests(model))
     if not forests or not all(_is_uniform(forest) for forest in forests):
@@ -84,61 +75,37 @@ def take_trees(model: Any) -> tuple[Any, list[Packed]]:
     return copy.deepcopy(model, dict(short)), [_pack(forest.estimators_) for forest in forests]
 
 
-def _check(packed: Packed, n_features: int) -> None:
-    """Refuse trees in which a walk would leave the nodes or the columns, or never end."""
-    sizes = packed["sizes"]
-    n_nodes = len(packed["values"])
-    nodes = [values for name, values in packed.items() if name.startswith("node ")]
-    whole = sizes.ndim == 1 and (sizes > 0).all() and sizes.sum() == n_nodes
-    if not whole or any(values.shape != (n_nodes,) for values in (*nodes, packed["values"])):
-        raise unfit("holds trees whose parts do not fit each other")
-    place = np.arange(n_nodes) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-    left, right = packed["node left_child"], packed["node right_child"]
-    inner, size = left != -1, np.repeat(sizes, sizes)
-    falls = [(child > place) & (child < size) for child in (left, right)]
-    columns = (packed["node feature"] >= 0) & (packed["node feature"] < n_features)
-    if not (falls[0] & falls[1] & columns)[inner].all():
-        raise unfit("holds trees whose parts do not fit each other")
-
-
 def _unpack(first: DecisionTreeRegressor, packed: Packed) -> list[DecisionTreeRegressor]:
+    """Return the trees, each of them checked as any tree of a file is."""
     pattern = first.tree_.__getstate__()["nodes"].dtype
-    _check(packed, first.n_features_in_)
-    nodes = np.empty(len(packed["values"]), dtype=pattern)
-    for name in pattern.names:
-        nodes[name] = packed[f"node {name}"]
-    ends = np.cumsum(packed["sizes"])
+    columns = {name: packed[f"node {name}"] for name in pattern.names}
+    sizes, values = packed["sizes"], packed["values"]
+    same = all(column.shape == (sizes.sum(),) for column in (*columns.values(), values))
+    if not same or sizes.ndim != 1 or not (sizes > 0).all():
+        raise unfit("holds trees whose parts do not fit each other")
+    nodes = np.empty(len(values), dtype=pattern)
+    for name, column in columns.items():
+        nodes[name] = column
+    shape = first.n_features_in_, np.ones(1, dtype=np.intp), 1
+    ends = np.cumsum(sizes)
     trees = []
     for start, end, depth, seed in zip(
-        ends - packed["sizes"], ends, packed["depths"].tolist(), packed["seeds"].tolist(), strict=True
+        ends - sizes, ends, packed["depths"].tolist(), packed["seeds"].tolist(), strict=True
     ):
-        grown = Tree(first.n_features_in_, np.ones(1, dtype=np.intp), 1)
-        values = packed["values"][start:end].reshape(-1, 1, 1)
-        size = int(end - start)
-        grown.__setstate__(
-            {"max_depth": depth, "node_count": size, "nodes": nodes[start:end], "values": values}
-        )
+        state = {
+            "max_depth": depth,
+            "node_count": int(end - start),
+            "nodes": nodes[start:end],
+            "values": values[start:end].reshape(-1, 1, 1),
+        }
         tree = copy.copy(first)
-        tree.tree_, tree.random_state = grown, seed
+        tree.tree_, tree.random_state = build_tree(Tree, shape, state), seed
         trees.append(tree)
     return trees
 
 
 def give_trees(model: Any, packed: list[Packed]) -> Any:
-    """Put the trees back into a model that `take_trees` has split.
-
-    Parameters
-    ----------
-    model : estimator
-        The slim one; it is changed.
-    packed : list of dict of str to ndarray
-        The trees of each forest.
-
-    Returns
-    -------
-    estimator
-        The model.
-    """
+    """Put the trees back into a model that `take_trees` has split; the model is changed."""
     forests = list(_forests(model))
     if packed and len(forests) != len(packed):
         raise unfit("holds trees of another model")

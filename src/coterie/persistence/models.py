@@ -11,27 +11,20 @@ import json
 import sys
 import warnings
 import zipfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import Any
 
 from sklearn.exceptions import InconsistentVersionWarning
 
 from coterie.persistence.archive import Budget, PersistenceError, unfit
 from coterie.persistence.parameters import MOST_FITS, n_fits
-from coterie.persistence.schema import Reader
+from coterie.persistence.schema import SCHEMA, Reader, objects_in
 
 
-def _named_types(schema: Any) -> Iterator[tuple[str, str]]:
-    """Give out the module and the name of everything that a skops schema would look up."""
-    waiting = [schema]
-    while waiting:
-        part = waiting.pop()
-        if isinstance(part, dict):
-            if isinstance(part.get("__class__"), str) and isinstance(part.get("__module__"), str):
-                yield part["__module__"], part["__class__"]
-            waiting.extend(part.values())
-        elif isinstance(part, list):
-            waiting.extend(part)
+def _named_types(schema: Any) -> set[tuple[str, str]]:
+    """Return the module and the name of everything that a skops schema would look up."""
+    pairs = ((part.get("__module__"), part.get("__class__")) for part in objects_in(schema))
+    return {(m, name) for m, name in pairs if isinstance(m, str) and isinstance(name, str)}
 
 
 def _repacked(dumped: bytes) -> bytes:
@@ -40,9 +33,9 @@ def _repacked(dumped: bytes) -> bytes:
     with zipfile.ZipFile(io.BytesIO(dumped)) as source, zipfile.ZipFile(packed, "w") as target:
         for entry in source.infolist():
             content = source.read(entry)
-            if entry.filename == "schema.json":
+            if entry.filename == SCHEMA:
                 schema = json.loads(content)
-                for module, name in sorted(set(_named_types(schema))):
+                for module, name in sorted(_named_types(schema)):
                     if not hasattr(sys.modules.get(module), name):
                         raise PersistenceError(
                             f"A candidate holds {module}.{name}, which a file can only name and nobody could "
@@ -54,18 +47,7 @@ def _repacked(dumped: bytes) -> bytes:
 
 
 def dump_model(model: Any) -> bytes:
-    """Turn a model, a candidate or a splitter into bytes.
-
-    Parameters
-    ----------
-    model : object
-        What to dump.
-
-    Returns
-    -------
-    bytes
-        A skops file.
-    """
+    """Turn a model, a candidate or a splitter into the bytes of a skops file."""
     # Imported here, for skops looks through all of scikit-learn on import and most users save nothing.
     import skops.io
 
@@ -80,21 +62,10 @@ def dump_model(model: Any) -> bytes:
 
 
 def load_model(dumped: bytes, trusted: Iterable[str | type], budget: Budget | None = None) -> Any:
-    """Rebuild what `dump_model` dumped.
+    """Rebuild what `dump_model` dumped, from bytes of which nothing is known.
 
-    Parameters
-    ----------
-    dumped : bytes
-        A skops file, of which nothing is known.
-    trusted : iterable of str or type
-        Types that the user trusts beside those of the table; what they are made of is not looked at.
-    budget : Budget or None, default=None
-        Of the values that may be parsed. None: as many as the size of ``dumped`` allows.
-
-    Returns
-    -------
-    object
-        The model, candidate or splitter.
+    ``trusted`` are types that the user trusts beside those of the table; what they are made of is not looked
+    at. Without a ``budget``, as many values are parsed as the size of ``dumped`` allows.
     """
     theirs = {t if isinstance(t, str) else f"{t.__module__}.{t.__name__}" for t in trusted}
     with warnings.catch_warnings():

@@ -159,40 +159,14 @@ _COUNTED = _capped(MOST)
 
 
 def may_be(name: str, value: Any, sizes: Sizes) -> bool:
-    """Tell whether a parameter may have a value.
-
-    Parameters
-    ----------
-    name : str
-        The parameter, without the names of the steps before it.
-    value : object
-        Its value.
-    sizes : dict
-        The sizes that are known.
-
-    Returns
-    -------
-    bool
-        Whether it may.
-    """
+    """Tell whether a parameter, named without the steps before it, may have a value."""
     # scikit-learn names what it counts by these prefixes, parameters to come included.
     counted = name.startswith(("n_", "max_")) and name != "max_skips"
     return maybe(RULES.get(name, _COUNTED if counted else setting))(value, sizes)
 
 
 def cleaned(attributes: dict[str, Any]) -> dict[str, Any]:
-    """Take out what belongs to the machine where the file was made: its cache folder and its cores.
-
-    Parameters
-    ----------
-    attributes : dict of str to object
-        What an object is to be made of.
-
-    Returns
-    -------
-    dict of str to object
-        The same, without these.
-    """
+    """Take out what belongs to the machine where the file was made: its cache folder and its cores."""
     kept = dict(attributes)
     if isinstance(kept.get("memory"), str):
         kept["memory"] = None
@@ -252,17 +226,7 @@ def _opened(value: Any, largest: dict[str, int]) -> Iterator[tuple[Any, dict[str
 def n_fits(value: Any, largest: dict[str, int] | None = None) -> int:
     """Count how often something is fitted when the candidates in a value are: trees, folds, grid points.
 
-    Parameters
-    ----------
-    value : object
-        A candidate, or lists and dicts of candidates.
-    largest : dict of str to int or None, default=None
-        The largest counts that a grid around it sets.
-
-    Returns
-    -------
-    int
-        An upper bound, roughly.
+    This is an upper bound, roughly. ``largest`` are the largest counts that a grid around the value sets.
     """
     return sum(
         _times(model, held) * max(1, sum(n_fits(part, raised) for part in held.values()))
@@ -271,21 +235,9 @@ def n_fits(value: Any, largest: dict[str, int] | None = None) -> int:
 
 
 def n_columns(value: Any, n_features: int, largest: dict[str, int] | None = None) -> int:
-    """Count the columns that polynomials of candidates make.
+    """Count the columns that polynomials of candidates make, of the candidate that makes most.
 
-    Parameters
-    ----------
-    value : object
-        A candidate, or lists and dicts of candidates.
-    n_features : int
-        Number of predictors.
-    largest : dict of str to int or None, default=None
-        The largest counts that a grid around it sets.
-
-    Returns
-    -------
-    int
-        Of the candidate that makes most.
+    ``largest`` are the largest counts that a grid around the value sets.
     """
     found = [n_features]
     for model, held, raised in _opened(value, largest or {}):

@@ -8,51 +8,36 @@ from __future__ import annotations
 import io
 import json
 import zipfile
-from dataclasses import fields
 from typing import Any
 
-from sklearn.base import BaseEstimator
-
+from coterie._codec import parse_json
 from coterie.fit.out_of_core import Read
 from coterie.method.fitting import Fitted
-from coterie.method.order import SerialScore
 from coterie.persistence.archive import Budget, read_stored, unfit
 from coterie.persistence.arrays import pack_arrays, unpack_arrays
 from coterie.persistence.codec import Decoder, Encoder
-from coterie.persistence.forests import give_trees, take_trees
+from coterie.persistence.forests import Packed, give_trees, take_trees
 from coterie.persistence.models import dump_model, load_model
 
-KEPT: dict[str, type[Any]] = {cls.__name__: cls for cls in (Fitted, Read, SerialScore)}
 _ARRAYS, _TREE = "arrays.npz", "result.json"
 
 
-def _taken_apart(value: Any) -> Any:
-    """Return a result as a dict of its fields, models without their trees; the encoder knows the rest."""
-    if isinstance(value, BaseEstimator):
-        slim, trees = take_trees(value)
-        return {"model": slim, "trees": trees}
-    if type(value) is tuple:
-        return tuple(_taken_apart(part) for part in value)
-    if type(value) not in KEPT.values():
-        return value
-    parts = {f.name: _taken_apart(getattr(value, f.name)) for f in fields(value)}
-    return {"kept": type(value).__name__, "fields": parts}
+def _dump(result: Fitted | Read) -> bytes:
+    packed = io.BytesIO()
+    trees: dict[str, list[Packed]] = {}
+    with zipfile.ZipFile(packed, "w") as zipped:
 
+        def add_model(number: int, model: Any) -> str:
+            member = f"models/{number}.skops"
+            slim, trees[member] = take_trees(model)
+            zipped.writestr(member, dump_model(slim))
+            return member
 
-def _put_together(value: Any) -> Any:
-    match value:
-        case {"kept": str(name), "fields": dict(parts)} if name in KEPT:
-            kind = KEPT[name]
-        case {"model": model, "trees": list(trees)}:
-            return give_trees(model, trees)
-        case tuple():
-            return tuple(_put_together(part) for part in value)
-        case _:
-            return value
-    whole = {field: _put_together(part) for field, part in parts.items()}
-    if set(whole) != {f.name for f in fields(kind)}:
-        raise unfit(f"holds a {name} with other fields")
-    return kind(**whole)
+        encoder = Encoder(add_model)
+        content = {"result": encoder.encode(result), "trees": encoder.encode(trees)}
+        zipped.writestr(_ARRAYS, pack_arrays(encoder.arrays))
+        zipped.writestr(_TREE, json.dumps(content, allow_nan=False))
+    return packed.getvalue()
 
 
 class ResultCodec:
@@ -62,17 +47,10 @@ class ResultCodec:
         self._read_back: dict[str, bool] = {}
 
     def dump(self, result: Fitted | Read) -> bytes | None:
-        """Turn a result into bytes.
+        """Turn a learner's result into bytes.
 
-        Parameters
-        ----------
-        result : Fitted or Read
-            Of one learner.
-
-        Returns
-        -------
-        bytes or None
-            None where its model is of a type that a file cannot hold or that is not trusted when it is read.
+        They are None where its model is of a type that a file cannot hold, or that is not trusted when it is
+        read.
         """
         fitted = result.fitted if isinstance(result, Read) else result
         family = "" if fitted is None else fitted.name
@@ -91,39 +69,21 @@ class ResultCodec:
         return content
 
     def load(self, content: bytes) -> Any:
-        """Turn bytes back into a result.
-
-        Parameters
-        ----------
-        content : bytes
-            From `dump`, or from anybody.
-
-        Returns
-        -------
-        Fitted or Read
-            The result.
-        """
+        """Turn bytes back into a result, whoever wrote them."""
         members, budget = read_stored(content), Budget(len(content))
         budget.spend(members[_TREE])
-        arrays = unpack_arrays(members[_ARRAYS])
-        decoder = Decoder(arrays, lambda member: load_model(members[member], (), budget))
-        result = _put_together(decoder.decode(json.loads(members[_TREE])))
-        if type(result) not in KEPT.values():
+        match parse_json(members[_TREE]):
+            case {"result": encoded, "trees": packed}:
+                pass
+            case _:
+                raise unfit("holds no result")
+
+        def read_model(member: str) -> Any:
+            return give_trees(load_model(members[member], (), budget), trees[member])
+
+        decoder = Decoder(unpack_arrays(members[_ARRAYS]), read_model)
+        trees = decoder.decode(packed)
+        result = decoder.decode(encoded)
+        if type(result) not in (Fitted, Read):
             raise unfit("holds no result")
         return result
-
-
-def _dump(result: Fitted | Read) -> bytes:
-    packed = io.BytesIO()
-    with zipfile.ZipFile(packed, "w") as zipped:
-
-        def add_model(number: int, model: Any) -> str:
-            member = f"models/{number}.skops"
-            zipped.writestr(member, dump_model(model))
-            return member
-
-        encoder = Encoder(add_model)
-        tree = encoder.encode(_taken_apart(result))
-        zipped.writestr(_ARRAYS, pack_arrays(encoder.arrays))
-        zipped.writestr(_TREE, json.dumps(tree, allow_nan=False))
-    return packed.getvalue()

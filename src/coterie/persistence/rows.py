@@ -22,20 +22,10 @@ def _parameters_of(cls: Callable[..., Any]) -> frozenset[str]:
 class Row:
     """What an object of a type may be made of.
 
-    Parameters
-    ----------
-    fitted : mapping of str to Rule
-        Attributes that its code relies on.
-    missing : str, default=""
-        Those of them that a fitted object may lack, with blanks between.
-    parameters : mapping of str to Rule
-        Parameters for which the rule of their name is too wide.
-    sound : callable, default=None
-        Tells whether attributes that pass one by one also fit each other.
-    build : callable, default=None
-        Makes the object of its arguments and its state, for types of compiled code.
-    loader : str, default="ObjectNode"
-        How skops writes the type.
+    ``fitted`` are the attributes that its code relies on, ``missing`` those of them that a fitted object may
+    lack, with blanks between, and ``parameters`` those for which the rule of their name is too wide.
+    ``sound`` tells whether attributes that pass one by one also fit each other. ``build`` makes an object of
+    compiled code from its arguments and its state. ``loader`` is how skops writes the type.
     """
 
     fitted: Mapping[str, Rule] = field(default_factory=dict)
@@ -56,22 +46,7 @@ class Row:
         return name.isidentifier() and not hasattr(cls, name) and is_plain(value)
 
     def checked(self, cls: type[Any], name: str, state: Any) -> dict[str, Any] | None:
-        """Refuse attributes that are not allowed.
-
-        Parameters
-        ----------
-        cls : type
-            The type.
-        name : str
-            Its name in full, for the error.
-        state : object
-            What the file says its attributes are.
-
-        Returns
-        -------
-        dict of str to object or None
-            The attributes to make the object with.
-        """
+        """Return the attributes to make an object with, once all are allowed; ``name`` is for the error."""
         if state is None:
             return None
         if not isinstance(state, dict) or not all(type(key) is str for key in state):

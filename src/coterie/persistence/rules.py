@@ -108,12 +108,8 @@ def _agrees(letter: str, length: int, sizes: Sizes) -> bool:
 def array(shape: str, kinds: str = _NUMBERS) -> Rule:
     """Let an array of numbers pass whose shape is as the letters say.
 
-    Parameters
-    ----------
-    shape : str
-        One word per dimension: a letter, a number, or ``*`` for any length.
-    kinds : str
-        NumPy's letters for the kinds of its entries.
+    ``shape`` has a word per dimension: a letter, a number, or ``*`` for any length. ``kinds`` are NumPy's
+    letters for the kinds of its entries.
     """
     letters = shape.split()
 
@@ -126,19 +122,29 @@ def array(shape: str, kinds: str = _NUMBERS) -> Rule:
     return rule
 
 
-def within(shape: str, below: str) -> Rule:
-    """Let an array of indices pass that stay below the size of a letter."""
-    whole = array(shape, "iu")
+def doubles(shape: str) -> Rule:
+    """Let an array of this machine's own float64 pass."""
+    floats = array(shape, "f")
 
     def rule(value: Any, sizes: Sizes) -> bool:
-        return whole(value, sizes) and stay_within(value, sizes.get(below, 0))
+        return floats(value, sizes) and value.dtype == np.float64
 
     return rule
 
 
-def stay_within(values: Array, bound: int) -> bool:
+def within(shape: str, below: str, least: int = 0) -> Rule:
+    """Let an array of indices pass that stay below the size of a letter."""
+    whole = array(shape, "iu")
+
+    def rule(value: Any, sizes: Sizes) -> bool:
+        return whole(value, sizes) and stay_within(value, sizes.get(below, 0), least)
+
+    return rule
+
+
+def stay_within(values: Array, bound: int, least: int = 0) -> bool:
     """Tell whether all indices point into a list of a length."""
-    return bool(((values >= 0) & (values < bound)).all())
+    return bool(((values >= least) & (values < bound)).all())
 
 
 def _is_plain_array(value: Array) -> bool:
@@ -161,20 +167,6 @@ def is_plain(value: Any) -> bool:
         return all(map(is_plain, value))
     # Types stand for kinds of numbers: float, numpy.float64.
     return isinstance(value, type) and (issubclass(value, np.generic) or value in (bool, int, float, str))
-
-
-def plain(value: Any, sizes: Sizes) -> bool:
-    """Let data pass."""
-    return is_plain(value)
-
-
-def all_of(*rules: Rule) -> Rule:
-    """Let a value pass that all rules let pass."""
-
-    def rule(value: Any, sizes: Sizes) -> bool:
-        return all(part(value, sizes) for part in rules)
-
-    return rule
 
 
 def numbers(value: Any) -> Iterable[float]:

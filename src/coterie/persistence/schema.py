@@ -90,13 +90,13 @@ def _name(node: Node) -> str:
     return name
 
 
-def _nodes(schema: Any) -> Iterator[Node]:
+def objects_in(schema: Any) -> Iterator[Node]:
+    """Give out all JSON objects in a schema, however deep."""
     waiting = [schema]
     while waiting:
         part = waiting.pop()
         if isinstance(part, dict):
-            if "__loader__" in part:
-                yield part
+            yield part
             waiting.extend(part.values())
         elif isinstance(part, list):
             waiting.extend(part)
@@ -113,16 +113,10 @@ def _is_known(loader: str, name: str) -> bool:
 
 
 class Reader:
-    """Builds the object that a skops file describes.
+    """Builds the object that a skops file describes, of which nothing is known.
 
-    Parameters
-    ----------
-    content : bytes
-        The file, of which nothing is known.
-    trusted : iterable of str
-        Names that the user trusts. Their objects are made as the file says.
-    budget : Budget
-        Of the values that may be parsed.
+    ``trusted`` are names that the user trusts: their objects are made as the file says. ``budget`` is that of
+    the values that may be parsed.
     """
 
     def __init__(self, content: bytes, trusted: Iterable[str], budget: Budget) -> None:
@@ -138,15 +132,34 @@ class Reader:
                 "version of coterie that saved it."
             )
 
-    def read(self) -> Any:
-        """Build the object.
+        self._loaders: dict[str, Callable[[Node], Any]] = {
+            "BytesNode": self._bytes,
+            "ConstructorFromReduceNode": self._called,
+            "DTypeNode": self._dtype,
+            "DictNode": self._dict,
+            "FunctionNode": self._function_node,
+            "JsonNode": self._json,
+            "ListNode": self._list,
+            "LossNode": self._reduced,
+            "MaskedArrayNode": self._masked,
+            "MethodNode": self._method,
+            "NdArrayNode": self._array,
+            "ObjectNode": self._object,
+            "OperatorFuncNode": self._operator,
+            "PartialNode": self._partial,
+            "RandomGeneratorNode": self._generator,
+            "RandomStateNode": self._random_state,
+            "SetNode": self._list,
+            "SliceNode": self._slice,
+            "TreeNode": self._reduced,
+            "TupleNode": self._list,
+            "TypeNode": self._type_node,
+        }
 
-        Returns
-        -------
-        object
-            The model, candidate or splitter.
-        """
-        named = {(_name(node), node["__loader__"]) for node in _nodes(self._schema)}
+    def read(self) -> Any:
+        """Build the object: a model, a candidate or a splitter."""
+        nodes = (part for part in objects_in(self._schema) if "__loader__" in part)
+        named = {(_name(node), node["__loader__"]) for node in nodes}
         refused = sorted({name for name, loader in named if not _is_known(loader, name)} - self._trusted)
         if refused:
             raise PersistenceError(
@@ -156,13 +169,25 @@ class Reader:
         return self._build(self._schema)
 
     def _build(self, node: Any) -> Any:
-        loader = _LOADERS.get(node["__loader__"])
+        loader = self._loaders.get(node["__loader__"])
         if loader is None:
             raise unfit(f"holds a part of the unknown kind {node['__loader__']!r}")
-        return loader(self, node)
+        return loader(node)
 
     def _items(self, node: Node) -> list[Any]:
         return [self._build(entry) for entry in node["content"]]
+
+    def _bytes(self, node: Node) -> bytes:
+        return self._files[node["file"]]
+
+    def _dtype(self, node: Node) -> Any:
+        return self._build(node["content"]).dtype
+
+    def _generator(self, node: Node) -> np.random.Generator:
+        return compiled.generator(self._build(node["content"]["bit_generator"]))
+
+    def _random_state(self, node: Node) -> np.random.RandomState:
+        return compiled.random_state(self._build(node["content"]))
 
     def _json(self, node: Node) -> Any:
         value = json.loads(node["content"])
@@ -281,30 +306,3 @@ class Reader:
 
     def _operator(self, node: Node) -> Any:
         return getattr(operator, node["__class__"])(*self._build(node["attrs"]))
-
-
-_LOADERS: dict[str, Callable[[Reader, Node], Any]] = {
-    "BytesNode": lambda reader, node: reader._files[node["file"]],
-    "ConstructorFromReduceNode": Reader._called,
-    "DTypeNode": lambda reader, node: reader._build(node["content"]).dtype,
-    "DictNode": Reader._dict,
-    "FunctionNode": Reader._function_node,
-    "JsonNode": Reader._json,
-    "ListNode": Reader._list,
-    "LossNode": Reader._reduced,
-    "MaskedArrayNode": Reader._masked,
-    "MethodNode": Reader._method,
-    "NdArrayNode": Reader._array,
-    "ObjectNode": Reader._object,
-    "OperatorFuncNode": Reader._operator,
-    "PartialNode": Reader._partial,
-    "RandomGeneratorNode": lambda reader, node: compiled.generator(
-        reader._build(node["content"]["bit_generator"])
-    ),
-    "RandomStateNode": lambda reader, node: compiled.random_state(reader._build(node["content"])),
-    "SetNode": Reader._list,
-    "SliceNode": Reader._slice,
-    "TreeNode": Reader._reduced,
-    "TupleNode": Reader._list,
-    "TypeNode": Reader._type_node,
-}

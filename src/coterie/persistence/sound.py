@@ -6,6 +6,7 @@ Each function takes attributes that have passed the rules of the table one by on
 from __future__ import annotations
 
 from itertools import pairwise
+from math import comb
 from typing import Any
 
 import numpy as np
@@ -54,11 +55,6 @@ def columns(value: Any, sizes: Sizes) -> bool:
 
 def _are(values: Any, *names: str) -> bool:
     return all(type(value).__name__ in names for value in values)
-
-
-def _of_width(part: Any, width: int) -> bool:
-    """Tell whether a model takes rows of a width; a model of the user's need not say."""
-    return getattr(part, "n_features_in_", width) == width
 
 
 def tree(held: Attributes) -> bool:
@@ -193,18 +189,21 @@ def bagging(held: Attributes) -> bool:
     return len(models) == len(chosen_by) and sized
 
 
+def _n_products(width: int, least: int, most: int, only: bool) -> int:
+    """Count the products of at least one of the columns whose degrees lie within bounds."""
+    first = max(least, 1)
+    if only:
+        return sum(comb(width, degree) for degree in range(first, most + 1))
+    return comb(width + most, most) - comb(width + first - 1, first - 1)
+
+
 def polynomial(held: Attributes) -> bool:
     """Check the number of columns that come out, which are made before they are filled."""
-    from sklearn.preprocessing import PolynomialFeatures
-
     least, most = held["_min_degree"], held["_max_degree"]
     only, bias = held.get("interaction_only"), held.get("include_bias")
     if not (least <= most and isinstance(only, bool) and isinstance(bias, bool)):
         return False
-    named = {"n_features": held["n_features_in_"], "interaction_only": only, "include_bias": bias}
-    full, out = (
-        PolynomialFeatures._num_combinations(min_degree=low, max_degree=most, **named) for low in (0, least)
-    )
+    full, out = (_n_products(held["n_features_in_"], low, most, only) + bias for low in (0, least))
     return bool(held["_n_out_full"] == full <= MOST_COLUMNS and held["n_output_features_"] == out)
 
 

@@ -33,18 +33,8 @@ def _check_picks(picks: Picks, labels: tuple[int, ...]) -> None:
 class Member:
     """One whose model takes part in averages.
 
-    Parameters
-    ----------
-    site : str
-        Who.
-    sha : str
-        The sha256 of its model.
-    weight : float
-        What the model weighs in the averages that decide.
-    n_rows : int
-        What it weighs in the averages that predict.
-    noise : float
-        Blur level of the site.
+    ``weight`` is what the model, named by its sha256, weighs in the averages that decide; ``n_rows`` is what
+    it weighs in those that predict. ``noise`` is the site's noise level.
     """
 
     site: str
@@ -63,16 +53,7 @@ class Member:
 class Pairing:
     """Two ways of predicting to be compared, paired over rows.
 
-    Parameters
-    ----------
-    labels : tuple of int
-        Cluster of each member, one way.
-    picks : tuple of pairs of int
-        Which cluster predicts each half of each member.
-    other_labels : tuple of int
-        The other way.
-    other_picks : tuple of pairs of int
-        The other way.
+    ``labels`` are the clusters of the members, ``picks`` which cluster predicts each half of each member.
     """
 
     labels: tuple[int, ...]
@@ -127,20 +108,12 @@ class Question:
 class Verdict:
     """What a labelling would bring a site, in numbers of its own rows.
 
-    Parameters
-    ----------
-    clusters : tuple of Excess or None
-        For each cluster, how much more it loses than the site's own honest model; None: nobody is there.
-    constant : Excess
-        How much more the site's cluster loses than the mean of its response.
-    coterie : Excess
-        How much more the site's coterie, its own model included, loses than the site alone.
-    errors : tuple of pairs of float
-        Mean squared error, held out, and its standard error: alone, with the coterie, with all.
-    gain_error : float or None
-        Standard error of the gain; None where the error alone is no more than rounding.
-    membership : tuple of float
-        How often each cluster predicts the site best when its rows are resampled; empty: not measured.
+    ``clusters``: how much more each cluster loses than the site's own honest model; None: nobody is there.
+    ``constant``: how much more the site's cluster loses than the mean of its response. ``coterie``: how much
+    more the site's coterie, its own model included, loses than the site alone. ``errors``: mean squared
+    error, held out, and its standard error: alone, with the coterie, with all. ``gain_error``: standard error
+    of the gain; None where the error alone is no more than rounding. ``membership``: how often each cluster
+    predicts the site best when its rows are resampled; empty: not measured.
     """
 
     clusters: tuple[Excess | None, ...]

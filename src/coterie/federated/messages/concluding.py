@@ -11,19 +11,7 @@ from coterie.federated.messages.checks import FEWEST_ROWS, require
 
 @dataclass(frozen=True)
 class Curve:
-    """How a rule came to its number of coteries.
-
-    Parameters
-    ----------
-    criterion : str
-        What the values are.
-    n_clusters : tuple of int
-        The numbers looked at.
-    values : tuple of float or None
-        The criterion for each.
-    chosen : int
-        The rule's answer.
-    """
+    """How a rule came to its number of coteries: the criterion for each number looked at, and the answer."""
 
     criterion: str
     n_clusters: tuple[int, ...]

@@ -20,14 +20,8 @@ from coterie.federated.messages.checks import (
 class Blur:
     """How a site blurs its numbers: clipping, then the Gaussian mechanism.
 
-    Parameters
-    ----------
-    epsilon : float
-        Spent by this message.
-    delta : float
-        Spent by this message.
-    clip : float
-        What was clipped to: the norm of the coefficients, or the squared residuals.
+    ``epsilon`` and ``delta`` are spent by this message. ``clip`` is what the norm of the coefficients, or the
+    squared residuals, were clipped to.
     """
 
     epsilon: float
@@ -107,14 +101,9 @@ class Share:
 
 @dataclass(frozen=True)
 class Loss:
-    """What a peer's model loses on a site's rows.
+    """What a peer's model, named by its sha256, loses on a site's rows: the mean squared error.
 
-    Parameters
-    ----------
-    sha : str
-        The model's sha256.
-    value : float or None
-        Mean squared error; None where the model could not be read or did not predict finite values.
+    It is None where the model could not be read or did not predict finite values.
     """
 
     sha: str
@@ -128,17 +117,8 @@ class Loss:
 class Gram:
     """Mean products of all models' predictions with each other and with the response, on half of the rows.
 
-    Parameters
-    ----------
-    models : tuple of tuple of float
-        Products of predictions, in the order of `Score.losses` sorted by site; models without a loss are
-        left out.
-    response : tuple of float
-        Products of predictions and response.
-    square : float
-        Mean square of the response.
-    own : float
-        Mean square of the site's own honest residuals.
+    The models are in the order of `Score.losses` sorted by site, without those that have no loss. ``square``
+    is the mean square of the response, ``own`` that of the site's own honest residuals.
     """
 
     models: tuple[tuple[float, ...], ...]

@@ -18,7 +18,6 @@ from coterie.federated.wire.models import (
     pack,
     pack_affine,
     predict_each,
-    predict_many,
     predict_rows,
     unpack,
 )
@@ -31,7 +30,6 @@ __all__ = [
     "pack",
     "pack_affine",
     "predict_each",
-    "predict_many",
     "predict_rows",
     "unpack",
 ]

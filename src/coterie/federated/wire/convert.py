@@ -70,10 +70,22 @@ _ACTIVATIONS = {"relu": "Relu", "tanh": "Tanh", "logistic": "Sigmoid"}
 _TRANSPARENT = (None, "passthrough")
 
 
+def _fitted(model: Any, name: str) -> Any:
+    """Return a fitted attribute that has no public name, from the state that the model is stored with."""
+    return model.__getstate__()[name]
+
+
 def _refused(model: Any, why: str) -> WireError:
     return WireError(
         f"A {type(model).__name__} cannot be shared, because {why}: choose among {ALTERNATIVES} instead."
     )
+
+
+def _refuse_carriers(part: Any) -> None:
+    """Refuse a model or a step that keeps training rows."""
+    for family, held in CARRIERS.items():
+        if isinstance(part, family):
+            raise _refused(part, f"it keeps {held}, and rows may not leave their learner")
 
 
 class _Converter:
@@ -123,9 +135,7 @@ class _Converter:
 
     def predict(self, model: Any, table: str) -> str:
         """Write what ``model.predict`` does with the table, and return the name of its column."""
-        for family, held in CARRIERS.items():
-            if isinstance(model, family):
-                raise _refused(model, f"it keeps {held}, and rows may not leave their learner")
+        _refuse_carriers(model)
         if getattr(model, "n_outputs_", 1) != 1:
             raise _refused(model, "it has more than one response")
         form = affine_form(model, self.widths[table])
@@ -137,9 +147,7 @@ class _Converter:
 
     def transform(self, step: Any, table: str) -> str:
         """Write what ``step.transform`` does with the table, and return the name of its result."""
-        for family, held in CARRIERS.items():
-            if isinstance(step, family):
-                raise _refused(step, f"it keeps {held}, and rows may not leave their learner")
+        _refuse_carriers(step)
         scaler = scaler_form(step)
         if scaler is not None:
             return self.elementwise("Div", self.elementwise("Sub", table, scaler[0]), scaler[1])
@@ -224,8 +232,9 @@ def _boosting(to: _Converter, model: Any, table: str) -> str:
 def _histogram_boosting(to: _Converter, model: Any, table: str) -> str:
     if model.is_categorical_ is not None and np.any(model.is_categorical_):
         raise _refused(model, "it has categorical predictors, which the trees that travel do not ask about")
-    trees = histogram_trees([stage[0] for stage in model._predictors])
-    summed = to.elementwise("Add", to.trees(table, trees), float(np.ravel(model._baseline_prediction)[0]))
+    trees = histogram_trees([stage[0] for stage in _fitted(model, "_predictors")])
+    baseline = float(np.ravel(_fitted(model, "_baseline_prediction"))[0])
+    summed = to.elementwise("Add", to.trees(table, trees), baseline)
     return to.unary("Exp", summed) if model.loss in ("poisson", "gamma") else summed
 
 
@@ -240,7 +249,7 @@ def _network(to: _Converter, model: Any, table: str) -> str:
 
 def _generalised_linear(to: _Converter, model: Any, table: str) -> str:
     linear = to.affine(table, model.coef_, float(np.ravel(model.intercept_)[0]))
-    identity = type(model._base_loss.link).__name__ == "IdentityLink"
+    identity = type(_fitted(model, "_base_loss").link).__name__ == "IdentityLink"
     return linear if identity else to.unary("Exp", linear)
 
 
@@ -254,7 +263,10 @@ def _bagging(to: _Converter, model: Any, table: str) -> str:
 
 
 def _voting(to: _Converter, model: Any, table: str) -> str:
-    return to.mean([to.predict(inner, table) for inner in model.estimators_], model._weights_not_none)
+    weights = model.weights
+    if weights is not None:
+        weights = [w for (_, inner), w in zip(model.estimators, weights, strict=True) if inner != "drop"]
+    return to.mean([to.predict(inner, table) for inner in model.estimators_], weights)
 
 
 def _stacking(to: _Converter, model: Any, table: str) -> str:
@@ -294,20 +306,7 @@ TRANSFORMERS: dict[type, Callable[[_Converter, Any, str], str]] = {
 
 
 def convert(model: Any, n_features: int) -> Program:
-    """Write a fitted model as a program.
-
-    Parameters
-    ----------
-    model : estimator
-        A fitted scikit-learn regressor with one response.
-    n_features : int
-        How many predictors it takes.
-
-    Returns
-    -------
-    Program
-        What `predict` does.
-    """
+    """Write a fitted scikit-learn regressor with one response as a program that predicts the same."""
     converter = _Converter(n_features)
     converter.predict(model, ROWS)
     try:

@@ -20,22 +20,7 @@ _DIGEST = hashlib.sha256().digest_size
 
 
 def seal(kind: int, n_features: int, body: bytes) -> bytes:
-    """Return the body behind its header and checksum.
-
-    Parameters
-    ----------
-    kind : int
-        `AFFINE` or `ONNX`.
-    n_features : int
-        How many predictors the model takes.
-    body : bytes
-        The model.
-
-    Returns
-    -------
-    bytes
-        What travels.
-    """
+    """Return a model's bytes, of kind `AFFINE` or `ONNX`, behind their header and checksum."""
     header = _HEADER.pack(MAGIC, VERSION, kind, n_features, len(body))
     return header + hashlib.sha256(header + body).digest() + body
 
@@ -43,17 +28,7 @@ def seal(kind: int, n_features: int, body: bytes) -> bytes:
 def open_sealed(payload: bytes, n_features: int) -> tuple[int, bytes]:
     """Return kind and body of a payload of which nothing is known yet.
 
-    Parameters
-    ----------
-    payload : bytes
-        What arrived.
-    n_features : int
-        How many predictors the reader's own rows have.
-
-    Returns
-    -------
-    tuple of int and bytes
-        The kind of model, and the model.
+    ``n_features`` is how many predictors the reader's own rows have.
     """
     start = _HEADER.size + _DIGEST
     if len(payload) > MAX_BYTES + start:

@@ -40,12 +40,8 @@ USUAL_SECONDS, SECONDS_PER_BYTE, SECONDS_PER_CELL = 1.0, 1e-6, 1e-10
 class Allowance:
     """What the evaluation of peers' models may use.
 
-    Parameters
-    ----------
-    seconds : float, default=60.0
-        Longest wait for all models together, beside what models of their size need; see `usual_seconds`.
-    memory : int, default=4 * 2**30
-        Bytes of address space beside the rows, where the system has such a limit.
+    ``seconds`` is the longest wait for all models together, beside what models of their size need; see
+    `usual_seconds`. ``memory`` is address space in bytes beside the rows, where the system has such a limit.
     """
 
     seconds: float = 60.0
@@ -53,20 +49,7 @@ class Allowance:
 
 
 def usual_seconds(model: bytes, n_rows: int) -> float:
-    """Return what a sound model may need, with room to spare; it is not charged to the budget.
-
-    Parameters
-    ----------
-    model : bytes
-        The ONNX file.
-    n_rows : int
-        Rows to predict.
-
-    Returns
-    -------
-    float
-        Seconds.
-    """
+    """Return what a sound ONNX file may need, with room to spare; it is not charged to the budget."""
     return USUAL_SECONDS + len(model) * (SECONDS_PER_BYTE + SECONDS_PER_CELL * n_rows)
 
 
@@ -165,36 +148,17 @@ class _Worker:
 
 @dataclass(frozen=True, eq=False)
 class Evaluated:
-    """What models answered, and what that cost.
-
-    Parameters
-    ----------
-    answers : list of ndarray or str
-        Per model its predictions, of shape (n,), or why there are none.
-    seconds : float
-        How much of the allowance they used.
-    """
+    """The models' answers, predictions of shape (n,) or why there are none, and the seconds charged."""
 
     answers: list[Array | str]
     seconds: float
 
 
 def evaluate(models: Sequence[bytes], rows: Array, allowance: Allowance) -> Evaluated:
-    """Predict rows by models that nobody vouches for.
+    """Predict rows, in float64 and of shape (n, p), by models that nobody vouches for.
 
-    Parameters
-    ----------
-    models : sequence of bytes
-        ONNX files that were written here, from programs that were checked.
-    rows : ndarray of shape (n, p)
-        In float64.
-    allowance : Allowance
-        Memory and time.
-
-    Returns
-    -------
-    Evaluated
-        An answer per model. The one that uses the allowance up says so.
+    The models are ONNX files that were written here, from programs that were checked. There is an answer per
+    model. The one that uses the allowance up says so.
     """
     answers: list[Array | str] = []
     running: _Worker | None = None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -33,41 +32,16 @@ def _checked_rows(X: Any, n_features: int) -> Array:
 class WireModel:
     """A model that came over the wire: it predicts, and does nothing else.
 
-    Parameters
-    ----------
-    n_features : int
-        How many predictors it takes.
-    payload : bytes
-        What arrived, for passing on.
-    affine : tuple of ndarray and float, or None
-        ``(w, b)`` when it predicts x'w + b.
-    onnx : bytes or None
-        Otherwise its program, written afresh as an ONNX file.
+    ``affine`` is ``(w, b)`` when it predicts x'w + b; otherwise ``onnx`` is its program, written afresh as an
+    ONNX file.
     """
 
     n_features: int
-    payload: bytes = field(repr=False)
     affine: tuple[Array, float] | None
     onnx: bytes | None = field(repr=False)
 
-    @property
-    def digest(self) -> str:
-        """SHA-256 of the payload, which names the model."""
-        return hashlib.sha256(self.payload).hexdigest()
-
     def predict(self, X: Any) -> Array:
-        """Predict rows; use `predict_many` for several models, which start one process together.
-
-        Parameters
-        ----------
-        X : array-like of shape (n, p)
-            Rows without missing values.
-
-        Returns
-        -------
-        ndarray of shape (n,)
-            The predictions.
-        """
+        """Predict rows without missing values; `predict_each` starts one process for several models."""
         answers = predict_each([self], X)
         if answers.troubles:
             raise WireError(
@@ -79,16 +53,10 @@ class WireModel:
 
 @dataclass(frozen=True, eq=False)
 class Predictions:
-    """What several models predict, and which of them could not.
+    """What several models predict, of shape (m, n), and which of them could not.
 
-    Parameters
-    ----------
-    predictions : ndarray of shape (m, n)
-        NaN in the rows of models that could not.
-    troubles : dict of int to str
-        Why, by position of the model: the end of a sentence that begins with 'The model'.
-    seconds : float, default=0.0
-        How much of the allowance was used.
+    Rows of models that could not are NaN. ``troubles`` says why, by position of the model: the end of a
+    sentence that begins with 'The model'. ``seconds`` is how much of the allowance was used.
     """
 
     predictions: Array
@@ -97,20 +65,7 @@ class Predictions:
 
 
 def pack_affine(w: Any, b: float) -> bytes:
-    """Return x'w + b as bytes.
-
-    Parameters
-    ----------
-    w : array-like of shape (p,)
-        Coefficients.
-    b : float
-        Intercept.
-
-    Returns
-    -------
-    bytes
-        What travels: a header and p + 1 numbers in float64.
-    """
+    """Return x'w + b as bytes: a header and p + 1 numbers in float64."""
     vector = np.append(np.asarray(w, dtype=float), float(b))
     if not np.isfinite(vector).all():
         raise WireError("The model has a coefficient that is not a finite number: leave this candidate out.")
@@ -132,24 +87,10 @@ def _need_onnx() -> None:
 def pack(model: Any, n_features: int) -> bytes:
     """Return a fitted model as bytes for peers.
 
-    Parameters
-    ----------
-    model : estimator
-        A fitted regressor. Linear models travel as their coefficients; trees, forests, boosting, neural
-        networks, pipelines and averages of these as ONNX.
-    n_features : int
-        How many predictors it takes.
-
-    Returns
-    -------
-    bytes
-        What travels.
-
-    Raises
-    ------
-    WireError
-        If the model keeps training rows (nearest neighbours, support vectors, kernels, Gaussian processes),
-        also inside another model, or if it cannot be written down.
+    Linear models travel as their coefficients; trees, forests, boosting, neural networks, pipelines and
+    averages of these as ONNX. A WireError says that the model keeps training rows (nearest neighbours,
+    support vectors, kernels, Gaussian processes), also inside another model, or that it cannot be written
+    down.
     """
     form = affine_form(model, n_features)
     if form is not None:
@@ -168,56 +109,29 @@ def pack(model: Any, n_features: int) -> bytes:
 
 
 def unpack(payload: bytes, n_features: int) -> WireModel:
-    """Read a model from a peer; nothing of it runs.
+    """Read a model from a peer, once everything about it has been checked; nothing of it runs.
 
-    Parameters
-    ----------
-    payload : bytes
-        What arrived.
-    n_features : int
-        How many predictors the reader's own rows have.
-
-    Returns
-    -------
-    WireModel
-        The model, once everything about it has been checked.
-
-    Raises
-    ------
-    WireError
-        With one sentence, for anything that `pack` would not have written.
+    ``n_features`` is how many predictors the reader's own rows have. A WireError in one sentence refuses
+    anything that `pack` would not have written.
     """
-    payload = bytes(payload)
-    kind, body = open_sealed(payload, n_features)
+    kind, body = open_sealed(bytes(payload), n_features)
     if kind == ONNX:
         _need_onnx()
         from coterie.federated.wire.onnx_form import read_onnx, write_onnx
 
-        return WireModel(n_features, payload, None, write_onnx(read_onnx(body, n_features)))
+        return WireModel(n_features, None, write_onnx(read_onnx(body, n_features)))
     if len(body) != 8 * (n_features + 1):
         raise unreadable(f"does not hold {n_features + 1} coefficients")
     vector = np.frombuffer(body, dtype="<f8").astype(np.float64)
     if not np.isfinite(vector).all():
         raise unreadable("has a coefficient that is not a finite number")
-    return WireModel(n_features, payload, (vector[:-1], float(vector[-1])), None)
+    return WireModel(n_features, (vector[:-1], float(vector[-1])), None)
 
 
 def predict_rows(models: Sequence[WireModel], X: Any, allowance: Allowance | None = None) -> Predictions:
     """Predict rows by many models, each of which may fail for itself, at single rows or altogether.
 
-    Parameters
-    ----------
-    models : sequence of WireModel
-        All for the same predictors.
-    X : array-like of shape (n, p)
-        Rows without missing values.
-    allowance : Allowance or None, default=None
-        Time for all models and memory for each; None is a minute and four gigabytes.
-
-    Returns
-    -------
-    Predictions
-        The predictions, not all of them finite, and which models did not run.
+    Not all predictions need be finite; ``troubles`` has the models that did not run.
     """
     if not models:
         return Predictions(np.empty((0, len(X))), {})
@@ -243,45 +157,10 @@ def predict_rows(models: Sequence[WireModel], X: Any, allowance: Allowance | Non
 
 
 def predict_each(models: Sequence[WireModel], X: Any, allowance: Allowance | None = None) -> Predictions:
-    """Predict rows by many models, each of which may fail for itself.
-
-    Parameters
-    ----------
-    models : sequence of WireModel
-        All for the same predictors.
-    X : array-like of shape (n, p)
-        Rows without missing values.
-    allowance : Allowance or None, default=None
-        Time for all models and memory for each; None is a minute and four gigabytes.
-
-    Returns
-    -------
-    Predictions
-        The predictions, and what went wrong.
-    """
+    """Predict rows by many models; one that fails, if only at one row, gives NaN and has its trouble."""
     found = predict_rows(models, X, allowance)
     predictions, troubles = found.predictions, dict(found.troubles)
     for place in np.flatnonzero(~np.isfinite(predictions).all(axis=1)).tolist():
         troubles.setdefault(place, "predicts something that is not a finite number")
         predictions[place] = np.nan
     return Predictions(predictions, troubles, found.seconds)
-
-
-def predict_many(models: Sequence[WireModel], X: Any, allowance: Allowance | None = None) -> Array:
-    """Predict rows by many models; those that fail give NaN.
-
-    Parameters
-    ----------
-    models : sequence of WireModel
-        All for the same predictors.
-    X : array-like of shape (n, p)
-        Rows without missing values.
-    allowance : Allowance or None, default=None
-        Time for all models and memory for each; None is a minute and four gigabytes.
-
-    Returns
-    -------
-    ndarray of shape (m, n)
-        A row per model, NaN throughout where it failed; `predict_each` says why.
-    """
-    return predict_each(models, X, allowance).predictions

@@ -70,18 +70,7 @@ def _node(step: Step, constants: list[Any]) -> Any:
 
 
 def write_onnx(program: Program) -> bytes:
-    """Return the program as an ONNX file.
-
-    Parameters
-    ----------
-    program : Program
-        A checked program.
-
-    Returns
-    -------
-    bytes
-        The file; the same program always gives the same bytes.
-    """
+    """Return a checked program as an ONNX file; the same program always gives the same bytes."""
     constants: list[Any] = []
     nodes = [_node(step, constants) for step in program.steps]
     rows = helper.make_tensor_value_info(ROWS, TensorProto.DOUBLE, ["n", program.n_features])
@@ -219,20 +208,7 @@ def _check_table(values: Any, name: str, width: int, what: str) -> None:
 
 
 def read_onnx(content: bytes, n_features: int) -> Program:
-    """Read a program from an ONNX file of which nothing is known.
-
-    Parameters
-    ----------
-    content : bytes
-        The file.
-    n_features : int
-        How many predictors it must take.
-
-    Returns
-    -------
-    Program
-        Checked, and made of plain arrays.
-    """
+    """Read a program from an ONNX file of which nothing is known; it is checked, and made of plain arrays."""
     scan(content)
     model = onnx.ModelProto()
     try:

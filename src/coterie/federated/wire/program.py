@@ -33,18 +33,9 @@ class ProgramError(ValueError):
 class Trees:
     """Regression trees whose leaves are summed; inner nodes go left where x <= split.
 
-    Parameters
-    ----------
-    features, splits : ndarray of shape (N,)
-        Column and threshold of the inner nodes of all trees.
-    true_ids, false_ids : ndarray of shape (N,)
-        Where to go: an inner node, or a leaf where ``true_leafs`` or ``false_leafs`` say so.
-    true_leafs, false_leafs : ndarray of shape (N,)
-        One where the child is a leaf, else zero.
-    roots : ndarray of shape (T,)
-        The trees' first nodes.
-    weights : ndarray of shape (M,)
-        The values of the leaves.
+    ``features`` and ``splits``, of shape (N,), are column and threshold of the inner nodes of all trees.
+    ``true_ids`` and ``false_ids`` say where to go: to an inner node, or to a leaf where ``true_leafs`` or
+    ``false_leafs`` are one. ``roots`` are the trees' first nodes, ``weights`` the values of the leaves.
     """
 
     features: Array
@@ -101,23 +92,10 @@ def _within(values: Array, bound: int) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class Step:
-    """One operator with what it takes and what it gives.
+    """One operator with the tables that it takes, by name, and the name of what it gives.
 
-    Parameters
-    ----------
-    operator : str
-        One of `OPERATORS`.
-    inputs : tuple of str
-        Tables, by name.
-    output : str
-        The name of the result.
-    constant : ndarray or None, default=None
-        The second operand of an elementwise operator, of shape (width,); the matrix of MatMul; the columns
-        that Gather picks.
-    single : bool, default=False
-        For Cast: whether to float32, else back to float64.
-    trees : Trees or None, default=None
-        For TreeEnsemble.
+    ``constant`` is the second operand of an elementwise operator, of shape (width,); the matrix of MatMul;
+    the columns that Gather picks. ``single`` is for Cast: whether to float32, else back to float64.
     """
 
     operator: str
@@ -157,15 +135,7 @@ class Step:
 
 @dataclass(frozen=True, eq=False)
 class Program:
-    """A model: steps that lead from the rows X to one column of predictions.
-
-    Parameters
-    ----------
-    n_features : int
-        Width of X.
-    steps : tuple of Step
-        In the order in which they run; the last one's result is the prediction.
-    """
+    """A model: steps that lead from the rows X, ``n_features`` wide, to one column of predictions."""
 
     n_features: int
     steps: tuple[Step, ...]
@@ -203,15 +173,7 @@ class Program:
 
 @dataclass
 class ProgramWriter:
-    """Collects the steps of a program; every method returns the name of its result.
-
-    Parameters
-    ----------
-    n_features : int
-        Width of X.
-    steps : list of Step, optional
-        The steps so far.
-    """
+    """Collects the steps of a program."""
 
     n_features: int
     steps: list[Step] = field(default_factory=list)

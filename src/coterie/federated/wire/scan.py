@@ -114,11 +114,5 @@ class _Walk:
 
 
 def scan(content: bytes) -> None:
-    """Refuse bytes that are not shaped like an ONNX file of coterie.
-
-    Parameters
-    ----------
-    content : bytes
-        What claims to be an ONNX file.
-    """
+    """Refuse bytes that are not shaped like an ONNX file of coterie."""
     _Walk(content).message(_MODEL, 0, len(content))

@@ -76,34 +76,10 @@ def _joined(trees: Sequence[_Tree]) -> Trees:
 
 
 def plain_trees(trees: Sequence[Any], factor: float = 1.0) -> Trees:
-    """Return decision trees as one list.
-
-    Parameters
-    ----------
-    trees : sequence of DecisionTreeRegressor
-        Fitted, with one target.
-    factor : float, default=1.0
-        What the leaves are multiplied with.
-
-    Returns
-    -------
-    Trees
-        Their nodes and leaves.
-    """
+    """Return fitted decision trees with one target as one list; the leaves are multiplied with the factor."""
     return _joined([_plain_tree(tree.tree_, factor) for tree in trees])
 
 
 def histogram_trees(predictors: Sequence[Any]) -> Trees:
-    """Return the trees of histogram gradient boosting as one list.
-
-    Parameters
-    ----------
-    predictors : sequence of TreePredictor
-        Without categorical questions.
-
-    Returns
-    -------
-    Trees
-        Their nodes and leaves.
-    """
+    """Return the trees of histogram gradient boosting, without categorical questions, as one list."""
     return _joined([_histogram_tree(predictor) for predictor in predictors])

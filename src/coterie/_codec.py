@@ -1,0 +1,129 @@
+"""Frozen records from JSON that anybody may have written: parsed strictly, checked by their type hints.
+
+A record's type hints are its schema, on the wire as in a file. `HintReader` walks over them. What passes for
+a number, a text or an array, which sizes are too large and what a refusal says is up to each side.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from functools import cache
+from types import NoneType, UnionType
+from typing import Any, ClassVar, Union, get_args, get_origin, get_type_hints
+
+Leaf = Callable[[Any, str], Any]
+
+
+class StrictError(ValueError):
+    """JSON that means one thing to one reader and another to the next; the text is one sentence."""
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise StrictError("A field stands twice in one object.")
+    return found
+
+
+def _not_finite(text: str) -> Any:
+    raise StrictError(f"Numbers must be finite. Got {text}.")
+
+
+def parse_json(text: bytes) -> Any:
+    """Parse JSON in UTF-8 whose numbers are finite and whose objects have each field once.
+
+    Anything else is a ValueError: a StrictError where it is JSON nevertheless.
+    """
+    try:
+        return json.loads(text.decode("utf-8"), object_pairs_hook=_once, parse_constant=_not_finite)
+    except RecursionError:
+        raise ValueError("There are lists in lists without an end.") from None
+
+
+@cache
+def hints_of(record: type) -> Mapping[str, Any]:
+    """Return the types of a record's fields by name."""
+    return get_type_hints(record)
+
+
+def _origin(hint: Any) -> Any:
+    """Return what a hint is without its arguments."""
+    kind = get_origin(hint) or hint
+    while hasattr(kind, "__value__"):
+        # A named alias, as that of NumPy's arrays is since 2.5.
+        kind = get_origin(kind.__value__) or kind.__value__
+    return kind
+
+
+class HintReader:
+    """Checks values against type hints, and returns them as the hints want them.
+
+    A subclass has ``leaves``, which by type take a value and the name of its field and return it or raise,
+    and ``sequence``, the type that stands for a tuple.
+    """
+
+    leaves: ClassVar[Mapping[Any, Leaf]]
+    sequence: ClassVar[type[Any]]
+
+    def refusal(self, where: str, expected: str, value: Any) -> ValueError:
+        """Return the error of a value that is not what its field must be."""
+        raise NotImplementedError
+
+    def check_size(self, value: Any, where: str) -> None:
+        """Refuse a list or an object that is too long; nothing is, unless a subclass says so."""
+
+    def record(self, kind: type, value: Any, where: str) -> Any:
+        """Return a record inside another one."""
+        raise NotImplementedError
+
+    def fields(self, kind: type, parts: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the fields of a record, each of which must be known."""
+        hints = hints_of(kind)
+        return {name: self.read(hints[name], part, name) for name, part in parts.items()}
+
+    def read(self, hint: Any, value: Any, where: str) -> Any:
+        """Return a value as its hint wants it, or raise."""
+        kind, inner = _origin(hint), get_args(hint)
+        if kind in self.leaves:
+            return self.leaves[kind](value, where)
+        if kind in (Union, UnionType):
+            return self._option(inner, value, where)
+        if kind is tuple:
+            return self._tuple(inner, value, where)
+        if kind in (dict, Mapping):
+            return self._mapping(inner, value, where)
+        return self.record(kind, value, where)
+
+    def _option(self, options: tuple[Any, ...], value: Any, where: str) -> Any:
+        if value is None and NoneType in options:
+            return None
+        *others, last = (option for option in options if option is not NoneType)
+        for option in others:
+            try:
+                return self.read(option, value, where)
+            except ValueError:
+                continue
+        return self.read(last, value, where)
+
+    def _tuple(self, inner: tuple[Any, ...], value: Any, where: str) -> tuple[Any, ...]:
+        if not isinstance(value, self.sequence):
+            raise self.refusal(where, "a list", value)
+        if inner[-1] is Ellipsis:
+            self.check_size(value, where)
+            leaf = self.leaves.get(inner[0])
+            if leaf is not None:
+                return tuple([leaf(entry, where) for entry in value])
+            return tuple([self.read(inner[0], entry, where) for entry in value])
+        if len(value) != len(inner):
+            raise self.refusal(where, f"a list of {len(inner)} entries", value)
+        return tuple(self.read(hint, entry, where) for hint, entry in zip(inner, value, strict=True))
+
+    def _mapping(self, inner: tuple[Any, ...], value: Any, where: str) -> dict[Any, Any]:
+        if not isinstance(value, dict):
+            raise self.refusal(where, "an object", value)
+        self.check_size(value, where)
+        return {
+            self.read(inner[0], name, where): self.read(inner[1], entry, where)
+            for name, entry in value.items()
+        }
