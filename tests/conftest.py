@@ -69,7 +69,7 @@ def double_loop() -> Callable[..., Any]:
         for i, model in enumerate(models):
             for j in range(len(learners)):
                 span = learners.span(j)
-                squares = (np.ravel(model.predict(learners.X[span])) - learners.y[span]) ** 2
+                squares = (np.ravel(model.predict(learners.X[span])) - learners.scalar_y[span]) ** 2
                 squares = squares if clips is None else np.minimum(squares, clips[j])
                 weights = None if learners.weights is None else learners.weights[span]
                 table[i, j] = np.average(squares, weights=weights)
@@ -94,7 +94,7 @@ def rows_by_hand() -> Callable[..., Any]:
                     table[k, span] = np.inf
                     continue
                 # Nobody is left in the learner's own cluster: its own honest residuals answer.
-                residuals = selection.residuals[j] if residuals is None else residuals
+                residuals = selection.residuals[j][:, 0] if residuals is None else residuals
                 table[k, span] = np.minimum(residuals**2, selection.clips[j])
                 if learners.weights is not None:
                     table[k, span] *= learners.weights[span]

@@ -53,7 +53,7 @@ def double_loop(models, learners: Learners, pairs) -> np.ndarray:
     losses = np.empty(len(pairs))
     for place, (i, j) in enumerate(pairs):
         rows = learners.span(j)
-        losses[place] = np.mean((learners.y[rows] - models[i].predict(learners.X[rows])) ** 2)
+        losses[place] = np.mean((learners.scalar_y[rows] - models[i].predict(learners.X[rows])) ** 2)
     return losses
 
 
@@ -66,7 +66,7 @@ def against_the_loop(selection, learners: Learners, pairs, losses, seconds: floa
     """Return the loop's time for all pairs, the ratio, and the largest error."""
     loop, loop_seconds = timed(double_loop, selection.models, learners, pairs, repeat=repeat)
     whole = loop_seconds * len(learners) ** 2 / len(pairs)
-    error = np.abs(loop - losses[tuple(np.transpose(pairs))]) / learners.y.var()
+    error = np.abs(loop - losses[tuple(np.transpose(pairs))]) / learners.scalar_y.var()
     return whole, whole / seconds, error.max()
 
 

@@ -14,6 +14,8 @@ from typing import Any, Protocol, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from coterie.loss import SQUARED_ERROR, Loss, dissimilarity
+
 Array = NDArray[Any]
 
 
@@ -104,16 +106,16 @@ class Selection(_Aligned):
     models : tuple of estimators
         The chosen candidate refitted on all rows of the learner (the paper's f_i).
     errors : ndarray of shape (L,)
-        Mean squared error of the model on the rows that it was fitted on (the paper's e_i).
+        Mean loss of the model on the rows that it was fitted on (the paper's e_i).
     held_out_errors : ndarray of shape (L,)
-        Mean squared error of the chosen candidate on the rows that it had not seen.
+        Mean loss of the chosen candidate on the rows that it had not seen.
     n_rows : ndarray of shape (L,)
         Rows of each learner.
     candidate_errors : tuple of dict
         Held-out error of every candidate that could be fitted.
-    residuals : tuple of ndarray
+    residuals : tuple of ndarray of shape (n_j, C)
         Honest residual of each row: from a model that had not seen it. NaN where a splitter never
-        holds the row out.
+        holds the row out. C is one for regression.
     folds : tuple of ndarray
         Which fold held the row out; -1 where none did.
     training : tuple of ndarray
@@ -121,9 +123,9 @@ class Selection(_Aligned):
     fold_models : tuple of tuple of estimators
         The models behind the residuals, by fold.
     noise : ndarray of shape (L,)
-        Noise level h_j: mean of the clipped squared residuals, shrunk towards the median level.
+        Noise level h_j: mean of the clipped losses of rows, shrunk towards the median level.
     clips : ndarray of shape (L,)
-        Squared residuals above this bound count as this bound where losses are clipped.
+        Losses of rows above this bound count as this bound where losses are clipped.
     dependent : bool, default=False
         Whether rows of a learner depend on each other: dependence was found, or a splitter cut the rows.
     in_order : bool, default=False
@@ -193,9 +195,8 @@ class Exchange(_Aligned):
         ndarray
             The dissimilarities, zero between a learner and itself.
         """
-        tile: Array = np.abs(self.source.tile(rows, columns) - self.errors[columns])
-        back = np.abs(self.source.tile(columns, rows) - self.errors[rows])
-        tile += back.T
+        there, back = self.source.tile(rows, columns), self.source.tile(columns, rows).T
+        tile: Array = dissimilarity(there, back, self.errors[rows][:, None], self.errors[columns])
         everybody = np.arange(len(self.learner_ids))
         _, here, there = np.intersect1d(everybody[rows], everybody[columns], True, True)
         tile[here, there] = 0.0
@@ -345,8 +346,10 @@ class Collaboration(_Aligned):
         The row of ``weights`` that each learner predicts with.
     newcomer_ways : ndarray of shape (K,)
         The row of ``weights`` that a newcomer to each cluster predicts with.
-    residuals : tuple of ndarray
+    residuals : tuple of ndarray of shape (n_j, C)
         Honest residual of each row of each learner under this collaboration.
+    loss : Loss, default=SQUARED_ERROR
+        What residuals cost, and how models answer.
     """
 
     method: str
@@ -356,6 +359,7 @@ class Collaboration(_Aligned):
     ways: Array = field(metadata=_BY_LEARNER)
     newcomer_ways: Array
     residuals: tuple[Array, ...] = field(metadata=_BY_LEARNER, repr=False)
+    loss: Loss = field(default=SQUARED_ERROR, kw_only=True)
 
     @property
     def by_pooled_rows(self) -> bool:
@@ -387,10 +391,14 @@ class Collaboration(_Aligned):
         ndarray of shape (N,)
             Predictions.
         """
-        prediction = np.zeros(len(X))
+        return self.loss.shown(self.predict_columns(X, ways))
+
+    def predict_columns(self, X: Array, ways: Array) -> Array:
+        """Predict the columns of the response inside, of shape (N, C)."""
+        prediction = np.zeros((len(X), self.loss.n_columns))
         for way in np.unique(ways):
             mine = np.flatnonzero(ways == way)
             for position in np.flatnonzero(self.weights[way]):
-                part = np.asarray(self.models[position].predict(X[mine]), dtype=float).reshape(-1)
+                part = self.loss.predict(self.models[position], X[mine])
                 prediction[mine] += self.weights[way, position] * part
         return prediction

@@ -24,6 +24,7 @@ from coterie.fit.out_of_core import RowSource, first_rows, fit_sources
 from coterie.fit.record import Fit
 from coterie.fit.remove import remove_learners
 from coterie.fit.run import fit_learners
+from coterie.loss import SQUARED_ERROR
 from coterie.records import Collaboration, Exchange, Partition, Selection
 from coterie.rows.ids import as_ids
 from coterie.rows.learners import Learners, gather_learners
@@ -304,7 +305,14 @@ class CoterieRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         exponents = extreme_exponents(X)
         weights = fit_params.get("sample_weight")
         learners = gather_learners(
-            X, y, groups, sample_weight=weights, names=names, exponents=exponents, caller=caller
+            X,
+            y,
+            groups,
+            sample_weight=weights,
+            names=names,
+            exponents=exponents,
+            loss=options.loss,
+            caller=caller,
         )
         warn_of(learners.wild)
         if groups is None:
@@ -353,7 +361,8 @@ class CoterieRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         Options
             The options as one record.
         """
-        options = Options(**{field.name: getattr(self, field.name) for field in fields(Options)})
+        given = {field.name: getattr(self, field.name) for field in fields(Options) if field.name != "loss"}
+        options = Options(loss=SQUARED_ERROR, **given)
         options.check()
         if self.group_column is not None and not isinstance(self.group_column, (str, Integral)):
             raise ValueError(
@@ -418,7 +427,10 @@ class CoterieRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
                 f"{caller} needs an id for every row: pass groups, or set group_column before fit."
             )
         X = self._check_columns(X, caller)
-        newcomers = gather_learners(X, y, groups, exponents=self.record_.exponents, caller=caller)
+        record = self.record_
+        newcomers = gather_learners(
+            X, y, groups, exponents=record.exponents, loss=record.options.loss, caller=caller
+        )
         warn_of(newcomers.wild)
         known = set(self.learner_ids_.tolist()) & set(newcomers.ids.tolist())
         method = caller.rpartition(".")[2]

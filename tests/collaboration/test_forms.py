@@ -73,10 +73,10 @@ def test_average_residuals_leave_out_what_the_own_model_has_seen(candidates: Any
         mine = DATA.groups == learner
         members = np.flatnonzero(TRUTH[j] == TRUTH)
         parts = {i: selection.models[i].predict(DATA.X[mine]) for i in members}
-        parts[j] = DATA.y[mine] - selection.residuals[j]
+        parts[j] = DATA.y[mine] - selection.residuals[j][:, 0]
         sizes = np.array(SIZES)[members]
         average = sum(n * parts[i] for n, i in zip(sizes, members, strict=True)) / sizes.sum()
-        assert_allclose(collaboration.residuals[j], DATA.y[mine] - average, atol=1e-10)
+        assert_allclose(collaboration.residuals[j][:, 0], DATA.y[mine] - average, atol=1e-10)
 
 
 def test_pooled_is_the_candidate_fitted_on_the_stacked_rows_of_the_members() -> None:
@@ -99,7 +99,7 @@ def test_pooled_residuals_come_from_models_that_have_not_seen_the_row() -> None:
         for fold in (0, 1):
             train, out = theirs & (folds != fold), theirs & (folds == fold)
             model = LinearRegression().fit(DATA.X[train], DATA.y[train])
-            residuals = np.concatenate(collaboration.residuals)[out]
+            residuals = np.concatenate(collaboration.residuals)[out, 0]
             assert_allclose(residuals, DATA.y[out] - model.predict(DATA.X[out]))
 
 
@@ -120,7 +120,7 @@ def test_a_learner_alone_in_its_cluster_keeps_its_own_model() -> None:
         [m.predict(DATA.X[j == OWNER]) for j, m in enumerate(selection.models)],
     )
     assert_allclose(predict(collaboration), own)
-    assert_allclose(np.concatenate(collaboration.residuals), np.concatenate(selection.residuals))
+    assert_allclose(np.concatenate(collaboration.residuals)[:, 0], np.concatenate(selection.residuals)[:, 0])
 
 
 def test_local_is_everybody_s_own_model() -> None:
@@ -129,7 +129,7 @@ def test_local_is_everybody_s_own_model() -> None:
     own = np.concatenate([m.predict(DATA.X[j == OWNER]) for j, m in enumerate(selection.models)])
     assert_allclose(predict(collaboration), own)
     assert collaboration.residuals is selection.residuals or np.array_equal(
-        np.concatenate(collaboration.residuals), np.concatenate(selection.residuals)
+        np.concatenate(collaboration.residuals)[:, 0], np.concatenate(selection.residuals)[:, 0]
     )
 
 
@@ -146,7 +146,7 @@ def test_global_is_one_model_on_all_rows() -> None:
     assert collaboration.newcomer_ways.tolist() == [0, 0]
     folds = np.concatenate(selected()[0].folds)
     half = LinearRegression().fit(DATA.X[folds == 1], DATA.y[folds == 1])
-    residuals = np.concatenate(collaboration.residuals)[folds == 0]
+    residuals = np.concatenate(collaboration.residuals)[folds == 0, 0]
     assert_allclose(residuals, (DATA.y - half.predict(DATA.X))[folds == 0])
 
 
@@ -165,7 +165,7 @@ def test_a_model_that_memorises_its_rows_has_honest_residuals(method: str) -> No
     collaboration = collaborate(
         selection, partition, **ROWS, method=method, candidates=[KNeighborsRegressor(1)]
     )
-    assert np.abs(np.concatenate(collaboration.residuals)).min() > 0
+    assert np.abs(np.concatenate(collaboration.residuals)[:, 0]).min() > 0
 
 
 @pytest.mark.parametrize("method", ["average", "pooled", "local", "global"])
@@ -207,7 +207,7 @@ def test_pooled_models_compete_on_all_folds_of_a_splitter() -> None:
     theirs = TRUTH[OWNER] == 1
     train, out = theirs & (folds != 2), theirs & (folds == 2)
     model = LinearRegression().fit(DATA.X[train], DATA.y[train])
-    residuals = np.concatenate(collaboration.residuals)[out]
+    residuals = np.concatenate(collaboration.residuals)[out, 0]
     assert_allclose(residuals, DATA.y[out] - model.predict(DATA.X[out]))
 
 

@@ -258,9 +258,9 @@ def test_models_see_all_rows_and_the_rest_a_part_of_them(monkeypatch: pytest.Mon
     first = learner.span(0)
     place = [np.flatnonzero((row == DATA.X).all(axis=1))[0] for row in learner.X[first]]
     expected = dict(
-        zip(np.flatnonzero(DATA.groups == learner.ids[0]), whole.selection_.residuals[0], strict=True)
+        zip(np.flatnonzero(DATA.groups == learner.ids[0]), whole.selection_.residuals[0][:, 0], strict=True)
     )
-    assert_allclose(model.selection_.residuals[0], [expected[p] for p in place])
+    assert_allclose(model.selection_.residuals[0][:, 0], [expected[p] for p in place])
 
 
 @pytest.mark.parametrize("n_truths", [1, 3])

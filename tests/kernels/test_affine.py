@@ -212,7 +212,7 @@ def test_in_the_frame_columns_have_mean_zero_and_spread_one(make_learners: Calla
     assert np.allclose(Z[:, :-1].std(axis=0), 1)
     assert (Z[:, -1] == 1).all()
     # Responses are measured from their mean, so that the model that always answers it is zero.
-    assert np.allclose(frame.vectors(np.array([[0.0, 0.0, learners.y.mean()]])), 0)
+    assert np.allclose(frame.vectors(np.array([[0.0, 0.0, learners.scalar_y.mean()]])), 0)
 
 
 @settings(max_examples=30, deadline=None, derandomize=True)
@@ -233,10 +233,10 @@ def test_second_moments_are_means_over_rows(weighted: bool, make_learners: Calla
     G, c, s = second_moments(learners.X, learners.y, learners)
     for j in range(len(learners)):
         span = learners.span(j)
-        X, y = learners.X[span], learners.y[span]
+        X, y = learners.X[span], learners.scalar_y[span]
         w = np.ones(len(y)) if learners.weights is None else learners.weights[span]
         assert np.allclose(G[j], sum(w[i] * np.outer(X[i], X[i]) for i in range(len(y))) / len(y))
-        assert np.allclose(c[j], sum(w[i] * X[i] * y[i] for i in range(len(y))) / len(y))
+        assert np.allclose(c[j, :, 0], sum(w[i] * X[i] * y[i] for i in range(len(y))) / len(y))
         assert s[j] == pytest.approx(np.average(y**2, weights=w))
 
 
@@ -250,7 +250,7 @@ def explicit(vectors: Any, learners: Learners) -> tuple[Any, Any]:
     for i, v in enumerate(vectors):
         for j in range(len(learners)):
             span = learners.span(j)
-            X, y = learners.X[span], learners.y[span]
+            X, y = learners.X[span], learners.scalar_y[span]
             weights = None if learners.weights is None else learners.weights[span]
             losses[i, j] = np.average((X @ v[:-1] + v[-1] - y) ** 2, weights=weights)
             size = (np.abs(X) @ np.abs(v[:-1]) + np.abs(v[-1]) + np.abs(y)).max()
@@ -314,7 +314,7 @@ def test_losses_equal_the_double_loop(case: str) -> None:
     losses = AffineLosses(vectors, learners).among(everybody, everybody)
     expected, rounding = explicit(vectors, learners)
     gap = np.abs(losses - expected)
-    assert (gap <= 1e-8 * learners.y.var() + rounding).all()
+    assert (gap <= 1e-8 * learners.scalar_y.var() + rounding).all()
     assert (gap <= 1e-6 * expected + rounding).all()
     assert (losses >= 0).all()
 

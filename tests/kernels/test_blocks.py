@@ -67,7 +67,7 @@ def test_losses_equal_the_double_loop(
 ) -> None:
     learners = make_learners(weighted=weighted)
     span = learners.span(1)
-    model.fit(learners.X[span], learners.y[span])
+    model.fit(learners.X[span], learners.scalar_y[span])
     assert np.allclose(model_losses(model, learners), double_loop([model], learners)[0], rtol=1e-10)
 
 
@@ -89,7 +89,7 @@ def test_the_size_of_blocks_changes_nothing(
     most: int, make_learners: Callable[..., Learners], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     learners = make_learners(weighted=True)
-    model = LinearRegression().fit(learners.X, learners.y)
+    model = LinearRegression().fit(learners.X, learners.scalar_y)
     clips = np.full(len(learners), 3.0)
     whole = model_losses(model, learners), model_losses(model, learners, clips)
     monkeypatch.setattr(blocks, "learner_blocks", lambda rows: learner_blocks(rows, most))
@@ -143,5 +143,7 @@ def test_a_failure_on_one_learners_rows_is_a_loss_that_is_not_finite_there(
     assert np.isfinite(model_losses(model, learners)).tolist() == [True, True, False, True, True]
 
 
-def test_a_column_of_predictions_is_flattened() -> None:
-    assert predict_rows(Answers(lambda X: X), np.array([[1], [2]])).tolist() == [1, 2]
+def test_predictions_are_one_column_however_a_model_answers() -> None:
+    X = np.array([[1], [2]])
+    assert predict_rows(Answers(lambda X: X), X).tolist() == [[1], [2]]
+    assert predict_rows(Answers(lambda X: X[:, 0]), X).tolist() == [[1], [2]]

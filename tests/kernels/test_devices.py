@@ -22,8 +22,8 @@ def exchange(n_learners: int = 30, noise_variance: float | None = None) -> Excha
     learners = gather_learners(data.X, data.y, data.groups, caller="test")
     Z = np.column_stack([learners.X, np.ones(len(learners.X))])
     G, c, s = second_moments(Z, learners.y, learners)
-    vectors = np.linalg.solve(G, c[..., None])[..., 0]
-    errors = s - np.einsum("ld,ld->l", c, vectors)
+    vectors = np.linalg.solve(G, c)[..., 0]
+    errors = s - np.einsum("ld,ld->l", c[..., 0], vectors)
     apart = np.zeros(n_learners, dtype=bool)
     return Exchange(learners.ids, AffineTiles(AffineLosses(vectors, learners)), errors, errors, apart)
 

@@ -26,7 +26,7 @@ def fitted(name: str, learners: Learners) -> list[Any]:
         for j in range(len(learners)):
             span = learners.span(j)
             model = seed_estimator(clone(make_candidates(name)[name]), 0)
-            models.append(model.fit(learners.X[span], learners.y[span]))
+            models.append(model.fit(learners.X[span], learners.scalar_y[span]))
     return models
 
 
@@ -52,7 +52,7 @@ def test_mixed_families_equal_the_double_loop_in_the_order_of_the_models(
 ) -> None:
     learners = make_learners((12, 9, 15), weighted=weighted)
     models = [fitted(name, learners)[j] for j, name in enumerate(("knn", "lasso", "svr"))]
-    models += [LinearRegression().fit(learners.X, learners.y), *fitted("en", learners)]
+    models += [LinearRegression().fit(learners.X, learners.scalar_y), *fitted("en", learners)]
     clips = np.array([0.1, 1.0, np.inf]) if clipped else None
     losses = loss_matrix(models, learners, ThreadEngine(n_jobs), clips)
     assert losses.shape == (7, 3)
@@ -73,7 +73,7 @@ def test_a_linear_model_with_an_infinite_coefficient_is_not_finite_anywhere(
     make_learners: Callable[..., Learners],
 ) -> None:
     learners = make_learners((12, 9))
-    model = LinearRegression().fit(learners.X, learners.y)
+    model = LinearRegression().fit(learners.X, learners.scalar_y)
     model.intercept_ = np.inf
     assert not np.isfinite(loss_matrix([model], learners, ThreadEngine())).any()
 

@@ -74,6 +74,7 @@ def job(candidates: dict[str, Any], **changes: Any) -> FitJob:
         "seed": 0,
     }
     parts |= changes
+    parts["y"] = parts["y"][:, None]
     folds = parts["folds"]
     # Every fold trains on the rows that it does not hold out, unless a test says otherwise.
     others = np.array([folds != fold for fold in range(folds.max() + 1)])
@@ -100,7 +101,7 @@ def test_the_score_is_that_of_fold_zero_alone() -> None:
     assert result.held_out_error == 4
     assert result.candidate_errors == {"w": 4}
     assert result.error == pytest.approx(np.mean(y**2))
-    assert result.residuals.tolist() == y.tolist()
+    assert result.residuals[:, 0].tolist() == y.tolist()
 
 
 def test_several_scored_folds_count_alike() -> None:
@@ -121,7 +122,7 @@ def test_the_best_candidate_on_held_out_rows_wins() -> None:
 def test_a_row_that_is_never_held_out_has_no_honest_residual_but_is_trained_on() -> None:
     folds = np.array([-1, -1, 0, 0, 0, 1, 1, 1, 1])
     result = choose_candidate(job({"w": Witness()}, folds=folds, scored=(0, 1)))
-    assert np.isnan(result.residuals).tolist() == [True] * 2 + [False] * 7
+    assert np.isnan(result.residuals[:, 0]).tolist() == [True] * 2 + [False] * 7
     assert result.fold_models[0].rows_ == [0, 1, 5, 6, 7, 8]
     assert result.fold_models[1].rows_ == [0, 1, 2, 3, 4]
 
@@ -134,7 +135,7 @@ def test_a_fold_trains_on_its_own_rows_which_need_not_be_all_the_others() -> Non
     assert result.fold_models[0].rows_ == [0, 1, 2]
     assert result.fold_models[1].rows_ == [0, 1, 2, 3, 4, 5]
     assert result.model.rows_ == list(range(N))
-    assert np.isnan(result.residuals).tolist() == [True] * 3 + [False] * 6
+    assert np.isnan(result.residuals[:, 0]).tolist() == [True] * 3 + [False] * 6
 
 
 def test_honest_residuals_come_from_models_that_did_not_see_the_row() -> None:
@@ -147,7 +148,7 @@ def test_honest_residuals_come_from_models_that_did_not_see_the_row() -> None:
     for fold in range(4):
         out = folds == fold
         again = KNeighborsRegressor(1).fit(X[~out], y[~out])
-        assert np.allclose(result.residuals[out], y[out] - again.predict(X[out]))
+        assert np.allclose(result.residuals[out, 0], y[out] - again.predict(X[out]))
         assert np.allclose(result.fold_models[fold].predict(X), again.predict(X))
 
 
@@ -200,7 +201,7 @@ def test_when_all_fail_every_cause_is_named() -> None:
 
 def test_a_column_of_predictions_is_as_good_as_a_row() -> None:
     result = choose_candidate(job({"column": Troubled("column")}))
-    assert np.array_equal(result.residuals, np.linspace(-0.1, 0.1, N))
+    assert np.array_equal(result.residuals[:, 0], np.linspace(-0.1, 0.1, N))
 
 
 def test_the_loser_is_not_refitted() -> None:

@@ -63,8 +63,8 @@ def test_landmarks_spread_over_those_who_differ() -> None:
     # Two learners unlike the other 98, who are all alike.
     n, level = 100, np.r_[np.zeros(98), 9.0, -9.0]
     learners = Learners(
-        np.arange(n), np.zeros((2 * n, 1)), np.repeat(level, 2), np.arange(0, 2 * n + 1, 2), np.arange(2 * n),
-        np.arange(n),
+        np.arange(n), np.zeros((2 * n, 1)), np.repeat(level, 2)[:, None], np.arange(0, 2 * n + 1, 2),
+        np.arange(2 * n), np.arange(n),
     )  # fmt: skip
     models = tuple(Constant(value) for value in level)
     empty: Any = ((),) * n

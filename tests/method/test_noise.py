@@ -1,25 +1,46 @@
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from coterie.kernels.limits import LIMITS
+from coterie.loss import SQUARED_ERROR
 from coterie.method import noise
-from coterie.method.noise import (
-    clip_bound,
-    mostly_one_value,
-    noise_levels,
-    noise_statistics,
-    pooled_variance,
-    response_variance,
-)
 
 NO_CLIP = np.inf
 
 
 def clip_bounds(residuals: list[np.ndarray], variance: float) -> np.ndarray:
     """Bound residuals of responses that are not mostly one value."""
-    return noise.clip_bounds(residuals, variance, np.zeros(len(residuals), dtype=bool))
+    columns = [r[:, None] for r in residuals]
+    return noise.clip_bounds(columns, variance, np.zeros(len(residuals), dtype=bool))
+
+
+def clip_bound(residuals: np.ndarray, smallest: float, tied: bool = False) -> float:
+    """Bound the residuals of one column."""
+    return noise.clip_bound(residuals[:, None], smallest, tied=tied)
+
+
+def noise_levels(residuals: list[np.ndarray], *how: Any) -> np.ndarray:
+    """Return the levels of residuals of one column."""
+    return noise.noise_levels([r[:, None] for r in residuals], *how)
+
+
+def noise_statistics(residuals: np.ndarray, *how: float) -> tuple[float, float]:
+    """Return the statistics of residuals of one column."""
+    return noise.noise_statistics(residuals[:, None], *how)
+
+
+def mostly_one_value(y: np.ndarray) -> bool:
+    """Tell it of a response of one column."""
+    return noise.mostly_one_value(y[:, None])
+
+
+def pooled_variance(counts: np.ndarray, means: np.ndarray, variances: np.ndarray) -> float:
+    """Return the variance of responses of one column."""
+    return noise.pooled_variance(counts, means[:, None], variances)
 
 
 def test_bounds_are_nine_squared_robust_deviations() -> None:
@@ -147,9 +168,9 @@ def test_spreads_that_are_rounding_are_clipped_at_the_smallest_level() -> None:
 
 
 def test_the_variance_of_a_constant_is_zero_in_any_unit() -> None:
-    assert response_variance(np.full(7, 0.1)) == 0
-    assert response_variance(np.full(7, 1e-12)) == 0
-    assert response_variance(np.array([0.0, 2.0])) == 1
+    assert SQUARED_ERROR.variance(np.full((7, 1), 0.1)) == 0
+    assert SQUARED_ERROR.variance(np.full((7, 1), 1e-12)) == 0
+    assert SQUARED_ERROR.variance(np.array([[0.0], [2.0]])) == 1
 
 
 def test_the_pooled_variance_is_that_of_all_rows() -> None:

@@ -1,6 +1,7 @@
 """Do neighbouring rows depend on each other?"""
 
 from itertools import permutations
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,6 +16,21 @@ from coterie.method.order import (
 )
 
 
+def score_of(residuals: Any, X: Any, y: Any) -> SerialScore:
+    """Score residuals of one column."""
+    return serial_score(residuals[:, None], X, y[:, None])
+
+
+def is_sorted(X: Any, y: Any) -> bool:
+    """Tell it of a response of one column."""
+    return in_sorted_order(X, y[:, None])
+
+
+def inflation_of(residuals: Any, folds: Any) -> float:
+    """Return the inflation of residuals of one column."""
+    return variance_inflation([r[:, None] for r in residuals], folds)
+
+
 def series(correlation: float, n_learners: int, n: int, seed: int = 0) -> np.ndarray:
     shocks = np.random.default_rng(seed).standard_normal((n_learners, n))
     return lfilter([1.0], [1.0, -correlation], shocks, axis=1)
@@ -22,14 +38,14 @@ def series(correlation: float, n_learners: int, n: int, seed: int = 0) -> np.nda
 
 def scores(rows: np.ndarray, seed: int = 1) -> list[SerialScore]:
     rng = np.random.default_rng(seed)
-    return [serial_score(r, rng.normal(size=(len(r), 3)), rng.normal(size=len(r))) for r in rows]
+    return [score_of(r, rng.normal(size=(len(r), 3)), rng.normal(size=len(r))) for r in rows]
 
 
 @pytest.mark.parametrize("values", [[1.0, 5.0, 2.0, 7.0, 3.0, 9.0], [1.0, 1.0, 2.0, 7.0, 7.0, 9.0]])
 def test_mean_and_variance_are_those_over_all_orders(values: list[float]) -> None:
     # A response and a predictor that are sorted in no direction.
     x = np.array([0.0, 3.0, 1.0, 2.5, 0.5, 1.5])
-    found = [serial_score(np.array(order), x[:, None], x) for order in permutations(values)]
+    found = [score_of(np.array(order), x[:, None], x) for order in permutations(values)]
     assert np.mean([score.deviation for score in found]) == pytest.approx(0, abs=1e-12)
     variance = np.mean([score.deviation**2 for score in found])
     assert variance == pytest.approx(found[0].variance)
@@ -60,7 +76,7 @@ def false_alarms(n_learners: int, n: int, draws: int) -> float:
     for _ in range(draws):
         rows = rng.standard_t(1.5, size=(n_learners, n)) * np.geomspace(0.1, 10, n_learners)[:, None]
         X = rng.normal(size=(n, 2))
-        alarms.append(rows_depend(serial_score(row, X, X[:, 0]) for row in rows))
+        alarms.append(rows_depend(score_of(row, X, X[:, 0]) for row in rows))
     return float(np.mean(alarms))
 
 
@@ -81,12 +97,12 @@ def test_sorted_rows_do_not_count(falling: bool) -> None:
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(60, 3)), rng.normal(size=60)
     residuals = series(0.9, 1, 60)[0]
-    assert serial_score(residuals, X, y).n_rows == 60
+    assert score_of(residuals, X, y).n_rows == 60
     step = -1 if falling else 1
     for by in (y, X[:, 1], np.round(X[:, 1], 1)):
         order = np.argsort(by, kind="stable")[::step]
-        assert in_sorted_order(X[order], y[order])
-        assert serial_score(residuals, X[order], y[order]).n_rows == 0
+        assert is_sorted(X[order], y[order])
+        assert score_of(residuals, X[order], y[order]).n_rows == 0
 
 
 def test_a_column_that_rises_in_even_steps_is_time() -> None:
@@ -95,17 +111,17 @@ def test_a_column_that_rises_in_even_steps_is_time() -> None:
     days = np.cumsum(np.tile([31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31], 3)).astype(float)
     for clock in (np.arange(36.0), -np.arange(36.0), days, 2000 + np.arange(36) / 12):
         # Whatever else rises or falls with time.
-        assert not in_sorted_order(np.column_stack([X, clock, clock**2]), y)
+        assert not is_sorted(np.column_stack([X, clock, clock**2]), y)
     gaps = np.delete(np.arange(40.0), [7, 8, 20, 31])
-    assert not in_sorted_order(np.column_stack([X, gaps]), y)
-    assert in_sorted_order(np.column_stack([X, np.sort(X[:, 0])]), rng.normal(size=36))
+    assert not is_sorted(np.column_stack([X, gaps]), y)
+    assert is_sorted(np.column_stack([X, np.sort(X[:, 0])]), rng.normal(size=36))
 
 
 def test_residuals_that_are_rounding_say_nothing() -> None:
     X = np.random.default_rng(0).normal(size=(50, 2))
     y = 1e6 + X.sum(axis=1)
-    assert serial_score(np.sort(X[:, 0]) * 1e-10, X, y) == SerialScore()
-    assert serial_score(np.zeros(50), X, y) == SerialScore()
+    assert score_of(np.sort(X[:, 0]) * 1e-10, X, y) == SerialScore()
+    assert score_of(np.zeros(50), X, y) == SerialScore()
     assert not rows_depend([SerialScore()])
 
 
@@ -113,19 +129,19 @@ def test_residuals_that_are_rounding_say_nothing() -> None:
 def test_inflation_is_that_of_the_mean(correlation: float) -> None:
     rows, folds = series(correlation, 20, 1000), [np.repeat([0, 1], 500)] * 20
     exact = (1 + correlation) / (1 - correlation)
-    assert variance_inflation(list(rows), folds) == pytest.approx(exact, rel=0.12)
+    assert inflation_of(list(rows), folds) == pytest.approx(exact, rel=0.12)
 
 
 def test_a_fold_s_own_level_is_no_dependence() -> None:
     rows, folds = series(0.0, 20, 200), [np.repeat([0, 1], 100)] * 20
     shifted = rows + np.where(np.arange(200) < 100, 5.0, -5.0)
-    assert variance_inflation(list(shifted), folds) == pytest.approx(1, abs=0.1)
+    assert inflation_of(list(shifted), folds) == pytest.approx(1, abs=0.1)
 
 
 def test_rows_that_were_not_held_out_do_not_matter() -> None:
     rows = series(0.5, 5, 300)
     rows[:, :20] = np.nan
     folds = [np.r_[np.full(20, -1), np.zeros(280, int)]] * 5
-    assert 2 < variance_inflation(list(rows), folds) < 4
-    assert variance_inflation([np.full(8, np.nan)], [np.full(8, -1)]) == 1.0
-    assert variance_inflation([np.zeros(8)], [np.zeros(8, int)]) == 1.0
+    assert 2 < inflation_of(list(rows), folds) < 4
+    assert inflation_of([np.full(8, np.nan)], [np.full(8, -1)]) == 1.0
+    assert inflation_of([np.zeros(8)], [np.zeros(8, int)]) == 1.0

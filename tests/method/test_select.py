@@ -107,7 +107,7 @@ def test_select_follows_the_paper_row_by_row() -> None:
         assert errors[selection.names[j]] == min(errors.values()) == selection.held_out_errors[j]
         if selection.names[j] == "lr":
             honest = np.where(folds == 0, y - first.predict(X), y - second.predict(X))
-            assert_allclose(selection.residuals[j], honest)
+            assert_allclose(selection.residuals[j][:, 0], honest)
     assert "lr" in selection.names
 
 
@@ -127,7 +127,7 @@ def test_the_models_behind_the_honest_residuals_are_kept_by_fold() -> None:
         for fold in (0, 1):
             out = selection.folds[j] == fold
             residuals = y[out] - selection.fold_models[j][fold].predict(X[out])
-            assert_allclose(selection.residuals[j][out], residuals)
+            assert_allclose(selection.residuals[j][out, 0], residuals)
 
 
 def test_a_model_that_memorises_its_rows_has_honest_residuals() -> None:
@@ -187,7 +187,7 @@ def test_every_fold_of_a_splitter_counts() -> None:
         for fold, (train, out) in enumerate(KFold(3).split(X)):
             assert np.all(selection.folds[j][out] == fold)
             residuals = y[out] - LinearRegression().fit(X[train], y[train]).predict(X[out])
-            assert_allclose(selection.residuals[j][out], residuals)
+            assert_allclose(selection.residuals[j][out, 0], residuals)
             squares[fold] = np.mean(residuals**2)
         assert_allclose(selection.held_out_errors[j], squares[:3].mean())
         assert len(selection.fold_models[j]) == 3
@@ -198,7 +198,7 @@ def test_rows_that_a_splitter_never_holds_out_have_no_residual() -> None:
     for folds, residuals in zip(selection.folds, selection.residuals, strict=True):
         assert folds[0] == -1
         assert folds[-1] == 2
-        assert np.array_equal(np.isnan(residuals), folds == -1)
+        assert np.array_equal(np.isnan(residuals[:, 0]), folds == -1)
     assert np.isfinite(selection.noise).all()
     assert np.isfinite(selection.held_out_errors).all()
 

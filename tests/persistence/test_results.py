@@ -26,7 +26,7 @@ def fitted(candidates, n=40):
     X = rng.normal(size=(n, 3))
     folds = np.arange(n) % 2
     training = np.array([folds != 0, folds != 1])
-    job = FitJob("learner 'a'", X, X @ [1.0, 2.0, 0.0], folds, training, (0, 1), candidates, 0)
+    job = FitJob("learner 'a'", X, X @ [[1.0], [2.0], [0.0]], folds, training, (0, 1), candidates, 0)
     return X, choose_candidate(job)
 
 

@@ -25,7 +25,7 @@ def test_learners_are_sorted_and_the_rows_of_each_lie_together() -> None:
     assert learners.ids.tolist() == ["a", "b", "c"]
     assert learners.rows.tolist() == [1, 4, 0, 2, 3]
     assert learners.X[:, 0].tolist() == [1, 4, 0, 2, 3]
-    assert learners.y.tolist() == [10, 40, 0, 20, 30]
+    assert learners.scalar_y.tolist() == [10, 40, 0, 20, 30]
     assert learners.offsets.tolist() == [0, 2, 4, 5]
     assert learners.sizes.tolist() == [2, 2, 1]
     assert learners.owner.tolist() == [0, 0, 1, 1, 2]
@@ -106,7 +106,7 @@ def test_rows_may_be_rearranged_inside_their_learners() -> None:
     learners = gather(["a", "b", "a", "b", "a"], [1, 1, 2, 3, 9])
     other = learners.rearranged(np.array([2, 0, 1, 4, 3]))
     assert other.rows.tolist() == [4, 0, 2, 3, 1]
-    assert other.y.tolist() == [40, 0, 20, 30, 10]
+    assert other.scalar_y.tolist() == [40, 0, 20, 30, 10]
     assert other.X[:, 0].tolist() == [4, 0, 2, 3, 1]
     assert other.weights is not None
     assert np.allclose(other.weights, [9 / 4, 1 / 4, 2 / 4, 3 / 2, 1 / 2])
@@ -121,7 +121,7 @@ def test_only_some_rows_keep_everybody_and_normalise_their_weights_again() -> No
     assert some.ids.tolist() == ["a", "b"]
     assert some.offsets.tolist() == [0, 2, 3]
     assert some.rows.tolist() == [0, 2, 3]
-    assert some.y.tolist() == [0, 20, 30]
+    assert some.scalar_y.tolist() == [0, 20, 30]
     assert some.weights is not None
     assert np.allclose(some.weights, [2 / 3, 4 / 3, 1])
     assert gather(["a", "b", "a", "b", "a"]).only(mask).weights is None
@@ -146,7 +146,7 @@ def test_rows_of_weight_zero_are_left_out_before_they_are_looked_at() -> None:
 
 def test_means_by_learner_run_along_the_last_axis() -> None:
     learners = gather(["b", "a", "b"])
-    assert learners.mean_by_learner(learners.y).tolist() == [10, 10]
+    assert learners.mean_by_learner(learners.scalar_y).tolist() == [10, 10]
     assert learners.mean_by_learner(np.array([[1.0, 2, 4], [0, 0, 6]])).tolist() == [[1, 3], [0, 3]]
 
 
@@ -155,7 +155,7 @@ def test_means_by_learner_run_along_the_last_axis() -> None:
 def test_weighted_means_by_learner_are_those_of_numpy(rows: list[tuple[str, float, int]]) -> None:
     groups, weights, values = zip(*rows, strict=True)
     learners = gather(list(groups), np.array(weights), y=np.array(values))
-    means = learners.mean_by_learner(learners.y)
+    means = learners.mean_by_learner(learners.scalar_y)
     for name, mean in zip(learners.ids, means, strict=True):
         mine = np.array(groups) == name
         expected = np.average(np.array(values)[mine], weights=np.array(weights)[mine])
@@ -167,7 +167,7 @@ def test_standardized_learners_have_mean_zero_and_spread_one(weights: Any) -> No
     X = np.array([[1.0, 1e6], [2, 1e6 + 1], [4, 1e6 - 5], [1e-9, 3], [5e-9, 1], [3e-9, 7]])
     learners = gather(["a"] * 3 + ["b"] * 3, weights, X, np.array([1.0, 2, 9, 1e5, 2e5, 0]))
     inside, units = learners.standardized()
-    for values in (*inside.X.T, inside.y):
+    for values in (*inside.X.T, inside.scalar_y):
         assert np.allclose(inside.mean_by_learner(values), 0, atol=1e-9)
         assert np.allclose(inside.mean_by_learner(values**2), 1)
     assert np.allclose(units.backward_y(inside.y, inside.owner), learners.y)
@@ -198,8 +198,8 @@ def test_standardizations_are_joined_learner_after_learner() -> None:
     (_, one), (_, other) = gather(["a", "a"]).standardized(), gather(["b", "b", "c"]).standardized()
     joined = one.joined(other)
     assert joined.centre_x.shape == (3, 2)
-    assert joined.centre_y.tolist() == [*one.centre_y, *other.centre_y]
-    assert joined.backward_y(np.zeros(1), np.array([2])).tolist() == [20]
+    assert joined.centre_y[:, 0].tolist() == [*one.centre_y[:, 0], *other.centre_y[:, 0]]
+    assert joined.backward_y(np.zeros((1, 1)), np.array([2])).tolist() == [[20]]
 
 
 @pytest.mark.parametrize(

@@ -251,8 +251,8 @@ def test_the_cluster_has_the_largest_sum_of_similarities() -> None:
         sums = np.zeros(2)
         for j in range(6):
             home = learners.span(j)
-            there = np.mean((strangers.y[span] - selection.models[j].predict(strangers.X[span])) ** 2)
-            back = np.mean((learners.y[home] - own.models[m].predict(learners.X[home])) ** 2)
+            there = np.mean((strangers.scalar_y[span] - selection.models[j].predict(strangers.X[span])) ** 2)
+            back = np.mean((learners.scalar_y[home] - own.models[m].predict(learners.X[home])) ** 2)
             v = abs(there - own.errors[m]) + abs(back - selection.errors[j])
             sums[partition.labels[j]] += np.exp(-partition.scale * v)
         assert_allclose(np.exp(admission.similarities[m]), sums)

@@ -41,18 +41,18 @@ def fitted(candidates: Any = ("lr",), **options: Any) -> CoterieRegressor:
 
 
 def test_error_and_spread_are_the_mean_square_and_its_standard_error() -> None:
-    mean, spread = error_and_spread(np.array([1.0, -2.0, np.nan, 3.0]))
+    mean, spread = error_and_spread(np.array([[1.0], [-2.0], [np.nan], [3.0]]))
     assert mean == pytest.approx((1 + 4 + 9) / 3)
     assert spread == pytest.approx(np.std([1, 4, 9], ddof=1) / np.sqrt(3))
 
 
 @pytest.mark.parametrize("residuals", [[], [np.nan]])
 def test_there_is_no_error_where_there_is_nothing_to_measure(residuals: list[float]) -> None:
-    assert np.isnan(error_and_spread(np.array(residuals, dtype=float))).all()
+    assert np.isnan(error_and_spread(np.array(residuals, dtype=float).reshape(-1, 1))).all()
 
 
 def test_one_row_has_an_error_but_no_spread() -> None:
-    mean, spread = error_and_spread(np.array([3.0]))
+    mean, spread = error_and_spread(np.array([[3.0]]))
     assert mean == 9.0
     assert np.isnan(spread)
 
@@ -91,8 +91,8 @@ def test_gains_have_a_row_per_learner() -> None:
 def test_gains_are_the_errors_of_honest_residuals(collaboration: str) -> None:
     model = fitted(collaboration=collaboration)
     for place in range(6):
-        alone = model.selection_.residuals[place] ** 2
-        coterie = model.collaboration_.residuals[place] ** 2
+        alone = model.selection_.residuals[place][:, 0] ** 2
+        coterie = model.collaboration_.residuals[place][:, 0] ** 2
         assert model.gains_["error_alone"][place] == pytest.approx(alone.mean())
         assert model.gains_["error_with"][place] == pytest.approx(coterie.mean())
         assert model.gains_["error_with_se"][place] == pytest.approx(
@@ -179,8 +179,8 @@ def test_rows_count_by_their_weight() -> None:
     for place in range(6):
         mine = weights[DATA.groups == DATA.learner_ids[place]]
         for name, residuals in (
-            ("error_alone", model.selection_.residuals[place]),
-            ("error_with", model.collaboration_.residuals[place]),
+            ("error_alone", model.selection_.residuals[place][:, 0]),
+            ("error_with", model.collaboration_.residuals[place][:, 0]),
         ):
             assert model.gains_[name][place] == pytest.approx(np.average(residuals**2, weights=mine))
     # Weights of one size say nothing.
@@ -196,7 +196,7 @@ def test_errors_are_in_the_units_of_the_response() -> None:
     assert_allclose(plain.gains_["error_alone_se"], standardized.gains_["error_alone_se"])
     for place in range(6):
         spread = DATA.y[DATA.groups == DATA.learner_ids[place]].std()
-        inside = np.mean(standardized.collaboration_.residuals[place] ** 2)
+        inside = np.mean(standardized.collaboration_.residuals[place][:, 0] ** 2)
         assert standardized.gains_["error_with"][place] == pytest.approx(inside * spread**2)
 
 
@@ -204,13 +204,14 @@ def test_the_spread_of_the_gain_is_paired_over_rows() -> None:
     rng = np.random.default_rng(0)
     alone = rng.normal(size=400)
     # The same errors, all smaller: the gain is known without error though the errors are not.
-    assert gain_spread(alone, 0.5 * alone, None, 0.0) == pytest.approx(0.0, abs=1e-12)
+    assert gain_spread(alone[:, None], 0.5 * alone[:, None], None, 0.0) == pytest.approx(0.0, abs=1e-12)
     other = rng.normal(size=400)
     draws = rng.integers(400, size=(4000, 400))
     bootstrapped = 1 - np.mean(other[draws] ** 2, axis=1) / np.mean(alone[draws] ** 2, axis=1)
-    assert gain_spread(alone, other, None, 0.0) == pytest.approx(bootstrapped.std(), rel=0.1)
-    assert gain_spread(np.zeros(5), np.zeros(5), None, 1e-9) == 0.0
-    assert np.isnan(gain_spread(np.empty(0), np.empty(0), None, 0.0))
+    spread = gain_spread(alone[:, None], other[:, None], None, 0.0)
+    assert spread == pytest.approx(bootstrapped.std(), rel=0.1)
+    assert gain_spread(np.zeros((5, 1)), np.zeros((5, 1)), None, 1e-9) == 0.0
+    assert np.isnan(gain_spread(np.empty((0, 1)), np.empty((0, 1)), None, 0.0))
 
 
 def test_everybody_collaborates_where_there_are_two_clear_truths() -> None:

@@ -52,7 +52,7 @@ def run(
         together = collaborate(selection, partition, learners, candidates=candidates)
         predicted = together.predict(inside, together.ways[places])
         if units is not None:
-            predicted = units.backward_y(predicted, owner)
+            predicted = units.backward_y(predicted[:, None], owner)[:, 0]
         seconds = shared + time.perf_counter() - start
         answers.append(Answer(f"{name}, {suffix}", partition.labels, seconds, predicted))
     for suffix, count in (("K given", k), ("gap", "gap")):

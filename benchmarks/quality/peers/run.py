@@ -53,9 +53,9 @@ def in_shared_units(name: str, drawn: Draw, most: int, seed: int) -> tuple[Probl
     if setting.standardize:
         learners, units = learners.standardized()
         X_test = units.forward_X(X_test, owner)
-        back = lambda y: units.backward_y(y, owner)  # noqa: E731
+        back = lambda y: units.backward_y(y[:, None], owner)[:, 0]  # noqa: E731
     spans = [learners.span(j) for j in range(len(learners))]
-    X, y = [learners.X[s] for s in spans], [learners.y[s] for s in spans]
+    X, y = [learners.X[s] for s in spans], [learners.scalar_y[s] for s in spans]
     return Problem(X, y, setting.n_clusters, most, setting.family, seed), X_test, back
 
 

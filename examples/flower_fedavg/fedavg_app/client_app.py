@@ -14,8 +14,8 @@ def train(message: Message, context: Context) -> Message:
     """Train the coterie's network for a few epochs on the site's own rows."""
     learners = party_from_table(context).learners
     weights = message.content["weights"].to_numpy_ndarrays()
-    before = loss(weights, learners.X, learners.y)
+    before = loss(weights, learners.X, learners.scalar_y)
     epochs = int(context.run_config.get("local-epochs", 20))
-    weights = trained(weights, learners.X, learners.y, epochs)
+    weights = trained(weights, learners.X, learners.scalar_y, epochs)
     numbers = MetricRecord({"n_rows": len(learners.y), "loss": before})
     return Message(RecordDict({"weights": ArrayRecord(weights), "numbers": numbers}), reply_to=message)

@@ -18,7 +18,7 @@ from coterie._seeds import as_entropy, generator_for, integer_seed
 from coterie.candidates import candidates_per_learner
 from coterie.engines import Engine, counted, resolve_engine
 from coterie.method.fitting import FitJob, Fitted, choose_candidate, quiet_fits
-from coterie.method.refine.averages import ModelAverages, membership
+from coterie.method.refine.averages import ModelAverages, membership, model_averages
 from coterie.records import Collaboration, Partition, Selection
 from coterie.rows.learners import Learners, gather_learners
 
@@ -42,18 +42,18 @@ def averaged_residuals(
     """Return honest residuals (N,) of rows under the average of their owner's cluster.
 
     ``averages`` predicts these rows, ``weights`` come from `average_weights`; ``owner`` (N,) is the learner
-    who holds each row, ``own`` (N,) the honest residuals of the owners' own models. The other members never
+    who holds each row, ``own`` (N, C) the honest residuals of the owners' own models. The other members never
     saw these rows; the owner's part comes from its honest model.
     """
     mine = averages.predict(weights)[labels[owner], np.arange(len(owner))]
-    own_weight = weights[labels, np.arange(len(labels))][owner]
+    own_weight = weights[labels, np.arange(len(labels))][owner, None]
     residuals: Array = y - (mine + own_weight * (y - own - averages.own()))
     return residuals
 
 
 def _averaged(selection: Selection, learners: Learners, labels: Array, engine: Engine) -> Collaboration:
     weights = average_weights(selection.n_rows, labels)
-    averages = ModelAverages(selection.models, learners, engine)
+    averages = model_averages(selection.models, learners, engine)
     honest = np.concatenate(selection.residuals)
     residuals = averaged_residuals(averages, weights, labels, learners.owner, learners.y, honest)
     return Collaboration(
@@ -65,6 +65,7 @@ def _averaged(selection: Selection, learners: Learners, labels: Array, engine: E
         ways=labels,
         newcomer_ways=np.arange(len(weights)),
         residuals=tuple(np.split(residuals, learners.offsets[1:-1])),
+        loss=learners.loss,
     )
 
 
@@ -81,6 +82,7 @@ def _local(selection: Selection, learners: Learners, labels: Array) -> Collabora
         # A newcomer has no model here yet: it predicts with the average of its coterie.
         newcomer_ways=n + np.arange(len(averages)),
         residuals=selection.residuals,
+        loss=learners.loss,
     )
 
 
@@ -107,9 +109,8 @@ def _pooled_job(
     seed = integer_seed(generator_for(entropy, f"coterie of {learners.ids[members[0]]}"))
     weights = None if learners.weights is None else learners.weights[rows]
     owner = f"the coterie of learner {listed([learners.ids[members[0]]])}"
-    return FitJob(
-        owner, learners.X[rows], learners.y[rows], folds, training, scored, candidates, seed, weights
-    )
+    X, y = learners.X[rows], learners.y[rows]
+    return FitJob(owner, X, y, folds, training, scored, candidates, seed, weights, learners.loss)
 
 
 def _own(selection: Selection, j: int) -> Fitted:
@@ -230,5 +231,6 @@ def collaborate(
             ways=ways,
             newcomer_ways=np.arange(n_clusters) if method == "pooled" else np.zeros(n_clusters, int),
             residuals=residuals,
+            loss=learners.loss,
         )
     return result.take(learners.appearance)

@@ -96,8 +96,7 @@ def squares_by_row(party: Party, shares: Sequence[Share]) -> tuple[tuple[str, ..
             with suppress(wire.WireError):
                 models[peer.site] = wire.unpack(peer.model, party.n_features)
     predictions = wire.predict_rows(list(models.values()), party.learners.X).predictions
-    with np.errstate(over="ignore", invalid="ignore"):
-        squares = (predictions - party.learners.y) ** 2
+    squares = party.learners.loss.by_row(predictions[..., None] - party.learners.y)
     return tuple(models), np.where(np.isnan(squares), np.inf, squares)
 
 

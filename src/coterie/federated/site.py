@@ -37,6 +37,7 @@ from coterie.federated.party import Party
 from coterie.federated.peers import evaluate_peers, is_comparable, squares_by_row
 from coterie.federated.privacy import blurred_coefficients, blurred_means, check_blur, noise_of_level
 from coterie.kernels.affine import affine_form
+from coterie.loss import SQUARED_ERROR
 from coterie.method.noise import clip_bound, mostly_one_value, noise_statistics, smallest_level
 from coterie.method.noise import pooled_variance as pool_variances
 from coterie.method.refine.averages import AverageLosses
@@ -118,7 +119,7 @@ def share(party: Party, *, blur: Blur | None = None) -> Share:
 def pooled_variance(shares: Sequence[Share]) -> float:
     """Return the variance of these sites' responses together, as a local fit pools it."""
     counts = np.array([share.n_rows for share in shares], dtype=float)
-    means = np.array([share.response_mean for share in shares])
+    means = np.array([[share.response_mean] for share in shares])
     within = np.array([share.response_variance for share in shares])
     return pool_variances(counts, means, within)
 
@@ -137,9 +138,9 @@ def _gram(table: Array, y: Array, own: Array) -> Gram:
     products = table @ table.T / len(y)
     return Gram(
         models=tuple(tuple(row) for row in products.tolist()),
-        response=tuple((table @ y / len(y)).tolist()),
-        square=float(np.mean(y**2)),
-        own=float(np.mean(own**2)),
+        response=tuple((table @ y[:, 0] / len(y)).tolist()),
+        square=SQUARED_ERROR.mean(y),
+        own=SQUARED_ERROR.mean(own),
     )
 
 
@@ -213,8 +214,7 @@ def score(
         return _blurred_score(party, by_site, blur)
     peers = evaluate_peers(party, shares)
     y = party.learners.y
-    with np.errstate(over="ignore"):
-        means = np.mean((peers.table - y) ** 2, axis=1)
+    means = SQUARED_ERROR.by_row(peers.table[..., None] - y).mean(axis=1)
     values = {site: float(m) for site, m in zip(peers.sites, means, strict=True) if m <= LARGEST}
     _, level, variance = _bounded(party, shares)
     grams = None
@@ -317,8 +317,8 @@ def answer(party: Party, shares: Sequence[Share], question: Question, *, n_repli
         if peer is None or peer.sha != member.sha:
             raise ProtocolError(f"The question is about a model of {member.site!r} that is not here.")
     peers = evaluate_peers(party, [by_site[site] for site in sites])
-    table = np.full((len(sites), len(party.learners.y)), np.nan)
-    table[[sites.index(site) for site in peers.sites]] = peers.table
+    table = np.full((len(sites), *party.learners.y.shape), np.nan)
+    table[[sites.index(site) for site in peers.sites]] = peers.table[..., None]
     selection, _, _ = _bounded(party, [by_site[site] for site in sites])
     if not question.clipped:
         selection = replace(selection, clips=np.array([np.inf]))

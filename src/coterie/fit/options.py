@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from coterie._options import check_count, check_option, listed
 from coterie.collaboration.forms import METHODS
 from coterie.kernels.devices import check_device
+from coterie.loss import SQUARED_ERROR, Loss
 from coterie.method.landmarks import how_many_landmarks
 from coterie.method.search import RULES
 from coterie.method.select import ORDERS
@@ -25,7 +26,7 @@ MOST_FOLDS, MOST_REPLICATES = 1000, 100_000
 
 @dataclass(frozen=True)
 class Options:
-    """How to fit; each field is the option of `CoterieRegressor` of the same name."""
+    """How to fit; each field is the option of `CoterieRegressor` of the same name, but for the loss."""
 
     candidates: Any = None
     n_clusters: Any = "auto"
@@ -45,6 +46,7 @@ class Options:
     n_jobs: int | None = None
     landmarks: Any = None
     device: str = "auto"
+    loss: Loss = SQUARED_ERROR
 
     def check(self) -> None:
         """Refuse an option that is not known, in one sentence."""

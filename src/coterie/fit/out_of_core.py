@@ -30,6 +30,7 @@ from coterie.fit.admit import admit_learners, candidates_for
 from coterie.fit.options import Options
 from coterie.fit.record import Fit
 from coterie.fit.run import fit_selected, rows_were_left_out
+from coterie.loss import SQUARED_ERROR, Loss
 from coterie.method.fitting import choose_candidate, quiet_fits
 from coterie.method.order import SerialScore, rows_depend, serial_score
 from coterie.method.search import check_n_clusters
@@ -83,18 +84,7 @@ class RowSource(Protocol):
 
 
 def memory_in_bytes(memory: Any) -> int:
-    """Return an amount of memory as a number of bytes.
-
-    Parameters
-    ----------
-    memory : int or str
-        Bytes, or a text such as ``"2GiB"`` or ``"500 MB"``; units are powers of 1,024.
-
-    Returns
-    -------
-    int
-        Bytes.
-    """
+    """Return a number, or a text such as ``"2GiB"`` or ``"500 MB"``, as bytes; units are powers of 1,024."""
     given = str(memory).strip()
     match = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?)\s*([KMGT]?)(?:i?B)?", given, re.IGNORECASE)
     amount = 0 if match is None else int(float(match[1]) * _UNITS[match[2].upper()])
@@ -107,28 +97,9 @@ def memory_in_bytes(memory: Any) -> int:
 class SourceJob:
     """A learner to be read and to select.
 
-    Parameters
-    ----------
-    learner : object
-        Its id.
-    source : RowSource
-        Where its rows lie.
-    candidates : dict of str to estimator
-        What it chooses from.
-    splitter : scikit-learn splitter or None
-        As for Select.
-    standardize : bool
-        Whether its rows are standardised first.
-    entropy : int
-        Of everything random.
-    kept : int
-        Rows that are kept at most.
-    most : int
-        Rows that are read at most.
-    enough : int, default=4
-        Rows with which a learner is not small, whatever the others have.
-    limits : ndarray of shape (2, p + 1) or None, default=None
-        Beyond which cells are wild and their rows set aside. None: not known yet.
+    Of its rows, ``most`` are read and ``kept`` are kept at most; with ``enough`` of them it is not small,
+    whatever the others have. Beyond ``limits`` of shape (2, p + 1) cells are wild and their rows set aside;
+    None: not known yet. ``standardize`` says that its rows are standardised first.
     """
 
     learner: Any
@@ -141,36 +112,20 @@ class SourceJob:
     most: int
     enough: int = FEWEST_ROWS
     limits: Any = field(default=None, repr=False)
+    loss: Loss = SQUARED_ERROR
 
 
 @dataclass(frozen=True)
 class Read:
     """What is kept of a learner.
 
-    Parameters
-    ----------
-    rows : Learners or None
-        Some of its rows, or all; None where it has none.
-    whole : Learners or None
-        All its rows as they came, where all of them are kept.
-    n_rows : int
-        How many were read.
-    names : list of str or None
-        Of the predictors.
-    units : Standardization or None
-        Where rows were standardised: by what.
-    fitted : Fitted or None
-        What it chose; its residuals are those of the kept rows. None: it has too few rows, or failed.
-    folds : ndarray
-        Which fold held each kept row out.
-    training : ndarray
-        Which of the kept rows each fold trained on.
-    failure : str, default=""
-        Why a learner who may be small chose nothing; an error where it turns out not to be.
-    serial : SerialScore
-        What all its rows say about the dependence of neighbours; nothing where a splitter cut them.
-    extremes : ndarray of shape (2, p + 1)
-        Smallest and largest value of each predictor and of the response, among all rows that were read.
+    ``rows`` are some of its rows, or all; None where it has none. ``whole`` are all its rows as they came,
+    where all of them are kept. ``n_rows`` were read. ``fitted`` has the residuals of the kept rows; None: it
+    has too few rows, or failed, and ``failure`` says why a learner who may be small chose nothing, an error
+    where it turns out not to be. ``folds`` and ``training`` are of the kept rows. ``serial`` is what all its
+    rows say about the dependence of neighbours, nothing where a splitter cut them. ``extremes`` of shape (2,
+    p + 1) are the smallest and largest value of each predictor and of the response, among all rows that were
+    read.
     """
 
     rows: Any
@@ -189,11 +144,11 @@ class Read:
         """Return the kept values of a predictor, or of the response behind them, and the extremes of all."""
         learner = self.rows if self.whole is None else self.whole
         last = column == learner.n_features
-        values: Array = learner.y if last else learner.X[:, column]
+        values: Array = learner.scalar_y if last else learner.X[:, column]
         if self.whole is not None:
             return values
         if self.units is not None:
-            centre = self.units.centre_y[0] if last else self.units.centre_x[0, column]
+            centre = self.units.centre_y[0, 0] if last else self.units.centre_x[0, column]
             values = values * (self.units.spread_y[0] if last else self.units.spread_x[0, column]) + centre
         return np.concatenate([values, self.extremes[:, column]])
 
@@ -204,7 +159,7 @@ def _gathered(job: SourceJob) -> tuple[Learners | None, list[str] | None]:
     if not len(y):
         return None, names
     try:
-        whole = gather_learners(X, y, limits=job.limits, caller="fit_sources")
+        whole = gather_learners(X, y, limits=job.limits, loss=job.loss, caller="fit_sources")
     except ValueError as error:
         raise ValueError(f"Learner {listed([job.learner])}: {error}") from None
     wild = tuple(replace(cells, learner=job.learner) for cells in whole.wild)
@@ -212,22 +167,11 @@ def _gathered(job: SourceJob) -> tuple[Learners | None, list[str] | None]:
 
 
 def _extremes(learner: Learners) -> Array:
-    return np.array([[*few(learner.X, axis=0), few(learner.y)] for few in (np.min, np.max)])
+    return np.array([[*few(learner.X, axis=0), few(learner.scalar_y)] for few in (np.min, np.max)])
 
 
 def select_from_source(job: SourceJob) -> Read:
-    """Read a learner, let it select, and keep some of its rows.
-
-    Parameters
-    ----------
-    job : SourceJob
-        Which learner.
-
-    Returns
-    -------
-    Read
-        What is kept.
-    """
+    """Read a learner, let it select, and keep some of its rows."""
     whole, names = _gathered(job)
     if whole is None:
         return Read(None, None, 0, names)
@@ -269,23 +213,10 @@ def select_from_source(job: SourceJob) -> Read:
 
 
 def rows_kept(memory: int, sizes: Array, n_features: int, affine: bool) -> int:
-    """Return how many rows of a learner are kept at most.
+    """Return how many rows of a learner are kept at most, where the fit may take ``memory`` bytes.
 
-    Parameters
-    ----------
-    memory : int
-        What the fit may take, in bytes.
-    sizes : ndarray of shape (L,)
-        Rows of the learners.
-    n_features : int
-        Number of predictors.
-    affine : bool
-        Whether all models are known to be affine.
-
-    Returns
-    -------
-    int
-        What small learners leave over goes to the large ones.
+    What small learners leave over goes to the large ones. ``affine`` says that all models are known to be
+    affine, and need no table of predictions.
     """
     n_learners = len(sizes)
     per_row = 8 * (COPIES * (n_features + 1) + (0 if affine else PREDICTION_TABLES * n_learners))
@@ -315,6 +246,7 @@ def _together(parts: list[Read], appearance: Array) -> Learners:
         offsets=np.r_[0, np.cumsum(sizes)],
         rows=np.arange(sum(sizes)),
         appearance=appearance,
+        loss=parts[0].rows.loss,
     )
 
 
@@ -379,6 +311,7 @@ def _read_all(
             min(kept, int(size)),
             min(most, int(size)),
             enough,
+            loss=options.loss,
         )
         for learner, some, size in zip(order, sets, sizes, strict=True)
     ]

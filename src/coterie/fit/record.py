@@ -37,40 +37,14 @@ class Newcomer:
 class Fit:
     """Everything that a fit knows.
 
-    Parameters
-    ----------
-    options : Options
-        How it was fitted.
-    learners : Learners
-        The rows of the learners that shaped the clusters, in the units of the models.
-    selection : Selection
-        What Select found. This and the next three are in the order in which the learners first appeared.
-    exchange : Exchange
-        Losses and dissimilarities.
-    partition : Partition
-        Who learns with whom.
-    collaboration : Collaboration
-        How each learner predicts with its coterie.
-    with_all : Collaboration
-        How each learner would predict with everybody.
-    cluster_fit : Standing
-        How well each cluster describes each learner.
-    stability : Stability or None
-        How sure the clusters are, where rows were resampled.
-    gains : Gains
-        A row per learner, newcomers too, in the order shown to the user.
-    admission : Admission or None
-        Where newcomers were placed; None while there are none.
-    newcomers : tuple of Newcomer
-        How newcomers predict.
-    units : Standardization or None
-        Each learner's centre and spread, newcomers behind the others, where rows were standardised.
-    exponents : ndarray of shape (p,)
-        Powers of two by which the predictors were divided.
-    seed : int
-        From which every random split derives.
-    min_rows : int
-        Rows that a learner needed to shape the clusters.
+    ``learners`` are the rows of those that shaped the clusters, in the units of the models. The records of
+    the stages, ``selection`` to ``collaboration``, are in the order in which the learners first appeared;
+    ``with_all`` says how each would predict with everybody. ``cluster_fit`` tells how well each cluster
+    describes each learner, ``stability`` how sure the clusters are, where rows were resampled. ``gains`` has
+    a row per learner, newcomers too, in the order shown to the user; ``admission`` says where newcomers were
+    placed, None while there are none. ``units`` has each learner's centre and spread, newcomers behind the
+    others, where rows were standardised. Predictors were divided by two to the power of ``exponents``, of
+    shape (p,). From ``seed`` every random split derives. A learner needed ``min_rows`` to shape the clusters.
     """
 
     options: Options
@@ -126,14 +100,15 @@ class Fit:
 
     def _predict_inside(self, X: Array, places: Array) -> Array:
         """Predict rows in the units of the models."""
-        ways, prediction = self._ways(), np.empty(len(X))
+        loss = self.options.loss
+        ways, prediction = self._ways(), np.empty((len(X), loss.n_columns))
         shared = np.isin(places, list(ways))
         rows = np.array([ways[place] for place in places[shared].tolist()], dtype=int)
-        prediction[shared] = self.collaboration.predict(X[shared], rows)
+        prediction[shared] = self.collaboration.predict_columns(X[shared], rows)
         for place in np.unique(places[~shared]).tolist():
             mine = places == place
             model = self.newcomers[place - len(self.learners)].model
-            prediction[mine] = np.asarray(model.predict(X[mine]), dtype=float).reshape(-1)
+            prediction[mine] = loss.predict(model, X[mine])
         return prediction
 
     def places_of(self, ids: list[Any] | None, n_rows: int, caller: str) -> Array:
@@ -165,6 +140,8 @@ class Fit:
     def predict(self, X: Array, places: Array) -> Array:
         """Predict rows of X, divided by ``exponents``, for learners at some places (see `places_of`)."""
         if self.units is None:
-            return self._predict_inside(X, places)
-        inside = self._predict_inside(self.units.forward_X(X, places), places)
-        return self.units.backward_y(inside, places)
+            predictions = self._predict_inside(X, places)
+        else:
+            inside = self._predict_inside(self.units.forward_X(X, places), places)
+            predictions = self.units.backward_y(inside, places)
+        return self.options.loss.shown(predictions)

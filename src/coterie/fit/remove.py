@@ -116,6 +116,7 @@ def pooled_without(
         ways=partition.labels,
         newcomer_ways=np.arange(len(models)),
         residuals=tuple(residuals[learner] for learner in partition.learner_ids.tolist()),
+        loss=shaping.loss,
     )
 
 

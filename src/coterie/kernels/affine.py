@@ -13,29 +13,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn import linear_model
 from sklearn.compose import TransformedTargetRegressor
-from sklearn.linear_model import (
-    ARDRegression,
-    BayesianRidge,
-    ElasticNet,
-    ElasticNetCV,
-    HuberRegressor,
-    Lars,
-    LarsCV,
-    Lasso,
-    LassoCV,
-    LassoLars,
-    LassoLarsCV,
-    LassoLarsIC,
-    LinearRegression,
-    OrthogonalMatchingPursuit,
-    OrthogonalMatchingPursuitCV,
-    QuantileRegressor,
-    Ridge,
-    RidgeCV,
-    SGDRegressor,
-    TheilSenRegressor,
-)
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, RobustScaler, StandardScaler
 from sklearn.svm import LinearSVR
@@ -51,27 +30,27 @@ Affine = tuple[Array, float]
 AFFINE_PREDICTIONS = {
     family.predict
     for family in (
-        ARDRegression,
-        BayesianRidge,
-        ElasticNet,
-        ElasticNetCV,
-        HuberRegressor,
-        Lars,
-        LarsCV,
-        Lasso,
-        LassoCV,
-        LassoLars,
-        LassoLarsCV,
-        LassoLarsIC,
-        LinearRegression,
+        linear_model.ARDRegression,
+        linear_model.BayesianRidge,
+        linear_model.ElasticNet,
+        linear_model.ElasticNetCV,
+        linear_model.HuberRegressor,
+        linear_model.Lars,
+        linear_model.LarsCV,
+        linear_model.Lasso,
+        linear_model.LassoCV,
+        linear_model.LassoLars,
+        linear_model.LassoLarsCV,
+        linear_model.LassoLarsIC,
+        linear_model.LinearRegression,
         LinearSVR,
-        OrthogonalMatchingPursuit,
-        OrthogonalMatchingPursuitCV,
-        QuantileRegressor,
-        Ridge,
-        RidgeCV,
-        SGDRegressor,
-        TheilSenRegressor,
+        linear_model.OrthogonalMatchingPursuit,
+        linear_model.OrthogonalMatchingPursuitCV,
+        linear_model.QuantileRegressor,
+        linear_model.Ridge,
+        linear_model.RidgeCV,
+        linear_model.SGDRegressor,
+        linear_model.TheilSenRegressor,
     )
 }
 
@@ -161,13 +140,8 @@ def _typical(learners: Learners) -> tuple[Array, Array]:
 class Frame:
     """Predictors centred and scaled by all rows together, with a column of ones behind them.
 
-    Moments are accurate when the columns are of one size. The same map serves everybody, so that a
-    model keeps its predictions: `vectors` brings w~ into the frame.
-
-    Parameters
-    ----------
-    learners : Learners
-        Whose rows set the centre and the scale.
+    Moments are accurate when the columns are of one size. The same map serves everybody, so that a model
+    keeps its predictions: `vectors` brings w~ into the frame. ``middle`` of shape (C,) is the mean response.
     """
 
     def __init__(self, learners: Learners) -> None:
@@ -178,7 +152,7 @@ class Frame:
             far = (spread > FAR_SPREAD * typical) & (typical > 0)
             self.centre, spread = np.where(far, middle, self.centre), np.where(far, typical, spread)
         self.spread = np.where(spread > 0, spread, 1.0)
-        self.middle = float(learners.y.mean())
+        self.middle: Array = learners.y.mean(axis=0)
 
     def rows(self, X: Array) -> Array:
         """Return Z, the rows in this frame."""
@@ -192,22 +166,26 @@ class Frame:
         """Bring models (w, b) into this frame; their responses are then measured from the middle."""
         inside = np.empty_like(vectors)
         inside[:, :-1] = vectors[:, :-1] * self.spread
-        inside[:, -1] = vectors[:, -1] + vectors[:, :-1] @ self.centre - self.middle
+        inside[:, -1] = vectors[:, -1] + vectors[:, :-1] @ self.centre - self.middle[0]
         return inside
 
 
 def second_moments(Z: Array, y: Array, learners: Learners) -> tuple[Array, Array, Array]:
-    """Return G (L, d, d), c (L, d) and s (L,), the mean moments of every learner's rows."""
-    d = Z.shape[1]
-    G, c, s = np.empty((len(learners), d, d)), np.empty((len(learners), d)), np.empty(len(learners))
+    """Return G (L, d, d), c (L, d, C) and s (L,), the mean moments of every learner's rows.
+
+    The response ``y`` has the shape (N, C); s sums over its columns.
+    """
+    n, d = len(learners), Z.shape[1]
+    G, c, s = np.empty((n, d, d)), np.empty((n, d, y.shape[1])), np.empty(n)
     for j in range(len(learners)):
         span = learners.span(j)
         mine, response = Z[span], y[span]
         weighted = mine if learners.weights is None else mine * learners.weights[span, None]
         G[j], c[j] = weighted.T @ mine, weighted.T @ response
-        s[j] = response @ (response if learners.weights is None else response * learners.weights[span])
+        counted = response if learners.weights is None else response * learners.weights[span, None]
+        s[j] = response.ravel() @ counted.ravel()
     sizes = learners.sizes
-    return G / sizes[:, None, None], c / sizes[:, None], s / sizes
+    return G / sizes[:, None, None], c / sizes[:, None, None], s / sizes
 
 
 def _model_features(vectors: Array) -> Array:
@@ -223,28 +201,21 @@ def _model_features(vectors: Array) -> Array:
 
 
 class AffineLosses:
-    """Losses of affine models on learners, tile by tile.
-
-    Parameters
-    ----------
-    vectors : ndarray of shape (M, p + 1)
-        The models (w, b).
-    learners : Learners
-        On whose rows they are evaluated.
-    """
+    """Losses of affine models, vectors (w, b) of shape (M, p + 1), on learners, tile by tile."""
 
     def __init__(self, vectors: Array, learners: Learners) -> None:
         self._learners = learners
         self._frame = frame = Frame(learners)
         self._vectors = frame.vectors(vectors)
         Z = frame.rows(learners.X)
-        G, c, s = second_moments(Z, learners.y - frame.middle, learners)
+        # A model is one vector: it predicts one column.
+        G, c, s = second_moments(Z, learners.scalar_y[:, None] - frame.middle, learners)
         d = Z.shape[1]
         # When rows are few against predictors, multiplying rows is cheaper than multiplying moments.
         self._by_moments = d * (d + 1) / 2 + d + 1 < learners.sizes.mean() * d
         if self._by_moments:
             upper = np.triu_indices(d)
-            self._learner_features = np.column_stack([G[:, upper[0], upper[1]], c, s])
+            self._learner_features = np.column_stack([G[:, upper[0], upper[1]], c[..., 0], s])
         # Bounds the size of the terms that cancel: |w~|' sqrt(diag G), squared, plus s.
         self._sizes = np.column_stack([np.sqrt(np.diagonal(G, axis1=1, axis2=2)), np.sqrt(s)])
 
@@ -310,7 +281,7 @@ class AffineLosses:
             span = self._learners.span(j)
             # Rows are brought into the frame when they are needed: kept, they would double the memory.
             Z, y = self._frame.rows(self._learners.X[span]), self._learners.y[span] - self._frame.middle
-            squares = (Z @ vectors.T - y[:, None]) ** 2
+            by_row = self._learners.loss.by_row((Z @ vectors.T - y)[..., None])
             if weights is not None:
-                squares *= weights[span, None]
-            losses[:, place] = squares.mean(axis=0)
+                by_row *= weights[span, None]
+            losses[:, place] = by_row.mean(axis=0)

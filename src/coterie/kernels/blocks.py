@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from coterie.kernels.limits import LIMITS
+from coterie.loss import SQUARED_ERROR, Loss
 from coterie.rows.learners import Learners
 
 Array = NDArray[Any]
@@ -27,43 +28,30 @@ def learner_blocks(learners: Learners, block_rows: int = LIMITS.rows) -> Iterato
             start = stop
 
 
-def predict_rows(model: Any, X: Array) -> Array:
-    """Predict, with NaN for all rows where the model raises or answers in another shape."""
+def predict_rows(model: Any, X: Array, loss: Loss = SQUARED_ERROR) -> Array:
+    """Predict columns of shape (n, C), with NaN where the model raises or answers in another shape."""
     try:
         # A copy: a model that works in place would change the rows of everybody.
-        prediction = np.asarray(model.predict(X.copy()), dtype=float).reshape(-1)
+        return loss.predict(model, X.copy())
     except Exception:  # a peer's model may fail in any way: it is isolated, not fatal
-        return np.full(len(X), np.nan)
-    return prediction if len(prediction) == len(X) else np.full(len(X), np.nan)
+        return np.full((len(X), loss.n_columns), np.nan)
 
 
 def model_losses(model: Any, learners: Learners, clips: Array | None = None) -> Array:
-    """Return the loss of one model on every learner.
+    """Return the mean loss of one model on every learner, of shape (L,); not finite where it failed.
 
-    Parameters
-    ----------
-    model : estimator
-        Fitted.
-    learners : Learners
-        On whose rows it is evaluated.
-    clips : ndarray of shape (L,) or None, default=None
-        Bounds for the squared residuals of each learner; None: the plain mean of squares.
-
-    Returns
-    -------
-    ndarray of shape (L,)
-        Mean squared residuals; not finite where the model failed.
+    ``clips`` of shape (L,) bounds the losses of each learner's rows.
     """
     losses = np.empty(len(learners))
     for start, stop in learner_blocks(learners):
         rows = slice(int(learners.offsets[start]), int(learners.offsets[stop]))
-        with np.errstate(over="ignore", invalid="ignore"):
-            squares = (predict_rows(model, learners.X[rows]) - learners.y[rows]) ** 2
+        predictions = predict_rows(model, learners.X[rows], learners.loss)
+        by_row = learners.loss.by_row(predictions - learners.y[rows])
         if clips is not None:
             # A bound must not hide that the model failed.
-            squares = np.where(np.isfinite(squares), np.minimum(squares, clips[learners.owner[rows]]), np.inf)
+            by_row = np.where(np.isfinite(by_row), np.minimum(by_row, clips[learners.owner[rows]]), np.inf)
         if learners.weights is not None:
-            squares = squares * learners.weights[rows]
+            by_row = by_row * learners.weights[rows]
         starts = learners.offsets[start:stop] - learners.offsets[start]
-        losses[start:stop] = np.add.reduceat(squares, starts) / learners.sizes[start:stop]
+        losses[start:stop] = np.add.reduceat(by_row, starts) / learners.sizes[start:stop]
     return losses

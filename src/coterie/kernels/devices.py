@@ -32,18 +32,9 @@ _log = logging.getLogger(__name__)
 class FoundPairs:
     """Top eigenpairs, as NumPy arrays whatever computed them.
 
-    Parameters
-    ----------
-    values : ndarray of shape (M,)
-        Eigenvalues of the normalised similarity, the largest first.
-    vectors : ndarray of shape (L, M)
-        Eigenvectors.
-    plain_values : ndarray of shape (M,)
-        Eigenvalues of the similarity itself.
-    residual : float
-        Largest residual of the pairs that were waited for.
-    passes : int
-        Passes over all pairs that it took.
+    ``values`` (M,) are those of the normalised similarity, the largest first, ``vectors`` (L, M) theirs,
+    ``plain_values`` (M,) the eigenvalues of the similarity itself. ``residual`` is the largest of the pairs
+    that were waited for, after so many ``passes`` over all pairs.
     """
 
     values: Array
@@ -86,18 +77,7 @@ def check_device(device: Any) -> None:
 
 
 def pick_device(device: str) -> str:
-    """Return ``"cpu"`` or ``"cuda"``, whichever an option means on this machine.
-
-    Parameters
-    ----------
-    device : {"auto", "cpu", "cuda"}
-        ``"auto"``: a GPU where torch finds one.
-
-    Returns
-    -------
-    str
-        The device.
-    """
+    """Return ``"cpu"`` or ``"cuda"``; ``"auto"`` means a GPU where torch finds one."""
     check_device(device)
     return "cuda" if device != "cpu" and _has_gpu() else "cpu"
 
@@ -109,25 +89,9 @@ def torch_features(
     scale: float,
     device: str = "cuda",
 ) -> PairFeatures:
-    """Bring the features of models and learners to a torch device, in single precision.
+    """Bring the features of models and learners, of shape (L, F), to a torch device, in single precision.
 
-    Parameters
-    ----------
-    models : ndarray of shape (L, F)
-        Features of the models.
-    learners : ndarray of shape (L, F)
-        Features of the learners' rows.
-    errors : ndarray of shape (L,)
-        Loss of each model on its own learner.
-    scale : float
-        The factor a of S = exp(-a v).
-    device : str, default="cuda"
-        As torch names it.
-
-    Returns
-    -------
-    PairFeatures
-        With the product that is fused into one kernel, on a GPU where triton is installed.
+    On a GPU where triton is installed, the product with vectors is fused into one kernel.
     """
     import torch
 
@@ -169,25 +133,9 @@ def top_pairs_of(
     device: str = "auto",
     needed: int = 1,
 ) -> FoundPairs:
-    """Find the top eigenpairs of the normalised similarity without storing it.
+    """Find the top eigenpairs of the normalised similarity without storing it; ``needed`` as in `top_pairs`.
 
-    Parameters
-    ----------
-    exchange : Exchange
-        Of the learners.
-    scale : float
-        The factor a of S = exp(-a v).
-    count : int
-        Eigenpairs wanted.
-    device : {"auto", "cpu", "cuda"}, default="auto"
-        Where to compute. Losses that are not inner products of features are multiplied on the processor.
-    needed : int, default=1
-        As in `top_pairs`.
-
-    Returns
-    -------
-    FoundPairs
-        The eigenpairs and their residual.
+    Losses that are not inner products of features are multiplied on the processor, whatever the device.
     """
     if pick_device(device) == "cuda" and isinstance(exchange.source, AffineTiles):
         features = exchange.source.features()

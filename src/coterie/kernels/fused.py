@@ -87,6 +87,7 @@ def _times_kernel(  # type: ignore[no-untyped-def]
                 back = tl.dot(c, d_rest, back)
                 back = tl.dot(c_rest, d, back)
             column_errors = tl.load(errors + columns, mask=in_columns, other=0.0)
+            # `coterie.loss.dissimilarity` in Triton's words, which cannot call it; the tests compare the two.
             apart = tl.abs(there - column_errors[None, :]) + tl.abs(back - row_errors[:, None])
             alike = tl.exp(-scale * apart)
             alike = tl.where(rows[:, None] == columns[None, :], 1.0, alike)
@@ -120,15 +121,10 @@ def _halves(features: Any) -> tuple[Any, Any]:
 
 
 class FusedTimes:
-    """Multiplies S with vectors on a GPU.
+    """Multiplies S with vectors on a GPU; the features are in single precision on a CUDA device.
 
-    Parameters
-    ----------
-    features : PairFeatures
-        Tensors on a CUDA device, in single precision.
-    width : int or None, default=None
-        Vectors multiplied at once, a multiple of what a tensor core takes; None: 16, or 32 where there are
-        more, which was measured to take less time than two sweeps.
+    ``width`` is the number of vectors multiplied at once, a multiple of what a tensor core takes; None: 16,
+    or 32 where there are more, which was measured to take less time than two sweeps.
     """
 
     def __init__(self, features: PairFeatures, width: int | None = None) -> None:

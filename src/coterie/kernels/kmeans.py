@@ -43,25 +43,9 @@ def _spread_centres(points: Array, n_clusters: int, generator: np.random.Generat
 def kmeans(
     points: Array, n_clusters: int, generator: np.random.Generator, restarts: int = 10
 ) -> tuple[Array, Array]:
-    """Cluster each point set, the best of a few restarts.
+    """Cluster each of several point sets of shape (sets, L, d), the best of a few restarts.
 
-    Parameters
-    ----------
-    points : ndarray of shape (sets, L, d)
-        Point sets of one shape.
-    n_clusters : int
-        Clusters to look for in each.
-    generator : Generator
-        For the starting centres.
-    restarts : int, default=10
-        Starts of which the best is kept.
-
-    Returns
-    -------
-    labels : ndarray of shape (sets, L)
-        Cluster of each point.
-    sums : ndarray of shape (sets,)
-        Within-cluster sums of squares.
+    Returns labels of shape (sets, L) and within-cluster sums of squares of shape (sets,).
     """
     sets = len(points)
     if n_clusters == 1:

@@ -31,23 +31,9 @@ def _losses_of(job: _LossJob) -> Array:
 def loss_matrix(
     models: Sequence[Any], learners: Learners, engine: Engine, clips: Array | None = None
 ) -> Array:
-    """Return the losses of shape (M, L) of M models on L learners.
+    """Return the losses of shape (M, L) of M models on L learners, not finite where a model failed.
 
-    Parameters
-    ----------
-    models : sequence of estimators
-        Fitted.
-    learners : Learners
-        On whose rows they are evaluated.
-    engine : Engine
-        Who predicts, where models are not affine.
-    clips : ndarray of shape (L,) or None, default=None
-        Bounds for squared residuals; with bounds there is no closed form.
-
-    Returns
-    -------
-    ndarray of shape (M, L)
-        Mean squared residuals, not finite where a model failed.
+    ``clips`` of shape (L,) bounds the losses of rows; with bounds there is no closed form.
     """
     vectors, affine = affine_matrix(models, learners.n_features)
     if clips is not None:
@@ -69,9 +55,9 @@ def own_errors(models: Sequence[Any], learners: Learners) -> Array:
     vectors, affine = affine_matrix(models, learners.n_features)
     frame = Frame(learners)
     inside = frame.vectors(np.where(affine[:, None], vectors, 0.0))
-    predictions = np.einsum("nd,nd->n", frame.rows(learners.X), inside[learners.owner]) + frame.middle
+    linear = np.einsum("nd,nd->n", frame.rows(learners.X), inside[learners.owner])
+    predictions = linear[:, None] + frame.middle
     for j in np.flatnonzero(~affine).tolist():
         span = learners.span(j)
-        predictions[span] = predict_rows(models[j], learners.X[span])
-    with np.errstate(over="ignore", invalid="ignore"):
-        return learners.mean_by_learner((predictions - learners.y) ** 2)
+        predictions[span] = predict_rows(models[j], learners.X[span], learners.loss)
+    return learners.mean_losses(predictions - learners.y)

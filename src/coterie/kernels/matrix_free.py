@@ -16,6 +16,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from coterie.kernels.limits import LIMITS
+from coterie.loss import dissimilarity
 
 # NumPy arrays or torch tensors: both have the operations that are used here.
 Tensor = Any
@@ -79,20 +80,9 @@ def multiply_by_tiles(
 class PairFeatures:
     """Losses as inner products: model i loses ``models[i] @ learners[j]`` on learner j.
 
-    Parameters
-    ----------
-    models : array of shape (L, F)
-        Features of the models.
-    learners : array of shape (L, F)
-        Features of the learners' rows.
-    errors : array of shape (L,)
-        Loss of each model on its own learner.
-    scale : float
-        The factor a of S = exp(-a v).
-    product : callable or None, default=None
-        Multiplies S with a block of vectors; None: by tiles.
-    block : int, default=4096
-        Learners on a side of a tile.
+    Both features have the shape (L, F), ``errors`` (L,) is each model's loss on its own learner, ``scale``
+    the factor a of S = exp(-a v). ``product`` multiplies S with a block of vectors; None: by tiles of
+    ``block`` learners on a side.
     """
 
     models: Tensor
@@ -116,9 +106,10 @@ class PairFeatures:
     def tile(self, rows: Any, columns: Any) -> Tensor:
         """Return the similarities between some learners and others."""
         xp = namespace(self.errors)
-        there = self.models[rows] @ self.learners[columns].T - self.errors[columns][None, :]
-        back = self.learners[rows] @ self.models[columns].T - self.errors[rows][:, None]
-        return xp.exp(-self.scale * (xp.abs(there) + xp.abs(back)))
+        there = self.models[rows] @ self.learners[columns].T
+        back = self.learners[rows] @ self.models[columns].T
+        apart = dissimilarity(there, back, self.errors[rows][:, None], self.errors[columns])
+        return xp.exp(-self.scale * apart)
 
     def times(self, vectors: Tensor) -> Tensor:
         """Return S times a block of vectors."""
@@ -129,24 +120,11 @@ class PairFeatures:
 
 @dataclass(frozen=True)
 class TopPairs:
-    """Top eigenpairs of D^-1/2 S D^-1/2.
+    """Top eigenpairs of D^-1/2 S D^-1/2, the largest of the ``values`` (M,) first.
 
-    Parameters
-    ----------
-    values : array of shape (M,)
-        Eigenvalues, the largest first.
-    vectors : array of shape (L, M)
-        Eigenvectors.
-    degrees : array of shape (L,)
-        Row sums of S.
-    residuals : array of shape (M,)
-        Norms of operator times vector minus value times vector.
-    waited : int
-        Pairs that were waited for.
-    passes : int
-        Passes over all pairs that it took.
-    plain_values : array of shape (M,)
-        Largest eigenvalues of S itself within the same subspace.
+    ``vectors`` have the shape (L, M), ``degrees`` (L,) are the row sums of S, ``residuals`` (M,) the norms of
+    operator times vector minus value times vector. ``waited`` pairs were waited for, in so many ``passes``
+    over all pairs. ``plain_values`` (M,) are the largest eigenvalues of S itself within the same subspace.
     """
 
     values: Tensor
@@ -173,18 +151,9 @@ def _eigh(matrix: Tensor) -> tuple[Tensor, Tensor]:
 
 @dataclass(frozen=True)
 class Extension:
-    """The spectrum of a sample of learners, extended to everybody.
+    """The spectrum of a sample of learners, extended to everybody: approximate, and as in `TopPairs`.
 
-    Parameters
-    ----------
-    values : array of shape (M,)
-        Approximate eigenvalues of D^-1/2 S D^-1/2, the largest first.
-    vectors : array of shape (L, M)
-        Their vectors, orthonormal.
-    degrees : array of shape (L,)
-        Approximate row sums of S.
-    plain_values : array of shape (M,)
-        Approximate eigenvalues of S itself.
+    The vectors are orthonormal.
     """
 
     values: Tensor
@@ -194,23 +163,10 @@ class Extension:
 
 
 def nystrom_pairs(similarity: Similarity, landmarks: Tensor, count: int, block: int = 4096) -> Extension:
-    """Extend the spectrum of some learners to everybody.
+    """Extend the spectrum of some learners, the ``landmarks``, to everybody by Nystrom's approximation.
 
-    Parameters
-    ----------
-    similarity : Similarity
-        Among all learners; asked for tiles beside the landmarks only.
-    landmarks : array of int of shape (m,)
-        The learners in the sample.
-    count : int
-        Vectors wanted; fewer come back where the sample spans fewer.
-    block : int, default=4096
-        Learners taken together.
-
-    Returns
-    -------
-    Extension
-        Nystrom's approximation.
+    Only tiles beside the landmarks are asked for, of ``block`` learners. There are fewer than ``count``
+    vectors where the sample spans fewer.
     """
     among = similarity.tile(landmarks, landmarks)
     xp, kind = namespace(among), among.dtype
@@ -303,30 +259,11 @@ def top_pairs(
     passes: int = 4,
     seed: int = 0,
 ) -> TopPairs:
-    """Find the top eigenpairs of D^-1/2 S D^-1/2 without storing S.
+    """Find the top eigenpairs of D^-1/2 S D^-1/2 without storing S, with the residuals that were reached.
 
-    Parameters
-    ----------
-    similarity : Similarity
-        Gives tiles of S, and its products with vectors.
-    count : int
-        Eigenpairs wanted.
-    needed : int, default=1
-        Pairs that are waited for. Always waited for are those in front of the largest drop of the
-        eigenvalues: behind it lies the bulk, which comes late and says little.
-    block : int, default=4096
-        Learners taken together in the start.
-    tolerance : float, default=1e-4
-        Residual that is small enough.
-    passes : int, default=4
-        Passes over all pairs at most.
-    seed : int, default=0
-        For the sample of learners.
-
-    Returns
-    -------
-    TopPairs
-        With the residuals that were reached.
+    Waited for, until their residuals are below ``tolerance``, are ``needed`` pairs and always those in front
+    of the largest drop of the eigenvalues: behind it lies the bulk, which comes late and says little.
+    ``seed`` is for the sample of learners in the start, which takes ``block`` learners together.
     """
     n = similarity.shape[0]
     sample = np.random.default_rng(seed).choice(n, min(n, LIMITS.many), replace=False)

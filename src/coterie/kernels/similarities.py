@@ -18,16 +18,7 @@ Array = NDArray[Any]
 class ExchangeSimilarity:
     """The matrix S = exp(-a v) of an exchange, which need not be stored.
 
-    ``numpy.asarray`` makes the whole of it.
-
-    Parameters
-    ----------
-    exchange : Exchange
-        Of the learners.
-    scale : float
-        The factor a.
-    block : int, default=1024
-        Learners on a side of a tile.
+    ``numpy.asarray`` makes the whole of it. A tile has ``block`` learners on a side.
     """
 
     exchange: Exchange

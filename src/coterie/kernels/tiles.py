@@ -13,13 +13,7 @@ Array = NDArray[Any]
 
 
 class DenseTiles:
-    """Losses that are there as an array.
-
-    Parameters
-    ----------
-    losses : ndarray of shape (L, L)
-        Row i is model i on everybody.
-    """
+    """Losses that are there as an array of shape (L, L); row i is model i on everybody."""
 
     def __init__(self, losses: Array) -> None:
         self._losses = losses
@@ -42,12 +36,7 @@ class DenseTiles:
 class AffineTiles:
     """Losses of affine models, computed when asked for and not kept.
 
-    Parameters
-    ----------
-    losses : AffineLosses
-        One model per learner.
-    positions : ndarray of shape (L,) or None, default=None
-        The learners, in the order in which they are given out; None: as they are.
+    ``positions`` of shape (L,) are the learners in the order in which they are given out; None: as they are.
     """
 
     def __init__(self, losses: AffineLosses, positions: Array | None = None) -> None:

@@ -20,7 +20,7 @@ from coterie.method.n_clusters.landmark_check import landmark_note
 from coterie.method.order import IN_ORDER
 from coterie.method.precomputed import exchange_from_losses
 from coterie.method.refine.averages import AverageLosses
-from coterie.method.refine.losses import LocalLosses
+from coterie.method.refine.losses import LocalLosses, LocalRows
 from coterie.method.refine.moves import REFINE
 from coterie.method.refine.refits import pooled_losses
 from coterie.method.search import Answerer, check_n_clusters, finite_learners, search_partition
@@ -37,16 +37,9 @@ REFINEMENTS = ("pooled", "average", None)
 class Clustering:
     """A partition, and what judging it takes; the latter is large and lives no longer than the fit.
 
-    Parameters
-    ----------
-    partition : Partition
-        Who learns with whom.
-    learner_ids : ndarray of shape (M,)
-        The learners whose losses are finite, in the order of the fields below.
-    losses : LocalLosses or None
-        Answers what clusters lose on these learners; None without rows.
-    labellings : mapping of int to ndarray of shape (M,)
-        What the held-out rule found for each number of clusters; empty where the number was given.
+    ``learner_ids`` of shape (M,) are the learners whose losses are finite, in the order of ``losses``, which
+    are None without rows, and of ``labellings``: what the held-out rule found for each number of clusters,
+    empty where the number was given.
     """
 
     partition: Partition
@@ -112,17 +105,13 @@ def search_clusters(
             )
             losses, local = pooled_losses(learners, chosen, known, runner, sets)
         else:
-            losses, local = AverageLosses(learners, chosen, known, runner), None
-        answerer = Answerer(
-            losses,
-            learners.sizes,
-            learners.n_features,
-            local,
-            partial(cross_validated, learners=learners, selection=chosen, engine=runner),
-            None
-            if known.landmarks is None
-            else partial(landmark_note, known, learners, chosen, engine=runner, seed=seed),
-        )
+            losses, local = AverageLosses.of_all(learners, chosen, known, runner), LocalRows()
+        curve = partial(cross_validated, learners=learners, selection=chosen, engine=runner)
+        local = replace(local, cross_validate=curve)
+        if known.landmarks is not None:
+            note = partial(landmark_note, known, learners, chosen, engine=runner, seed=seed)
+            local = replace(local, check_landmarks=note)
+        answerer = Answerer(losses, learners.sizes, learners.n_features, local)
     found = search_partition(
         exchange,
         answerer,

@@ -24,6 +24,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import has_fit_parameter
 
 from coterie._seeds import seeded_copy
+from coterie.loss import SQUARED_ERROR, Loss
 
 Array = NDArray[Any]
 
@@ -32,26 +33,10 @@ Array = NDArray[Any]
 class FitJob:
     """Rows, how they are split, and the candidates to choose from.
 
-    Parameters
-    ----------
-    owner : str
-        Who the rows belong to; named in errors.
-    X : ndarray of shape (n, p)
-        Predictors.
-    y : ndarray of shape (n,)
-        Response.
-    folds : ndarray of shape (n,)
-        The fold that holds each row out; -1 for rows that are never held out.
-    training : ndarray of bool, shape (F, n)
-        The rows that each fold trains on.
-    scored : tuple of int
-        The folds on which candidates compete.
-    candidates : dict of str to estimator
-        Unfitted.
-    seed : int
-        For candidates whose ``random_state`` is not set.
-    weights : ndarray of shape (n,) or None, default=None
-        Sample weights.
+    ``owner`` is named in errors. ``X`` has the shape (n, p), ``y`` (n, C). ``folds`` of shape (n,) says which
+    fold holds each row out, -1 for rows that none does; ``training`` of shape (F, n) which rows each fold
+    trains on; ``scored`` on which folds candidates compete. ``seed`` is for candidates whose
+    ``random_state`` is not set.
     """
 
     owner: str
@@ -63,30 +48,17 @@ class FitJob:
     candidates: dict[str, BaseEstimator] = field(repr=False)
     seed: int
     weights: Array | None = field(default=None, repr=False)
+    loss: Loss = SQUARED_ERROR
 
 
 @dataclass(frozen=True)
 class Fitted:
     """The chosen candidate and what is known of it.
 
-    Parameters
-    ----------
-    name : str
-        The chosen candidate.
-    model : estimator
-        It, fitted on all rows.
-    error : float
-        Its mean squared error on all rows.
-    held_out_error : float
-        Its mean squared error on the scored folds, where it had not seen the rows.
-    candidate_errors : dict of str to float
-        The latter for every candidate.
-    residuals : ndarray of shape (n,)
-        Honest residuals.
-    fold_models : tuple of estimators
-        The models behind them.
-    failures : dict of str to str
-        Candidates that were dropped, and why.
+    ``model`` was fitted on all rows, and ``error`` is its mean loss there; ``held_out_error`` is that on the
+    scored folds, where it had not seen the rows, ``candidate_errors`` the same for every candidate.
+    ``residuals`` of shape (n, C) are out of fold, by ``fold_models``. ``failures`` names the candidates that
+    were dropped, and why.
     """
 
     name: str
@@ -125,23 +97,9 @@ def weight_parameter(estimator: Any) -> str | None:
 
 
 def fit_model(model: Any, X: Array, y: Array, weights: Array | None = None) -> Any:
-    """Fit a model, with weights of the rows where it takes them.
+    """Fit a model to a target of shape (n,), with weights of the rows where it takes them.
 
-    Parameters
-    ----------
-    model : estimator
-        Unfitted.
-    X : ndarray of shape (n, p)
-        Predictors.
-    y : ndarray of shape (n,)
-        Response.
-    weights : ndarray of shape (n,) or None, default=None
-        Sample weights.
-
-    Returns
-    -------
-    estimator
-        What ``fit`` returns; the model itself where ``fit`` returns nothing, as some regressors do.
+    Returns what ``fit`` returns; the model itself where ``fit`` returns nothing, as some regressors do.
     """
     name = None if weights is None else weight_parameter(model)
     fitted = model.fit(X, y) if name is None else model.fit(X, y, **{name: weights})
@@ -151,22 +109,20 @@ def fit_model(model: Any, X: Array, y: Array, weights: Array | None = None) -> A
 def fit_candidate(candidate: Any, job: FitJob, rows: Array) -> Any:
     """Fit a fresh copy of a candidate on some rows."""
     weights = None if job.weights is None else job.weights[rows]
-    return fit_model(seeded_copy(candidate, job.seed), job.X[rows], job.y[rows], weights)
+    target = job.loss.target(job.y[rows])
+    return fit_model(seeded_copy(candidate, job.seed), job.X[rows], target, weights)
 
 
 def _residuals(model: Any, job: FitJob, rows: Array) -> Array:
-    prediction = np.asarray(model.predict(job.X[rows]), dtype=float)
-    if prediction.shape not in ((len(rows),), (len(rows), 1)):
-        raise ValueError(f"predicted the shape {prediction.shape} for {len(rows)} rows")
+    prediction = job.loss.predict(model, job.X[rows])
     if not np.isfinite(prediction).all():
         raise ValueError("predicted values that are not finite")
-    residuals: Array = job.y[rows] - prediction.reshape(-1)
+    residuals: Array = job.y[rows] - prediction
     return residuals
 
 
-def _mean_square(residuals: Array, job: FitJob, rows: Array) -> float:
-    weights = None if job.weights is None else job.weights[rows]
-    return float(np.average(residuals**2, weights=weights))
+def _mean_loss(residuals: Array, job: FitJob, rows: Array) -> float:
+    return job.loss.mean(residuals, None if job.weights is None else job.weights[rows])
 
 
 def _fold_fit(candidate: BaseEstimator, job: FitJob, fold: int) -> tuple[Any, Array, Array]:
@@ -178,20 +134,8 @@ def _fold_fit(candidate: BaseEstimator, job: FitJob, fold: int) -> tuple[Any, Ar
 def choose_candidate(job: FitJob) -> Fitted:
     """Let the candidates compete on held-out rows and refit the winner on all rows.
 
-    Parameters
-    ----------
-    job : FitJob
-        What to fit.
-
-    Returns
-    -------
-    Fitted
-        The winner. A candidate that raises or predicts values that are not finite is dropped.
-
-    Raises
-    ------
-    ValueError
-        When no candidate is left, naming the owner and the causes.
+    A candidate that raises or predicts values that are not finite is dropped. When none is left, the error
+    names the owner and the causes.
     """
     failures: dict[str, str] = {}
     fits: dict[str, dict[int, tuple[Any, Array, Array]]] = {}
@@ -199,7 +143,7 @@ def choose_candidate(job: FitJob) -> Fitted:
     for name, candidate in job.candidates.items():
         try:
             fits[name] = {fold: _fold_fit(candidate, job, fold) for fold in job.scored}
-            errors[name] = float(np.mean([_mean_square(r, job, rows) for _, rows, r in fits[name].values()]))
+            errors[name] = float(np.mean([_mean_loss(r, job, rows) for _, rows, r in fits[name].values()]))
         except Exception as cause:  # any candidate may fail in any way
             failures[name] = f"{type(cause).__name__}: {cause}"
     everything = np.arange(len(job.y))
@@ -214,13 +158,13 @@ def choose_candidate(job: FitJob) -> Fitted:
         except Exception as cause:
             failures[name] = f"{type(cause).__name__}: {cause}"
             continue
-        residuals = np.full(len(job.y), np.nan)
+        residuals = np.full(job.y.shape, np.nan)
         for _, rows, values in mine.values():
             residuals[rows] = values
         return Fitted(
             name=name,
             model=model,
-            error=_mean_square(fitted, job, everything),
+            error=_mean_loss(fitted, job, everything),
             held_out_error=errors[name],
             candidate_errors={n: e for n, e in errors.items() if n not in failures},
             residuals=residuals,

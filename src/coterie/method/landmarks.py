@@ -33,14 +33,8 @@ AUTO_LANDMARKS = 120
 class LandmarkTiles:
     """Losses that are known where a landmark is the model's owner or the learner, NaN elsewhere.
 
-    Parameters
-    ----------
-    marks : ndarray of int of shape (m,)
-        The landmarks, by position.
-    from_marks : ndarray of shape (m, L)
-        Losses of the landmarks' models on everybody.
-    to_marks : ndarray of shape (L, m)
-        Losses of everybody's models on the landmarks.
+    ``marks`` of shape (m,) are the landmarks' positions, ``from_marks`` (m, L) the losses of their models on
+    everybody, ``to_marks`` (L, m) those of everybody's models on them.
     """
 
     marks: Array
@@ -94,17 +88,7 @@ def _meet(job: _MeetJob) -> Array:
 def how_many_landmarks(landmarks: Any, n_learners: int) -> int | None:
     """Return the number of landmarks that an option means; None: all losses are computed.
 
-    Parameters
-    ----------
-    landmarks : int, "auto" or None
-        The option. ``"auto"``: 120 where there are more than 1,000 learners.
-    n_learners : int
-        Number of learners.
-
-    Returns
-    -------
-    int or None
-        Fewer than the learners.
+    It is less than the number of learners. ``"auto"`` means 120 where there are more than 1,000 learners.
     """
     if landmarks is None:
         return None
@@ -126,27 +110,8 @@ def landmark_losses(
 ) -> tuple[LandmarkTiles, Array]:
     """Choose landmarks and evaluate everybody against them, both ways.
 
-    Parameters
-    ----------
-    selection : Selection
-        Of the learners, in the same order.
-    learners : Learners
-        Everybody's rows.
-    count : int
-        Number of landmarks.
-    engine : Engine
-        Who predicts.
-    clips : ndarray of shape (L,) or None, default=None
-        Bounds for squared residuals.
-    seed : int, default=0
-        For the choice.
-
-    Returns
-    -------
-    tiles : LandmarkTiles
-        The losses.
-    errors : ndarray of shape (L,)
-        Loss of each model on its own learner.
+    ``clips`` of shape (L,) bounds the losses of rows. Returns the losses, and each model's loss on its own
+    learner, of shape (L,).
     """
     generator = np.random.default_rng(seed)
     n = len(learners)

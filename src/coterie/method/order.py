@@ -38,24 +38,16 @@ IN_ORDER = (
 
 @dataclass(frozen=True)
 class SerialRule:
-    """When rows count as dependent, and when they are only sorted.
+    """When rows count as dependent, and when they are only sorted."""
 
-    Parameters
-    ----------
-    alarm : float
-        Standard deviations of the pooled statistic. Independent rows exceed them in .5 per mille of simulated
-        orders at most, from one learner of 4 rows to thirty of 80.
-    negligible : float
-        A lag-one correlation that is less than this changes standard errors by a twentieth, and no answer.
-    is_sorted : float
-        Rank correlation with the order of the rows from which on rows count as sorted.
-    even_steps : float
-        A column is a clock if this share of its steps is the median step; some rows may be missing.
-    """
-
+    # Standard deviations of the pooled statistic. Independent rows exceed them in .5 per mille of simulated
+    # orders at most, from one learner of 4 rows to thirty of 80.
     alarm: float = 3.3
+    # A lag-one correlation that is less than this changes standard errors by a twentieth, and no answer.
     negligible: float = 0.05
+    # Rank correlation with the order of the rows from which on rows count as sorted.
     is_sorted: float = 0.95
+    # A column is a clock if this share of its steps is the median step; some rows may be missing.
     even_steps: float = 0.75
 
 
@@ -66,14 +58,8 @@ SERIAL = SerialRule()
 class SerialScore:
     """What one learner says about the dependence of neighbouring rows.
 
-    Parameters
-    ----------
-    deviation : float
-        Lag-one product of the standardised ranks, less its mean for independent rows.
-    variance : float
-        Its variance for independent rows.
-    n_rows : int
-        Number of rows; zero if the learner does not count.
+    ``deviation`` is the lag-one product of the standardised ranks, less its mean for independent rows, and
+    ``variance`` its variance for those. ``n_rows`` is zero if the learner does not count.
     """
 
     deviation: float = 0.0
@@ -91,19 +77,9 @@ def _is_clock(column: Array) -> bool:
 
 
 def in_sorted_order(X: Array, y: Array) -> bool:
-    """Tell whether a learner's rows are sorted by the response or a predictor, and not by time.
+    """Tell whether a learner's rows are sorted by the response, of shape (n, C), or by a predictor.
 
-    Parameters
-    ----------
-    X : ndarray of shape (n, p)
-        Predictors, in the order of the rows.
-    y : ndarray of shape (n,)
-        Response.
-
-    Returns
-    -------
-    bool
-        False where a predictor rises or falls as a clock or a calendar does.
+    False where a predictor rises or falls as a clock or a calendar does: that is time.
     """
     columns = np.column_stack([y, X])
     place = np.arange(len(y)) - (len(y) - 1) / 2
@@ -112,49 +88,32 @@ def in_sorted_order(X: Array, y: Array) -> bool:
     with np.errstate(invalid="ignore"):
         found = np.abs(place @ ranks) >= SERIAL.is_sorted * sizes
     is_sorted = np.flatnonzero(found & (sizes > 0))
-    return len(is_sorted) > 0 and not any(_is_clock(columns[:, c]) for c in is_sorted if c > 0)
+    return len(is_sorted) > 0 and not any(_is_clock(columns[:, c]) for c in is_sorted if c >= y.shape[1])
 
 
 def serial_score(residuals: Array, X: Array, y: Array) -> SerialScore:
     """Return what a learner's held-out residuals say about the dependence of neighbouring rows.
 
-    Parameters
-    ----------
-    residuals : ndarray of shape (n,)
-        In the order of the rows, from models that were fitted on random rows.
-    X : ndarray of shape (n, p)
-        Predictors.
-    y : ndarray of shape (n,)
-        Response.
-
-    Returns
-    -------
-    SerialScore
-        Nothing for a learner whose rows are sorted, or whose residuals are rounding.
+    ``residuals`` and ``y`` have the shape (n, C), in the order of the rows; columns are averaged. It is
+    nothing for a learner whose rows are sorted, or whose residuals are rounding.
     """
     n = len(residuals)
-    if not np.ptp(residuals) > 1e-9 * np.abs(y).max() or in_sorted_order(X, y):
+    varied = np.ptp(residuals, axis=0) > 1e-9 * np.abs(y).max()
+    if not varied.all() or in_sorted_order(X, y):
         return SerialScore()
-    ranks = rankdata(residuals)
-    scores = (ranks - ranks.mean()) / ranks.std()
-    fourth = float(np.sum(scores**4))
+    ranks = rankdata(residuals, axis=0).T
+    scores = (ranks - ranks.mean(axis=1, keepdims=True)) / ranks.std(axis=1, keepdims=True)
+    deviation = float(np.mean([column[1:] @ column[:-1] for column in scores])) + 1.0
+    fourth = float(np.mean(np.sum(scores**4, axis=1)))
     # Mean and variance over all orders, for scores with sum zero and sum of squares n.
     variance = (n**2 - fourth) / n + (n**2 - 2 * fourth) / (n * (n - 1)) - 1.0
-    return SerialScore(float(scores[1:] @ scores[:-1]) + 1.0, variance, n)
+    return SerialScore(deviation, variance, n)
 
 
 def rows_depend(scores: Iterable[SerialScore]) -> bool:
     """Tell whether neighbouring rows are alike, by the scores of all learners together.
 
-    Parameters
-    ----------
-    scores : iterable of SerialScore
-        One per learner.
-
-    Returns
-    -------
-    bool
-        True for independent rows at most once in a thousand times.
+    It is true for independent rows at most once in a thousand times.
     """
     pooled = np.array([(s.deviation, s.variance, s.n_rows) for s in scores]).sum(axis=0)
     deviation, variance, n_rows = pooled.tolist()
@@ -164,22 +123,14 @@ def rows_depend(scores: Iterable[SerialScore]) -> bool:
 def variance_inflation(residuals: Sequence[Array], folds: Sequence[Array]) -> float:
     """Return by what factor dependence between rows inflates the variance of a learner's mean.
 
-    Parameters
-    ----------
-    residuals : sequence of ndarray
-        Held-out residuals of each learner, in the order of its rows.
-    folds : sequence of ndarray
-        The fold that held each row out. Every fold has a level of its own, which is not dependence.
-
-    Returns
-    -------
-    float
-        One plus twice the sum of the autocorrelations, pooled over learners, up to the first that is not
-        positive; at least one.
+    It is one plus twice the sum of the autocorrelations of the held-out residuals, pooled over learners and
+    columns, up to the first that is not positive. ``folds`` says which fold held each row out: every fold has
+    a level of its own, which is not dependence.
     """
     most = max(max(len(r) for r in residuals) // 4, 1)
     products, n_rows = np.zeros(most + 1), 0
-    for values, held_out in zip(residuals, folds, strict=True):
+    series = ((column, held) for each, held in zip(residuals, folds, strict=True) for column in each.T)
+    for values, held_out in series:
         known = np.isfinite(values)
         mine, fold = np.where(known, values, 0.0), np.where(known, held_out, -1)
         for each in np.unique(fold[known]):

@@ -13,19 +13,10 @@ from coterie.rows.tables import as_table
 
 
 def exchange_from_losses(losses: Any, learner_ids: Any = None) -> Exchange:
-    """Return the exchange of a precomputed matrix of losses.
+    """Return the exchange of a precomputed matrix of losses; its diagonal gives errors and noise levels.
 
-    Parameters
-    ----------
-    losses : array-like or table of shape (L, L)
-        Row i is the model of learner i on everybody; the diagonal is each model on its own rows.
-    learner_ids : array-like of shape (L,) or None, default=None
-        Names of the learners. None: the columns of a table, else 0 to L - 1.
-
-    Returns
-    -------
-    Exchange
-        With the diagonal as errors and as noise levels.
+    Row i is the model of learner i on everybody. ``learner_ids`` default to the columns of a table, else to 0
+    to L - 1.
     """
     table = as_table(losses)
     if learner_ids is None and table is not None:

@@ -6,7 +6,7 @@ are here answer by arithmetic, parties that keep their rows by numbers. The same
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -44,17 +44,13 @@ RULES = ("auto", "held-out", "gap", "gap-jump", "eigengap", "penalty", "cv")
 class Answerer:
     """What answers for a matrix of losses: rows that are here, or parties that answer by numbers.
 
-    ``n_rows`` has shape (L,). The last three are for rows that are here: what they add to the search, the
-    curve of cross-validation, and, where only landmarks exchanged, how far labels and scale are from the
-    exact answer.
+    ``n_rows`` has shape (L,). ``local`` is what only rows that are here can add.
     """
 
     losses: ClusterLosses
     n_rows: Array
     n_features: int
     local: LocalRows | None = None
-    cross_validate: Callable[[Evidence], Curve] | None = None
-    check_landmarks: Callable[..., str] | None = None
 
 
 @dataclass(frozen=True)
@@ -147,9 +143,9 @@ def _curves(
     if answerer is None or not isinstance(rule, str):
         return curves, None, None if answerer is None else answerer.losses
     # Of more learners the curve of cross-validation is drawn only when asked for.
-    few = evidence.n_learners <= LIMITS.many
-    if answerer.cross_validate is not None and (few or rule == "cv"):
-        curves["cv"] = answerer.cross_validate(evidence)
+    few, local = evidence.n_learners <= LIMITS.many, answerer.local
+    if local is not None and local.cross_validate is not None and (few or rule == "cv"):
+        curves["cv"] = local.cross_validate(evidence)
     answer, losses = _search(evidence, answerer, refine=refine is not None, rounds=rounds)
     curves["held-out"] = answer.curve
     return curves, answer, losses
@@ -198,7 +194,7 @@ def _partition(
     device: str,
 ) -> Found:
     """Cluster learners all of whose losses are finite, in the order given."""
-    sizes = None if answerer is None else answerer.n_rows
+    sizes, local = (None, None) if answerer is None else (answerer.n_rows, answerer.local)
     needed = 1 if isinstance(n_clusters, str) else n_clusters
     evidence = Evidence(exchange, resolve_scale(exchange, scale), most, seed, sizes, device, needed)
     rule = n_clusters
@@ -210,7 +206,7 @@ def _partition(
             "The number of clusters is by eigengap: the held-out rule needs the learners' rows, "
             "and there is only a matrix of losses."
         )
-    without_rows = answerer is None or answerer.cross_validate is None
+    without_rows = local is None or local.cross_validate is None
     if (answerer is None and rule == "held-out") or (without_rows and rule == "cv"):
         raise ValueError(
             f"The rule {rule!r} needs the learners' rows; from a matrix of losses alone take "
@@ -227,8 +223,8 @@ def _partition(
         else:
             assert answerer is not None
             labels, losses = _refined(evidence, answerer, count, rounds)
-        if answerer is not None and answerer.local is not None and losses is answerer.losses:
-            labels = answerer.local.settle(tidy_labels(labels))
+        if answerer is not None and local is not None and losses is answerer.losses:
+            labels = local.settle(tidy_labels(labels))
     labels = tidy_labels(labels)
     found = int(labels.max()) + 1
     if found < count:
@@ -238,8 +234,8 @@ def _partition(
             f"The spectrum is known to a residual of {evidence.spectrum.residual:.0e} only: learners between "
             "clusters may be placed differently on another run of it."
         )
-    if answerer is not None and answerer.check_landmarks is not None:
-        notes.append(answerer.check_landmarks(labels=labels, scale=evidence.scale))
+    if local is not None and local.check_landmarks is not None:
+        notes.append(local.check_landmarks(labels, evidence.scale))
     labellings = {} if answer is None else answer.labels
     if rule != "held-out":
         answer = None
@@ -279,17 +275,13 @@ def _with_isolated(partition: Partition, exchange: Exchange) -> Partition:
         f"Learner {listed(exchange.learner_ids[apart])} stands alone: "
         "the losses of its model were not finite."
     )
-    return Partition(
-        exchange.learner_ids,
-        labels,
-        similarity,
-        partition.eigenvalues,
-        embedding,
-        partition.scale,
-        partition.rule,
-        partition.curves,
-        partition.clear,
-        (*partition.notes, note),
+    return replace(
+        partition,
+        learner_ids=exchange.learner_ids,
+        labels=labels,
+        similarity=similarity,
+        embedding=embedding,
+        notes=(*partition.notes, note),
     )
 
 

@@ -76,7 +76,7 @@ def fit_job(learners: Learners, j: int, candidates: Any, splitter: Any, entropy:
         folds, training = split_halves(len(y), generator)
     else:
         try:
-            folds, training = split_with(splitter, X, y, seed)
+            folds, training = split_with(splitter, X, learners.loss.target(y), seed)
         except Exception as cause:
             raise ValueError(
                 f"The splitter {splitter!r} could not split the {len(y)} rows of {owner}: "
@@ -84,7 +84,7 @@ def fit_job(learners: Learners, j: int, candidates: Any, splitter: Any, entropy:
             ) from cause
         scored = tuple(range(len(training)))
     weights = None if learners.weights is None else learners.weights[span]
-    return FitJob(owner, X, y, folds, training, scored, candidates, seed, weights)
+    return FitJob(owner, X, y, folds, training, scored, candidates, seed, weights, learners.loss)
 
 
 def check_splitter(splitter: Any) -> None:
@@ -99,9 +99,10 @@ def check_splitter(splitter: Any) -> None:
 def _pooled_variance(learners: Learners) -> float:
     starts, sizes = learners.offsets[:-1], learners.sizes
     # Weights of rows do not change what rounding is.
-    means = np.add.reduceat(learners.y, starts) / sizes
-    variances = np.add.reduceat((learners.y - means[learners.owner]) ** 2, starts) / sizes
-    return pooled_variance(learners.sizes.astype(float), means, variances)
+    means = np.add.reduceat(learners.y, starts, axis=0) / sizes[:, None]
+    losses = learners.loss.by_row(learners.y - means[learners.owner])
+    variances = np.add.reduceat(losses, starts) / sizes
+    return pooled_variance(sizes.astype(float), means, variances, learners.loss)
 
 
 def _warn_of_failures(fitted: Sequence[Fitted], learners: Learners) -> None:
@@ -129,31 +130,15 @@ def selection_of(
 ) -> Selection:
     """Put together what the learners chose, and say how noisy each of them is.
 
-    Parameters
-    ----------
-    learners : Learners
-        Who chose.
-    fitted : sequence of Fitted
-        What each chose, with honest residuals of the rows in ``learners``.
-    folds : tuple of ndarray
-        Which fold held each row out.
-    training : tuple of ndarray
-        The rows that each fold trained on.
-    dependent : bool, default=False
-        Whether rows of a learner depend on each other: blocks or a splitter cut them.
-    in_order : bool, default=False
-        Whether that was found in the order of the rows.
-
-    Returns
-    -------
-    Selection
-        In the order of ``learners``.
+    ``fitted`` has the honest residuals of the rows in ``learners``; ``folds`` and ``training`` are as in a
+    `Selection`. ``dependent`` says that rows of a learner depend on each other, because blocks or a splitter
+    cut them; ``in_order`` that this was found in the order of the rows.
     """
     _warn_of_failures(fitted, learners)
     residuals = tuple(result.residuals for result in fitted)
     variance = _pooled_variance(learners)
     tied = np.array([mostly_one_value(learners.y[learners.span(j)]) for j in range(len(learners))])
-    clips = clip_bounds(residuals, variance, tied)
+    clips = clip_bounds(residuals, variance, tied, learners.loss)
     return Selection(
         learner_ids=learners.ids,
         names=tuple(result.name for result in fitted),
@@ -166,7 +151,7 @@ def selection_of(
         folds=folds,
         training=training,
         fold_models=tuple(result.fold_models for result in fitted),
-        noise=noise_levels(residuals, clips, variance, tied),
+        noise=noise_levels(residuals, clips, variance, tied, learners.loss),
         clips=clips,
         dependent=dependent,
         in_order=in_order,

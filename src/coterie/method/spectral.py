@@ -66,20 +66,11 @@ def check_scale(scale: Any) -> None:
 
 
 def resolve_scale(exchange: Exchange, scale: Any) -> float:
-    """Return the factor a of S = exp(-a v).
+    """Return the factor a of S = exp(-a v), positive and finite.
 
-    Parameters
-    ----------
-    exchange : Exchange
-        Of the learners to be clustered.
-    scale : {"noise", "median"} or float
-        One over the median noise level, one over the median dissimilarity, or the factor itself.
-
-    Returns
-    -------
-    float
-        Positive and finite. Where the level asked for is zero, one over the smallest positive
-        dissimilarity's median; where all learners agree, one.
+    It is one over the median noise level, one over the median dissimilarity, or the number given. Where the
+    level asked for is zero, it is one over the median of the positive dissimilarities; where all learners
+    agree, one.
     """
     check_scale(scale)
     if not isinstance(scale, str):
@@ -126,19 +117,10 @@ def count_parts(similarity: Array) -> int:
 class Spectrum:
     """Top eigenpairs of the normalised similarity.
 
-    Parameters
-    ----------
-    eigenvalues : ndarray of shape (M,)
-        In descending order.
-    eigenvectors : ndarray of shape (L, M)
-        Their vectors, with a fixed sign.
-    n_parts : int
-        Parts into which the graph falls.
-    residual : float, default=0.0
-        Largest norm of operator times vector minus value times vector, where the spectrum was iterated for
-        without storing S; of the pairs that were waited for.
-    plain_values : ndarray of shape (M,) or None, default=None
-        Eigenvalues of S itself, where they came with the others.
+    ``eigenvalues`` (M,) descend, ``eigenvectors`` (L, M) have a fixed sign, ``n_parts`` are the parts into
+    which the graph falls. Where the spectrum was iterated for without storing S, ``residual`` is the largest
+    norm of operator times vector minus value times vector among the pairs that were waited for, and
+    ``plain_values`` (M,) are the eigenvalues of S itself.
     """
 
     eigenvalues: Array
@@ -196,26 +178,11 @@ def matrix_free_spectrum(
     device: str = "cpu",
     needed: int = 1,
 ) -> Spectrum:
-    """Return the top eigenpairs of D^-1/2 S D^-1/2 without storing S.
+    """Return the top eigenpairs of D^-1/2 S D^-1/2, with their residual, without storing S.
 
-    Parameters
-    ----------
-    exchange : Exchange
-        Of the learners.
-    scale : float
-        The factor a.
-    count : int
-        Eigenpairs wanted.
-    device : {"auto", "cpu", "cuda"}, default="cpu"
-        Where the products are computed.
-    needed : int, default=1
-        Pairs that must be precise, beside those in front of the largest drop of the eigenvalues.
-
-    Returns
-    -------
-    Spectrum
-        With its residual. Parts are counted by the eigenvalues that are one. Where only landmarks were
-        exchanged with, it is their Nystrom extension.
+    ``needed`` pairs must be precise, beside those in front of the largest drop of the eigenvalues. Parts are
+    counted by the eigenvalues that are one. Where only landmarks were exchanged with, it is their Nystrom
+    extension.
     """
     if exchange.landmarks is not None:
         similarity = ExchangeSimilarity(exchange, scale)
@@ -276,12 +243,7 @@ def linkage_labels(dissimilarity: Array, n_clusters: int) -> Array:
 class SampledLinkage:
     """Average linkage of a sample of learners; everybody else joins the cluster that is nearest on average.
 
-    Parameters
-    ----------
-    exchange : Exchange
-        Of all learners.
-    most : int
-        The largest number of clusters that will be asked for.
+    ``most`` is the largest number of clusters that will be asked for.
     """
 
     def __init__(self, exchange: Exchange, most: int) -> None:
@@ -323,23 +285,7 @@ def spectral_labels(
 ) -> Array:
     """Return the clusters of the embedding's rows, or of average linkage where the graph falls apart.
 
-    Parameters
-    ----------
-    spectrum : Spectrum
-        Of the similarity.
-    exchange : Exchange
-        Of the same learners.
-    n_clusters : int
-        Clusters wanted.
-    seed : int
-        For k-means.
-    joined : callable or None, default=None
-        What `linkage_of` returned for the exchange, where it is at hand.
-
-    Returns
-    -------
-    ndarray of shape (L,)
-        Labels.
+    ``joined`` is what `linkage_of` returned for the exchange, where it is at hand.
     """
     if n_clusters == 1:
         return np.zeros(len(exchange.learner_ids), dtype=int)

@@ -43,7 +43,7 @@ def _without_rows(learners: Learners) -> Learners:
     return replace(
         learners,
         X=np.empty((0, learners.n_features)),
-        y=none,
+        y=np.empty((0, learners.y.shape[1])),
         rows=np.empty(0, dtype=int),
         weights=None if learners.weights is None else none,
     )

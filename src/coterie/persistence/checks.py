@@ -53,13 +53,14 @@ ATTRIBUTES: dict[str, tuple[type[Any], ...]] = {
 
 
 # The shapes and kinds of records' arrays, as in the table of allowed types. The letters: n learners and a
-# newcomers with r rows and p predictors (q = p + 1), in k clusters, predicted by m models in w ways.
+# newcomers with r rows, c columns of the response and p predictors (q = p + 1), in k clusters, predicted by m
+# models in w ways.
 SHAPES: dict[type[Any], dict[str, Rule]] = {
-    Learners: {"X": doubles("r p"), "y": doubles("r"), "rows": array("r"), "weights": maybe(array("r"))},
+    Learners: {"X": doubles("r p"), "y": doubles("r c"), "rows": array("r"), "weights": maybe(array("r"))},
     Standardization: {
         "centre_x": array("e p"),
         "spread_x": array("e p"),
-        "centre_y": array("e"),
+        "centre_y": array("e c"),
         "spread_y": array("e"),
     },
     LandmarkTiles: {"marks": within("c", "n"), "from_marks": array("c n"), "to_marks": array("n c")},
@@ -118,7 +119,8 @@ def _check_learners(learners: Learners, sizes: Sizes, rows: bool) -> None:
     _need(all(end > start for start, end in pairwise(offsets.tolist())), "an offset")
     _need(appearance.dtype.kind == "i" and np.array_equal(np.sort(appearance), np.arange(n)), "an order")
     n_rows = int(offsets[-1]) if rows else 0
-    _check_shapes(Learners, learners, {**sizes, "r": n_rows}, "a table of rows")
+    known = {**sizes, "r": n_rows, "c": learners.loss.n_columns}
+    _check_shapes(Learners, learners, known, "a table of rows")
 
 
 def _check_record(record: Any, ids: list[Any]) -> None:
@@ -131,8 +133,10 @@ def _check_record(record: Any, ids: list[Any]) -> None:
             _need(length == len(ids), what)
 
 
-def _check_rows(residuals: tuple[Array, ...], n_rows: Array, what: str) -> None:
-    _need([len(part) for part in residuals] == n_rows.tolist(), what)
+def _check_rows(parts: tuple[Array, ...], n_rows: Array, what: str, ndim: int = 2) -> None:
+    """Check values by row of each learner; residuals have a column for each of the response."""
+    _need([len(part) for part in parts] == n_rows.tolist(), what)
+    _need(all(part.ndim == ndim for part in parts), what)
 
 
 def _check_nested(record: NestedCollaboration, sizes: Sizes, n_rows: Array, what: str) -> None:
@@ -252,7 +256,7 @@ def check_fit(state: dict[str, Any], held: dict[str, Any], shown: Any, labels: A
     _need(more, "a number of rows")
     _need(all(hasattr(model, "predict") for model in selection.models), "a model")
     _check_rows(selection.residuals, n_rows, "a residual")
-    _check_rows(selection.folds, n_rows, "a fold")
+    _check_rows(selection.folds, n_rows, "a fold", ndim=1)
     _check_exchange(state, sizes, rows)
     for name in ("collaboration", "with_all"):
         _check_collaboration(state[name], sizes, n_rows)

@@ -25,6 +25,7 @@ from coterie.encoding import ColumnPlan, TableRecipe
 from coterie.fit.out_of_core import Read
 from coterie.fit.record import Newcomer
 from coterie.kernels.tiles import DenseTiles
+from coterie.loss import SquaredError
 from coterie.method.fitting import Fitted
 from coterie.method.landmarks import LandmarkTiles
 from coterie.method.order import SerialScore
@@ -48,6 +49,7 @@ RECORDS: dict[str, type[Any]] = {
         Collaboration,
         NestedCollaboration,
         Learners,
+        SquaredError,
         WildCells,
         Standardization,
         Stability,

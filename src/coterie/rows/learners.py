@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from coterie.loss import SQUARED_ERROR, Loss
 from coterie.rows.ids import as_ids, canonical_order, id_array
 from coterie.rows.numbers import divided
 from coterie.rows.tables import (
@@ -47,24 +48,11 @@ LEAST_SHARE = 1e-6
 class Learners:
     """The rows of all learners, learner by learner.
 
-    Parameters
-    ----------
-    ids : ndarray of shape (L,)
-        Learner ids, sorted by their text.
-    X : ndarray of shape (N, p)
-        Predictors, the rows of one learner together.
-    y : ndarray of shape (N,)
-        Responses.
-    offsets : ndarray of shape (L + 1,)
-        Learner j holds the rows ``offsets[j]:offsets[j + 1]``.
-    rows : ndarray of shape (N,)
-        Where each row stood in the table that was given.
-    appearance : ndarray of shape (L,)
-        Positions in ``ids``, in order of first appearance.
-    weights : ndarray of shape (N,) or None, default=None
-        Sample weights, scaled to mean one inside each learner.
-    wild : tuple of WildCells, default=()
-        What was far from all other values; see `coterie.rows.wild`.
+    ``ids`` of shape (L,) are sorted by their text. ``X`` (N, p) and ``y`` (N, C), in the columns of ``loss``,
+    have the rows of one learner together: learner j holds ``offsets[j]:offsets[j + 1]``. ``rows`` (N,) says
+    where each row stood in the table that was given, ``appearance`` (L,) the positions in ``ids`` in order of
+    first appearance. ``weights`` (N,) are scaled to mean one inside each learner. ``wild`` is what was far
+    from all other values; see `coterie.rows.wild`.
     """
 
     ids: Array
@@ -75,6 +63,7 @@ class Learners:
     appearance: Array
     weights: Array | None = None
     wild: tuple[WildCells, ...] = ()
+    loss: Loss = SQUARED_ERROR
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -94,6 +83,13 @@ class Learners:
         """The position of the learner who holds each row."""
         return np.repeat(np.arange(len(self)), self.sizes)
 
+    @property
+    def scalar_y(self) -> Array:
+        """The responses of shape (N,), for arithmetic that knows one column only."""
+        if self.y.shape[1] != 1:
+            raise ValueError(f"This takes a response of one column. Got {self.y.shape[1]} columns.")
+        return self.y[:, 0]
+
     def span(self, j: int) -> slice:
         """Return the rows of learner j."""
         return slice(int(self.offsets[j]), int(self.offsets[j + 1]))
@@ -104,15 +100,11 @@ class Learners:
             # Nothing moves: no copy of the rows.
             return self
         kept = np.concatenate([np.arange(*self.offsets[[j, j + 1]]) for j in positions])
-        return Learners(
+        return replace(
+            self.rearranged(kept),
             ids=self.ids[positions],
-            X=self.X[kept],
-            y=self.y[kept],
             offsets=np.r_[0, np.cumsum(self.sizes[positions])],
-            rows=self.rows[kept],
             appearance=np.argsort(np.argsort(self.appearance)[positions], kind="stable"),
-            weights=None if self.weights is None else self.weights[kept],
-            wild=self.wild,
         )
 
     def rearranged(self, order: Array) -> Learners:
@@ -141,32 +133,31 @@ class Learners:
         weighted = values if self.weights is None else values * self.weights
         return np.add.reduceat(weighted, self.offsets[:-1], axis=-1) / self.sizes
 
+    def mean_losses(self, residuals: Array, clips: Array | None = None) -> Array:
+        """Return each learner's mean loss of shape (..., L), from residuals of shape (..., N, C).
+
+        ``clips`` of shape (N,) bounds the losses of rows.
+        """
+        return self.mean_by_learner(self.loss.by_row(residuals, clips))
+
     def standardized(self) -> tuple[Learners, Standardization]:
         """Standardise x and y inside each learner, as the paper's simulations do."""
-        centre_x, centre_y = self.mean_by_learner(self.X.T).T, self.mean_by_learner(self.y)
+        centre_x, centre_y = self.mean_by_learner(self.X.T).T, self.mean_by_learner(self.y.T).T
         spread_x = np.sqrt(self.mean_by_learner((self.X - centre_x[self.owner]).T ** 2)).T
-        spread_y = np.sqrt(self.mean_by_learner((self.y - centre_y[self.owner]) ** 2))
+        spread_y = np.sqrt(self.mean_losses(self.y - centre_y[self.owner]))
         # A constant column has no spread to divide by: it becomes zero, as in StandardScaler.
         spread_x[spread_x <= 1e-12 * np.abs(centre_x)] = 1.0
         spread_x[spread_x == 0] = 1.0
-        spread_y[(spread_y <= 1e-12 * np.abs(centre_y)) | (spread_y == 0)] = 1.0
+        spread_y[(spread_y <= 1e-12 * np.abs(centre_y).max(axis=1)) | (spread_y == 0)] = 1.0
         units = Standardization(centre_x, spread_x, centre_y, spread_y)
         X = units.forward_X(self.X, self.owner)
-        y = (self.y - centre_y[self.owner]) / spread_y[self.owner]
+        y = (self.y - centre_y[self.owner]) / spread_y[self.owner, None]
         return replace(self, X=X, y=y), units
 
 
 @dataclass(frozen=True)
 class Standardization:
-    """Each learner's own centre and spread.
-
-    Parameters
-    ----------
-    centre_x, spread_x : ndarray of shape (L, p)
-        Of the predictors.
-    centre_y, spread_y : ndarray of shape (L,)
-        Of the response.
-    """
+    """Each learner's own centre and spread: of predictors (L, p), of the response (L, C) and (L,)."""
 
     centre_x: Array
     spread_x: Array
@@ -178,8 +169,8 @@ class Standardization:
         return (X - self.centre_x[owner]) / self.spread_x[owner]
 
     def backward_y(self, y: Array, owner: Array) -> Array:
-        """Bring predictions back into the units of the response."""
-        return y * self.spread_y[owner] + self.centre_y[owner]
+        """Bring predictions of shape (N, C) back into the units of the response."""
+        return y * self.spread_y[owner, None] + self.centre_y[owner]
 
     def take(self, positions: Array) -> Standardization:
         """Return the units of some of the learners, in the order given."""
@@ -247,34 +238,18 @@ def gather_learners(
     limits: Array | None = None,
     names: list[str] | None = None,
     exponents: Array | None = None,
+    loss: Loss = SQUARED_ERROR,
     caller: str,
 ) -> Learners:
     """Check a table, its response and its groups, and bring them together learner by learner.
 
-    Parameters
-    ----------
-    X : array-like or table of shape (N, p), or Learners
-        Predictors. Rows already gathered pass through.
-    y : array-like of shape (N,)
-        Response.
-    groups : array-like of shape (N,), str, or None, default=None
-        Learner id of each row, or the name of the column of X that holds it. None: one learner.
-    sample_weight : array-like of shape (N,) or None, default=None
-        Weights of the rows. Rows of weight zero are left out.
-    limits : ndarray of shape (2, p + 1) or None, default=None
-        Beyond which cells are wild and their rows set aside. None: by these rows, if two learners hold them.
-    names : list of str or None, default=None
-        Names of the columns, for errors. None: those of X.
-    exponents : ndarray of shape (p,) or None, default=None
-        Powers of two by which the columns are divided; see `extreme_exponents`. None: the columns have to be
-        in ordinary units.
-    caller : str
-        Named in the errors.
-
-    Returns
-    -------
-    Learners
-        The checked rows.
+    ``X`` is a table of shape (N, p), or rows already gathered, which pass through; ``y`` and
+    ``sample_weight`` have the shape (N,), and rows of weight zero are left out. ``groups`` has the learner of
+    each row, or the name of the column of X that holds it; None: one learner. Cells beyond ``limits`` of
+    shape (2, p + 1) are wild and their rows set aside; None: by these rows, if two learners hold them.
+    ``names`` of the columns are for errors; None: those of X. Columns are divided by two to the power of
+    ``exponents`` (see `extreme_exponents`); None: they have to be in ordinary units. ``caller`` is named in
+    the errors.
     """
     if isinstance(X, Learners):
         return X
@@ -336,12 +311,13 @@ def gather_learners(
     return Learners(
         ids=distinct,
         X=X[order],
-        y=y[order],
+        y=loss.response(y[order]),
         offsets=np.r_[0, np.cumsum(sizes)],
         rows=rows[order],
         appearance=appearance,
         weights=None if weights is None else weights[order],
         wild=wild,
+        loss=loss,
     )
 
 

@@ -20,15 +20,7 @@ SMALLEST_ORDINARY, LARGEST_ORDINARY = -13, 100
 
 
 class NoNumberError(Exception):
-    """An entry is no number.
-
-    Parameters
-    ----------
-    why : {"dates", "complex", "large", "fields", "other"}
-        What it is.
-    detail : str, default=""
-        What Python says of it.
-    """
+    """An entry is no number: ``why`` is "dates", "complex", "large", "fields" or "other"."""
 
     def __init__(self, why: str, detail: str = "") -> None:
         super().__init__(why, detail)
@@ -67,18 +59,7 @@ def _from_objects(values: Array) -> Array:
 
 
 def as_array(values: Any) -> Array:
-    """Return anything as an array; what a masked array hides stays hidden.
-
-    Parameters
-    ----------
-    values : array-like
-        Numbers, texts or objects.
-
-    Returns
-    -------
-    ndarray or MaskedArray
-        Of any type. A ValueError says why there is none.
-    """
+    """Return anything as an array; what a masked array hides stays hidden. A ValueError says why not."""
     try:
         if isinstance(values, np.ma.MaskedArray):
             return values
@@ -95,17 +76,9 @@ def as_array(values: Any) -> Array:
 
 
 def as_numbers(values: Array) -> Array:
-    """Return an array as float64, NaN where it has gaps.
+    """Return an array as float64, NaN where it has gaps or is masked.
 
-    Parameters
-    ----------
-    values : ndarray or MaskedArray
-        Of any type. What is masked is missing.
-
-    Returns
-    -------
-    ndarray of float64
-        The same array where it was one already. A NoNumberError says why there is none.
+    It is the same array where it was one already. A NoNumberError says why there is none.
     """
     if isinstance(values, np.ma.MaskedArray):
         hidden = np.ma.getmaskarray(values)
@@ -134,19 +107,10 @@ def _are_ordinary(exponents: Any) -> Any:
 
 
 def extreme_exponents(X: Array) -> NDArray[np.int_]:
-    """Return the powers of two that bring columns of extreme units to a size of about one.
+    """Return the powers of two, of shape (p,), that bring columns of extreme units to a size of about one.
 
-    Dividing by a power of two loses no digit, so the answer is that of ordinary units.
-
-    Parameters
-    ----------
-    X : ndarray of shape (N, p)
-        Finite predictors.
-
-    Returns
-    -------
-    ndarray of shape (p,)
-        Zero for columns in ordinary units.
+    They are zero for columns in ordinary units. Dividing by a power of two loses no digit, so the answer is
+    that of ordinary units.
     """
     largest = np.maximum(X.max(axis=0, initial=0.0), -X.min(axis=0, initial=0.0))
     exponents: NDArray[np.int_] = np.frexp(largest)[1].astype(int)

@@ -77,17 +77,8 @@ def _has_gap(values: Array) -> bool:
 def tame_limits(values: Array, *, codes: bool = False) -> tuple[float, float]:
     """Return the limits beyond which values of a column are wild; infinite where none is.
 
-    Parameters
-    ----------
-    values : ndarray of shape (N,)
-        A column, finite.
-    codes : bool, default=False
-        Whether the largest distance is that of a value known as a code.
-
-    Returns
-    -------
-    low, high : float
-        At equal distances from the median.
+    They lie at equal distances from the median. ``codes`` says that the largest distance is that of a value
+    known as a code.
     """
     middle = float(np.median(values))
     distances = _distances(values, middle)
@@ -130,17 +121,9 @@ def _limits(values: Array) -> tuple[float, float]:
 
 
 def column_limits(columns: Iterable[Array]) -> Array:
-    """Return the limits of every column.
+    """Return lower and upper limits of shape (2, p + 1) of the p predictors and of the response behind them.
 
-    Parameters
-    ----------
-    columns : iterable of ndarray of shape (N,)
-        The p predictors of all learners, then the response; finite.
-
-    Returns
-    -------
-    ndarray of shape (2, p + 1)
-        Lower and upper limits, the response last; infinite where no cell is wild.
+    They are infinite where no cell is wild.
     """
     return np.array([_limits(values) for values in columns]).T
 
@@ -149,18 +132,8 @@ def column_limits(columns: Iterable[Array]) -> Array:
 class WildCells:
     """Cells of one learner that hold the same value, far from all others of the column.
 
-    Parameters
-    ----------
-    learner : object
-        Its id.
-    column : str
-        The column, as it is named in a sentence.
-    value : float
-        What the cells hold.
-    count : int
-        How many they are.
-    kept : bool
-        Whether their rows stay, as most rows of the learner are beyond the limits.
+    ``column`` is named as in a sentence. Where most rows of the learner are beyond the limits, its rows are
+    ``kept``.
     """
 
     learner: Any
@@ -179,29 +152,11 @@ def _too_many(rows: Array, owner: Array, sizes: Array) -> Array:
 def set_aside(
     X: Array, y: Array, owner: Array, ids: Array, limits: Array, names: Sequence[str] | None = None
 ) -> tuple[Array, tuple[WildCells, ...]]:
-    """Find the rows that have a cell beyond the limits.
+    """Find the rows that have a cell beyond the limits, which are from `column_limits`.
 
-    Parameters
-    ----------
-    X : ndarray of shape (N, p)
-        Predictors.
-    y : ndarray of shape (N,)
-        Response.
-    owner : ndarray of shape (N,)
-        Position in ``ids`` of the learner who holds each row.
-    ids : ndarray of shape (L,)
-        Learner ids.
-    limits : ndarray of shape (2, p + 1)
-        What `column_limits` returned, for these rows or for more.
-    names : sequence of str or None, default=None
-        Names of the columns.
-
-    Returns
-    -------
-    aside : ndarray of bool, shape (N,)
-        The rows to be set aside: at most half of any learner's.
-    cells : tuple of WildCells
-        What is to be said of them, and of codes in rows that stay.
+    ``owner`` of shape (N,) is the position in ``ids`` of the learner who holds each row. Returns the rows to
+    be set aside, of shape (N,), at most half of any learner's, and what is to be said of them, and of codes
+    in rows that stay.
     """
     sizes, learners = np.bincount(owner, minlength=len(ids)), ids.tolist()
     aside, beyond = np.zeros(len(y), dtype=bool), {}
@@ -244,18 +199,7 @@ def _note(column: str, value: float | None, kept: bool, cells: Sequence[WildCell
 
 
 def notes_on(cells: Sequence[WildCells]) -> tuple[str, ...]:
-    """Say which cells were wild, column by column.
-
-    Parameters
-    ----------
-    cells : sequence of WildCells
-        From `set_aside`.
-
-    Returns
-    -------
-    tuple of str
-        Sentences.
-    """
+    """Say in sentences which cells were wild, column by column."""
     found: dict[tuple[str, float | None, bool], list[WildCells]] = {}
     for cell in cells:
         code = cell.value if cell.value in CODES else None

@@ -22,7 +22,8 @@ from coterie.engines import Engine
 from coterie.kernels.affine import affine_matrix
 from coterie.kernels.blocks import learner_blocks, predict_rows
 from coterie.kernels.losses import loss_matrix
-from coterie.method.refine.averages import ModelAverages, bounded_weights, membership
+from coterie.loss import SQUARED_ERROR, Loss, dissimilarity
+from coterie.method.refine.averages import bounded_weights, membership, model_averages
 from coterie.records import Collaboration, Partition, Selection
 from coterie.rows.learners import Learners
 from coterie.verdicts.bootstrap import resampled_counts
@@ -119,6 +120,7 @@ class _Clusters:
     scale: float
     shares: Array
     lone_errors: Array
+    loss: Loss
 
     def __len__(self) -> int:
         return len(self.shares)
@@ -137,29 +139,30 @@ class _Clusters:
         if len(mine) == 1:
             return float(self.lone_errors[k])
         share = self.shares[k, mine]
-        deviations = predictions[mine] - share @ predictions[mine]
-        between = np.mean((share[:, None] * deviations) ** 2, axis=1).sum()
+        theirs = predictions[mine]
+        deviations = theirs - np.tensordot(share, theirs, 1)
+        between = self.loss.by_row(share[:, None, None] * deviations).mean(axis=1).sum()
         others = len(mine) - 1
         return float(between * len(mine) / others * (1 + UNSURE_OF_FEW / others))
 
 
-def _clusters_of(selection: Selection, partition: Partition) -> _Clusters:
+def _clusters_of(selection: Selection, partition: Partition, loss: Loss) -> _Clusters:
     labels, n_clusters = partition.labels, partition.n_clusters
     weights = membership(labels, n_clusters, bounded_weights(selection.n_rows / selection.noise))
     lone = np.zeros(n_clusters)
     # The fitted error lies below the noise by as much as the model errs on other rows.
     lone[labels] = UNSURE_OF_ONE * (1 - ABOVE_NOISE) * np.maximum(selection.noise - selection.errors, 0.0)
-    return _Clusters(labels, partition.scale, weights / weights.sum(axis=1, keepdims=True), lone)
+    return _Clusters(labels, partition.scale, weights / weights.sum(axis=1, keepdims=True), lone, loss)
 
 
 @dataclass(frozen=True)
 class _Newcomer:
     """One newcomer's rows and what was predicted on them.
 
-    ``predictions`` (L, n) are those of the members' models, ``pooled`` (K, n) those of the clusters'
+    ``predictions`` (L, n, C) are those of the members' models, ``pooled`` (K, n, C) those of the clusters'
     pooled models. When it has a model, there are also ``fitted``, ``honest``, ``clip``, ``noise`` and
-    ``there`` (L,), what its model loses on the members beyond their own errors; ``linear`` tells whether it
-    is linear.
+    ``there`` (L,), what its model loses on the members, ``errors`` (L,), what theirs lose there; ``linear``
+    tells whether it is linear.
     """
 
     y: Array
@@ -171,32 +174,36 @@ class _Newcomer:
     clip: float = np.inf
     noise: float = 0.0
     there: Array | None = None
+    errors: Array | None = None
     linear: bool = False
+    loss: Loss = SQUARED_ERROR
 
-    def squares(self) -> Array:
-        """Return the squared errors of the members' models, and of its own in the last row."""
-        rows = self.predictions if self.fitted is None else np.vstack([self.predictions, self.fitted])
-        with np.errstate(over="ignore", invalid="ignore"):
-            squares: Array = self.weights * (rows - self.y) ** 2
-        return squares
+    def losses(self) -> Array:
+        """Return the losses by row of the members' models, and of its own in the last row."""
+        rows = self.predictions if self.fitted is None else np.vstack([self.predictions, self.fitted[None]])
+        losses: Array = self.weights * self.loss.by_row(rows - self.y)
+        return losses
 
     def dissimilarity(self, means: Array) -> Array:
-        """Return v towards each member from means of `squares`, of shape (L or L + 1, ...)."""
-        if self.there is None:
+        """Return v towards each member from means of `losses`, of shape (L or L + 1, ...)."""
+        if self.there is None or self.errors is None:
             one_way: Array = 2 * (means - np.nanmin(means, axis=0))
             return one_way
-        back = self.there.reshape(-1, *[1] * (means.ndim - 1))
-        both_ways: Array = np.abs(means[:-1] - means[-1]) + back
+        shape = -1, *[1] * (means.ndim - 1)
+        own, theirs = self.there.reshape(shape), self.errors.reshape(shape)
+        both_ways: Array = dissimilarity(means[:-1], own, theirs, means[-1])
         return both_ways
 
     def own_losses(self) -> Array:
         """Return what its own model loses on each row, less what a linear model's estimation adds to it."""
         assert self.honest is not None
         assert self.fitted is not None
-        honest = np.minimum(np.where(np.isfinite(self.honest), self.honest**2, self.noise), self.clip)
+        losses = self.loss.by_row(self.honest)
+        known = np.isfinite(self.honest).all(axis=1)
+        honest = np.minimum(np.where(known, losses, self.noise), self.clip)
         if not self.linear:
             return honest
-        fitted = np.minimum((self.y - self.fitted) ** 2, self.clip)
+        fitted = self.loss.by_row(self.y - self.fitted, self.clip)
         less: Array = honest - ABOVE_NOISE * (honest - fitted)
         return less
 
@@ -205,10 +212,10 @@ class _Newcomer:
         mine = clusters.labels == k
         if not np.isfinite(self.predictions[mine]).all():
             return False
-        forms = [clusters.shares[k, mine] @ self.predictions[mine]]
+        forms = [np.tensordot(clusters.shares[k, mine], self.predictions[mine], 1)]
         if self.pooled is not None:
             forms.append(self.pooled[k])
-        losses = np.minimum((self.y - np.array(forms)) ** 2, self.clip)
+        losses = self.loss.by_row(self.y - np.array(forms), self.clip)
         best = losses[losses.mean(axis=1).argmin()]
         sizes = np.array([len(self.y)])
         excess, error = paired_excess(best, own, np.zeros(1, dtype=int), sizes)
@@ -239,32 +246,36 @@ def _meet(
     """Give out newcomers one by one, with everybody's predictions on their rows."""
     there, linear = None, np.zeros(len(newcomers), dtype=bool)
     if models is not None:
-        there = np.abs(loss_matrix(models.models, learners, engine) - selection.errors)
+        there = loss_matrix(models.models, learners, engine)
         linear = affine_matrix(models.models, newcomers.n_features)[1]
     each = np.eye(len(selection.models))
     for start, stop in learner_blocks(newcomers, max(1, MOST_ENTRIES // len(each))):
         block = newcomers.take(np.arange(start, stop))
         with np.errstate(over="ignore", invalid="ignore"):
-            predictions = ModelAverages(selection.models, block, engine).predict(each)
+            predictions = model_averages(selection.models, block, engine).predict(each)
         pooled = None
         if collaboration is not None and collaboration.by_pooled_rows:
             ways = collaboration.newcomer_ways
-            pooled = np.array([collaboration.predict(block.X, np.full(len(block.X), way)) for way in ways])
+            each_way = (np.full(len(block.X), way) for way in ways)
+            pooled = np.array([collaboration.predict_columns(block.X, way) for way in each_way])
         weights = np.ones(len(block.y)) if block.weights is None else block.weights
         for m in range(start, stop):
             span = block.span(m - start)
             own: dict[str, Any] = {}
             if models is not None and there is not None:
                 own = {
-                    "fitted": predict_rows(models.models[m], block.X[span]),
+                    "fitted": predict_rows(models.models[m], block.X[span], block.loss),
                     "honest": models.residuals[m],
                     "clip": float(models.clips[m]),
                     "noise": float(models.noise[m]),
                     "there": there[m],
+                    "errors": selection.errors,
                     "linear": bool(linear[m]),
                 }
             beside = None if pooled is None else pooled[:, span]
-            yield _Newcomer(block.y[span], weights[span], predictions[:, span], beside, **own)
+            yield _Newcomer(
+                block.y[span], weights[span], predictions[:, span], beside, loss=block.loss, **own
+            )
 
 
 def place_newcomers(
@@ -285,16 +296,16 @@ def place_newcomers(
     ``selection`` and ``partition`` are of the learners that were clustered, in the same order. Where clusters
     predict by pooled models, these count beside the average of the members' models.
     """
-    clusters = _clusters_of(selection, partition)
+    clusters = _clusters_of(selection, partition, newcomers.loss)
     n, n_clusters = len(newcomers), len(clusters)
     similarities, probabilities = np.empty((n, n_clusters)), np.full((n, n_clusters), np.nan)
     fits = np.ones(n, dtype=bool)
     for m, met in enumerate(_meet(newcomers, models, learners, selection, engine, collaboration)):
-        squares = met.squares()
-        similarities[m] = clusters.log_sums(met.dissimilarity(squares.mean(axis=1)))
+        losses = met.losses()
+        similarities[m] = clusters.log_sums(met.dissimilarity(losses.mean(axis=1)))
         if n_replicates:
             generator = generator_for(entropy, f"bootstrap of {newcomers.ids.tolist()[m]}")
-            means = _resampled_means(squares, n_replicates, generator)
+            means = _resampled_means(losses, n_replicates, generator)
             winners = clusters.log_sums(met.dissimilarity(means)).argmax(axis=0)
             probabilities[m] = np.bincount(winners, minlength=n_clusters) / n_replicates
         if met.honest is not None:

@@ -183,7 +183,7 @@ def _predict_cluster(model: Any, selection: Selection, labels: Array, k: int, X:
     members = np.flatnonzero(labels == k)
     shares = selection.n_rows[members] / selection.n_rows[members].sum()
     parts = [share * predict_rows(selection.models[j], X) for j, share in zip(members, shares, strict=True)]
-    return np.asarray(sum(parts))
+    return np.asarray(coterie.loss.shown(sum(parts)))
 
 
 def _checked(model: Any, cluster: Any, name: str) -> int:

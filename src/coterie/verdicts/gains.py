@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from coterie.loss import SQUARED_ERROR, Loss
 from coterie.records import Collaboration, Partition, Selection
 from coterie.rows.learners import Learners, Standardization
 from coterie.verdicts.admission import Admission, joined_ids, second_clusters
@@ -56,12 +57,12 @@ def _cell(value: Any) -> str:
     return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
-def _counted(residuals: Array, weights: Array | None) -> tuple[Array, Array]:
-    """Return the squared residuals that could be measured, and their weights, scaled to mean one."""
-    known = np.isfinite(residuals)
-    squares = residuals[known] ** 2
-    share = np.ones(len(squares)) if weights is None else weights[known]
-    return squares, share / share.mean() if len(share) else share
+def _counted(residuals: Array, weights: Array | None, loss: Loss) -> tuple[Array, Array]:
+    """Return the losses of rows that could be measured, and their weights, scaled to mean one."""
+    known = np.isfinite(residuals).all(axis=1)
+    losses = loss.by_row(residuals[known])
+    share = np.ones(len(losses)) if weights is None else weights[known]
+    return losses, share / share.mean() if len(share) else share
 
 
 def _standard_error(deviations: Array, weights: Array) -> float:
@@ -72,13 +73,15 @@ def _standard_error(deviations: Array, weights: Array) -> float:
     return float(np.sqrt(np.sum((weights * deviations) ** 2) / (n - 1) / n))
 
 
-def error_and_spread(residuals: Array, weights: Array | None = None) -> tuple[float, float]:
-    """Return the mean squared residual and its standard error; NaN where there is nothing to measure."""
-    squares, share = _counted(residuals, weights)
-    if not len(squares):
+def error_and_spread(
+    residuals: Array, weights: Array | None = None, loss: Loss = SQUARED_ERROR
+) -> tuple[float, float]:
+    """Return the mean loss of residuals of shape (n, C) and its standard error; NaN where none is known."""
+    losses, share = _counted(residuals, weights, loss)
+    if not len(losses):
         return np.nan, np.nan
-    mean = float(np.mean(share * squares))
-    return mean, _standard_error(squares - mean, share)
+    mean = float(np.mean(share * losses))
+    return mean, _standard_error(losses - mean, share)
 
 
 def gain_of(alone: Array, coterie: Array, rounding: Array) -> Array:
@@ -88,12 +91,14 @@ def gain_of(alone: Array, coterie: Array, rounding: Array) -> Array:
         return np.where(nothing, 0.0, 1 - coterie / alone)
 
 
-def gain_spread(alone: Array, coterie: Array, weights: Array | None, rounding: float) -> float:
+def gain_spread(
+    alone: Array, coterie: Array, weights: Array | None, rounding: float, loss: Loss = SQUARED_ERROR
+) -> float:
     """Return the standard error of the gain, paired over rows, by the delta method."""
-    known = np.isfinite(alone) & np.isfinite(coterie)
+    known = (np.isfinite(alone) & np.isfinite(coterie)).all(axis=1)
     weights = None if weights is None else weights[known]
-    mine, share = _counted(alone[known], weights)
-    theirs, _ = _counted(coterie[known], weights)
+    mine, share = _counted(alone[known], weights, loss)
+    theirs, _ = _counted(coterie[known], weights, loss)
     if not len(mine):
         return np.nan
     error_alone, error_coterie = np.mean(share * mine), np.mean(share * theirs)
@@ -122,11 +127,13 @@ def _table(
     unit = np.ones(len(order)) if units is None else units.spread_y[-len(learners) :][order]
     scaled = [[u * part for u, part in zip(unit, parts, strict=True)] for parts in residuals]
     for name, parts in zip(ERRORS, scaled, strict=True):
-        errors = np.array([error_and_spread(*each) for each in zip(parts, weights, strict=True)])
+        weighted = zip(parts, weights, strict=True)
+        errors = np.array([error_and_spread(*each, learners.loss) for each in weighted])
         table[name], table[f"{name}_se"] = errors[:, 0], errors[:, 1] * wider
     rounding = ROUNDING * noise * unit**2
     table["gain"] = gain_of(table["error_alone"], table["error_with"], rounding)
-    spreads = [gain_spread(*each) for each in zip(scaled[0], scaled[1], weights, rounding, strict=True)]
+    paired = zip(scaled[0], scaled[1], weights, rounding, strict=True)
+    spreads = [gain_spread(*each, learners.loss) for each in paired]
     table["gain_se"] = np.array(spreads) * wider
     return table
 
@@ -217,10 +224,11 @@ def newcomer_gains(
     the nearest one, and the membership is NaN.
     """
     n = len(newcomers)
-    residuals = [tuple(np.full(size, np.nan) for size in newcomers.sizes) if own is None else own.residuals]
+    unknown = tuple(np.full((size, newcomers.y.shape[1]), np.nan) for size in newcomers.sizes)
+    residuals = [unknown if own is None else own.residuals]
     for together in (coterie, everybody):
         ways = together.newcomer_ways[admission.nearest][newcomers.owner]
-        left = newcomers.y - together.predict(newcomers.X, ways)
+        left = newcomers.y - together.predict_columns(newcomers.X, ways)
         residuals.append(tuple(np.split(left, newcomers.offsets[1:-1])))
     described = {
         "learner": newcomers.ids,

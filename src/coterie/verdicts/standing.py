@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import t as student
 
+from coterie.loss import SQUARED_ERROR, Loss
 from coterie.method.cluster import Clustering
 from coterie.method.refine.losses import LocalLosses
 from coterie.records import Collaboration, Partition, Selection
@@ -109,8 +110,8 @@ class Comparison:
 
 def _constant_losses(losses: LocalLosses) -> Array:
     learners = losses.learners
-    means = learners.mean_by_learner(learners.y)[learners.owner]
-    constant: Array = np.minimum((learners.y - means) ** 2, losses.clips)
+    means = learners.mean_by_learner(learners.y.T).T[learners.owner]
+    constant = learners.loss.by_row(learners.y - means, losses.clips)
     return constant if learners.weights is None else constant * learners.weights
 
 
@@ -142,17 +143,19 @@ def _related(comparison: Comparison, labels: Array, noise: Array) -> Array:
     return related
 
 
-def coterie_excess(together: Array, alone: Array, clip: float, inflation: float = 1.0) -> tuple[float, float]:
+def coterie_excess(
+    together: Array, alone: Array, clip: float, inflation: float = 1.0, loss: Loss = SQUARED_ERROR
+) -> tuple[float, float]:
     """Return how much more a learner's coterie loses on its rows than it does alone, and the standard error.
 
-    Both are honest residuals of shape (n,), squares bounded by ``clip``. The mean is over the rows that both
-    predict; without such rows it is infinite.
+    Both are honest residuals of shape (n, C), and losses of rows are bounded by ``clip``. The mean is over
+    the rows that both predict; without such rows it is infinite.
     """
     both = np.array([together, alone])
-    both = both[:, np.isfinite(both).all(axis=0)]
+    both = both[:, np.isfinite(both).all(axis=(0, 2))]
     if not both.shape[1]:
         return np.inf, 0.0
-    theirs, mine = np.minimum(both**2, clip)
+    theirs, mine = loss.by_row(both, clip)
     excess, error = paired_excess(theirs, mine, np.zeros(1, dtype=int), np.array([len(mine)]), inflation)
     return float(excess[0]), float(error[0])
 
@@ -171,8 +174,10 @@ def _coterie_excesses(
     for position in np.flatnonzero(company[places] > 0).tolist():
         j = places[position]
         own, clip = selection.residuals[j], selection.clips[j]
-        excess[position], errors[position] = coterie_excess(together[j], own, clip, selection.inflation)
-        n_rows[position] = np.isfinite(together[j] + own).sum()
+        excess[position], errors[position] = coterie_excess(
+            together[j], own, clip, selection.inflation, coterie.loss
+        )
+        n_rows[position] = np.isfinite(together[j] + own).all(axis=1).sum()
     return excess, errors, n_rows
 
 

@@ -32,9 +32,9 @@ def test_clusters_predict_their_members(staged):
 def test_centred_models_add_the_learner_s_own_level(staged, family):
     data = staged(level=100.0, noise=0.01)
     (centred,) = fit(data, Entry(2, family, True, 1e-9))
-    means = data.learners.mean_by_learner(data.learners.y)
+    means = data.learners.mean_by_learner(data.learners.scalar_y)
     prediction = centred.predict(data.learners.X, data.learners.owner)
-    assert np.abs(prediction - data.learners.y).max() < 1.0
+    assert np.abs(prediction - data.learners.scalar_y).max() < 1.0
     # At its own mean of x a learner is predicted its own mean of y.
     at_means = centred.predict(data.learners.mean_by_learner(data.learners.X.T).T, np.arange(8))
     assert np.abs(at_means - means).max() < 1.0
@@ -44,7 +44,7 @@ def test_predictions_are_clipped_to_the_range_of_the_cluster(staged):
     data = staged()
     entries = [Entry(2, family, centred, 1e-9) for family in (LINEAR, TREE) for centred in (False, True)]
     far = np.array([[1e6, 0.0], [-1e6, 0.0]])
-    spread = np.ptp(data.learners.y)
+    spread = np.ptp(data.learners.scalar_y)
     for fitted in fit(data, *entries):
         assert np.abs(fitted.predict(far, np.array([0, 0]))).max() < 2 * spread
 
@@ -72,7 +72,9 @@ def test_a_family_that_fails_predicts_the_mean(staged):
 
     data = staged()
     (fitted,) = fit(data, Entry(1, Family("failing", Failing()), False))
-    np.testing.assert_allclose(fitted.predict(data.learners.X[:3], np.zeros(3, int)), data.learners.y.mean())
+    np.testing.assert_allclose(
+        fitted.predict(data.learners.X[:3], np.zeros(3, int)), data.learners.scalar_y.mean()
+    )
 
 
 def test_weights_reach_the_families(staged):
@@ -82,7 +84,7 @@ def test_weights_reach_the_families(staged):
     rows = slice(0, 80)
     for family in (LINEAR, Family("lr", LinearRegression())):
         (fitted,) = fit(data, Entry(1, family, False, 1e-9))
-        expected = LinearRegression().fit(data.learners.X, data.learners.y, data.learners.weights)
+        expected = LinearRegression().fit(data.learners.X, data.learners.scalar_y, data.learners.weights)
         prediction = fitted.predict(data.learners.X[rows], data.learners.owner[rows])
         np.testing.assert_allclose(prediction, expected.predict(data.learners.X[rows]), atol=1e-6)
 

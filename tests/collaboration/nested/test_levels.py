@@ -23,7 +23,7 @@ def test_levels_beside_a_curve_are_found_though_means_follow_from_the_predictors
     assert np.corrcoef(found, truth)[0, 1] > 0.99
     assert np.abs(found - truth).max() < 0.4
     # The means would not have told.
-    assert np.corrcoef(learners.mean_by_learner(learners.y), truth)[0, 1] < 0.8
+    assert np.corrcoef(learners.mean_by_learner(learners.scalar_y), truth)[0, 1] < 0.8
 
 
 def test_without_levels_there_is_next_to_nothing():
@@ -36,7 +36,7 @@ def test_the_unit_does_not_matter_however_large_or_small():
     for exponent in (-400, 400):
         other = unexplained_levels(replace(learners, y=np.ldexp(learners.y, exponent)))
         np.testing.assert_array_equal(other, np.ldexp(found, exponent))
-    assert not unexplained_levels(replace(learners, y=np.full(len(learners.y), 3.0))).any()
+    assert not unexplained_levels(replace(learners, y=np.full(learners.y.shape, 3.0))).any()
 
 
 def test_weights_that_are_alike_do_not_matter():

@@ -24,7 +24,7 @@ def test_plain_moments_are_weighted_least_squares_on_the_members_rows(learners):
     moments = Moments.of(learners, Frame(learners))
     model = moments.as_model(moments.solve(MEMBERS, 1e-9), centred=False)
     rows = MEMBERS[learners.owner]
-    expected = LinearRegression().fit(learners.X[rows], learners.y[rows], learners.weights[rows])
+    expected = LinearRegression().fit(learners.X[rows], learners.scalar_y[rows], learners.weights[rows])
     np.testing.assert_allclose(model.predict(learners.X), expected.predict(learners.X), rtol=1e-6)
 
 
@@ -34,7 +34,7 @@ def test_a_ridge_is_in_units_of_rows_and_spares_the_intercept(learners):
     model = moments.as_model(moments.solve(MEMBERS, 10.0), centred=False)
     rows = MEMBERS[learners.owner]
     Z = frame.rows(learners.X)[:, :-1]
-    expected = Ridge(10.0).fit(Z[rows], learners.y[rows], learners.weights[rows])
+    expected = Ridge(10.0).fit(Z[rows], learners.scalar_y[rows], learners.weights[rows])
     np.testing.assert_allclose(model.predict(learners.X), expected.predict(Z), rtol=1e-6)
 
 
@@ -42,7 +42,7 @@ def test_centred_moments_are_fixed_effects(learners):
     moments = Moments.of(learners, Frame(learners)).centred()
     model = moments.as_model(moments.solve(np.ones(3, bool), 1e-9), centred=True)
     with_levels = np.column_stack([learners.X, np.eye(3)[learners.owner]])
-    expected = LinearRegression(fit_intercept=False).fit(with_levels, learners.y, learners.weights)
+    expected = LinearRegression(fit_intercept=False).fit(with_levels, learners.scalar_y, learners.weights)
     np.testing.assert_allclose(model.coef_, expected.coef_[:2], rtol=1e-6)
 
 

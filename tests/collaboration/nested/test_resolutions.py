@@ -36,12 +36,12 @@ def test_models_are_fitted_again_on_the_rows_that_are_left(staged):
     sets = [make_candidates(["lr"])] * 8
     models = refit_alone(left, data.selection, sets, 0, ENGINE)
     mine = left.span(3)
-    expected = LinearRegression().fit(left.X[mine], left.y[mine])
+    expected = LinearRegression().fit(left.X[mine], left.scalar_y[mine])
     np.testing.assert_allclose(models[3].coef_, expected.coef_)
     again = selection_without(data.selection, data.learners, kept, models)
     assert again.n_rows.tolist() == left.sizes.tolist()
     np.testing.assert_array_equal(again.residuals[0], data.selection.residuals[0][kept[:20]])
-    assert again.errors[3] == np.mean((left.y[mine] - expected.predict(left.X[mine])) ** 2)
+    assert again.errors[3] == np.mean((left.scalar_y[mine] - expected.predict(left.X[mine])) ** 2)
 
 
 def test_where_a_candidate_fails_on_few_rows_the_model_of_all_rows_stands_in(staged):
@@ -74,7 +74,7 @@ def test_a_fold_s_partition_does_not_know_its_rows(staged):
     # The first learner's rows of fold 0 belong to the other truth.
     y = data.learners.y.copy()
     first = (folds.held_out == 0) & (data.learners.owner == 0)
-    y[first] = -data.learners.X[first, 0]
+    y[first, 0] = -data.learners.X[first, 0]
     from dataclasses import replace
 
     spoilt = replace(data.learners, y=y)

@@ -30,10 +30,10 @@ def by_hand(rows: Rows, labels: Any) -> Any:
     first, models, errors = [training[0] for training in chosen.training], [], []
     for j, train in enumerate(first):
         span = learners.span(j)
-        models.append(LinearRegression().fit(learners.X[span][train], learners.y[span][train]))
+        models.append(LinearRegression().fit(learners.X[span][train], learners.scalar_y[span][train]))
     for j in range(len(learners)):
         span, second = learners.span(j), chosen.folds[j] == 0
-        X, y = learners.X[span][second], learners.y[span][second]
+        X, y = learners.X[span][second], learners.scalar_y[span][second]
         members = np.flatnonzero(labels == labels[j])
         sizes = np.array([first[i].sum() for i in members])
         parts = np.array([models[i].predict(X) for i in members])

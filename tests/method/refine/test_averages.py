@@ -17,10 +17,10 @@ from coterie.method.refine import averages
 from coterie.method.refine.averages import (
     LARGEST_WEIGHT,
     AverageLosses,
-    ModelAverages,
     bounded_weights,
     how_models_travel,
     membership,
+    model_averages,
 )
 from coterie.records import Exchange, Selection
 from coterie.rows.learners import Learners
@@ -64,7 +64,7 @@ def by_hand(learners: Learners, selection: Selection, exchange: Exchange, labels
         return None
     weights = learners.sizes / selection.noise / np.array(travels(exchange)) ** 2
     weights = np.minimum(weights / np.median(weights), LARGEST_WEIGHT)
-    X, y = learners.X[learners.span(j)], learners.y[learners.span(j)]
+    X, y = learners.X[learners.span(j)], learners.scalar_y[learners.span(j)]
     predictions = [selection.models[i].predict(X) for i in members]
     return y - np.average(predictions, axis=0, weights=weights[members])
 
@@ -89,13 +89,13 @@ def test_everybody_is_predicted_by_the_average_of_the_others(
 ) -> None:
     selection: Selection = request.getfixturevalue(kind)
     exchange = evaluate(learners, selection)
-    losses = AverageLosses(learners, selection, exchange, ThreadEngine())
+    losses = AverageLosses.of_all(learners, selection, exchange, ThreadEngine())
 
     @settings(max_examples=15, deadline=None, derandomize=True)
     @given(labellings)
     def agrees(labels: Any) -> None:
         n_clusters = int(labels.max()) + 1
-        residuals = in_order(losses, losses.residuals(labels, n_clusters))
+        residuals = in_order(losses, losses.residuals(labels, n_clusters)[..., 0])
         expected = partial(by_hand, learners, selection, exchange, labels)
         for k in range(n_clusters):
             for j in range(5):
@@ -113,7 +113,7 @@ def test_the_short_cut_for_linear_models_equals_the_table(
 ) -> None:
     exchange = evaluate(learners, linear)
     hidden = replace(linear, models=tuple(Opaque(m) for m in linear.models))
-    short, long = (AverageLosses(learners, s, exchange, ThreadEngine()) for s in (linear, hidden))
+    short, long = (AverageLosses.of_all(learners, s, exchange, ThreadEngine()) for s in (linear, hidden))
     for labels in ([0, 0, 0, 0, 0], [0, 1, 0, 1, 2], [0, 1, 2, 3, 4], [2, 0, 0, 2, 0]):
         one, other = (losses.on_halves(np.array(labels)) for losses in (short, long))
         assert np.allclose(one, other, rtol=1e-9)
@@ -124,7 +124,7 @@ def test_one_model_that_is_not_linear_does_not_change_the_linear_ones(
 ) -> None:
     mixed = [Opaque(linear.models[0]), *linear.models[1:]]
     weights = np.random.default_rng(0).normal(size=(3, 5))
-    one, other = (ModelAverages(m, learners, ThreadEngine()) for m in (linear.models, mixed))
+    one, other = (model_averages(m, learners, ThreadEngine()) for m in (linear.models, mixed))
     assert np.allclose(one.predict(weights), other.predict(weights))
     assert np.allclose(one.own(), other.own())
 
@@ -134,11 +134,11 @@ def test_sums_of_models_and_own_predictions_equal_explicit_ones(
     kind: str, learners: Learners, request: pytest.FixtureRequest
 ) -> None:
     models = request.getfixturevalue(kind).models
-    sums = ModelAverages(models, learners, ThreadEngine())
+    sums = model_averages(models, learners, ThreadEngine())
     weights = np.array([[1.0, 0, 0, 0, 0], [0.5, 0.5, 0, 0, 0], [2.0, -1, 0, 3, 1]])
     table = np.array([m.predict(learners.X) for m in models])
-    assert np.allclose(sums.predict(weights), weights @ table)
-    assert np.allclose(sums.own(), table[learners.owner, np.arange(len(learners.y))])
+    assert np.allclose(sums.predict(weights)[..., 0], weights @ table)
+    assert np.allclose(sums.own()[:, 0], table[learners.owner, np.arange(len(learners.y))])
 
 
 def test_the_size_of_blocks_and_the_number_of_threads_change_nothing(
@@ -149,9 +149,9 @@ def test_the_size_of_blocks_and_the_number_of_threads_change_nothing(
 ) -> None:
     labels = np.array([0, 1, 0, 1, 1])
     exchange = evaluate(learners, nearest)
-    whole = AverageLosses(learners, nearest, exchange, ThreadEngine()).on_halves(labels)
+    whole = AverageLosses.of_all(learners, nearest, exchange, ThreadEngine()).on_halves(labels)
     monkeypatch.setattr(averages, "LIMITS", Limits(rows=7))
-    pieces = AverageLosses(learners, nearest, exchange, ThreadEngine(2)).on_halves(labels)
+    pieces = AverageLosses.of_all(learners, nearest, exchange, ThreadEngine(2)).on_halves(labels)
     assert np.allclose(pieces, whole, rtol=1e-12)
 
 
@@ -165,10 +165,12 @@ def test_a_precise_learner_counts_more(
     learners: Learners, linear: Selection, evaluate: Callable[..., Exchange], in_order: Callable[..., Any]
 ) -> None:
     precise = replace(linear, noise=np.array([1e-5, 1.0, 1.0, 1.0, 1.0]))
-    losses = AverageLosses(learners, precise, evaluate(learners, linear), ThreadEngine())
+    losses = AverageLosses.of_all(learners, precise, evaluate(learners, linear), ThreadEngine())
     span = learners.span(4)
-    together = in_order(losses, losses.residuals(np.zeros(5, dtype=int), 1))[0, span]
-    assert np.allclose(together, learners.y[span] - linear.models[0].predict(learners.X[span]), atol=1e-3)
+    together = in_order(losses, losses.residuals(np.zeros(5, dtype=int), 1)[..., 0])[0, span]
+    assert np.allclose(
+        together, learners.scalar_y[span] - linear.models[0].predict(learners.X[span]), atol=1e-3
+    )
 
 
 def test_a_model_that_suits_nobody_counts_little(
@@ -177,10 +179,14 @@ def test_a_model_that_suits_nobody_counts_little(
     exchange = evaluate(learners, linear)
     table = exchange.losses.copy()
     table[0] *= 1e6
-    losses = AverageLosses(learners, linear, replace(exchange, source=DenseTiles(table)), ThreadEngine())
+    losses = AverageLosses.of_all(
+        learners, linear, replace(exchange, source=DenseTiles(table)), ThreadEngine()
+    )
     span = learners.span(4)
-    together = in_order(losses, losses.residuals(np.array([0, 0, 1, 1, 1]), 2))[0, span]
-    assert np.allclose(together, learners.y[span] - linear.models[1].predict(learners.X[span]), atol=1e-4)
+    together = in_order(losses, losses.residuals(np.array([0, 0, 1, 1, 1]), 2)[..., 0])[0, span]
+    assert np.allclose(
+        together, learners.scalar_y[span] - linear.models[1].predict(learners.X[span]), atol=1e-4
+    )
 
 
 def given_losses(losses: Any, noise: Any) -> Exchange:
@@ -225,6 +231,6 @@ def test_the_others_are_still_seen_behind_a_learner_without_noise(
 ) -> None:
     exchange, everybody = evaluate(learners, linear), np.zeros(5, dtype=int)
     exact = replace(linear, noise=np.array([1e-12, 1.0, 1.0, 1.0, 1.0]))
-    losses = AverageLosses(learners, exact, exchange, ThreadEngine())
-    mine = in_order(losses, losses.residuals(everybody, 1))[0, learners.span(0)]
+    losses = AverageLosses.of_all(learners, exact, exchange, ThreadEngine())
+    mine = in_order(losses, losses.residuals(everybody, 1)[..., 0])[0, learners.span(0)]
     assert np.allclose(mine, by_hand(learners, exact, exchange, everybody, 0, 0), atol=1e-6)

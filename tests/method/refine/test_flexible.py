@@ -70,10 +70,10 @@ def test_a_candidate_that_cannot_be_fitted_is_no_curve() -> None:
 
 def test_the_quick_forest_does_not_depend_on_the_unit_of_the_response() -> None:
     learners = drawn(curved=True)
-    large = quick_forest().fit(learners.X, learners.y).predict(learners.X)
-    small = quick_forest().fit(learners.X, learners.y * 2.0**-60).predict(learners.X)
+    large = quick_forest().fit(learners.X, learners.scalar_y).predict(learners.X)
+    small = quick_forest().fit(learners.X, learners.scalar_y * 2.0**-60).predict(learners.X)
     assert np.array_equal(small * 2.0**60, large)
-    assert np.corrcoef(large, learners.y)[0, 1] > 0.9
+    assert np.corrcoef(large, learners.scalar_y)[0, 1] > 0.9
 
 
 def test_where_nobody_chose_a_curve_lines_search_and_the_curve_is_asked_later() -> None:

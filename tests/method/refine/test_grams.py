@@ -28,7 +28,7 @@ def both() -> tuple[AverageLosses, GramAverages]:
     selection = select_models(learners, candidates={"lr": LinearRegression()})
     plain = replace(selection, clips=np.full(5, np.inf))
     exchange = cross_evaluate(plain, learners)
-    rows = AverageLosses(learners, plain, exchange, ThreadEngine())
+    rows = AverageLosses.of_all(learners, plain, exchange, ThreadEngine())
     shape = (5, 2)
     products, responses = np.empty((*shape, 5, 5)), np.empty((*shape, 5))
     squares, own = np.empty(shape), np.empty(shape)
@@ -37,7 +37,7 @@ def both() -> tuple[AverageLosses, GramAverages]:
         for half in (0, 1):
             mine = np.flatnonzero(rows.second[span] == half) + span.start
             table = np.array([model.predict(rows.learners.X[mine]) for model in plain.models])
-            y = rows.learners.y[mine]
+            y = rows.learners.scalar_y[mine]
             products[j, half], responses[j, half] = table @ table.T / len(y), table @ y / len(y)
             squares[j, half], own[j, half] = np.mean(y**2), rows.own_losses[mine].mean()
     weights = model_weights(learners.sizes, plain.noise, exchange)

@@ -24,13 +24,14 @@ class Planned(LocalLosses):
 
     def residuals(self, labels: Any, n_clusters: int) -> Any:
         self.calls += 1
-        residuals = np.empty((n_clusters, len(self.learners.y)))
+        residuals = np.empty((n_clusters, *self.learners.y.shape))
         for k in range(n_clusters):
             for j in range(len(labels)):
                 mine = self.learners.span(j)
                 planned = plan(labels, k, j)
                 first = self.learners.rows[mine].min()
-                residuals[k, mine] = np.nan if planned is None else planned[self.learners.rows[mine] - first]
+                rows = self.learners.rows[mine] - first
+                residuals[k, mine, 0] = np.nan if planned is None else planned[rows]
         return residuals
 
 
@@ -119,7 +120,7 @@ def test_a_learner_alone_is_predicted_by_its_own_honest_residuals(
 ) -> None:
     whole = whole_losses(losses, LABELS)
     weights = None if learners.weights is None else learners.weights[learners.span(3)]
-    own = np.average(np.minimum(selection.residuals[3] ** 2, selection.clips[3]), weights=weights)
+    own = np.average(np.minimum(selection.residuals[3][:, 0] ** 2, selection.clips[3]), weights=weights)
     assert whole[3, 3] == pytest.approx(own)
 
 
@@ -130,8 +131,8 @@ def test_a_row_that_was_never_held_out_counts_by_the_noise_level(
     halves_by_hand: Callable[..., Any],
 ) -> None:
     gap, filled = list(selection.residuals), list(selection.residuals)
-    gap[3] = np.r_[np.nan, gap[3][1:]]
-    filled[3] = np.r_[np.sqrt(selection.noise[3]), filled[3][1:]]
+    gap[3], filled[3] = gap[3].copy(), filled[3].copy()
+    gap[3][0], filled[3][0] = np.nan, np.sqrt(selection.noise[3])
     halves = Planned(learners, replace(selection, residuals=tuple(gap))).on_halves(LABELS)
     rows = planned_rows(LABELS, replace(selection, residuals=tuple(filled)))
     assert np.allclose(halves, halves_by_hand(learners, selection, rows))

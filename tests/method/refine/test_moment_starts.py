@@ -16,11 +16,11 @@ def moments(truths: Any, noise: float = 0.1, n_rows: int = 30, seed: int = 0) ->
     rng = np.random.default_rng(seed)
     X = rng.standard_normal((len(truths), n_rows, truths.shape[1]))
     y = np.einsum("lnp,lp->ln", X, truths) + noise * rng.standard_normal(X.shape[:2])
-    return X.transpose(0, 2, 1) @ X, np.einsum("lnp,ln->lp", X, y)
+    return X.transpose(0, 2, 1) @ X, np.einsum("lnp,ln->lp", X, y)[..., None]
 
 
 def loss_by_hand(G: Any, c: Any, labels: Any, ridge: Any) -> float:
-    total = 0.0
+    total, c = 0.0, c[..., 0]
     for k in set(labels.tolist()):
         members = labels == k
         w = np.linalg.solve(G[members].sum(axis=0) + ridge, c[members].sum(axis=0))
@@ -44,12 +44,12 @@ def test_weak_signals_are_found_that_learners_alone_do_not_show() -> None:
     # A learner's own coefficients are off by more than the truths are apart.
     truth = np.arange(40) % 2
     G, c = moments(np.where(truth, 0.3, -0.3)[:, None] * np.ones((1, 10)), noise=2.0, n_rows=60)
-    own = np.linalg.solve(G, c[..., None])[..., 0]
+    own = np.linalg.solve(G, c)[..., 0]
     assert np.mean(np.sum((own - own[truth == 0].mean(axis=0)) ** 2, axis=1)[truth == 0]) > 0.6
     assert same_partition(search_moments(G, c, 1e-6 * np.eye(10), 2, seed=0), truth)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25, deadline=None, derandomize=True)
 @given(n_clusters=st.integers(1, 6), seed=st.integers(0, 99))
 def test_the_labelling_is_better_than_others(n_clusters: int, seed: int) -> None:
     G, c = moments(np.random.default_rng(seed).standard_normal((6, 3)), noise=1.0, seed=seed)
@@ -64,7 +64,7 @@ def test_the_labelling_is_better_than_others(n_clusters: int, seed: int) -> None
 
 
 def test_learners_without_information_do_not_break_the_search() -> None:
-    found = search_moments(np.zeros((4, 2, 2)), np.zeros((4, 2)), np.eye(2), 2, seed=0)
+    found = search_moments(np.zeros((4, 2, 2)), np.zeros((4, 2, 1)), np.eye(2), 2, seed=0)
     assert found.shape == (4,)
 
 
@@ -73,7 +73,7 @@ def test_of_many_learners_a_sample_is_searched_and_the_others_follow(monkeypatch
     truth = np.arange(60) % 2
     X = rng.normal(size=(60, 30, 3))
     y = np.einsum("lnp,lp->ln", X, np.array([[1.0, -1, 2], [-2.0, 1, 0]])[truth])
-    G, c = np.einsum("lnp,lnq->lpq", X, X), np.einsum("lnp,ln->lp", X, y)
+    G, c = np.einsum("lnp,lnq->lpq", X, X), np.einsum("lnp,ln->lp", X, y)[..., None]
     monkeypatch.setattr(moment_search, "LIMITS", Limits(many=20))
     best = moment_search.search_moments(G, c, 1e-6 * np.eye(3), 2, seed=0)
     assert best.shape == (60,)

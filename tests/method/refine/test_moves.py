@@ -49,7 +49,7 @@ def losses_of(form: str) -> LocalLosses:
     exchange = cross_evaluate(selection, learners).aligned_to(learners.ids)
     if form == "pooled":
         return pooled_losses(learners, selection, exchange, ThreadEngine())[0]
-    return AverageLosses(learners, selection, exchange, ThreadEngine())
+    return AverageLosses.of_all(learners, selection, exchange, ThreadEngine())
 
 
 @pytest.mark.parametrize("form", ["pooled", "average"])

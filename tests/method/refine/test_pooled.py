@@ -26,20 +26,20 @@ def by_hand(learners: Learners, selection: Selection, labels: Any, k: int, j: in
         return None
     frame = Frame(learners)
     stacked = np.concatenate([np.arange(len(learners.y))[learners.span(i)] for i in members])
-    Z, y = frame.rows(learners.X[stacked]), learners.y[stacked] - frame.middle
+    Z, y = frame.rows(learners.X[stacked]), learners.scalar_y[stacked] - frame.middle
     precision = np.minimum(np.median(1 / selection.noise) ** -1 / selection.noise, LARGEST_WEIGHT)
     precision = precision[learners.owner[stacked]]
     weights = precision if learners.weights is None else precision * learners.weights[stacked]
     # Rows that the learner's own honest model misses by far count less.
-    honest = np.concatenate(selection.residuals)[stacked]
+    honest = np.concatenate(selection.residuals)[stacked, 0]
     weights = weights * np.minimum(1, selection.clips[learners.owner[stacked]] / honest**2)
     # A ridge is a handful of further rows whose response is zero, fewer where there is little noise.
-    ridge = RIDGE * min(1.0, np.sqrt(np.median(selection.noise) / learners.y.var()))
+    ridge = RIDGE * min(1.0, np.sqrt(np.median(selection.noise) / learners.scalar_y.var()))
     Z = np.vstack([Z * np.sqrt(weights)[:, None], np.sqrt(ridge) * np.eye(Z.shape[1])])
     y = np.r_[y * np.sqrt(weights), np.zeros(Z.shape[1])]
     vector = np.linalg.lstsq(Z, y, rcond=None)[0]
     mine = learners.span(j)
-    return learners.y[mine] - frame.middle - frame.rows(learners.X[mine]) @ vector
+    return learners.scalar_y[mine] - frame.middle - frame.rows(learners.X[mine]) @ vector
 
 
 @pytest.fixture(scope="module", params=[False, True], ids=["plain", "weighted"])
@@ -65,7 +65,7 @@ def test_everybody_is_predicted_by_the_pooled_rows_of_the_others(
     @given(labellings)
     def agrees(labels: Any) -> None:
         n_clusters = int(labels.max()) + 1
-        residuals = in_order(losses, losses.residuals(labels, n_clusters))
+        residuals = in_order(losses, losses.residuals(labels, n_clusters)[..., 0])
         expected = partial(by_hand, learners, selection, labels)
         for k in range(n_clusters):
             for j in range(5):
@@ -114,7 +114,7 @@ def test_more_predictors_than_rows_and_duplicated_columns_have_an_answer(
         held_out_errors=ones,
         n_rows=learners.sizes,
         candidate_errors=({},) * 3,
-        residuals=(np.ones(4),) * 3,
+        residuals=(np.ones((4, 1)),) * 3,
         folds=(np.arange(4) % 2,) * 3,
         training=(np.ones((2, 4), dtype=bool),) * 3,
         fold_models=((),) * 3,
@@ -123,7 +123,7 @@ def test_more_predictors_than_rows_and_duplicated_columns_have_an_answer(
     )
     labels = np.zeros(3, dtype=int)
     losses = PooledLosses(learners, selection)
-    residuals = in_order(losses, losses.residuals(labels, 1))
+    residuals = in_order(losses, losses.residuals(labels, 1)[..., 0])
     for j in range(3):
         assert np.allclose(residuals[0, learners.span(j)], by_hand(learners, selection, labels, 0, j))
 
@@ -138,5 +138,5 @@ def test_the_others_are_still_seen_behind_a_wide_learner_without_noise(
     exact = replace(select(wide, [LinearRegression()]), noise=np.array([1e-10, 1.0, 1.0, 1.0, 1.0]))
     labels = np.zeros(5, dtype=int)
     losses = PooledLosses(wide, exact)
-    mine = in_order(losses, losses.residuals(labels, 1))[0, wide.span(0)]
+    mine = in_order(losses, losses.residuals(labels, 1)[..., 0])[0, wide.span(0)]
     assert np.allclose(mine, by_hand(wide, exact, labels, 0, 0), rtol=1e-3)

@@ -49,7 +49,7 @@ def by_hand(losses: RefitLosses, model: Any, members: list[int]) -> Any:
     theirs = np.isin(learners.owner, members)
     # Quiet learners count more, rows that a learner's own honest model misses by far count less.
     quiet = 1 / np.median(1 / losses.noise)
-    honest = np.concatenate(losses.selection.residuals)[learners.rows]
+    honest = np.concatenate(losses.selection.residuals)[learners.rows, 0]
     weights = quiet / losses.noise[learners.owner] * np.minimum(1, losses.clips / honest**2)
     weights = weights if learners.weights is None else weights * learners.weights
     residuals = np.empty(len(learners.y))
@@ -58,8 +58,8 @@ def by_hand(losses: RefitLosses, model: Any, members: list[int]) -> Any:
         extra = {}
         if isinstance(model, RandomForestRegressor | LinearRegression):
             extra = {"sample_weight": weights[rows]}
-        fitted = clone(model).fit(learners.X[rows], learners.y[rows], **extra)
-        residuals[out] = learners.y[out] - fitted.predict(learners.X[out])
+        fitted = clone(model).fit(learners.X[rows], learners.scalar_y[rows], **extra)
+        residuals[out] = learners.scalar_y[out] - fitted.predict(learners.X[out])
     return residuals
 
 
@@ -77,7 +77,7 @@ def test_clusters_predict_one_half_from_the_other_half_of_their_members(
 ) -> None:
     learners = make_learners(weighted=weighted)
     losses = refit(learners, select(learners, [model]))
-    residuals = losses.residuals(LABELS, 4)
+    residuals = losses.residuals(LABELS, 4)[..., 0]
     assert np.allclose(residuals[0], by_hand(losses, model, [0, 2]))
     assert np.allclose(residuals[1], by_hand(losses, model, [1, 4]))
     assert np.isnan(residuals[2]).all()
@@ -88,12 +88,12 @@ def test_a_cluster_of_one_predicts_others_by_its_model_and_itself_by_honest_resi
 ) -> None:
     learners = make_learners()
     losses = refit(learners, select(learners, [KNeighborsRegressor(1)]))
-    residuals, whole = losses.residuals(LABELS, 4), whole_losses(losses, LABELS)
+    residuals, whole = losses.residuals(LABELS, 4)[..., 0], whole_losses(losses, LABELS)
     mine = losses.learners.owner == 3
     assert np.isnan(residuals[3, mine]).all()
-    others = losses.learners.X[~mine], losses.learners.y[~mine]
+    others = losses.learners.X[~mine], losses.learners.scalar_y[~mine]
     assert np.allclose(residuals[3, ~mine], others[1] - losses.selection.models[3].predict(others[0]))
-    own = np.minimum(losses.selection.residuals[3] ** 2, losses.selection.clips[3])
+    own = np.minimum(losses.selection.residuals[3][:, 0] ** 2, losses.selection.clips[3])
     assert whole[3, 3] == pytest.approx(own.mean())
     assert whole[3, 3] > 0
     assert np.isinf(whole[2]).all()
@@ -168,7 +168,7 @@ def test_a_refit_that_cannot_predict_is_an_infinite_loss_for_others(
 ) -> None:
     learners = make_learners((12, 9, 15))
     selection = select(learners, [KNeighborsRegressor(4)])
-    greedy = replace(selection, models=(KNeighborsRegressor(1000).fit(learners.X, learners.y),) * 3)
+    greedy = replace(selection, models=(KNeighborsRegressor(1000).fit(learners.X, learners.scalar_y),) * 3)
     whole = whole_losses(refit(learners, greedy), np.array([0, 0, 1]))
     assert np.isinf(whole[0, 2])
     assert np.isfinite(whole[0, :2]).all()
@@ -235,7 +235,7 @@ def test_only_members_decide_about_the_form_of_their_cluster(
     labels = np.array([0, 0, 1, 1, 1])
     theirs = labels[linear.learners.owner] == 0
     # On the members of the first cluster the flexible form is better, on everybody else much worse.
-    answers = (np.where(theirs, 0.2, 0.0), np.where(theirs, 0.1, 0.4))
+    answers = (np.where(theirs, 0.2, 0.0)[:, None], np.where(theirs, 0.1, 0.4)[:, None])
     monkeypatch.setattr(PooledLosses, "residuals", lambda self, labels, n: np.array([answers[0]] * 2))
     monkeypatch.setattr(RefitLosses, "cluster_residuals", lambda self, members: answers[1])
     residuals = best.residuals(labels, 2)
@@ -260,7 +260,7 @@ def test_clusters_of_one_and_empty_clusters_keep_their_meaning_in_the_better_for
     _, _, best = both(stairs, make_learners, select)
     whole = whole_losses(best, LABELS)
     assert np.isinf(whole[2]).all()
-    own = np.minimum(best.selection.residuals[3] ** 2, best.selection.clips[3])
+    own = np.minimum(best.selection.residuals[3][:, 0] ** 2, best.selection.clips[3])
     assert whole[3, 3] == pytest.approx(own.mean())
     assert np.isfinite(whole[[0, 1, 3]]).all()
 
@@ -339,7 +339,7 @@ def test_where_all_is_refitted_every_cluster_takes_the_family_that_predicts_best
     assert isinstance(losses, RefitLosses)
     for members in ([0, 1, 2, 3, 4, 5], [0, 1], [2, 3, 4, 5]):
         labels = np.isin(np.arange(6), members, invert=True).astype(int)
-        assert np.allclose(losses.residuals(labels, 2)[0], by_hand(losses, models[best], members))
+        assert np.allclose(losses.residuals(labels, 2)[0, :, 0], by_hand(losses, models[best], members))
 
 
 def test_a_family_that_fails_on_pooled_rows_is_not_everybodys(
@@ -358,4 +358,4 @@ def test_a_family_that_fails_on_pooled_rows_is_not_everybodys(
     )
     losses.take_best_family([small, near], np.zeros(5, dtype=int))
     together = np.zeros(5, dtype=int)
-    assert np.allclose(losses.residuals(together, 1)[0], by_hand(losses, near, list(range(5))))
+    assert np.allclose(losses.residuals(together, 1)[0, :, 0], by_hand(losses, near, list(range(5))))

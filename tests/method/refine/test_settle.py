@@ -16,7 +16,7 @@ def moments(X, y, owner):
     rows = [np.column_stack([np.ones(np.sum(owner == j)), X[owner == j]]) for j in np.unique(owner)]
     responses = [y[owner == j] for j in np.unique(owner)]
     G = np.array([Z.T @ Z for Z in rows])
-    c = np.array([Z.T @ r for Z, r in zip(rows, responses, strict=True)])
+    c = np.array([Z.T @ r[:, None] for Z, r in zip(rows, responses, strict=True)])
     return G, c, np.array([r @ r for r in responses])
 
 
@@ -43,7 +43,7 @@ def test_the_probability_is_that_of_the_normal_distribution(seed, precision):
     X, y = rng.normal(size=(5, 2)), rng.normal(size=5)
     exact = multivariate_normal(np.zeros(5), np.eye(5) + X @ X.T / precision).logpdf(y)
     constant = -0.5 * (y @ y + 5 * np.log(2 * np.pi))
-    assert log_probability(X.T @ X, X.T @ y, precision) + constant == pytest.approx(exact)
+    assert log_probability(X.T @ X, X.T @ y[:, None], precision) + constant == pytest.approx(exact)
 
 
 def test_right_labels_stay_and_a_learner_in_the_wrong_cluster_moves():
@@ -92,8 +92,8 @@ def test_settling_never_makes_the_rows_less_probable(seed):
     # In the units of noise of the start, which are those of the search.
     about = c - G @ one
     sums = _Rows(G, about).of_clusters(labels, 2)
-    fitted = np.linalg.solve(sums[0] + ridge, sums[1][..., None])[..., 0]
-    left = squares - 2 * c @ one + np.einsum("jde,d,e->j", G, one, one)
+    fitted = np.linalg.solve(sums[0] + ridge, sums[1])
+    left = squares - 2 * np.einsum("jdc,dc->j", c, one) + np.einsum("jde,dc,ec->j", G, one, one)
     noise = (left.sum() - np.sum(fitted * sums[1])) / (len(y) - 6)
     rows = _Rows(G / noise, about / noise)
     before, after = (_most_probable(rows, tried, 2)[0] for tried in (labels, found))

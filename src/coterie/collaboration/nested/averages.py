@@ -46,7 +46,7 @@ def wild_models(table: Array, learners: Learners) -> Array:
 
     ``table`` (L, N) has the predictions of every model on everybody's rows.
     """
-    losses = learners.mean_by_learner((table - learners.y) ** 2).T
+    losses = learners.mean_by_learner((table - learners.scalar_y) ** 2).T
     wild: Array = losses > WILD * np.median(losses, axis=1, keepdims=True)
     return wild | np.eye(len(learners), dtype=bool)
 

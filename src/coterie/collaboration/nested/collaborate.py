@@ -23,7 +23,7 @@ from coterie.collaboration.nested.resolutions import Recipe, refit_alone, share_
 from coterie.collaboration.nested.shared import Dictionary
 from coterie.collaboration.nested.weighing import Mixture, agree, correction_bounds, mix
 from coterie.engines import report, resolve_engine
-from coterie.method.noise import response_variance, smallest_level
+from coterie.method.noise import smallest_level
 from coterie.records import Exchange, Partition, Selection
 from coterie.rows.learners import Learners, gather_learners
 
@@ -43,7 +43,7 @@ class _Alone:
 
 
 def _alone(learners: Learners, folds: Folds, models: Sequence[tuple[Any, ...]]) -> _Alone:
-    bounds = np.array([widened(learners.y[learners.span(j)]) for j in range(len(learners))])
+    bounds = np.array([widened(learners.scalar_y[learners.span(j)]) for j in range(len(learners))])
     predictions = np.full(len(learners.y), np.nan)
     for fold, own in enumerate(models):
         for j in range(len(learners)):
@@ -51,7 +51,7 @@ def _alone(learners: Learners, folds: Folds, models: Sequence[tuple[Any, ...]]) 
             ahead = np.flatnonzero(folds.held_out[span] == fold) + span.start
             kept = np.flatnonzero(folds.training[fold, span]) + span.start
             if len(ahead):
-                limits = np.array(widened(learners.y[kept]))
+                limits = np.array(widened(learners.scalar_y[kept]))
                 predictions[ahead] = guarded(own[j], learners.X[ahead], limits)
     return _Alone(bounds, predictions)
 
@@ -59,14 +59,14 @@ def _alone(learners: Learners, folds: Folds, models: Sequence[tuple[Any, ...]]) 
 def _parties(
     learners: Learners, selection: Selection, folds: Folds, alone: Array, shared: Array
 ) -> list[RowParty]:
-    smallest = smallest_level(response_variance(learners.y))
+    smallest = smallest_level(learners.loss.variance(learners.y))
     parties = []
     for j in range(len(learners)):
         span = learners.span(j)
         parties.append(
             RowParty(
                 X=learners.X[span],
-                y=learners.y[span],
+                y=learners.scalar_y[span],
                 folds=folds.held_out[span],
                 n_folds=len(folds),
                 alone=alone[span],
@@ -96,7 +96,7 @@ def _best_plain(learners: Learners, dictionary: Dictionary, count: int) -> int:
     ]
     seen = np.isfinite(dictionary.out_of_fold[:, plain]).all(axis=1)
     unit = response_units(learners)[learners.owner]
-    squares = (learners.y[:, None] - dictionary.out_of_fold[:, plain]) ** 2 / unit[:, None]
+    squares = (learners.y - dictionary.out_of_fold[:, plain]) ** 2 / unit[:, None]
     return plain[int(squares[seen].mean(axis=0).argmin())]
 
 
@@ -212,14 +212,14 @@ def _assembled(
         weights=weights[:, kept],
         ways=np.arange(len(learners)),
         newcomer_ways=len(learners) + np.arange(n_clusters),
-        residuals=tuple(mixture.residuals for mixture in mixtures),
+        residuals=tuple(mixture.residuals[:, None] for mixture in mixtures),
         bounds=np.vstack([alone.bounds, dictionary.bounds])[kept],
         corrections=np.array(ways.corrections),
         correction_bounds=np.array(ways.correction_bounds),
         form=form,
-        plain_residuals=tuple(np.split(learners.y - plain, cuts)),
-        alone_residuals=tuple(np.split(learners.y - alone.out_of_fold, cuts)),
-        all_residuals=tuple(np.split(learners.y - dictionary.out_of_fold[:, everybody], cuts)),
+        plain_residuals=tuple(np.split(learners.y - plain[:, None], cuts)),
+        alone_residuals=tuple(np.split(learners.y - alone.out_of_fold[:, None], cuts)),
+        all_residuals=tuple(np.split(learners.y - dictionary.out_of_fold[:, [everybody]], cuts)),
         all_weights=all_weights[kept],
         share_names=share_names(dictionary.counts),
         shares=_shares(mixtures, dictionary),

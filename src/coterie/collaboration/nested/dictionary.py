@@ -150,10 +150,10 @@ def fit_entries(
     rows of a fit; None: all, for models that stay.
     """
     flexible = [entry for entry in entries if entry.family.candidate is not None]
-    added = {"plain": np.zeros(len(learners)), "centred": learners.mean_by_learner(learners.y)}
+    added = {"plain": np.zeros(len(learners)), "centred": learners.mean_by_learner(learners.scalar_y)}
     if any(entry.levelled for entry in flexible):
         added["levelled"] = unexplained_levels(learners)
-    targets = {form: learners.y - levels[learners.owner] for form, levels in added.items()}
+    targets = {form: learners.scalar_y - levels[learners.owner] for form, levels in added.items()}
     forms = {False: moments, True: moments.centred()}
     traits = traits_of(learners, forms[True]) if any(entry.told for entry in flexible) else None
     models = _flexible_fits(flexible, learners, labels, targets, traits, entropy, engine, most_rows)
@@ -171,13 +171,13 @@ def fit_entries(
         vectors = [form.solve(members, entry.ridge) for members in clusters]
         linear = tuple(form.as_model(vector, centred=entry.centred) for vector in vectors)
         if not entry.centred:
-            bounds = _ranges(learners.y, own, learners.owner)
+            bounds = _ranges(learners.scalar_y, own, learners.owner)
             fitted.append(FittedEntry(own, linear, bounds, np.zeros(len(learners))))
             continue
         values = np.empty(len(learners.y))
         for k, model in enumerate(linear):
             rows = clusters[k][learners.owner]
             values[rows] = learners.X[rows] @ model.coef_ + model.intercept_
-        levels = learners.mean_by_learner(learners.y - values)
+        levels = learners.mean_by_learner(learners.scalar_y - values)
         fitted.append(FittedEntry(own, linear, _ranges(values, own, learners.owner), levels))
     return fitted

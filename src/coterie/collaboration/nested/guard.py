@@ -27,7 +27,7 @@ def guarded(model: Any, X: Array, bounds: Array) -> Array:
 
     ``bounds`` (2,) are the lowest and highest prediction; infinite ones leave the model as it is.
     """
-    prediction: Array = predict_rows(model, X)
+    prediction: Array = predict_rows(model, X)[:, 0]
     if not np.isfinite(bounds).all():
         return prediction
     # Half and half, for the sum of two large bounds may overflow.

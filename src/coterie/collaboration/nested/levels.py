@@ -38,8 +38,8 @@ def unexplained_levels(learners: Learners) -> Array:
     rows = np.unique(np.linspace(0, len(learners.y) - 1, min(len(learners.y), MOST_ROWS)).astype(int))
     weights = None if learners.weights is None else learners.weights[rows]
     # Boosting works in single precision: y must be of ordinary size. Powers of two change no digit.
-    exponent = np.frexp(np.ptp(learners.y))[1]
-    y, levels = np.ldexp(learners.y, -exponent), np.zeros(len(learners))
+    exponent = np.frexp(np.ptp(learners.scalar_y))[1]
+    y, levels = np.ldexp(learners.scalar_y, -exponent), np.zeros(len(learners))
     for _ in range(TURNS):
         curve = BoostedTrees(
             learning_rate=0.1, max_iter=60, max_leaf_nodes=8, min_samples_leaf=10, early_stopping=False

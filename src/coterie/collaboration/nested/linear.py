@@ -39,7 +39,7 @@ class Moments:
     def of(cls, learners: Learners, frame: Frame) -> Moments:
         """Sum the moments of the learners' rows."""
         G, c, _ = second_moments(frame.rows(learners.X), learners.y - frame.middle, learners)
-        return cls(frame, G * learners.sizes[:, None, None], c * learners.sizes[:, None])
+        return cls(frame, G * learners.sizes[:, None, None], c[..., 0] * learners.sizes[:, None])
 
     def centred(self) -> Moments:
         """Return the moments from each learner's own means; the last column becomes zero."""
@@ -63,6 +63,6 @@ class Moments:
         model = LinearRegression()
         model.coef_ = slopes
         level = -slopes @ self.frame.centre
-        model.intercept_ = float(level if centred else level + coefficients[-1] + self.frame.middle)
+        model.intercept_ = float(level if centred else level + coefficients[-1] + self.frame.middle[0])
         model.n_features_in_ = len(slopes)
         return model

@@ -16,7 +16,7 @@ from coterie.collaboration.nested.resolutions import Recipe, labels_at, labels_w
 from coterie.collaboration.nested.shared import Dictionary, Shared
 from coterie.engines import Engine
 from coterie.kernels.affine import Frame
-from coterie.method.noise import response_variance, smallest_level
+from coterie.method.noise import smallest_level
 from coterie.method.refine.flexible import FLEXIBLE
 from coterie.records import Selection
 from coterie.rows.learners import Learners
@@ -29,9 +29,9 @@ MOST_ROWS = 20_000
 
 def response_units(learners: Learners) -> Array:
     """Return the variance of each learner's response, of shape (L,); where it is rounding, its bound."""
-    means = learners.mean_by_learner(learners.y)[learners.owner]
-    spread = learners.mean_by_learner((learners.y - means) ** 2)
-    units: Array = np.maximum(spread, smallest_level(response_variance(learners.y)))
+    means = learners.mean_by_learner(learners.y.T).T[learners.owner]
+    spread = learners.mean_losses(learners.y - means)
+    units: Array = np.maximum(spread, smallest_level(learners.loss.variance(learners.y)))
     return units
 
 
@@ -82,7 +82,7 @@ class _CrossFit:
         """Return the mean over learners of their loss in units of variance, of shape (E,)."""
         seen = np.isfinite(predictions).all(axis=1)
         owner = self.learners.owner[seen]
-        squares = (self.learners.y[seen, None] - predictions[seen]) ** 2
+        squares = (self.learners.scalar_y[seen, None] - predictions[seen]) ** 2
         counts = np.bincount(owner, minlength=len(self.learners))
         sums = np.array([np.bincount(owner, column, len(self.learners)) for column in squares.T])
         held = counts > 0

@@ -120,11 +120,11 @@ class NestedCollaboration(Collaboration):
         """
         joined = self.newcomer_ways[labels]
         corrections, bounds = self.corrections[joined].copy(), self.correction_bounds[joined].copy()
-        residuals = newcomers.y - self.predict(newcomers.X, joined[newcomers.owner])
+        residuals = newcomers.y - self.predict_columns(newcomers.X, joined[newcomers.owner])
         for place in range(len(newcomers)):
             span = newcomers.span(place)
             own = OwnRows.of(newcomers.X[span], self.units, self.noise)
-            found = own.coefficients(residuals[span, None], self.newcomer_ratios[None])[0]
+            found = own.coefficients(residuals[span], self.newcomer_ratios[None])[0]
             corrections[place, : len(found) - 1] += found[:-1]
             corrections[place, -1] += found[-1]
             bounds[place] = widened(linear_values(newcomers.X[span], corrections[place, None])[:, 0])
@@ -138,8 +138,8 @@ class NestedCollaboration(Collaboration):
         )
         return added, ways
 
-    def predict(self, X: Array, ways: Array) -> Array:
-        """Predict rows of X, each with its own weights; see `Collaboration.predict`."""
+    def predict_columns(self, X: Array, ways: Array) -> Array:
+        """Predict the one column of the response, of shape (N, 1), each row in its own way."""
         corrections, limits = self.corrections[ways], self.correction_bounds[ways]
         own = np.einsum("np,np->n", X, corrections[:, :-1]) + corrections[:, -1]
         prediction: Array = np.clip(own, limits[:, 0], limits[:, 1])
@@ -151,4 +151,4 @@ class NestedCollaboration(Collaboration):
             rows = with_traits(X[mine], self.traits, ways[mine]) if self.told[position] else X[mine]
             part = guarded(self.models[position], rows, self.bounds[position])
             prediction[mine] += share[mine] * part
-        return prediction
+        return prediction[:, None]

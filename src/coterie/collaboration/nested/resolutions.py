@@ -81,7 +81,7 @@ def refit_alone(
         seed = integer_seed(generator_for(entropy, learners.ids[j]))
         candidate = sets[j][selection.names[j]]
         jobs.append(
-            ModelFit(candidate, learners.X[span], learners.y[span], weights, seed, selection.models[j])
+            ModelFit(candidate, learners.X[span], learners.scalar_y[span], weights, seed, selection.models[j])
         )
     with quiet_fits():
         return tuple(engine.map(fit_or_replace, jobs))
@@ -120,7 +120,7 @@ def _labels(
     engine: Engine,
 ) -> dict[int, Array]:
     if recipe.refine == "average" or learners.n_features > FLEXIBLE.predictors:
-        losses: LocalLosses = AverageLosses(learners, selection, exchange, engine)
+        losses: LocalLosses = AverageLosses.of_all(learners, selection, exchange, engine)
         local = None
     else:
         losses = moments = PooledLosses(learners, selection)

@@ -28,8 +28,8 @@ def traits_of(learners: Learners, centred: Moments) -> Array:
     These are level and spread of the response, then slopes less everybody's, drawn towards none, in units of
     the pooled spread. With too many predictors for slopes, level and spread alone.
     """
-    levels = learners.mean_by_learner(learners.y)
-    deviations = learners.y - levels[learners.owner]
+    levels = learners.mean_by_learner(learners.scalar_y)
+    deviations = learners.scalar_y - levels[learners.owner]
     spreads = np.sqrt(learners.mean_by_learner(deviations**2))
     # In units of the pooled spread: trees take values nearer than 1e-7 for the same.
     pooled = float(np.sqrt(np.mean(spreads**2)))

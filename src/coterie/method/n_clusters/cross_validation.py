@@ -15,7 +15,7 @@ from coterie.engines import Engine
 from coterie.kernels.losses import own_errors
 from coterie.method.exchange import cross_evaluate
 from coterie.method.n_clusters.evidence import Evidence
-from coterie.method.refine.averages import ModelAverages, membership
+from coterie.method.refine.averages import membership, model_averages
 from coterie.records import Curve, Selection
 from coterie.rows.learners import Learners
 
@@ -23,21 +23,7 @@ from coterie.rows.learners import Learners
 def cross_validated(evidence: Evidence, learners: Learners, selection: Selection, engine: Engine) -> Curve:
     """Choose the number of clusters by half-half cross-validation inside every learner.
 
-    Parameters
-    ----------
-    evidence : Evidence
-        What is known of the learners.
-    learners : Learners
-        Their rows.
-    selection : Selection
-        Of the same learners, in the same order.
-    engine : Engine
-        Who predicts.
-
-    Returns
-    -------
-    Curve
-        The error on the second half for each number of clusters.
+    The curve has the error on the second half for each number of clusters.
     """
     first = learners.only(np.concatenate([training[0] for training in selection.training]))
     second = learners.only(np.concatenate(selection.folds) == 0)
@@ -46,7 +32,7 @@ def cross_validated(evidence: Evidence, learners: Learners, selection: Selection
     halves = replace(selection, models=models, errors=errors, n_rows=first.sizes)
     exchange = cross_evaluate(halves, first, engine=engine).aligned_to(evidence.exchange.learner_ids)
     trial = replace(evidence, exchange=exchange)
-    averages = ModelAverages(models, second, engine)
+    averages = model_averages(models, second, engine)
     counts = np.arange(1, evidence.most + 1)
     values, spread = np.empty(len(counts)), np.empty(len(counts))
     for place, k in enumerate(counts):
@@ -56,7 +42,7 @@ def cross_validated(evidence: Evidence, learners: Learners, selection: Selection
         labels = np.unique(labels, return_inverse=True)[1]
         predictions = averages.predict(weights / weights.sum(axis=1, keepdims=True))
         mine = predictions[labels[second.owner], np.arange(len(second.owner))]
-        by_learner = second.mean_by_learner((second.y - mine) ** 2)
+        by_learner = second.mean_losses(second.y - mine)
         values[place] = by_learner.mean()
         spread[place] = by_learner.std(ddof=1) / np.sqrt(len(by_learner)) if len(by_learner) > 1 else 0
     return Curve(

@@ -10,18 +10,7 @@ from coterie.records import Curve
 
 
 def eigengap(evidence: Evidence) -> Curve:
-    """Choose the number of clusters by the largest gap between eigenvalues of S.
-
-    Parameters
-    ----------
-    evidence : Evidence
-        What is known of the learners.
-
-    Returns
-    -------
-    Curve
-        The drop behind each number of clusters.
-    """
+    """Choose the number of clusters by the largest gap between eigenvalues of S."""
     count = min(evidence.most + 1, evidence.n_learners)
     values = evidence.spectrum.plain_values
     if values is None:

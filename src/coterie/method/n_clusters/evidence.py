@@ -30,22 +30,9 @@ Array = NDArray[Any]
 class Evidence:
     """Everything that is known of the learners to be clustered.
 
-    Parameters
-    ----------
-    exchange : Exchange
-        Losses among the learners.
-    scale : float
-        The factor a of S = exp(-a v).
-    most : int
-        The largest number of clusters to look at.
-    seed : int
-        For k-means and for reference sets.
-    n_rows : ndarray of shape (L,) or None, default=None
-        Rows of each learner, where known.
-    device : {"auto", "cpu", "cuda"}, default="cpu"
-        Where the spectrum of very many learners is computed.
-    needed : int, default=1
-        Eigenpairs that must be precise, where the number of clusters is given.
+    ``scale`` is the factor a of S = exp(-a v), ``most`` the largest number of clusters to look at; ``n_rows``
+    has shape (L,), where known. ``device`` is where the spectrum of very many learners is computed,
+    ``needed`` the number of eigenpairs that must be precise, where the number of clusters is given.
     """
 
     exchange: Exchange

@@ -61,20 +61,7 @@ def _largest_step(gaps: Array, errors: Array) -> int:
 
 
 def gap_rules(evidence: Evidence) -> tuple[Curve, Curve]:
-    """Choose the number of clusters by the gap statistic, by both rules.
-
-    Parameters
-    ----------
-    evidence : Evidence
-        What is known of the learners.
-
-    Returns
-    -------
-    first : Curve
-        Under ``"gap"``.
-    jump : Curve
-        Under ``"gap-jump"``.
-    """
+    """Choose the number of clusters by the gap statistic, under ``"gap"`` and under ``"gap-jump"``."""
     gaps, errors = gap_curve(evidence)
     counts = np.arange(1, evidence.most + 1)
     first = Curve(

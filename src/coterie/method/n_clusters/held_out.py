@@ -38,36 +38,26 @@ Array = NDArray[Any]
 
 @dataclass(frozen=True)
 class HeldOutRule:
-    """What counts as better, and when the search ends.
+    """What counts as better, and when the search ends."""
 
-    Parameters
-    ----------
-    standard_errors : float
-        A smaller K is as good as the best one if its loss is within this many standard errors.
-    few_learners : int
-        Of fewer learners than this a standard error is known badly, and Student's quantile takes its place.
-    significance : float
-        Level of the test that no single learner does worse, divided by the number of learners.
-    negligible : float
-        A difference of this share of the noise is none, however surely it is measured.
-    patience : int
-        The search ends this many clusters beyond the best number so far.
-    unclear : float
-        If (loss / noise - 1) is above this many standard errors, clusters do not explain the learners.
-    """
-
-    # One truth is answered with one cluster in 98.4 % of 1,700 draws (benchmarks/quality/one_truth).
+    # A smaller K is as good as the best one if its loss is within this many standard errors. One truth is
+    # answered with one cluster in 98.4 % of 1,700 draws (benchmarks/quality/one_truth).
     standard_errors: float = 2.0
+    # Of fewer learners than this a standard error is known badly, and Student's quantile takes its place.
     # With twenty, Student's quantile costs ten learners in five pairs .10 of the adjusted Rand index
     # (benchmarks/quality/ablation).
     few_learners: int = 10
-    # Finds one attacked learner among fifty, whom the mean over learners cannot show
-    # (benchmarks/quality/ablation, "27, 2 and 1 learners").
+    # Level of the test that no single learner does worse, divided by the number of learners. Finds one
+    # attacked learner among fifty, whom the mean over learners cannot show (benchmarks/quality/ablation, "27,
+    # 2 and 1 learners").
     significance: float = 0.001
+    # A difference of this share of the noise is none, however surely it is measured.
     negligible: float = 1e-3
-    # Four gave the same labels in all of 522 draws (linear settings of the ablation, six draws each).
+    # The search ends this many clusters beyond the best number so far. Four gave the same labels in all of
+    # 522 draws (linear settings of the ablation, six draws each).
     patience: int = 2
-    # Where clusters explain the learners it is below zero; on continua of truths it was never below 2
+    # If (loss / noise - 1) is above this many standard errors, clusters do not explain the learners. Where
+    # clusters explain the learners it is below zero; on continua of truths it was never below 2
     # (benchmarks/quality/how_many).
     unclear: float = 1.5
 
@@ -84,16 +74,9 @@ class _Trial:
 
 @dataclass(frozen=True)
 class HeldOut:
-    """The rule's answer.
+    """The rule's answer: its curve, and the refined labelling for each number of clusters.
 
-    Parameters
-    ----------
-    curve : Curve
-        Mean loss in units of noise for each number of clusters.
-    labels : mapping of int to ndarray
-        The refined labelling for each number of clusters.
-    excess : float
-        Mean of loss / noise - 1 at the chosen number, in its standard errors.
+    ``excess`` is the mean of loss / noise - 1 at the chosen number, in its standard errors.
     """
 
     curve: Curve

@@ -38,29 +38,10 @@ def landmark_note(
     engine: Engine,
     seed: int,
 ) -> str:
-    """Compare the clusters found through landmarks with the exact ones, on a sample.
+    """Compare the clusters found through landmarks with the exact ones, on a sample, in a sentence.
 
-    Parameters
-    ----------
-    exchange : Exchange
-        With landmarks.
-    learners : Learners
-        Of the exchange, in the same order.
-    selection : Selection
-        Of the same learners, in the same order.
-    labels : ndarray of shape (L,)
-        The clusters found.
-    scale : float
-        The factor a of the similarity.
-    engine : Engine
-        Who predicts.
-    seed : int
-        For the sample and for k-means.
-
-    Returns
-    -------
-    str
-        A sentence for the reader of the partition.
+    Learners and selection are in the order of the exchange, as are ``labels``, the clusters found; ``scale``
+    is the factor a of the similarity.
     """
     assert exchange.landmarks is not None
     n, n_marks = len(learners), len(exchange.landmarks)

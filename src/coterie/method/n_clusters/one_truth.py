@@ -33,11 +33,11 @@ def _weights(residuals: Array, clips: Array, learners: Learners) -> Array:
     By the size of the residuals alone, which random signs leave as it is: weights that know more of the
     data, such as those by a learner's own model, make one truth look like two.
     """
-    squares = np.square(residuals)
-    bounded = np.minimum(squares, clips)
+    losses = learners.loss.by_row(residuals)
+    bounded = np.minimum(losses, clips)
     quiet = bounded_weights(1 / np.maximum(learners.mean_by_learner(bounded), np.finfo(float).tiny))
     with np.errstate(divide="ignore"):
-        weights: Array = np.minimum(1.0, clips / squares) * quiet[learners.owner]
+        weights: Array = np.minimum(1.0, clips / losses) * quiet[learners.owner]
     return weights if learners.weights is None else weights * learners.weights
 
 
@@ -46,28 +46,14 @@ def surprise(
 ) -> tuple[float, float]:
     """Compare what two clusters explain with what they explain of one truth.
 
-    Parameters
-    ----------
-    Z : ndarray of shape (N, d)
-        Predictors and a column of ones, in a common frame.
-    residuals : ndarray of shape (N,)
-        Of one model for everybody.
-    clips : ndarray of shape (N,)
-        Squared residuals beyond these count less.
-    learners : Learners
-        Whose rows these are; their response is not looked at.
-    ridge : ndarray of shape (d, d)
-        Added to the moments of every cluster.
-    seed : int
-        For the starts of the searches and for the signs.
+    ``Z`` of shape (N, d) are predictors and a column of ones, in a common frame, and ``residuals`` of shape
+    (N, C) those of one model for everybody. Rows whose losses exceed ``clips`` of shape (N,) count less.
+    ``ridge`` of shape (d, d) is added to the moments of every cluster. Of ``learners`` the response is not
+    looked at.
 
-    Returns
-    -------
-    deviations : float
-        By how many standard deviations of the draws two clusters explain more; zero where a draw of one truth
-        explains as much.
-    gain : float
-        How much more than the mean draw, as a share of the noise beside one model; zero, too, then.
+    Returns by how many standard deviations of the draws two clusters explain more, and how much more than the
+    mean draw, as a share of the noise beside one model; zero and zero where a draw of one truth explains as
+    much.
     """
     n, d = Z.shape
 
@@ -75,9 +61,9 @@ def surprise(
         """Return what two clusters explain beyond one, of so much in all."""
         rows = Z * weights[:, None]
         G = np.array([rows[span].T @ Z[span] for span in map(learners.span, range(len(learners)))])
-        c = np.add.reduceat(rows * response[:, None], learners.offsets[:-1], axis=0)
+        c = np.add.reduceat(rows[:, :, None] * response[:, None], learners.offsets[:-1], axis=0)
         total = c.sum(axis=0)
-        one = float(np.linalg.solve(G.sum(axis=0) + ridge, total) @ total)
+        one = float(np.sum(np.linalg.solve(G.sum(axis=0) + ridge, total) * total))
         return (-one - lowest_loss(G, c, ridge, 2, seed)) / size
 
     weights = _weights(residuals, clips, learners)
@@ -86,17 +72,18 @@ def surprise(
     left = residuals - Z @ np.linalg.solve(weighted.T @ Z + ridge, weighted.T @ residuals)
     # As large as the noise that left them: a fit takes d of N rows' worth of it.
     noise = left * np.sqrt(n / (n - d))
-    size = float(weights @ noise**2)
+    size = float(weights @ learners.loss.by_row(noise))
     if not size > 0:
         return 0.0, 0.0
     generator, observed, drawn = np.random.default_rng(seed), share(left, weights, size), []
     for draw in range(1, DRAWS + 1):
         if draw % 2:
-            drawn.append(share(noise * generator.choice([-1.0, 1.0], n), weights, size))
+            drawn.append(share(noise * generator.choice([-1.0, 1.0], n)[:, None], weights, size))
         else:
             order = generator.permutation(n)
             mixed = _weights(residuals[order], clips[order], learners)
-            drawn.append(share(noise[order], mixed, float(mixed @ noise[order] ** 2)))
+            size_mixed = float(mixed @ learners.loss.by_row(noise[order]))
+            drawn.append(share(noise[order], mixed, size_mixed))
         if drawn[-1] >= observed:
             return 0.0, 0.0
     gain, spread = observed - float(np.mean(drawn)), float(np.std(drawn))

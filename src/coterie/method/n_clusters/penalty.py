@@ -16,18 +16,7 @@ from coterie.records import Curve
 
 
 def penalty(evidence: Evidence) -> Curve:
-    """Choose the number of clusters by the penalised within-cluster sum.
-
-    Parameters
-    ----------
-    evidence : Evidence
-        What is known of the learners.
-
-    Returns
-    -------
-    Curve
-        The penalised sum for each number of clusters.
-    """
+    """Choose the number of clusters by the penalised within-cluster sum."""
     # From a matrix of losses alone the sample sizes are not known: a hundred rows are assumed.
     n = 100.0 if evidence.n_rows is None else max(float(np.median(evidence.n_rows)), 3.0)
     counts = np.arange(1, evidence.most + 1)

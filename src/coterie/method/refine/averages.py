@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +12,7 @@ from coterie.engines import Engine
 from coterie.kernels.affine import Frame, affine_matrix
 from coterie.kernels.blocks import predict_rows
 from coterie.kernels.limits import LIMITS
+from coterie.loss import Loss
 from coterie.method.refine.losses import LocalLosses
 from coterie.records import Exchange, Selection
 from coterie.rows.learners import Learners
@@ -29,89 +30,88 @@ def membership(labels: Array, n_clusters: int, weights: Array) -> Array:
     return matrix
 
 
-def _predict_everywhere(job: tuple[Any, Array]) -> Array:
-    model, X = job
+def _predict_everywhere(job: tuple[Any, Array, Loss]) -> Array:
+    model, X, loss = job
     starts = range(0, len(X), LIMITS.rows)
-    return np.concatenate([predict_rows(model, X[s : s + LIMITS.rows]) for s in starts])
+    return np.concatenate([predict_rows(model, X[s : s + LIMITS.rows], loss) for s in starts])
 
 
-class ModelAverages:
-    """Predictions of weighted sums of the learners' models on everybody's rows.
-
-    Parameters
-    ----------
-    models : sequence of estimators
-        One per learner.
-    learners : Learners
-        On whose rows they predict.
-    engine : Engine
-        Who predicts, where models are not affine.
-    """
-
-    _table: Array | None = None
-    _failed: Array | None = None
-
-    def __init__(self, models: Sequence[Any], learners: Learners, engine: Engine) -> None:
-        self._owner = learners.owner
-        vectors, affine = affine_matrix(models, learners.n_features)
-        if affine.all():
-            # A sum of affine models is the affine model of the sums: no table is needed.
-            frame = Frame(learners)
-            self._vectors, self._Z = frame.vectors(vectors), frame.rows(learners.X)
-            self._middle = frame.middle
-        else:
-            jobs = [(model, learners.X) for model in models]
-            self._keep(np.array(engine.map(_predict_everywhere, jobs)))
-
-    @classmethod
-    def of_predictions(cls, table: Array, owner: Array) -> ModelAverages:
-        """Return the sums of models that have predicted already.
-
-        Parameters
-        ----------
-        table : ndarray of shape (L, N)
-            Predictions of every learner's model; NaN where a model failed.
-        owner : ndarray of shape (N,)
-            The learner who holds each row.
-
-        Returns
-        -------
-        ModelAverages
-            Of these predictions.
-        """
-        averages = cls.__new__(cls)
-        averages._owner = owner
-        averages._keep(table)
-        return averages
-
-    def _keep(self, table: Array) -> None:
-        failed = ~np.isfinite(table)
-        if failed.any():
-            table = np.where(failed, 0.0, table)
-            self._failed = failed.astype(float)
-        self._table = table
+class ModelAverages(Protocol):
+    """Predictions of weighted sums of the learners' models on everybody's rows."""
 
     def predict(self, weights: Array) -> Array:
-        """Return the predictions of shape (M, N) of M sums of models, weights of shape (M, L)."""
-        if self._table is not None:
-            sums: Array = weights @ self._table
-            if self._failed is not None:
-                # Zero times NaN is NaN: only those who weigh a failed model may hear of it.
-                sums[(weights != 0).astype(float) @ self._failed > 0] = np.nan
-            return sums
-        linear: Array = (weights @ self._vectors) @ self._Z.T + self._middle * weights.sum(axis=1)[:, None]
-        return linear
+        """Return the predictions of shape (M, N, C) of M sums of models, weights of shape (M, L)."""
+        ...
 
     def own(self) -> Array:
-        """Return the prediction of each row by the model of the learner who holds it."""
-        if self._table is not None:
-            mine = self._owner, np.arange(len(self._owner))
-            own = self._table[mine].copy()
-            if self._failed is not None:
-                own[self._failed[mine] > 0] = np.nan
-            return own
-        linear: Array = np.einsum("nd,nd->n", self._Z, self._vectors[self._owner]) + self._middle
-        return linear
+        """Return the prediction of each row, of shape (N, C), by the model of the learner who holds it."""
+        ...
+
+
+class LinearAverages:
+    """Sums of affine models, which are the affine models of the sums: no table is needed.
+
+    ``vectors`` of shape (L, p + 1) are the models (w, b).
+    """
+
+    def __init__(self, vectors: Array, learners: Learners) -> None:
+        frame = Frame(learners)
+        self._vectors, self._Z = frame.vectors(vectors), frame.rows(learners.X)
+        self._middle, self._owner = frame.middle, learners.owner
+
+    def predict(self, weights: Array) -> Array:
+        """Return the predictions of shape (M, N, 1) of M sums of models, weights of shape (M, L)."""
+        sums: Array = (weights @ self._vectors) @ self._Z.T + self._middle * weights.sum(axis=1)[:, None]
+        return sums[..., None]
+
+    def own(self) -> Array:
+        """Return the prediction of each row, of shape (N, 1), by the model of the learner who holds it."""
+        own: Array = np.einsum("nd,nd->n", self._Z, self._vectors[self._owner])[:, None] + self._middle
+        return own
+
+
+class TabledAverages:
+    """Sums of models that have predicted already.
+
+    ``table`` of shape (L, N, C) has the predictions of every learner's model, NaN where a model failed.
+    ``owner`` of shape (N,) is the learner who holds each row.
+    """
+
+    def __init__(self, table: Array, owner: Array) -> None:
+        failed = ~np.isfinite(table)
+        self._failed = failed.astype(float) if failed.any() else None
+        self._table = table if self._failed is None else np.where(failed, 0.0, table)
+        self._owner = owner
+
+    def predict(self, weights: Array) -> Array:
+        """Return the predictions of shape (M, N, C) of M sums of models, weights of shape (M, L)."""
+        sums: Array = _summed(weights, self._table)
+        if self._failed is not None:
+            # Zero times NaN is NaN: only those who weigh a failed model may hear of it.
+            sums[_summed((weights != 0).astype(float), self._failed) > 0] = np.nan
+        return sums
+
+    def own(self) -> Array:
+        """Return the prediction of each row, of shape (N, C), by the model of the learner who holds it."""
+        mine = self._owner, np.arange(len(self._owner))
+        own = self._table[mine]
+        if self._failed is not None:
+            own[self._failed[mine] > 0] = np.nan
+        return own
+
+
+def _summed(weights: Array, table: Array) -> Array:
+    """Return sums of shape (M, N, C) over the first axis of a table of shape (L, N, C)."""
+    return (weights @ table.reshape(len(table), -1)).reshape(len(weights), *table.shape[1:])
+
+
+def model_averages(models: Sequence[Any], learners: Learners, engine: Engine) -> ModelAverages:
+    """Return the sums of models, one per learner, on everybody's rows; the engine predicts if it must."""
+    vectors, affine = affine_matrix(models, learners.n_features)
+    if affine.all():
+        return LinearAverages(vectors, learners)
+    jobs = [(model, learners.X, learners.loss) for model in models]
+    return TabledAverages(np.array(engine.map(_predict_everywhere, jobs)), learners.owner)
 
 
 def bounded_weights(weights: Array) -> Array:
@@ -123,18 +123,8 @@ def bounded_weights(weights: Array) -> Array:
 def how_models_travel(exchange: Exchange, block: int = 1024) -> Array:
     """Return the loss of each model on the learners that it suits best, in units of their noise.
 
-    Parameters
-    ----------
-    exchange : Exchange
-        Losses among the learners.
-    block : int, default=1024
-        Models looked at together.
-
-    Returns
-    -------
-    ndarray of shape (L,)
-        Median over the third of the other learners on whom the model loses least; one where there are
-        no others.
+    It is the median over the third of the other learners on whom the model loses least, and one where there
+    are no others. Models are looked at in blocks.
     """
     n = len(exchange.learner_ids)
     if n == 1:
@@ -160,23 +150,32 @@ class AverageLosses(LocalLosses):
     The weight is n_j / h_j / t_j^2, with t_j from `how_models_travel`. By precision alone, a cluster is
     spoilt by the models of those members who fitted badly, and splitting them off looks like a discovery.
 
-    Parameters
-    ----------
-    learners : Learners
-        Everybody's rows.
-    selection : Selection
-        Of the same learners, in the same order.
-    exchange : Exchange
-        Of the same learners, in the same order.
-    engine : Engine
-        Who predicts, where models are not affine.
+    ``weights`` of shape (L,) are from `model_weights`; ``predict`` returns the averages of models on the rows
+    of the learners in the order in which they are kept here. ``places`` is as for `LocalLosses`.
     """
 
-    def __init__(self, learners: Learners, selection: Selection, exchange: Exchange, engine: Engine) -> None:
-        super().__init__(learners, selection)
-        self._weights = model_weights(learners.sizes, selection.noise, exchange)
-        self.averages = ModelAverages(selection.models, self.learners, engine)
+    def __init__(
+        self,
+        learners: Learners,
+        selection: Selection,
+        weights: Array,
+        predict: Callable[[LocalLosses], ModelAverages],
+        places: Array | None = None,
+    ) -> None:
+        super().__init__(learners, selection, places)
+        self._weights = weights
+        self.averages = predict(self)
         self._own = self.averages.own()
+
+    @classmethod
+    def of_all(
+        cls, learners: Learners, selection: Selection, exchange: Exchange, engine: Engine
+    ) -> AverageLosses:
+        """Return the losses among learners whose rows are all here; the engine predicts if it must."""
+        weights = model_weights(learners.sizes, selection.noise, exchange)
+        return cls(
+            learners, selection, weights, lambda kept: model_averages(selection.models, kept.learners, engine)
+        )
 
     @classmethod
     def of_one(
@@ -184,44 +183,31 @@ class AverageLosses(LocalLosses):
     ) -> AverageLosses:
         """Return the losses on the rows of one learner, who knows others by their models alone.
 
-        Parameters
-        ----------
-        learner : Learners
-            The one learner's rows.
-        selection : Selection
-            Of this learner.
-        table : ndarray of shape (L, n)
-            What everybody's models predict on these rows.
-        weights : ndarray of shape (L,)
-            From `model_weights`.
-        place : int
-            Where the learner stands among those who are labelled.
-
-        Returns
-        -------
-        AverageLosses
-            Answers of shape (K, 1, 2) to labellings of L learners.
+        ``table`` of shape (L, n, C) has the predictions of everybody's models on these rows, ``place`` says
+        where the learner stands among those who are labelled. Answers to labellings of L learners have the
+        shape (K, 1, 2).
         """
-        losses = cls.__new__(cls)
-        LocalLosses.__init__(losses, learner, selection, np.array([place]))
-        losses._weights = weights
-        losses.averages = ModelAverages.of_predictions(table[:, losses.order], losses.holder)
-        losses._own = losses.averages.own()
-        return losses
+        return cls(
+            learner,
+            selection,
+            weights,
+            lambda kept: TabledAverages(table[:, kept.order], kept.holder),
+            np.array([place]),
+        )
 
     def residuals(self, labels: Array, n_clusters: int) -> Array:
-        """Return residuals of shape (K, N), own contributions left out."""
+        """Return residuals of shape (K, N, C), own contributions left out."""
         owner = self.holder
         weights = membership(labels, n_clusters, self._weights)
         counts, totals = np.bincount(labels, minlength=n_clusters), weights.sum(axis=1)
         sums = self.averages.predict(weights)
-        residuals = self.learners.y - sums / np.where(counts > 0, totals, np.nan)[:, None]
+        residuals = self.learners.y - sums / np.where(counts > 0, totals, np.nan)[:, None, None]
         # What is left after taking oneself out of a cluster of one is rounding, not a weight; the same holds
         # where the others' models weigh next to nothing.
         rest = totals[labels] - self._weights
         somebody = (counts[labels] > 1) & (rest > LIMITS.rounding * totals[labels])
         rest = np.where(somebody, rest, np.nan)
         mine = labels[owner], np.arange(len(owner))
-        without = (sums[mine] - self._weights[owner] * self._own) / rest[owner]
+        without = (sums[mine] - self._weights[owner, None] * self._own) / rest[owner, None]
         residuals[mine] = self.learners.y - without
         return residuals

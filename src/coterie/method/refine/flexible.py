@@ -30,28 +30,19 @@ Array = NDArray[Any]
 
 @dataclass(frozen=True)
 class FlexibleRule:
-    """How large flexible models on pooled rows are, and when they search.
+    """How large flexible models on pooled rows are, and when they search."""
 
-    Parameters
-    ----------
-    share : float
-        If this share of the learners chose a flexible model, flexible models search in any case.
-    trees : int
-        Of the quick forest, and of any ensemble on pooled rows: enough to tell clusters apart.
-    leaf : int
-        Rows in a leaf of the quick forest, at least.
-    rows : int
-        More rows than this make a cluster's model slower, not its labels better.
-    predictors : int
-        Solving for more predictors than this, once per learner and labelling, costs more than refitting.
-    """
-
-    # Two truths that differ in a product are found in 15 of 16 draws (benchmarks/quality/how_many), and in
-    # none if flexible models do not search (benchmarks/quality/ablation).
+    # If this share of the learners chose a flexible model, flexible models search in any case. Two truths
+    # that differ in a product are found in 15 of 16 draws (benchmarks/quality/how_many), and in none if
+    # flexible models do not search (benchmarks/quality/ablation).
     share: float = 0.25
+    # Of the quick forest, and of any ensemble on pooled rows: enough to tell clusters apart.
     trees: int = 20
+    # Rows in a leaf of the quick forest, at least.
     leaf: int = 3
+    # More rows than this make a cluster's model slower, not its labels better.
     rows: int = 2_000
+    # Solving for more predictors than this, once per learner and labelling, costs more than refitting.
     predictors: int = 150
 
 
@@ -74,7 +65,8 @@ def _is_curve(candidate: Any, learners: Learners) -> bool:
     rows = learners.span(int(learners.sizes.argmax()))
     try:
         with quiet_fits():
-            fitted = fit_model(seeded_copy(candidate, 0), learners.X[rows].copy(), learners.y[rows].copy())
+            target = learners.loss.target(learners.y[rows]).copy()
+            fitted = fit_model(seeded_copy(candidate, 0), learners.X[rows].copy(), target)
     except Exception:
         return False
     return affine_form(fitted, learners.n_features) is None
@@ -85,19 +77,7 @@ def has_curve(
 ) -> bool:
     """Tell whether a candidate that nobody chose is flexible: it may yet pay on pooled rows.
 
-    Parameters
-    ----------
-    learners : Learners
-        Everybody's rows.
-    selection : Selection
-        Of the same learners, in the same order.
-    candidates : sequence of mapping or None
-        Each learner's candidates; None: only what learners chose.
-
-    Returns
-    -------
-    bool
-        False where every candidate that could be fitted is affine.
+    ``candidates`` are each learner's; None: only what learners chose. Candidates that fail do not count.
     """
     others = {name: c for mine in candidates or () for name, c in mine.items() if name not in selection.names}
     return any(_is_curve(candidate, learners) for candidate in others.values())

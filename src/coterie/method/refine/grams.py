@@ -22,18 +22,9 @@ Array = NDArray[Any]
 class GramAverages:
     """Losses of averages of models on both halves of every learner's rows.
 
-    Parameters
-    ----------
-    products : ndarray of shape (L, 2, L, L)
-        Mean products of predictions, for each learner and half.
-    responses : ndarray of shape (L, 2, L)
-        Mean products of predictions with the response.
-    squares : ndarray of shape (L, 2)
-        Mean square of the response.
-    own : ndarray of shape (L, 2)
-        Mean square of the learner's own honest residuals.
-    weights : ndarray of shape (L,)
-        What each model weighs.
+    For each learner and half, ``products`` (L, 2, L, L) are mean products of predictions, ``responses`` (L,
+    2, L) those of predictions with the response, ``squares`` (L, 2) its mean square, and ``own`` (L, 2) the
+    mean loss of the learner's own honest model. ``weights`` (L,) is what each model weighs.
     """
 
     def __init__(self, products: Array, responses: Array, squares: Array, own: Array, weights: Array) -> None:
@@ -43,16 +34,8 @@ class GramAverages:
     def on_halves(self, labels: Array) -> Array:
         """Return mean losses of shape (K, L, 2), own contributions left out.
 
-        Parameters
-        ----------
-        labels : ndarray of shape (L,)
-            The clusters.
-
-        Returns
-        -------
-        ndarray of shape (K, L, 2)
-            Infinite where a cluster has nobody to predict with; a learner alone in its cluster is
-            predicted by its own honest residuals.
+        They are infinite where a cluster has nobody to predict with; a learner alone in its cluster is
+        predicted by its own honest residuals.
         """
         n_clusters = int(labels.max()) + 1
         losses = np.empty((n_clusters, len(labels), 2))

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from coterie.kernels.blocks import learner_blocks
 from coterie.kernels.limits import LIMITS
-from coterie.records import Selection
+from coterie.records import Curve, Selection
 from coterie.rows.learners import Learners
 
 Array = NDArray[Any]
@@ -75,7 +75,9 @@ class LocalRows:
     of clusters and a seed, returns labellings worth refining. ``surprise_of_two``, given a seed, returns by
     how much two clusters explain more than they would of one truth: in standard deviations, and as a share
     of what one model leaves unexplained. ``settle`` returns who most probably belongs where. ``second`` is
-    a form that may explain the learners better.
+    a form that may explain the learners better. ``cross_validate``, given the evidence, returns the curve of
+    that rule. Where only landmarks exchanged, ``check_landmarks`` says how far labels and scale are from the
+    exact answer.
     """
 
     quick: ClusterLosses | None = None
@@ -83,6 +85,8 @@ class LocalRows:
     surprise_of_two: Callable[[int], tuple[float, float]] = _not_known
     settle: Callable[[Array], Array] = _as_they_are
     second: SecondForm | None = None
+    cross_validate: Callable[[Any], Curve] | None = None
+    check_landmarks: Callable[[Array, float], str] | None = None
 
 
 @dataclass(frozen=True)
@@ -106,14 +110,8 @@ def whole_losses(losses: ClusterLosses, labels: Array) -> Array:
 class LocalLosses(ABC):
     """Answers from rows that are here. What differs between forms is how a cluster predicts.
 
-    Parameters
-    ----------
-    learners : Learners
-        Everybody's rows.
-    selection : Selection
-        Of the same learners, in the same order.
-    places : ndarray of shape (L,) or None, default=None
-        Where these learners stand among those who are labelled; None: they are all of them.
+    ``selection`` is of the same learners, in the same order. ``places`` of shape (L,) says where they stand
+    among those who are labelled; None: they are all of them.
     """
 
     def __init__(self, learners: Learners, selection: Selection, places: Array | None = None) -> None:
@@ -131,12 +129,15 @@ class LocalLosses(ABC):
         self._half_sizes = counts.reshape(-1, 2)
         self._starts = np.r_[0, np.cumsum(counts)[:-1]]
         own = np.concatenate(selection.residuals)[order]
-        own = np.where(np.isfinite(own), own, np.sqrt(selection.noise)[learners.owner])
-        self.own_losses = self._loss(own)
+        losses = learners.loss.by_row(own)
+        unknown = ~np.isfinite(own).all(axis=1)
+        # Rows that no fold held out count as typical ones of their learner.
+        losses[unknown] = selection.noise[learners.owner][unknown]
+        self.own_losses = self._counted(np.minimum(losses, self.clips))
         # Rows that a learner's own honest model misses by more than the bound count less where rows are
         # pooled: one wild row must not drive the others out of its cluster.
         with np.errstate(divide="ignore"):
-            self.tempering = np.minimum(1.0, self.clips / np.square(own))
+            self.tempering = np.minimum(1.0, self.clips / losses)
         self._remembered: dict[bytes, tuple[Array | None, Array]] = {}
 
     @property
@@ -151,12 +152,10 @@ class LocalLosses(ABC):
 
     @abstractmethod
     def residuals(self, labels: Array, n_clusters: int) -> Array:
-        """Return residuals of shape (K, N), own contributions left out, NaN where nobody is left."""
+        """Return residuals of shape (K, N, C), own contributions left out, NaN where nobody is left."""
 
-    def _loss(self, residuals: Array, rows: slice = slice(None)) -> Array:
-        with np.errstate(over="ignore"):
-            losses = np.square(residuals)
-        np.minimum(losses, self.clips[rows], out=losses)
+    def _counted(self, losses: Array, rows: slice = slice(None)) -> Array:
+        """Let the losses of rows count by their weights, in place."""
         if self.learners.weights is not None:
             losses *= self.learners.weights[rows]
         return losses
@@ -164,7 +163,7 @@ class LocalLosses(ABC):
     def residual_blocks(self, labels: Array, n_clusters: int) -> Iterator[tuple[int, int, Array]]:
         """Give out the residuals for runs of learners, where a form can make them piece by piece.
 
-        Yields the first learner of a run, the first behind it, and residuals of shape (K, rows of the run).
+        Yields the first learner of a run, the first behind it, and residuals of shape (K, n, C).
         """
         yield 0, len(self.learners), self.residuals(labels, n_clusters)
 
@@ -173,7 +172,7 @@ class LocalLosses(ABC):
         n_clusters = int(labels.max()) + 1
         for start, stop, residuals in self.residual_blocks(labels, n_clusters):
             rows = self._rows_of(start, stop)
-            losses = self._loss(residuals, rows)
+            losses = self._counted(self.learners.loss.by_row(residuals, self.clips[rows]), rows)
             empty = np.isnan(losses)
             losses[empty] = np.inf
             mine = labels[self.holder[rows]], np.arange(losses.shape[1])

@@ -21,17 +21,11 @@ Array = NDArray[Any]
 
 @dataclass(frozen=True)
 class MomentSearch:
-    """How hard the search tries.
+    """How hard the search tries."""
 
-    Parameters
-    ----------
-    starts : int
-        Random labellings.
-    rounds : int
-        Moves of each; fifteen gave the labels of ten in all of 522 draws (linear settings of the ablation).
-    """
-
+    # Random labellings.
     starts: int = 20
+    # Moves of each; fifteen gave the labels of ten in all of 522 draws (linear settings of the ablation).
     rounds: int = 10
 
 
@@ -39,41 +33,28 @@ SEARCH = MomentSearch()
 
 
 def _models(member: Array, G: Array, c: Array, ridge: Array) -> Array:
-    """Return models of shape (starts, K, d) from memberships of shape (starts, K, L)."""
+    """Return models of shape (starts, K, d, C) from memberships of shape (starts, K, L)."""
     starts, n_clusters, n = member.shape
     flat = member.reshape(-1, n)
     sums = (flat @ G.reshape(n, -1)).reshape(-1, *G.shape[1:]) + ridge
-    return np.linalg.solve(sums, (flat @ c)[..., None]).reshape(starts, n_clusters, -1)
+    products = (flat @ c.reshape(n, -1)).reshape(-1, *c.shape[1:])
+    return np.linalg.solve(sums, products).reshape(starts, n_clusters, *c.shape[1:])
 
 
 def _losses(models: Array, G: Array, c: Array) -> Array:
-    """Return w'Gw - 2 c'w of shape (starts, K, L): squared losses less a constant of each learner."""
-    n = len(G)
-    squares = np.einsum("skd,ske->skde", models, models).reshape(*models.shape[:2], -1)
-    losses: Array = squares @ G.reshape(n, -1).T - 2 * models @ c.T
+    """Return w'Gw - 2 c'w of shape (starts, K, L): losses less a constant of each learner."""
+    n, many = len(G), models.shape[:2]
+    squares = np.einsum("skdc,skec->skde", models, models).reshape(*many, -1)
+    losses: Array = squares @ G.reshape(n, -1).T - 2 * models.reshape(*many, -1) @ c.reshape(n, -1).T
     return losses
 
 
 def search_moments(G: Array, c: Array, ridge: Array, n_clusters: int, seed: int) -> Array:
-    """Return the best labelling of many random starts.
+    """Return the labelling of shape (L,) with the lowest loss of many random starts.
 
-    Parameters
-    ----------
-    G : ndarray of shape (L, d, d)
-        Second moments of each learner's rows, in the weights in which learners are pooled.
-    c : ndarray of shape (L, d)
-        Their products with the response.
-    ridge : ndarray of shape (d, d)
-        Added to the moments of every cluster.
-    n_clusters : int
-        Clusters to look for.
-    seed : int
-        For the starts.
-
-    Returns
-    -------
-    ndarray of shape (L,)
-        The labelling with the lowest loss.
+    ``G`` of shape (L, d, d) are second moments of each learner's rows, in the weights in which learners are
+    pooled, and ``c`` of shape (L, d, C) their products with the response. ``ridge`` of shape (d, d) is added
+    to the moments of every cluster.
     """
     generator = np.random.default_rng(seed)
     if len(G) > LIMITS.many:

@@ -22,18 +22,12 @@ Array = NDArray[Any]
 
 @dataclass(frozen=True)
 class RefineRule:
-    """How often learners are moved.
+    """How often learners are moved."""
 
-    Parameters
-    ----------
-    rounds : int
-        At most; most searches end after three or four, because nobody moves any more.
-    flexible_rounds : int
-        After linear models have searched. With ten, flexible models split one curved truth in 2 of 64 draws
-        (with three in none), and the search takes half as long again.
-    """
-
+    # At most; most searches end after three or four, because nobody moves any more.
     rounds: int = 10
+    # After linear models have searched. With ten, flexible models split one curved truth in 2 of 64 draws
+    # (with three in none), and the search takes half as long again.
     flexible_rounds: int = 3
 
 
@@ -50,23 +44,10 @@ def labelling_score(losses: ClusterLosses, labels: Array) -> float:
 def refine_labels(
     losses: ClusterLosses, labels: Array, *, rounds: int = REFINE.rounds
 ) -> tuple[Array, float]:
-    """Move learners to the clusters that predict them best.
+    """Move learners to the clusters that predict them best, in so many rounds at most.
 
-    Parameters
-    ----------
-    losses : ClusterLosses
-        Answers what each cluster loses on each learner.
-    labels : ndarray of shape (L,)
-        Where to start.
-    rounds : int, default=10
-        Rounds at most.
-
-    Returns
-    -------
-    labels : ndarray of shape (L,)
-        The best labelling seen; clusters may have become empty.
-    score : float
-        Its mean loss in units of noise.
+    Returns the best labelling seen, whose clusters may have become empty, and its mean loss in units of
+    noise.
     """
     everybody = np.arange(len(labels))
     best, best_score = labels, np.inf

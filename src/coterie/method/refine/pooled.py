@@ -30,15 +30,7 @@ RIDGE = 1e-2
 
 
 class PooledLosses(LocalLosses):
-    """Losses of linear models on pooled rows, by second moments.
-
-    Parameters
-    ----------
-    learners : Learners
-        Everybody's rows.
-    selection : Selection
-        Of the same learners, in the same order.
-    """
+    """Losses of linear models on pooled rows, by second moments; arguments as for `LocalLosses`."""
 
     def __init__(self, learners: Learners, selection: Selection) -> None:
         super().__init__(learners, selection)
@@ -48,9 +40,10 @@ class PooledLosses(LocalLosses):
         tempered = replace(self.learners, weights=weights * self.tempering)
         G, c, squares = second_moments(self._Z, self._y, tempered)
         weight = learners.sizes * bounded_weights(1 / selection.noise)
-        self._G, self._c, self._squares = G * weight[:, None, None], c * weight[:, None], squares * weight
+        self._G, self._c = G * weight[:, None, None], c * weight[:, None, None]
+        self._squares = squares * weight
         # Where noise is nothing against the signal, the ridge's bias must be nothing against the noise.
-        share = np.sqrt(np.median(selection.noise) / max(float(self._y.var()), 1e-300))
+        share = np.sqrt(np.median(selection.noise) / max(float(self._y.var(axis=0).sum()), 1e-300))
         self._ridge = RIDGE * min(1.0, share) * np.eye(self._Z.shape[1])
 
     @property
@@ -87,23 +80,26 @@ class PooledLosses(LocalLosses):
         owner = self.learners.owner
         member = membership(labels, n_clusters, np.ones(len(labels)))
         G = (member @ self._G.reshape(len(labels), -1)).reshape(n_clusters, *self._G.shape[1:])
-        c = member @ self._c
-        together = np.linalg.solve(G + self._ridge, c[..., None])[..., 0]
+        c = (member @ self._c.reshape(len(labels), -1)).reshape(n_clusters, *self._c.shape[1:])
+        together = np.linalg.solve(G + self._ridge, c)
         counts = member.sum(axis=1)
         together[counts == 0] = np.nan
         for start, stop in self.runs(n_clusters):
             run, rows = slice(start, stop), self._rows_of(start, stop)
             theirs = labels[run]
             left = G[theirs] - self._G[run] + self._ridge
-            without = np.linalg.solve(left, (c[theirs] - self._c[run])[..., None])[..., 0]
+            without = np.linalg.solve(left, c[theirs] - self._c[run])
             without[counts[theirs] == 1] = np.nan
-            residuals: Array = together @ self._Z[rows].T
+            # One product for all clusters and columns.
+            columns = together.transpose(0, 2, 1)
+            flat = columns.reshape(-1, columns.shape[2]) @ self._Z[rows].T
+            residuals: Array = flat.reshape(*columns.shape[:2], -1).transpose(0, 2, 1)
             np.subtract(self._y[rows], residuals, out=residuals)
             mine = labels[owner[rows]], np.arange(residuals.shape[1])
-            own = np.einsum("nd,nd->n", self._Z[rows], without[owner[rows] - start])
+            own = np.einsum("nd,ndc->nc", self._Z[rows], without[owner[rows] - start])
             residuals[mine] = self._y[rows] - own
             yield start, stop, residuals
 
     def residuals(self, labels: Array, n_clusters: int) -> Array:
-        """Return residuals of shape (K, N), own contributions left out."""
+        """Return residuals of shape (K, N, C), own contributions left out."""
         return np.concatenate([block for _, _, block in self.residual_blocks(labels, n_clusters)], axis=1)

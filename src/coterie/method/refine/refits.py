@@ -46,7 +46,7 @@ def _lighter(model: Any) -> Any:
 
 def _ratios(losses: LocalLosses, residuals: Array, members: Array) -> Array:
     """Return the members' clipped mean losses in units of their noise."""
-    means = losses.learners.mean_by_learner(np.minimum(residuals**2, losses.clips))
+    means = losses.learners.mean_losses(residuals, losses.clips)
     ratios: Array = (means / losses.noise)[members]
     return ratios
 
@@ -54,16 +54,7 @@ def _ratios(losses: LocalLosses, residuals: Array, members: Array) -> Array:
 class RefitLosses(LocalLosses):
     """Losses of one family, refitted on the pooled rows of each cluster by halves.
 
-    Parameters
-    ----------
-    learners : Learners
-        Everybody's rows.
-    selection : Selection
-        Of the same learners, in the same order.
-    fallback : LocalLosses
-        Answers where the family fails on pooled rows.
-    family : estimator
-        What every cluster refits.
+    ``fallback`` answers where the family fails on pooled rows. The rest is as for `LocalLosses`.
     """
 
     def __init__(
@@ -82,14 +73,9 @@ class RefitLosses(LocalLosses):
         self._fitted: dict[bytes, Array] = {}
 
     def take_best_family(self, families: Sequence[Any], groups: Array) -> None:
-        """Let all clusters refit the family that predicts some groups of learners best.
+        """Let all clusters refit the family that predicts some groups of learners best; of equals the first.
 
-        Parameters
-        ----------
-        families : sequence of estimators
-            To choose from; of equals the first.
-        groups : ndarray of shape (L,)
-            Learners of the same group are fitted together; those alone in theirs are left out.
+        Learners of the same group, of shape (L,), are fitted together; those alone in theirs are left out.
         """
         if len(families) > 1:
             self._family = min(families, key=lambda family: self._loss_of_groups(groups, family))
@@ -110,8 +96,8 @@ class RefitLosses(LocalLosses):
         return float(known.mean()) if len(known) else np.inf
 
     def residuals(self, labels: Array, n_clusters: int) -> Array:
-        """Return residuals of shape (K, N); NaN for the rows of a learner alone in its cluster."""
-        residuals = np.full((n_clusters, len(self.learners.y)), np.nan)
+        """Return residuals of shape (K, N, C); NaN for the rows of a learner alone in its cluster."""
+        residuals = np.full((n_clusters, *self.learners.y.shape), np.nan)
         for k in range(n_clusters):
             members = labels == k
             if members.any():
@@ -119,12 +105,13 @@ class RefitLosses(LocalLosses):
         return residuals
 
     def cluster_residuals(self, members: Array) -> Array:
-        """Return the residuals of shape (N,) of one cluster, given by a mask of shape (L,)."""
+        """Return the residuals of shape (N, C) of one cluster, given by a mask of shape (L,)."""
         key = np.packbits(members).tobytes()
         if key not in self._fitted:
             positions = np.flatnonzero(members)
             if len(positions) == 1:
-                alone = self.learners.y - predict_rows(self.selection.models[positions[0]], self.learners.X)
+                own = self.selection.models[positions[0]]
+                alone = self.learners.y - predict_rows(own, self.learners.X, self.learners.loss)
                 alone[self.learners.span(positions[0])] = np.nan
                 self._fitted[key] = alone
             else:
@@ -137,36 +124,29 @@ class RefitLosses(LocalLosses):
 
     def _cross_fitted(self, model: Any, members: Array, wanted: Array) -> Array:
         theirs = members[self.learners.owner]
-        residuals = np.full(len(self.learners.y), np.nan)
+        residuals = np.full(self.learners.y.shape, np.nan)
         for half in (0, 1):
             rows = np.flatnonzero(theirs & (self.second != half))
             if len(rows) > FLEXIBLE.rows:
                 rows = rows[np.linspace(0, len(rows) - 1, FLEXIBLE.rows).astype(int)]
             held_out = wanted & (self.second == half)
             fitted = self._fit(model, rows)
-            prediction = predict_rows(fitted, self.learners.X[held_out])
+            prediction = predict_rows(fitted, self.learners.X[held_out], self.learners.loss)
             residuals[held_out] = self.learners.y[held_out] - prediction
         return residuals
 
     def _fit(self, model: Any, rows: Array) -> Any:
         fresh = _lighter(clone(model, safe=False))
         with quiet_fits():
-            return fit_model(fresh, self.learners.X[rows], self.learners.y[rows], self._row_weights[rows])
+            target = self.learners.loss.target(self.learners.y[rows])
+            return fit_model(fresh, self.learners.X[rows], target, self._row_weights[rows])
 
 
 class BestFormLosses(LocalLosses):
     """Losses of each cluster's better form: a line by moments, or a flexible family on its members' rows.
 
-    Parameters
-    ----------
-    learners : Learners
-        Everybody's rows.
-    selection : Selection
-        Of the same learners, in the same order.
-    families : sequence of estimators
-        The flexible families. All clusters refit the one that predicts ``groups`` best.
-    groups : ndarray of shape (L,)
-        As for `RefitLosses.take_best_family`.
+    All clusters refit the one of ``families`` that predicts ``groups`` best, as
+    `RefitLosses.take_best_family` says.
     """
 
     def __init__(
@@ -178,7 +158,7 @@ class BestFormLosses(LocalLosses):
         self._flexible.take_best_family(families, groups)
 
     def residuals(self, labels: Array, n_clusters: int) -> Array:
-        """Return residuals of shape (K, N) of the form with the lower loss on the cluster's members."""
+        """Return residuals of shape (K, N, C) of the form with the lower loss on the cluster's members."""
         residuals = self.lines.residuals(labels, n_clusters)
         for k in range(n_clusters):
             members = labels == k
@@ -223,7 +203,7 @@ def pooled_losses(
     lines, curves = _frequent_models(selection, learners.n_features)
     if learners.n_features > FLEXIBLE.predictors:
         families = [*lines[:1], *curves[:1]]
-        averages = AverageLosses(learners, selection, exchange, engine)
+        averages = AverageLosses.of_all(learners, selection, exchange, engine)
         refits = RefitLosses(learners, selection, averages, families[0])
         refits.take_best_family(families, _similar_learners(exchange))
         return refits, LocalRows(quick=averages)

@@ -26,19 +26,13 @@ Array = NDArray[Any]
 
 @dataclass(frozen=True)
 class SettleRule:
-    """The priors that are tried, and which learners may move.
+    """The priors that are tried, and which learners may move."""
 
-    Parameters
-    ----------
-    priors : tuple of float
-        What the prior of a cluster's coefficients may be worth, in average learners; the most probable is
-        taken. At high signal clusters lie far apart, and a prior that does not allow for it would join them.
-    doubt : float
-        Standard errors by which a cluster's loss may be higher than that of the learner's own for it to move
-        there. Without this bound, wild rows drove odd learners into the crowd.
-    """
-
+    # What the prior of a cluster's coefficients may be worth, in average learners; the most probable is
+    # taken. At high signal clusters lie far apart, and a prior that does not allow for it would join them.
     priors: tuple[float, ...] = tuple(10.0 ** np.arange(-8.0, 0.75, 0.5))
+    # Standard errors by which a cluster's loss may be higher than that of the learner's own for it to move
+    # there. Without this bound, wild rows drove odd learners into the crowd.
     doubt: float = 1.5
 
 
@@ -54,30 +48,24 @@ class _Rows:
 
     def of_clusters(self, labels: Array, n_clusters: int) -> tuple[Array, Array]:
         member = (labels == np.arange(n_clusters)[:, None]).astype(float)
-        n = len(labels)
-        return (member @ self.G.reshape(n, -1)).reshape(n_clusters, *self.G.shape[1:]), member @ self.c
+        G, c = (
+            (member @ part.reshape(len(labels), -1)).reshape(n_clusters, *part.shape[1:])
+            for part in (self.G, self.c)
+        )
+        return G, c
 
 
 def log_probability(G: Array, c: Array, precision: float) -> Array:
     """Return how probable rows are, less what does not depend on who shares a model.
 
-    Parameters
-    ----------
-    G : ndarray of shape (..., d, d)
-        Second moments of predictors, in units of noise.
-    c : ndarray of shape (..., d)
-        Their products with the response.
-    precision : float
-        Of the coefficients' normal prior around zero.
-
-    Returns
-    -------
-    ndarray of shape (...)
-        The log of the probability of the response, integrated over coefficients.
+    ``G`` of shape (..., d, d) are second moments of predictors in units of noise, ``c`` of shape (..., d, C)
+    their products with the response, ``precision`` that of the coefficients' normal prior around zero. It is
+    the log of the probability of the response, integrated over coefficients.
     """
     shrunk = G / precision + np.eye(G.shape[-1])
-    fitted = np.linalg.solve(shrunk, c[..., None] / precision)[..., 0]
-    found: Array = 0.5 * (np.einsum("...d,...d->...", fitted, c) - np.linalg.slogdet(shrunk)[1])
+    fitted = np.linalg.solve(shrunk, c / precision)
+    explained = np.einsum("...dc,...dc->...", fitted, c)
+    found: Array = 0.5 * (explained - c.shape[-1] * np.linalg.slogdet(shrunk)[1])
     return found
 
 
@@ -131,34 +119,18 @@ def settled_labels(
 ) -> Array:
     """Return the labels under which the rows are most probable, with as many clusters as there are.
 
-    Parameters
-    ----------
-    G : ndarray of shape (L, d, d)
-        Second moments of each learner's rows, in the weights in which learners are pooled.
-    c : ndarray of shape (L, d)
-        Their products with the response.
-    squares : ndarray of shape (L,)
-        Second moments of the response.
-    n_rows : int
-        Rows of all learners.
-    ridge : ndarray of shape (d, d)
-        Added to the moments of every cluster where the level of noise is estimated.
-    labels : ndarray of shape (L,)
-        Where to start.
-    open_to : ndarray of bool of shape (K, L)
-        Which clusters a learner may move to.
-
-    Returns
-    -------
-    ndarray of shape (L,)
-        The given labels where no move makes the rows more probable.
+    ``G`` of shape (L, d, d), ``c`` of shape (L, d, C) and ``squares`` of shape (L,) are the second moments of
+    each learner's rows, in the weights in which learners are pooled. ``n_rows`` counts the rows of all
+    learners. ``ridge`` of shape (d, d) is added to the moments of every cluster where the level of noise is
+    estimated. ``open_to`` of shape (K, L) tells which clusters a learner may move to. The labels given stay
+    where no move makes the rows more probable.
     """
     n_clusters, d = len(open_to), G.shape[-1]
     one = np.linalg.solve(G.sum(axis=0) + ridge, c.sum(axis=0))
     about = c - G @ one
-    left = squares - 2 * c @ one + np.einsum("jde,d,e->j", G, one, one)
+    left = squares - 2 * np.einsum("jdc,dc->j", c, one) + np.einsum("jde,dc,ec->j", G, one, one)
     sums, products = _Rows(G, about).of_clusters(labels, n_clusters)
-    fitted = np.linalg.solve(sums + ridge, products[..., None])[..., 0]
+    fitted = np.linalg.solve(sums + ridge, products)
     noise = (left.sum() - float(np.sum(fitted * products))) / (n_rows - n_clusters * d)
     # Without noise the losses have said it all, and these differences of large numbers would not.
     if not noise > 1e-9 * left.sum() / n_rows:

@@ -1,0 +1,116 @@
+"""The loss: everything that the method needs of a response.
+
+Inside, a response is an array of shape (N, C): one column of numbers, or a column for each class. The loss of
+a row is the sum of its squared residuals over the columns. That is the squared error of a number and the
+Brier score of probabilities. Nothing else squares a residual; what is computed from second moments
+(`kernels.affine`, `method.refine`) is a closed form of this loss.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[Any]
+
+# The standard deviation of normal noise whose median size is one.
+NORMAL_SPREAD = 1.4826
+
+
+class Loss(ABC):
+    """What a row of predictions costs, and how responses and predictions look inside and outside.
+
+    A kind of response says how it becomes columns and how its predictions are shown. The arithmetic is the
+    same for all of them.
+    """
+
+    n_columns: ClassVar[int]
+    """Number of columns C of a response."""
+
+    @abstractmethod
+    def response(self, y: Array) -> Array:
+        """Return a user's response of shape (N,) as columns of shape (N, C)."""
+
+    @abstractmethod
+    def target(self, response: Array) -> Array:
+        """Return what a model is fitted to, of shape (N,), from columns of shape (N, C)."""
+
+    @abstractmethod
+    def predict(self, model: Any, X: Array) -> Array:
+        """Return a model's predictions as columns of shape (N, C); raise where it answers otherwise."""
+
+    @abstractmethod
+    def shown(self, predictions: Array) -> Array:
+        """Return predictions of shape (N, C) as a user sees them."""
+
+    def by_row(self, residuals: Array, clips: Array | float | None = None) -> Array:
+        """Return the losses of shape (...) of residuals of shape (..., C), at most ``clips`` if given."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            if residuals.shape[-1] == 1:
+                losses: Array = np.square(residuals[..., 0])
+            else:
+                losses = np.square(residuals).sum(axis=-1)
+        return losses if clips is None else np.minimum(losses, clips, out=losses)
+
+    def mean(self, residuals: Array, weights: Array | None = None) -> float:
+        """Return the mean loss of rows, residuals of shape (n, C), which count by their weights."""
+        return float(np.average(self.by_row(residuals), weights=weights))
+
+    def variance(self, y: Array) -> float:
+        """Return the mean loss of the best constant on a response of shape (N, C); zero if it is rounding."""
+        variance = float(y.var(axis=0).sum())
+        return variance if variance > self.rounding(y) else 0.0
+
+    def rounding(self, y: Array) -> float:
+        """Return the loss that is rounding of values as large as these, of shape (N, C)."""
+        return float((1e-12 * np.abs(y).max()) ** 2)
+
+    def noise_level(self, residuals: Array) -> float:
+        """Return the mean loss that the middle rows show: outlying ones do not count.
+
+        It is the squared robust standard deviation of residuals of shape (n, C), summed over columns.
+        """
+        spreads = NORMAL_SPREAD * np.median(np.abs(residuals), axis=0)
+        return float((spreads * spreads).sum())
+
+
+@dataclass(frozen=True)
+class SquaredError(Loss):
+    """Squared error of a number, as in the paper."""
+
+    n_columns: ClassVar[int] = 1
+
+    def response(self, y: Array) -> Array:
+        """Return a response of shape (N,) as one column."""
+        return np.reshape(y, (-1, 1))
+
+    def target(self, response: Array) -> Array:
+        """Return the one column, of shape (N,)."""
+        return response[:, 0]
+
+    def predict(self, model: Any, X: Array) -> Array:
+        """Return the predictions of a regressor as one column."""
+        prediction = np.asarray(model.predict(X), dtype=float)
+        if prediction.shape not in ((len(X),), (len(X), 1)):
+            raise ValueError(f"predicted the shape {prediction.shape} for {len(X)} rows")
+        return prediction.reshape(-1, 1)
+
+    def shown(self, predictions: Array) -> Array:
+        """Return the predicted numbers, of shape (N,)."""
+        return predictions[:, 0]
+
+
+SQUARED_ERROR = SquaredError()
+
+
+def dissimilarity(there: Any, back: Any, row_errors: Any, column_errors: Any) -> Any:
+    """Return v = |E[i,j] - e_j| + |E[j,i] - e_i|, what models lose on each other's rows beyond their own.
+
+    ``there`` has the losses E[i,j] of the models in the rows, ``back`` the losses E[j,i] in the same places.
+    The errors e broadcast against them. NumPy arrays and torch tensors alike.
+    """
+    return abs(there - column_errors) + abs(back - row_errors)

@@ -1,0 +1,189 @@
+"""The loss of a row stands in one place, and nothing else squares a residual."""
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+import pytest
+from sklearn.linear_model import LinearRegression
+
+import coterie
+from coterie.kernels.affine import AffineLosses, second_moments
+from coterie.loss import SQUARED_ERROR, Loss, dissimilarity
+from coterie.method.refine.moment_starts import search_moments
+from coterie.rows.learners import gather_learners
+
+
+@dataclass(frozen=True)
+class Plane(Loss):
+    """Responses of two columns, as probabilities of two classes are."""
+
+    n_columns: ClassVar[int] = 2
+
+    def response(self, y: Any) -> Any:
+        return np.column_stack([y, 1 - y])
+
+    def target(self, response: Any) -> Any:
+        return response[:, 0]
+
+    def predict(self, model: Any, X: Any) -> Any:
+        return self.response(model.predict(X))
+
+    def shown(self, predictions: Any) -> Any:
+        return predictions[:, 0]
+
+
+def test_the_loss_of_a_row_is_the_sum_over_its_columns() -> None:
+    residuals = np.array([[3.0, 4.0], [0.0, 1.0]])
+    assert Plane().by_row(residuals).tolist() == [25, 1]
+    assert SQUARED_ERROR.by_row(residuals[..., None]).tolist() == [[9, 16], [0, 1]]
+    assert Plane().by_row(residuals, np.array([9.0, 9.0])).tolist() == [9, 1]
+    assert residuals.tolist() == [[3, 4], [0, 1]]
+
+
+def test_the_mean_loss_counts_rows_by_their_weights() -> None:
+    residuals = np.array([[1.0], [3.0]])
+    assert SQUARED_ERROR.mean(residuals) == 5
+    assert SQUARED_ERROR.mean(residuals, np.array([3.0, 1.0])) == 3
+
+
+def test_an_overflow_is_an_infinite_loss_and_no_warning() -> None:
+    assert np.isinf(SQUARED_ERROR.by_row(np.array([[1e200]]))).all()
+
+
+def test_the_noise_level_is_that_of_the_middle_rows() -> None:
+    residuals = np.random.default_rng(0).normal(0, 2, (2000, 1))
+    residuals[:20] = 1e6
+    assert SQUARED_ERROR.noise_level(residuals) == pytest.approx(4, rel=0.1)
+    both = np.column_stack([residuals, residuals])
+    assert Plane().noise_level(both) == 2 * SQUARED_ERROR.noise_level(residuals)
+
+
+def test_a_regression_response_is_one_column_and_back() -> None:
+    X, y = np.arange(6.0).reshape(3, 2), np.array([1.0, 2.0, 4.0])
+    columns = SQUARED_ERROR.response(y)
+    assert columns.shape == (3, 1)
+    model = LinearRegression().fit(X, SQUARED_ERROR.target(columns))
+    assert SQUARED_ERROR.shown(SQUARED_ERROR.predict(model, X)).tolist() == model.predict(X).tolist()
+
+
+def test_predictions_of_another_shape_are_refused() -> None:
+    class Two:
+        def predict(self, X: Any) -> Any:
+            return np.zeros((len(X), 2))
+
+    with pytest.raises(ValueError, match=r"predicted the shape \(3, 2\) for 3 rows"):
+        SQUARED_ERROR.predict(Two(), np.zeros((3, 1)))
+
+
+def test_v_is_what_both_lose_on_each_other_beyond_their_own_errors() -> None:
+    E, e = np.array([[1.0, 5.0], [2.0, 3.0]]), np.array([1.0, 3.0])
+    v = dissimilarity(E, E.T, e[:, None], e)
+    assert v.tolist() == [[0, 3], [3, 0]]
+
+
+def test_moments_of_several_columns_sum_over_them() -> None:
+    rng = np.random.default_rng(0)
+    X, y, groups = rng.normal(size=(60, 2)), rng.normal(size=60), np.repeat(np.arange(6), 10)
+    one = gather_learners(X, y, groups, caller="test")
+    two = gather_learners(X, y, groups, loss=Plane(), caller="test")
+    assert (one.y.shape, two.y.shape) == ((60, 1), (60, 2))
+    # The second column is the first one's mirror image: every loss doubles, and no labelling changes.
+    assert np.allclose(two.mean_losses(two.y - 0.5), 2 * one.mean_losses(one.y - 0.5))
+    G, c, s = second_moments(X, two.y - 0.5, two)
+    G1, c1, s1 = second_moments(X, one.y - 0.5, one)
+    assert np.allclose(G, G1)
+    assert np.allclose(c, np.concatenate([c1, -c1], axis=2))
+    assert np.allclose(s, 2 * s1)
+    ridge = 1e-3 * np.eye(2)
+    assert np.array_equal(search_moments(G, c, ridge, 2, 0), search_moments(G, c1, ridge, 2, 0))
+
+
+def test_arithmetic_that_knows_one_column_only_says_so() -> None:
+    rng = np.random.default_rng(0)
+    two = gather_learners(rng.normal(size=(8, 2)), rng.normal(size=8), loss=Plane(), caller="test")
+    with pytest.raises(ValueError, match=r"a response of one column\. Got 2 columns"):
+        AffineLosses(np.zeros((1, 3)), two)
+
+
+# What may be squared elsewhere: file, what is squared, and why it is no residual of a response.
+SQUARES = {
+    ("kernels/affine.py", "learners.X - middle"): "spread of predictors",
+    ("kernels/affine.py", "largest + self._sizes[:, -1].max()"): "size of the terms of a loss, for overflow",
+    ("kernels/affine.py", "terms"): "size of the terms of a loss, for rounding",
+    ("kernels/kmeans.py", "*"): "distances of k-means",
+    ("kernels/matrix_free.py", "*"): "residuals of eigenvectors",
+    ("method/n_clusters/landmark_check.py", "n"): "number of learners",
+    ("method/noise.py", "NOISE.clip"): "a bound in standard deviations",
+    ("method/noise.py", "logs - middle"): "variance of log levels",
+    ("method/order.py", "*"): "correlations of ranks",
+    ("method/refine/averages.py", "np.maximum(how_models_travel(exchange), 1e-06)"): "a ratio of losses",
+    ("method/refine/losses.py", "rows - mean[..., owner - start]"): "variance of losses",
+    ("method/refine/pooled.py", "d"): "number of predictors",
+    ("method/spectral.py", "points - points.mean(axis=0)"): "distances of k-means",
+    ("rows/learners.py", "(self.X - centre_x[self.owner]).T"): "spread of predictors",
+    ("verdicts/gains.py", "weights * deviations"): "variance of losses",
+    ("verdicts/gains.py", "unit"): "unit of a loss",
+    ("verdicts/differences.py", "*"): "distance of two models' predictions",
+    ("verdicts/outliers.py", "lower"): "spread of log losses",
+    ("verdicts/standing.py", "difference - np.repeat(mean, sizes, axis=-1)"): "variance of losses",
+    ("verdicts/standing.py", "comparison.constant_errors / noise"): "squared standard errors",
+    ("displays/embedding.py", "*"): "distances in a picture",
+    ("report/pictures.py", "*"): "sizes in a picture",
+    ("federated/site.py", "blur.clip"): "a bound on responses",
+    ("federated/privacy.py", "scale / level"): "variance of added noise",
+    ("federated/messages/sharing.py", "self.response_mean"): "size of a response, for overflow",
+}
+# Data sets are drawn from known truths, and nested coteries are to be replaced.
+ELSEWHERE = ("datasets/", "collaboration/nested/", "loss.py")
+
+
+def _squared(tree: ast.AST) -> Iterator[ast.expr]:
+    """Give out what is squared by ``x ** 2``, ``x * x``, ``square(x)`` or ``mean_squared_error``."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.BinOp):
+            power = isinstance(node.op, ast.Pow) and isinstance(node.right, ast.Constant)
+            constant = isinstance(node.left, ast.Constant)
+            if power and node.right.value == 2 and not constant:
+                yield node.left
+            if isinstance(node.op, ast.Mult) and ast.dump(node.left) == ast.dump(node.right):
+                yield node.left
+        elif isinstance(node, ast.Call):
+            name = ast.unparse(node.func).rpartition(".")[2]
+            if name == "square":
+                yield node.args[0]
+            if "squared_error" in name:
+                yield node
+
+
+def squares_of_the_source() -> set[tuple[str, str]]:
+    """Return where something is squared outside the loss, and what."""
+    root = Path(coterie.__file__).parent
+    files = {str(path.relative_to(root)): path for path in root.rglob("*.py")}
+    return {
+        (name, ast.unparse(square))
+        for name, path in files.items()
+        if not name.startswith(ELSEWHERE)
+        for square in _squared(ast.parse(path.read_text(encoding="utf-8")))
+    }
+
+
+def test_nothing_but_the_loss_squares_a_residual() -> None:
+    found = squares_of_the_source()
+    unknown = {(name, what) for name, what in found if not {(name, what), (name, "*")} & set(SQUARES)}
+    assert not unknown, "square residuals by Loss.by_row, or say here why this is no residual"
+
+
+def test_the_list_of_squares_has_no_entry_too_many() -> None:
+    found = squares_of_the_source()
+    files = {name for name, _ in found}
+    assert all((name in files) if what == "*" else ((name, what) in found) for name, what in SQUARES)
+
+
+def test_the_search_for_squares_sees_them_all() -> None:
+    source = "a ** 2; np.square(b); c * c; mean_squared_error(y, d); 2 ** 2; x ** 3; e * f"
+    found = [ast.unparse(square) for square in _squared(ast.parse(source))]
+    assert sorted(found) == ["a", "b", "c", "mean_squared_error(y, d)"]
