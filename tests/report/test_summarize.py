@@ -6,7 +6,7 @@ import pytest
 import coterie
 from coterie import CoterieRegressor, Report
 from coterie.federated import Conclusion
-from coterie.federated.messages.concluding import Curve, Gain
+from coterie.federated.messages import Curve, Gain
 from coterie.report.subject import as_subject
 from coterie.report.summarize import report_summary
 from coterie.summary import table_rows

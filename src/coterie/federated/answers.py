@@ -57,6 +57,14 @@ def check_answer(question: Question, answer: Answer) -> Answer:
     return answer
 
 
+def same_members(ours: Sequence[Member], theirs: Sequence[Member], *numbers: str) -> bool:
+    """Tell whether these are the same models of the same sites, with numbers that differ by rounding only."""
+    if [(m.site, m.sha) for m in ours] != [(m.site, m.sha) for m in theirs]:
+        return False
+    first, second = ([[getattr(m, name) for name in numbers] for m in some] for some in (ours, theirs))
+    return np.allclose(first, second, rtol=SAME_WEIGHT, atol=0)
+
+
 @dataclass(frozen=True)
 class Answered:
     """A question and the answers to it, by site; checked."""
@@ -66,12 +74,8 @@ class Answered:
 
     def is_about(self, members: Sequence[Member], *, clipped: bool) -> bool:
         """Tell whether the question was about these members, with these weights, and all have answered."""
-        asked = self.question.members
-        if [(m.site, m.sha) for m in asked] != [(m.site, m.sha) for m in members]:
-            return False
-        ours, theirs = (np.array([m.weight for m in some]) for some in (members, asked))
-        same = np.allclose(ours, theirs, rtol=SAME_WEIGHT, atol=0) and self.question.clipped == clipped
-        return bool(same) and set(self.answers) == {member.site for member in members}
+        same = same_members(members, self.question.members, "weight") and self.question.clipped == clipped
+        return same and set(self.answers) == {member.site for member in members}
 
 
 def _halves(answers: Sequence[Answer], place: int) -> Array:
@@ -97,28 +101,31 @@ class AnsweredLosses:
         self.members, self.half_sizes = tuple(members), half_sizes
         self.noise = np.array([member.noise for member in members])
         self._grams = grams
-        self._halves: dict[Labels, Array] = {}
-        self._pairings: dict[Pairing, Array] = {}
-        self._verdicts: dict[Labels, list[Verdict]] = {}
+        # By part of a question and what it is about: what is known, and what has to be asked, each once, in
+        # the order in which it was wanted.
+        self._known: dict[tuple[str, Any], Any] = {}
+        self._wanted: dict[tuple[str, Any], None] = {}
         self.rounds = 0
         for each in answered:
             if each.is_about(members, clipped=self.clipped):
                 self._learn(each)
                 self.rounds += 1
-        # What has to be asked, each once, in the order in which it was wanted.
-        self._labellings: dict[Labels, None] = {}
-        self._wanted_pairings: dict[Pairing, None] = {}
-        self._wanted_verdicts: dict[Labels, None] = {}
 
     def _learn(self, answered: Answered) -> None:
         question = answered.question
         replies = [answered.answers[member.site] for member in self.members]
         for place, labels in enumerate(question.labellings):
-            self._halves[labels] = _halves(replies, place)
+            self._known["labellings", labels] = _halves(replies, place)
         for place, pairing in enumerate(question.pairings):
-            self._pairings[pairing] = np.array([reply.pairings[place] for reply in replies]).T
+            self._known["pairings", pairing] = np.array([reply.pairings[place] for reply in replies]).T
         for place, labels in enumerate(question.verdicts):
-            self._verdicts[labels] = [reply.verdicts[place] for reply in replies]
+            self._known["verdicts", labels] = [reply.verdicts[place] for reply in replies]
+
+    def _answer(self, part: str, about: Labels | Pairing) -> Any:
+        """Return what the sites answered; None where they have to be asked, which is noted."""
+        if (part, about) not in self._known:
+            self._wanted[part, about] = None
+        return self._known.get((part, about))
 
     @property
     def clipped(self) -> bool:
@@ -128,30 +135,27 @@ class AnsweredLosses:
     @property
     def has_questions(self) -> bool:
         """Whether something has to be asked."""
-        return bool(self._labellings or self._wanted_pairings or self._wanted_verdicts)
+        return bool(self._wanted)
 
     def question_now(self) -> Question:
         """Return all that has to be asked, in one question."""
-        return Question(
-            self.members,
-            tuple(self._labellings),
-            tuple(self._wanted_pairings),
-            tuple(self._wanted_verdicts),
-            self.clipped,
+        labellings, pairings, verdicts = (
+            tuple(about for wanted, about in self._wanted if wanted == part)
+            for part in ("labellings", "pairings", "verdicts")
         )
+        return Question(self.members, labellings, pairings, verdicts, self.clipped)
 
     def on_halves(self, labels: Array) -> Array:
         """Return mean losses of shape (K, L, 2); where they are not known, note it and raise."""
         # Labellings that differ in the names of clusters only are one question.
         tidy = tidy_labels(labels)
-        key = as_labels(tidy)
-        if key not in self._halves:
-            if self._grams is None:
-                self._labellings[key] = None
-                raise NotAnsweredError
-            self._halves[key] = self._grams.on_halves(tidy)
-        halves = np.full((int(labels.max()) + 1, *self._halves[key].shape[1:]), np.inf)
-        halves[labels] = self._halves[key][tidy]
+        key = "labellings", as_labels(tidy)
+        if self._grams is not None and key not in self._known:
+            self._known[key] = self._grams.on_halves(tidy)
+        if (found := self._answer(*key)) is None:
+            raise NotAnsweredError
+        halves = np.full((int(labels.max()) + 1, *found.shape[1:]), np.inf)
+        halves[labels] = found[tidy]
         return halves
 
     def paired_t(
@@ -165,21 +169,17 @@ class AnsweredLosses:
         pairing = Pairing(
             as_labels(labels), _as_picks(picks), as_labels(other_labels), _as_picks(other_picks)
         )
-        if pairing not in self._pairings:
-            self._wanted_pairings[pairing] = None
-            return np.full(len(labels), np.inf), np.zeros(len(labels))
-        excess, error = self._pairings[pairing]
+        found = self._answer("pairings", pairing)
+        excess, error = (np.full(len(labels), np.inf), np.zeros(len(labels))) if found is None else found
         return excess, error
 
     def verdicts(self, labels: Array) -> list[Verdict] | None:
         """Return what a labelling brings each member; None where it has to be asked, which is noted."""
-        key = as_labels(labels)
-        if key not in self._verdicts:
-            self._wanted_verdicts[key] = None
-            return None
-        return self._verdicts[key]
+        verdicts: list[Verdict] | None = self._answer("verdicts", as_labels(labels))
+        return verdicts
 
     def candidates(self) -> list[Array]:
         """Return the labellings that are to be compared, one of which will be chosen."""
-        found = dict.fromkeys(labels for p in self._wanted_pairings for labels in (p.labels, p.other_labels))
+        pairings = [about for _, about in self._wanted if isinstance(about, Pairing)]
+        found = dict.fromkeys(labels for p in pairings for labels in (p.labels, p.other_labels))
         return [np.array(labels) for labels in found]

@@ -12,12 +12,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-import numpy as np
-
 from coterie._codec import parse_json
 from coterie._files import write_bytes
 from coterie.datasets.files import data_home
-from coterie.federated.answers import SAME_WEIGHT
+from coterie.federated.answers import same_members
 from coterie.federated.folder import Contents
 from coterie.federated.messages import ProtocolError, Question, Share, digest, question_key
 from coterie.federated.protocol import conclude
@@ -101,11 +99,8 @@ def _answered_keys(contents: Contents, site: str, remembered: Mapping[str, Model
 
 def _is_same(question: Question, other: Question) -> bool:
     """Tell whether two questions differ in the last digits of weights only."""
-    if [(m.site, m.sha) for m in question.members] != [(m.site, m.sha) for m in other.members]:
-        return False
-    ours, theirs = (np.array([(m.weight, m.noise) for m in q.members]) for q in (question, other))
-    same = replace(question, members=other.members) == other
-    return same and np.allclose(ours, theirs, rtol=SAME_WEIGHT, atol=0)
+    same = same_members(question.members, other.members, "weight", "noise")
+    return same and replace(question, members=other.members) == other
 
 
 def _following(questions: Sequence[Question], contents: Contents) -> list[Question]:

@@ -23,33 +23,28 @@ Array = NDArray[Any]
 NOT_MEASURED = "by losses alone; what it brings was not measured"
 
 
-def _known(value: float) -> float | None:
-    return float(value) if math.isfinite(value) else None
+def _plain(value: Any) -> Any:
+    """Return a cell as a message holds it: a number that is not finite is not known."""
+    value = value.item() if isinstance(value, np.generic) else value
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def _comparison(verdicts: Sequence[Verdict], losses: Array) -> Comparison:
-    """Return the sites' own comparisons as one; ``losses`` of shape (K, L) are the clusters' means."""
+def _standing(
+    partition: Partition, places: Array, members: Sequence[Member], verdicts: Sequence[Verdict], losses: Array
+) -> Standing:
+    """Return how the members stand, by the sites' own comparisons."""
     excess, errors = np.full(losses.shape, np.inf), np.zeros(losses.shape)
     for place, verdict in enumerate(verdicts):
         for k, pair in enumerate(verdict.clusters):
             if pair is not None:
                 excess[k, place], errors[k, place] = pair
     constant = np.array([verdict.constant for verdict in verdicts]).T
-    return Comparison(losses, excess, errors, *constant)
-
-
-def _standing(
-    partition: Partition,
-    places: Array,
-    members: Sequence[Member],
-    verdicts: Sequence[Verdict],
-    losses: Array,
-) -> Standing:
     sizes = np.array([member.n_rows for member in members])
     noise = np.array([member.noise for member in members])
-    excess, errors = np.array([verdict.coterie for verdict in verdicts]).T
-    comparison = _comparison(verdicts, losses)
-    return judge_standing(partition, places, comparison, (excess, errors, sizes), sizes, noise)
+    coterie = (*np.array([verdict.coterie for verdict in verdicts]).T, sizes)
+    return judge_standing(
+        partition, places, Comparison(losses, excess, errors, *constant), coterie, sizes, noise
+    )
 
 
 def _unmeasured(attendance: Attendance, partition: Partition) -> Gains:
@@ -83,29 +78,6 @@ def _gains(
     return table
 
 
-def _plain(value: Any) -> Any:
-    """Return a cell as a message holds it: a number that is not finite is not known."""
-    value = value.item() if isinstance(value, np.generic) else value
-    return _known(value) if isinstance(value, float) else value
-
-
-def _rows(table: Mapping[str, Array]) -> tuple[Gain, ...]:
-    rows = zip(*(table[field.name] for field in fields(Gain)), strict=True)
-    return tuple(Gain(*(_plain(value) for value in row)) for row in rows)
-
-
-def _curves(partition: Partition) -> dict[str, Curve]:
-    return {
-        name: Curve(
-            criterion=curve.criterion,
-            n_clusters=tuple(int(k) for k in curve.n_clusters),
-            values=tuple(_known(value) for value in curve.values),
-            chosen=int(curve.chosen),
-        )
-        for name, curve in partition.curves.items()
-    }
-
-
 def conclusion_by_losses(attendance: Attendance, found: Found) -> Conclusion:
     """Return the conclusion where sites were asked for losses only: clusters, and no gains."""
     partition = found.partition
@@ -114,18 +86,27 @@ def conclusion_by_losses(attendance: Attendance, found: Found) -> Conclusion:
     table["verdict"] = np.where(company > 0, COLLABORATE, STAY_ALONE)
     table["reason"] = np.full(len(company), NOT_MEASURED)
     table["second_cluster"] = np.full(len(company), -1)
-    return _concluded(attendance, partition, _rows(table), 0)
+    return _concluded(attendance, partition, table, 0)
 
 
 def _concluded(
-    attendance: Attendance, partition: Partition, rows: tuple[Gain, ...], rounds: int
+    attendance: Attendance, partition: Partition, table: Mapping[str, Array], rounds: int
 ) -> Conclusion:
+    rows = zip(*(table[field.name] for field in fields(Gain)), strict=True)
     return Conclusion(
-        gains=rows,
+        gains=tuple(Gain(*map(_plain, row)) for row in rows),
         models={site: share.sha for site, share in attendance.shares.items()},
         rule=partition.rule,
         clear=bool(partition.clear),
-        curves=_curves(partition),
+        curves={
+            name: Curve(
+                curve.criterion,
+                tuple(map(_plain, curve.n_clusters)),
+                tuple(map(_plain, curve.values)),
+                int(curve.chosen),
+            )
+            for name, curve in partition.curves.items()
+        },
         left_out=dict(attendance.left_out) | dict(attendance.waiting),
         notes=partition.notes,
         rounds=rounds,
@@ -152,4 +133,4 @@ def conclusion_from(
     standing = _standing(partition, places, members, verdicts, losses)
     table = _gains(attendance, partition, places, verdicts, exchange.noise)
     table = with_verdicts(table, standing, table["membership"], bad_models(exchange, partition, standing))
-    return _concluded(attendance, partition, _rows(table), rounds)
+    return _concluded(attendance, partition, table, rounds)

@@ -15,7 +15,6 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import NoReturn
 from urllib.parse import quote
 
 from coterie._files import write_bytes
@@ -112,24 +111,15 @@ def _beyond_the_most(paths: Sequence[Path]) -> dict[str, str]:
     return troubles
 
 
-def _check_name(name: str, message: Message) -> None:
-    """Refuse a copy under another name: it may be an old message, brought back to contradict a new one."""
-    if name != file_name(message):
-        raise ProtocolError(f"Its name must be {file_name(message)!r}: it was renamed, or is a copy.")
-
-
 def _check_pinned(found: Mapping[str, Sealed]) -> dict[str, str]:
     """Return files that are signed by another key than their site's share."""
-    pinned: dict[str, set[str | None]] = {}
-    for sealed in found.values():
-        if isinstance(sealed.message, Share):
-            pinned.setdefault(sealed.header.site, set()).add(sealed.header.key)
-    troubles = {}
-    for name, sealed in found.items():
-        site, key = sealed.header.site, sealed.header.key
-        if site and not isinstance(sealed.message, Share) and key not in pinned.get(site, {key}):
-            troubles[name] = f"It is not signed with the key that signed the share of {site!r}."
-    return troubles
+    headers = {name: sealed.header for name, sealed in found.items()}
+    pinned = {header.site: header.key for header in headers.values() if header.kind == "share"}
+    return {
+        name: f"It is not signed with the key that signed the share of {header.site!r}."
+        for name, header in headers.items()
+        if header.site and header.key != pinned.get(header.site, header.key)
+    }
 
 
 def _answered(
@@ -199,7 +189,9 @@ class SealedFolder:
                     if header.kind == "answer" and header.site != answers_of:
                         continue
                 sealed = unseal(content, self.known_keys)
-                _check_name(path.name, sealed.message)
+                # A copy may be an old message, brought back to contradict a new one.
+                if path.name != (name := file_name(sealed.message)):
+                    raise ProtocolError(f"Its name must be {name!r}: it was renamed, or is a copy.")
                 found[path.name] = sealed
             except ProtocolError as error:
                 troubles[path.name] = str(error)
@@ -238,53 +230,41 @@ class SealedFolder:
         path = self.path / file_name(message)
         taken = path.exists() or path.is_symlink()
         if taken:
-            if self._is_there(path, message, signer):
-                return False
             # What such a file says follows from its name: another content is a damaged or a forged one.
             replace = replace or isinstance(message, (Question, Answer))
-            self._make_room(path, replace=replace)
+            if self._is_there(path, message, signer, replace=replace):
+                return False
+            self._make_room(path)
         try:
             write_bytes(path, seal(message, signer), fresh=not taken)
         except FileExistsError:
             raise ProtocolError(f"{path.name!r} has just been written by somebody else.") from None
         return True
 
-    def _is_there(self, path: Path, message: Message, signer: Signer | None) -> bool:
+    def _is_there(self, path: Path, message: Message, signer: Signer | None, *, replace: bool) -> bool:
+        """Tell whether the same message is there; refuse to replace another one unless asked."""
         try:
-            sealed = unseal(_content(path), self.known_keys)
-        except ProtocolError:
-            return False
-        if sealed.message != message:
-            return False
-        if signer is None:
-            return True
-        # Anybody may ask and conclude, so anybody's signature will do.
-        key = sealed.header.key
-        return key is not None and (not sealed.header.site or key == signer.public)
-
-    def _make_room(self, path: Path, *, replace: bool) -> None:
-        """Refuse to replace a file unless asked; put aside what this coterie cannot judge."""
+            sealed, why = unseal(_content(path), self.known_keys), "with other content and stays as it is."
+            # Anybody may ask and conclude, so anybody's signature will do.
+            key = sealed.header.key
+            signed = signer is None or (key is not None and (not sealed.header.site or key == signer.public))
+            if sealed.message == message and signed:
+                return True
+        except ProtocolError as error:
+            why = f"and cannot be used: replace or remove it. {error}"
         if not replace:
-            self._refuse(path)
+            raise ProtocolError(f"{path.name!r} is there {why}")
+        return False
+
+    def _make_room(self, path: Path) -> None:
+        """Put aside what this coterie cannot judge; without the suffix it is not read again."""
         try:
             header, _ = read_header(_content(path))
+            if header.made <= datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"):
+                return
         except ProtocolError:
-            self._put_aside(path)
-            return
-        if header.made > datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"):
-            self._put_aside(path)
-
-    def _refuse(self, path: Path) -> NoReturn:
-        try:
-            unseal(_content(path), self.known_keys)
-        except ProtocolError as error:
-            raise ProtocolError(
-                f"{path.name!r} is there and cannot be used: replace or remove it. {error}"
-            ) from None
-        raise ProtocolError(f"{path.name!r} is there with other content and stays as it is.")
-
-    def _put_aside(self, path: Path) -> None:
-        """Rename what may be of worth to somebody; without the suffix it is not read again."""
+            # It may be of worth to somebody nevertheless.
+            pass
         aside = path.with_name(f"{path.name}.aside-{secrets.token_hex(4)}")
         os.replace(path, aside)
         log.warning("%r could not be used and is now %r.", path.name, aside.name)

@@ -37,21 +37,9 @@ def _delta_of(ratio: float, epsilon: float) -> float:
 
 
 def gaussian_scale(epsilon: float, delta: float, sensitivity: float) -> float:
-    """Return the standard deviation of the noise that makes numbers (epsilon, delta)-private.
+    """Return the smallest standard deviation of noise that makes numbers (epsilon, delta)-private.
 
-    Parameters
-    ----------
-    epsilon : float
-        Positive.
-    delta : float
-        Between 0 and 1.
-    sensitivity : float
-        How far, in Euclidean length, one row can move the numbers.
-
-    Returns
-    -------
-    float
-        The smallest that suffices.
+    ``sensitivity`` is how far, in Euclidean length, one row can move the numbers.
 
     Examples
     --------

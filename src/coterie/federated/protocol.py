@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -172,16 +173,16 @@ def conclude(
     exchange = _exchange(attendance)
     if exchange.isolated.all():
         raise ProtocolError("Every site's model failed somewhere: let the sites share other models.")
+    search = partial(
+        search_partition,
+        exchange,
+        n_clusters=settings.n_clusters,
+        max_clusters=settings.max_clusters,
+        scale=settings.scale,
+        seed=settings.seed,
+    )
     if not settings.rounds or any(score.privacy is not None for score in attendance.scores.values()):
-        alone = search_partition(
-            exchange,
-            n_clusters=settings.n_clusters,
-            max_clusters=settings.max_clusters,
-            scale=settings.scale,
-            refine=None,
-            seed=settings.seed,
-        )
-        return conclusion_by_losses(attendance, alone)
+        return conclusion_by_losses(attendance, search(refine=None))
     known = exchange.take(finite_learners(exchange))
     members = _members(attendance, known)
     half_sizes = np.array([attendance.scores[member.site].half_sizes for member in members])
@@ -195,15 +196,7 @@ def conclude(
     if not _answered(evidence, losses, fixed, settings.refine_rounds):
         return losses.question_now()
     n_features = len(next(iter(attendance.shares.values())).columns)
-    found = search_partition(
-        exchange,
-        Answerer(losses, n_rows, n_features),
-        n_clusters=n_clusters,
-        max_clusters=settings.max_clusters,
-        scale=settings.scale,
-        refine_rounds=settings.refine_rounds,
-        seed=settings.seed,
-    )
+    found = search(Answerer(losses, n_rows, n_features), refine_rounds=settings.refine_rounds)
     for labels in losses.candidates():
         losses.verdicts(tidy_labels(labels))
     if losses.has_questions:

@@ -1,13 +1,22 @@
-"""Messages of the protocol inside messages of Flower: bytes in one record, and nothing else."""
+"""Messages of the protocol inside messages of Flower, and one round of them.
+
+A message of Flower carries bytes in one record, and nothing else. A round asks some nodes for the same thing,
+and takes what comes in time.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any
+import logging
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
 
-from flwr.app import ConfigRecord, RecordDict
+from flwr.app import ConfigRecord, Message, RecordDict
 
-from coterie.federated.messages import ProtocolError
+from coterie.federated.messages import ProtocolError, decode
+
+logger = logging.getLogger(__name__)
 
 RECORD = "coterie"
 MESSAGES, REFUSAL = "messages", "refusal"
@@ -47,3 +56,93 @@ def unloaded(content: Any) -> list[bytes]:
     if not isinstance(messages, list) or not all(isinstance(part, bytes) for part in messages):
         raise ProtocolError("What came is no message of coterie.")
     return list(messages)
+
+
+class Carrier(Protocol):
+    """The two methods of Flower's Grid that a round needs."""
+
+    def get_node_ids(self) -> Iterable[int]:
+        """Return the nodes that are there."""
+        ...
+
+    def send_and_receive(self, messages: Iterable[Any], *, timeout: float | None = None) -> Iterable[Any]:
+        """Send messages and return the replies that come in time."""
+        ...
+
+
+@dataclass(frozen=True)
+class Round:
+    """What came back: decoded messages by node, or why there are none.
+
+    ``sent`` are bytes to each node, ``received`` bytes from all of them.
+    """
+
+    name: str
+    replies: Mapping[int, list[Any]]
+    failures: Mapping[int, str]
+    seconds: float
+    sent: int
+    received: int
+
+
+def wait_for_nodes(grid: Carrier, fewest: int, seconds: float) -> list[int]:
+    """Return the ids of the nodes, sorted, once there are enough of them."""
+    deadline = time.monotonic() + seconds
+    while len(found := sorted(grid.get_node_ids())) < fewest:
+        if time.monotonic() > deadline:
+            raise ProtocolError(
+                f"Only {len(found)} of at least {fewest} nodes were there after {seconds:g} seconds: start "
+                "more SuperNodes, or lower 'min-nodes'."
+            )
+        time.sleep(min(0.5, seconds / 10))
+    return found
+
+
+def _reply(reply: Any, kind: type[Any] | None) -> tuple[list[Any], int]:
+    if reply.has_error():
+        raise ProtocolError(f"It failed: {one_line(str(reply.error.reason)) or 'no reason given'}.")
+    messages = unloaded(reply.content)
+    found = [decode(message) for message in messages]
+    wanted = 0 if kind is None else 1
+    if len(found) != wanted or any(type(message) is not kind for message in found):
+        raise ProtocolError("It answered something else than what it was asked.")
+    return found, sum(map(len, messages))
+
+
+def ask(
+    grid: Carrier,
+    nodes: Iterable[int],
+    name: str,
+    messages: Sequence[bytes],
+    kind: type[Any] | None,
+    seconds: float,
+) -> Round:
+    """Ask nodes to share, score, answer or conclude, and wait for at most some seconds.
+
+    ``messages`` are what they need for it, encoded. ``kind`` is that of the one message that each must answer
+    with; None where nothing but a sign is expected.
+    """
+    started = time.monotonic()
+    asked = list(nodes)
+    content = loaded(messages)
+    # A message that nobody has fetched when the round ends is not delivered any more.
+    letters = [Message(content, node, f"query.{name}", ttl=seconds) for node in asked]
+    replies: dict[int, list[Any]] = {}
+    failures = dict.fromkeys(asked, f"It did not reply within {seconds:g} seconds when asked to {name}.")
+    received = 0
+    came = list(grid.send_and_receive(letters, timeout=seconds))
+    # By letter: where a node is gone, the SuperLink replies in its place and in its own name.
+    addressee = {letter.metadata.message_id: letter.metadata.dst_node_id for letter in letters}
+    for reply in came:
+        node = addressee.get(reply.metadata.reply_to_message_id)
+        if node is None or node in replies:
+            continue
+        try:
+            replies[node], size = _reply(reply, kind)
+            received += size
+            del failures[node]
+        except ProtocolError as error:
+            failures[node] = f"When asked to {name}: {error}"
+    took = time.monotonic() - started
+    logger.info("%s: %d of %d nodes replied in %.1f s.", name, len(replies), len(asked), took)
+    return Round(name, replies, failures, took, sum(map(len, messages)), received)

@@ -15,21 +15,9 @@ from flwr.app import ConfigRecord, Context, Message
 from flwr.clientapp import ClientApp
 
 from coterie._files import write_bytes
-from coterie.federated import wire
-from coterie.federated.messages import (
-    Blur,
-    Conclusion,
-    ProtocolError,
-    Question,
-    Share,
-    decode,
-    digest,
-    encode,
-)
-from coterie.federated.party import Party, make_party
-from coterie.federated.site import answer, score, share
+from coterie.federated import Party, ProtocolError, answer, decode, encode, make_party, score, share, wire
+from coterie.federated.messages import Blur, Conclusion, Question, Share, digest
 from coterie.flower.carrying import ANSWER, CONCLUDE, SCORE, SHARE, loaded, refused, unloaded
-from coterie.flower.tables import read_rows
 
 logger = logging.getLogger(__name__)
 
@@ -49,31 +37,46 @@ def _setting(config: Mapping[str, Any], name: str) -> str:
     return str(config[name])
 
 
-def _blur(config: Mapping[str, Any], clip: str) -> Blur | None:
-    """Return how the node blurs a message, where its configuration has an epsilon."""
+def _blur(config: Mapping[str, Any], clip: str, told: Any) -> Blur | None:
+    """Return how the node blurs a message, where its configuration has an epsilon; once in a run."""
     if "epsilon" not in config:
         return None
+    if told:
+        # Who hears the same number blurred often enough can take the noise off.
+        raise ProtocolError("It blurs what it tells, and has told it once in this run.")
     return Blur(float(config["epsilon"]), float(config.get("delta", 1e-6)), float(_setting(config, clip)))
+
+
+def _read_rows(path: str | Path, target: str, features: Sequence[str] = ()) -> tuple[Any, Any]:
+    """Return X and y of a CSV or Parquet file; X has all other columns where no features are named."""
+    try:
+        import polars
+    except ModuleNotFoundError as error:
+        raise ValueError("Reading tables needs polars: pip install 'coterie[cli]'.") from error
+    file = Path(path)
+    readers: dict[str, Callable[[Path], Any]] = {".csv": polars.read_csv, ".parquet": polars.read_parquet}
+    if file.suffix not in readers:
+        raise ValueError(f"The table must be a .csv or .parquet file. Got {file.name!r}.")
+    if not file.exists():
+        raise ValueError(f"There is no table {str(file)!r} on this node: check 'table' in its --node-config.")
+    table = readers[file.suffix](file)
+    chosen = list(features) or [name for name in table.columns if name != target]
+    lacking = [name for name in (target, *chosen) if name not in table.columns]
+    if lacking:
+        raise ValueError(f"The table has no column {lacking[0]!r}: check 'target' and 'features'.")
+    return table.select(chosen), table[target]
 
 
 def party_from_table(context: Context) -> Party:
     """Make the site's party from the table that the node's configuration names.
 
-    Parameters
-    ----------
-    context : Context
-        Of the node. Its ``node_config`` has ``site``, ``table`` (a CSV or Parquet file) and ``target``, and
-        may have ``features`` and ``candidates`` (separated by commas) and ``order`` (``auto`` or ``none``);
-        ``run_config`` may have ``candidates`` and ``seed``.
-
-    Returns
-    -------
-    Party
-        The site.
+    The context's ``node_config`` has ``site``, ``table`` (a CSV or Parquet file) and ``target``, and may have
+    ``features`` and ``candidates`` (separated by commas) and ``order`` (``auto`` or ``none``); its
+    ``run_config`` may have ``candidates`` and ``seed``.
     """
     mine, run = context.node_config, context.run_config
     target = _setting(mine, "target")
-    X, y = read_rows(_setting(mine, "table"), target, _texts(mine.get("features", "")))
+    X, y = _read_rows(_setting(mine, "table"), target, _texts(mine.get("features", "")))
     return make_party(
         X,
         y,
@@ -107,14 +110,9 @@ def _decoded(messages: Sequence[bytes], kind: type[Any]) -> list[Any]:
     return found
 
 
-def _keep(context: Context, own: str, shares: list[bytes]) -> None:
-    context.state[KEPT] = ConfigRecord({OWN: own, SHARES: shares})
-
-
-def _kept(context: Context) -> tuple[Any, Any]:
-    """Return the checksum of the own share and the shares that were scored, as far as there are any."""
-    kept: Any = context.state.get(KEPT)
-    return (None, []) if kept is None else (kept[OWN], kept[SHARES])
+def _kept(context: Context) -> Any:
+    """Return the checksum of the own share and the shares that were scored; both empty at first."""
+    return context.state.get(KEPT, {OWN: "", SHARES: []})
 
 
 class _Site:
@@ -129,30 +127,24 @@ class _Site:
         self._on_conclusion = on_conclusion
 
     def share(self, context: Context, messages: list[bytes]) -> list[bytes]:
-        blur = _blur(context.node_config, "clip-coefficients")
-        if blur is not None and _kept(context)[0] is not None:
-            # Who hears the same number blurred often enough can take the noise off.
-            raise ProtocolError("It blurs what it tells, and has told it once in this run.")
+        blur = _blur(context.node_config, "clip-coefficients", _kept(context)[OWN])
         mine = encode(share(self._load_party(context), blur=blur))
-        _keep(context, digest(mine), [])
+        context.state[KEPT] = ConfigRecord({OWN: digest(mine), SHARES: []})
         return [mine]
 
     def score(self, context: Context, messages: list[bytes]) -> list[bytes]:
-        own, scored = _kept(context)
-        if own not in [digest(message) for message in messages]:
+        kept = _kept(context)
+        if kept[OWN] not in [digest(message) for message in messages]:
             raise ProtocolError("Its own share did not come back as it was sent, so it does not score.")
         shares = _decoded(messages, Share)
         reveal = str(context.node_config.get("reveal-gram", False)).lower() == "true"
-        blur = _blur(context.node_config, "clip-losses")
-        if blur is not None and scored:
-            raise ProtocolError("It blurs what it tells, and has told it once in this run.")
+        blur = _blur(context.node_config, "clip-losses", kept[SHARES])
         mine = encode(score(self._load_party(context), shares, reveal_gram=reveal, blur=blur))
-        _keep(context, own, messages)
+        context.state[KEPT] = ConfigRecord({OWN: kept[OWN], SHARES: messages})
         return [mine]
 
     def _shares(self, context: Context) -> list[Share]:
-        _, messages = _kept(context)
-        if not messages:
+        if not (messages := _kept(context)[SHARES]):
             raise ProtocolError("It has not scored, so there is nothing to answer from.")
         return _decoded(messages, Share)
 
@@ -188,20 +180,11 @@ def make_client_app(
     load_party: Callable[[Context], Party] = party_from_table,
     on_conclusion: Callable[[Context, Conclusion, Sequence[Share]], None] = save_conclusion,
 ) -> ClientApp:
-    """Return a ClientApp that takes part with a site's rows.
+    """Return a ClientApp, for ``flwr run``, that takes part with a site's rows.
 
-    Parameters
-    ----------
-    load_party : callable, default=party_from_table
-        From the node's context to its `Party`. Called in every round, in a fresh process on real nodes, so it
-        must give the same party every time.
-    on_conclusion : callable, default=save_conclusion
-        What to do with the conclusion: context, conclusion and everybody's shares.
-
-    Returns
-    -------
-    ClientApp
-        For ``flwr run``.
+    ``load_party`` makes the `Party` of the node's context. It is called in every round, in a fresh process on
+    real nodes, so it must give the same party every time. ``on_conclusion`` is called in the end, with
+    context, conclusion and everybody's shares.
     """
     app, site = ClientApp(), _Site(load_party, on_conclusion)
     acts = {SHARE: site.share, SCORE: site.score, ANSWER: site.answer, CONCLUDE: site.conclude}

@@ -14,16 +14,10 @@ APP_RAISED = 1
 
 
 class InProcessGrid:
-    """Calls a ClientApp for every node, one after the other.
+    """Calls a ClientApp, which all nodes run, for every node, one after the other.
 
-    Parameters
-    ----------
-    client_app : ClientApp
-        What all nodes run.
-    node_configs : sequence of mapping
-        A configuration per node, as ``--node-config`` would give it.
-    run_config : mapping or None, default=None
-        As ``flwr run --run-config`` would give it.
+    ``node_configs`` has a configuration per node, as ``--node-config`` would give it; ``run_config`` is as
+    ``flwr run --run-config`` would give it.
     """
 
     def __init__(

@@ -18,8 +18,7 @@ from flwr.serverapp import ServerApp
 from coterie._files import write_bytes
 from coterie.federated.messages import Answer, Conclusion, ProtocolError, Score, Share, encode
 from coterie.federated.protocol import Settings, coordinate
-from coterie.flower.carrying import ANSWER, CONCLUDE, SCORE, SHARE
-from coterie.flower.rounds import Carrier, Round, ask, wait_for_nodes
+from coterie.flower.carrying import ANSWER, CONCLUDE, SCORE, SHARE, Carrier, Round, ask, wait_for_nodes
 
 logger = logging.getLogger(__name__)
 
@@ -28,18 +27,8 @@ logger = logging.getLogger(__name__)
 class RunSettings:
     """How long to wait, for how many, and how to conclude.
 
-    Parameters
-    ----------
-    min_nodes : int, default=2
-        Nodes that must be there before anything is asked.
-    min_sites : int, default=2
-        Sites that must be left when somebody has failed.
-    wait_seconds : float, default=120.0
-        How long to wait for the nodes.
-    round_seconds : float, default=600.0
-        How long to wait for replies, in every round.
-    method : Settings, default=Settings()
-        How to conclude.
+    ``min_nodes`` must be there within ``wait_seconds`` before anything is asked. Every round waits
+    ``round_seconds`` for replies. ``min_sites`` must be left when somebody has failed.
     """
 
     min_nodes: int = 2
@@ -52,17 +41,9 @@ class RunSettings:
     def from_config(cls, config: Mapping[str, Any]) -> RunSettings:
         """Read the settings from Flower's run configuration.
 
-        Parameters
-        ----------
-        config : mapping of str to bool, int, float or str
-            May have ``min-nodes``, ``min-sites``, ``wait-seconds``, ``round-seconds``, ``n-clusters``,
-            ``max-clusters`` (0: as many as make sense), ``scale``, ``min-rows`` (0: by the number of
-            predictors), ``seed`` and ``rounds`` (False: by losses alone, without questions).
-
-        Returns
-        -------
-        RunSettings
-            The settings.
+        It may have ``min-nodes``, ``min-sites``, ``wait-seconds``, ``round-seconds``, ``n-clusters``,
+        ``max-clusters`` (0: as many as make sense), ``scale``, ``min-rows`` (0: by the number of predictors),
+        ``seed`` and ``rounds`` (False: by losses alone, without questions).
         """
         usual = cls()
         method = Settings(
@@ -86,17 +67,9 @@ class RunSettings:
 class FederatedRun:
     """What came out of a run on Flower.
 
-    Parameters
-    ----------
-    conclusion : Conclusion
-        Who learns with whom; ``left_out`` names every site that is not part of it, and nodes that failed
-        before they had said their name.
-    shares : tuple of Share
-        From all sites that shared.
-    rounds : tuple of Round
-        What was asked, with times and bytes.
-    nodes : mapping of str to int
-        The node of every site that is part of the conclusion, for what comes next.
+    The conclusion's ``left_out`` names every site that is not part of it, and nodes that failed before they
+    had said their name. ``shares`` are from all sites that shared, ``rounds`` what was asked, with times and
+    bytes, and ``nodes`` the node of every site that is part of the conclusion, for what comes next.
     """
 
     conclusion: Conclusion
@@ -118,7 +91,10 @@ class _Roll:
         return self.sites.get(node, f"node {node}")
 
     def ask(self, nodes: list[int], name: str, messages: list[bytes], kind: type[Any] | None) -> list[Any]:
-        """Ask nodes; return the messages of those who answered for themselves."""
+        """Ask nodes; return the messages of those who answered for themselves and are still there.
+
+        The run ends when they are too few.
+        """
         round_ = ask(self._grid, nodes, name, messages, kind, self._settings.round_seconds)
         self.rounds.append(round_)
         for node, why in round_.failures.items():
@@ -130,68 +106,39 @@ class _Roll:
                 if self.sites.setdefault(node, message.site) == message.site:
                     found.append(message)
                 else:
-                    why = f"Its node answered for {message.site!r}."
-                    self.gone.setdefault(self.sites[node], why)
-        return found
-
-    def refuse_namesakes(self, shares: list[Share]) -> list[Share]:
-        """Leave out sites whose name two nodes bear: nobody could tell them apart."""
-        counts = Counter(self.sites.values())
-        for site in (site for site, count in counts.items() if count > 1):
-            self.gone[site] = f"{counts[site]} nodes bear its name: give each site a name of its own."
-        return [share for share in shares if share.site not in self.gone]
+                    self.gone.setdefault(self.sites[node], f"Its node answered for {message.site!r}.")
+        for site, count in Counter(self.sites.values()).items():
+            # Nobody could tell them apart.
+            if count > 1:
+                self.gone[site] = f"{count} nodes bear its name: give each site a name of its own."
+        kept = [message for message in found if message.site not in self.gone]
+        if kind is not None and len(kept) < (fewest := self._settings.min_sites):
+            first = next((f" {who}: {why}" for who, why in self.gone.items()), "")
+            raise ProtocolError(f"{len(kept)} sites are left, and 'min-sites' asks for {fewest}.{first}")
+        return kept
 
     def nodes_of(self, sites: set[str]) -> list[int]:
         """Return the nodes of those of the sites that are still there."""
         return sorted(node for node, site in self.sites.items() if site in sites and site not in self.gone)
 
-    def check(self, n_left: int) -> None:
-        """End the run when too few sites are left."""
-        if n_left < self._settings.min_sites:
-            first = next((f" {who}: {why}" for who, why in self.gone.items()), "")
-            raise ProtocolError(
-                f"{n_left} sites are left, and 'min-sites' asks for {self._settings.min_sites}.{first}"
-            )
-
 
 def run_protocol(grid: Carrier, settings: RunSettings | None = None) -> FederatedRun:
-    """Run the protocol on Flower's grid, to its end.
+    """Run the protocol on Flower's grid, or on an `InProcessGrid`, to its end.
 
-    Parameters
-    ----------
-    grid : Grid
-        Flower's, or an `InProcessGrid`.
-    settings : RunSettings or None, default=None
-        How long to wait, for how many, and how to conclude.
-
-    Returns
-    -------
-    FederatedRun
-        The conclusion, and who was left out and why.
-
-    Raises
-    ------
-    ProtocolError
-        If too few nodes are there, or too few sites are left.
+    A ProtocolError says that too few nodes are there, or that too few sites are left.
     """
     settings = settings or RunSettings()
     nodes = wait_for_nodes(grid, settings.min_nodes, settings.wait_seconds)
     roll = _Roll(grid, settings)
-    shares = roll.refuse_namesakes(roll.ask(nodes, SHARE, [], Share))
-    roll.check(len(shares))
+    shares = roll.ask(nodes, SHARE, [], Share)
     everybody = {share.site for share in shares}
     scores = roll.ask(roll.nodes_of(everybody), SCORE, [encode(share) for share in shares], Score)
-    scores = [score for score in scores if score.site not in roll.gone]
-    roll.check(len(scores))
     asking = coordinate(shares, scores, settings=settings.method)
     try:
         question = next(asking)
         while True:
             members = {member.site for member in question.members}
-            answers = roll.ask(roll.nodes_of(members), ANSWER, [encode(question)], Answer)
-            kept = [answer for answer in answers if answer.site not in roll.gone]
-            roll.check(len(kept))
-            question = asking.send(kept)
+            question = asking.send(roll.ask(roll.nodes_of(members), ANSWER, [encode(question)], Answer))
     except StopIteration as end:
         conclusion: Conclusion = end.value
     # What happened on the way says more than that a message was missing in the end.
@@ -215,17 +162,9 @@ def log_run(context: Context, run: FederatedRun) -> None:
 
 
 def make_server_app(on_end: Callable[[Context, FederatedRun], None] = log_run) -> ServerApp:
-    """Return a ServerApp that coordinates the sites.
+    """Return a ServerApp, for ``flwr run``, that coordinates the sites.
 
-    Parameters
-    ----------
-    on_end : callable, default=log_run
-        What to do with the result: context and `FederatedRun`.
-
-    Returns
-    -------
-    ServerApp
-        For ``flwr run``.
+    ``on_end`` is called in the end, with context and `FederatedRun`.
     """
     app = ServerApp()
 

@@ -148,7 +148,7 @@ def test_ways_back_from_the_response_are_few(table: Any) -> None:
 def test_a_model_that_is_too_large_says_what_to_do(table: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     X, y = table
     model = RandomForestRegressor(5).fit(X, y)
-    monkeypatch.setattr("coterie.federated.wire.models.MAX_BYTES", 1000)
+    monkeypatch.setattr("coterie.federated.wire.envelope.MAX_BYTES", 1000)
     with pytest.raises(wire.WireError, match="use fewer trees, or larger leaves"):
         wire.pack(model, X.shape[1])
     monkeypatch.setattr("coterie.federated.wire.program.MAX_TREES", 4)

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from coterie.federated import wire
-from coterie.federated.wire import envelope, limits
+from coterie.federated.wire import envelope
 
 
 class Bomb:
@@ -77,7 +77,7 @@ def test_other_columns_are_refused(payloads: list[bytes]) -> None:
 
 
 def test_an_oversized_file_is_refused_before_it_is_read(payloads: list[bytes]) -> None:
-    assert "more than the" in refusal(payloads[0] + bytes(limits.MAX_BYTES), 5)
+    assert "more than the" in refusal(payloads[0] + bytes(envelope.MAX_BYTES), 5)
 
 
 def test_coefficients_must_be_finite_and_as_many_as_predictors() -> None:

@@ -16,7 +16,7 @@ onnx = pytest.importorskip("onnx", reason="models travel as ONNX: pip install 'c
 from onnx import TensorProto, helper, numpy_helper
 
 from coterie.federated import wire
-from coterie.federated.wire import limits
+from coterie.federated.wire import envelope
 from coterie.federated.wire.envelope import ONNX, seal
 from coterie.federated.wire.onnx_form import read_onnx, write_onnx
 from coterie.federated.wire.program import ROWS, ProgramWriter
@@ -236,12 +236,12 @@ def test_a_bent_file_is_refused(name: str, body: bytes) -> None:
 def test_too_many_operators_are_refused() -> None:
     writer = ProgramWriter(1)
     table = ROWS
-    for _ in range(limits.MAX_OPERATORS):
+    for _ in range(envelope.MAX_OPERATORS):
         table = writer.add("Tanh", table)
     content = write_onnx(writer.program())
     read_onnx(content, 1)
     more = bent(content, lambda m: m.graph.node.append(m.graph.node[0]))
-    with pytest.raises(wire.WireError, match=f"{limits.MAX_OPERATORS + 1} operators"):
+    with pytest.raises(wire.WireError, match=f"{envelope.MAX_OPERATORS + 1} operators"):
         read_onnx(more, 1)
 
 

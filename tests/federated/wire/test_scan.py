@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from coterie.federated.wire import limits
+from coterie.federated.wire import envelope
 from coterie.federated.wire.scan import scan
 
 
@@ -29,7 +29,7 @@ def test_plain_parts_pass() -> None:
 def test_millions_of_empty_parts_are_refused_without_parsing_them() -> None:
     # Two bytes each here, more than a hundred once parsed.
     content = part(GRAPH, part(NODE, b"") * 4_000_000)
-    with pytest.raises(limits.WireError, match=f"more than the {limits.MAX_PARTS} parts"):
+    with pytest.raises(envelope.WireError, match=f"more than the {envelope.MAX_PARTS} parts"):
         scan(content)
 
 
@@ -48,5 +48,5 @@ def test_millions_of_empty_parts_are_refused_without_parsing_them() -> None:
     ],
 )
 def test_other_bytes_are_refused(content: bytes, sentence: str) -> None:
-    with pytest.raises(limits.WireError, match=sentence):
+    with pytest.raises(envelope.WireError, match=sentence):
         scan(content)

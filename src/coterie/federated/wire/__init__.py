@@ -10,8 +10,8 @@ plain arrays, and written afresh for onnxruntime, which runs in a process of its
 time and files. Whatever goes wrong is one sentence about one model.
 """
 
+from coterie.federated.wire.envelope import WireError
 from coterie.federated.wire.evaluate import Allowance
-from coterie.federated.wire.limits import WireError
 from coterie.federated.wire.models import (
     Predictions,
     WireModel,

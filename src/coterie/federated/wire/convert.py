@@ -11,63 +11,42 @@ Models that predict by their training rows do not travel, wherever they sit insi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.compose import TransformedTargetRegressor
-from sklearn.decomposition import PCA, KernelPCA, TruncatedSVD
-from sklearn.dummy import DummyRegressor
-from sklearn.ensemble import (
-    BaggingRegressor,
-    ExtraTreesRegressor,
-    GradientBoostingRegressor,
-    HistGradientBoostingRegressor,
-    RandomForestRegressor,
-    StackingRegressor,
-    VotingRegressor,
-)
 from sklearn.feature_selection import SelectorMixin
-from sklearn.gaussian_process import GaussianProcessRegressor
-from sklearn.impute import KNNImputer
-from sklearn.isotonic import IsotonicRegression
-from sklearn.kernel_approximation import Nystroem
-from sklearn.kernel_ridge import KernelRidge
-from sklearn.linear_model import GammaRegressor, PoissonRegressor, RANSACRegressor, TweedieRegressor
-from sklearn.model_selection import GridSearchCV, RandomizedSearchCV
-from sklearn.neighbors import KNeighborsRegressor, RadiusNeighborsRegressor
-from sklearn.neural_network import MLPRegressor
-from sklearn.pipeline import Pipeline
-from sklearn.preprocessing import FunctionTransformer, MinMaxScaler, PolynomialFeatures, QuantileTransformer
-from sklearn.svm import SVR, NuSVR
-from sklearn.tree import DecisionTreeRegressor, ExtraTreeRegressor
 
-from coterie.federated.wire.limits import WireError
+from coterie.federated.wire.envelope import WireError
 from coterie.federated.wire.program import ROWS, Program, ProgramError, ProgramWriter
 from coterie.federated.wire.trees import histogram_trees, plain_trees
 from coterie.kernels.affine import affine_form, scaler_form
-from coterie.models.forest import QuickForest
 
 Array = NDArray[Any]
 
-# What they keep of the rows that they were fitted on.
-CARRIERS: dict[type, str] = {
-    KNeighborsRegressor: "all its training rows",
-    RadiusNeighborsRegressor: "all its training rows",
-    SVR: "training rows, its support vectors",
-    NuSVR: "training rows, its support vectors",
-    KernelRidge: "all its training rows",
-    GaussianProcessRegressor: "all its training rows",
-    IsotonicRegression: "values of its training rows",
-    Nystroem: "training rows, its landmarks",
-    KernelPCA: "all its training rows",
-    KNNImputer: "all its training rows",
-    QuantileTransformer: "values of its training rows, the quantiles",
+# What they keep of the rows that they were fitted on, also where they are subclassed.
+CARRIERS: dict[str, str] = {
+    "KNeighborsRegressor": "all its training rows",
+    "RadiusNeighborsRegressor": "all its training rows",
+    "SVR": "training rows, its support vectors",
+    "NuSVR": "training rows, its support vectors",
+    "KernelRidge": "all its training rows",
+    "GaussianProcessRegressor": "all its training rows",
+    "IsotonicRegression": "values of its training rows",
+    "Nystroem": "training rows, its landmarks",
+    "KernelPCA": "all its training rows",
+    "KNNImputer": "all its training rows",
+    "QuantileTransformer": "values of its training rows, the quantiles",
 }
 ALTERNATIVES = "linear models (ridge, lasso, elastic net), forests, boosting and neural networks"
 _ACTIVATIONS = {"relu": "Relu", "tanh": "Tanh", "logistic": "Sigmoid"}
 _TRANSPARENT = (None, "passthrough")
+
+
+def _family(kind: type) -> str:
+    """Return the name of a class of scikit-learn or coterie; others may predict in a way of their own."""
+    return kind.__name__ if kind.__module__.split(".")[0] in ("sklearn", "coterie") else ""
 
 
 def _fitted(model: Any, name: str) -> Any:
@@ -83,20 +62,24 @@ def _refused(model: Any, why: str) -> WireError:
 
 def _refuse_carriers(part: Any) -> None:
     """Refuse a model or a step that keeps training rows."""
-    for family, held in CARRIERS.items():
-        if isinstance(part, family):
-            raise _refused(part, f"it keeps {held}, and rows may not leave their learner")
+    for family in map(_family, type(part).__mro__):
+        if family in CARRIERS:
+            raise _refused(part, f"it keeps {CARRIERS[family]}, and rows may not leave their learner")
 
 
-class _Converter:
+# Of what `predict` or `transform` does with a table: converter, fitted part and table to the result's name.
+Writer = Callable[["_Converter", Any, str], str]
+
+
+class _Converter(ProgramWriter):
     """Writes models into one program; widths of tables are remembered by name."""
 
     def __init__(self, n_features: int) -> None:
-        self.writer = ProgramWriter(n_features)
+        super().__init__(n_features)
         self.widths = {ROWS: n_features}
 
-    def add(self, operator: str, *inputs: str, width: int, constant: Any = None, **more: Any) -> str:
-        name = self.writer.add(operator, *inputs, constant=constant, **more)
+    def add(self, operator: str, *inputs: str, width: int = 1, **more: Any) -> str:
+        name = super().add(operator, *inputs, **more)
         self.widths[name] = width
         return name
 
@@ -141,9 +124,7 @@ class _Converter:
         form = affine_form(model, self.widths[table])
         if form is not None:
             return self.affine(table, *form)
-        if type(model) not in MODELS:
-            raise _refused(model, "coterie cannot write it down as numbers and known operators")
-        return MODELS[type(model)](self, model, table)
+        return self._written(MODELS, model, table)
 
     def transform(self, step: Any, table: str) -> str:
         """Write what ``step.transform`` does with the table, and return the name of its result."""
@@ -153,9 +134,12 @@ class _Converter:
             return self.elementwise("Div", self.elementwise("Sub", table, scaler[0]), scaler[1])
         if isinstance(step, SelectorMixin):
             return self.columns(table, step.get_support(indices=True))
-        if type(step) not in TRANSFORMERS:
-            raise _refused(step, "coterie cannot write it down as numbers and known operators")
-        return TRANSFORMERS[type(step)](self, step, table)
+        return self._written(TRANSFORMERS, step, table)
+
+    def _written(self, writers: Mapping[str, Writer], part: Any, table: str) -> str:
+        if _family(type(part)) not in writers:
+            raise _refused(part, "coterie cannot write it down as numbers and known operators")
+        return writers[_family(type(part))](self, part, table)
 
 
 def _clipped_min_max(to: _Converter, step: Any, table: str) -> str:
@@ -199,7 +183,7 @@ def _target(to: _Converter, model: Any, table: str) -> str:
     if scaler is not None:
         centre, spread = (float(np.ravel(part)[0]) for part in scaler)
         return to.elementwise("Add", to.elementwise("Mul", inside, spread), centre)
-    inverse = transformer.inverse_func if type(transformer) is FunctionTransformer else transformer
+    inverse = transformer.inverse_func if _family(type(transformer)) == "FunctionTransformer" else transformer
     if inverse is None:
         return inside
     if inverse is np.exp or inverse is np.expm1:
@@ -212,13 +196,10 @@ def _dummy(to: _Converter, model: Any, table: str) -> str:
     return to.affine(table, np.zeros(to.widths[table]), float(np.ravel(model.constant_)[0]))
 
 
-def _tree(to: _Converter, model: Any, table: str) -> str:
-    return to.trees(to.rounded(table), plain_trees([model]))
-
-
 def _forest(to: _Converter, model: Any, table: str) -> str:
-    summed = to.trees(to.rounded(table), plain_trees(model.estimators_))
-    return to.elementwise("Div", summed, len(model.estimators_))
+    trees = getattr(model, "estimators_", None)
+    summed = to.trees(to.rounded(table), plain_trees([model] if trees is None else trees))
+    return summed if trees is None else to.elementwise("Div", summed, len(trees))
 
 
 def _boosting(to: _Converter, model: Any, table: str) -> str:
@@ -274,34 +255,34 @@ def _stacking(to: _Converter, model: Any, table: str) -> str:
     return to.predict(model.final_estimator_, to.together([*parts, table] if model.passthrough else parts))
 
 
-# Exact types: a subclass may predict in a way of its own.
-MODELS: dict[type, Callable[[_Converter, Any, str], str]] = {
-    BaggingRegressor: _bagging,
-    DecisionTreeRegressor: _tree,
-    DummyRegressor: _dummy,
-    ExtraTreeRegressor: _tree,
-    ExtraTreesRegressor: _forest,
-    GammaRegressor: _generalised_linear,
-    GradientBoostingRegressor: _boosting,
-    GridSearchCV: lambda to, model, table: to.predict(model.best_estimator_, table),
-    HistGradientBoostingRegressor: _histogram_boosting,
-    MLPRegressor: _network,
-    Pipeline: _pipeline,
-    PoissonRegressor: _generalised_linear,
-    RANSACRegressor: lambda to, model, table: to.predict(model.estimator_, table),
-    RandomForestRegressor: _forest,
-    QuickForest: _forest,
-    RandomizedSearchCV: lambda to, model, table: to.predict(model.best_estimator_, table),
-    StackingRegressor: _stacking,
-    TransformedTargetRegressor: _target,
-    TweedieRegressor: _generalised_linear,
-    VotingRegressor: _voting,
+# Exact classes: a subclass may predict in a way of its own.
+MODELS: Mapping[str, Writer] = {
+    "BaggingRegressor": _bagging,
+    "DecisionTreeRegressor": _forest,
+    "DummyRegressor": _dummy,
+    "ExtraTreeRegressor": _forest,
+    "ExtraTreesRegressor": _forest,
+    "GammaRegressor": _generalised_linear,
+    "GradientBoostingRegressor": _boosting,
+    "GridSearchCV": lambda to, model, table: to.predict(model.best_estimator_, table),
+    "HistGradientBoostingRegressor": _histogram_boosting,
+    "MLPRegressor": _network,
+    "Pipeline": _pipeline,
+    "PoissonRegressor": _generalised_linear,
+    "RANSACRegressor": lambda to, model, table: to.predict(model.estimator_, table),
+    "RandomForestRegressor": _forest,
+    "QuickForest": _forest,
+    "RandomizedSearchCV": lambda to, model, table: to.predict(model.best_estimator_, table),
+    "StackingRegressor": _stacking,
+    "TransformedTargetRegressor": _target,
+    "TweedieRegressor": _generalised_linear,
+    "VotingRegressor": _voting,
 }
-TRANSFORMERS: dict[type, Callable[[_Converter, Any, str], str]] = {
-    MinMaxScaler: _clipped_min_max,
-    PCA: _components,
-    PolynomialFeatures: _polynomial,
-    TruncatedSVD: _components,
+TRANSFORMERS: Mapping[str, Writer] = {
+    "MinMaxScaler": _clipped_min_max,
+    "PCA": _components,
+    "PolynomialFeatures": _polynomial,
+    "TruncatedSVD": _components,
 }
 
 
@@ -310,7 +291,7 @@ def convert(model: Any, n_features: int) -> Program:
     converter = _Converter(n_features)
     converter.predict(model, ROWS)
     try:
-        return converter.writer.program()
+        return converter.program()
     except ProgramError as error:
         raise WireError(
             f"The {type(model).__name__} cannot be shared, because it {error}: use fewer or smaller parts, "

@@ -1,7 +1,7 @@
-"""The outside of a model on the wire: magic, version, kind, number of predictors, length, checksum.
+"""The outside of a model on the wire, what it may measure, and the one error that says no.
 
-The checksum finds damage, not malice: whoever writes a file can write its checksum too. So nothing behind
-it is believed because it fits.
+The header has magic, version, kind, number of predictors, length and checksum. The checksum finds damage, not
+malice: whoever writes a file can write its checksum too. So nothing behind it is believed because it fits.
 """
 
 from __future__ import annotations
@@ -10,13 +10,31 @@ import hashlib
 import hmac
 import struct
 
-from coterie.federated.wire.limits import MAX_BYTES, MAX_FEATURES, unreadable
-
 MAGIC = b"coterie\x1a"
 VERSION = 1
 AFFINE, ONNX = 1, 2
 _HEADER = struct.Struct("<8sHHIQ")
 _DIGEST = hashlib.sha256().digest_size
+
+# A forest of fifty trees on 400 rows takes 170 kB; these leave room for models a hundred times as large,
+# and none for a file that only means to fill the memory.
+MAX_BYTES = 32 * 2**20
+MAX_FEATURES = 10_000
+MAX_OPERATORS = 2_000
+MAX_PARTS = 100_000
+MAX_NAME = 100
+MAX_WIDTH = 20_000
+MAX_TREES = 5_000
+MAX_DEPTH = 1_000
+
+
+class WireError(ValueError):
+    """A model cannot be sent, or what arrived is not a model that coterie reads."""
+
+
+def unreadable(what: str) -> WireError:
+    """Return the refusal of a file from a peer, in one sentence with the remedy."""
+    return WireError(f"The model file {what}: leave this peer out, or ask it to share its model again.")
 
 
 def seal(kind: int, n_features: int, body: bytes) -> bytes:

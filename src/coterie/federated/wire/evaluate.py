@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from coterie.federated.wire import worker
-from coterie.federated.wire.limits import WireError
+from coterie.federated.wire.envelope import WireError
 
 Array = NDArray[Any]
 logger = logging.getLogger(__name__)
@@ -146,19 +146,12 @@ class _Worker:
         self._process.wait()
 
 
-@dataclass(frozen=True, eq=False)
-class Evaluated:
-    """The models' answers, predictions of shape (n,) or why there are none, and the seconds charged."""
-
-    answers: list[Array | str]
-    seconds: float
-
-
-def evaluate(models: Sequence[bytes], rows: Array, allowance: Allowance) -> Evaluated:
+def evaluate(models: Sequence[bytes], rows: Array, allowance: Allowance) -> tuple[list[Array | str], float]:
     """Predict rows, in float64 and of shape (n, p), by models that nobody vouches for.
 
     The models are ONNX files that were written here, from programs that were checked. There is an answer per
-    model. The one that uses the allowance up says so.
+    model, predictions of shape (n,) or why there are none, and the seconds charged. The model that uses the
+    allowance up says so.
     """
     answers: list[Array | str] = []
     running: _Worker | None = None
@@ -182,4 +175,4 @@ def evaluate(models: Sequence[bytes], rows: Array, allowance: Allowance) -> Eval
     finally:
         if running is not None:
             running.close()
-    return Evaluated(answers, spent)
+    return answers, spent

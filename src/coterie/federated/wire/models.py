@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from coterie.federated.wire.envelope import AFFINE, ONNX, open_sealed, seal
+from coterie.federated.wire import envelope
+from coterie.federated.wire.envelope import WireError, unreadable
 from coterie.federated.wire.evaluate import Allowance, evaluate
-from coterie.federated.wire.limits import MAX_BYTES, MAX_FEATURES, WireError, unreadable
 from coterie.kernels.affine import affine_form
 
 Array = NDArray[Any]
@@ -69,9 +69,9 @@ def pack_affine(w: Any, b: float) -> bytes:
     vector = np.append(np.asarray(w, dtype=float), float(b))
     if not np.isfinite(vector).all():
         raise WireError("The model has a coefficient that is not a finite number: leave this candidate out.")
-    if not 1 <= len(vector) - 1 <= MAX_FEATURES:
-        raise WireError(f"A model on the wire takes 1 to {MAX_FEATURES} predictors. Got {len(vector) - 1}.")
-    return seal(AFFINE, len(vector) - 1, vector.astype("<f8").tobytes())
+    if not 1 <= (n := len(vector) - 1) <= envelope.MAX_FEATURES:
+        raise WireError(f"A model on the wire takes 1 to {envelope.MAX_FEATURES} predictors. Got {n}.")
+    return envelope.seal(envelope.AFFINE, n, vector.astype("<f8").tobytes())
 
 
 def _need_onnx() -> None:
@@ -100,12 +100,12 @@ def pack(model: Any, n_features: int) -> bytes:
     from coterie.federated.wire.onnx_form import write_onnx
 
     body = write_onnx(convert(model, n_features))
-    if len(body) > MAX_BYTES:
+    if len(body) > envelope.MAX_BYTES:
         raise WireError(
-            f"The {type(model).__name__} takes {len(body)} bytes, and a peer reads {MAX_BYTES}: "
+            f"The {type(model).__name__} takes {len(body)} bytes, and a peer reads {envelope.MAX_BYTES}: "
             "use fewer trees, or larger leaves (min_samples_leaf)."
         )
-    return seal(ONNX, n_features, body)
+    return envelope.seal(envelope.ONNX, n_features, body)
 
 
 def unpack(payload: bytes, n_features: int) -> WireModel:
@@ -114,8 +114,8 @@ def unpack(payload: bytes, n_features: int) -> WireModel:
     ``n_features`` is how many predictors the reader's own rows have. A WireError in one sentence refuses
     anything that `pack` would not have written.
     """
-    kind, body = open_sealed(bytes(payload), n_features)
-    if kind == ONNX:
+    kind, body = envelope.open_sealed(bytes(payload), n_features)
+    if kind == envelope.ONNX:
         _need_onnx()
         from coterie.federated.wire.onnx_form import read_onnx, write_onnx
 
@@ -142,8 +142,8 @@ def predict_rows(models: Sequence[WireModel], X: Any, allowance: Allowance | Non
     troubles: dict[int, str] = {}
     waiting = [place for place, model in enumerate(models) if model.onnx is not None]
     files = [models[place].onnx or b"" for place in waiting]
-    evaluated = evaluate(files, rows, allowance or Allowance())
-    for place, answer in zip(waiting, evaluated.answers, strict=True):
+    answers, seconds = evaluate(files, rows, allowance or Allowance())
+    for place, answer in zip(waiting, answers, strict=True):
         if isinstance(answer, str):
             troubles[place] = answer
         else:
@@ -153,7 +153,7 @@ def predict_rows(models: Sequence[WireModel], X: Any, allowance: Allowance | Non
         for place, model in enumerate(models):
             if model.affine is not None:
                 predictions[place] = rows @ model.affine[0] + model.affine[1]
-    return Predictions(predictions, troubles, evaluated.seconds)
+    return Predictions(predictions, troubles, seconds)
 
 
 def predict_each(models: Sequence[WireModel], X: Any, allowance: Allowance | None = None) -> Predictions:

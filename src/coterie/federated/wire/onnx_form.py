@@ -15,7 +15,7 @@ from google.protobuf.message import DecodeError
 from numpy.typing import NDArray
 from onnx import AttributeProto, TensorProto, helper, numpy_helper
 
-from coterie.federated.wire.limits import MAX_OPERATORS, unreadable
+from coterie.federated.wire.envelope import MAX_OPERATORS, unreadable
 from coterie.federated.wire.program import OPERATORS, ROWS, Program, ProgramError, Step, Trees
 from coterie.federated.wire.scan import scan
 
@@ -34,14 +34,30 @@ _TREE_LISTS = {
     "false_leafs": "nodes_falseleafs",
     "roots": "tree_roots",
 }
-# n_targets, sum of the trees, no transform behind it.
-_TREE_SETTINGS = {"n_targets": 1, "aggregate_function": 1, "post_transform": 0}
+_TREE_TENSORS: dict[str, tuple[int, np.dtype[Any]]] = {
+    "leaf_weights": (TensorProto.DOUBLE, np.dtype("<f8")),
+    "nodes_modes": (TensorProto.UINT8, np.dtype("u1")),
+    "nodes_splits": (TensorProto.DOUBLE, np.dtype("<f8")),
+}
+# The settings of operators that have any, with the values that each may have, and what is said of others. The
+# trees have one target, are summed, and nothing is done with the sum.
+_SETTINGS: dict[str, tuple[dict[str, tuple[int, ...]], str]] = {
+    "Cast": (
+        {"to": (TensorProto.DOUBLE, TensorProto.FLOAT)},
+        "casts to another type than float32 and float64",
+    ),
+    "Concat": ({"axis": (1,)}, "has an operator Concat along rows"),
+    "Gather": ({"axis": (1,)}, "has an operator Gather along rows"),
+    "TreeEnsemble": (
+        {"n_targets": (1,), "aggregate_function": (1,), "post_transform": (0,)},
+        "has trees that are not a plain sum",
+    ),
+}
 
 
 def _tree_attributes(trees: Trees) -> dict[str, Any]:
     lists = {name: getattr(trees, mine).tolist() for mine, name in _TREE_LISTS.items()}
     return {
-        **_TREE_SETTINGS,
         **lists,
         "leaf_targetids": [0] * len(trees.weights),
         "leaf_weights": numpy_helper.from_array(np.asarray(trees.weights, dtype="<f8")),
@@ -53,19 +69,16 @@ def _tree_attributes(trees: Trees) -> dict[str, Any]:
 
 def _node(step: Step, constants: list[Any]) -> Any:
     inputs = list(step.inputs)
-    settings: dict[str, Any] = {}
-    domain = ""
+    admitted, _ = _SETTINGS.get(step.operator, ({}, ""))
+    settings: dict[str, Any] = {name: values[int(step.single)] for name, values in admitted.items()}
     if step.constant is not None:
         dtype = "<i8" if step.operator == "Gather" else "<f8"
         name = f"c{len(constants)}"
         constants.append(numpy_helper.from_array(np.asarray(step.constant, dtype=dtype), name))
         inputs.append(name)
-    if step.operator in ("Concat", "Gather"):
-        settings["axis"] = 1
-    if step.operator == "Cast":
-        settings["to"] = TensorProto.FLOAT if step.single else TensorProto.DOUBLE
     if step.trees is not None:
-        settings, domain = _tree_attributes(step.trees), TREES_DOMAIN
+        settings |= _tree_attributes(step.trees)
+    domain = TREES_DOMAIN if step.trees is not None else ""
     return helper.make_node(step.operator, inputs, [step.output], domain=domain, **settings)
 
 
@@ -97,6 +110,7 @@ def _array(tensor: Any, *, dtype: np.dtype[Any]) -> Array:
 
 
 def _settings(node: Any) -> dict[str, Any]:
+    """Return the settings of an operator, those and such as coterie writes."""
     found: dict[str, Any] = {}
     for attribute in node.attribute:
         kind = attribute.type
@@ -110,38 +124,29 @@ def _settings(node: Any) -> dict[str, Any]:
             found[attribute.name] = attribute.t
         else:
             raise unreadable("has a setting of a kind that models of coterie do not have")
+    operator = node.op_type
+    admitted, sentence = _SETTINGS.get(operator, ({}, ""))
+    arrays = (*_TREE_LISTS.values(), "leaf_targetids", *_TREE_TENSORS) if operator == "TreeEnsemble" else ()
+    if set(found) != {*admitted, *arrays}:
+        raise unreadable(f"has an operator {operator} whose settings are not those that coterie writes")
+    for name, values in admitted.items():
+        # It may also have arrived as a list or a tensor.
+        if not isinstance(found[name], int) or found[name] not in values:
+            raise unreadable(sentence)
     return found
 
 
-def _is_one_of(value: Any, *admitted: int) -> bool:
-    # A setting may also have arrived as a list or a tensor.
-    return isinstance(value, int) and value in admitted
-
-
-def _expect(settings: dict[str, Any], names: set[str], operator: str) -> None:
-    if set(settings) != names:
-        raise unreadable(f"has an operator {operator} whose settings are not those that coterie writes")
-
-
-def _tree_tensor(settings: dict[str, Any], name: str, kind: int, dtype: np.dtype[Any]) -> Array:
-    tensor = settings[name]
-    if not isinstance(tensor, TensorProto) or tensor.data_type != kind or tensor.name:
-        raise unreadable("has trees whose numbers are not of the type that coterie writes")
-    return _array(tensor, dtype=dtype).reshape(-1)
-
-
 def _read_trees(settings: dict[str, Any]) -> Trees:
-    lists = {*_TREE_LISTS.values(), "leaf_targetids"}
-    tensors = {"leaf_weights", "nodes_modes", "nodes_splits"}
-    _expect(settings, {*_TREE_SETTINGS, *lists, *tensors}, "TreeEnsemble")
-    if not all(isinstance(settings[name], np.ndarray) for name in lists):
-        raise unreadable("has trees whose numbers are not of the type that coterie writes")
-    for name, value in _TREE_SETTINGS.items():
-        if not _is_one_of(settings[name], value):
-            raise unreadable("has trees that are not a plain sum")
-    splits = _tree_tensor(settings, "nodes_splits", TensorProto.DOUBLE, np.dtype("<f8"))
-    weights = _tree_tensor(settings, "leaf_weights", TensorProto.DOUBLE, np.dtype("<f8"))
-    modes = _tree_tensor(settings, "nodes_modes", TensorProto.UINT8, np.dtype("u1"))
+    wrong = unreadable("has trees whose numbers are not of the type that coterie writes")
+    if not all(isinstance(settings[name], np.ndarray) for name in (*_TREE_LISTS.values(), "leaf_targetids")):
+        raise wrong
+    tensors = []
+    for name, (kind, dtype) in _TREE_TENSORS.items():
+        tensor = settings[name]
+        if not isinstance(tensor, TensorProto) or tensor.data_type != kind or tensor.name:
+            raise wrong
+        tensors.append(_array(tensor, dtype=dtype).reshape(-1))
+    weights, modes, splits = tensors
     targets = settings["leaf_targetids"]
     if modes.any() or len(modes) != len(splits) or targets.any() or len(targets) != len(weights):
         raise unreadable("has trees with other questions than x <= split")
@@ -177,33 +182,17 @@ def _read_step(node: Any, constants: dict[str, Array]) -> Step:
         constant = constants.pop(inputs.pop())
         if (constant.dtype.kind == "i") != (operator == "Gather"):
             raise unreadable(f"has an operator {operator} with numbers of the wrong type")
-    if operator == "TreeEnsemble":
-        return Step(operator, tuple(inputs), node.output[0], constant, trees=_read_trees(settings))
-    if operator in ("Concat", "Gather"):
-        _expect(settings, {"axis"}, operator)
-        if not _is_one_of(settings["axis"], 1):
-            raise unreadable(f"has an operator {operator} along rows")
-    elif operator == "Cast":
-        _expect(settings, {"to"}, operator)
-        if not _is_one_of(settings["to"], TensorProto.FLOAT, TensorProto.DOUBLE):
-            raise unreadable("casts to another type than float32 and float64")
-    else:
-        _expect(settings, set(), operator)
     single = operator == "Cast" and settings["to"] == TensorProto.FLOAT
-    return Step(operator, tuple(inputs), node.output[0], constant, single=single)
+    trees = _read_trees(settings) if operator == "TreeEnsemble" else None
+    return Step(operator, tuple(inputs), node.output[0], constant, single, trees)
 
 
 def _check_table(values: Any, name: str, width: int, what: str) -> None:
     if len(values) != 1 or values[0].name != name:
         raise unreadable(f"does not have exactly one {what}")
     kind = values[0].type.tensor_type
-    dims = kind.shape.dim
-    if (
-        kind.elem_type != TensorProto.DOUBLE
-        or len(dims) != 2
-        or dims[0].dim_value
-        or dims[1].dim_value != width
-    ):
+    sizes = [dim.dim_value for dim in kind.shape.dim]
+    if kind.elem_type != TensorProto.DOUBLE or sizes != [0, width]:
         raise unreadable(f"has an {what} that is not n rows of {width} float64")
 
 

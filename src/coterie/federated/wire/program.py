@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from coterie.federated.wire.limits import MAX_DEPTH, MAX_OPERATORS, MAX_TREES, MAX_WIDTH
+from coterie.federated.wire.envelope import MAX_DEPTH, MAX_OPERATORS, MAX_TREES, MAX_WIDTH
 
 Array = NDArray[Any]
 

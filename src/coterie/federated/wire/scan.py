@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
-from coterie.federated.wire.limits import MAX_NAME, MAX_PARTS, unreadable
+from coterie.federated.wire.envelope import MAX_NAME, MAX_PARTS, unreadable
 
 _VARINT, _BYTES = 0, 2
 # Long lists of integers (the nodes of trees) are passed over by the regular expression machine: one tag and

@@ -12,6 +12,12 @@ import struct
 import sys
 from typing import Any, BinaryIO
 
+try:
+    import resource
+except ImportError:
+    # Windows has no such limits.
+    resource = None  # type: ignore[assignment]
+
 SIZES = struct.Struct("<QQ")
 LENGTH = struct.Struct("<Q")
 # Bytes of a model, and the seconds that it may take.
@@ -24,9 +30,7 @@ READY = b"ready"
 
 def _confine(memory: int) -> None:
     """Give up what evaluating a model does not need; where the system has no such limits, nothing."""
-    try:
-        import resource
-    except ImportError:
+    if resource is None:
         return
     for kind in (resource.RLIMIT_CORE, resource.RLIMIT_FSIZE):
         resource.setrlimit(kind, (0, 0))
@@ -37,9 +41,7 @@ def _confine(memory: int) -> None:
 
 def _allow_time(seconds: int) -> None:
     """Let the system end this process when the next model takes more processor time than that."""
-    try:
-        import resource
-    except ImportError:
+    if resource is None:
         return
     used = resource.getrusage(resource.RUSAGE_SELF)
     limit = int(used.ru_utime + used.ru_stime) + seconds + 1

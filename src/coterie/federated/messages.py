@@ -1,0 +1,538 @@
+"""What parties tell each other: typed, versioned records, the same whatever carries them.
+
+A site sends a `Share` (its model and a few numbers), then a `Score` (what everybody's models lose on its
+rows), then an `Answer` to each `Question` (what averages of models lose there). A `Conclusion` tells who
+learns with whom. No message has a place for a row.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any, get_args
+
+from coterie.federated.codec import LARGEST, from_plain, parse, to_text
+from coterie.federated.codec import ProtocolError as ProtocolError
+
+FEWEST_ROWS = 4
+MOST_COLUMNS = 10_000
+MOST_SITES = 10_000
+# More labellings than this in one question is no question of ours.
+MOST_LABELLINGS = 200
+
+# Mean excess and its standard error.
+Excess = tuple[float, float]
+
+
+def digest(content: bytes) -> str:
+    """Return the sha256 of some bytes in hexadecimal digits."""
+    return hashlib.sha256(content).hexdigest()
+
+
+def require(condition: bool, sentence: str) -> None:
+    """Refuse a message that does not hold to a condition."""
+    if not condition:
+        raise ProtocolError(sentence)
+
+
+def check_site(name: str) -> str:
+    """Refuse names of sites that cannot be shown or told apart."""
+    good = 0 < len(name) <= 100 and name.isprintable() and name == name.strip()
+    require(good, f"A site's name has 1 to 100 printable characters and no space at its ends. Got {name!r}.")
+    return name
+
+
+@dataclass(frozen=True)
+class Blur:
+    """How a site blurs its numbers: clipping, then the Gaussian mechanism.
+
+    ``epsilon`` and ``delta`` are spent by this message. ``clip`` is what the norm of the coefficients, or the
+    squared residuals, were clipped to.
+    """
+
+    epsilon: float
+    delta: float
+    clip: float
+
+
+@dataclass(frozen=True)
+class Share:
+    """What a site tells of itself: its model and a few numbers.
+
+    Parameters
+    ----------
+    site : str
+        Who speaks.
+    n_rows : int
+        Rows of the site.
+    error : float
+        Mean squared error of the model on the rows that it was fitted on (the paper's e_i).
+    response_mean : float
+        Mean of the response. This and the next set what counts as rounding.
+    response_variance : float
+        Variance of the response.
+    columns : tuple of str
+        The predictors, in their order.
+    target : str
+        The response.
+    family : str
+        Name of the chosen candidate.
+    model : bytes
+        The model, as `coterie.federated.wire` writes it.
+    candidates : tuple of str
+        What the site let compete.
+    seed : int
+        Of everything random.
+    software : mapping of str to str
+        Versions.
+    privacy : Blur or None, default=None
+        How the model was made private, where it was.
+    """
+
+    site: str
+    n_rows: int
+    error: float
+    response_mean: float
+    response_variance: float
+    columns: tuple[str, ...]
+    target: str
+    family: str
+    model: bytes = field(repr=False)
+    candidates: tuple[str, ...]
+    seed: int
+    software: Mapping[str, str]
+    privacy: Blur | None = None
+
+    def __post_init__(self) -> None:
+        check_site(self.site)
+        require(self.n_rows >= FEWEST_ROWS, f"A site needs {FEWEST_ROWS} rows. Got {self.n_rows}.")
+        require(self.error >= 0, f"The error of {self.site!r} is negative.")
+        require(self.response_variance >= 0, f"The variance that {self.site!r} states is negative.")
+        require(
+            self.response_mean**2 + self.response_variance <= LARGEST,
+            f"The response of {self.site!r} is too large: give it in other units.",
+        )
+        require(
+            0 < len(self.columns) <= MOST_COLUMNS, f"{self.site!r} must have 1 to {MOST_COLUMNS} columns."
+        )
+        require(len(set(self.columns)) == len(self.columns), f"Two columns of {self.site!r} have one name.")
+        require(self.seed >= 0, f"The seed of {self.site!r} is negative.")
+        require(len(self.model) > 0, f"The model of {self.site!r} is empty.")
+
+    @property
+    def sha(self) -> str:
+        """The sha256 of the model."""
+        return digest(self.model)
+
+
+@dataclass(frozen=True)
+class Loss:
+    """What a peer's model, named by its sha256, loses on a site's rows: the mean squared error.
+
+    It is None where the model could not be read or did not predict finite values.
+    """
+
+    sha: str
+    value: float | None
+
+    def __post_init__(self) -> None:
+        require(self.value is None or self.value >= 0, f"A loss is negative: {self.value}.")
+
+
+@dataclass(frozen=True)
+class Gram:
+    """Mean products of all models' predictions with each other and with the response, on half of the rows.
+
+    The models are in the order of `Score.losses` sorted by site, without those that have no loss. ``square``
+    is the mean square of the response, ``own`` that of the site's own honest residuals.
+    """
+
+    models: tuple[tuple[float, ...], ...]
+    response: tuple[float, ...]
+    square: float
+    own: float
+
+    def __post_init__(self) -> None:
+        size = len(self.response)
+        good = len(self.models) == size and all(len(row) == size for row in self.models)
+        require(good, "A Gram matrix must be square, with a product with the response for every model.")
+        require(min(self.square, self.own) >= 0, "A mean square is negative.")
+
+
+@dataclass(frozen=True)
+class Score:
+    """What everybody's models lose on a site's rows.
+
+    Parameters
+    ----------
+    site : str
+        Who speaks.
+    sha : str
+        The sha256 of its own model.
+    losses : mapping of str to Loss
+        By site, its own included.
+    noise : float
+        Mean of its clipped squared honest residuals.
+    noise_variance : float
+        Sampling variance of the logarithm of the former.
+    half_sizes : tuple of int
+        Rows in the two halves on which averages are scored.
+    grams : tuple of Gram, or None, default=None
+        For each half, where the site agreed to reveal it.
+    privacy : Blur or None, default=None
+        How the losses were made private, where they were.
+    """
+
+    site: str
+    sha: str
+    losses: Mapping[str, Loss]
+    noise: float
+    noise_variance: float
+    half_sizes: tuple[int, int]
+    grams: tuple[Gram, Gram] | None = None
+    privacy: Blur | None = None
+
+    def __post_init__(self) -> None:
+        check_site(self.site)
+        require(0 < len(self.losses) <= MOST_SITES, f"{self.site!r} scored {len(self.losses)} models.")
+        require(self.site in self.losses, f"{self.site!r} did not score its own model.")
+        require(self.losses[self.site].sha == self.sha, f"{self.site!r} scored another model as its own.")
+        require(self.noise > 0, f"The noise level of {self.site!r} is not positive.")
+        require(self.noise_variance >= 0, f"The variance of the noise of {self.site!r} is negative.")
+        require(min(self.half_sizes) >= 0, f"A half of {self.site!r} has a negative number of rows.")
+
+    @property
+    def finite(self) -> tuple[str, ...]:
+        """The sites whose models have a loss, sorted."""
+        return tuple(sorted(site for site, loss in self.losses.items() if loss.value is not None))
+
+
+# Loss on the two halves of a site's rows; null where a cluster has nobody to predict with.
+Halves = tuple[float | None, float | None]
+Picks = tuple[tuple[int, int], ...]
+
+
+def _check_labels(labels: tuple[int, ...], n: int) -> None:
+    require(len(labels) == n, f"A labelling must have one label for each of the {n} members.")
+    require(min(labels) >= 0 and max(labels) < n, "A label is out of range.")
+
+
+def _check_picks(picks: Picks, labels: tuple[int, ...]) -> None:
+    require(len(picks) == len(labels), "There must be picks for every member.")
+    clusters = set(range(max(labels) + 1))
+    require(clusters.issuperset(k for pair in picks for k in pair), "A pick is out of range.")
+
+
+@dataclass(frozen=True)
+class Member:
+    """One whose model takes part in averages.
+
+    ``weight`` is what the model, named by its sha256, weighs in the averages that decide; ``n_rows`` is what
+    it weighs in those that predict. ``noise`` is the site's noise level.
+    """
+
+    site: str
+    sha: str
+    weight: float
+    n_rows: int
+    noise: float
+
+    def __post_init__(self) -> None:
+        check_site(self.site)
+        require(self.weight > 0 and self.noise > 0, f"The weight or noise of {self.site!r} is not positive.")
+        require(self.n_rows >= FEWEST_ROWS, f"A site needs {FEWEST_ROWS} rows. Got {self.n_rows}.")
+
+
+@dataclass(frozen=True)
+class Pairing:
+    """Two ways of predicting to be compared, paired over rows.
+
+    ``labels`` are the clusters of the members, ``picks`` which cluster predicts each half of each member.
+    """
+
+    labels: tuple[int, ...]
+    picks: Picks
+    other_labels: tuple[int, ...]
+    other_picks: Picks
+
+
+@dataclass(frozen=True)
+class Question:
+    """What the parties are asked next: losses of averages of their models.
+
+    Parameters
+    ----------
+    members : tuple of Member
+        Whose models are averaged, sorted by site.
+    labellings : tuple of tuple of int
+        For each, what the average of every cluster loses on both halves of the site's rows, its own model
+        left out.
+    pairings : tuple of Pairing
+        For each, how much more the first way loses on the site's rows than the second.
+    verdicts : tuple of tuple of int
+        For each labelling, what it would bring the site.
+    clipped : bool
+        Whether squared residuals count up to the site's bound only, so that outlying rows do not decide.
+    """
+
+    members: tuple[Member, ...]
+    labellings: tuple[tuple[int, ...], ...]
+    pairings: tuple[Pairing, ...]
+    verdicts: tuple[tuple[int, ...], ...]
+    clipped: bool
+
+    def __post_init__(self) -> None:
+        n = len(self.members)
+        sites = [member.site for member in self.members]
+        require(0 < n <= MOST_SITES, f"A question is about 1 to {MOST_SITES} members. Got {n}.")
+        require(sites == sorted(set(sites)), "The members of a question must differ and be sorted.")
+        asked = len(self.labellings) + len(self.pairings) + len(self.verdicts)
+        require(
+            asked <= MOST_LABELLINGS, f"A question asks for {asked} labellings: at most {MOST_LABELLINGS}."
+        )
+        both = ((p.labels, p.other_labels) for p in self.pairings)
+        for labels in (*self.labellings, *self.verdicts, *(part for pair in both for part in pair)):
+            _check_labels(labels, n)
+        for pairing in self.pairings:
+            _check_picks(pairing.picks, pairing.labels)
+            _check_picks(pairing.other_picks, pairing.other_labels)
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What a labelling would bring a site, in numbers of its own rows.
+
+    ``clusters``: how much more each cluster loses than the site's own honest model; None: nobody is there.
+    ``constant``: how much more the site's cluster loses than the mean of its response. ``coterie``: how much
+    more the site's coterie, its own model included, loses than the site alone. ``errors``: mean squared
+    error, held out, and its standard error: alone, with the coterie, with all. ``gain_error``: standard error
+    of the gain; None where the error alone is no more than rounding. ``membership``: how often each cluster
+    predicts the site best when its rows are resampled; empty: not measured.
+    """
+
+    clusters: tuple[Excess | None, ...]
+    constant: Excess
+    coterie: Excess
+    errors: tuple[Excess, Excess, Excess]
+    gain_error: float | None
+    membership: tuple[float, ...]
+
+    def __post_init__(self) -> None:
+        spreads = [pair[1] for pair in (*self.clusters, self.constant, self.coterie) if pair is not None]
+        good = min((*spreads, self.gain_error or 0.0, *(part for pair in self.errors for part in pair))) >= 0
+        require(good, "An error or its spread is negative.")
+        require(all(0 <= share <= 1 for share in self.membership), "A membership is no share.")
+
+
+@dataclass(frozen=True)
+class Answer:
+    """A site's answer to a question.
+
+    Parameters
+    ----------
+    site : str
+        Who speaks.
+    question : str
+        The sha256 of the question.
+    halves : tuple of tuple of Halves
+        For each labelling and cluster, the loss on both halves.
+    pairings : tuple of Excess
+        For each pairing.
+    verdicts : tuple of Verdict
+        For each labelling asked about.
+    """
+
+    site: str
+    question: str
+    halves: tuple[tuple[Halves, ...], ...]
+    pairings: tuple[Excess, ...]
+    verdicts: tuple[Verdict, ...]
+
+    def __post_init__(self) -> None:
+        check_site(self.site)
+        values = (v for labelling in self.halves for pair in labelling for v in pair if v is not None)
+        require(all(value >= 0 for value in values), f"{self.site!r} answered a negative loss.")
+        require(all(pair[1] >= 0 for pair in self.pairings), f"{self.site!r} answered a negative spread.")
+
+
+@dataclass(frozen=True)
+class Curve:
+    """How a rule came to its number of coteries: the criterion for each number looked at, and the answer."""
+
+    criterion: str
+    n_clusters: tuple[int, ...]
+    values: tuple[float | None, ...]
+    chosen: int
+
+
+@dataclass(frozen=True)
+class Gain:
+    """A site's row in the table of gains, with the names of a row of ``CoterieRegressor.gains_``.
+
+    Errors and gains are None for a site whose model stands apart, and where they were not measured;
+    ``membership`` is None likewise. ``second_cluster`` is -1 where there is no other cluster.
+    """
+
+    learner: str
+    cluster: int
+    model: str
+    n_rows: int
+    error_alone: float | None
+    error_alone_se: float | None
+    error_with: float | None
+    error_with_se: float | None
+    error_all: float | None
+    error_all_se: float | None
+    gain: float | None
+    gain_se: float | None
+    verdict: str
+    reason: str
+    membership: float | None
+    second_cluster: int
+
+
+@dataclass(frozen=True)
+class Conclusion:
+    """Who learns with whom, and what it brings.
+
+    Parameters
+    ----------
+    gains : tuple of Gain
+        A row per site, sorted by site.
+    models : mapping of str to str
+        The sha256 of each site's model.
+    rule : str
+        What decided the number of coteries.
+    clear : bool
+        False when the sites do not fall into clear coteries.
+    curves : mapping of str to Curve
+        Every rule's curve.
+    left_out : mapping of str to str
+        Who took no part, and why, in a sentence.
+    notes : tuple of str
+        What a reader should know.
+    rounds : int
+        Rounds of questions.
+    """
+
+    gains: tuple[Gain, ...]
+    models: Mapping[str, str]
+    rule: str
+    clear: bool
+    curves: Mapping[str, Curve]
+    left_out: Mapping[str, str]
+    notes: tuple[str, ...]
+    rounds: int
+
+    def __post_init__(self) -> None:
+        sites = [row.learner for row in self.gains]
+        require(len(sites) > 0, "A conclusion must be about at least one site.")
+        require(sites == sorted(set(sites)), "The sites of a conclusion must differ and be sorted.")
+        require(set(self.models) == set(sites), "A conclusion must name the model of every site.")
+        labels = {row.cluster for row in self.gains}
+        require(labels == set(range(len(labels))), "Coteries must be numbered from 0.")
+        require(all(row.n_rows >= FEWEST_ROWS for row in self.gains), "A site has too few rows.")
+
+    @property
+    def labels(self) -> dict[str, int]:
+        """Cluster of each site."""
+        return {row.learner: row.cluster for row in self.gains}
+
+    @property
+    def n_clusters(self) -> int:
+        """Number of clusters."""
+        return len(set(self.labels.values()))
+
+    def weights(self, site: str) -> dict[str, float]:
+        """Return what each member's model weighs when a site predicts with its coterie.
+
+        Parameters
+        ----------
+        site : str
+            Whose coterie.
+
+        Returns
+        -------
+        dict of str to float
+            By site; they sum to one, and members count by their rows.
+        """
+        if site not in self.labels:
+            why = self.left_out.get(site)
+            raise ProtocolError(
+                f"The conclusion has no site {site!r}." if why is None else f"{site!r} was left out: {why}"
+            )
+        rows = {row.learner: row.n_rows for row in self.gains if row.cluster == self.labels[site]}
+        return {member: count / sum(rows.values()) for member, count in rows.items()}
+
+
+# Raised whenever a message gains, loses or changes a field.
+VERSION = 2
+
+Message = Share | Score | Question | Answer | Conclusion
+KINDS: Mapping[str, type[Any]] = {kind.__name__.lower(): kind for kind in get_args(Message)}
+
+
+def kind_of(message: Message) -> str:
+    """Return the name of a message's kind."""
+    return type(message).__name__.lower()
+
+
+def encode(message: Message) -> bytes:
+    """Return a message as bytes, the same for the same message.
+
+    Parameters
+    ----------
+    message : Share, Score, Question, Answer or Conclusion
+        What to send.
+
+    Returns
+    -------
+    bytes
+        JSON.
+    """
+    return to_text({"coterie": VERSION, "kind": kind_of(message), "body": message})
+
+
+def decode(content: bytes, kind: str | None = None) -> Message:
+    """Return the message that bytes from a peer stand for.
+
+    Parameters
+    ----------
+    content : bytes
+        What `encode` made, or anything else.
+    kind : str or None, default=None
+        The kind that is expected; None: any.
+
+    Returns
+    -------
+    Share, Score, Question, Answer or Conclusion
+        Checked: every field is there, of its type, finite and in range.
+
+    Raises
+    ------
+    ProtocolError
+        With a sentence, for anything else.
+    """
+    outer = parse(content, "message")
+    version = outer.get("coterie")
+    if type(version) is not int or set(outer) != {"coterie", "kind", "body"}:
+        raise ProtocolError("This is no message of coterie: it must have 'coterie', 'kind' and 'body'.")
+    if version != VERSION:
+        raise ProtocolError(
+            f"The message has version {str(version)[:20]} and this coterie reads version {VERSION}: "
+            "use the same version of coterie at all sites."
+        )
+    found = outer["kind"]
+    if not isinstance(found, str) or found not in KINDS or (kind is not None and found != kind):
+        expected = kind or "one of " + ", ".join(KINDS)
+        raise ProtocolError(f"The message must be {expected}. Got {str(found)[:60]!r}.")
+    message: Message = from_plain(KINDS[found], outer["body"], found)
+    return message
+
+
+@lru_cache(maxsize=64)
+def question_key(question: Question) -> str:
+    """Return the sha256 by which answers name their question."""
+    return digest(encode(question))
