@@ -21,8 +21,7 @@ from coterie.federated.messages import (
     decode,
     encode,
 )
-from coterie.federated.party import Party, make_party
-from coterie.federated.peers import predict
+from coterie.federated.peers import Party, make_party, predict
 from coterie.federated.protocol import MOST_ROUNDS, Settings, conclude, coordinate
 from coterie.federated.site import answer, score, share
 

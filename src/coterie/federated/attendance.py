@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TypeVar
 
 import numpy as np
@@ -49,33 +50,23 @@ def _one_each(messages: Iterable[Message], why: str, left_out: dict[str, str]) -
     return {site: message for site, message in found.items() if site not in left_out}
 
 
-def _same_columns(shares: dict[str, Share], left_out: dict[str, str]) -> dict[str, Share]:
-    """Keep the columns that most sites have; of equal numbers, those of the first site."""
+def _unlike(shares: Mapping[str, Share]) -> dict[str, str]:
+    """Return who has other columns than most sites; of equal numbers, than the first site."""
     counts = Counter((share.columns, share.target) for share in shares.values())
-    if not counts:
-        return {}
-    columns, target = max(counts, key=lambda key: counts[key])
-    kept = {}
-    for site, share in shares.items():
-        if (share.columns, share.target) == (columns, target):
-            kept[site] = share
-        else:
-            left_out[site] = other_columns(share, columns, target)
-    return kept
+    usual = max(counts, key=lambda key: counts[key])
+    others = [share for share in shares.values() if (share.columns, share.target) != usual]
+    return {share.site: other_columns(share, *usual) for share in others}
 
 
-def _large_enough(
-    shares: dict[str, Share], min_rows: int | None, left_out: dict[str, str]
-) -> dict[str, Share]:
-    if not shares:
-        return {}
+def _too_small(shares: Mapping[str, Share], min_rows: int | None) -> dict[str, str]:
     sizes = np.array([share.n_rows for share in shares.values()])
     n_features = len(next(iter(shares.values())).columns)
     needed = rows_needed(sizes, n_features, "auto" if min_rows is None else min_rows)
-    for site, share in shares.items():
-        if share.n_rows < needed:
-            left_out[site] = f"It has {share.n_rows} rows, and clustering needs {needed}."
-    return {site: share for site, share in shares.items() if site not in left_out}
+    return {
+        site: f"It has {share.n_rows} rows, and clustering needs {needed}."
+        for site, share in shares.items()
+        if share.n_rows < needed
+    }
 
 
 def _contradiction(share: Share, score: Score) -> str | None:
@@ -140,18 +131,18 @@ def take_attendance(
     named, left_out = dict(leave_out or {}), dict[str, str]()
     unnamed = sorted((share for share in shares if share.site not in named), key=lambda share: share.site)
     twice = "Two different shares bear its name: give each site a name of its own."
-    known = _same_columns(_one_each(unnamed, twice, left_out), left_out)
-    known = _large_enough(known, min_rows, left_out)
+    known = _one_each(unnamed, twice, left_out)
+    for reasons in (_unlike, partial(_too_small, min_rows=min_rows)):
+        left_out |= reasons(known) if known else {}
+        known = {site: share for site, share in known.items() if site not in left_out}
     wanted = (score for score in scores if score.site in known)
     scored = _one_each(wanted, "It scored twice, and differently.", left_out)
     for site, score in list(scored.items()):
-        if score.sha != known[site].sha:
-            # It shared again since: the score is of an older model.
-            del scored[site]
-            continue
-        why = _contradiction(known[site], score)
-        if why is not None:
+        # Of another sha it is of an older model: the site shared again since.
+        current = score.sha == known[site].sha
+        if current and (why := _contradiction(known[site], score)) is not None:
             left_out[site] = why
+        if not current or site in left_out:
             del scored[site]
     silent = [site for site in known if site not in scored and site not in left_out]
     waiting = dict.fromkeys(silent, "It has not scored: run score there.")

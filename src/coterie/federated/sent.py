@@ -14,7 +14,7 @@ from coterie._files import write_bytes
 from coterie.datasets.files import data_home
 from coterie.federated.codec import to_text
 from coterie.federated.messages import Blur, Message, ProtocolError, Score, Share, decode, encode
-from coterie.federated.party import Party
+from coterie.federated.peers import Party
 from coterie.federated.site import score, share
 
 

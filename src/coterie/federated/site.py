@@ -33,8 +33,7 @@ from coterie.federated.messages import (
     Verdict,
     question_key,
 )
-from coterie.federated.party import Party
-from coterie.federated.peers import evaluate_peers, is_comparable, squares_by_row
+from coterie.federated.peers import Party, evaluate_peers, is_comparable, squares_by_row
 from coterie.federated.privacy import blurred_coefficients, blurred_means, check_blur, noise_of_level
 from coterie.kernels.affine import affine_form
 from coterie.loss import SQUARED_ERROR
