@@ -228,8 +228,8 @@ def score(
     return _score(party, by_site, values, level, variance, grams=grams)
 
 
-def _finite(values: Array) -> tuple[float | None, ...]:
-    return tuple(float(value) if value <= LARGEST else None for value in values)
+def _sent(loss: float) -> float | None:
+    return float(loss) if loss <= LARGEST else None
 
 
 def _pair(mean: Any, error: Any) -> tuple[float, float]:
@@ -237,10 +237,6 @@ def _pair(mean: Any, error: Any) -> tuple[float, float]:
     if not np.isfinite(pair).all():
         raise ProtocolError("The question is about a cluster that has nobody to predict with.")
     return pair
-
-
-def _widened(mean: float, error: float, inflation: float) -> tuple[float, float]:
-    return _pair(mean, error * inflation**0.5)
 
 
 def _paired(losses: AverageLosses, pairing: Pairing) -> tuple[float, float]:
@@ -252,30 +248,26 @@ def _paired(losses: AverageLosses, pairing: Pairing) -> tuple[float, float]:
 def _verdict(
     losses: AverageLosses, labels: Array, n_rows: Array, noise: float, n_replicates: int, seed: int
 ) -> Verdict:
-    learners, holder = losses.learners, losses.holder
+    y, holder, inflation = losses.learners.y, losses.holder, losses.selection.inflation
     alone = losses.selection.residuals[0][losses.order]
-    residuals = [
-        averaged_residuals(losses.averages, average_weights(n_rows, way), way, holder, learners.y, alone)
+    together, with_all = (
+        averaged_residuals(losses.averages, average_weights(n_rows, way), way, holder, y, alone)
         for way in (labels, np.zeros_like(labels))
-    ]
-    together = residuals[0]
+    )
+    errors = [error_and_spread(residuals) for residuals in (alone, together, with_all)]
+    first, second, third = (_pair(mean, error * inflation**0.5) for mean, error in errors)
     found = compare_with_alone(losses, labels)
-    excess, errors = found.excess[:, 0], found.errors[:, 0]
-    inflation = losses.selection.inflation
+    excess = zip(found.excess[:, 0], found.errors[:, 0], strict=True)
     spread = gain_spread(alone, together, None, ROUNDING * noise) * np.sqrt(inflation)
     membership: tuple[float, ...] = ()
     if n_replicates:
         stability = bootstrap_losses(losses, labels, {}, n_replicates=n_replicates, entropy=seed)
         membership = tuple(stability.membership[0].tolist())
     return Verdict(
-        clusters=tuple(_pair(e, s) if np.isfinite(e) else None for e, s in zip(excess, errors, strict=True)),
+        clusters=tuple(_pair(mean, error) if np.isfinite(mean) else None for mean, error in excess),
         constant=_pair(found.constant_excess, found.constant_errors),
         coterie=_pair(*coterie_excess(together, alone, float(losses.selection.clips[0]), inflation)),
-        errors=(
-            _widened(*error_and_spread(alone), inflation),
-            _widened(*error_and_spread(together), inflation),
-            _widened(*error_and_spread(residuals[1]), inflation),
-        ),
+        errors=(first, second, third),
         gain_error=spread if np.isfinite(spread) else None,
         membership=membership,
     )
@@ -331,7 +323,7 @@ def answer(party: Party, shares: Sequence[Share], question: Question, *, n_repli
     return Answer(
         site=party.site,
         question=question_key(question),
-        halves=tuple(tuple((_finite(pair)[0], _finite(pair)[1]) for pair in half) for half in halves),
+        halves=tuple(tuple((_sent(first), _sent(second)) for first, second in half) for half in halves),
         pairings=tuple(_paired(losses, pairing) for pairing in question.pairings),
         verdicts=tuple(
             _verdict(losses, np.array(labels), n_rows, noise, n_replicates, party.seed)

@@ -72,49 +72,28 @@ Writer = Callable[["_Converter", Any, str], str]
 
 
 class _Converter(ProgramWriter):
-    """Writes models into one program; widths of tables are remembered by name."""
-
-    def __init__(self, n_features: int) -> None:
-        super().__init__(n_features)
-        self.widths = {ROWS: n_features}
-
-    def add(self, operator: str, *inputs: str, width: int = 1, **more: Any) -> str:
-        name = super().add(operator, *inputs, **more)
-        self.widths[name] = width
-        return name
+    """Writes models into one program."""
 
     def elementwise(self, operator: str, table: str, constant: Any) -> str:
-        width = self.widths[table]
-        spelt_out = np.broadcast_to(np.asarray(constant, dtype=float), (width,))
-        return self.add(operator, table, width=width, constant=spelt_out)
-
-    def unary(self, operator: str, table: str) -> str:
-        return self.add(operator, table, width=self.widths[table])
+        spelt_out = np.broadcast_to(np.asarray(constant, dtype=float), (self.widths[table],))
+        return self.add(operator, table, constant=spelt_out)
 
     def columns(self, table: str, places: Any) -> str:
-        places = np.asarray(places, dtype=np.int64)
-        return self.add("Gather", table, width=len(places), constant=places)
+        return self.add("Gather", table, constant=np.asarray(places, dtype=np.int64))
 
     def product(self, table: str, matrix: Array) -> str:
-        return self.add("MatMul", table, width=matrix.shape[1], constant=np.asarray(matrix, dtype=float))
-
-    def together(self, tables: Sequence[str]) -> str:
-        return self.add("Concat", *tables, width=sum(self.widths[table] for table in tables))
-
-    def trees(self, table: str, trees: Any) -> str:
-        return self.add("TreeEnsemble", table, width=1, trees=trees)
+        return self.add("MatMul", table, constant=np.asarray(matrix, dtype=float))
 
     def rounded(self, table: str) -> str:
         """Round to float32 and back, as scikit-learn's trees do before they compare."""
-        width = self.widths[table]
-        return self.add("Cast", self.add("Cast", table, width=width, single=True), width=width)
+        return self.add("Cast", self.add("Cast", table, single=True))
 
     def affine(self, table: str, w: Array, b: float) -> str:
         return self.elementwise("Add", self.product(table, np.reshape(w, (-1, 1))), b)
 
     def mean(self, tables: Sequence[str], weights: Any = None) -> str:
         shares = np.ones(len(tables)) if weights is None else np.asarray(weights, dtype=float)
-        return self.product(self.together(tables), (shares / shares.sum())[:, None])
+        return self.product(self.add("Concat", *tables), (shares / shares.sum())[:, None])
 
     def predict(self, model: Any, table: str) -> str:
         """Write what ``model.predict`` does with the table, and return the name of its column."""
@@ -151,7 +130,7 @@ def _clipped_min_max(to: _Converter, step: Any, table: str) -> str:
 def _polynomial(to: _Converter, step: Any, table: str) -> str:
     p = to.widths[table]
     one = to.elementwise("Add", to.elementwise("Mul", to.columns(table, [0]), 0.0), 1.0)
-    extended = to.together([table, one])
+    extended = to.add("Concat", table, one)
     # Each product as a list of columns, filled up with the column of ones.
     degree = int(step.powers_.sum(axis=1).max())
     factors = np.full((len(step.powers_), degree), p)
@@ -160,7 +139,7 @@ def _polynomial(to: _Converter, step: Any, table: str) -> str:
         factors[row, : len(listed)] = listed
     result = to.columns(extended, factors[:, 0])
     for place in range(1, degree):
-        result = to.add("Mul", result, to.columns(extended, factors[:, place]), width=len(factors))
+        result = to.add("Mul", result, to.columns(extended, factors[:, place]))
     return result
 
 
@@ -187,7 +166,7 @@ def _target(to: _Converter, model: Any, table: str) -> str:
     if inverse is None:
         return inside
     if inverse is np.exp or inverse is np.expm1:
-        exponential = to.unary("Exp", inside)
+        exponential = to.add("Exp", inside)
         return exponential if inverse is np.exp else to.elementwise("Sub", exponential, 1.0)
     raise _refused(model, "of the ways back from a transformed response only scalers, exp and expm1 travel")
 
@@ -198,16 +177,16 @@ def _dummy(to: _Converter, model: Any, table: str) -> str:
 
 def _forest(to: _Converter, model: Any, table: str) -> str:
     trees = getattr(model, "estimators_", None)
-    summed = to.trees(to.rounded(table), plain_trees([model] if trees is None else trees))
+    summed = to.add("TreeEnsemble", to.rounded(table), trees=plain_trees([model] if trees is None else trees))
     return summed if trees is None else to.elementwise("Div", summed, len(trees))
 
 
 def _boosting(to: _Converter, model: Any, table: str) -> str:
-    rounded = to.rounded(table)
-    summed = to.trees(rounded, plain_trees(model.estimators_[:, 0], model.learning_rate))
+    rounded, trees = to.rounded(table), plain_trees(model.estimators_[:, 0], model.learning_rate)
+    summed = to.add("TreeEnsemble", rounded, trees=trees)
     if isinstance(model.init_, str):
         return summed
-    return to.add("Add", summed, to.predict(model.init_, rounded), width=1)
+    return to.add("Add", summed, to.predict(model.init_, rounded))
 
 
 def _histogram_boosting(to: _Converter, model: Any, table: str) -> str:
@@ -215,23 +194,23 @@ def _histogram_boosting(to: _Converter, model: Any, table: str) -> str:
         raise _refused(model, "it has categorical predictors, which the trees that travel do not ask about")
     trees = histogram_trees([stage[0] for stage in _fitted(model, "_predictors")])
     baseline = float(np.ravel(_fitted(model, "_baseline_prediction"))[0])
-    summed = to.elementwise("Add", to.trees(table, trees), baseline)
-    return to.unary("Exp", summed) if model.loss in ("poisson", "gamma") else summed
+    summed = to.elementwise("Add", to.add("TreeEnsemble", table, trees=trees), baseline)
+    return to.add("Exp", summed) if model.loss in ("poisson", "gamma") else summed
 
 
 def _network(to: _Converter, model: Any, table: str) -> str:
     for layer, (matrix, offset) in enumerate(zip(model.coefs_, model.intercepts_, strict=True)):
         table = to.elementwise("Add", to.product(table, matrix), offset)
         if layer < len(model.coefs_) - 1 and model.activation != "identity":
-            table = to.unary(_ACTIVATIONS[model.activation], table)
+            table = to.add(_ACTIVATIONS[model.activation], table)
     # A network for counts predicts their logarithm.
-    return to.unary("Exp", table) if model.out_activation_ == "exp" else table
+    return to.add("Exp", table) if model.out_activation_ == "exp" else table
 
 
 def _generalised_linear(to: _Converter, model: Any, table: str) -> str:
     linear = to.affine(table, model.coef_, float(np.ravel(model.intercept_)[0]))
     identity = type(_fitted(model, "_base_loss").link).__name__ == "IdentityLink"
-    return linear if identity else to.unary("Exp", linear)
+    return linear if identity else to.add("Exp", linear)
 
 
 def _bagging(to: _Converter, model: Any, table: str) -> str:
@@ -252,7 +231,8 @@ def _voting(to: _Converter, model: Any, table: str) -> str:
 
 def _stacking(to: _Converter, model: Any, table: str) -> str:
     parts = [to.predict(inner, table) for inner in model.estimators_]
-    return to.predict(model.final_estimator_, to.together([*parts, table] if model.passthrough else parts))
+    parts += [table] if model.passthrough else []
+    return to.predict(model.final_estimator_, to.add("Concat", *parts))
 
 
 # Exact classes: a subclass may predict in a way of its own.
@@ -289,8 +269,8 @@ TRANSFORMERS: Mapping[str, Writer] = {
 def convert(model: Any, n_features: int) -> Program:
     """Write a fitted scikit-learn regressor with one response as a program that predicts the same."""
     converter = _Converter(n_features)
-    converter.predict(model, ROWS)
     try:
+        converter.predict(model, ROWS)
         return converter.program()
     except ProgramError as error:
         raise WireError(

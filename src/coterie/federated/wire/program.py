@@ -7,7 +7,7 @@ known beforehand; a constant spells out its shape, so nothing is broadcast and n
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -142,24 +142,10 @@ class Program:
 
     def check(self) -> None:
         """Refuse a program that is not well formed."""
-        if not 1 <= len(self.steps) <= MAX_OPERATORS:
-            raise ProgramError(f"has {len(self.steps)} operators, and 1 to {MAX_OPERATORS} are possible")
-        widths = {ROWS: self.n_features}
-        single: set[str] = set()
+        writer = ProgramWriter(self.n_features)
         for step in self.steps:
-            if not step.inputs or any(name not in widths for name in step.inputs):
-                raise ProgramError("uses a result before it is there, as a circle would")
-            if step.output in widths:
-                raise ProgramError("gives two results one name")
-            rounds_back = step.operator == "Cast" and not step.single
-            if any((name in single) != rounds_back for name in step.inputs):
-                raise ProgramError("computes in float32, where only Cast may go")
-            widths[step.output] = step.width(tuple(widths[name] for name in step.inputs))
-            if step.operator == "Cast" and step.single:
-                single.add(step.output)
-        last = self.steps[-1].output
-        if widths[last] != 1 or last in single:
-            raise ProgramError("does not end in one column of float64")
+            writer.append(step)
+        writer.program()
 
     def renamed(self) -> Program:
         """Return the program with names of our own, which cannot meet those of constants."""
@@ -171,22 +157,43 @@ class Program:
         return Program(self.n_features, tuple(steps))
 
 
-@dataclass
 class ProgramWriter:
-    """Collects the steps of a program."""
+    """Collects the steps of a program, and refuses what is not well formed.
 
-    n_features: int
-    steps: list[Step] = field(default_factory=list)
+    ``widths`` has the widths of the tables by name; of these, ``single`` are in float32.
+    """
+
+    def __init__(self, n_features: int) -> None:
+        self.widths = {ROWS: n_features}
+        self.single: set[str] = set()
+        self.steps: list[Step] = []
+
+    def append(self, step: Step) -> None:
+        """Append a step that has names already."""
+        if not step.inputs or any(name not in self.widths for name in step.inputs):
+            raise ProgramError("uses a result before it is there, as a circle would")
+        if step.output in self.widths:
+            raise ProgramError("gives two results one name")
+        rounds_back = step.operator == "Cast" and not step.single
+        if any((name in self.single) != rounds_back for name in step.inputs):
+            raise ProgramError("computes in float32, where only Cast may go")
+        self.widths[step.output] = step.width(tuple(self.widths[name] for name in step.inputs))
+        if step.operator == "Cast" and step.single:
+            self.single.add(step.output)
+        self.steps.append(step)
 
     def add(self, operator: str, *inputs: str, constant: Any = None, **more: Any) -> str:
-        """Append a step."""
+        """Append a step, and return the name of what it gives."""
         output = f"t{len(self.steps)}"
         held = None if constant is None else np.asarray(constant)
-        self.steps.append(Step(operator, inputs, output, held, **more))
+        self.append(Step(operator, inputs, output, held, **more))
         return output
 
     def program(self) -> Program:
         """Return the program, checked."""
-        program = Program(self.n_features, tuple(self.steps))
-        program.check()
-        return program
+        if not 1 <= len(self.steps) <= MAX_OPERATORS:
+            raise ProgramError(f"has {len(self.steps)} operators, and 1 to {MAX_OPERATORS} are possible")
+        last = self.steps[-1].output
+        if self.widths[last] != 1 or last in self.single:
+            raise ProgramError("does not end in one column of float64")
+        return Program(self.widths[ROWS], tuple(self.steps))
