@@ -258,3 +258,15 @@ def test_the_order_of_sites_changes_nothing(sites, conclusion):
     order = np.random.default_rng(0).permutation(8)
     mixed = Sites(sites.parties, [sites.shares[k] for k in order], [sites.scores[k] for k in order[::-1]])
     assert ask_all(mixed) == conclusion
+
+
+def test_a_rule_may_choose_more_clusters_than_the_held_out_rule_looked_at():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(540, 2)), rng.normal(size=540)
+    data = SimpleNamespace(X=X, y=y, groups=np.repeat([f"site {k}" for k in range(9)], 60))
+    sites = make_sites(data)
+    beyond = 0
+    for rule in ("eigengap", "gap", "gap-jump", "penalty"):
+        found = ask_all(sites, settings=Settings(n_clusters=rule))
+        beyond += found.curves[rule].chosen > max(found.curves["held-out"].n_clusters)
+    assert beyond

@@ -29,13 +29,9 @@ class NotAnsweredError(Exception):
     """The sites have to be asked first."""
 
 
-def as_labels(labels: Array) -> Labels:
-    """Return a labelling as it stands in messages."""
-    return tuple(labels.tolist())
-
-
-def _as_picks(picks: Array) -> tuple[tuple[int, int], ...]:
-    return tuple((int(first), int(second)) for first, second in picks)
+def _in_message(labels: Array) -> Any:
+    """Return labels or picks, of shape (L,) or (L, 2), as they stand in messages."""
+    return tuple(tuple(entry) if isinstance(entry, list) else entry for entry in labels.tolist())
 
 
 def check_answer(question: Question, answer: Answer) -> Answer:
@@ -149,7 +145,7 @@ class AnsweredLosses:
         """Return mean losses of shape (K, L, 2); where they are not known, note it and raise."""
         # Labellings that differ in the names of clusters only are one question.
         tidy = tidy_labels(labels)
-        key = "labellings", as_labels(tidy)
+        key = "labellings", _in_message(tidy)
         if self._grams is not None and key not in self._known:
             self._known[key] = self._grams.on_halves(tidy)
         if (found := self._answer(*key)) is None:
@@ -166,16 +162,14 @@ class AnsweredLosses:
         Calling it worse lets the rule look at all numbers of clusters that it might have to compare, so that
         one round answers for all of them. Nothing is concluded from it.
         """
-        pairing = Pairing(
-            as_labels(labels), _as_picks(picks), as_labels(other_labels), _as_picks(other_picks)
-        )
+        pairing = Pairing(*map(_in_message, (labels, picks, other_labels, other_picks)))
         found = self._answer("pairings", pairing)
         excess, error = (np.full(len(labels), np.inf), np.zeros(len(labels))) if found is None else found
         return excess, error
 
     def verdicts(self, labels: Array) -> list[Verdict] | None:
         """Return what a labelling brings each member; None where it has to be asked, which is noted."""
-        verdicts: list[Verdict] | None = self._answer("verdicts", as_labels(labels))
+        verdicts: list[Verdict] | None = self._answer("verdicts", _in_message(labels))
         return verdicts
 
     def candidates(self) -> list[Array]:

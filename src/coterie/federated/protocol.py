@@ -196,7 +196,11 @@ def conclude(
     if not _answered(evidence, losses, fixed, settings.refine_rounds):
         return losses.question_now()
     n_features = len(next(iter(attendance.shares.values())).columns)
-    found = search(Answerer(losses, n_rows, n_features), refine_rounds=settings.refine_rounds)
+    try:
+        found = search(Answerer(losses, n_rows, n_features), refine_rounds=settings.refine_rounds)
+    except NotAnsweredError:
+        # Another rule chose more clusters than the held-out rule looked at.
+        return losses.question_now()
     for labels in losses.candidates():
         losses.verdicts(tidy_labels(labels))
     if losses.has_questions:
