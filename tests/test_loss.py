@@ -135,7 +135,7 @@ SQUARES = {
     ("report/pictures.py", "*"): "sizes in a picture",
     ("federated/site.py", "blur.clip"): "a bound on responses",
     ("federated/privacy.py", "scale / level"): "variance of added noise",
-    ("federated/messages/sharing.py", "self.response_mean"): "size of a response, for overflow",
+    ("federated/messages.py", "self.response_mean"): "size of a response, for overflow",
 }
 # Data sets are drawn from known truths, and nested coteries are to be replaced.
 ELSEWHERE = ("datasets/", "collaboration/nested/", "loss.py")
