@@ -6,7 +6,7 @@ import numpy as np
 from sklearn.ensemble import HistGradientBoostingRegressor
 from sklearn.tree import DecisionTreeRegressor
 
-from coterie.federated.wire.trees import histogram_trees, plain_trees
+from coterie.federated.wire.convert import histogram_trees, plain_trees
 
 
 def test_a_stump_is_one_question_and_two_leaves() -> None:

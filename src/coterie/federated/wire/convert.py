@@ -6,12 +6,13 @@ rows, predictors far from zero lose their digits before they are scaled. The pro
 scikit-learn to the rounding of sums: 1e-12 of the size of the predictions, whatever the units of X are
 (``tests/federated/wire/test_convert.py`` holds every family to it).
 
-Models that predict by their training rows do not travel, wherever they sit inside another model.
+Models that predict by their training rows do not travel, wherever they sit inside another model. Of trees,
+thresholds and leaves do: how many rows reached a node, their impurity and which rows they were stay at home.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -19,8 +20,7 @@ from numpy.typing import NDArray
 from sklearn.feature_selection import SelectorMixin
 
 from coterie.federated.wire.envelope import WireError
-from coterie.federated.wire.program import ROWS, Program, ProgramError, ProgramWriter
-from coterie.federated.wire.trees import histogram_trees, plain_trees
+from coterie.federated.wire.program import ROWS, Program, ProgramError, ProgramWriter, Trees
 from coterie.kernels.affine import affine_form, scaler_form
 
 Array = NDArray[Any]
@@ -65,6 +65,54 @@ def _refuse_carriers(part: Any) -> None:
     for family in map(_family, type(part).__mro__):
         if family in CARRIERS:
             raise _refused(part, f"it keeps {CARRIERS[family]}, and rows may not leave their learner")
+
+
+def _joined(trees: Iterable[tuple[Array, ...]]) -> Trees:
+    """Return trees as one list.
+
+    Of every tree, for all its nodes as scikit-learn lists them: whether it is an inner one, its two children,
+    feature, threshold and value.
+    """
+    parts: dict[str, list[Array]] = {name: [] for name in Trees.__dataclass_fields__}
+    n_nodes = n_leaves = 0
+    for inner, left, right, features, splits, values in trees:
+        if not inner.any():
+            # A tree of one leaf becomes a question whose two answers agree: nodes must ask something.
+            inner, left, right = np.arange(3) == 0, np.full(3, 1), np.full(3, 2)
+            features, splits, values = np.zeros(3), np.zeros(3), np.repeat(values, 3)
+        place = np.where(inner, np.cumsum(inner) - 1 + n_nodes, np.cumsum(~inner) - 1 + n_leaves)
+        parts["features"].append(features[inner])
+        parts["splits"].append(splits[inner])
+        parts["true_ids"].append(place[left[inner]])
+        parts["true_leafs"].append(~inner[left[inner]])
+        parts["false_ids"].append(place[right[inner]])
+        parts["false_leafs"].append(~inner[right[inner]])
+        parts["roots"].append(np.array([n_nodes]))
+        parts["weights"].append(values[~inner])
+        n_nodes += int(inner.sum())
+        n_leaves += int((~inner).sum())
+    joined = {name: np.concatenate(arrays) for name, arrays in parts.items()}
+    numbers = {"splits", "weights"}
+    return Trees(**{k: a.astype(np.float64 if k in numbers else np.int64) for k, a in joined.items()})
+
+
+def plain_trees(trees: Sequence[Any], factor: float = 1.0) -> Trees:
+    """Return fitted decision trees with one target as one list; the leaves are multiplied with the factor."""
+    nodes = ("children_left", "children_right", "feature", "threshold")
+    return _joined(
+        (tree.children_left != -1, *(getattr(tree, name) for name in nodes), factor * tree.value[:, 0, 0])
+        for tree in (model.tree_ for model in trees)
+    )
+
+
+def histogram_trees(predictors: Sequence[Any]) -> Trees:
+    """Return the trees of histogram gradient boosting, without categorical questions, as one list."""
+    # An infinite threshold parts missing from present values; rows here have no missing ones.
+    most, nodes = np.finfo(float).max, ("left", "right", "feature_idx")
+    return _joined(
+        (t["is_leaf"] == 0, *(t[n] for n in nodes), np.minimum(t["num_threshold"], most), t["value"])
+        for t in (predictor.nodes for predictor in predictors)
+    )
 
 
 # Of what `predict` or `transform` does with a table: converter, fitted part and table to the result's name.
