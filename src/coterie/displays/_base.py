@@ -34,6 +34,13 @@ class Display:
 
     A subclass says what it takes from a model (``_of``), how large its figure is (``_size``), and how it
     draws the numbers of its ``frame`` on an axis (``_draw``).
+
+    Attributes
+    ----------
+    ax_ : matplotlib Axes
+        Where ``plot`` drew.
+    figure_ : matplotlib Figure
+        The figure of ``ax_``.
     """
 
     ax_: Any

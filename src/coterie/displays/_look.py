@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -128,6 +128,17 @@ def beside_rows(ax: Any, heading: str, texts: list[str], room: int, size: float)
     written = [ax.annotate(text, (1, row), color=INK, **rows, **look) for row, text in enumerate(texts)]
     ax.annotate(heading, (1, 1), xycoords="axes fraction", xytext=(room, 2), color=QUIET, **look)
     return written
+
+
+def stacked_bars(ax: Any, shares: Array, looks: Mapping[str, dict[str, Any]], given: dict[str, Any]) -> None:
+    """Draw a bar per learner, cut into parts (columns of the shares) that have labels and looks."""
+    n = len(shares)
+    left = np.zeros(n)
+    for part, (label, look) in zip(shares.T, looks.items(), strict=True):
+        height = 0.8 if n <= MOST_NAMES else 1.0
+        ax.barh(np.arange(n), part, left=left, **{"height": height, "label": label, **look, **given})
+        left = left + part
+    ax.set_xlim(0, 1)
 
 
 def legend_above(ax: Any, columns: int, **look: Any) -> None:

@@ -7,28 +7,14 @@ from textwrap import fill
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from coterie._options import check_option
 from coterie._text import counted
-from coterie.displays._base import Display
-from coterie.displays._look import (
-    FAINT,
-    INK,
-    QUIET,
-    calm,
-    integer_ticks,
-    is_wide,
-    open_axis,
-    plain_log_ticks,
-    pyplot,
-    styled,
-)
+from coterie.displays import _look
+from coterie.displays._base import Array, Display
 from coterie.records import Curve
 from coterie.regressor import CoterieRegressor
 from coterie.summary import deciding_first
-
-Array = NDArray[Any]
 
 COLUMNS = 3
 # Characters of the criterion on a line above a panel.
@@ -43,7 +29,7 @@ def _finite(values: Array) -> Array:
 
 def on_log_scale(rule: str, values: Array) -> bool:
     """Say whether a rule's curve is drawn on a log scale: losses that span decades."""
-    return rule in LOSSES and is_wide(values) and not (values <= 0).any()
+    return rule in LOSSES and _look.is_wide(values) and not (values <= 0).any()
 
 
 class ClusterCountDisplay(Display):
@@ -62,8 +48,6 @@ class ClusterCountDisplay(Display):
     ----------
     ax_ : matplotlib Axes or ndarray of Axes
         Where ``plot`` drew: an array, one axis per rule, where ``plot`` was given neither axis nor rule.
-    figure_ : matplotlib Figure
-        The figure of ``ax_``.
 
     Examples
     --------
@@ -98,24 +82,14 @@ class ClusterCountDisplay(Display):
             of clusters.
         """
         names = deciding_first(self.curves, self.rule)
-        curves = [self.curves[name] for name in names]
-        lengths = [len(curve.values) for curve in curves]
-
-        def joined(parts: list[Array], kind: type) -> Array:
-            return np.concatenate([np.empty(0, dtype=kind), *parts]).astype(kind)
-
-        spreads = [
-            np.full(length, np.nan) if curve.spread is None else curve.spread
-            for curve, length in zip(curves, lengths, strict=True)
-        ]
-        return {
-            "rule": np.repeat(np.array(names, dtype=str), lengths),
-            "n_clusters": joined([curve.n_clusters for curve in curves], int),
-            "value": joined([curve.values for curve in curves], float),
-            "spread": joined(spreads, float),
-            "chosen": joined([curve.n_clusters == curve.chosen for curve in curves], bool),
-            "decided": np.repeat(np.array([name == self.rule for name in names], dtype=bool), lengths),
-        }
+        rows = []
+        for name, curve in ((name, self.curves[name]) for name in names):
+            spread = np.full(len(curve.values), np.nan) if curve.spread is None else curve.spread
+            for k, value, around in zip(curve.n_clusters, curve.values, spread, strict=True):
+                rows.append((name, k, value, around, k == curve.chosen, name == self.rule))
+        kinds = {"rule": str, "n_clusters": int, "value": float, "spread": float}
+        kinds |= {"chosen": bool, "decided": bool}
+        return {name: np.array([row[place] for row in rows], kinds[name]) for place, name in enumerate(kinds)}
 
     def plot(self, ax: Any = None, *, rule: str | None = None, **kwargs: Any) -> Self:
         """Draw the curves.
@@ -149,7 +123,7 @@ class ClusterCountDisplay(Display):
         if rule is None:
             return self._plot_all(kwargs)
         check_option(rule, "rule", self.curves)
-        ax = open_axis(ax, (4.6, 3.6))
+        ax = _look.open_axis(ax, (4.6, 3.6))
         self._draw_rule(ax, rule, kwargs)
         ax.set_xlabel("number of clusters")
         self.ax_, self.figure_ = ax, ax.figure
@@ -161,7 +135,9 @@ class ClusterCountDisplay(Display):
         columns = 2 if len(names) == 4 else min(COLUMNS, len(names))
         rows = -(-len(names) // columns)
         size = (3.7 * columns + 0.3, 2.9 * rows + 0.5)
-        figure, grid = pyplot().subplots(rows, columns, figsize=size, squeeze=False, layout="constrained")
+        figure, grid = _look.pyplot().subplots(
+            rows, columns, figsize=size, squeeze=False, layout="constrained"
+        )
         axes = grid.ravel()
         for ax, name in zip(axes, names, strict=False):
             self._draw_rule(ax, name, kwargs)
@@ -172,7 +148,7 @@ class ClusterCountDisplay(Display):
                 ax.set_xlabel("number of clusters")
         heading = self._heading()
         if heading:
-            figure.suptitle(heading, color=INK, x=0.01, ha="left")
+            figure.suptitle(heading, color=_look.INK, x=0.01, ha="left")
         self.ax_, self.figure_ = axes[: len(names)], figure
         return self
 
@@ -187,10 +163,10 @@ class ClusterCountDisplay(Display):
         values = _finite(np.asarray(curve.values, dtype=float))
         spread = None if curve.spread is None else _finite(np.asarray(curve.spread, dtype=float))
         counts = np.asarray(curve.n_clusters)
-        ax.axvline(curve.chosen, color=FAINT, linewidth=7, solid_capstyle="butt", zorder=1)
+        ax.axvline(curve.chosen, color=_look.FAINT, linewidth=7, solid_capstyle="butt", zorder=1)
         look: dict[str, Any] = {
-            "color": QUIET,
-            "ecolor": QUIET,
+            "color": _look.QUIET,
+            "ecolor": _look.QUIET,
             "elinewidth": 1,
             "capsize": 2,
             "linewidth": 1.3,
@@ -198,16 +174,16 @@ class ClusterCountDisplay(Display):
             "markersize": 3.5,
             "zorder": 2,
         }
-        ax.errorbar(counts, values, yerr=spread, **styled(look, kwargs))
+        ax.errorbar(counts, values, yerr=spread, **_look.styled(look, kwargs))
         chosen = counts == curve.chosen
-        ax.plot(counts[chosen], values[chosen], "o", color=INK, markersize=8, zorder=4)
+        ax.plot(counts[chosen], values[chosen], "o", color=_look.INK, markersize=8, zorder=4)
         if on_log_scale(name, values):
             ax.set_yscale("log")
-            plain_log_ticks(ax.yaxis, np.nanmin(values), np.nanmax(values))
+            _look.plain_log_ticks(ax.yaxis, np.nanmin(values), np.nanmax(values))
         ax.set_xlim(counts.min() - 0.6, counts.max() + 0.6)
-        integer_ticks(ax.xaxis)
+        _look.integer_ticks(ax.xaxis)
         criterion = fill(curve.criterion, LINE)
-        title = ax.set_title(criterion, loc="left", fontsize="small", color=INK, parse_math=False)
+        title = ax.set_title(criterion, loc="left", fontsize="small", color=_look.INK, parse_math=False)
         # A text has one weight, so the rule's name is a text of its own, on top of the title.
         ax.annotate(
             f"{name}: {curve.chosen}",
@@ -216,8 +192,8 @@ class ClusterCountDisplay(Display):
             xytext=(0, 3),
             textcoords="offset points",
             fontweight="bold",
-            color=INK,
+            color=_look.INK,
             annotation_clip=False,
             parse_math=False,
         )
-        calm(ax)
+        _look.calm(ax)

@@ -5,13 +5,10 @@ from __future__ import annotations
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
-from coterie.displays._base import Display, fitted
+from coterie.displays._base import Array, Display, fitted
 from coterie.displays._look import FAINT, INK, beside_rows, cluster_colour, name_rows
 from coterie.verdicts import Differences, compare_clusters
-
-Array = NDArray[Any]
 
 MOST_PREDICTORS = 20
 
@@ -29,10 +26,6 @@ class DifferencesDisplay(Display):
 
     Attributes
     ----------
-    ax_ : matplotlib Axes
-        Where ``plot`` drew.
-    figure_ : matplotlib Figure
-        The figure of ``ax_``.
     colorbar_ : matplotlib Colorbar
         The scale of the colours.
     """

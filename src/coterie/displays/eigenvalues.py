@@ -5,14 +5,12 @@ from __future__ import annotations
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from coterie._text import counted
-from coterie.displays._base import Display
+from coterie.displays._base import Array, Display
 from coterie.displays._look import FAINT, INK, QUIET, calm, integer_ticks, styled
 from coterie.regressor import CoterieRegressor
-
-Array = NDArray[Any]
 
 
 class EigenvaluesDisplay(Display):
@@ -26,13 +24,6 @@ class EigenvaluesDisplay(Display):
         In descending order.
     n_clusters : int
         How many of them the clusters use.
-
-    Attributes
-    ----------
-    ax_ : matplotlib Axes
-        Where ``plot`` drew.
-    figure_ : matplotlib Figure
-        The figure of ``ax_``.
 
     Examples
     --------

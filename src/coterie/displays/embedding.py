@@ -7,23 +7,12 @@ from itertools import combinations
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from coterie._text import counted
-from coterie.displays._base import Display, ids_or_positions
-from coterie.displays._look import (
-    FAINT,
-    calm,
-    cluster_colour,
-    cluster_marker,
-    integer_ticks,
-    open_axis,
-    pyplot,
-    styled,
-)
+from coterie.displays import _look
+from coterie.displays._base import Array, Display, ids_or_positions
 from coterie.regressor import CoterieRegressor
-
-Array = NDArray[Any]
 
 # Pairs of columns are looked for among this many leading ones.
 MOST_COLUMNS = 12
@@ -83,8 +72,6 @@ class EmbeddingDisplay(Display):
     ----------
     ax_ : matplotlib Axes or ndarray of Axes
         Where ``plot`` drew: an array where it drew more than one pair of columns.
-    figure_ : matplotlib Figure
-        The figure of ``ax_``.
 
     Examples
     --------
@@ -151,13 +138,13 @@ class EmbeddingDisplay(Display):
         own_figure = ax is None
         if ax is None:
             size = (3.5 * n_panels + 2.2, 3.9)
-            _, axes = pyplot().subplots(1, n_panels, figsize=size, squeeze=False, layout="constrained")
+            _, axes = _look.pyplot().subplots(1, n_panels, figsize=size, squeeze=False, layout="constrained")
             axes = axes.ravel()
         else:
-            axes = np.array([open_axis(ax, (0, 0))], dtype=object)
+            axes = np.array([_look.open_axis(ax, (0, 0))], dtype=object)
         for panel, pair in zip(axes, pairs, strict=False):
-            panel.axhline(0, color=FAINT, linewidth=1, zorder=0)
-            panel.axvline(0, color=FAINT, linewidth=1, zorder=0)
+            panel.axhline(0, color=_look.FAINT, linewidth=1, zorder=0)
+            panel.axvline(0, color=_look.FAINT, linewidth=1, zorder=0)
             self._points(panel, self.embedding[:, pair[0]], self.embedding[:, pair[1]], kwargs)
             panel.set_xlabel(f"column {pair[0]} of the embedding")
             panel.set_ylabel(f"column {pair[1]} of the embedding")
@@ -170,10 +157,10 @@ class EmbeddingDisplay(Display):
         return self
 
     def _only_column(self, ax: Any, kwargs: dict[str, Any]) -> None:
-        ax.axhline(0, color=FAINT, linewidth=1, zorder=0)
+        ax.axhline(0, color=_look.FAINT, linewidth=1, zorder=0)
         self._points(ax, np.arange(1, len(self.labels) + 1), self.embedding[:, 0], kwargs)
         ax.set_xlim(0.4, len(self.labels) + 0.6)
-        integer_ticks(ax.xaxis)
+        _look.integer_ticks(ax.xaxis)
         ax.set_xlabel("learner, in order")
         ax.set_ylabel("the only column of the embedding")
 
@@ -182,17 +169,17 @@ class EmbeddingDisplay(Display):
             mine = self.labels == label
             points: dict[str, Any] = {
                 "s": 44,
-                "color": cluster_colour(label),
-                "marker": cluster_marker(label),
+                "color": _look.cluster_colour(label),
+                "marker": _look.cluster_marker(label),
                 "alpha": 0.8,
                 "edgecolors": "white",
                 "linewidths": 0.6,
                 "label": f"cluster {label} ({counted(int(mine.sum()), 'learner')})",
                 "zorder": 3,
             }
-            ax.scatter(across[mine], up[mine], **styled(points, kwargs))
+            ax.scatter(across[mine], up[mine], **_look.styled(points, kwargs))
         ax.margins(0.1)
-        calm(ax)
+        _look.calm(ax)
 
     def _legend(self, ax: Any, own_figure: bool) -> None:
         handles, texts = ax.get_legend_handles_labels()

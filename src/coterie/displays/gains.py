@@ -6,29 +6,13 @@ from collections.abc import Mapping
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from coterie._text import MINUS, percent
-from coterie.displays._base import Display
-from coterie.displays._look import (
-    FAINT,
-    INK,
-    MOST_NAMES,
-    QUIET,
-    beside_rows,
-    cluster_colour,
-    cluster_marker,
-    is_wide,
-    learner_rows,
-    legend_above,
-    plain_log_ticks,
-    rows_size,
-    styled,
-)
+from coterie.displays import _look
+from coterie.displays._base import Array, Display
 from coterie.regressor import CoterieRegressor
 from coterie.verdicts.gains import ERRORS
-
-Array = NDArray[Any]
 
 COLUMNS = ("learner", "cluster", *ERRORS, "gain")
 
@@ -44,13 +28,6 @@ class GainsDisplay(Display):
     gains : mapping of str to array-like of shape (L,)
         A table as ``CoterieRegressor.gains_``: columns ``learner``, ``cluster``, ``error_alone``,
         ``error_with``, ``error_all`` and ``gain``, and perhaps ``gain_se``. Further columns are left aside.
-
-    Attributes
-    ----------
-    ax_ : matplotlib Axes
-        Where ``plot`` drew.
-    figure_ : matplotlib Figure
-        The figure of ``ax_``.
 
     Examples
     --------
@@ -88,25 +65,27 @@ class GainsDisplay(Display):
         return {name: column[order] for name, column in self.gains.items()}
 
     def _size(self) -> tuple[float, float]:
-        return rows_size(7.0, len(self.gains["gain"]))
+        return _look.rows_size(7.0, len(self.gains["gain"]))
 
     def _draw(self, ax: Any, kwargs: dict[str, Any]) -> None:
         table = self.frame()
         # What is not finite has no place on the axis.
         table |= {name: np.where(np.isfinite(table[name]), table[name], np.nan) for name in ERRORS}
         n = len(table["learner"])
-        named = n <= MOST_NAMES
+        named = n <= _look.MOST_NAMES
         rows = np.arange(n)
         thick = 2 if named else 1
-        ax.hlines(rows, table["error_alone"], table["error_with"], color=FAINT, linewidth=thick, zorder=1)
+        ax.hlines(
+            rows, table["error_alone"], table["error_with"], color=_look.FAINT, linewidth=thick, zorder=1
+        )
         size = 34 if named else max(5.0, 1500 / n)
         self._points(ax, table, rows, size, kwargs)
         self._scale(ax, np.concatenate([table[name] for name in ERRORS]))
         ax.set_xlabel("mean squared error on rows not seen (lower is better)")
-        size = learner_rows(ax, table["learner"], "the largest gain at the top")
+        size = _look.learner_rows(ax, table["learner"], "the largest gain at the top")
         if named:
             texts = [percent(gain, sign=True) for gain in table["gain"].tolist()]
-            for text in beside_rows(ax, "gain", texts, 42, size):
+            for text in _look.beside_rows(ax, "gain", texts, 42, size):
                 text.set_fontweight("bold" if MINUS in text.get_text() else "normal")
         self._legend(ax)
 
@@ -114,18 +93,23 @@ class GainsDisplay(Display):
         self, ax: Any, table: dict[str, Array], rows: Array, size: float, kwargs: dict[str, Any]
     ) -> None:
         common: dict[str, Any] = {"s": size, "linewidths": max(0.6, min(1.2, size / 20)), "zorder": 2}
-        everybody = {**common, "marker": "x", "color": QUIET}
-        alone = {**common, "facecolors": "white", "edgecolors": INK}
-        ax.scatter(table["error_all"], rows, label="with all", **styled(everybody, kwargs))
-        ax.scatter(table["error_alone"], rows, label="alone", **styled(alone, kwargs))
+        everybody = {**common, "marker": "x", "color": _look.QUIET}
+        alone = {**common, "facecolors": "white", "edgecolors": _look.INK}
+        ax.scatter(table["error_all"], rows, label="with all", **_look.styled(everybody, kwargs))
+        ax.scatter(table["error_alone"], rows, label="alone", **_look.styled(alone, kwargs))
         for label in np.unique(table["cluster"]).tolist():
             mine = table["cluster"] == label
-            filled = {"s": size, "color": cluster_colour(label), "marker": cluster_marker(label), "zorder": 3}
+            filled = {
+                "s": size,
+                "color": _look.cluster_colour(label),
+                "marker": _look.cluster_marker(label),
+                "zorder": 3,
+            }
             errors = table["error_with"][mine]
-            ax.scatter(errors, rows[mine], label=f"cluster {label}", **styled(filled, kwargs))
+            ax.scatter(errors, rows[mine], label=f"cluster {label}", **_look.styled(filled, kwargs))
 
     def _scale(self, ax: Any, errors: Array) -> None:
-        if not is_wide(errors):
+        if not _look.is_wide(errors):
             return
         if (errors <= 0).any():
             # An error of zero has no place on a log scale; below the smallest decade this one is linear.
@@ -134,16 +118,16 @@ class GainsDisplay(Display):
             ax.xaxis.set_major_formatter("{x:g}")
         else:
             ax.set_xscale("log")
-            plain_log_ticks(ax.xaxis, float(np.nanmin(errors)), float(np.nanmax(errors)))
+            _look.plain_log_ticks(ax.xaxis, float(np.nanmin(errors)), float(np.nanmax(errors)))
 
     def _legend(self, ax: Any) -> None:
         from matplotlib.lines import Line2D
 
         looks: dict[str, dict[str, Any]] = {
-            "alone": {"marker": "o", "markerfacecolor": "white", "markeredgecolor": INK},
-            "with its coterie (colour: cluster)": {"marker": "o", "color": cluster_colour(0)},
-            "with all": {"marker": "x", "color": QUIET},
+            "alone": {"marker": "o", "markerfacecolor": "white", "markeredgecolor": _look.INK},
+            "with its coterie (colour: cluster)": {"marker": "o", "color": _look.cluster_colour(0)},
+            "with all": {"marker": "x", "color": _look.QUIET},
         }
         points: dict[str, Any] = {"linestyle": "none", "markersize": 5.5}
         handles = [Line2D([], [], label=label, **look, **points) for label, look in looks.items()]
-        legend_above(ax, 3, handles=handles, handletextpad=0.2)
+        _look.legend_above(ax, 3, handles=handles, handletextpad=0.2)

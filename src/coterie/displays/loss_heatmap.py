@@ -5,14 +5,12 @@ from __future__ import annotations
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from coterie._text import shown_name
-from coterie.displays._base import Display, ids_or_positions
+from coterie.displays._base import Array, Display, ids_or_positions
 from coterie.displays._look import INK, axis_inches, cluster_colour, name_rows, open_axis, plain_log_ticks
 from coterie.regressor import CoterieRegressor
-
-Array = NDArray[Any]
 
 MOST_NAMES = 40
 # A cluster narrower than these shares of the axis has no room for its number, or for the word before it.
@@ -65,10 +63,6 @@ class LossHeatmapDisplay(Display):
 
     Attributes
     ----------
-    ax_ : matplotlib Axes
-        Where ``plot`` drew.
-    figure_ : matplotlib Figure
-        The figure of ``ax_``.
     colorbar_ : matplotlib Colorbar
         The scale of the colours.
 

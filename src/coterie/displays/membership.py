@@ -5,13 +5,11 @@ from __future__ import annotations
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from coterie.displays._base import Display, ids_or_positions
-from coterie.displays._look import MOST_NAMES, QUIET, cluster_colour, learner_rows, legend_above, rows_size
+from coterie.displays import _look
+from coterie.displays._base import Array, Display, ids_or_positions
 from coterie.regressor import CoterieRegressor
-
-Array = NDArray[Any]
 
 # Learners of more clusters than this are told apart by position, not by a legend.
 MOST_IN_LEGEND = 10
@@ -37,13 +35,6 @@ class MembershipDisplay(Display):
         Cluster of each learner; -1: none.
     learner_ids : array-like of shape (L,) or None, default=None
         Names of the learners. None: 0 to L - 1.
-
-    Attributes
-    ----------
-    ax_ : matplotlib Axes
-        Where ``plot`` drew.
-    figure_ : matplotlib Figure
-        The figure of ``ax_``.
 
     Examples
     --------
@@ -103,28 +94,20 @@ class MembershipDisplay(Display):
         }
 
     def _size(self) -> tuple[float, float]:
-        return rows_size(6.5, len(self.labels))
+        return _look.rows_size(6.5, len(self.labels))
 
     def _draw(self, ax: Any, kwargs: dict[str, Any]) -> None:
         order = self._order
         n, n_clusters = self.membership.shape
-        named = n <= MOST_NAMES
-        shares = np.nan_to_num(self.membership[order])
-        left = np.cumsum(shares, axis=1) - shares
-        for k in range(n_clusters):
-            look: dict[str, Any] = {
-                "height": 0.8 if named else 1.0,
-                "color": cluster_colour(k),
-                "hatch": "////" if k >= 8 else None,
-                "edgecolor": "white",
-                "linewidth": 0.4 if named else 0.0,
-                "label": f"cluster {k}",
-            }
-            ax.barh(np.arange(n), shares[:, k], left=left[:, k], **{**look, **kwargs})
+        edge = {"edgecolor": "white", "linewidth": 0.4 if n <= _look.MOST_NAMES else 0.0}
+        looks = {
+            f"cluster {k}": {"color": _look.cluster_colour(k), "hatch": "////" if k >= 8 else None, **edge}
+            for k in range(n_clusters)
+        }
+        _look.stacked_bars(ax, np.nan_to_num(self.membership[order]), looks, kwargs)
         for start in np.flatnonzero(np.diff(self.labels[order])).tolist():
-            ax.axhline(start + 0.5, color=QUIET, linewidth=0.6)
-        ax.set_xlim(0, 1)
+            ax.axhline(start + 0.5, color=_look.QUIET, linewidth=0.6)
         ax.set_xlabel("share of resamplings in which the cluster predicts the learner best")
-        learner_rows(ax, self.learner_ids[order], "by cluster, the surest at the top of each")
+        _look.learner_rows(ax, self.learner_ids[order], "by cluster, the surest at the top of each")
         if n_clusters <= MOST_IN_LEGEND:
-            legend_above(ax, min(n_clusters, 5), handlelength=1.0, columnspacing=1.0)
+            _look.legend_above(ax, min(n_clusters, 5), handlelength=1.0, columnspacing=1.0)

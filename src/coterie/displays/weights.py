@@ -6,14 +6,12 @@ from collections.abc import Sequence
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from coterie.collaboration.nested import NestedCollaboration
-from coterie.displays._base import Display
-from coterie.displays._look import MOST_NAMES, learner_rows, legend_above, rows_size
+from coterie.displays._base import Array, Display
+from coterie.displays._look import learner_rows, legend_above, rows_size, stacked_bars
 from coterie.regressor import CoterieRegressor
-
-Array = NDArray[Any]
 
 # Colours mean clusters; resolutions are greys, from alone (dark) to all (light).
 DARKEST, LIGHTEST = 0.15, 0.88
@@ -33,13 +31,6 @@ class WeightsDisplay(Display):
         Weights, which sum to one in each row.
     share_names : sequence of str
         Names of the R resolutions, from alone to all.
-
-    Attributes
-    ----------
-    ax_ : matplotlib Axes
-        Where ``plot`` drew.
-    figure_ : matplotlib Figure
-        The figure of ``ax_``.
 
     Examples
     --------
@@ -90,15 +81,10 @@ class WeightsDisplay(Display):
 
     def _draw(self, ax: Any, kwargs: dict[str, Any]) -> None:
         table = self.frame()
-        n = len(self.learner_ids)
-        named = n <= MOST_NAMES
-        rows, left = np.arange(n), np.zeros(n)
+        learners = table.pop("learner")
         greys = np.linspace(DARKEST, LIGHTEST, max(len(self.share_names), 2))
-        for grey, name in zip(greys, self.share_names, strict=False):
-            look = {"color": str(grey), "height": 0.8 if named else 1.0, "linewidth": 0}
-            ax.barh(rows, table[name], left=left, label=name, **{**look, **kwargs})
-            left = left + table[name]
-        ax.set_xlim(0, 1)
+        looks = {name: {"color": str(grey), "linewidth": 0} for grey, name in zip(greys, table, strict=False)}
+        stacked_bars(ax, np.column_stack(list(table.values())), looks, kwargs)
         ax.set_xlabel("weight in the learner's predictions")
-        learner_rows(ax, table["learner"], "who relies most on itself at the top")
+        learner_rows(ax, learners, "who relies most on itself at the top")
         legend_above(ax, min(len(self.share_names), 6), handletextpad=0.4, columnspacing=1.0)
