@@ -4,9 +4,9 @@ import pytest
 from coterie import Report
 from coterie.displays._look import PALETTE
 from coterie.report.figures import draw
-from coterie.report.figures.gains import MOST_SHARE_TICKS, _share_ticks
 from coterie.report.figures.look import THEMES, colour, plotly_text, symbol
 from coterie.report.figures.losses import _log_ticks
+from coterie.report.figures.rows import MOST_SHARE_TICKS, _share_ticks
 
 
 def themed(value, theme):

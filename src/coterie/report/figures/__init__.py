@@ -8,13 +8,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from coterie.report.figures.curves import curves_figures
-from coterie.report.figures.differences import differences_figures
-from coterie.report.figures.gains import gains_figures
 from coterie.report.figures.look import Figure
 from coterie.report.figures.losses import losses_figures
-from coterie.report.figures.maps import map_figures
-from coterie.report.figures.stacked import membership_figures, weights_figures
+from coterie.report.figures.rows import gains_figures, membership_figures, weights_figures
+from coterie.report.figures.small import curves_figures, differences_figures, map_figures
 
 __all__ = ["Figure", "draw"]
 

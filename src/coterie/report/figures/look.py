@@ -117,6 +117,30 @@ def decade_ticks(low: float, high: float, steps: Sequence[float]) -> list[float]
     return [tick for tick in ticks if low <= tick <= high]
 
 
+def scatter(mode: str, x: list[Any], y: list[Any], hover: str) -> dict[str, Any]:
+    """Return points or a line, and what stands beside the pointer."""
+    return {"type": "scatter", "mode": mode, "x": x, "y": y, "hovertemplate": f"{hover}<extra></extra>"}
+
+
+def error_bars(spread: list[float | None] | None, width: int) -> dict[str, Any]:
+    """Return the bars around points; None: there are none."""
+    if spread is None:
+        return {"visible": False}
+    return {"type": "data", "array": spread, "color": "@quiet", "thickness": 1, "width": width}
+
+
+def rule(along: str, place: float, line: dict[str, Any]) -> dict[str, Any]:
+    """Return a line across the whole picture, at a place of the axis x or y."""
+    other = "y" if along == "x" else "x"
+    ends = {f"{along}0": place, f"{along}1": place, f"{other}ref": "paper", f"{other}0": 0, f"{other}1": 1}
+    return {"type": "line", "line": line, **ends}
+
+
+def legend_below(up: float, **look: Any) -> dict[str, Any]:
+    """Return a layout's legend below the picture."""
+    return {"showlegend": True, "legend": {"orientation": "h", "yanchor": "top", "y": up, "x": 0, **look}}
+
+
 def headed(text: str, height: int, up: float = 0.97) -> dict[str, Any]:
     """Return the layout of a small picture with a heading of its own."""
     return {

@@ -3,19 +3,11 @@
 from __future__ import annotations
 
 import math
+from itertools import pairwise
 from typing import Any
 
-from coterie.report.figures.look import (
-    MOST_NAMES,
-    SHADES,
-    Figure,
-    axis,
-    colour,
-    decade_ticks,
-    figure,
-    hover_names,
-    short_names,
-)
+from coterie.report.figures import look
+from coterie.report.figures.look import SHADES, Figure, axis
 
 
 def _log_ticks(low: float, high: float) -> dict[str, Any]:
@@ -23,7 +15,7 @@ def _log_ticks(low: float, high: float) -> dict[str, Any]:
     steps = (
         (1,) if high - low > 3 else (1, 2, 5) if high - low > 0.7 else (1, 1.2, 1.5, 2, 2.5, 3, 4, 5, 6, 8)
     )
-    ticks = decade_ticks(10.0**low, 10.0**high, steps)
+    ticks = look.decade_ticks(10.0**low, 10.0**high, steps)
     return {"tickvals": [math.log10(tick) for tick in ticks], "ticktext": [f"{tick:g}" for tick in ticks]}
 
 
@@ -38,18 +30,14 @@ def losses_figures(data: dict[str, Any]) -> list[Figure]:
     n, clusters = len(data["learners"]), data["clusters"]
     places = list(range(n))
     # Hover shows a tick's text, also where the axis has no room for it.
-    names = hover_names(data["learners"]) if data["binned"] else short_names(data["learners"])
+    names = look.hover_names(data["learners"]) if data["binned"] else look.short_names(data["learners"])
     ticks = {"tickmode": "array", "tickvals": places, "ticktext": names, "showgrid": False}
-    ticks |= {"showticklabels": n <= MOST_NAMES, "ticks": "", "range": [-0.5, n - 0.5]}
+    ticks |= {"showticklabels": n <= look.MOST_NAMES, "ticks": "", "range": [-0.5, n - 0.5]}
     known = [cell for row in data["cells"] for cell in row if cell is not None]
     low, high = (min(known), max(known)) if known else (0.0, 1.0)
     units = {"similarity": "similarity", "noise": "error / noise", "loss": "mean squared error"}
-    bar: dict[str, Any] = {
-        "title": {"text": units[data["unit"]], "side": "right"},
-        "thickness": 12,
-        "outlinewidth": 0,
-    }
-    bar |= {"tickfont": {"color": "@quiet"}, "len": 0.9}
+    bar: dict[str, Any] = {"title": {"text": units[data["unit"]], "side": "right"}, "thickness": 12}
+    bar |= {"outlinewidth": 0, "tickfont": {"color": "@quiet"}, "len": 0.9}
     if data["logarithmic"]:
         bar |= _log_ticks(low, high)
         unit = " times its noise" if data["unit"] == "noise" else ""
@@ -70,17 +58,14 @@ def losses_figures(data: dict[str, Any]) -> list[Figure]:
         "meta": {"exponentiate": data["logarithmic"]},
     }
     starts = [p for p in places if p == 0 or clusters[p] != clusters[p - 1]]
-    ends = [*starts[1:], n]
     shapes: list[dict[str, Any]] = []
     notes: list[dict[str, Any]] = []
-    for start, end in zip(starts, ends, strict=True):
-        fill = {"type": "rect", "fillcolor": colour(clusters[start]), "line": {"width": 0}}
+    for start, end in pairwise([*starts, n]):
+        fill = {"type": "rect", "fillcolor": look.colour(clusters[start]), "line": {"width": 0}}
         span = {"x0": start - 0.5, "x1": end - 0.5}
         shapes.append({**fill, **span, "xref": "x", "yref": "paper", "y0": 1.008, "y1": 1.028})
         if start:
-            line = {"type": "line", "line": {"color": "@paper", "width": 1.5}}
-            shapes.append({**line, "x0": start - 0.5, "x1": start - 0.5, "yref": "paper", "y0": 0, "y1": 1})
-            shapes.append({**line, "y0": start - 0.5, "y1": start - 0.5, "xref": "paper", "x0": 0, "x1": 1})
+            shapes += [look.rule(along, start - 0.5, {"color": "@paper", "width": 1.5}) for along in "xy"]
         if (end - start) / n >= 0.035:
             text = f"coterie {clusters[start]}" if (end - start) / n >= 0.2 else str(clusters[start])
             notes.append(
@@ -96,4 +81,5 @@ def losses_figures(data: dict[str, Any]) -> list[Figure]:
         # What is not finite has no colour of the scale.
         "plot_bgcolor": "@quiet",
     }
-    return [figure("losses", "Heat map of losses, learners ordered by coterie", [trace], layout, square=True)]
+    label = "Heat map of losses, learners ordered by coterie"
+    return [look.figure("losses", label, [trace], layout, square=True)]
