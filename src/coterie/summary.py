@@ -56,7 +56,11 @@ class _Conclusion(Protocol):
 
 
 def plain(value: Any) -> Any:
-    """Return a value as JSON has it: numbers that are not finite become None."""
+    """Return a value as JSON has it, also inside dicts and lists: numbers that are not finite become None."""
+    if isinstance(value, dict):
+        return {str(key): plain(part) for key, part in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [plain(part) for part in value]
     if hasattr(value, "item"):
         value = value.item()
     if isinstance(value, float) and not math.isfinite(value):

@@ -44,16 +44,17 @@ def test_a_missing_extra_is_named():
     assert shown.stderr == "coterie: The command line needs typer: install coterie[cli].\n"
 
 
-def test_a_command_that_needs_polars_names_the_extra(monkeypatch, tmp_path, capsys):
+def test_a_command_that_needs_polars_names_the_extra(tmp_path):
     (tmp_path / "t.csv").write_text("y,site\n1,a\n")
-    monkeypatch.setitem(sys.modules, "polars", None)
-    arguments = ["coterie", "fit", str(tmp_path / "t.csv"), "--target", "y", "--group", "site", "--no-report"]
-    monkeypatch.setattr(sys, "argv", arguments)
-    monkeypatch.chdir(tmp_path)
-    with pytest.raises(SystemExit) as end:
-        main()
-    assert end.value.code == 2
-    assert "install coterie[cli]" in capsys.readouterr().err
+    arguments = ["coterie", "fit", "t.csv", "--target", "y", "--group", "site", "--no-report"]
+    code = (
+        f"import sys; sys.modules['polars'] = None; sys.argv = {arguments}; "
+        "from coterie.cli import main; main()"
+    )
+    command = [sys.executable, "-c", code]
+    shown = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path)
+    assert shown.returncode == 2
+    assert shown.stderr == "coterie: The command line needs polars: install coterie[cli].\n"
 
 
 def end_of(monkeypatch, capsys, error, **environment):

@@ -1,6 +1,6 @@
-import io
+import pytest
 
-from coterie.cli.summary import make_console, named, rows_grid, show_summary
+from coterie.cli.summary import named, show_rows, show_summary
 
 SUMMARY = {
     "n_learners": 3,
@@ -28,13 +28,18 @@ SUMMARY = {
 }
 
 
-def shown(summary):
-    stream = io.StringIO()
-    show_summary(make_console(stream), summary)
-    return stream.getvalue()
+@pytest.fixture
+def shown(capsys):
+    """Print a summary, and return what was printed."""
+
+    def show(summary):
+        show_summary(summary)
+        return capsys.readouterr().out
+
+    return show
 
 
-def test_every_question_has_its_line():
+def test_every_question_has_its_line(shown):
     text = shown(SUMMARY)
     assert "3 learners, 2 coteries\n" in text
     assert "a, b" in text
@@ -47,7 +52,7 @@ def test_every_question_has_its_line():
     assert "Note: Take care." in text
 
 
-def test_nobody_outside_unclear_and_given_are_said():
+def test_nobody_outside_unclear_and_given_are_said(shown):
     text = shown(SUMMARY | {"does_not_belong": [], "clear": False, "rule": "given"})
     assert "Who does not belong? Nobody." in text
     assert "2 coteries, but no clear ones" in text
@@ -58,7 +63,6 @@ def test_long_lists_end_in_a_count():
     assert named(list("abcd"), most=2) == "a, b and 2 more"
 
 
-def test_a_grid_shows_text_and_numbers():
-    stream = io.StringIO()
-    make_console(stream).print(rows_grid(["who", "gain"], [{"who": "a", "gain": 0.123456}]))
-    assert "0.1235" in stream.getvalue()
+def test_a_grid_shows_text_and_numbers(capsys):
+    show_rows(["who", "gain"], [{"who": "a", "gain": 0.123456}])
+    assert "0.1235" in capsys.readouterr().out

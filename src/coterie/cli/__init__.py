@@ -1,4 +1,8 @@
-"""The command line: one module a command, none of which imports the library before it is run."""
+"""The command line: one module a command.
+
+These modules import neither the library nor what the commands have in common (tables, models, sites) before a
+command is run, so that `coterie --help` waits for nothing. The modules behind them import it as usual.
+"""
 
 from __future__ import annotations
 

@@ -2,38 +2,19 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated
 
 import typer
 
+import coterie
 from coterie.cli.errors import disk_errors, one_sentence
-from coterie.cli.models import check_file, open_with_rows
 from coterie.cli.options import AsJson, Delimiter, Encoding, ReplaceFile
 from coterie.cli.printing import say_notes, tell, tell_json
 from coterie.cli.progress import gathered_warnings
 
-if TYPE_CHECKING:
-    from coterie.regressor import CoterieRegressor
-
 _ERRORS = ("error_alone", "error_with", "error_all")
 _SHOWN = ("learner", "cluster", "n_rows", *_ERRORS, "gain", "verdict", "reason")
-
-
-def _placed(model: CoterieRegressor, n_newcomers: int) -> list[dict[str, Any]]:
-    """Return the rows of the newcomers in the table of gains, which are its last ones."""
-    from coterie.summary import table_rows
-
-    gains = {name: column[-n_newcomers:] for name, column in model.gains_.items()}
-    return table_rows(gains)
-
-
-def _show(placed: list[dict[str, Any]]) -> None:
-    from coterie.cli.summary import make_console, rows_grid
-
-    console = make_console(sys.stdout)
-    console.print(rows_grid([name for name in _SHOWN if name in placed[0]], placed))
 
 
 def admit(
@@ -48,7 +29,9 @@ def admit(
     force: ReplaceFile = False,
 ) -> None:
     """Place new learners into the coteries of a model, without fitting it again."""
-    import coterie
+    from coterie.cli.models import check_file, open_with_rows
+    from coterie.cli.summary import show_rows
+    from coterie.summary import table_rows
 
     if out is not None:
         check_file(Path(out), force=force)
@@ -56,7 +39,8 @@ def admit(
     notes = list(rows.notes)
     with one_sentence(), gathered_warnings(notes):
         labels = fitted.admit(rows.X, rows.y, groups=rows.groups)
-    placed = _placed(fitted, len(labels))
+    # Newcomers are the last ones in the table of gains.
+    placed = table_rows({name: column[-len(labels) :] for name, column in fitted.gains_.items()})
     if out is not None:
         with disk_errors(Path(out)):
             coterie.save(fitted, out)
@@ -64,6 +48,6 @@ def admit(
         tell_json({"newcomers": placed, "notes": notes, "out": out})
         return
     say_notes(notes)
-    _show(placed)
+    show_rows([name for name in _SHOWN if name in placed[0]], placed)
     if out is not None:
         tell(f"The model that knows them is {out}")

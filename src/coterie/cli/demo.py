@@ -9,10 +9,8 @@ import typer
 from coterie.cli.errors import CommandError
 from coterie.cli.folders import Workplace
 from coterie.cli.options import ReplaceResults
-from coterie.cli.preparing import prepare
 from coterie.cli.printing import tell
 from coterie.cli.report import check_report
-from coterie.cli.running import make_model, print_summary, run_fit
 
 
 def _table() -> Any:
@@ -32,6 +30,9 @@ def demo(
     force: ReplaceResults = False,
 ) -> None:
     """Fit an example, print what was found, and write the report page."""
+    from coterie.cli.preparing import prepare
+    from coterie.cli.running import make_model, print_summary, run_fit
+
     try:
         check_report()
     except CommandError:

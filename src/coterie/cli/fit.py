@@ -7,25 +7,10 @@ from typing import Annotated, Any
 
 import typer
 
+from coterie.cli import options
 from coterie.cli.errors import CommandError, require
 from coterie.cli.folders import Workplace
-from coterie.cli.options import (
-    AsJson,
-    Delimiter,
-    Drop,
-    Encoding,
-    Features,
-    MaxClusters,
-    Order,
-    ReplaceResults,
-    Target,
-    parse_count,
-    split_names,
-)
-from coterie.cli.preparing import prepare
-from coterie.cli.reading import find_files, read_tables, stem_of, wants_filename
 from coterie.cli.report import check_report
-from coterie.cli.running import make_model, print_summary, run_fit
 
 
 def fit(
@@ -37,19 +22,19 @@ def fit(
             help="CSV, TSV, Parquet or Arrow files, text also with .gz; patterns such as 'sites/*.csv'.",
         ),
     ] = None,
-    target: Target = "",
+    target: options.Target = "",
     group: Annotated[
         str, typer.Option(help="Column that names the learner of each row; 'filename': a learner per file.")
     ] = "",
-    features: Features = None,
-    drop: Drop = None,
+    features: options.Features = None,
+    drop: options.Drop = None,
     candidates: Annotated[
         str, typer.Option(help="Presets (default, linear, paper) and names (rf, lasso, ...), by commas.")
     ] = "default",
     n_clusters: Annotated[
         str, typer.Option(help="A number, or held-out (auto), eigengap, gap, gap-jump, penalty, cv.")
     ] = "auto",
-    max_clusters: MaxClusters = None,
+    max_clusters: options.MaxClusters = None,
     collaboration: Annotated[str | None, typer.Option(help="How a coterie predicts together.")] = None,
     out: Annotated[
         str | None, typer.Option(help="Folder for the results; default: coterie- and the table's name.")
@@ -63,16 +48,16 @@ def fit(
     scheduler: Annotated[
         str | None, typer.Option(help="Dask scheduler whose workers do the work: tcp://HOST:8786.")
     ] = None,
-    order: Order = "auto",
+    order: options.Order = "auto",
     memory: Annotated[
         str | None,
         typer.Option(help="Read learners one by one from Parquet files or folders, within so much: 2GiB."),
     ] = None,
-    delimiter: Delimiter = None,
-    encoding: Encoding = "utf-8",
-    as_json: AsJson = False,
+    delimiter: options.Delimiter = None,
+    encoding: options.Encoding = "utf-8",
+    as_json: options.AsJson = False,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with a fit that was stopped.")] = False,
-    force: ReplaceResults = False,
+    force: options.ReplaceResults = False,
     report: Annotated[bool, typer.Option("--report/--no-report", help="Write the report page.")] = True,
     from_nvflare: Annotated[
         str | None, typer.Option(help="Cluster NVFlare's cross_val_results.json instead of a table.")
@@ -94,6 +79,10 @@ def fit(
 
     if report:
         check_report()
+    from coterie.cli.preparing import prepare
+    from coterie.cli.reading import FILENAME, find_files, read_tables, stem_of
+    from coterie.cli.running import make_model, print_summary, run_fit
+
     if from_nvflare is not None:
         from coterie.cli.nvflare import cluster_nvflare
 
@@ -105,7 +94,7 @@ def fit(
             metric=metric,
             higher_is_better=higher_is_better,
             report=report,
-            n_clusters=parse_count(n_clusters),
+            n_clusters=options.parse_count(n_clusters),
             max_clusters=max_clusters,
             random_state=seed,
         )
@@ -125,8 +114,8 @@ def fit(
         device=device,
         order=order,
     )
-    columns: dict[str, Any] = {"target": target, "group": group, "by_file": wants_filename(group)}
-    columns |= {"features": split_names(features), "drop": split_names(drop)}
+    columns: dict[str, Any] = {"target": target, "group": group, "by_file": group == FILENAME}
+    columns |= {"features": options.split_names(features), "drop": options.split_names(drop)}
     if memory is not None:
         from coterie.cli.partitions import find_learners
 

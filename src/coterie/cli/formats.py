@@ -7,13 +7,12 @@ import gzip
 import io
 import zlib
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import polars as pl
 
 from coterie.cli.errors import CommandError
 from coterie.cli.spreadsheets import without_escapes
-
-if TYPE_CHECKING:
-    import polars
 
 # A format's suffixes, and what separates its fields where it is text.
 TEXT = {".csv": ",", ".tsv": "\t", ".tab": "\t"}
@@ -123,9 +122,7 @@ def _wrong_encoding(path: Path, encoding: str) -> CommandError:
     )
 
 
-def _read_text(path: Path, delimiter: str, encoding: str) -> polars.DataFrame:
-    import polars as pl
-
+def _read_text(path: Path, delimiter: str, encoding: str) -> pl.DataFrame:
     content = _content(path)
     _check_head(path, content, delimiter, encoding)
     if encoding != "utf-8":
@@ -159,9 +156,7 @@ def _read_text(path: Path, delimiter: str, encoding: str) -> polars.DataFrame:
     return without_escapes(table)
 
 
-def _read_binary(path: Path, kind: str) -> polars.DataFrame:
-    import polars as pl
-
+def _read_binary(path: Path, kind: str) -> pl.DataFrame:
     readers = [pl.read_parquet] if kind == "Parquet" else [pl.read_ipc, pl.read_ipc_stream]
     causes = []
     try:
@@ -180,7 +175,7 @@ def _read_binary(path: Path, kind: str) -> polars.DataFrame:
     raise CommandError(f"{str(path)!r} cannot be read as {kind} ({causes[0]}): write it again.")
 
 
-def read_file(path: Path, delimiter: str | None, encoding: str) -> polars.DataFrame:
+def read_file(path: Path, delimiter: str | None, encoding: str) -> pl.DataFrame:
     """Read a file as its suffix says; the delimiter None is the suffix's, too."""
     suffix = suffix_of(path)
     try:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -12,22 +11,12 @@ from coterie.cli.options import AsJson, Model
 from coterie.cli.printing import tell_json
 
 
-def _said(value: Any) -> Any:
-    """Return a decoded value as JSON has it."""
-    from coterie.summary import plain
-
-    if isinstance(value, dict):
-        return {str(key): _said(part) for key, part in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_said(part) for part in value]
-    return plain(value)
-
-
 def describe(path: str) -> dict[str, Any]:
     """Return what a file says of itself, for JSON: versions, settings, learners, clusters, columns."""
     from coterie.persistence.archive import read_archive
     from coterie.persistence.arrays import unpack_arrays
     from coterie.persistence.codec import Decoder
+    from coterie.summary import plain
 
     try:
         manifest, members = read_archive(Path(path))
@@ -48,46 +37,41 @@ def describe(path: str) -> dict[str, Any]:
         "versions": {name: manifest.get(name) for name in ("coterie", "scikit-learn", "numpy", "format")},
         "holds_rows": manifest.get("rows"),
         "n_models": sum(name.startswith("models/") for name in members),
-        "settings": _said(settings),
+        "settings": plain(settings),
         "n_learners": len(learners),
         "n_clusters": partition.n_clusters,
         "rule": partition.rule,
         "clear": partition.clear,
         "notes": list(partition.notes),
         "learners": {str(learner): label for learner, label in learners.items()},
-        "predictors": None if names is None else _said(names.tolist()),
-        "table": None if recipe is None else _said(asdict(recipe)),
+        "predictors": None if names is None else plain(names.tolist()),
+        "table": None if recipe is None else plain(asdict(recipe)),
     }
 
 
 def _show(about: dict[str, Any]) -> None:
-    from coterie.cli.summary import make_console, named, rows_grid, show_line
+    from coterie.cli.summary import named, show_line, show_rows
 
-    console = make_console(sys.stdout)
     versions = ", ".join(f"{name} {version}" for name, version in about["versions"].items())
-    show_line(console, f"{about['file']}: {versions}")
+    show_line(f"{about['file']}: {versions}")
     rows = "with the rows of fit" if about["holds_rows"] else "without the rows of fit"
-    show_line(console, f"{about['n_models']} models, {rows}; every checksum is right")
-    settings = ", ".join(f"{name}={value!r}" for name, value in about["settings"].items())
-    show_line(console, f"Settings: {settings}")
+    show_line(f"{about['n_models']} models, {rows}; every checksum is right")
+    show_line("Settings: " + ", ".join(f"{name}={value!r}" for name, value in about["settings"].items()))
     clear = "" if about["clear"] else ", but no clear ones"
-    show_line(
-        console,
-        f"{about['n_learners']} learners, {about['n_clusters']} coteries{clear}, by {about['rule']}",
-    )
+    show_line(f"{about['n_learners']} learners, {about['n_clusters']} coteries{clear}, by {about['rule']}")
     members: dict[int, list[str]] = {}
     for learner, label in about["learners"].items():
         members.setdefault(label, []).append(learner)
     lines = [{"cluster": label, "learners": named(members[label])} for label in sorted(members)]
-    console.print(rows_grid(["cluster", "learners"], lines))
+    show_rows(["cluster", "learners"], lines)
     if about["table"]:
         table = about["table"]
-        show_line(console, f"Target {table['target']!r}, learners by {table['group']!r}; columns:")
-        console.print(rows_grid(["name", "remark"], table["columns"]))
+        show_line(f"Target {table['target']!r}, learners by {table['group']!r}; columns:")
+        show_rows(["name", "remark"], table["columns"])
     elif about["predictors"]:
-        show_line(console, f"Predictors: {named(about['predictors'])}")
+        show_line(f"Predictors: {named(about['predictors'])}")
     for note in about["notes"]:
-        show_line(console, f"Note: {note}")
+        show_line(f"Note: {note}")
 
 
 def inspect(model: Model, as_json: AsJson = False) -> None:

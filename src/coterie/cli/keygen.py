@@ -8,7 +8,6 @@ from typing import Annotated
 import typer
 
 from coterie.cli.errors import CommandError, one_sentence, require
-from coterie.cli.models import check_file
 from coterie.cli.printing import tell
 
 # As the files of a sealed folder are named; a model of `coterie fit` is named otherwise.
@@ -33,6 +32,7 @@ def keygen(
     out: Annotated[str, typer.Option(help="File for the private key; it never leaves the site.")] = "",
 ) -> None:
     """Make a key for --sign, and print the line that the others put into their list of known keys."""
+    from coterie.cli.models import check_file
     from coterie.federated.messages import check_site
     from coterie.federated.signing import make_key
 

@@ -4,24 +4,21 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import polars as pl
+
+import coterie
 from coterie._files import write_bytes
 from coterie.cli.errors import CommandError, disk_errors
 from coterie.cli.preparing import Rows, apply_recipe
 from coterie.cli.progress import gathered_warnings
 from coterie.cli.reading import read_tables
-
-if TYPE_CHECKING:
-    import polars
-
-    from coterie.regressor import CoterieRegressor
+from coterie.regressor import CoterieRegressor
 
 
 def open_model(path: str, notes: list[str]) -> CoterieRegressor:
     """Load a model; warnings go to the notes."""
-    import coterie
-
     try:
         with gathered_warnings(notes):
             return coterie.load(path)
@@ -32,7 +29,7 @@ def open_model(path: str, notes: list[str]) -> CoterieRegressor:
 
 def open_with_rows(
     path: str, tables: list[str], *, with_target: bool, **text: Any
-) -> tuple[CoterieRegressor, polars.DataFrame, Rows]:
+) -> tuple[CoterieRegressor, pl.DataFrame, Rows]:
     """Load a model of `coterie fit`; return it with a table and its rows, whose notes include the model's."""
     notes: list[str] = []
     model = open_model(path, notes)

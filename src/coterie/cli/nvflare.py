@@ -5,15 +5,18 @@ from __future__ import annotations
 import json
 import math
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+import coterie
 from coterie.cli.errors import CommandError, one_sentence
 from coterie.cli.folders import Workplace
 from coterie.cli.running import losses_table, write_tables
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
+from coterie.method.cluster import cluster_learners
+from coterie.summary import summarize
 
 _SHAPE = "{site: {model: {metric: value}}}"
 
@@ -51,8 +54,6 @@ def read_losses(
 
     The loss of a score, which is at most one, is one minus it. The metric None is the only one of the file.
     """
-    import numpy as np
-
     results = _read(path)
     name = _metric_of(results, metric)
     models = dict.fromkeys(model for tested in results.values() for model in tested)
@@ -95,12 +96,6 @@ def cluster_nvflare(
     **clustering: Any,
 ) -> dict[str, Any]:
     """Cluster the sites of NVFlare's matrix and write who is in which coterie; return the summary."""
-    import polars as pl
-
-    import coterie
-    from coterie.method.cluster import cluster_learners
-    from coterie.summary import summarize
-
     losses, sites, notes = read_losses(path, metric, higher_is_better)
     with one_sentence():
         partition = cluster_learners(losses, learner_ids=sites, **clustering)

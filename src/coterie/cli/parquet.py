@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from zlib import crc32
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
 
 from coterie.cli.errors import CommandError
 from coterie.cli.formats import first_line
 from coterie.cli.preparing import apply_recipe, target_values
-
-if TYPE_CHECKING:
-    import polars
-    import pyarrow
-
-    from coterie.encoding import TableRecipe
+from coterie.encoding import TableRecipe
 
 # Rows that are decoded at a time.
 BATCH = 2**15
@@ -23,9 +23,6 @@ BATCH = 2**15
 
 def open_parquet(path: str) -> Any:
     """Return an open Parquet file."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
     try:
         return pq.ParquetFile(path)
     except (pa.ArrowException, OSError) as error:
@@ -46,7 +43,7 @@ class Piece:
         """Return some of the rows."""
         return Piece(self.path, self.first + first, min(n_rows, self.n_rows - first), self.stamp)
 
-    def batches(self, columns: Sequence[str]) -> Iterator[pyarrow.RecordBatch]:
+    def batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """Give out the rows, batch by batch."""
         file = open_parquet(self.path)
         last, start = self.first + self.n_rows, 0
@@ -66,12 +63,8 @@ class Piece:
 
 def read_pieces(
     learner: str, pieces: Sequence[Piece], columns: Sequence[str], group: str, most: int
-) -> polars.DataFrame:
+) -> pl.DataFrame:
     """Return some columns of a learner's rows as one table, with its id; of many rows ``most`` at random."""
-    import numpy as np
-    import polars as pl
-    import pyarrow as pa
-
     total = sum(piece.n_rows for piece in pieces)
     generator = np.random.default_rng(crc32(learner.encode("utf-8", "surrogatepass")))
     # A file of a few bytes may hold any number of equal rows: count them before they are numbered.
@@ -94,7 +87,7 @@ def read_pieces(
     return whole.with_columns(pl.lit(learner).alias(group))
 
 
-def with_target(frame: polars.DataFrame, target: str) -> polars.DataFrame:
+def with_target(frame: pl.DataFrame, target: str) -> pl.DataFrame:
     """Return the rows that have a target."""
     return frame.filter(target_values(frame, target).is_not_null())
 
@@ -114,8 +107,6 @@ class ParquetRows:
 
     def read(self, most: int) -> tuple[Any, Any]:
         """Return the predictors and the response of the learner, of more than ``most`` rows so many."""
-        import numpy as np
-
         needed = [plan.name for plan in self.recipe.columns if plan.kind != "left out"]
         columns = list(dict.fromkeys([*needed, self.recipe.target]))
         try:

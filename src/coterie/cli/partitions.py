@@ -5,29 +5,21 @@ from __future__ import annotations
 import glob
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import unquote
+
+import polars as pl
+import pyarrow as pa
 
 from coterie.cli.errors import CommandError, one_sentence
 from coterie.cli.formats import PARQUET
 from coterie.cli.parquet import BATCH, ParquetRows, Piece, open_parquet, read_pieces, with_target
-from coterie.cli.preparing import Rows, check_columns, learner_names, prepare
-from coterie.cli.reading import (
-    FILENAME,
-    check_same_columns,
-    find_files,
-    matches,
-    names_of,
-    wants_filename,
-)
-
-if TYPE_CHECKING:
-    import polars
-
-    from coterie.encoding import TableRecipe
-    from coterie.regressor import CoterieRegressor
+from coterie.cli.preparing import Rows, StreamedRows, check_columns, learner_names, prepare
+from coterie.cli.reading import FILENAME, check_same_columns, find_files, matches, names_of
+from coterie.encoding import TableRecipe
+from coterie.fit import out_of_core
 
 # Where rows do not fit, what becomes of the columns is decided by some rows of so many learners.
 LOOKED_AT, ROWS_LOOKED_AT = 100, 200
@@ -35,28 +27,6 @@ LOOKED_AT, ROWS_LOOKED_AT = 100, 200
 MOST_PIECES = 16
 # What folders are called for rows that have no entry.
 NO_ENTRY = "__HIVE_DEFAULT_PARTITION__"
-
-
-@dataclass(frozen=True)
-class StreamedRows:
-    """All learners of a fit that reads them one by one, by id, and the memory that it may take."""
-
-    sources: dict[str, ParquetRows]
-    memory: str
-    notes: tuple[str, ...]
-
-    def fit(self, model: CoterieRegressor) -> list[str]:
-        """Fit a model to them; return what is to be said of it."""
-        model.fit_sources(self.sources, memory=self.memory)
-        there, read = sum(s.n_rows for s in self.sources.values()), int(model.gains_["n_rows"].sum())
-        kept = sum(len(residuals) for residuals in model.selection_.residuals)
-        said = [
-            f"{read} of {there} rows were read, learner by learner; {kept} were kept for the clustering.",
-            "What becomes of the columns was decided by some rows of some learners.",
-        ]
-        if there > read:
-            said.append(f"{there - read} rows have no target, or were too many for the memory.")
-        return said
 
 
 def _folders_say(path: Path) -> dict[str, str]:
@@ -94,8 +64,6 @@ def _parquet_files(patterns: Sequence[str]) -> list[Path]:
 
 
 def _kind(type_: Any) -> str:
-    import pyarrow as pa
-
     numbers = pa.types.is_integer(type_) or pa.types.is_floating(type_)
     return "number" if numbers or pa.types.is_boolean(type_) else str(type_)
 
@@ -118,8 +86,6 @@ def _check_schemas(files: list[Path], group: str) -> None:
 
 def _runs(path: str, group: str, stamp: tuple[int, int]) -> Iterator[tuple[str | None, Piece]]:
     """Give out the learners of a file and where their rows are, from the column that names them."""
-    import polars as pl
-
     start, first = 0, 0
     learner: str | None = None
     for batch in open_parquet(path).iter_batches(batch_size=BATCH, columns=[group]):
@@ -137,7 +103,7 @@ def _runs(path: str, group: str, stamp: tuple[int, int]) -> Iterator[tuple[str |
 def _pieces(files: list[Path], group: str) -> tuple[dict[str, list[Piece]], int]:
     """Return where every learner's rows are, and the number of rows that no learner holds."""
     names = open_parquet(str(files[0])).schema_arrow.names
-    by_file = wants_filename(group) and FILENAME not in names
+    by_file = group == FILENAME and FILENAME not in names
     pieces: dict[str, list[Piece]] = {}
     nobody = 0
     for path, stem in zip(files, names_of(files), strict=True):
@@ -169,10 +135,8 @@ def _pieces(files: list[Path], group: str) -> tuple[dict[str, list[Piece]], int]
     return pieces, nobody
 
 
-def _looked_at(pieces: dict[str, list[Piece]], group: str, columns: Sequence[str]) -> polars.DataFrame:
+def _looked_at(pieces: dict[str, list[Piece]], group: str, columns: Sequence[str]) -> pl.DataFrame:
     """Return rows of some learners, evenly spread among all: from the beginning, the middle and the end."""
-    import polars as pl
-
     heads = []
     for learner in list(pieces)[:: max(1, len(pieces) // LOOKED_AT)]:
         for piece in dict.fromkeys((pieces[learner][0], pieces[learner][-1])):
@@ -190,12 +154,8 @@ def find_learners(
     The options are those of `prepare`. Learners are named by a column, by a key of the folders' names, or by
     their files (``filename``). Also returns what becomes of the columns, and a name for the results.
     """
-    import polars as pl
-
-    from coterie.fit.out_of_core import BASE, COPIES, memory_in_bytes
-
     with one_sentence():
-        amount = memory_in_bytes(memory)
+        amount = out_of_core.memory_in_bytes(memory)
     files = _parquet_files(patterns)
     _check_schemas(files, group)
     pieces, nobody = _pieces(files, group)
@@ -208,7 +168,7 @@ def find_learners(
     total = sum(piece.n_rows for mine in pieces.values() for piece in mine)
     notes = (f"{nobody} of {total + nobody} rows have no learner ({group!r}) and were left out.",)
     said = notes if nobody else ()
-    if 8 * COPIES * len(wanted) * total <= (amount - BASE) // 2:
+    if 8 * out_of_core.COPIES * len(wanted) * total <= (amount - out_of_core.BASE) // 2:
         frames = [read_pieces(learner, mine, wanted, group, total) for learner, mine in pieces.items()]
         rows, recipe = prepare(pl.concat(frames, how="vertical_relaxed"), **decided)
         return replace(rows, notes=(*said, *rows.notes)), recipe, stem

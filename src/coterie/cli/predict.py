@@ -9,12 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from coterie.cli.errors import CommandError, one_sentence
-from coterie.cli.models import check_file, open_with_rows, write_file
 from coterie.cli.options import Delimiter, Encoding, ReplaceFile
 from coterie.cli.printing import say_notes, tell
-from coterie.cli.reading import read_tables
-from coterie.cli.sites import open_folder, site_rows
-from coterie.cli.spreadsheets import write_csv
 
 if TYPE_CHECKING:
     import polars
@@ -32,6 +28,8 @@ def _column(name: str, n_rows: int, kept: Any, predicted: Any) -> polars.Series:
 
 def _from_model(model: str, tables: list[str], **text: Any) -> tuple[list[polars.Series], tuple[str, ...]]:
     """Return the learners and the predictions of a fitted model, and notes."""
+    from coterie.cli.models import open_with_rows
+
     fitted, frame, rows = open_with_rows(model, tables, with_target=False, **text)
     try:
         predicted = fitted.predict(rows.X, groups=rows.groups)
@@ -46,6 +44,7 @@ def _from_folder(
     folder: str, site: str, known_keys: str | None, frame: polars.DataFrame
 ) -> tuple[list[polars.Series], tuple[str, ...]]:
     """Return the predictions of a site's coterie, and notes."""
+    from coterie.cli.sites import open_folder, site_rows
     from coterie.federated import predict as predict_together
 
     if not site:
@@ -89,6 +88,10 @@ def predict(
 ) -> None:
     """Predict the rows of a table, in its order; rows without a learner have no prediction."""
     import polars as pl
+
+    from coterie.cli.models import check_file, write_file
+    from coterie.cli.reading import read_tables
+    from coterie.cli.spreadsheets import write_csv
 
     if out is not None:
         check_file(Path(out), force=force)

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from coterie._options import shown as shown_value
 from coterie.cli.errors import CommandError, one_sentence
-
-if TYPE_CHECKING:
-    import numpy as np
-    import polars
-    from numpy.typing import NDArray
-
-    from coterie.encoding import TableRecipe
-    from coterie.regressor import CoterieRegressor
+from coterie.encoding import TableEncoder, TableRecipe
+from coterie.fit.out_of_core import RowSource
+from coterie.regressor import CoterieRegressor
+from coterie.rows.ids import id_array
 
 # How alike a column's name must be to be offered for one that is not there.
 _ALIKE = 0.5
@@ -23,11 +24,14 @@ _ALIKE = 0.5
 
 @dataclass(frozen=True)
 class Rows:
-    """The rows of a table, as the library takes them; y and groups have one entry per row of X."""
+    """The rows of a table, as the library takes them; y and groups have one entry per row of X.
 
-    X: polars.DataFrame
+    Those of a site that has no learners but itself are an array of shape (n, p), without groups.
+    """
+
+    X: pl.DataFrame | NDArray[np.float64]
     y: NDArray[np.float64] | None
-    groups: NDArray[np.str_]
+    groups: NDArray[np.str_] | None
     # Where each row stood in the table.
     kept: NDArray[np.int_]
     notes: tuple[str, ...]
@@ -36,6 +40,28 @@ class Rows:
         """Fit a model to them; return what is to be said of it."""
         model.fit(self.X, self.y, groups=self.groups)
         return []
+
+
+@dataclass(frozen=True)
+class StreamedRows:
+    """All learners of a fit that reads them one by one, by id, and the memory that it may take."""
+
+    sources: Mapping[str, RowSource]
+    memory: str
+    notes: tuple[str, ...]
+
+    def fit(self, model: CoterieRegressor) -> list[str]:
+        """Fit a model to them; return what is to be said of it."""
+        model.fit_sources(self.sources, memory=self.memory)
+        there, read = sum(s.n_rows for s in self.sources.values()), int(model.gains_["n_rows"].sum())
+        kept = sum(len(residuals) for residuals in model.selection_.residuals)
+        said = [
+            f"{read} of {there} rows were read, learner by learner; {kept} were kept for the clustering.",
+            "What becomes of the columns was decided by some rows of some learners.",
+        ]
+        if there > read:
+            said.append(f"{there - read} rows have no target, or were too many for the memory.")
+        return said
 
 
 def check_columns(names: Sequence[str], known: Sequence[str], option: str) -> None:
@@ -73,12 +99,8 @@ def chosen_columns(
     return chosen
 
 
-def target_values(frame: polars.DataFrame, target: str) -> polars.Series:
+def target_values(frame: pl.DataFrame, target: str) -> pl.Series:
     """Return the response as numbers, null where it is missing or infinite."""
-    import polars as pl
-
-    from coterie._options import shown as shown_value
-
     values = frame[target]
     if not values.dtype.is_numeric() and values.dtype != pl.Boolean and values.dtype != pl.Null:
         shown = values.drop_nulls()
@@ -94,10 +116,8 @@ def target_values(frame: polars.DataFrame, target: str) -> polars.Series:
     return numbers.set(~numbers.is_finite().fill_null(False), None)
 
 
-def learner_names(values: polars.Series) -> polars.Series:
+def learner_names(values: pl.Series) -> pl.Series:
     """Return the entries of a group column as text, null where there is none; NaN names no learner."""
-    import polars as pl
-
     kind = values.dtype
     if kind.is_float():
         values = values.fill_nan(None)
@@ -112,7 +132,7 @@ def learner_names(values: polars.Series) -> polars.Series:
     )
 
 
-def _check_groups(names: polars.Series, group: str) -> None:
+def _check_groups(names: pl.Series, group: str) -> None:
     distinct = names.n_unique()
     if distinct == 1:
         raise CommandError(
@@ -126,12 +146,8 @@ def _check_groups(names: polars.Series, group: str) -> None:
         )
 
 
-def _as_array(names: polars.Series) -> Any:
+def _as_array(names: pl.Series) -> Any:
     """Return texts as a numpy array, each distinct one converted once."""
-    import polars as pl
-
-    from coterie.rows.ids import id_array
-
     distinct = names.unique()
     codes = names.cast(pl.Enum(distinct)).to_physical().to_numpy()
     return id_array(distinct.to_list())[codes]
@@ -142,8 +158,8 @@ def _dropped(count: int, total: int, column: str, what: str) -> list[str]:
 
 
 def _usable(
-    frame: polars.DataFrame, columns: Sequence[str], target: str | None, group: str
-) -> tuple[polars.DataFrame, Any, polars.Series, Any, list[str]]:
+    frame: pl.DataFrame, columns: Sequence[str], target: str | None, group: str
+) -> tuple[pl.DataFrame, Any, pl.Series, Any, list[str]]:
     """Return predictors, responses, groups and positions of the usable rows, and what was left out."""
     names = learner_names(frame[group])
     known = names.is_not_null()
@@ -165,7 +181,7 @@ def _usable(
 
 
 def prepare(
-    frame: polars.DataFrame,
+    frame: pl.DataFrame,
     *,
     target: str,
     group: str,
@@ -174,8 +190,6 @@ def prepare(
     by_file: bool = False,
 ) -> tuple[Rows, TableRecipe]:
     """Decide what becomes of a table's columns; return rows to fit on, and the recipe for other tables."""
-    from coterie.encoding import TableEncoder, TableRecipe
-
     chosen = chosen_columns(frame.columns, target, group, features, drop)
     used, y, names, kept, notes = _usable(frame, chosen, target, group)
     _check_groups(names, group)
@@ -185,7 +199,7 @@ def prepare(
     return Rows(encoder.transform(used), y, _as_array(names), kept, tuple(notes)), recipe
 
 
-def apply_recipe(frame: polars.DataFrame, recipe: TableRecipe, *, with_target: bool) -> Rows:
+def apply_recipe(frame: pl.DataFrame, recipe: TableRecipe, *, with_target: bool) -> Rows:
     """Turn another table into rows, as `prepare` decided."""
     needed = [plan.name for plan in recipe.columns if plan.kind != "left out"]
     check_columns([recipe.group], frame.columns, "the learners")

@@ -5,13 +5,11 @@ from __future__ import annotations
 import glob
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+
+import polars as pl
 
 from coterie.cli.errors import CommandError
 from coterie.cli.formats import SUFFIXES, check_encoding, first_line, read_file, suffix_of
-
-if TYPE_CHECKING:
-    import polars
 
 FILENAME = "filename"
 
@@ -19,11 +17,6 @@ FILENAME = "filename"
 def stem_of(path: Path) -> str:
     """Return a file's name without the suffix of its format."""
     return path.name[: len(path.name) - len(suffix_of(path))] or path.name
-
-
-def wants_filename(group: str) -> bool:
-    """Tell whether learners are to be named by their files."""
-    return group == FILENAME
 
 
 def matches(pattern: str) -> list[Path]:
@@ -74,9 +67,7 @@ def check_same_columns(
             )
 
 
-def _stacked(files: list[Path], tables: list[polars.DataFrame]) -> polars.DataFrame:
-    import polars as pl
-
+def _stacked(files: list[Path], tables: list[pl.DataFrame]) -> pl.DataFrame:
     names = tables[0].columns
     check_same_columns(files, [table.columns for table in tables])
     # A file whose entries of a column are all missing says nothing of its type.
@@ -107,14 +98,12 @@ def read_tables(
     delimiter: str | None = None,
     encoding: str = "utf-8",
     with_filename: bool = False,
-) -> polars.DataFrame:
+) -> pl.DataFrame:
     """Read files, or patterns of files, as one table of at least one row.
 
     The fields of text files are separated by the delimiter, by default the one that the file's suffix stands
     for. The column ``filename`` is added if wanted, unless there is one; see `names_of`.
     """
-    import polars as pl
-
     if delimiter is not None:
         delimiter = delimiter.replace("\\t", "\t")
         if len(delimiter.encode("utf-8", "surrogatepass")) != 1 or delimiter in '"\r\n':

@@ -8,8 +8,8 @@ from typing import Annotated
 
 import typer
 
+import coterie
 from coterie.cli.errors import CommandError, disk_errors
-from coterie.cli.models import check_file, open_model
 from coterie.cli.options import Model, ReplaceFile
 from coterie.cli.printing import say_notes, tell
 
@@ -29,7 +29,7 @@ def report(
     force: ReplaceFile = False,
 ) -> None:
     """Write the report page of a model."""
-    import coterie
+    from coterie.cli.models import check_file, open_model
 
     check_report()
     check_file(Path(out), force=force)

@@ -3,28 +3,34 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import polars as pl
+
+import coterie
 from coterie._files import write_bytes
+from coterie.candidates import make_candidates
 from coterie.cli.errors import CommandError, Interrupted, disk_errors, one_sentence
 from coterie.cli.folders import Workplace
 from coterie.cli.options import parse_count, parse_order, split_names
-from coterie.cli.preparing import Rows
+from coterie.cli.preparing import Rows, StreamedRows
 from coterie.cli.printing import say, tell, tell_json
 from coterie.cli.progress import gathered_warnings, shown_progress
 from coterie.cli.spreadsheets import write_csv
-
-if TYPE_CHECKING:
-    import polars
-
-    from coterie.cli.partitions import StreamedRows
-    from coterie.encoding import TableRecipe
-    from coterie.regressor import CoterieRegressor
+from coterie.cli.summary import show_summary
+from coterie.encoding import TableRecipe
+from coterie.engines import ThreadEngine
+from coterie.engines.checkpoints import CheckpointEngine
+from coterie.fit.out_of_core import select_from_source
+from coterie.method.fitting import choose_candidate
+from coterie.method.spectral import avoids_pairs
+from coterie.persistence.results import ResultCodec
+from coterie.regressor import CoterieRegressor
+from coterie.summary import summarize
 
 
 def make_model(
@@ -39,9 +45,6 @@ def make_model(
 
     An option that is None has the library's default.
     """
-    from coterie.candidates import make_candidates
-    from coterie.regressor import CoterieRegressor
-
     names = split_names([candidates])
     model = CoterieRegressor(
         candidates=names,
@@ -59,8 +62,6 @@ def make_model(
 @contextmanager
 def _workers(scheduler: str | None, n_jobs: int | None) -> Iterator[Any]:
     """Yield who does the work: threads, or the workers of a Dask cluster."""
-    from coterie.engines import ThreadEngine
-
     if scheduler is None:
         yield ThreadEngine(n_jobs)
         return
@@ -74,12 +75,6 @@ def _fit(
     model: CoterieRegressor, rows: Rows | StreamedRows, place: Workplace, scheduler: str | None
 ) -> list[str]:
     """Fit, keeping every finished learner beside the results that are to come; return notes."""
-    import coterie
-    from coterie.engines.checkpoints import CheckpointEngine
-    from coterie.fit.out_of_core import select_from_source
-    from coterie.method.fitting import choose_candidate
-    from coterie.persistence.results import ResultCodec
-
     kept: list[Callable[[Any], Any]] = [choose_candidate, select_from_source]
     with one_sentence(), disk_errors(place.state), _workers(scheduler, model.n_jobs) as workers:
         engine = CheckpointEngine(
@@ -98,14 +93,12 @@ def _fit(
     return notes
 
 
-def losses_table(losses: Any, names: Sequence[str]) -> polars.DataFrame:
+def losses_table(losses: Any, names: Sequence[str]) -> pl.DataFrame:
     """Return the losses with the learners' names: a row for each model, a column for each learner's data."""
-    import polars as pl
-
     return pl.DataFrame(losses, schema=list(names)).insert_column(0, pl.Series("model of", names))
 
 
-def write_tables(folder: Path, tables: Mapping[str, polars.DataFrame], summary: dict[str, Any]) -> None:
+def write_tables(folder: Path, tables: Mapping[str, pl.DataFrame], summary: dict[str, Any]) -> None:
     """Write tables as CSV files, and the summary."""
     for name, table in tables.items():
         write_bytes(folder / name, write_csv(table))
@@ -113,11 +106,6 @@ def write_tables(folder: Path, tables: Mapping[str, polars.DataFrame], summary: 
 
 
 def _write_results(model: CoterieRegressor, summary: dict[str, Any], folder: Path, *, report: bool) -> None:
-    import polars as pl
-
-    import coterie
-    from coterie.method.spectral import avoids_pairs
-
     gains = pl.DataFrame(dict(model.gains_), strict=False)
     tables = {"labels.csv": gains.select("learner", "cluster"), "gains.csv": gains}
     exchange = model.exchange_
@@ -138,11 +126,9 @@ def run_fit(
     *,
     scheduler: str | None = None,
     report: bool = True,
-    table: polars.DataFrame | None = None,
+    table: pl.DataFrame | None = None,
 ) -> dict[str, Any]:
     """Fit rows and write the results, all of them or none; return the summary."""
-    from coterie.summary import summarize
-
     notes = list(rows.notes)
     with place.held():
         had_fits = place.has_fits()
@@ -175,10 +161,8 @@ def run_fit(
 
 def print_summary(summary: dict[str, Any], *, as_json: bool) -> None:
     """Print a summary for people, or as one JSON object."""
-    from coterie.cli.summary import make_console, show_summary
-
     if as_json:
         tell_json(summary)
         return
-    show_summary(make_console(sys.stdout), summary)
+    show_summary(summary)
     tell(f"Results are in {summary['out']}/")

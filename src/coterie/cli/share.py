@@ -2,37 +2,18 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from coterie.cli.errors import CommandError, cache_errors, one_sentence, require
-from coterie.cli.options import (
-    Delimiter,
-    Delta,
-    Drop,
-    Encoding,
-    Epsilon,
-    Features,
-    Folder,
-    KnownKeys,
-    Order,
-    Sign,
-    Target,
-    parse_order,
-    split_names,
-)
-from coterie.cli.preparing import chosen_columns
+from coterie.cli import options
+from coterie.cli.errors import CommandError, one_sentence, require
 from coterie.cli.printing import say_notes, tell
 from coterie.cli.progress import gathered_warnings
-from coterie.cli.reading import read_tables
-from coterie.cli.sites import check_signer, make_blur, open_folder, open_signer, site_rows
 
 if TYPE_CHECKING:
-    from coterie.federated import Party, Share
-    from coterie.federated.messages import Blur
+    from coterie.federated import Share
 
 LATER = (
     "Later, `coterie score` reveals, as numbers: the mean squared error of every site's model on your rows;",
@@ -73,68 +54,54 @@ def revealed(share: Share) -> list[str]:
     ]
 
 
-def _in_their_order(columns: list[str], shares: tuple[Share, ...]) -> list[str]:
-    """Return the columns in the order that most sites have, where they are the same columns."""
-    orders = Counter(share.columns for share in shares)
-    usual = max(orders, key=lambda order: orders[order]) if orders else ()
-    return list(usual) if set(usual) == set(columns) else columns
-
-
-def _make_share(party: Party, blur: Blur | None, *, dry_run: bool) -> Share:
-    from coterie.federated import decode, encode
-    from coterie.federated import share as make
-    from coterie.federated.sent import blurred_share
-
-    with cache_errors():
-        # A dry run tells nobody, so there is nothing to keep.
-        message = make(party, blur=blur) if blur is None or dry_run else blurred_share(party, blur)
-    decode(encode(message), "share")
-    return message
-
-
 def share(
     tables: Annotated[
         list[str], typer.Argument(metavar="TABLE...", help="Files with the rows of this site alone.")
     ],
-    target: Target = "",
+    target: options.Target = "",
     name: Annotated[str, typer.Option(help="Name of this site; no two may have the same.")] = "",
-    folder: Folder = "",
-    features: Features = None,
-    drop: Drop = None,
+    folder: options.Folder = "",
+    features: options.Features = None,
+    drop: options.Drop = None,
     candidates: Annotated[
         str, typer.Option(help="Presets (default, linear) and names (rf, lasso, ...), by commas.")
     ] = "default",
     seed: Annotated[int, typer.Option(min=0, help="Of everything random; the same at all sites.")] = 0,
-    order: Order = "auto",
+    order: options.Order = "auto",
     dry_run: Annotated[bool, typer.Option("--dry-run", help="List what would be revealed.")] = False,
     replace: Annotated[bool, typer.Option("--replace", help="Replace this site's earlier share.")] = False,
-    sign: Sign = None,
-    known_keys: KnownKeys = None,
-    epsilon: Epsilon = None,
-    delta: Delta = None,
+    sign: options.Sign = None,
+    known_keys: options.KnownKeys = None,
+    epsilon: options.Epsilon = None,
+    delta: options.Delta = None,
     clip: Annotated[float | None, typer.Option(help="With --epsilon: norm of the coefficients.")] = None,
-    delimiter: Delimiter = None,
-    encoding: Encoding = "utf-8",
+    delimiter: options.Delimiter = None,
+    encoding: options.Encoding = "utf-8",
 ) -> None:
     """Fit a model on this site's rows and put it, sealed, into the folder; no row leaves the site."""
+    from coterie.cli import sites
+    from coterie.cli.preparing import chosen_columns
+    from coterie.cli.reading import read_tables
     from coterie.federated import make_party
     from coterie.method.order import IN_ORDER
 
     require(target=target, name=name)
-    rows_in_order = parse_order(order)
-    blur = make_blur(epsilon, delta, clip)
+    rows_in_order = options.parse_order(order)
+    blur = sites.make_blur(epsilon, delta, clip)
     # What would be revealed can be seen before there is a folder.
-    sealed = None if dry_run and not Path(folder or " ").is_dir() else open_folder(folder, known_keys)
-    signer = open_signer(sign, sealed)
+    sealed = None if dry_run and not Path(folder or " ").is_dir() else sites.open_folder(folder, known_keys)
+    signer = sites.open_signer(sign, sealed)
     if sealed is not None and not dry_run:
-        check_signer(sealed, signer, name)
+        sites.check_signer(sealed, signer, name)
     frame = read_tables(tables, delimiter=delimiter, encoding=encoding)
-    columns = chosen_columns(frame.columns, target, None, split_names(features), split_names(drop))
+    columns = chosen_columns(
+        frame.columns, target, None, options.split_names(features), options.split_names(drop)
+    )
     with one_sentence():
         shares = () if sealed is None else sealed.read(answers_of=name).shares
     others = tuple(each for each in shares if each.site != name)
-    ordered = columns if features else _in_their_order(columns, others)
-    rows = site_rows(frame, target, ordered)
+    ordered = columns if features else sites.in_their_order(columns, others)
+    rows = sites.site_rows(frame, target, ordered)
     notes = list(rows.notes)
     if ordered != columns:
         notes.append("The columns were put into the order that the other sites have.")
@@ -143,15 +110,15 @@ def share(
             rows.X,
             rows.y,
             site=name,
-            columns=rows.columns,
+            columns=tuple(ordered),
             target=target,
-            candidates=split_names([candidates]),
+            candidates=options.split_names([candidates]),
             seed=seed,
             order=rows_in_order,
         )
         if party.selection.in_order:
             notes.append(IN_ORDER)
-        message = _make_share(party, blur, dry_run=dry_run)
+        message = sites.make_share(party, blur, dry_run=dry_run)
     say_notes(notes)
     if sealed is None or dry_run:
         tell("`coterie share` would reveal:")

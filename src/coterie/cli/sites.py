@@ -5,23 +5,22 @@ from __future__ import annotations
 import math
 import os
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from coterie.cli.errors import CommandError, one_sentence
-from coterie.cli.preparing import check_columns, target_values
+import polars as pl
+
+from coterie import federated
+from coterie.cli.errors import CommandError, cache_errors, one_sentence
+from coterie.cli.preparing import Rows, check_columns, target_values
 from coterie.cli.printing import say
-
-if TYPE_CHECKING:
-    import numpy as np
-    import polars
-    from numpy.typing import NDArray
-
-    from coterie.federated.folder import Contents, SealedFolder
-    from coterie.federated.messages import Blur
-    from coterie.federated.signing import Signer
+from coterie.federated import Party, Share
+from coterie.federated.folder import Contents, SealedFolder
+from coterie.federated.messages import Blur
+from coterie.federated.privacy import check_blur
+from coterie.federated.sent import blurred_share
+from coterie.federated.signing import Signer, read_key, read_known_keys
 
 # Of blurred numbers, unless another is given.
 DELTA = 1e-6
@@ -29,21 +28,7 @@ DELTA = 1e-6
 PAUSE = 2.0
 
 
-@dataclass(frozen=True)
-class SiteRows:
-    """The rows of one site that have no gaps: X of shape (n, p), y and kept of shape (n,)."""
-
-    X: NDArray[np.float64]
-    y: NDArray[np.float64] | None
-    columns: tuple[str, ...]
-    # Where each row stood in the table.
-    kept: NDArray[np.int_]
-    notes: tuple[str, ...]
-
-
-def _check_numbers(frame: polars.DataFrame, columns: Sequence[str], remedy: str) -> None:
-    import polars as pl
-
+def _check_numbers(frame: pl.DataFrame, columns: Sequence[str], remedy: str) -> None:
     for name in columns:
         kind = frame.schema[name]
         if not kind.is_numeric() and kind != pl.Boolean:
@@ -54,14 +39,12 @@ def _check_numbers(frame: polars.DataFrame, columns: Sequence[str], remedy: str)
 
 
 def site_rows(
-    frame: polars.DataFrame, target: str | None, columns: Sequence[str], *, what: str = "--features"
-) -> SiteRows:
-    """Turn a site's table into rows; rows with gaps are left out and counted.
+    frame: pl.DataFrame, target: str | None, columns: Sequence[str], *, what: str = "--features"
+) -> Rows:
+    """Turn a site's table into the rows of one learner; rows with gaps are left out and counted.
 
     Without a target there is no response; `what` says in the error who asks for the columns.
     """
-    import polars as pl
-
     check_columns(columns, frame.columns, what)
     # Where the columns are those that were shared, none can be dropped.
     _check_numbers(frame, columns, ", or --drop it" if what == "--features" else "")
@@ -76,20 +59,13 @@ def site_rows(
     if not len(kept):
         raise CommandError("No row is without gaps: fill them in the same way at all sites.")
     lost = frame.height - len(kept)
-    return SiteRows(
-        numbers[kept].to_numpy(),
-        None if y is None else y.gather(kept).to_numpy(),
-        tuple(columns),
-        kept.to_numpy(),
-        (f"{lost} of {frame.height} rows have gaps and were left out.",) if lost else (),
-    )
+    notes = (f"{lost} of {frame.height} rows have gaps and were left out.",) if lost else ()
+    response = None if y is None else y.gather(kept).to_numpy()
+    return Rows(numbers[kept].to_numpy(), response, None, kept.to_numpy(), notes)
 
 
 def open_folder(folder: str, known_keys: str | None) -> SealedFolder:
     """Open a sealed folder."""
-    from coterie.federated.folder import SealedFolder
-    from coterie.federated.signing import read_known_keys
-
     if not folder:
         raise CommandError("--folder is missing: name the folder that the sites pass on.")
     with one_sentence():
@@ -98,8 +74,6 @@ def open_folder(folder: str, known_keys: str | None) -> SealedFolder:
 
 def open_signer(key: str | None, sealed: SealedFolder | None) -> Signer | None:
     """Return the signer of a key file, which must not lie in the folder that is passed on."""
-    from coterie.federated.signing import read_key
-
     if key is None:
         return None
     if sealed is not None and sealed.path.resolve() in Path(key).resolve().parents:
@@ -124,9 +98,6 @@ def check_signer(sealed: SealedFolder, signer: Signer | None, site: str | None =
 
 def make_blur(epsilon: float | None, delta: float | None, clip: float | None) -> Blur | None:
     """Return how numbers are to be blurred; None: not at all."""
-    from coterie.federated.messages import Blur
-    from coterie.federated.privacy import check_blur
-
     if epsilon is None:
         for value, option in ((clip, "--clip"), (delta, "--delta")):
             if value is not None:
@@ -138,6 +109,22 @@ def make_blur(epsilon: float | None, delta: float | None, clip: float | None) ->
         )
     with one_sentence():
         return check_blur(Blur(epsilon, DELTA if delta is None else delta, clip))
+
+
+def in_their_order(columns: list[str], shares: tuple[Share, ...]) -> list[str]:
+    """Return the columns in the order that most sites have, where they are the same columns."""
+    orders = Counter(share.columns for share in shares)
+    usual = max(orders, key=lambda order: orders[order]) if orders else ()
+    return list(usual) if set(usual) == set(columns) else columns
+
+
+def make_share(party: Party, blur: Blur | None, *, dry_run: bool) -> Share:
+    """Return the share of a site, after a check that its peers can read it."""
+    with cache_errors():
+        # A dry run tells nobody, so there is nothing to keep.
+        message = federated.share(party, blur=blur) if blur is None or dry_run else blurred_share(party, blur)
+    federated.decode(federated.encode(message), "share")
+    return message
 
 
 def check_wait(seconds: float) -> None:

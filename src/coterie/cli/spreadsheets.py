@@ -8,10 +8,8 @@ if it had one already gets another, so that reading can take one away from each.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    import polars
+import polars as pl
 
 # A tab or the end of a line is skipped before a formula; the wide signs are those of East Asian keyboards.
 _SIGNS = "[=+\\-@\t\r\n\uff1d\uff0b\uff0d\uff20]"
@@ -25,16 +23,12 @@ def _matches(text: str, pattern: str) -> bool:
     return re.search(pattern, text) is not None and re.fullmatch(_NUMBER, text) is None
 
 
-def _texts(table: polars.DataFrame) -> list[str]:
-    import polars as pl
-
+def _texts(table: pl.DataFrame) -> list[str]:
     return [name for name, kind in table.schema.items() if kind == pl.String]
 
 
-def write_csv(table: polars.DataFrame) -> bytes:
+def write_csv(table: pl.DataFrame) -> bytes:
     """Return a table as CSV in UTF-8 that holds no formula."""
-    import polars as pl
-
     as_text = table.with_columns(pl.col(pl.Categorical, pl.Enum).cast(pl.String))
     safe = as_text.with_columns(
         pl.when(pl.col(name).str.contains(_TO_ESCAPE) & ~pl.col(name).str.contains(_NUMBER))
@@ -47,13 +41,11 @@ def write_csv(table: polars.DataFrame) -> bytes:
     return headed.write_csv().encode()
 
 
-def without_escapes(table: polars.DataFrame) -> polars.DataFrame:
+def without_escapes(table: pl.DataFrame) -> pl.DataFrame:
     """Take away the apostrophes that `write_csv` put in.
 
     A table in which some text begins like a formula was not written by it, and stays as it is.
     """
-    import polars as pl
-
     names = _texts(table)
 
     def any_matches(pattern: str) -> bool:

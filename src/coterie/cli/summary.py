@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
 
 from coterie.cli.printing import cell, printable, shortened
-
-if TYPE_CHECKING:
-    from rich.console import Console
-    from rich.table import Table
 
 # Learners of a coterie, and rows of a table, that are named before "and so many more".
 _NAMED = 12
@@ -46,19 +47,14 @@ def _why(summary: Mapping[str, Any]) -> str:
     return f"{rule}, {curve['criterion']}: {shown}. Other rules: {beside}."
 
 
-def make_console(stream: Any) -> Console:
-    """Return a console that writes as wide as the terminal, or as a file can take."""
-    from rich.console import Console
-
-    width = None if stream.isatty() else _WIDTH
-    return Console(file=stream, width=width, highlight=False, markup=False)
+def _console() -> Console:
+    """Return a console that writes to stdout, as wide as the terminal, or as a file can take."""
+    width = None if sys.stdout.isatty() else _WIDTH
+    return Console(file=sys.stdout, width=width, highlight=False, markup=False)
 
 
-def rows_grid(names: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> Table:
-    """Return a table for the console: text to the left, numbers to the right and short."""
-    from rich import box
-    from rich.table import Table
-
+def show_rows(names: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> None:
+    """Print a table: text to the left, numbers to the right and short."""
     grid = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for name in names:
         text = any(isinstance(row[name], str) for row in rows)
@@ -66,18 +62,19 @@ def rows_grid(names: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> Table:
     for row in rows:
         cells = (row[name] for name in names)
         grid.add_row(*(_number(c) if isinstance(c, float) or c is None else cell(c) for c in cells))
-    return grid
+    _console().print(grid)
 
 
-def show_line(console: Console, text: str) -> None:
+def show_line(text: str, style: str | None = None) -> None:
     """Print a sentence."""
+    console = _console()
     # A terminal breaks lines between words; in a file a sentence stays in one line.
-    console.print(printable(text), soft_wrap=not console.is_terminal)
+    console.print(printable(text), style=style, soft_wrap=not console.is_terminal)
 
 
-def _show_coteries(console: Console, summary: Mapping[str, Any]) -> None:
+def _show_coteries(summary: Mapping[str, Any]) -> None:
     clear = "" if summary["clear"] else ", but no clear ones"
-    console.print(f"{summary['n_learners']} learners, {summary['n_clusters']} coteries{clear}", style="bold")
+    show_line(f"{summary['n_learners']} learners, {summary['n_clusters']} coteries{clear}", style="bold")
     lines: list[dict[str, Any]] = []
     for coterie in summary["coteries"]:
         line = {"cluster": coterie["cluster"], "learners": named(coterie["learners"])}
@@ -86,38 +83,34 @@ def _show_coteries(console: Console, summary: Mapping[str, Any]) -> None:
             line |= {"alone": coterie["error_alone"], "together": coterie["error_with"]}
             line["gain"] = _share(coterie["mean_gain"])
         lines.append(line)
-    console.print(rows_grid(list(lines[0]), lines))
+    show_rows(list(lines[0]), lines)
 
 
-def _show_gains(console: Console, summary: Mapping[str, Any]) -> None:
+def _show_gains(summary: Mapping[str, Any]) -> None:
     pays = summary["pays"]
     show_line(
-        console,
         f"Does it pay? Mean squared error, held out: alone {_number(pays['error_alone'])}, with the coterie "
         f"{_number(pays['error_with'])}, with all {_number(pays['error_all'])}; "
-        f"mean gain {_share(pays['mean_gain'])}.",
+        f"mean gain {_share(pays['mean_gain'])}."
     )
     verdicts = ", ".join(f"{name} {count}" for name, count in pays["verdicts"].items() if count)
-    show_line(console, f"Verdicts: {verdicts}.")
+    show_line(f"Verdicts: {verdicts}.")
     outside = summary["does_not_belong"]
-    show_line(
-        console,
-        f"Who does not belong? {len(outside)} learners." if outside else "Who does not belong? Nobody.",
-    )
+    show_line(f"Who does not belong? {f'{len(outside)} learners' if outside else 'Nobody'}.")
     for entry in outside[:_NAMED]:
-        show_line(console, f"  {entry['learner']}: {entry['reason']}")
+        show_line(f"  {entry['learner']}: {entry['reason']}")
     if len(outside) > _NAMED:
-        show_line(console, f"  and {len(outside) - _NAMED} more, see gains.csv")
+        show_line(f"  and {len(outside) - _NAMED} more, see gains.csv")
 
 
-def show_summary(console: Console, summary: Mapping[str, Any]) -> None:
+def show_summary(summary: Mapping[str, Any]) -> None:
     """Print what `coterie.summary.summarize` returned, as answers to the questions that one has."""
-    _show_coteries(console, summary)
+    _show_coteries(summary)
     if summary["pays"]:
-        _show_gains(console, summary)
-    show_line(console, f"Why {summary['n_clusters']}? {_why(summary)}")
+        _show_gains(summary)
+    show_line(f"Why {summary['n_clusters']}? {_why(summary)}")
     for plan in summary.get("columns", ()):
         if plan["kind"] != "number" or "missing" in plan["remark"]:
-            show_line(console, f"Column {plan['name']!r}: {plan['remark']}.")
+            show_line(f"Column {plan['name']!r}: {plan['remark']}.")
     for note in summary["notes"]:
-        show_line(console, f"Note: {note}")
+        show_line(f"Note: {note}")

@@ -58,7 +58,7 @@ def _curve(name: str, curve: dict[str, Any], decided: bool) -> Figure:
     counts, chosen = curve["n_clusters"], curve["chosen"]
     # None becomes NaN, which is left out.
     numbers = np.array(curve["values"], dtype=float)
-    values = finite_list(numbers)
+    values = [value if value is None else float(f"{value:.6g}") for value in curve["values"]]
     wide = {"type": "log", "dtick": 1} if on_log_scale(name, numbers) else {}
     spread = None if curve["spread"] is None else finite_list(np.array(curve["spread"], dtype=float))
     line = look.scatter("lines+markers", counts, values, "%{x} coteries: %{y:.4~g}")

@@ -1,0 +1,184 @@
+"""What a site and whoever concludes do in each round, with the files that are in the folder."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from coterie import federated
+from coterie.cli.errors import CommandError, cache_errors
+from coterie.cli.printing import say
+from coterie.cli.progress import gathered_warnings
+from coterie.cli.reading import read_tables
+from coterie.cli.sites import site_rows
+from coterie.federated import Conclusion, Party, Question, Settings, Share
+from coterie.federated.asked import MOST_QUESTIONS, due_questions, memory_of
+from coterie.federated.attendance import take_attendance
+from coterie.federated.folder import Contents, SealedFolder, file_name
+from coterie.federated.peers import evaluate_peers, is_comparable
+from coterie.federated.sent import blurred_score
+from coterie.federated.signing import Signer
+from coterie.summary import summarize
+
+# The table is the one that was shared when its model makes the same error, up to rounding.
+SAME_TABLE = 1e-6
+
+
+def own_party(mine: Share, tables: list[str], target: str, order: str | None, **text: Any) -> Party:
+    """Select again what was shared, and make sure that the table is the same."""
+    name = mine.site
+    if target and target != mine.target:
+        raise CommandError(
+            f"{name!r} shared a model of {mine.target!r}, not of {target!r}: score with the same."
+        )
+    rows = site_rows(
+        read_tables(tables, **text), mine.target, mine.columns, what="the columns that were shared"
+    )
+    with gathered_warnings([]):
+        party = federated.make_party(
+            rows.X,
+            rows.y,
+            site=name,
+            columns=mine.columns,
+            target=mine.target,
+            candidates=list(mine.candidates),
+            seed=mine.seed,
+            order=order,
+        )
+    error = float(party.selection.errors[0])
+    same = abs(error - mine.error) <= SAME_TABLE * max(error, mine.error)
+    if len(party.learners.y) != mine.n_rows or not (same or mine.privacy is not None):
+        raise CommandError(
+            f"The table is not the one that {name!r} shared: score with that one and the same --order, or "
+            "run `coterie share` again with --replace."
+        )
+    return party
+
+
+def _say_troubles(party: Party, contents: Contents, *, blurred: bool) -> None:
+    # Where numbers are blurred, a model that fails is scored all the same: failing tells of rows.
+    looked_at = [s for s in contents.shares if not (blurred and is_comparable(party, s))]
+    for site, why in evaluate_peers(party, looked_at).troubles.items():
+        say(f"Note: the model of {site!r} is not scored. {why}")
+
+
+def put_score(
+    party: Party, sealed: SealedFolder, contents: Contents, signer: Signer | None, options: dict[str, Any]
+) -> bool:
+    """Put the score of the shares that are there; tell whether it is new."""
+    earlier = next((each for each in contents.scores if each.site == party.site), None)
+    shas = {share.site: share.sha for share in contents.shares}
+    # Scoring again with Gram matrices adds them; without, it does not take them back.
+    complete = earlier is not None and (earlier.grams is not None or not options["reveal_gram"])
+    if earlier is not None and complete and {s: e.sha for s, e in earlier.losses.items()} == shas:
+        return False
+    _say_troubles(party, contents, blurred=options["blur"] is not None)
+    with cache_errors():
+        if options["blur"] is not None:
+            mine = blurred_score(party, contents.shares, options["blur"])
+        else:
+            mine = federated.score(party, contents.shares, **options)
+    return sealed.put(mine, signer, replace=True)
+
+
+def answer_questions(
+    party: Party, sealed: SealedFolder, contents: Contents, signer: Signer | None, noted: dict[str, str]
+) -> int:
+    """Answer the open questions, each by itself; tell how many, and note those that are not answered."""
+    memory = memory_of(contents.share_of(party.site))
+    due = due_questions(contents, party.site, memory.read(), sealed.read)
+    refused = {
+        file_name(question): f"At most {MOST_QUESTIONS} are answered about the same models, and somebody "
+        "asks for more than the method needs."
+        for question in due.surplus
+    }
+    answered = 0
+    for question in due.questions:
+        name = file_name(question)
+        if name in noted:
+            continue
+        try:
+            message = federated.answer(party, contents.shares, question)
+        # One question that makes no sense must not keep the others from being answered.
+        except (ValueError, ArithmeticError) as error:
+            refused[name] = str(error)
+            continue
+        with cache_errors():
+            memory.add(question)
+        sealed.put(message, signer)
+        answered += 1
+    for name, why in refused.items():
+        if name not in noted:
+            say(f"Note: {name!r} is not answered. {why}")
+    noted |= refused
+    return answered
+
+
+def is_concluded(contents: Contents, before: Conclusion | None) -> bool:
+    """Tell whether there is a new conclusion, about the models that are shared now."""
+    if contents.conclusion is None or contents.conclusion == before:
+        return False
+    shas = {share.site: share.sha for share in contents.shares}
+    return all(shas.get(site) == sha for site, sha in contents.conclusion.models.items())
+
+
+def _missing(question: Question, contents: Contents) -> list[str]:
+    """Return who has not answered a question."""
+    answers = next((each.answers for each in contents.answered if each.question == question), {})
+    return [member.site for member in question.members if member.site not in answers]
+
+
+def go_on(
+    sealed: SealedFolder,
+    contents: Contents,
+    settings: Settings,
+    without: Mapping[str, str],
+    signer: Signer | None,
+    *,
+    now: bool,
+) -> dict[str, Any]:
+    """Go as far as the files in the folder allow, and say where that is."""
+    gone = dict(without)
+    attendance = take_attendance(
+        contents.shares, contents.scores, min_rows=settings.min_rows, leave_out=without
+    )
+    if attendance.waiting and not now:
+        return {"state": "waiting for scores", "waiting": dict(attendance.waiting)}
+    gone |= {site: f"{why[:1].lower()}{why[1:]}" for site, why in attendance.waiting.items()}
+    while True:
+        outcome = federated.conclude(
+            contents.shares, contents.scores, contents.answered, settings=settings, leave_out=gone
+        )
+        if isinstance(outcome, Conclusion):
+            sealed.put(outcome, signer, replace=True)
+            return {"state": "concluded", **summarize(outcome), "labels": outcome.labels}
+        missing = _missing(outcome, contents)
+        new = sealed.put(outcome, signer)
+        asked = len(outcome.members)
+        if new or not now or len(missing) == asked:
+            rounds = _round(contents, outcome)
+            return {
+                "state": "asking",
+                "round": rounds,
+                # Rounds that were asked with other settings count, and have no bound in common.
+                "of_at_most": settings.refine_rounds + 1 if rounds <= settings.refine_rounds + 1 else None,
+                "waiting": dict.fromkeys(missing, "It has not answered."),
+            }
+        gone |= dict.fromkeys(missing, "it did not answer.")
+
+
+def lacking(contents: Contents, without: Mapping[str, str]) -> str | None:
+    """Say what has to be shared before anything can be concluded."""
+    shared = {share.site for share in contents.shares}
+    if not shared:
+        return "The folder has no share: run `coterie share` at every site first."
+    for site in without:
+        if site not in shared:
+            return f"The folder has no share of {site!r} to leave out: check the name."
+    return None
+
+
+def _round(contents: Contents, question: Question) -> int:
+    """Return the number of a question among those about the same members."""
+    earlier = [e.question for e in contents.answered if e.question.members == question.members]
+    return len([each for each in earlier if each != question]) + 1
