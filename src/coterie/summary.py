@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict
 from typing import Any, Protocol
 
@@ -116,21 +116,17 @@ def _known(values: Any) -> Array:
     return numbers[np.isfinite(numbers)]
 
 
-def _mean(values: Any) -> float | None:
+def _of_known(function: Callable[[Array], Any], values: Any) -> float | None:
+    """Return a mean, a median and so on of the numbers that exist."""
     known = _known(values)
-    return float(known.mean()) if len(known) else None
-
-
-def _typical(values: Any) -> float | None:
-    known = _known(values)
-    return float(np.median(known)) if len(known) else None
+    return float(function(known)) if len(known) else None
 
 
 def _averages(columns: Columns, mine: Any = slice(None)) -> dict[str, float | None]:
     """Return mean errors, and the mean and the median gain, over some learners."""
-    averages = {name: _mean(columns[name][mine]) for name in ERRORS}
+    averages = {name: _of_known(np.mean, columns[name][mine]) for name in ERRORS}
     gain = columns["gain"][mine]
-    return {**averages, "mean_gain": _mean(gain), "median_gain": _typical(gain)}
+    return {**averages, "mean_gain": _of_known(np.mean, gain), "median_gain": _of_known(np.median, gain)}
 
 
 def _coteries(columns: Columns, n_clusters: int, *, named: bool) -> list[dict[str, Any]]:
@@ -162,12 +158,12 @@ def _pays(columns: Columns) -> dict[str, Any]:
         shares = np.asarray(columns["error_all"], float) / np.asarray(columns["error_alone"], float)
     return {
         **_averages(columns),
-        "least_gain": float(gain.min()) if len(gain) else None,
-        "most_gain": float(gain.max()) if len(gain) else None,
+        "least_gain": _of_known(np.min, gain),
+        "most_gain": _of_known(np.max, gain),
         "n_measured": len(gain),
         "n_better": int((gain > 0).sum()),
         # With all learners, as a share of the error alone.
-        "median_share_all": _typical(shares),
+        "median_share_all": _of_known(np.median, shares),
         "verdicts": _verdicts(columns["verdict"]),
     }
 

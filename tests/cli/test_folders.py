@@ -9,7 +9,7 @@ import pytest
 
 from coterie.cli import folders
 from coterie.cli.errors import CommandError
-from coterie.cli.folders import MARK, Workplace
+from coterie.cli.folders import MARK, RESULTS, Workplace
 
 FIT = "0" * 32
 
@@ -32,7 +32,7 @@ def fail_with(place, error):
 def leave_fit(place):
     """Leave what a run leaves that was killed after its first learner."""
     place.fits.mkdir(parents=True)
-    place.mark.write_text("Process 1 on here\n")
+    (place.state / MARK).write_text("Process 1 on here\n")
     (place.fits / FIT).write_text("fit")
 
 
@@ -136,9 +136,9 @@ def test_a_stopped_run_is_resumed_or_forgotten_but_never_by_accident(tmp_path):
 
 def test_a_run_that_was_killed_before_its_first_learner_is_in_nobody_s_way(tmp_path):
     place = place_in(tmp_path)
-    place.results.mkdir(parents=True)
-    place.mark.write_text("")
-    (place.results / "labels.csv").write_text("half")
+    (place.state / RESULTS).mkdir(parents=True)
+    (place.state / MARK).write_text("")
+    (place.state / RESULTS / "labels.csv").write_text("half")
     place.check()
     write(place)
     assert names_in(tmp_path) == ["out"]
@@ -176,7 +176,7 @@ def test_nothing_is_removed_through_a_link(tmp_path, where):
     (tmp_path / "other.unfinished").rename(target)
     if where:
         place.state.mkdir()
-        place.mark.write_text("")
+        (place.state / MARK).write_text("")
         (place.state / where).unlink(missing_ok=True)
         (place.state / where).symlink_to(target / where if where == MARK else target / "fits")
     else:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import typer
+from typer import Argument, Option
 
 import coterie
 from coterie.cli.errors import disk_errors, one_sentence
@@ -18,11 +18,11 @@ _SHOWN = ("learner", "cluster", "n_rows", *_ERRORS, "gain", "verdict", "reason")
 
 
 def admit(
-    model: Annotated[str, typer.Argument(metavar="MODEL", help="A model.coterie of `coterie fit`.")],
+    model: Annotated[str, Argument(metavar="MODEL", help="A model.coterie of `coterie fit`.")],
     tables: Annotated[
-        list[str], typer.Argument(metavar="TABLE...", help="Files with the newcomers' rows, target included.")
+        list[str], Argument(metavar="TABLE...", help="Files with the newcomers' rows, target included.")
     ],
-    out: Annotated[str | None, typer.Option(help="File for a model that knows the newcomers, too.")] = None,
+    out: Annotated[str | None, Option(help="File for a model that knows the newcomers, too.")] = None,
     delimiter: Delimiter = None,
     encoding: Encoding = "utf-8",
     as_json: AsJson = False,

@@ -8,6 +8,7 @@ import sys
 from typing import Annotated, Any, NoReturn
 
 import typer
+from typer import Option
 
 from coterie import __version__
 from coterie.cli.admit import admit
@@ -47,7 +48,7 @@ def _show_version(wanted: bool) -> None:
 @app.callback()
 def _root(
     version: Annotated[
-        bool, typer.Option("--version", help="Show the version.", callback=_show_version, is_eager=True)
+        bool, Option("--version", help="Show the version.", callback=_show_version, is_eager=True)
     ] = False,
 ) -> None:
     """Take the options that every command has."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Any
 
 import typer
+from typer import Option
 
 from coterie.cli.errors import CommandError, one_sentence
 from coterie.cli.options import AsJson, Folder, KnownKeys, MaxClusters, Sign, parse_count
@@ -42,26 +43,22 @@ def _report(found: dict[str, Any], *, as_json: bool) -> None:
 def conclude_command(
     folder: Folder = "",
     leave_out: Annotated[
-        list[str] | None, typer.Option(metavar="SITE", help="Go on without this site; may be repeated.")
+        list[str] | None, Option(metavar="SITE", help="Go on without this site; may be repeated.")
     ] = None,
-    now: Annotated[bool, typer.Option("--now", help="Go on without whoever is missing.")] = False,
+    now: Annotated[bool, Option("--now", help="Go on without whoever is missing.")] = False,
     n_clusters: Annotated[
-        str, typer.Option(help="A number, or held-out (auto), eigengap, gap, gap-jump, penalty.")
+        str, Option(help="A number, or held-out (auto), eigengap, gap, gap-jump, penalty.")
     ] = "auto",
     max_clusters: MaxClusters = None,
-    min_rows: Annotated[
-        int | None, typer.Option(min=1, help="Rows that a site needs; default: as a fit.")
-    ] = None,
+    min_rows: Annotated[int | None, Option(min=1, help="Rows that a site needs; default: as a fit.")] = None,
     refine_rounds: Annotated[
-        int, typer.Option(min=1, help="How often sites are moved at most; each costs a round.")
+        int, Option(min=1, help="How often sites are moved at most; each costs a round.")
     ] = 10,
-    seed: Annotated[int, typer.Option(min=0, help="Of k-means; as at the sites.")] = 0,
+    seed: Annotated[int, Option(min=0, help="Of k-means; as at the sites.")] = 0,
     rounds: Annotated[
-        bool, typer.Option("--rounds/--no-rounds", help="Ask further questions, or conclude by losses alone.")
+        bool, Option("--rounds/--no-rounds", help="Ask further questions, or conclude by losses alone.")
     ] = True,
-    wait: Annotated[
-        float, typer.Option(min=0, help="Seconds to go on, in a folder that is kept in step.")
-    ] = 0.0,
+    wait: Annotated[float, Option(min=0, help="Seconds to go on, in a folder that is kept in step.")] = 0.0,
     as_json: AsJson = False,
     sign: Sign = None,
     known_keys: KnownKeys = None,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-import typer
+from typer import Option
 
 from coterie.cli.errors import CommandError
 from coterie.cli.folders import Workplace
@@ -26,7 +26,7 @@ def _table() -> Any:
 
 
 def demo(
-    out: Annotated[str, typer.Option(help="Folder for the results.")] = "coterie-demo",
+    out: Annotated[str, Option(help="Folder for the results.")] = "coterie-demo",
     force: ReplaceResults = False,
 ) -> None:
     """Fit an example, print what was found, and write the report page."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
+from typer import Argument, Option
 
 from coterie.cli import options
 from coterie.cli.errors import CommandError, require
@@ -16,7 +16,7 @@ from coterie.cli.report import check_report
 def fit(
     tables: Annotated[
         list[str] | None,
-        typer.Argument(
+        Argument(
             metavar="TABLE...",
             show_default=False,
             help="CSV, TSV, Parquet or Arrow files, text also with .gz; patterns such as 'sites/*.csv'.",
@@ -24,47 +24,47 @@ def fit(
     ] = None,
     target: options.Target = "",
     group: Annotated[
-        str, typer.Option(help="Column that names the learner of each row; 'filename': a learner per file.")
+        str, Option(help="Column that names the learner of each row; 'filename': a learner per file.")
     ] = "",
     features: options.Features = None,
     drop: options.Drop = None,
     candidates: Annotated[
-        str, typer.Option(help="Presets (default, linear, paper) and names (rf, lasso, ...), by commas.")
+        str, Option(help="Presets (default, linear, paper) and names (rf, lasso, ...), by commas.")
     ] = "default",
     n_clusters: Annotated[
-        str, typer.Option(help="A number, or held-out (auto), eigengap, gap, gap-jump, penalty, cv.")
+        str, Option(help="A number, or held-out (auto), eigengap, gap, gap-jump, penalty, cv.")
     ] = "auto",
     max_clusters: options.MaxClusters = None,
-    collaboration: Annotated[str | None, typer.Option(help="How a coterie predicts together.")] = None,
+    collaboration: Annotated[str | None, Option(help="How a coterie predicts together.")] = None,
     out: Annotated[
-        str | None, typer.Option(help="Folder for the results; default: coterie- and the table's name.")
+        str | None, Option(help="Folder for the results; default: coterie- and the table's name.")
     ] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Of everything random.")] = 0,
-    jobs: Annotated[int, typer.Option(help="Threads; -1: one per core.")] = 1,
+    seed: Annotated[int, Option(min=0, help="Of everything random.")] = 0,
+    jobs: Annotated[int, Option(help="Threads; -1: one per core.")] = 1,
     landmarks: Annotated[
-        str | None, typer.Option(help="Exchange with so many learners only, or auto; default: with all.")
+        str | None, Option(help="Exchange with so many learners only, or auto; default: with all.")
     ] = None,
-    device: Annotated[str, typer.Option(help="Of very many learners' spectrum: auto, cpu or cuda.")] = "auto",
+    device: Annotated[str, Option(help="Of very many learners' spectrum: auto, cpu or cuda.")] = "auto",
     scheduler: Annotated[
-        str | None, typer.Option(help="Dask scheduler whose workers do the work: tcp://HOST:8786.")
+        str | None, Option(help="Dask scheduler whose workers do the work: tcp://HOST:8786.")
     ] = None,
     order: options.Order = "auto",
     memory: Annotated[
         str | None,
-        typer.Option(help="Read learners one by one from Parquet files or folders, within so much: 2GiB."),
+        Option(help="Read learners one by one from Parquet files or folders, within so much: 2GiB."),
     ] = None,
     delimiter: options.Delimiter = None,
     encoding: options.Encoding = "utf-8",
     as_json: options.AsJson = False,
-    resume: Annotated[bool, typer.Option("--resume", help="Go on with a fit that was stopped.")] = False,
+    resume: Annotated[bool, Option("--resume", help="Go on with a fit that was stopped.")] = False,
     force: options.ReplaceResults = False,
-    report: Annotated[bool, typer.Option("--report/--no-report", help="Write the report page.")] = True,
+    report: Annotated[bool, Option("--report/--no-report", help="Write the report page.")] = True,
     from_nvflare: Annotated[
-        str | None, typer.Option(help="Cluster NVFlare's cross_val_results.json instead of a table.")
+        str | None, Option(help="Cluster NVFlare's cross_val_results.json instead of a table.")
     ] = None,
-    metric: Annotated[str | None, typer.Option(help="With --from-nvflare: which metric.")] = None,
+    metric: Annotated[str | None, Option(help="With --from-nvflare: which metric.")] = None,
     higher_is_better: Annotated[
-        bool, typer.Option("--higher-is-better", help="With --from-nvflare: a score of at most 1, no loss.")
+        bool, Option("--higher-is-better", help="With --from-nvflare: a score of at most 1, no loss.")
     ] = False,
 ) -> None:
     """Cluster the learners of a table and write who learns with whom, and whether it pays.
@@ -73,47 +73,32 @@ def fit(
     per entry (rare ones joined); dates become year, month, weekday and hour. What was done to which column is
     listed in the output.
     """
+    from coterie.cli.preparing import prepare
+    from coterie.cli.reading import FILENAME, find_files, read_tables, stem_of
+    from coterie.cli.running import make_model, print_summary, run_fit
 
     def place_for(stem: str) -> Workplace:
         return Workplace.named(out or f"coterie-{stem}", force=force, resume=resume)
 
     if report:
         check_report()
-    from coterie.cli.preparing import prepare
-    from coterie.cli.reading import FILENAME, find_files, read_tables, stem_of
-    from coterie.cli.running import make_model, print_summary, run_fit
-
+    clustering: dict[str, Any] = {"max_clusters": max_clusters, "random_state": seed}
     if from_nvflare is not None:
         from coterie.cli.nvflare import cluster_nvflare
 
         if tables:
             raise CommandError("--from-nvflare takes the place of a table: give one of them.")
-        summary = cluster_nvflare(
-            from_nvflare,
-            place_for(Path(from_nvflare).stem),
-            metric=metric,
-            higher_is_better=higher_is_better,
-            report=report,
-            n_clusters=options.parse_count(n_clusters),
-            max_clusters=max_clusters,
-            random_state=seed,
-        )
+        judged: dict[str, Any] = {"metric": metric, "higher_is_better": higher_is_better}
+        clustering["n_clusters"] = options.parse_count(n_clusters)
+        place = place_for(Path(from_nvflare).stem)
+        summary = cluster_nvflare(from_nvflare, place, **judged, **clustering, report=report)
         print_summary(summary, as_json=as_json)
         return
     if not tables:
         raise CommandError("There is no table to fit: name a file, or try `coterie demo`.")
     require("name the column", target=target, group=group)
-    model = make_model(
-        candidates,
-        n_clusters=n_clusters,
-        max_clusters=max_clusters,
-        collaboration=collaboration,
-        random_state=seed,
-        n_jobs=jobs,
-        landmarks=landmarks,
-        device=device,
-        order=order,
-    )
+    clustering |= {"n_clusters": n_clusters, "landmarks": landmarks, "collaboration": collaboration}
+    model = make_model(candidates, **clustering, n_jobs=jobs, device=device, order=order)
     columns: dict[str, Any] = {"target": target, "group": group, "by_file": group == FILENAME}
     columns |= {"features": options.split_names(features), "drop": options.split_names(drop)}
     if memory is not None:

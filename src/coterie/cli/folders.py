@@ -29,7 +29,12 @@ OUTPUTS = (
     "report.html",
     "learners.csv",
 )
+# The file that is locked.
 MARK = "running"
+# New results that are not in their place yet, or old ones that were replaced.
+RESULTS = "results"
+# Old results while new ones take their place, where the system needs two steps for it.
+REPLACED = "replaced"
 
 _FIT = re.compile(r"[0-9a-f]{32}", re.ASCII)
 
@@ -104,21 +109,6 @@ class Workplace:
         """Finished learners."""
         return self.state / "fits"
 
-    @property
-    def results(self) -> Path:
-        """New results that are not in their place yet, or old ones that were replaced."""
-        return self.state / "results"
-
-    @property
-    def replaced(self) -> Path:
-        """Old results while new ones take their place, where the system needs two steps for it."""
-        return self.state / "replaced"
-
-    @property
-    def mark(self) -> Path:
-        """The file that is locked."""
-        return self.state / MARK
-
     def _check_state(self) -> None:
         """Refuse a folder for unfinished work that is not ours, or holds what is not ours."""
         if not os.path.lexists(self.state):
@@ -131,9 +121,9 @@ class Workplace:
             )
         if hasattr(os, "getuid") and self.state.lstat().st_uid != os.getuid():
             raise CommandError(f"The folder {str(self.state)!r} belongs to somebody else: {remedy}")
-        ours = {self.fits: _is_fit, self.results: _is_result, self.replaced: _is_result}
+        ours = {self.fits: _is_fit, self.state / RESULTS: _is_result, self.state / REPLACED: _is_result}
         strange = [path for path in _strangers(self.state, MARK.__eq__) if path not in ours]
-        if not self.mark.exists():
+        if not (self.state / MARK).exists():
             strange = [self.state / name for name in os.listdir(self.state)]
         for folder, is_ours in ours.items():
             if os.path.lexists(folder):
@@ -169,7 +159,7 @@ class Workplace:
     @contextmanager
     def _locked(self) -> Iterator[None]:
         try:
-            with locked(self.mark):
+            with locked(self.state / MARK):
                 yield
         except LockedError as error:
             raise CommandError(
@@ -181,19 +171,19 @@ class Workplace:
         """Refuse to overwrite anything but results of ours, and these only by force; remove nothing."""
         with disk_errors(self.out):
             self._check_state()
-            if self.mark.exists():
+            if (self.state / MARK).exists():
                 with self._locked():
                     self._bring_back()
             self._check_out()
 
     def _bring_back(self) -> None:
         """Undo a replacement that was killed between its two steps."""
-        if _is_folder(self.replaced):
+        if _is_folder(self.state / REPLACED):
             # Nothing is lost with an empty folder that somebody has made since.
             with suppress(OSError):
                 self.out.rmdir()
             if not os.path.lexists(self.out):
-                os.rename(self.replaced, self.out)
+                os.rename(self.state / REPLACED, self.out)
 
     @contextmanager
     def held(self) -> Iterator[None]:
@@ -215,8 +205,8 @@ class Workplace:
         """Remove what is not finished; the mark goes last, and stays with finished learners."""
         with suppress(OSError):
             self._bring_back()
-            _remove(self.results, _is_result)
-            _remove(self.replaced, _is_result)
+            _remove(self.state / RESULTS, _is_result)
+            _remove(self.state / REPLACED, _is_result)
             remove_stale(self.fits)
             # Refused where finished learners are left.
             with suppress(OSError):
@@ -226,7 +216,7 @@ class Workplace:
     def _remove_mark(self) -> None:
         with suppress(OSError):
             if os.listdir(self.state) == [MARK]:
-                self.mark.unlink()
+                (self.state / MARK).unlink()
                 self.state.rmdir()
 
     def forget_fits(self) -> None:
@@ -236,22 +226,24 @@ class Workplace:
     @contextmanager
     def writing(self) -> Iterator[Path]:
         """Give a new folder to write results to, and put it into its place once all of them are there."""
+        results = self.state / RESULTS
         with disk_errors(self.out):
-            _remove(self.results, _is_result)
-            self.results.mkdir()
+            _remove(results, _is_result)
+            results.mkdir()
             # Files are written by `coterie._files`, which waits until the disk has them.
-            yield self.results
+            yield results
             self._put()
             sync_folder(self.out.parent)
 
     def _put(self) -> None:
         """Put the new results into their place: whoever looks finds the old ones or these."""
+        results, replaced = self.state / RESULTS, self.state / REPLACED
         if not os.path.lexists(self.out):
-            os.rename(self.results, self.out)
+            os.rename(results, self.out)
             return
-        os.chmod(self.results, stat.S_IMODE(self.out.stat().st_mode))
-        if not exchange(self.results, self.out):
+        os.chmod(results, stat.S_IMODE(self.out.stat().st_mode))
+        if not exchange(results, self.out):
             # Two steps; `_bring_back` undoes the first where the second was never made.
-            _remove(self.replaced, _is_result)
-            os.rename(self.out, self.replaced)
-            os.rename(self.results, self.out)
+            _remove(replaced, _is_result)
+            os.rename(self.out, replaced)
+            os.rename(results, self.out)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import typer
+from typer import Option
 
 from coterie.cli.errors import CommandError, one_sentence, require
 from coterie.cli.printing import tell
@@ -28,8 +28,8 @@ def _check_elsewhere(path: Path) -> None:
 
 
 def keygen(
-    name: Annotated[str, typer.Option(help="Name of this site.")] = "",
-    out: Annotated[str, typer.Option(help="File for the private key; it never leaves the site.")] = "",
+    name: Annotated[str, Option(help="Name of this site.")] = "",
+    out: Annotated[str, Option(help="File for the private key; it never leaves the site.")] = "",
 ) -> None:
     """Make a key for --sign, and print the line that the others put into their list of known keys."""
     from coterie.cli.models import check_file

@@ -6,39 +6,35 @@ import re
 from collections.abc import Sequence
 from typing import Annotated
 
-import typer
+from typer import Argument, Option
 
 from coterie.cli.errors import CommandError
 
 # Tables.
-Target = Annotated[str, typer.Option(help="Column to predict.")]
+Target = Annotated[str, Option(help="Column to predict.")]
 Features = Annotated[
-    list[str] | None, typer.Option(help="Columns to predict from, by commas; default: all others.")
+    list[str] | None, Option(help="Columns to predict from, by commas; default: all others.")
 ]
-Drop = Annotated[list[str] | None, typer.Option(help="Columns to leave out, by commas.")]
-Delimiter = Annotated[str | None, typer.Option(help="Of text files; default: by suffix.")]
-Encoding = Annotated[str, typer.Option(help="Of text files.")]
+Drop = Annotated[list[str] | None, Option(help="Columns to leave out, by commas.")]
+Delimiter = Annotated[str | None, Option(help="Of text files; default: by suffix.")]
+Encoding = Annotated[str, Option(help="Of text files.")]
 Order = Annotated[
-    str, typer.Option(help="auto: hold out blocks if rows depend on each other in their order; none.")
+    str, Option(help="auto: hold out blocks if rows depend on each other in their order; none.")
 ]
 
 # Models and what is written.
-Model = Annotated[str, typer.Argument(metavar="MODEL", help="A model.coterie.")]
-MaxClusters = Annotated[int | None, typer.Option(help="Largest number that a rule looks at.")]
-AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
-ReplaceResults = Annotated[bool, typer.Option("--force", help="Replace results that are there.")]
-ReplaceFile = Annotated[bool, typer.Option("--force", help="Replace a file that is there.")]
+Model = Annotated[str, Argument(metavar="MODEL", help="A model.coterie.")]
+MaxClusters = Annotated[int | None, Option(help="Largest number that a rule looks at.")]
+AsJson = Annotated[bool, Option("--json", help="Print one JSON object.")]
+ReplaceResults = Annotated[bool, Option("--force", help="Replace results that are there.")]
+ReplaceFile = Annotated[bool, Option("--force", help="Replace a file that is there.")]
 
 # The sealed folder.
-Folder = Annotated[str, typer.Option(help="The folder that the sites pass on.")]
-Sign = Annotated[str | None, typer.Option(metavar="KEY", help="Sign with this private key.")]
-KnownKeys = Annotated[
-    str | None, typer.Option(metavar="FILE", help="Accept files signed by these keys only.")
-]
-Epsilon = Annotated[
-    float | None, typer.Option(help="Clip and blur what is revealed; see the guide on privacy.")
-]
-Delta = Annotated[float | None, typer.Option(help="With --epsilon; default: 1e-6.")]
+Folder = Annotated[str, Option(help="The folder that the sites pass on.")]
+Sign = Annotated[str | None, Option(metavar="KEY", help="Sign with this private key.")]
+KnownKeys = Annotated[str | None, Option(metavar="FILE", help="Accept files signed by these keys only.")]
+Epsilon = Annotated[float | None, Option(help="Clip and blur what is revealed; see the guide on privacy.")]
+Delta = Annotated[float | None, Option(help="With --epsilon; default: 1e-6.")]
 
 
 def split_names(values: Sequence[str] | None) -> list[str]:

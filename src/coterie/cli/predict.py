@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
+from typer import Argument, Option
 
 from coterie.cli.errors import CommandError, one_sentence
 from coterie.cli.options import Delimiter, Encoding, ReplaceFile
@@ -69,21 +69,16 @@ def _from_folder(
 
 def predict(
     model: Annotated[
-        str,
-        typer.Argument(
-            metavar="MODEL", help="A model.coterie of `coterie fit`, or a concluded sealed folder."
-        ),
+        str, Argument(metavar="MODEL", help="A model.coterie of `coterie fit`, or a concluded sealed folder.")
     ],
-    tables: Annotated[
-        list[str], typer.Argument(metavar="TABLE...", help="Files with the columns of the fit.")
-    ],
-    out: Annotated[str | None, typer.Option(help="CSV file for the predictions; default: stdout.")] = None,
+    tables: Annotated[list[str], Argument(metavar="TABLE...", help="Files with the columns of the fit.")],
+    out: Annotated[str | None, Option(help="CSV file for the predictions; default: stdout.")] = None,
     delimiter: Delimiter = None,
     encoding: Encoding = "utf-8",
     force: ReplaceFile = False,
-    name: Annotated[str, typer.Option(help="With a sealed folder: the site whose coterie predicts.")] = "",
+    name: Annotated[str, Option(help="With a sealed folder: the site whose coterie predicts.")] = "",
     known_keys: Annotated[
-        str | None, typer.Option(metavar="FILE", help="With a sealed folder: accept these keys only.")
+        str | None, Option(metavar="FILE", help="With a sealed folder: accept these keys only.")
     ] = None,
 ) -> None:
     """Predict the rows of a table, in its order; rows without a learner have no prediction."""

@@ -6,7 +6,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated
 
-import typer
+from typer import Option
 
 import coterie
 from coterie.cli.errors import CommandError, disk_errors
@@ -25,7 +25,7 @@ def check_report() -> None:
 
 def report(
     model: Model,
-    out: Annotated[str, typer.Option(help="File for the page.")] = "report.html",
+    out: Annotated[str, Option(help="File for the page.")] = "report.html",
     force: ReplaceFile = False,
 ) -> None:
     """Write the report page of a model."""

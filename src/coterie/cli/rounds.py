@@ -34,17 +34,9 @@ def own_party(mine: Share, tables: list[str], target: str, order: str | None, **
     rows = site_rows(
         read_tables(tables, **text), mine.target, mine.columns, what="the columns that were shared"
     )
+    shared: dict[str, Any] = {"site": name, "columns": mine.columns, "target": mine.target, "seed": mine.seed}
     with gathered_warnings([]):
-        party = federated.make_party(
-            rows.X,
-            rows.y,
-            site=name,
-            columns=mine.columns,
-            target=mine.target,
-            candidates=list(mine.candidates),
-            seed=mine.seed,
-            order=order,
-        )
+        party = federated.make_party(rows.X, rows.y, candidates=list(mine.candidates), order=order, **shared)
     error = float(party.selection.errors[0])
     same = abs(error - mine.error) <= SAME_TABLE * max(error, mine.error)
     if len(party.learners.y) != mine.n_rows or not (same or mine.privacy is not None):

@@ -6,7 +6,7 @@ from functools import partial
 from itertools import chain
 from typing import Annotated
 
-import typer
+from typer import Argument, Option
 
 from coterie.cli.errors import CommandError, one_sentence, require
 from coterie.cli.options import Delimiter, Delta, Encoding, Epsilon, Folder, KnownKeys, Sign, parse_order
@@ -14,22 +14,22 @@ from coterie.cli.printing import tell
 
 
 def score(
-    tables: Annotated[list[str], typer.Argument(metavar="TABLE...", help="The files that were shared from.")],
-    target: Annotated[str, typer.Option(help="Column to predict; default: as shared.")] = "",
-    name: Annotated[str, typer.Option(help="Name of this site, as shared.")] = "",
+    tables: Annotated[list[str], Argument(metavar="TABLE...", help="The files that were shared from.")],
+    target: Annotated[str, Option(help="Column to predict; default: as shared.")] = "",
+    name: Annotated[str, Option(help="Name of this site, as shared.")] = "",
     folder: Folder = "",
-    order: Annotated[str, typer.Option(help="auto or none, as shared.")] = "auto",
+    order: Annotated[str, Option(help="auto or none, as shared.")] = "auto",
     reveal_gram: Annotated[
-        bool, typer.Option("--reveal-gram", help="Reveal more, and save the rounds if all sites do.")
+        bool, Option("--reveal-gram", help="Reveal more, and save the rounds if all sites do.")
     ] = False,
     wait: Annotated[
-        float, typer.Option(min=0, help="Seconds to go on answering, in a folder that is kept in step.")
+        float, Option(min=0, help="Seconds to go on answering, in a folder that is kept in step.")
     ] = 0.0,
     sign: Sign = None,
     known_keys: KnownKeys = None,
     epsilon: Epsilon = None,
     delta: Delta = None,
-    clip: Annotated[float | None, typer.Option(help="With --epsilon: squared residuals.")] = None,
+    clip: Annotated[float | None, Option(help="With --epsilon: squared residuals.")] = None,
     delimiter: Delimiter = None,
     encoding: Encoding = "utf-8",
 ) -> None:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
+from typer import Argument, Option
 
 from coterie.cli import options
 from coterie.cli.errors import CommandError, one_sentence, require
@@ -56,25 +56,25 @@ def revealed(share: Share) -> list[str]:
 
 def share(
     tables: Annotated[
-        list[str], typer.Argument(metavar="TABLE...", help="Files with the rows of this site alone.")
+        list[str], Argument(metavar="TABLE...", help="Files with the rows of this site alone.")
     ],
     target: options.Target = "",
-    name: Annotated[str, typer.Option(help="Name of this site; no two may have the same.")] = "",
+    name: Annotated[str, Option(help="Name of this site; no two may have the same.")] = "",
     folder: options.Folder = "",
     features: options.Features = None,
     drop: options.Drop = None,
     candidates: Annotated[
-        str, typer.Option(help="Presets (default, linear) and names (rf, lasso, ...), by commas.")
+        str, Option(help="Presets (default, linear) and names (rf, lasso, ...), by commas.")
     ] = "default",
-    seed: Annotated[int, typer.Option(min=0, help="Of everything random; the same at all sites.")] = 0,
+    seed: Annotated[int, Option(min=0, help="Of everything random; the same at all sites.")] = 0,
     order: options.Order = "auto",
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="List what would be revealed.")] = False,
-    replace: Annotated[bool, typer.Option("--replace", help="Replace this site's earlier share.")] = False,
+    dry_run: Annotated[bool, Option("--dry-run", help="List what would be revealed.")] = False,
+    replace: Annotated[bool, Option("--replace", help="Replace this site's earlier share.")] = False,
     sign: options.Sign = None,
     known_keys: options.KnownKeys = None,
     epsilon: options.Epsilon = None,
     delta: options.Delta = None,
-    clip: Annotated[float | None, typer.Option(help="With --epsilon: norm of the coefficients.")] = None,
+    clip: Annotated[float | None, Option(help="With --epsilon: norm of the coefficients.")] = None,
     delimiter: options.Delimiter = None,
     encoding: options.Encoding = "utf-8",
 ) -> None:
@@ -105,17 +105,10 @@ def share(
     notes = list(rows.notes)
     if ordered != columns:
         notes.append("The columns were put into the order that the other sites have.")
+    agreed: dict[str, Any] = {"candidates": options.split_names([candidates]), "seed": seed}
+    agreed |= {"target": target, "columns": tuple(ordered)}
     with one_sentence(), gathered_warnings(notes):
-        party = make_party(
-            rows.X,
-            rows.y,
-            site=name,
-            columns=tuple(ordered),
-            target=target,
-            candidates=options.split_names([candidates]),
-            seed=seed,
-            order=rows_in_order,
-        )
+        party = make_party(rows.X, rows.y, site=name, order=rows_in_order, **agreed)
         if party.selection.in_order:
             notes.append(IN_ORDER)
         message = sites.make_share(party, blur, dry_run=dry_run)

@@ -55,11 +55,5 @@ def without_escapes(table: pl.DataFrame) -> pl.DataFrame:
 
     if not any_matches(_ESCAPED) or any_matches(_BARE):
         return table
-    plain = table.with_columns(
-        pl.when(pl.col(name).str.contains(_ESCAPED))
-        .then(pl.col(name).str.slice(1))
-        .otherwise(pl.col(name))
-        .alias(name)
-        for name in names
-    )
+    plain = table.with_columns(pl.col(name).str.replace(f"^'('*{_SIGNS})", "$1") for name in names)
     return plain.rename({n: n[1:] for n in plain.columns if _matches(n, _ESCAPED)})

@@ -52,11 +52,7 @@ class EigenvaluesDisplay(Display):
             Columns ``position`` (from one), ``eigenvalue`` and ``kept``, a row per eigenvalue.
         """
         position = np.arange(1, len(self.eigenvalues) + 1)
-        return {
-            "position": position,
-            "eigenvalue": self.eigenvalues,
-            "kept": position <= self.n_clusters,
-        }
+        return {"position": position, "eigenvalue": self.eigenvalues, "kept": position <= self.n_clusters}
 
     def _size(self) -> tuple[float, float]:
         return 5.5, 3.6

@@ -58,10 +58,7 @@ def _settings(subject: Subject) -> dict[str, Any]:
 
 
 def _section(
-    name: str,
-    heading: str,
-    data: dict[str, Any] | str,
-    say: Callable[[dict[str, Any]], list[str]],
+    name: str, heading: str, data: dict[str, Any] | str, say: Callable[[dict[str, Any]], list[str]]
 ) -> dict[str, Any]:
     """Return a section: its data with the sentences about them, or the sentence that says why it has none."""
     if isinstance(data, str):

@@ -151,13 +151,7 @@ def headed(text: str, height: int, up: float = 0.97) -> dict[str, Any]:
 
 
 def figure(
-    name: str,
-    label: str,
-    data: list[Any],
-    layout: dict[str, Any],
-    *,
-    square: bool = False,
-    caption: str = "",
+    name: str, label: str, data: list[Any], layout: dict[str, Any], *, square: bool = False, caption: str = ""
 ) -> Figure:
     """Return a figure in the common look.
 
