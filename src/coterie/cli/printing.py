@@ -7,7 +7,6 @@ writes a table chooses ids and column names, so neither reaches a terminal raw.
 from __future__ import annotations
 
 import json
-import sys
 import unicodedata
 from collections.abc import Iterable
 from typing import Any
@@ -58,8 +57,7 @@ def tell_json(found: Any) -> None:
 
 def say(text: str) -> None:
     """Write a line to stderr, beside which stdout holds results alone."""
-    sys.stderr.write(f"{printable(text)}\n")
-    sys.stderr.flush()
+    tell(text, err=True)
 
 
 def say_notes(notes: Iterable[str]) -> None:
