@@ -22,20 +22,13 @@ def losses_words(data: dict[str, Any]) -> list[str]:
     """Say what the heat map of losses shows."""
     inside, between = data["inside"], data["between"]
     if data["unit"] == "similarity":
-        first = (
-            "Each cell is the similarity of two learners, 1 when their models predict each other's rows "
-            "as well as their own. Learners are ordered by coterie: coteries are blocks on the diagonal."
-        )
+        cell = "the similarity of two learners, 1 when their models predict each other's rows as well as "
+        cell += "their own"
     else:
-        unit = (
-            ", in units of the latter's noise level: 1 is its own model's error on rows not seen"
-            if data["unit"] == "noise"
-            else ""
-        )
-        first = (
-            f"Each cell is the mean squared error of the model of one learner (row) on the rows of another "
-            f"(column){unit}. Learners are ordered by coterie: coteries are blocks on the diagonal."
-        )
+        cell = "the mean squared error of the model of one learner (row) on the rows of another (column)"
+    if data["unit"] == "noise":
+        cell += ", in units of the latter's noise level: 1 is its own model's error on rows not seen"
+    first = f"Each cell is {cell}. Learners are ordered by coterie: coteries are blocks on the diagonal."
     if between is None:
         second = f"There is one coterie; its typical cell is {number(inside)}." if inside is not None else ""
     elif inside is None:
