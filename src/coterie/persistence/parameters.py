@@ -28,6 +28,7 @@ from coterie.persistence.rules import (
     none,
     numbers,
     real,
+    rules_of,
     table_of,
     text,
 )
@@ -117,43 +118,31 @@ def _entries(values: Any) -> list[Any]:
     return list(values.ravel()) if isinstance(values, np.ndarray) else list(values)
 
 
-_COUNTS = ("batch_size", "gap", "iterated_power", "k", "leaf_size", "step", "subsample", "verbose")
-_SMALL: dict[str, int] = {
-    "degree": 10,
-    "max_bins": 255,
-    "max_leaf_nodes": 100_000,
-    "n_bins": 10_000,
-    "n_components": 100_000,
-    "n_estimators": 100_000,
-    "n_init": 1000,
-    "n_quantiles": 100_000,
-    "n_restarts_optimizer": 1000,
-    "n_splits": 10_000,
+# The largest numbers that settings may hold, by the settings' names.
+_CAPS: dict[int, str] = {
+    10: "degree",
+    255: "max_bins",
+    1000: "n_init n_restarts_optimizer",
+    10_000: "hidden_layer_sizes n_bins n_splits",
+    100_000: "max_leaf_nodes n_components n_estimators n_quantiles",
+    MOST: "batch_size gap iterated_power k leaf_size step subsample verbose",
 }
+_NAMED: dict[str, Rule] = {"few": _few, "function": function, "none": none, "real": real}
 # None passes everywhere.
 RULES: dict[str, Rule] = {
-    "alphas": _few,
-    "cv": _few,
-    "func": function,
-    "hidden_layer_sizes": _capped(MOST_UNITS),
+    **rules_of("alphas: few, cv: few, func: function, inverse_func: function, score_func: function", _NAMED),
+    **rules_of("inv_kw_args: table none, kw_args: table none, memory: none", _NAMED),
+    **rules_of("kernel_params: table real, metric_params: table real", _NAMED),
     "importance_getter": either(_matches(_IMPORTANCE), function),
-    "inv_kw_args": table_of(none),
-    "inverse_func": function,
-    "kernel_params": table_of(real),
-    "kw_args": table_of(none),
     "length_scale": either(real, each(real), _is_short),
-    "memory": none,
-    "metric_params": table_of(real),
     "n_jobs": count(_CORES, -_CORES),
     "param_distributions": _is_grid,
     "param_grid": _is_grid,
     "pre_dispatch": either(count(MOST), _matches(_DISPATCH)),
-    "score_func": function,
     "solver_options": table_of(either(real, flag)),
     "stack_method": text("auto", "predict"),
     "verbose_feature_names_out": flag,
-    **{name: _capped(MOST) for name in _COUNTS},
-    **{name: _capped(most) for name, most in _SMALL.items()},
+    **{name: _capped(most) for most, names in _CAPS.items() for name in names.split()},
 }
 _COUNTED = _capped(MOST)
 

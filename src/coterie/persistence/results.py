@@ -27,11 +27,9 @@ def _dump(result: Fitted | Read) -> bytes:
     trees: dict[str, list[Packed]] = {}
     with zipfile.ZipFile(packed, "w") as zipped:
 
-        def add_model(number: int, model: Any) -> str:
-            member = f"models/{number}.skops"
+        def add_model(member: str, model: Any) -> None:
             slim, trees[member] = take_trees(model)
             zipped.writestr(member, dump_model(slim))
-            return member
 
         encoder = Encoder(add_model)
         content = {"result": encoder.encode(result), "trees": encoder.encode(trees)}
