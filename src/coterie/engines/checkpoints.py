@@ -21,7 +21,7 @@ import sklearn
 
 from coterie._files import write_whole
 from coterie.engines.dask import DaskEngine
-from coterie.engines.progress import Counted
+from coterie.engines.progress import Counted, uncounted
 from coterie.engines.threads import Engine
 
 Job = TypeVar("Job")
@@ -127,10 +127,9 @@ class CheckpointEngine:
         read = ((place, self._read(name)) for place, (name, _) in enumerate(named))
         found = {place: kept for place, kept in read if kept is not None}
         self.restored += len(found)
-        if isinstance(function, Counted):
-            counter = function.around(lambda kept: kept)
-            for kept in found.values():
-                counter(kept)
+        count = uncounted(function)[1]
+        for kept in found.values():
+            count(kept)
         missing = [place for place in range(len(named)) if place not in found]
         assert isinstance(self._engine, DaskEngine)
         made = self._engine.map_each(
@@ -144,7 +143,7 @@ class CheckpointEngine:
 
     def map(self, function: Callable[[Job], Result], jobs: Iterable[Job]) -> list[Result]:
         """Return the results in the order of the jobs, those that are kept without running anything."""
-        plain = function.function if isinstance(function, Counted) else function
+        plain, _ = uncounted(function)
         if plain not in self._functions:
             return self._engine.map(function, jobs)
         listed, known = list(jobs), dict[int, str]()

@@ -71,6 +71,13 @@ class Counted:
         return Counted(function, self._stage, self._total, self._listener)
 
 
+def uncounted(function: Callable[[Any], Any]) -> tuple[Callable[[Any], Any], Callable[[Any], Any]]:
+    """Return a function as it was before it was counted, and one that counts a result and returns it."""
+    if isinstance(function, Counted):
+        return function.function, function.around(_itself)
+    return function, _itself
+
+
 class _CountedEngine:
     def __init__(self, engine: Engine, stage: str, listener: Listener) -> None:
         self._engine, self._stage, self._listener = engine, stage, listener
