@@ -21,7 +21,6 @@ from coterie.persistence.rows import Row
 from coterie.persistence.rules import Rule, array, count, each, either, real, rules_of, text
 
 _NAMED: dict[str, Rule] = {
-    "anything": rules.anything,
     "choice": sound.chosen,
     "continuous": text("continuous"),
     "degree": count(25),
@@ -38,7 +37,6 @@ _NAMED: dict[str, Rule] = {
     "part": setting,
     "powers": either(array("p"), each(real)),
     "predict": text("predict"),
-    "real": real,
     "scalar": either(real, array("1"), array("")),
     "width": count(MOST_COLUMNS, 1),
 }

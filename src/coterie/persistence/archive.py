@@ -14,8 +14,7 @@ import os
 import re
 import zipfile
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -97,55 +96,8 @@ def _most_unpacked(on_disk: int) -> int:
     return min(LARGEST, max(SMALL, STEEPEST * on_disk))
 
 
-class NewArchive:
-    """The members of a file that is being written."""
-
-    def __init__(self, zipped: zipfile.ZipFile) -> None:
-        self._zipped = zipped
-        self._size = 0
-        self._checksums: dict[str, str] = {}
-
-    def _write(self, name: str, content: bytes) -> None:
-        self._size += len(content)
-        if self._size > LARGEST:
-            raise PersistenceError(
-                f"The model takes more than {LARGEST / 2**30:g} GiB, the most that coterie.load would "
-                "unpack: save it with rows=False, or fit with smaller candidates."
-            )
-        # A ZipInfo of its own has a fixed date: the file does not tell when it was made.
-        self._zipped.writestr(zipfile.ZipInfo(name), content, zipfile.ZIP_DEFLATED)
-
-    def add(self, name: str, content: bytes) -> None:
-        """Write a member and remember its checksum."""
-        self._write(name, content)
-        self._checksums[name] = hashlib.sha256(content).hexdigest()
-
-    def finish(self, manifest: dict[str, Any]) -> None:
-        """Write the manifest, with the checksums of all other members."""
-        complete = {"format": FORMAT, **manifest, "checksums": self._checksums}
-        self._write(MANIFEST, json.dumps(complete, allow_nan=False).encode())
-
-
-def _flatten(file: BinaryIO) -> None:
-    """Write members again without compression if the file shrank so far that it would be refused."""
-    with zipfile.ZipFile(file) as zipped:
-        unpacked = sum(entry.file_size for entry in zipped.infolist())
-        if unpacked <= _most_unpacked(file.seek(0, os.SEEK_END)):
-            return
-        members = {name: zipped.read(name) for name in zipped.namelist()}
-    file.seek(0)
-    file.truncate()
-    with zipfile.ZipFile(file, "w") as zipped:
-        for name, content in members.items():
-            zipped.writestr(zipfile.ZipInfo(name), content)
-
-
-@contextmanager
-def new_archive(path: Path) -> Iterator[NewArchive]:
-    """Write a file beside ``path`` and put it there once it is whole; on any failure leave no trace.
-
-    A link keeps pointing where it points; a file that is replaced hands on its permissions.
-    """
+def check_target(path: Path) -> Path:
+    """Return the file to write, which is where a link points; refuse a folder, or a place in no folder."""
     target = path.resolve()
     if not target.parent.is_dir():
         raise FileNotFoundError(
@@ -153,10 +105,38 @@ def new_archive(path: Path) -> Iterator[NewArchive]:
         )
     if target.is_dir():
         raise IsADirectoryError(f"{str(path)!r} is a folder: give coterie.save the name of a file.")
+    return target
+
+
+def _write_members(file: BinaryIO, members: Mapping[str, bytes], compression: int) -> int:
+    """Write a zip from the beginning of a file, and return its size."""
+    file.seek(0)
+    file.truncate()
+    with zipfile.ZipFile(file, "w") as zipped:
+        for name, content in members.items():
+            # A ZipInfo of its own has a fixed date: the file does not tell when it was made.
+            zipped.writestr(zipfile.ZipInfo(name), content, compression)
+    return file.seek(0, os.SEEK_END)
+
+
+def write_archive(target: Path, manifest: dict[str, Any], members: Mapping[str, bytes]) -> None:
+    """Write a file beside ``target`` and put it there once it is whole; on any failure leave no trace.
+
+    A file that is replaced hands on its permissions.
+    """
+    checksums = {name: hashlib.sha256(content).hexdigest() for name, content in members.items()}
+    complete = json.dumps({"format": FORMAT, **manifest, "checksums": checksums}, allow_nan=False)
+    contents = {**members, MANIFEST: complete.encode()}
+    unpacked = sum(map(len, contents.values()))
+    if unpacked > LARGEST:
+        raise PersistenceError(
+            f"The model takes more than {LARGEST / 2**30:g} GiB, the most that coterie.load would unpack: "
+            "save it with rows=False, or fit with smaller candidates."
+        )
     with write_whole(target) as file:
-        with zipfile.ZipFile(file, "w") as zipped:
-            yield NewArchive(zipped)
-        _flatten(file)
+        # Without compression if the file shrank so far that it would be refused.
+        if unpacked > _most_unpacked(_write_members(file, contents, zipfile.ZIP_DEFLATED)):
+            _write_members(file, contents, zipfile.ZIP_STORED)
 
 
 def _need(fits: object, path: Path, why: str) -> None:

@@ -168,10 +168,9 @@ def _check_exchange(state: dict[str, Any], sizes: Sizes, rows: bool) -> None:
     _need(within("n", "k")(partition.labels, dict(sizes)), "a partition")
 
 
-def _check_recipe(recipe: Any, names: Any) -> None:
+def _check_recipe(recipe: TableRecipe, names: Array | None) -> None:
     what = "a recipe for tables"
-    _need(isinstance(recipe, TableRecipe) and isinstance(names, np.ndarray), what)
-    _need(names.tolist() == list(recipe.features), what)
+    _need(names is not None and names.tolist() == list(recipe.features), what)
     for plan in recipe.columns:
         _need(plan.kind in (*ENCODERS, "left out"), what)
         n_fills = {"number": 1, "date": len(plan.parts)}.get(plan.kind, 0)

@@ -159,6 +159,9 @@ def stay_within(values: Array, bound: int, least: int = 0) -> bool:
     return bool(((values >= least) & (values < bound)).all())
 
 
+_PLAIN: dict[str, Rule] = {"anything": anything, "flag": flag, "none": none, "real": real}
+
+
 def _rule(words: str, named: Mapping[str, Rule]) -> Rule:
     """Read a rule: one that is named, or a shape after the kind of its entries.
 
@@ -178,8 +181,9 @@ def _rule(words: str, named: Mapping[str, Rule]) -> Rule:
 
 def rules_of(attributes: str, named: Mapping[str, Rule] | None = None) -> dict[str, Rule]:
     """Return rules by the attribute's name, from a text such as "coef_: p, weights: maybe float n"."""
+    known = {**_PLAIN, **(named or {})}
     pairs = (entry.strip().split(": ") for entry in attributes.split(","))
-    return {name: _rule(words, named or {}) for name, words in pairs}
+    return {name: _rule(words, known) for name, words in pairs}
 
 
 def _is_plain_array(value: Array) -> bool:

@@ -21,7 +21,7 @@ from coterie.persistence import compiled
 from coterie.persistence.allowed import TYPES
 from coterie.persistence.archive import Budget, PersistenceError, need, read_stored, shown, unfit
 from coterie.persistence.arrays import read_array
-from coterie.persistence.parameters import cleaned
+from coterie.persistence.parameters import FUNCTIONS, cleaned
 
 Array = NDArray[Any]
 Node = dict[str, Any]
@@ -47,12 +47,6 @@ _OF_LOADER: dict[str, Iterable[str]] = {
     "PartialNode": ("functools.partial",),
     "TypeNode": _KEYS,
 }
-_FUNCTIONS = (
-    "sklearn.feature_selection._mutual_info.mutual_info_regression",
-    "sklearn.feature_selection._univariate_selection.f_regression",
-    "sklearn.feature_selection._univariate_selection.r_regression",
-    "sklearn.utils.validation.check_array",
-)
 _NUMBER_TYPES = (np.number, np.bool_, np.str_, np.datetime64, np.timedelta64)
 
 
@@ -65,7 +59,7 @@ def _number_type(name: str) -> type[Any] | None:
 def _function(name: str) -> Any:
     """Return a function of the list: a ufunc of one number, or a score of features."""
     module, _, last = name.rpartition(".")
-    if name in _FUNCTIONS:
+    if name in FUNCTIONS:
         return getattr(importlib.import_module(module), last, None)
     if module.split(".")[0] == "numpy" or module.startswith("scipy.special"):
         home = importlib.import_module("numpy" if module.startswith("numpy") else "scipy.special")
