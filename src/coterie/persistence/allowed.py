@@ -22,9 +22,9 @@ from coterie.persistence.rules import Rule, array, count, each, either, real, ru
 
 _NAMED: dict[str, Rule] = {
     "choice": sound.chosen,
+    "columns": sound.columns,
     "continuous": text("continuous"),
     "degree": count(25),
-    "columns": sound.columns,
     "false": sound.no,
     "identity": text("identity"),
     "indices": rules.within("<p", "p"),
@@ -46,7 +46,8 @@ def _row(fitted: str, **more: Any) -> Row:
     """Return a row; ``fitted`` reads as "coef_: p, intercept_: scalar, _base_loss?: part"."""
     read = rules_of(fitted, _NAMED)
     optional = {name[:-1]: rule for name, rule in read.items() if name.endswith("?")}
-    return Row({name: rule for name, rule in read.items() if name[:-1] not in optional}, optional, **more)
+    needed = {name: rule for name, rule in read.items() if not name.endswith("?")}
+    return Row(needed, optional, **more)
 
 
 def _rows(module: str, names: str, row: Row) -> dict[str, Row]:
