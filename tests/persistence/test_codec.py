@@ -72,8 +72,9 @@ def test_values_come_back(value: Any) -> None:
     assert same(through(value), value)
 
 
-def test_pieces_are_one_array() -> None:
-    pieces = (np.array([1.0, 2.0]), np.empty(0), np.array([3.0]))
+@pytest.mark.parametrize("columns", [(), (1,), (2,)])
+def test_pieces_are_one_array(columns: tuple[int, ...]) -> None:
+    pieces = tuple(np.full((n, *columns), float(n)) for n in (2, 0, 1))
     encoder = Encoder(no_models)
     encoder.encode(pieces)
     assert len(encoder.arrays) == 2

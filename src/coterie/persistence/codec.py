@@ -98,9 +98,10 @@ class Encoder:
         return {"$": "values", "dtype": values.dtype.str, "items": self.encode(whole.tolist())}
 
     def _encode_tuple(self, value: tuple[Any, ...]) -> Any:
-        rows = value and all(type(part) is np.ndarray and part.ndim == 1 for part in value)
-        if rows and len({part.dtype for part in value}) == 1 and value[0].dtype.kind in NUMBERS:
-            # A residual per row and learner: one array, not one per learner.
+        rows = value and all(type(part) is np.ndarray and part.ndim > 0 for part in value)
+        alike = rows and len({(part.dtype, part.shape[1:]) for part in value}) == 1
+        if alike and value[0].dtype.kind in NUMBERS:
+            # Residuals by row and learner: one array, not one per learner.
             cuts = np.cumsum([len(part) for part in value])
             return {"$": "pieces", "name": self._array(np.concatenate(value)), "cuts": self._array(cuts)}
         return {"$": "tuple", "items": [self.encode(part) for part in value]}
