@@ -54,7 +54,7 @@ SHAPES: dict[type[Any], dict[str, Rule]] = {
         **rules_of("losses: double n k, fits: bool n k, related: bool k"),
         "nearest_other": within("n", "k", -1),
     },
-    Stability: rules_of("membership: double n k, n_clusters: int s, shares: s"),
+    Stability: {**rules_of("membership: double n k, shares: s"), "n_clusters": array("s", "i")},
     Admission: {
         "labels": within("a", "k", -1),
         "nearest": within("a", "k"),
