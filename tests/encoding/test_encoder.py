@@ -7,6 +7,7 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 from coterie import TableEncoder
+from coterie.encoding import TableRecipe
 
 TABLE = {"size": [1.0, None, 3.0, 4.0], "colour": ["red", "red", "blue", "blue"], "same": [1, 1, 1, 1]}
 NAMES = ["size", "size.missing", "colour=red"]
@@ -61,3 +62,11 @@ def test_arrays_and_unfitted_use_are_refused():
 
 def test_it_is_cloned_with_its_parameters():
     assert clone(TableEncoder(max_levels=3)).max_levels == 3
+
+
+def test_a_recipe_gives_the_encoder_back_and_names_the_predictors():
+    table = pl.DataFrame({"a": [1, 2], "b": ["u", "v"]})
+    encoder = TableEncoder().fit(table)
+    recipe = TableRecipe("y", "site", encoder.columns_)
+    assert recipe.features == tuple(encoder.get_feature_names_out())
+    assert recipe.encoder.transform(table).equals(encoder.transform(table))

@@ -182,10 +182,10 @@ def lossy_engine(monkeypatch: pytest.MonkeyPatch, losses: int) -> tuple[DaskEngi
     """An engine that loses all jobs but the first of those sent, so many times."""
     sent: list[list[int]] = []
 
-    def attempt(_: Any, function: Any, jobs: Any, places: Any, shared: Any, results: Any, *rest: Any) -> None:
-        sent.append(list(places))
-        for place in places[:1] if len(sent) <= losses else places:
-            results[place] = function(jobs[place])
+    def attempt(_: Any, function: Any, jobs: dict[int, Any], shared: Any, keep: Any) -> None:
+        sent.append(list(jobs))
+        for place in sent[-1][:1] if len(sent) <= losses else jobs:
+            keep(place, function(jobs[place]))
 
     monkeypatch.setattr(DaskEngine, "_attempt", attempt)
     answers = {"w": _version.__version__}

@@ -9,7 +9,7 @@ from sklearn.ensemble import RandomForestRegressor
 
 from coterie.candidates import make_candidates
 from coterie.persistence import PersistenceError
-from coterie.persistence.forests import give_trees, take_trees
+from coterie.persistence.results import give_trees, take_trees
 
 X = np.random.default_rng(0).normal(size=(60, 3))
 Y = np.sin(X[:, 0]) + X[:, 1]

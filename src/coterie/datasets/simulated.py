@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from coterie.datasets.splitting import learner_names
+from coterie.datasets.splitting import check_counts, learner_names
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,36 +46,26 @@ class Simulation:  # numpydoc ignore=PR02
     coefficients: NDArray[np.float64] | None = None
 
 
-def _check_counts(caller: str, **counts: int) -> None:
-    for name, value in counts.items():
-        if value < 1:
-            raise ValueError(f"The '{name}' argument of {caller} must be at least 1. Got {value}.")
+def _need(fits: object, name: str, what: str, got: object) -> None:
+    if not fits:
+        raise ValueError(f"The '{name}' argument of make_linear_learners must {what}. Got {got}.")
 
 
 def _per_learner(values: ArrayLike, n_learners: int, name: str) -> NDArray[np.float64]:
     array = np.array(values, dtype=np.float64)
     if array.ndim == 0:
         return np.full(n_learners, float(array))
-    if array.shape != (n_learners,):
-        raise ValueError(
-            f"The '{name}' argument of make_linear_learners must be a number or have one entry per "
-            f"learner ({n_learners}). Got shape {array.shape}."
-        )
+    wanted = f"be a number or have one entry per learner ({n_learners})"
+    _need(array.shape == (n_learners,), name, wanted, f"shape {array.shape}")
     return array
 
 
 def _check_labels(labels: ArrayLike, n_learners: int, n_truths: int) -> NDArray[np.int64]:
     array = np.asarray(labels)
-    if array.shape != (n_learners,):
-        raise ValueError(
-            "The 'labels' argument of make_linear_learners must have one entry per learner "
-            f"({n_learners}). Got shape {array.shape}."
-        )
-    if not np.isin(array, np.arange(n_truths)).all():
-        raise ValueError(
-            "The 'labels' argument of make_linear_learners must hold integers from 0 to "
-            f"{n_truths - 1}, one truth each. Got {np.unique(array).tolist()}."
-        )
+    one_each = f"have one entry per learner ({n_learners})"
+    _need(array.shape == (n_learners,), "labels", one_each, f"shape {array.shape}")
+    known = f"hold integers from 0 to {n_truths - 1}, one truth each"
+    _need(np.isin(array, np.arange(n_truths)).all(), "labels", known, np.unique(array).tolist())
     return array.astype(np.int64)
 
 
@@ -128,17 +118,14 @@ def make_linear_learners(
     [0, 1, 0, 1]
     """
     rng = np.random.default_rng(random_state)
-    _check_counts("make_linear_learners", n_learners=n_learners)
+    check_counts("make_linear_learners", n_learners=n_learners)
     if coefficients is None:
-        _check_counts("make_linear_learners", n_truths=n_truths, n_features=n_features)
+        check_counts("make_linear_learners", n_truths=n_truths, n_features=n_features)
         beta = rng.standard_normal((n_truths, n_features))
     else:
         beta = np.array(coefficients, dtype=np.float64)
-        if beta.ndim != 2 or 0 in beta.shape:
-            raise ValueError(
-                "The 'coefficients' argument of make_linear_learners must have shape "
-                f"(n_truths, n_features). Got {beta.shape}."
-            )
+        shaped = beta.ndim == 2 and 0 not in beta.shape
+        _need(shaped, "coefficients", "have shape (n_truths, n_features)", beta.shape)
     n_truths, n_features = beta.shape
     if labels is None:
         truth = np.arange(n_learners, dtype=np.int64) % n_truths
@@ -146,19 +133,12 @@ def make_linear_learners(
         truth = _check_labels(labels, n_learners, n_truths)
 
     sizes = _per_learner(n_rows, n_learners, "n_rows")
-    if (sizes < 1).any() or (sizes % 1 != 0).any():
-        raise ValueError(
-            "The 'n_rows' argument of make_linear_learners must be whole numbers of at least 1. "
-            f"Got {np.unique(sizes).tolist()}."
-        )
-    variance = _per_learner(
-        n_features / 16 if noise_variance is None else noise_variance, n_learners, "noise_variance"
-    )
-    if not (np.isfinite(variance) & (variance >= 0)).all():
-        raise ValueError(
-            "The 'noise_variance' argument of make_linear_learners must be finite and not "
-            f"negative. Got {np.unique(variance).tolist()}."
-        )
+    whole = (sizes >= 1).all() and (sizes % 1 == 0).all()
+    _need(whole, "n_rows", "be whole numbers of at least 1", np.unique(sizes).tolist())
+    noise_variance = n_features / 16 if noise_variance is None else noise_variance
+    variance = _per_learner(noise_variance, n_learners, "noise_variance")
+    fits = (np.isfinite(variance) & (variance >= 0)).all()
+    _need(fits, "noise_variance", "be finite and not negative", np.unique(variance).tolist())
 
     learner = np.repeat(np.arange(n_learners), sizes.astype(np.int64))
     X = rng.standard_normal((len(learner), n_features))

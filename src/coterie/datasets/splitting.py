@@ -9,26 +9,17 @@ from numpy.typing import ArrayLike, NDArray
 
 
 def learner_names(n_learners: int) -> NDArray[np.str_]:
-    """Name learners by number, in names of equal width.
-
-    Parameters
-    ----------
-    n_learners : int
-        Number of learners, L.
-
-    Returns
-    -------
-    ndarray of str, shape (n_learners,)
-        The names, from "learner 00" on.
-
-    Examples
-    --------
-    >>> print(learner_names(3))
-    ['learner 00' 'learner 01' 'learner 02']
-    """
+    """Return names of learners from "learner 00" on, shape (n_learners,)."""
     # Equal width makes the sorted order of the names the order of the learners.
     width = max(2, len(str(n_learners - 1)))
     return np.array([f"learner {number:0{width}d}" for number in range(n_learners)], dtype=np.str_)
+
+
+def check_counts(caller: str, **counts: int) -> None:
+    """Refuse a number of something that is below one."""
+    for name, value in counts.items():
+        if value < 1:
+            raise ValueError(f"The '{name}' argument of {caller} must be at least 1. Got {value}.")
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,9 +91,7 @@ def split_into_learners(
             "The 'X' and 'y' arguments of split_into_learners must have shapes (n_rows, n_features)"
             f" and (n_rows,). Got {X.shape} and {y.shape}."
         )
-    for name, value in (("n_learners", n_learners), ("rows_per_learner", rows_per_learner)):
-        if value < 1:
-            raise ValueError(f"The '{name}' argument of split_into_learners must be at least 1. Got {value}.")
+    check_counts("split_into_learners", n_learners=n_learners, rows_per_learner=rows_per_learner)
     n_dealt = n_learners * rows_per_learner
     if n_dealt > len(y):
         raise ValueError(

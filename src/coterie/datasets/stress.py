@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -102,13 +103,18 @@ def _wave(U: Float) -> Float:
 
 
 def _impedance(U: Float) -> Float:
-    resistance, reactance = _circuit(U)
-    return (np.hypot(resistance, reactance) - 480) / 380
+    return (np.hypot(*_circuit(U)) - 480) / 380
 
 
 def _phase(U: Float) -> Float:
     resistance, reactance = _circuit(U)
     return (np.arctan(reactance / (resistance + 1e-9)) - 1.35) / 0.3
+
+
+def _drawn(rng: Generator, X: Float, signal: Float, truth: NDArray[np.int64], spread: float) -> Simulation:
+    """Add noise of one spread to the signal of thirty learners with equally many rows."""
+    ids, y = learner_names(30), signal + spread * rng.standard_normal(len(X))
+    return Simulation(X, y, np.repeat(ids, len(X) // 30), truth, ids, signal, np.full(30, spread**2))
 
 
 def _curved(rng: Generator, n_truths: int, shift: float = 0.0) -> Simulation:
@@ -119,21 +125,7 @@ def _curved(rng: Generator, n_truths: int, shift: float = 0.0) -> Simulation:
     normal = centres[owner] + rng.standard_normal((len(owner), 6))
     U = norm.cdf(normal / np.sqrt(1 + shift**2 / 3))
     signal = np.choose(truth[owner], [function(U) for function in functions])
-    ids = learner_names(30)
-    noise = 0.4 * rng.standard_normal(len(owner))
-    return Simulation(U, signal + noise, ids[owner], truth, ids, signal, np.full(30, 0.16))
-
-
-def _product(X: Float) -> Float:
-    return 2 * X[:, 0] * X[:, 1]
-
-
-def _step(X: Float) -> Float:
-    return 2 * np.sign(X[:, 0]) * (X[:, 1] > 0)
-
-
-def _sine(X: Float) -> Float:
-    return 2 * np.sin(3 * X[:, 0])
+    return _drawn(rng, U, signal, truth, 0.4)
 
 
 def _apart(rng: Generator, difference: Callable[[Float], Float]) -> Simulation:
@@ -142,9 +134,7 @@ def _apart(rng: Generator, difference: Callable[[Float], Float]) -> Simulation:
     owner = np.repeat(np.arange(30), 150)
     X = rng.standard_normal((len(owner), 6))
     signal = X[:, 2] + np.where(truth[owner] == 1, 1, -1) * difference(X)
-    ids = learner_names(30)
-    noise = 0.61 * rng.standard_normal(len(owner))
-    return Simulation(X, signal + noise, ids[owner], truth, ids, signal, np.full(30, 0.61**2))
+    return _drawn(rng, X, signal, truth, 0.61)
 
 
 def _in_time_order(rng: Generator, n_truths: int, correlation: float) -> Simulation:
@@ -185,19 +175,19 @@ STRESS_SETTINGS: dict[str, Callable[[Generator], Simulation]] = {
     "three curved truths": lambda rng: _curved(rng, 3),
     "one curved truth": lambda rng: _curved(rng, 1),
     "covariate shift, one curved truth": lambda rng: _curved(rng, 1, shift=2.0),
-    "two truths, a product apart": lambda rng: _apart(rng, _product),
-    "two truths, a step apart": lambda rng: _apart(rng, _step),
-    "two truths, a sine apart": lambda rng: _apart(rng, _sine),
-    "AR(1) noise .5, one truth": lambda rng: _in_time_order(rng, 1, 0.5),
-    "AR(1) noise .7, one truth": lambda rng: _in_time_order(rng, 1, 0.7),
-    "AR(1) noise .8, one truth": lambda rng: _in_time_order(rng, 1, 0.8),
-    "AR(1) noise .5, three truths": lambda rng: _in_time_order(rng, 3, 0.5),
-    "AR(1) noise .7, three truths": lambda rng: _in_time_order(rng, 3, 0.7),
-    "AR(1) noise .8, three truths": lambda rng: _in_time_order(rng, 3, 0.8),
-    "rows sorted by a predictor, one truth": lambda rng: _sorted_rows(rng, 1, by_response=False),
-    "rows sorted by a predictor, three truths": lambda rng: _sorted_rows(rng, 3, by_response=False),
-    "rows sorted by the response, one truth": lambda rng: _sorted_rows(rng, 1, by_response=True),
-    "rows sorted by the response, three truths": lambda rng: _sorted_rows(rng, 3, by_response=True),
+    "two truths, a product apart": lambda rng: _apart(rng, lambda X: 2 * X[:, 0] * X[:, 1]),
+    "two truths, a step apart": lambda rng: _apart(rng, lambda X: 2 * np.sign(X[:, 0]) * (X[:, 1] > 0)),
+    "two truths, a sine apart": lambda rng: _apart(rng, lambda X: 2 * np.sin(3 * X[:, 0])),
+    **{
+        f"AR(1) noise .{tenths}, {name}": partial(_in_time_order, n_truths=n, correlation=tenths / 10)
+        for n, name in ((1, "one truth"), (3, "three truths"))
+        for tenths in (5, 7, 8)
+    },
+    **{
+        f"rows sorted by {column}, {name}": partial(_sorted_rows, n_truths=n, by_response=response)
+        for column, response in (("a predictor", False), ("the response", True))
+        for n, name in ((1, "one truth"), (3, "three truths"))
+    },
 }
 
 

@@ -7,7 +7,6 @@ command line, saved as JSON inside a model's file, and applied to later tables a
 from __future__ import annotations
 
 from coterie.encoding.columns import ColumnPlan
-from coterie.encoding.encoder import TableEncoder
-from coterie.encoding.recipe import TableRecipe
+from coterie.encoding.encoder import TableEncoder, TableRecipe
 
 __all__ = ["ColumnPlan", "TableEncoder", "TableRecipe"]

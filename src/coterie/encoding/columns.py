@@ -107,14 +107,8 @@ def _plan_date(name: str, series: Any) -> ColumnPlan:
     remark = f"date: {', '.join(medians) or 'its gaps'}" + _gaps(missing, n_rows)
     if missing and medians:
         remark += " (filled with medians, and marked)"
-    return ColumnPlan(
-        name,
-        "date",
-        remark,
-        fills=tuple(medians.values()),
-        parts=tuple(medians),
-        indicator=bool(missing),
-    )
+    fills, parts = tuple(medians.values()), tuple(medians)
+    return ColumnPlan(name, "date", remark, fills=fills, parts=parts, indicator=bool(missing))
 
 
 def _plan_category(name: str, series: Any, max_levels: int, min_share: float) -> ColumnPlan:
@@ -140,16 +134,13 @@ def _plan_category(name: str, series: Any, max_levels: int, min_share: float) ->
     return ColumnPlan(name, "category", remark, levels=levels, other=bool(rare), indicator=bool(missing))
 
 
-def _is_text(dtype: Any) -> bool:
-    return dtype in (nw.String, nw.Categorical, nw.Enum)
-
-
-def _is_date(dtype: Any) -> bool:
-    return dtype in (nw.Date, nw.Datetime)
-
-
-def _is_number(dtype: Any) -> bool:
-    return bool(dtype.is_numeric()) or dtype in (nw.Boolean, nw.Duration)
+def _kind(dtype: Any) -> str | None:
+    """Return what entries of a type are; None where they cannot be turned into numbers."""
+    if dtype.is_numeric() or dtype in (nw.Boolean, nw.Duration):
+        return "number"
+    if dtype in (nw.Date, nw.Datetime):
+        return "date"
+    return "category" if dtype in (nw.String, nw.Categorical, nw.Enum) else None
 
 
 def plan_column(name: str, series: Any, max_levels: int, min_share: float) -> ColumnPlan:
@@ -158,43 +149,33 @@ def plan_column(name: str, series: Any, max_levels: int, min_share: float) -> Co
     At most `max_levels` entries of a category get a column of their own; each has at least `min_share` of the
     rows.
     """
-    if _is_number(series.dtype):
-        return _plan_number(name, series)
-    if _is_date(series.dtype):
-        return _plan_date(name, series)
-    if _is_text(series.dtype):
-        return _plan_category(name, series, max_levels, min_share)
+    match _kind(series.dtype):
+        case "number":
+            return _plan_number(name, series)
+        case "date":
+            return _plan_date(name, series)
+        case "category":
+            return _plan_category(name, series, max_levels, min_share)
     return _left_out(name, f"entries of type {series.dtype} cannot be turned into numbers")
 
 
-def _mismatch(plan: ColumnPlan, series: Any) -> ValueError:
-    return ValueError(
-        f"The column {plan.name!r} held a {plan.kind} in fit and holds entries of type {series.dtype} now: "
-        "give it the type that it had."
-    )
-
-
 def _encode_number(plan: ColumnPlan, series: Any) -> tuple[list[Array], Array]:
-    if not _is_number(series.dtype) and len(series.drop_nulls()):
-        raise _mismatch(plan, series)
-    values = _numbers(series) if _is_number(series.dtype) else np.full(len(series), np.nan)
+    values = _numbers(series) if _kind(series.dtype) == "number" else np.full(len(series), np.nan)
     missing = np.isnan(values)
     values[missing] = plan.fills[0]
     return [values], missing
 
 
 def _encode_date(plan: ColumnPlan, series: Any) -> tuple[list[Array], Array]:
-    empty = not len(series.drop_nulls())
-    if not _is_date(series.dtype) and not empty:
-        raise _mismatch(plan, series)
+    known = series.drop_nulls()
     missing = np.asarray(series.is_null().to_numpy(), dtype=bool)
     encoded = []
     for part, fill in zip(plan.parts, plan.fills, strict=True):
         values = np.full(len(series), fill)
         if part == "hour" and series.dtype == nw.Date:
             values[~missing] = 0.0
-        elif not empty:
-            values[~missing] = DATE_PARTS[part](series.drop_nulls()).to_numpy()
+        elif len(known):
+            values[~missing] = DATE_PARTS[part](known).to_numpy()
         encoded.append(values)
     return encoded, missing
 
@@ -215,6 +196,12 @@ ENCODERS = {"number": _encode_number, "date": _encode_date, "category": _encode_
 
 def encode_column(plan: ColumnPlan, series: Any) -> dict[str, Array]:
     """Return the columns of numbers, without gaps, that a column becomes; its plan is not "left out"."""
+    # Any entry can be taken as the text of a category.
+    if plan.kind not in ("category", _kind(series.dtype)) and len(series.drop_nulls()):
+        raise ValueError(
+            f"The column {plan.name!r} held a {plan.kind} in fit and holds entries of type {series.dtype} "
+            "now: give it the type that it had."
+        )
     encoded, missing = ENCODERS[plan.kind](plan, series)
     if plan.indicator:
         encoded.append(missing.astype(np.float64))

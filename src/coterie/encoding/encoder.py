@@ -1,8 +1,9 @@
-"""`TableEncoder`: a scikit-learn transformer from a table of any columns to a table of numbers."""
+"""A table of any columns becomes a table of numbers: the transformer, and the record of its use."""
 
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import dataclass
 from typing import Any
 
 import narwhals.stable.v1 as nw
@@ -163,3 +164,26 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         """
         check_is_fitted(self)
         return np.array([name for plan in self.columns_ for name in plan.features], dtype=object)
+
+
+@dataclass(frozen=True)
+class TableRecipe:
+    """How a table becomes predictors, response and learners."""
+
+    target: str
+    # The column that names the learner of each row; learners are known by its text.
+    group: str
+    # What becomes of the other columns.
+    columns: tuple[ColumnPlan, ...]
+    # Whether learners are named by the files that their rows came from.
+    by_file: bool = False
+
+    @property
+    def encoder(self) -> TableEncoder:
+        """The encoder that made the predictors, fitted."""
+        return TableEncoder.from_columns(self.columns)
+
+    @property
+    def features(self) -> tuple[str, ...]:
+        """The predictors by name, in their order."""
+        return tuple(name for plan in self.columns for name in plan.features)

@@ -21,7 +21,7 @@ import sklearn
 
 from coterie._files import write_whole
 from coterie.engines.dask import DaskEngine
-from coterie.engines.progress import Counted
+from coterie.engines.progress import Counted, uncounted
 from coterie.engines.threads import Engine
 
 Job = TypeVar("Job")
@@ -113,44 +113,34 @@ class CheckpointEngine:
 
     def _run(self, function: Callable[[Any], Any], named: tuple[str, Any]) -> Any:
         name, job = named
-        found = self._read(name)
-        if found is not None:
-            with self._lock:
-                self.restored += 1
-            return found[0]
         result = function(job)
         self._write(name, result)
         return result
 
-    def _map_remotely(self, function: Callable[[Any], Any], named: list[tuple[str, Any]]) -> list[Any]:
-        """Do the same where workers have other disks: what is kept is read and written here."""
-        read = ((place, self._read(name)) for place, (name, _) in enumerate(named))
-        found = {place: kept for place, kept in read if kept is not None}
-        self.restored += len(found)
-        if isinstance(function, Counted):
-            counter = function.around(lambda kept: kept)
-            for kept in found.values():
-                counter(kept)
-        missing = [place for place in range(len(named)) if place not in found]
-        assert isinstance(self._engine, DaskEngine)
-        made = self._engine.map_each(
-            function,
-            [named[place][1] for place in missing],
-            lambda place, result: self._write(named[missing[place]][0], result),
-        )
-        results = {place: kept[0] for place, kept in found.items()}
-        results.update(zip(missing, made, strict=True))
-        return [results[place] for place in range(len(named))]
-
     def map(self, function: Callable[[Job], Result], jobs: Iterable[Job]) -> list[Result]:
         """Return the results in the order of the jobs, those that are kept without running anything."""
-        plain = function.function if isinstance(function, Counted) else function
+        plain, count = uncounted(function)
         if plain not in self._functions:
             return self._engine.map(function, jobs)
         listed, known = list(jobs), dict[int, str]()
-        named = [(_digest(plain, job, known), job) for job in listed]
-        if isinstance(self._engine, DaskEngine):
-            return self._map_remotely(function, named)
-        run: Callable[[Any], Any] = partial(self._run, plain)
+        names = [_digest(plain, job, known) for job in listed]
+        read = ((place, self._read(name)) for place, name in enumerate(names))
+        results = {place: kept[0] for place, kept in read if kept is not None}
+        self.restored += len(results)
         # A result that is read counts as a step done, too.
-        return self._engine.map(function.around(run) if isinstance(function, Counted) else run, named)
+        for kept in results.values():
+            count(kept)
+        missing = [place for place in range(len(listed)) if place not in results]
+        if isinstance(self._engine, DaskEngine):
+            # Workers have other disks: what comes back is written here.
+            made = self._engine.map_each(
+                function,
+                [listed[place] for place in missing],
+                lambda place, result: self._write(names[missing[place]], result),
+            )
+        else:
+            run: Callable[[Any], Any] = partial(self._run, plain)
+            run = function.around(run) if isinstance(function, Counted) else run
+            made = self._engine.map(run, [(names[place], listed[place]) for place in missing])
+        results.update(zip(missing, made, strict=True))
+        return [results[place] for place in range(len(listed))]

@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 
 from coterie._options import shown
 from coterie._version import __version__
-from coterie.engines.progress import Counted
+from coterie.engines.progress import uncounted
 from coterie.engines.threads import undivided
 
 Job = TypeVar("Job")
@@ -145,17 +145,22 @@ class DaskEngine:
 
         The function is one of a module, so that workers can import it.
         """
-        plain = function.function if isinstance(function, Counted) else function
-        count = function.around(lambda result: result) if isinstance(function, Counted) else None
+        plain, count = uncounted(function)
         shared = shared_parts(jobs)
         results: dict[int, Any] = {}
+
+        def keep(place: int, result: Any) -> None:
+            results[place] = result
+            received(place, result)
+            count(result)
+
         for attempt in range(ATTEMPTS):
             missing = [place for place in range(len(jobs)) if place not in results]
             if not missing:
                 break
             if attempt:
                 _log.info("%d jobs were lost with a worker and are sent again.", len(missing))
-            self._attempt(plain, jobs, missing, shared, results, received, count)
+            self._attempt(plain, {place: jobs[place] for place in missing}, shared, keep)
         if len(results) < len(jobs):
             raise ClusterError(
                 f"The Dask cluster lost {len(jobs) - len(results)} jobs {ATTEMPTS} times: its workers die; "
@@ -166,12 +171,9 @@ class DaskEngine:
     def _attempt(
         self,
         function: Callable[[Any], Any],
-        jobs: Sequence[Any],
-        places: list[int],
+        jobs: dict[int, Any],
         shared: dict[Any, Any],
-        results: dict[int, Any],
-        received: Callable[[int, Any], None],
-        count: Callable[[Any], Any] | None,
+        keep: Callable[[int, Any], None],
     ) -> None:
         """Send jobs and gather what comes back; what is lost with a worker is left for the next attempt."""
         distributed = _import_distributed()
@@ -180,19 +182,15 @@ class DaskEngine:
         try:
             values = [shared[name] for name in names]
             parts = self.client.scatter(values, broadcast=True, hash=False) if values else []
-            slim = [_with(jobs[place], dict.fromkeys(names)) for place in places]
+            slim = [_with(job, dict.fromkeys(names)) for job in jobs.values()]
             futures = [self.client.submit(_run, function, job, names, *parts, pure=False) for job in slim]
-            place_of = {future.key: place for future, place in zip(futures, places, strict=True)}
+            place_of = {future.key: place for future, place in zip(futures, jobs, strict=True)}
             for future in distributed.as_completed(futures, loop=self.client.loop):
                 try:
                     result = future.result()
                 except lost:
                     continue
-                place = place_of[future.key]
-                results[place] = result
-                received(place, result)
-                if count is not None:
-                    count(result)
+                keep(place_of[future.key], result)
         except lost as error:
             _log.info("A worker was lost: %s", error)
 

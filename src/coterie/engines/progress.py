@@ -5,6 +5,7 @@ Nothing is printed here. Without a watcher a report costs one look-up.
 
 from __future__ import annotations
 
+import itertools
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -52,14 +53,13 @@ class Counted:
     def __init__(self, function: Callable[[Any], Any], stage: str, total: int, listener: Listener) -> None:
         self.function = function
         self._stage, self._total, self._listener = stage, total, listener
-        self._done, self._lock = 0, threading.Lock()
+        self._steps, self._lock = itertools.count(1), threading.Lock()
 
     def __call__(self, job: Any) -> Any:
         """Do a job and report it."""
         result = self.function(job)
         with self._lock:
-            self._done += 1
-            self._listener(self._stage, self._done, self._total)
+            self._listener(self._stage, next(self._steps), self._total)
         return result
 
     def __reduce__(self) -> Any:
@@ -67,8 +67,17 @@ class Counted:
         return _itself, (self.function,)
 
     def around(self, function: Callable[[Any], Any]) -> Counted:
-        """Return another function counted in the same way."""
-        return Counted(function, self._stage, self._total, self._listener)
+        """Return another function whose jobs are counted together with those of this one."""
+        other = Counted(function, self._stage, self._total, self._listener)
+        other._steps, other._lock = self._steps, self._lock
+        return other
+
+
+def uncounted(function: Callable[[Any], Any]) -> tuple[Callable[[Any], Any], Callable[[Any], Any]]:
+    """Return a function as it was before it was counted, and one that counts a result and returns it."""
+    if isinstance(function, Counted):
+        return function.function, function.around(_itself)
+    return function, _itself
 
 
 class _CountedEngine:

@@ -24,9 +24,10 @@ from coterie.kernels.affine import AffineLosses, affine_matrix
 from coterie.kernels.similarities import ExchangeSimilarity
 from coterie.kernels.tiles import AffineTiles, DenseTiles
 from coterie.method.landmarks import LandmarkTiles
-from coterie.persistence.archive import Budget, PersistenceError, new_archive, read_archive, shown, unfit
+from coterie.persistence import archive
+from coterie.persistence.archive import Budget, PersistenceError, read_archive, shown, unfit
 from coterie.persistence.arrays import pack_arrays, unpack_arrays
-from coterie.persistence.checks import ATTRIBUTES, PARTS, check_fit, checked_parameters
+from coterie.persistence.checks import PARTS, Attributes, check_fit, checked_parameters
 from coterie.persistence.codec import Decoder, Encoder, check_ids
 from coterie.persistence.models import dump_model, load_model
 from coterie.records import Exchange, Selection
@@ -128,30 +129,23 @@ def save(model: CoterieRegressor, path: str | os.PathLike[str], *, rows: bool = 
     rows = bool(rows and fit.has_rows)
     state = _state_of(fit, rows)
     parameters = model.get_params(deep=False)
-    held = {name: value for name, value in vars(model).items() if name in ATTRIBUTES}
+    held = {name: value for name, value in vars(model).items() if name in Attributes.__annotations__}
     if not isinstance(parameters["engine"], (str, type(None))):
         parameters["engine"] = None
-    with new_archive(Path(path)) as archive:
-
-        def add_model(number: int, part: Any) -> str:
-            member = f"models/{number}.skops"
-            archive.add(member, dump_model(part))
-            return member
-
-        encoder = Encoder(add_model)
-        learners = {"ids": encoder.readable(fit.learner_ids), "labels": encoder.readable(fit.labels)}
-        manifest = {
-            "coterie": coterie.__version__,
-            "scikit-learn": sklearn.__version__,
-            "numpy": np.__version__,
-            "rows": rows,
-            "parameters": {name: encoder.encode(value) for name, value in parameters.items()},
-            "learners": learners,
-            "estimator": {name: encoder.encode(value) for name, value in held.items()},
-            "fit": {name: encoder.encode(value) for name, value in state.items()},
-        }
-        archive.add(_ARRAYS, pack_arrays(encoder.arrays))
-        archive.finish(manifest)
+    target = archive.check_target(Path(path))
+    members: dict[str, bytes] = {}
+    encoder = Encoder(lambda member, part: members.update({member: dump_model(part)}))
+    manifest = {
+        "coterie": coterie.__version__,
+        "scikit-learn": sklearn.__version__,
+        "numpy": np.__version__,
+        "rows": rows,
+        "parameters": {name: encoder.encode(value) for name, value in parameters.items()},
+        "learners": {"ids": encoder.readable(fit.learner_ids), "labels": encoder.readable(fit.labels)},
+        "estimator": {name: encoder.encode(value) for name, value in held.items()},
+        "fit": {name: encoder.encode(value) for name, value in state.items()},
+    }
+    archive.write_archive(target, manifest, {**members, _ARRAYS: pack_arrays(encoder.arrays)})
 
 
 def _restored(
@@ -169,7 +163,11 @@ def _restored(
         case _:
             raise unfit("has a manifest whose fields are missing or of the wrong type")
     known = set(CoterieRegressor().get_params(deep=False))
-    if set(parameters) - known or set(attributes) - set(ATTRIBUTES) or set(parts) != set(PARTS):
+    if (
+        set(parameters) - known
+        or set(attributes) - set(Attributes.__annotations__)
+        or set(parts) != set(PARTS)
+    ):
         raise unfit("names parameters or parts that a CoterieRegressor does not have")
     arrays = unpack_arrays(members[_ARRAYS])
     decoder = Decoder(arrays, lambda member: load_model(members[member], trusted, budget))

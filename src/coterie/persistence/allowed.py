@@ -2,8 +2,8 @@
 
 One table, `TYPES`: a line names the types of a module and the attributes that their code relies on.
 
-- An attribute with a rule has to follow it, and a fitted object has all of them, less those that may be
-  missing. Letters stand for sizes that have to agree: ``p`` is the number of features.
+- An attribute with a rule has to follow it, and a fitted object has all of them, less those whose names end
+  in ``?``. Letters stand for sizes that have to agree: ``p`` is the number of features.
 - Parameters follow the rules of their names (`coterie.persistence.parameters`).
 - Any other attribute may hold data, and never stands in the place of a method.
 
@@ -13,239 +13,141 @@ the fuzzer take it. Where compiled code follows its numbers, `coterie.persistenc
 
 from __future__ import annotations
 
-from coterie.persistence import compiled, sound
+from typing import Any
+
+from coterie.persistence import compiled, rules, sound
 from coterie.persistence.parameters import MOST_COLUMNS, setting
 from coterie.persistence.rows import Row
-from coterie.persistence.rules import (
-    anything,
-    array,
-    count,
-    each,
-    either,
-    maybe,
-    none,
-    real,
-    table_of,
-    text,
-    within,
-)
+from coterie.persistence.rules import Rule, array, count, each, either, real, rules_of, text
+
+_NAMED: dict[str, Rule] = {
+    "choice": sound.chosen,
+    "columns": sound.columns,
+    "continuous": text("continuous"),
+    "degree": count(25),
+    "false": sound.no,
+    "identity": text("identity"),
+    "indices": rules.within("<p", "p"),
+    "layers": count(1000),
+    "many": count(2**31),
+    "method": text("kd_tree", "ball_tree", "brute"),
+    "metric": text(*sound.METRICS),
+    "nodes": array("n", "V"),
+    "one": count(1, 1),
+    "part": setting,
+    "powers": either(array("p"), each(real)),
+    "predict": text("predict"),
+    "scalar": either(real, array("1"), array("")),
+    "width": count(MOST_COLUMNS, 1),
+}
+
+
+def _row(fitted: str, **more: Any) -> Row:
+    """Return a row; ``fitted`` reads as "coef_: p, intercept_: scalar, _base_loss?: part"."""
+    read = rules_of(fitted, _NAMED)
+    optional = {name[:-1]: rule for name, rule in read.items() if name.endswith("?")}
+    needed = {name: rule for name, rule in read.items() if not name.endswith("?")}
+    return Row(needed, optional, **more)
 
 
 def _rows(module: str, names: str, row: Row) -> dict[str, Row]:
     return {f"{module}.{name}": row for name in names.split()}
 
 
-_columns = count(MOST_COLUMNS, 1)
-_one = count(1, 1)
-_scalar = either(real, array("1"), array(""))
-_known = each(array("*", "biufUO"))
-_part = setting
-_parts = each(setting)
-_X = {"n_features_in_": _columns}
-
-_LINE = Row({**_X, "coef_": array("p"), "intercept_": _scalar})
-_LINKED = Row({**_LINE.fitted, "_base_loss": _part}, missing="_base_loss")
-_PARTIAL_SQUARES = Row(
-    {**_X, "coef_": array("1 p"), "intercept_": array("1"), "_x_mean": array("p"), "_x_std": array("p")}
-)
-_TREE = Row({**_X, "n_outputs_": _one, "tree_": _part}, sound=sound.tree)
-_FOREST = Row(
-    {**_X, "n_outputs_": _one, "estimators_": _parts, "estimator_": _part, "estimator": _part},
-    missing="estimator_ estimator",
+_SEEN = "n_features_in_: width"
+_LINE = _row(f"{_SEEN}, coef_: p, intercept_: scalar")
+_LINKED = _row(f"{_SEEN}, coef_: p, intercept_: scalar, _base_loss?: part")
+_PARTIAL_SQUARES = _row(f"{_SEEN}, coef_: 1 p, intercept_: 1, _x_mean: p, _x_std: p")
+_TREE = _row(f"{_SEEN}, n_outputs_: one, tree_: part", sound=sound.tree)
+_FOREST = _row(
+    f"{_SEEN}, n_outputs_: one, estimators_: each part, estimator_?: part, estimator?: part",
     sound=sound.forest,
 )
-_BOOSTING = Row(
-    {**_X, "estimators_": array("n 1", "O"), "init_": _part, "_loss": _part, "n_trees_per_iteration_": _one},
-    missing="n_trees_per_iteration_",
+_BOOSTING = _row(
+    f"{_SEEN}, estimators_: object n 1, init_: part, _loss: part, n_trees_per_iteration_?: one",
     sound=sound.boosting,
 )
-_HISTOGRAM = Row(
-    {
-        **_X,
-        "n_trees_per_iteration_": _one,
-        "_n_features": _columns,
-        "_loss": _part,
-        "_bin_mapper": _part,
-        "_preprocessor": maybe(_part),
-        "_baseline_prediction": array("1 1"),
-        "_predictors": each(_parts),
-    },
-    missing="_preprocessor",
+_HISTOGRAM = _row(
+    f"{_SEEN}, n_trees_per_iteration_: one, _n_features: width, _loss: part, _bin_mapper: part, "
+    "_preprocessor?: maybe part, _baseline_prediction: 1 1, _predictors: each each part",
     sound=sound.histogram,
 )
-_PREDICTOR = Row(
-    {
-        "nodes": array("n", "V"),
-        "binned_left_cat_bitsets": array("k 8", "u"),
-        "raw_left_cat_bitsets": array("k 8", "u"),
-    },
+_PREDICTOR = _row(
+    "nodes: nodes, binned_left_cat_bitsets: uint k 8, raw_left_cat_bitsets: uint k 8",
     sound=sound.predictor,
 )
-_NEIGHBOURS = Row(
-    {
-        **_X,
-        "_fit_X": array("n p", "f"),
-        "_y": array("n"),
-        "n_samples_fit_": count(2**31),
-        "_fit_method": text("kd_tree", "ball_tree", "brute"),
-        "_tree": maybe(_part),
-        "effective_metric_": text(*sound.METRICS),
-        "effective_metric_params_": table_of(maybe(real)),
-    },
+_NEIGHBOURS = _row(
+    f"{_SEEN}, _fit_X: float n p, _y: n, n_samples_fit_: many, _fit_method: method, _tree: maybe part, "
+    "effective_metric_: metric, effective_metric_params_: table maybe real",
     sound=sound.neighbours,
 )
-_SUPPORT = Row(
-    {
-        **_X,
-        "shape_fit_": each(count(2**31)),
-        "support_vectors_": array("n p", "f"),
-        "support_": array("n", "i"),
-        "_n_support": array("2", "i"),
-        "dual_coef_": array("1 n", "f"),
-        "_dual_coef_": array("1 n", "f"),
-        "intercept_": array("1", "f"),
-        "_intercept_": array("1", "f"),
-        "_probA": array("0", "f"),
-        "_probB": array("0", "f"),
-        "_gamma": real,
-        "_sparse": sound.no,
-    },
+_SUPPORT = _row(
+    f"{_SEEN}, shape_fit_: each/2 many, support_vectors_: float n p, support_: int n, _n_support: int 2, "
+    "dual_coef_: float 1 n, _dual_coef_: float 1 n, intercept_: float 1, _intercept_: float 1, "
+    "_probA: float 0, _probB: float 0, _gamma: real, _sparse: false",
     # A coterie hands on rows, never a matrix of a kernel, into which libsvm would look by these indices.
     parameters={"kernel": text("linear", "poly", "rbf", "sigmoid"), "degree": count(100), "cache_size": real},
     sound=sound.support,
 )
-_NETWORK = Row(
-    {
-        **_X,
-        "n_outputs_": _one,
-        "n_layers_": count(1000),
-        "coefs_": each(array("* *", "f")),
-        "intercepts_": each(array("*", "f")),
-        "out_activation_": text("identity"),
-        "_optimizer": _part,
-    },
-    missing="_optimizer",
+_NETWORK = _row(
+    f"{_SEEN}, n_outputs_: one, n_layers_: layers, coefs_: each/l float * *, intercepts_: each/l float *, "
+    "out_activation_: identity, _optimizer?: part",
     sound=sound.network,
 )
-_PROCESS = Row(
-    {
-        **_X,
-        "X_train_": array("n p"),
-        "y_train_": array("n"),
-        "alpha_": array("n"),
-        "L_": array("n n"),
-        "_y_train_mean": _scalar,
-        "_y_train_std": _scalar,
-        "kernel_": _part,
-    },
+_PROCESS = _row(
+    f"{_SEEN}, X_train_: n p, y_train_: n, alpha_: n, L_: n n, _y_train_mean: scalar, _y_train_std: scalar, "
+    "kernel_: part",
     parameters={"alpha": either(real, array("*"))},
     sound=sound.process,
 )
-_KERNEL_RIDGE = Row(
-    {**_X, "X_fit_": array("n p"), "dual_coef_": array("n")},
-    parameters={"kernel": text(*sound.KERNELS)},
-    sound=sound.kernel_ridge,
-)
-_ISOTONIC = Row({"X_thresholds_": array("t"), "y_thresholds_": array("t"), "X_min_": real, "X_max_": real})
-_ADABOOST = Row(
-    {**_X, "estimators_": _parts, "estimator_weights_": array("*"), "estimator_": _part}, "estimator_"
-)
-_BAGGING = Row(
-    {**_X, "estimators_": _parts, "estimators_features_": each(within("*", "p")), "estimator_": _part},
-    missing="estimator_",
-    sound=sound.bagging,
-)
-_STACKING = Row(
-    {
-        "estimators_": _parts,
-        "named_estimators_": table_of(_part),
-        "final_estimator_": _part,
-        "stack_method_": each(text("predict")),
-    },
-    missing="named_estimators_",
-)
-_VOTING = Row({"estimators_": _parts, "named_estimators_": table_of(_part)}, missing="named_estimators_")
-_TARGET = Row({"regressor_": _part, "transformer_": _part, "_training_dim": _one})
-_FOUND = "best_estimator_ scorer_ cv_results_ best_params_ _checked_cv_orig"
-_SEARCH = Row(dict.fromkeys(_FOUND.split(), anything), missing=_FOUND)
-_COLUMNS = Row(
-    {
-        **_X,
-        "transformers_": each(sound.columns),
-        "_columns": each(sound.chosen),
-        "_transformer_to_input_indices": table_of(sound.chosen),
-        "_remainder": sound.columns,
-        "_name_to_fitted_passthrough": table_of(_part),
-    },
-    missing="_columns _transformer_to_input_indices _remainder _name_to_fitted_passthrough",
+_KERNEL = {"kernel": text(*sound.KERNELS)}
+_KERNEL_RIDGE = _row(f"{_SEEN}, X_fit_: n p, dual_coef_: n", parameters=_KERNEL, sound=sound.kernel_ridge)
+_ISOTONIC = _row("X_thresholds_: t, y_thresholds_: t, X_min_: real, X_max_: real")
+_ADABOOST = _row(f"{_SEEN}, estimators_: each part, estimator_weights_: *, estimator_?: part")
+_BAGGING = _row(f"{_SEEN}, estimators_: each/m part, estimators_features_: each/m indices, estimator_?: part")
+_VOTED = "estimators_: each part, named_estimators_?: table part"
+_STACKING = _row(f"{_VOTED}, final_estimator_: part, stack_method_: each predict")
+_TARGET = _row("regressor_: part, transformer_: part, _training_dim: one")
+_FOUND = ("best_estimator_", "scorer_", "cv_results_", "best_params_", "_checked_cv_orig")
+_SEARCH = Row(optional=dict.fromkeys(_FOUND, rules.anything))
+_COLUMNS = _row(
+    f"{_SEEN}, transformers_: each columns, _columns?: each choice, _remainder?: columns, "
+    "_transformer_to_input_indices?: table choice, _name_to_fitted_passthrough?: table part",
     parameters={"transformers": each(sound.columns)},
 )
-_PER_COLUMN = "mean_ var_ scale_ min_ center_ max_abs_ data_min_ data_max_ data_range_"
-_SCALER = Row({**_X, **{name: maybe(array("p")) for name in _PER_COLUMN.split()}}, missing=_PER_COLUMN)
-_POWERS = Row({**_X, "lambdas_": either(array("p"), each(real)), "_scaler": _part}, missing="_scaler")
-_POLYNOMIAL = Row(
-    {
-        **_X,
-        "_min_degree": count(25),
-        "_max_degree": count(25),
-        "n_output_features_": _columns,
-        "_n_out_full": _columns,
-    },
+_SCALER = _row(
+    f"{_SEEN}, mean_?: maybe p, var_?: maybe p, scale_?: maybe p, min_?: maybe p, center_?: maybe p, "
+    "max_abs_?: maybe p, data_min_?: maybe p, data_max_?: maybe p, data_range_?: maybe p"
+)
+_POWERS = _row(f"{_SEEN}, lambdas_: powers, _scaler?: part")
+_POLYNOMIAL = _row(
+    f"{_SEEN}, _min_degree: degree, _max_degree: degree, n_output_features_: width, _n_out_full: width",
     sound=sound.polynomial,
 )
-_BINS = Row(
-    {**_X, "bin_edges_": array("p", "O"), "n_bins_": array("p", "iu"), "_encoder": _part},
-    missing="_encoder",
-    sound=sound.bins,
-)
-_ONE_HOT = Row(
-    {
-        **_X,
-        "categories_": _known,
-        "_n_features_outs": each(_columns),
-        "_infrequent_enabled": sound.no,
-        "_drop_idx_after_grouping": maybe(array("p", "O")),
-        "drop_idx_": maybe(array("p", "O")),
-    },
-    missing="_drop_idx_after_grouping drop_idx_",
-    parameters={"min_frequency": none, "max_categories": none},
+_BINS = _row(f"{_SEEN}, bin_edges_: object p, n_bins_: int p, _encoder?: part", sound=sound.bins)
+_KNOWN = f"{_SEEN}, categories_: each/p any *"
+_ONE_HOT = _row(
+    f"{_KNOWN}, _n_features_outs: each/p width, _infrequent_enabled: false, "
+    "_drop_idx_after_grouping?: maybe object p, drop_idx_?: maybe object p",
+    parameters={"min_frequency": rules.none, "max_categories": rules.none},
     sound=sound.one_hot,
 )
-_ORDINAL = Row({**_X, "categories_": _known}, sound=sound.categories)
-_TARGET_CODES = Row(
-    {
-        **_X,
-        "categories_": _known,
-        "encodings_": each(array("*", "f")),
-        "target_mean_": real,
-        "target_type_": text("continuous"),
-    },
+_ORDINAL = _row(_KNOWN, sound=sound.categories)
+_TARGET_CODES = _row(
+    f"{_KNOWN}, encodings_: each/p float *, target_mean_: real, target_type_: continuous",
     sound=sound.target_codes,
 )
-_IMPUTER = Row({**_X, "statistics_": array("p", "biufO"), "indicator_": maybe(_part)}, missing="indicator_")
-_KNN_IMPUTER = Row(
-    {
-        **_X,
-        "_fit_X": array("n p"),
-        "_mask_fit_X": array("n p", "b"),
-        "_valid_mask": array("p", "b"),
-        "indicator_": maybe(_part),
-    },
-    missing="indicator_",
+_IMPUTER = _row(f"{_SEEN}, statistics_: mixed p, indicator_?: maybe part")
+_KNN_IMPUTER = _row(
+    f"{_SEEN}, _fit_X: n p, _mask_fit_X: bool n p, _valid_mask: bool p, indicator_?: maybe part"
 )
-_PROJECTION = Row({**_X, "components_": array("k p"), "mean_": array("p")}, missing="mean_")
-_LANDMARKS = Row(
-    {**_X, "components_": array("k p"), "normalization_": array("k k")},
-    parameters={"kernel": text(*sound.KERNELS)},
-)
-_FOURIER = Row({**_X, "random_weights_": array("p k"), "random_offset_": array("k")})
-_QUANTILES = Row({**_X, "quantiles_": array("q p"), "references_": array("q")})
-_VARIANCES = Row({**_X, "variances_": array("p")})
-_SCORED = Row({**_X, "scores_": array("p"), "pvalues_": maybe(array("p"))}, missing="pvalues_")
-_MASK = Row({**_X, "support_": array("p", "b"), "estimator_": _part}, missing="estimator_")
-_LOSS = Row(
-    {"closs": _part, "link": _part, "interval_y_true": _part, "interval_y_pred": _part}, sound=sound.loss
-)
+_PROJECTION = _row(f"{_SEEN}, components_: k p, mean_?: p")
+_LANDMARKS = _row(f"{_SEEN}, components_: k p, normalization_: k k", parameters=_KERNEL)
+_FOURIER = _row(f"{_SEEN}, random_weights_: p k, random_offset_: k")
+_QUANTILES = _row(f"{_SEEN}, quantiles_: q p, references_: q")
+_SCORED = _row(f"{_SEEN}, scores_: p, pvalues_?: maybe p")
+_MASK = _row(f"{_SEEN}, support_: bool p, estimator_?: part")
+_LOSS = _row("closs: part, link: part, interval_y_true: part, interval_y_pred: part", sound=sound.loss)
 _COMPILED_LOSS = Row(build=compiled.build_loss, loader="LossNode")
 _HIST = "sklearn.ensemble._hist_gradient_boosting"
 
@@ -263,7 +165,7 @@ TYPES: dict[str, Row] = {
     **_rows("sklearn.linear_model._omp", "OrthogonalMatchingPursuit OrthogonalMatchingPursuitCV", _LINE),
     **_rows("sklearn.linear_model._passive_aggressive", "PassiveAggressiveRegressor", _LINE),
     **_rows("sklearn.linear_model._quantile", "QuantileRegressor", _LINE),
-    **_rows("sklearn.linear_model._ransac", "RANSACRegressor", Row({"estimator_": _part})),
+    **_rows("sklearn.linear_model._ransac", "RANSACRegressor", _row("estimator_: part")),
     **_rows("sklearn.linear_model._ridge", "Ridge RidgeCV", _LINE),
     **_rows("sklearn.linear_model._stochastic_gradient", "SGDRegressor", _LINE),
     **_rows("sklearn.linear_model._theil_sen", "TheilSenRegressor", _LINE),
@@ -279,7 +181,7 @@ TYPES: dict[str, Row] = {
     **_rows("sklearn.tree._classes", "DecisionTreeRegressor ExtraTreeRegressor", _TREE),
     **_rows("sklearn.tree._tree", "Tree", Row(build=compiled.build_tree, loader="TreeNode")),
     # Neighbours, kernels, networks, others
-    **_rows("sklearn.dummy", "DummyRegressor", Row({"constant_": array("1 1"), "n_outputs_": _one})),
+    **_rows("sklearn.dummy", "DummyRegressor", _row("constant_: 1 1, n_outputs_: one")),
     **_rows("sklearn.gaussian_process._gpr", "GaussianProcessRegressor", _PROCESS),
     **_rows("sklearn.gaussian_process.kernels", "CompoundKernel ConstantKernel DotProduct", Row()),
     **_rows("sklearn.gaussian_process.kernels", "ExpSineSquared Exponentiation Matern Product", Row()),
@@ -299,9 +201,9 @@ TYPES: dict[str, Row] = {
     **_rows("sklearn.compose._target", "TransformedTargetRegressor", _TARGET),
     **_rows("sklearn.ensemble._bagging", "BaggingRegressor", _BAGGING),
     **_rows("sklearn.ensemble._stacking", "StackingRegressor", _STACKING),
-    **_rows("sklearn.ensemble._voting", "VotingRegressor", _VOTING),
+    **_rows("sklearn.ensemble._voting", "VotingRegressor", _row(_VOTED)),
     **_rows("sklearn.ensemble._weight_boosting", "AdaBoostRegressor", _ADABOOST),
-    **_rows("sklearn.metrics._scorer", "_PassthroughScorer", Row({"_estimator": _part})),
+    **_rows("sklearn.metrics._scorer", "_PassthroughScorer", _row("_estimator: part")),
     **_rows("sklearn.model_selection._search", "GridSearchCV RandomizedSearchCV", _SEARCH),
     **_rows("sklearn.pipeline", "FeatureUnion Pipeline", Row()),
     **_rows("sklearn.utils._bunch", "Bunch", Row(loader="DictNode")),
@@ -310,19 +212,21 @@ TYPES: dict[str, Row] = {
     **_rows("sklearn.decomposition._incremental_pca", "IncrementalPCA", _PROJECTION),
     **_rows("sklearn.decomposition._pca", "PCA", _PROJECTION),
     **_rows("sklearn.decomposition._truncated_svd", "TruncatedSVD", _PROJECTION),
-    **_rows("sklearn.feature_selection._from_model", "SelectFromModel", Row({"estimator_": _part})),
+    **_rows("sklearn.feature_selection._from_model", "SelectFromModel", _row("estimator_: part")),
     **_rows("sklearn.feature_selection._rfe", "RFE RFECV", _MASK),
     **_rows("sklearn.feature_selection._sequential", "SequentialFeatureSelector", _MASK),
     **_rows("sklearn.feature_selection._univariate_selection", "GenericUnivariateSelect SelectFdr", _SCORED),
     **_rows("sklearn.feature_selection._univariate_selection", "SelectFpr SelectFwe", _SCORED),
     **_rows("sklearn.feature_selection._univariate_selection", "SelectKBest SelectPercentile", _SCORED),
-    **_rows("sklearn.feature_selection._variance_threshold", "VarianceThreshold", _VARIANCES),
-    **_rows("sklearn.impute._base", "MissingIndicator", Row({**_X, "features_": within("*", "p")})),
+    **_rows(
+        "sklearn.feature_selection._variance_threshold", "VarianceThreshold", _row(f"{_SEEN}, variances_: p")
+    ),
+    **_rows("sklearn.impute._base", "MissingIndicator", _row(f"{_SEEN}, features_: indices")),
     **_rows("sklearn.impute._base", "SimpleImputer", _IMPUTER),
     **_rows("sklearn.impute._knn", "KNNImputer", _KNN_IMPUTER),
     **_rows("sklearn.kernel_approximation", "Nystroem", _LANDMARKS),
     **_rows("sklearn.kernel_approximation", "RBFSampler", _FOURIER),
-    **_rows("sklearn.preprocessing._data", "Binarizer Normalizer", Row(_X)),
+    **_rows("sklearn.preprocessing._data", "Binarizer Normalizer", _row(_SEEN)),
     **_rows("sklearn.preprocessing._data", "MaxAbsScaler MinMaxScaler RobustScaler StandardScaler", _SCALER),
     **_rows("sklearn.preprocessing._data", "PowerTransformer", _POWERS),
     **_rows("sklearn.preprocessing._data", "QuantileTransformer", _QUANTILES),
@@ -334,8 +238,8 @@ TYPES: dict[str, Row] = {
     **_rows("sklearn.preprocessing._target_encoder", "TargetEncoder", _TARGET_CODES),
     # Losses
     **_rows("sklearn._loss._loss", " ".join(sound.COMPILED_LOSSES), _COMPILED_LOSS),
-    **_rows("sklearn._loss.link", "IdentityLink LogLink", Row({"interval_y_pred": _part}, "interval_y_pred")),
-    **_rows("sklearn._loss.link", "Interval", Row({"low": real, "high": real})),
+    **_rows("sklearn._loss.link", "IdentityLink LogLink", _row("interval_y_pred?: part")),
+    **_rows("sklearn._loss.link", "Interval", _row("low: real, high: real")),
     **_rows("sklearn._loss.loss", " ".join(sound.LOSSES), _LOSS),
     # Splits
     **_rows("sklearn.model_selection._split", "GroupKFold GroupShuffleSplit KFold LeaveOneOut", Row()),

@@ -14,10 +14,9 @@ import os
 import re
 import zipfile
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, BinaryIO, NoReturn
+from typing import Any, BinaryIO
 
 from coterie._codec import parse_json
 from coterie._files import write_whole
@@ -37,6 +36,8 @@ SMALL = 16 * 2**20
 MOST_VALUES = 200_000
 VALUES_PER_BYTE = 4
 
+_NOT_OURS = "it was not written by coterie.save"
+_AGAIN = "save the model again"
 _KNOWN = re.compile(r"manifest\.json|arrays\.npz|models/\d{1,9}\.skops", re.ASCII)
 
 
@@ -56,7 +57,13 @@ def unfit(what: str) -> PersistenceError:
 
     ``what`` is the rest of a sentence that begins with "The file".
     """
-    return PersistenceError(f"The file {shown(what)}: it was not written by coterie.save.")
+    return PersistenceError(f"The file {shown(what)}: {_NOT_OURS}.")
+
+
+def need(fits: object, what: str) -> None:
+    """Refuse a file that fails a check, as `unfit` says."""
+    if not fits:
+        raise unfit(what)
 
 
 class Budget:
@@ -69,8 +76,7 @@ class Budget:
         """Count the values of a JSON text before it is parsed, and refuse it where they are too many."""
         # Brackets may be escaped inside texts that are parsed once more.
         self._left -= sum(map(text.count, (b"[", b"{", b",", b"\\u")))
-        if self._left < 0:
-            raise unfit("holds more lists and values than its size allows")
+        need(self._left >= 0, "holds more lists and values than its size allows")
 
 
 def read_stored(content: bytes) -> dict[str, bytes]:
@@ -81,8 +87,8 @@ def read_stored(content: bytes) -> dict[str, bytes]:
     with zipfile.ZipFile(io.BytesIO(content)) as zipped:
         entries = zipped.infolist()
         plain = all(entry.compress_type == zipfile.ZIP_STORED for entry in entries)
-        if not plain or sum(entry.file_size for entry in entries) > len(content):
-            raise unfit("holds an archive that grows when it is unpacked")
+        small = sum(entry.file_size for entry in entries) <= len(content)
+        need(plain and small, "holds an archive that grows when it is unpacked")
         return {entry.filename: zipped.read(entry) for entry in entries}
 
 
@@ -90,55 +96,8 @@ def _most_unpacked(on_disk: int) -> int:
     return min(LARGEST, max(SMALL, STEEPEST * on_disk))
 
 
-class NewArchive:
-    """The members of a file that is being written."""
-
-    def __init__(self, zipped: zipfile.ZipFile) -> None:
-        self._zipped = zipped
-        self._size = 0
-        self._checksums: dict[str, str] = {}
-
-    def _write(self, name: str, content: bytes) -> None:
-        self._size += len(content)
-        if self._size > LARGEST:
-            raise PersistenceError(
-                f"The model takes more than {LARGEST / 2**30:g} GiB, the most that coterie.load would "
-                "unpack: save it with rows=False, or fit with smaller candidates."
-            )
-        # A ZipInfo of its own has a fixed date: the file does not tell when it was made.
-        self._zipped.writestr(zipfile.ZipInfo(name), content, zipfile.ZIP_DEFLATED)
-
-    def add(self, name: str, content: bytes) -> None:
-        """Write a member and remember its checksum."""
-        self._write(name, content)
-        self._checksums[name] = hashlib.sha256(content).hexdigest()
-
-    def finish(self, manifest: dict[str, Any]) -> None:
-        """Write the manifest, with the checksums of all other members."""
-        complete = {"format": FORMAT, **manifest, "checksums": self._checksums}
-        self._write(MANIFEST, json.dumps(complete, allow_nan=False).encode())
-
-
-def _flatten(file: BinaryIO) -> None:
-    """Write members again without compression if the file shrank so far that it would be refused."""
-    with zipfile.ZipFile(file) as zipped:
-        unpacked = sum(entry.file_size for entry in zipped.infolist())
-        if unpacked <= _most_unpacked(file.seek(0, os.SEEK_END)):
-            return
-        members = {name: zipped.read(name) for name in zipped.namelist()}
-    file.seek(0)
-    file.truncate()
-    with zipfile.ZipFile(file, "w") as zipped:
-        for name, content in members.items():
-            zipped.writestr(zipfile.ZipInfo(name), content)
-
-
-@contextmanager
-def new_archive(path: Path) -> Iterator[NewArchive]:
-    """Write a file beside ``path`` and put it there once it is whole; on any failure leave no trace.
-
-    A link keeps pointing where it points; a file that is replaced hands on its permissions.
-    """
+def check_target(path: Path) -> Path:
+    """Return the file to write, which is where a link points; refuse a folder, or a place in no folder."""
     target = path.resolve()
     if not target.parent.is_dir():
         raise FileNotFoundError(
@@ -146,71 +105,87 @@ def new_archive(path: Path) -> Iterator[NewArchive]:
         )
     if target.is_dir():
         raise IsADirectoryError(f"{str(path)!r} is a folder: give coterie.save the name of a file.")
+    return target
+
+
+def _write_members(file: BinaryIO, members: Mapping[str, bytes], compression: int) -> int:
+    """Write a zip from the beginning of a file, and return its size."""
+    file.seek(0)
+    file.truncate()
+    with zipfile.ZipFile(file, "w") as zipped:
+        for name, content in members.items():
+            # A ZipInfo of its own has a fixed date: the file does not tell when it was made.
+            zipped.writestr(zipfile.ZipInfo(name), content, compression)
+    return file.seek(0, os.SEEK_END)
+
+
+def write_archive(target: Path, manifest: dict[str, Any], members: Mapping[str, bytes]) -> None:
+    """Write a file beside ``target`` and put it there once it is whole; on any failure leave no trace.
+
+    A file that is replaced hands on its permissions.
+    """
+    checksums = {name: hashlib.sha256(content).hexdigest() for name, content in members.items()}
+    complete = json.dumps({"format": FORMAT, **manifest, "checksums": checksums}, allow_nan=False)
+    contents = {**members, MANIFEST: complete.encode()}
+    unpacked = sum(map(len, contents.values()))
+    if unpacked > LARGEST:
+        raise PersistenceError(
+            f"The model takes more than {LARGEST / 2**30:g} GiB, the most that coterie.load would unpack: "
+            "save it with rows=False, or fit with smaller candidates."
+        )
     with write_whole(target) as file:
-        with zipfile.ZipFile(file, "w") as zipped:
-            yield NewArchive(zipped)
-        _flatten(file)
+        # Without compression if the file shrank so far that it would be refused.
+        if unpacked > _most_unpacked(_write_members(file, contents, zipfile.ZIP_DEFLATED)):
+            _write_members(file, contents, zipfile.ZIP_STORED)
 
 
-def _refuse(path: Path, why: str) -> NoReturn:
-    raise PersistenceError(f"The file {str(path)!r} {shown(why)}.")
+def _need(fits: object, path: Path, why: str) -> None:
+    if not fits:
+        raise PersistenceError(f"The file {str(path)!r} {shown(why)}.")
 
 
 def _check_entries(path: Path, entries: list[zipfile.ZipInfo], on_disk: int) -> None:
     names = Counter(entry.filename for entry in entries)
     repeated = [name for name, count in names.items() if count > 1]
-    if repeated:
-        _refuse(path, f"holds {listed(repeated)} more than once: it was not written by coterie.save")
-    if MANIFEST not in names:
-        _refuse(path, f"has no {MANIFEST}: it was not written by coterie.save")
+    _need(not repeated, path, f"holds {listed(repeated)} more than once: {_NOT_OURS}")
+    _need(MANIFEST in names, path, f"has no {MANIFEST}: {_NOT_OURS}")
     unpacked = sum(entry.file_size for entry in entries)
-    if unpacked > _most_unpacked(on_disk):
-        _refuse(path, f"would unpack to {unpacked / 2**20:.0f} MiB, more than coterie.load takes")
+    too_much = f"would unpack to {unpacked / 2**20:.0f} MiB, more than coterie.load takes"
+    _need(unpacked <= _most_unpacked(on_disk), path, too_much)
     for entry in entries:
         plain = entry.compress_type in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
-        if not plain or entry.flag_bits & 1:
-            _refuse(path, f"holds {entry.filename!r} in a form that coterie.save does not write")
+        odd = f"holds {entry.filename!r} in a form that coterie.save does not write"
+        _need(plain and not entry.flag_bits & 1, path, odd)
 
 
 def _parse_manifest(path: Path, text: bytes, budget: Budget) -> dict[str, Any]:
     budget.spend(text)
     try:
-        manifest = parse_json(text)
+        manifest: dict[str, Any] = parse_json(text)
     except ValueError:
-        _refuse(path, f"has a {MANIFEST} that is not JSON: save the model again")
-    if not isinstance(manifest, dict):
-        _refuse(path, f"has a {MANIFEST} that is not a JSON object: save the model again")
-    version = manifest.get("format")
+        _need(False, path, f"has a {MANIFEST} that is not JSON: {_AGAIN}")
+    _need(isinstance(manifest, dict), path, f"has a {MANIFEST} that is not a JSON object: {_AGAIN}")
+    version, theirs = manifest.get("format"), shown(manifest.get("coterie"), 20)
     if type(version) is not int or version < 1:
-        _refuse(path, f"has a {MANIFEST} without a format version: save the model again")
-    if version < FORMAT:
-        _refuse(
-            path,
-            f"was written by coterie {shown(manifest.get('coterie'), 20)} in an older format: fit the model "
-            "again with this version and save it",
-        )
-    if version > FORMAT:
-        _refuse(
-            path,
-            f"was written by a newer coterie ({shown(manifest.get('coterie'), 20)}, format {version}; this "
-            f"one reads formats up to {FORMAT}): update coterie",
-        )
-    checksums = manifest.get("checksums")
-    if not isinstance(checksums, dict):
-        _refuse(path, f"has a {MANIFEST} without checksums: save the model again")
+        version = 0
+    _need(version, path, f"has a {MANIFEST} without a format version: {_AGAIN}")
+    older = f"was written by coterie {theirs} in an older format: fit the model again with this version"
+    _need(version >= FORMAT, path, f"{older} and save it")
+    newer = (
+        f"was written by a newer coterie ({theirs}, format {version}; this one reads formats up to {FORMAT})"
+    )
+    _need(version <= FORMAT, path, f"{newer}: update coterie")
+    _need(isinstance(manifest.get("checksums"), dict), path, f"has a {MANIFEST} without checksums: {_AGAIN}")
     return manifest
 
 
 def _check_members(path: Path, found: set[str], named: set[str]) -> None:
     unknown = sorted(name for name in found | named if not _KNOWN.fullmatch(name))
     unknown = unknown or sorted(found - named - {MANIFEST})
-    if unknown:
-        _refuse(
-            path, f"holds the unknown member {shown(unknown[0], 100)!r}: it was not written by coterie.save"
-        )
-    missing = sorted(named - found)
-    if missing:
-        _refuse(path, f"lacks its member {shown(missing[0], 100)!r}: copy it or save the model again")
+    for name in unknown:
+        _need(False, path, f"holds the unknown member {shown(name, 100)!r}: {_NOT_OURS}")
+    for name in sorted(named - found):
+        _need(False, path, f"lacks its member {shown(name, 100)!r}: copy it or save the model again")
 
 
 def _unpack(path: Path, content: bytes) -> tuple[dict[str, Any], dict[str, bytes]]:
@@ -223,8 +198,8 @@ def _unpack(path: Path, content: bytes) -> tuple[dict[str, Any], dict[str, bytes
         _check_members(path, {entry.filename for entry in entries}, set(checksums))
         members = {name: zipped.read(name) for name in checksums}
     for name, member in members.items():
-        if hashlib.sha256(member).hexdigest() != checksums[name]:
-            _refuse(path, f"is damaged: the checksum of {name!r} is wrong; copy it or save the model again")
+        damaged = f"is damaged: the checksum of {name!r} is wrong; copy it or save the model again"
+        _need(hashlib.sha256(member).hexdigest() == checksums[name], path, damaged)
     return manifest, members
 
 
@@ -234,15 +209,14 @@ def read_archive(path: Path) -> tuple[dict[str, Any], dict[str, bytes]]:
     Of the manifest, only the format version and the checksums have been checked.
     """
     try:
-        if path.stat().st_size > LARGEST:
-            _refuse(path, f"is larger than {LARGEST / 2**30:g} GiB: it was not written by coterie.save")
+        large = f"is larger than {LARGEST / 2**30:g} GiB: {_NOT_OURS}"
+        _need(path.stat().st_size <= LARGEST, path, large)
         content = path.read_bytes()
     except FileNotFoundError:
         raise FileNotFoundError(f"There is no file {str(path)!r}: check the path.") from None
     except IsADirectoryError:
         raise IsADirectoryError(f"{str(path)!r} is a folder: give coterie.load the name of a file.") from None
-    if not content.startswith(b"PK"):
-        _refuse(path, "is not a file that coterie.save wrote: it is not a zip")
+    _need(content.startswith(b"PK"), path, "is not a file that coterie.save wrote: it is not a zip")
     try:
         return _unpack(path, content)
     except PersistenceError:

@@ -10,22 +10,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from coterie.persistence.archive import read_stored, unfit
+from coterie.persistence.archive import need, read_stored
+from coterie.persistence.rules import NUMBERS
 
 Array = NDArray[Any]
 
-_NUMERIC = "biuf"
 # An array without entries may be as long as it likes in no bytes at all.
 _LONGEST_EMPTY = 1_000_000
 
 
 def _header(file: io.BytesIO) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
     version = np.lib.format.read_magic(file)
-    if version == (1, 0):
-        return np.lib.format.read_array_header_1_0(file)
-    if version == (2, 0):
-        return np.lib.format.read_array_header_2_0(file)
-    raise unfit("holds an array of an unknown version")
+    need(version in ((1, 0), (2, 0)), "holds an array of an unknown version")
+    known = np.lib.format
+    return (known.read_array_header_1_0 if version == (1, 0) else known.read_array_header_2_0)(file)
 
 
 def read_array(content: bytes) -> Array:
@@ -37,10 +35,9 @@ def read_array(content: bytes) -> Array:
     shape, fortran, dtype = _header(file)
     size = math.prod(shape)
     whole = not dtype.hasobject and dtype.itemsize > 0 and all(length >= 0 for length in shape)
-    if not whole or size * dtype.itemsize != len(content) - file.tell():
-        raise unfit("holds an array whose header does not fit its content")
-    if size == 0 and max(shape, default=0) > _LONGEST_EMPTY:
-        raise unfit("holds an array of nothing that is too long")
+    fits = whole and size * dtype.itemsize == len(content) - file.tell()
+    need(fits, "holds an array whose header does not fit its content")
+    need(size or max(shape, default=0) <= _LONGEST_EMPTY, "holds an array of nothing that is too long")
     values = np.frombuffer(content, dtype, size, file.tell())
     if dtype.kind == "b":
         # NumPy counts on nothing but 0 and 1 when it picks rows by a mask.
@@ -62,8 +59,8 @@ def pack_arrays(arrays: dict[str, Array]) -> bytes:
 def unpack_arrays(packed: bytes) -> dict[str, Array]:
     """Read an npz file of numbers, whatever it holds."""
     arrays = {}
-    for name, content in read_stored(packed).items():
-        arrays[name.removesuffix(".npy")] = values = read_array(content)
-        if values.dtype.kind not in _NUMERIC:
-            raise unfit(f"holds the array {name.removesuffix('.npy')!r}, which is not of numbers")
+    for file, content in read_stored(packed).items():
+        name = file.removesuffix(".npy")
+        arrays[name] = read_array(content)
+        need(arrays[name].dtype.kind in NUMBERS, f"holds the array {name!r}, which is not of numbers")
     return arrays

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import fields
 from itertools import pairwise
-from types import NoneType
-from typing import Any
+from typing import Any, TypedDict
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,82 +12,53 @@ from numpy.typing import NDArray
 from coterie.collaboration.nested import NestedCollaboration
 from coterie.encoding import TableRecipe
 from coterie.encoding.columns import DATE_PARTS, ENCODERS
-from coterie.fit.record import Newcomer
+from coterie.fit.record import Fit
 from coterie.kernels.tiles import DenseTiles
 from coterie.method.landmarks import LandmarkTiles
 from coterie.persistence.archive import unfit
+from coterie.persistence.codec import checked_fields
 from coterie.persistence.parameters import MOST, MOST_COLUMNS, MOST_FITS, cleaned, may_be, n_columns, n_fits
-from coterie.persistence.rules import Rule, Sizes, array, doubles, maybe, stay_within, within
-from coterie.records import Collaboration, Exchange, Partition, Selection
+from coterie.persistence.rules import Rule, Sizes, array, rules_of, stay_within, within
+from coterie.records import Collaboration
 from coterie.rows.learners import Learners, Standardization
-from coterie.verdicts import Admission, Gains, Stability, Standing
+from coterie.verdicts import Admission, Stability, Standing
 
 Array = NDArray[Any]
 
 # The parts of a fit; its options are the estimator's parameters.
-PARTS: dict[str, tuple[type[Any], ...]] = {
-    "selection": (Selection,),
-    "exchange": (Exchange,),
-    "partition": (Partition,),
-    "collaboration": (Collaboration,),
-    "with_all": (Collaboration,),
-    "cluster_fit": (Standing,),
-    "stability": (Stability, NoneType),
-    "gains": (Gains,),
-    "admission": (Admission, NoneType),
-    "newcomers": (tuple,),
-    "learners": (Learners,),
-    "units": (Standardization, NoneType),
-    "exponents": (np.ndarray,),
-    "seed": (int,),
-    "min_rows": (int,),
-}
-# What the estimator knows beside it; the first is always there.
-ATTRIBUTES: dict[str, tuple[type[Any], ...]] = {
-    "n_features_in_": (int,),
-    "feature_names_in_": (np.ndarray,),
-    "table_": (TableRecipe,),
-    "_group_column": (str, int, NoneType),
-}
+PARTS = tuple(part.name for part in fields(Fit) if part.name != "options")
+
+
+class Attributes(TypedDict, total=False):
+    """What the estimator knows beside its fit; the first is always there."""
+
+    n_features_in_: int
+    feature_names_in_: Array
+    table_: TableRecipe
+    _group_column: str | int | None
 
 
 # The shapes and kinds of records' arrays, as in the table of allowed types. The letters: n learners and a
 # newcomers with r rows, c columns of the response and p predictors (q = p + 1), in k clusters, predicted by m
 # models in w ways.
 SHAPES: dict[type[Any], dict[str, Rule]] = {
-    Learners: {"X": doubles("r p"), "y": doubles("r c"), "rows": array("r"), "weights": maybe(array("r"))},
-    Standardization: {
-        "centre_x": array("e p"),
-        "spread_x": array("e p"),
-        "centre_y": array("e c"),
-        "spread_y": array("e"),
-    },
-    LandmarkTiles: {"marks": within("c", "n"), "from_marks": array("c n"), "to_marks": array("n c")},
+    Learners: rules_of("X: double r p, y: double r c, rows: r, weights: maybe r"),
+    Standardization: rules_of("centre_x: e p, spread_x: e p, centre_y: e c, spread_y: e"),
+    LandmarkTiles: {"marks": within("c", "n"), **rules_of("from_marks: c n, to_marks: n c")},
     Collaboration: {"weights": array("w m"), "ways": within("n", "w"), "newcomer_ways": within("k", "w")},
-    NestedCollaboration: {
-        "bounds": array("m 2"),
-        "all_weights": array("m"),
-        "told": array("m", "b"),
-        "corrections": array("w q"),
-        "correction_bounds": array("w 2"),
-        "traits": array("w t"),
-        "units": array("p"),
-        "newcomer_ratios": array("2"),
-        "shares": array("n s"),
-    },
+    NestedCollaboration: rules_of(
+        "bounds: m 2, all_weights: m, told: bool m, corrections: w q, correction_bounds: w 2, traits: w t, "
+        "units: p, newcomer_ratios: 2, shares: n s"
+    ),
     Standing: {
-        "losses": doubles("n k"),
-        "fits": array("n k", "b"),
-        "related": array("k", "b"),
+        **rules_of("losses: double n k, fits: bool n k, related: bool k"),
         "nearest_other": within("n", "k", -1),
     },
-    Stability: {"membership": doubles("n k"), "n_clusters": array("s", "i"), "shares": array("s")},
+    Stability: {**rules_of("membership: double n k, shares: s"), "n_clusters": array("s", "i")},
     Admission: {
         "labels": within("a", "k", -1),
         "nearest": within("a", "k"),
-        "sure": array("a"),
-        "similarities": array("a k"),
-        "probabilities": array("a k"),
+        **rules_of("sure: a, similarities: a k, probabilities: a k"),
     },
 }
 
@@ -162,7 +132,6 @@ def _check_collaboration(record: Collaboration, sizes: Sizes, n_rows: Array) -> 
 def _check_newcomers(state: dict[str, Any], sizes: Sizes) -> None:
     newcomers, admission = state["newcomers"], state["admission"]
     n_ways, what = len(state["collaboration"].weights), "a newcomer"
-    _need(all(isinstance(new, Newcomer) for new in newcomers), what)
     _need(all((new.way is None) == hasattr(new.model, "predict") for new in newcomers), what)
     _need(all(new.way is None or 0 <= new.way < n_ways for new in newcomers), what)
     _need((admission is None) == (not newcomers), "an Admission")
@@ -199,10 +168,9 @@ def _check_exchange(state: dict[str, Any], sizes: Sizes, rows: bool) -> None:
     _need(within("n", "k")(partition.labels, dict(sizes)), "a partition")
 
 
-def _check_recipe(recipe: Any, names: Any) -> None:
+def _check_recipe(recipe: TableRecipe, names: Array | None) -> None:
     what = "a recipe for tables"
-    _need(isinstance(recipe, TableRecipe) and isinstance(names, np.ndarray), what)
-    _need(names.tolist() == list(recipe.features), what)
+    _need(names is not None and names.tolist() == list(recipe.features), what)
     for plan in recipe.columns:
         _need(plan.kind in (*ENCODERS, "left out"), what)
         n_fills = {"number": 1, "date": len(plan.parts)}.get(plan.kind, 0)
@@ -233,9 +201,8 @@ def check_fit(state: dict[str, Any], held: dict[str, Any], shown: Any, labels: A
     ``shown`` and ``labels`` are what the manifest shows of the learners; ``rows`` says whether their rows are
     there.
     """
-    for known, given in ((PARTS, state), (ATTRIBUTES, held)):
-        for name, value in given.items():
-            _need(isinstance(value, known[name]) and not isinstance(value, bool), f"a {name!r}")
+    checked_fields(Fit, state)
+    checked_fields(Attributes, held)
     _need("n_features_in_" in held, "a number of predictors")
     learners, selection = state["learners"], state["selection"]
     n_features, ids = held["n_features_in_"], learners.ids.tolist()

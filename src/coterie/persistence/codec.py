@@ -13,6 +13,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import fields
 from datetime import date, datetime
+from functools import cache
 from types import NoneType
 from typing import Any, ClassVar
 
@@ -29,7 +30,8 @@ from coterie.loss import SquaredError
 from coterie.method.fitting import Fitted
 from coterie.method.landmarks import LandmarkTiles
 from coterie.method.order import SerialScore
-from coterie.persistence.archive import PersistenceError, unfit
+from coterie.persistence.archive import PersistenceError, need, unfit
+from coterie.persistence.rules import NUMBERS, array
 from coterie.records import Collaboration, Curve, Exchange, LossTiles, Partition, Selection, SimilarityTiles
 from coterie.rows.learners import Learners, Standardization
 from coterie.rows.wild import WildCells
@@ -37,36 +39,17 @@ from coterie.verdicts import Admission, Gains, Stability, Standing
 
 Array = NDArray[Any]
 
-RECORDS: dict[str, type[Any]] = {
-    cls.__name__: cls
-    for cls in (
-        Selection,
-        Exchange,
-        Newcomer,
-        LandmarkTiles,
-        Partition,
-        Curve,
-        Collaboration,
-        NestedCollaboration,
-        Learners,
-        SquaredError,
-        WildCells,
-        Standardization,
-        Stability,
-        Standing,
-        Admission,
-        TableRecipe,
-        ColumnPlan,
-        Fitted,
-        Read,
-        SerialScore,
-    )
-}
+_KINDS = (
+    *(Selection, Exchange, LandmarkTiles, Partition, Curve, Collaboration, NestedCollaboration, SerialScore),
+    *(Learners, SquaredError, WildCells, Standardization, Newcomer, Stability, Standing, Admission),
+    *(TableRecipe, ColumnPlan, Fitted, Read),
+)
+RECORDS: dict[str, type[Any]] = {cls.__name__: cls for cls in _KINDS}
 MAPPINGS: dict[str, type[dict[Any, Any]]] = {"dict": dict, "Gains": Gains}
 DATES: dict[str, type[date]] = {"date": date, "datetime": datetime}
 
 _PLAIN = (NoneType, bool, int, str)
-_NUMERIC = "biuf"
+_IDS = (bool, int, str, float, date, datetime)
 _MOST_LETTERS = 2**26
 _DTYPE = re.compile(r"[<>|=]?([biuf]\d{1,2}|M8\[\d{0,9}[a-zA-Z]{1,2}\])", re.ASCII)
 
@@ -74,7 +57,7 @@ _DTYPE = re.compile(r"[<>|=]?([biuf]\d{1,2}|M8\[\d{0,9}[a-zA-Z]{1,2}\])", re.ASC
 def check_ids(ids: Array) -> None:
     """Refuse learner ids that a file cannot hold."""
     odd = [] if ids.dtype.kind != "O" else [i for i in ids.tolist() if not _writable_id(i)]
-    if odd or ids.dtype.kind not in _NUMERIC + "UMO":
+    if odd or ids.dtype.kind not in NUMBERS + "UMO":
         kind = type(odd[0]).__name__ if odd else ids.dtype.name
         raise PersistenceError(
             f"A learner's id is of type {kind}, which a file cannot hold: name the learners by int, str, "
@@ -84,20 +67,20 @@ def check_ids(ids: Array) -> None:
 
 def _writable_id(value: Any) -> bool:
     if isinstance(value, np.generic):
-        return value.dtype.kind in _NUMERIC + "U"
-    return type(value) in (bool, int, str, float, date, datetime)
+        return value.dtype.kind in NUMBERS + "U"
+    return type(value) in _IDS
 
 
 class Encoder:
     """Turns values into JSON, and gathers the arrays that the JSON refers to.
 
-    ``add_model`` takes a number and a model, writes the model and returns the name of its member.
+    ``add_model`` takes the name of a member and a model, and writes the model.
     """
 
-    def __init__(self, add_model: Callable[[int, Any], str]) -> None:
+    def __init__(self, add_model: Callable[[str, Any], None]) -> None:
         self.arrays: dict[str, Array] = {}
         self._add_model = add_model
-        self._members: dict[int, str] = {}
+        self._n_models = 0
         # What has been written stays alive here, for a new object may get the address of a dead one.
         self._written: dict[int, tuple[Any, Any]] = {}
 
@@ -115,20 +98,22 @@ class Encoder:
         return {"$": "values", "dtype": values.dtype.str, "items": self.encode(whole.tolist())}
 
     def _encode_tuple(self, value: tuple[Any, ...]) -> Any:
-        rows = value and all(type(part) is np.ndarray and part.ndim == 1 for part in value)
-        if rows and len({part.dtype for part in value}) == 1 and value[0].dtype.kind in _NUMERIC:
-            # A residual per row and learner: one array, not one per learner.
+        rows = value and all(type(part) is np.ndarray and part.ndim > 0 for part in value)
+        alike = rows and len({(part.dtype, part.shape[1:]) for part in value}) == 1
+        if alike and value[0].dtype.kind in NUMBERS:
+            # Residuals by row and learner: one array, not one per learner.
             cuts = np.cumsum([len(part) for part in value])
             return {"$": "pieces", "name": self._array(np.concatenate(value)), "cuts": self._array(cuts)}
         return {"$": "tuple", "items": [self.encode(part) for part in value]}
 
     def _encode_once(self, value: Any) -> Any:
         if isinstance(value, np.ndarray):
-            if value.dtype.kind in _NUMERIC:
+            if value.dtype.kind in NUMBERS:
                 return {"$": "array", "name": self._array(value)}
             return self.readable(value)
-        member = self._add_model(len(self._members), value)
-        self._members[id(value)] = member
+        member = f"models/{self._n_models}.skops"
+        self._n_models += 1
+        self._add_model(member, value)
         return {"$": "model", "member": member}
 
     def encode(self, value: Any) -> Any:
@@ -203,6 +188,14 @@ class _Fields(HintReader):
         return _of(kind)(value, where)
 
 
+def checked_fields(kind: type[Any], values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields of a record, once each is known and of the type that the record declares."""
+    try:
+        return _Fields().fields(kind, values)
+    except (_MisfitError, KeyError):
+        raise unfit(f"holds a {kind.__name__} whose fields are not what they should be") from None
+
+
 class Decoder:
     """Turns JSON that may be anything back into values.
 
@@ -211,51 +204,33 @@ class Decoder:
 
     def __init__(self, arrays: dict[str, Array], load_model: Callable[[str], Any]) -> None:
         self._arrays = arrays
-        self._load_model = load_model
-        self._models: dict[str, Any] = {}
-
-    def _model(self, member: str) -> Any:
-        if member not in self._models:
-            self._models[member] = self._load_model(member)
-        return self._models[member]
+        # A model that several parts refer to is loaded once.
+        self._model = cache(load_model)
 
     def _objects(self, items: list[Any]) -> Array:
         values = np.empty(len(items), dtype=object)
         values[:] = [self.decode(item) for item in items]
-        if not all(type(value) in (bool, int, str, float, date, datetime) for value in values):
-            raise unfit("holds a list of ids that are not ids")
+        need(all(type(value) in _IDS for value in values), "holds a list of ids that are not ids")
         return values
 
     def _strings(self, items: list[Any]) -> Array:
         texts = all(isinstance(item, str) for item in items)
         # NumPy gives each text as much room as the longest of them takes.
-        if not texts or len(items) * max(map(len, items), default=0) > _MOST_LETTERS:
-            raise unfit("holds a list of texts that are no texts, or too long ones")
+        short = texts and len(items) * max(map(len, items), default=0) <= _MOST_LETTERS
+        need(short, "holds a list of texts that are no texts, or too long ones")
         return np.array(items, dtype=str)
 
     def _values(self, dtype: str, encoded: list[Any]) -> Array:
         items = self.decode(encoded)
-        if not _DTYPE.fullmatch(dtype) or not all(type(item) in (bool, int, float) for item in items):
-            raise unfit(f"holds values of the unknown kind {dtype!r}")
-        if "M8" in dtype:
-            return np.array(items, dtype=np.int64).view(dtype)
-        return np.array(items, dtype=dtype)
+        known = _DTYPE.fullmatch(dtype) and all(type(item) in (bool, int, float) for item in items)
+        need(known, f"holds values of the unknown kind {dtype!r}")
+        return np.array(items, dtype=np.int64).view(dtype) if "M8" in dtype else np.array(items, dtype=dtype)
 
     def _pieces(self, name: str, cuts: str) -> tuple[Array, ...]:
         values, ends = self._arrays[name], self._arrays[cuts]
-        climbs = (
-            ends.dtype.kind == "i" and ends.ndim == 1 and len(ends) > 0 and bool((np.diff(ends) >= 0).all())
-        )
-        if not climbs or ends[0] < 0 or ends[-1] != len(values):
-            raise unfit("holds pieces that do not fit their array")
+        fits = array("*", "i")(ends, {}) and len(ends) > 0 and ends[0] >= 0 and ends[-1] == len(values)
+        need(fits and (np.diff(ends) >= 0).all(), "holds pieces that do not fit their array")
         return tuple(np.split(values, ends[:-1]))
-
-    def _record(self, cls: type[Any], parts: dict[str, Any]) -> Any:
-        values = {name: self.decode(part) for name, part in parts.items()}
-        try:
-            return cls(**_Fields().fields(cls, values))
-        except (_MisfitError, KeyError):
-            raise unfit(f"holds a {cls.__name__} whose fields are not what they should be") from None
 
     def decode(self, tree: Any) -> Any:
         """Turn what `Encoder.encode` returned back into the value."""
@@ -293,5 +268,6 @@ class Decoder:
             case {"$": "model", "member": str(member)}:
                 return self._model(member)
             case {"$": str(kind), "fields": dict(parts)} if kind in RECORDS:
-                return self._record(RECORDS[kind], parts)
+                values = {name: self._decode(part) for name, part in parts.items()}
+                return RECORDS[kind](**checked_fields(RECORDS[kind], values))
         raise unfit(f"holds an entry of the unknown kind {tree.get('$')!r}")

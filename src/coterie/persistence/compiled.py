@@ -47,18 +47,16 @@ def build_tree(cls: type[Any], arguments: Any, state: Any) -> Any:
     n_features, n_classes, n_outputs = arguments
     one = isinstance(n_classes, np.ndarray) and n_classes.dtype == np.intp and n_classes.tolist() == [1]
     need(one and n_outputs == 1 and type(n_outputs) is int and count(2**31, 1)(n_features, {}), "Tree")
-    nodes, values = state.get("nodes"), state.get("values")
-    need(array("n", "V")(nodes, {}) and nodes.dtype.names is not None, "Tree")
-    need(set(_NODES) <= set(nodes.dtype.names), "Tree")
-    need(array("n 1 1", "f")(values, {"n": len(nodes)}), "Tree")
-    need(count(len(nodes), len(nodes))(state.get("node_count"), {}), "Tree")
-    need(count(len(nodes))(state.get("max_depth"), {}), "Tree")
+    nodes = state.get("nodes")
+    need(array("n", "V")(nodes, {}) and set(_NODES) <= set(nodes.dtype.names or ()), "Tree")
+    n = len(nodes)
+    rules = {"max_depth": count(n), "node_count": count(n, n), "values": array(f"{n} 1 1", "f")}
+    need(all(rule(state.get(name), {}) for name, rule in rules.items()), "Tree")
     inner = nodes["left_child"] != -1
     need(descends(nodes["left_child"], nodes["right_child"], inner), "Tree")
     need(stay_within(nodes["feature"][inner], n_features), "Tree")
     tree = cls(int(n_features), n_classes, 1)
-    kept = ("max_depth", "node_count", "nodes", "values")
-    tree.__setstate__({name: state[name] for name in kept})
+    tree.__setstate__({name: state[name] for name in ("nodes", *rules)})
     return tree
 
 
@@ -100,11 +98,11 @@ def build_check(cls: type[Any], arguments: Any, state: Any) -> Any:
 def random_state(state: Any) -> np.random.RandomState:
     """Make a generator of the older kind in a state that it can have been in."""
     match state:
-        case {"bit_generator": "MT19937", "state": {"key": key, "pos": pos}}:
-            need(array("624", "u")(key, {}) and count(624)(pos, {}), "RandomState")
-            need(state.get("has_gauss") in (0, 1) and real(state.get("gauss"), {}), "RandomState")
+        case {"bit_generator": "MT19937", "state": {"key": key, "pos": pos}, "has_gauss": 0 | 1}:
+            fits = array("624", "u")(key, {}) and count(624)(pos, {}) and real(state.get("gauss"), {})
+            need(fits, "RandomState")
             made = np.random.RandomState(0)
-            made.set_state(("MT19937", key, int(pos), state["has_gauss"], float(state["gauss"])))
+            made.set_state(state)
             return made
     raise unfit("holds a generator of random numbers that does not fit")
 
@@ -112,18 +110,10 @@ def random_state(state: Any) -> np.random.RandomState:
 def generator(state: Any) -> np.random.Generator:
     """Make a generator in a given state."""
     match state:
-        case {"bit_generator": "PCG64", "state": {"state": int(place), "inc": int(step)}}:
-            most = 2**128
-            need(0 <= place < most and 0 <= step < most, "Generator")
-            need(
-                state.get("has_uint32") in (0, 1) and count(2**32 - 1)(state.get("uinteger"), {}), "Generator"
-            )
+        case {"bit_generator": "PCG64", "state": {"state": place, "inc": step}, "has_uint32": 0 | 1}:
+            large, word = count(2**128 - 1), state.get("uinteger")
+            need(large(place, {}) and large(step, {}) and count(2**32 - 1)(word, {}), "Generator")
             made = np.random.PCG64(0)
-            made.state = {
-                "bit_generator": "PCG64",
-                "state": {"state": place, "inc": step},
-                "has_uint32": int(state["has_uint32"]),
-                "uinteger": int(state["uinteger"]),
-            }
+            made.state = state
             return np.random.Generator(made)
     raise unfit("holds a generator of random numbers that does not fit")

@@ -16,21 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from coterie.persistence.rules import (
-    Rule,
-    Sizes,
-    count,
-    each,
-    either,
-    flag,
-    is_plain,
-    maybe,
-    none,
-    numbers,
-    real,
-    table_of,
-    text,
-)
+from coterie.persistence import rules
+from coterie.persistence.rules import Rule, Sizes, count, is_plain, numbers, real, rules_of
 
 # Models that people fit stay far below these. Beyond them a fit takes days, or all memory.
 MOST = 1_000_000
@@ -39,8 +26,13 @@ MOST_COLUMNS = 100_000
 MOST_UNITS = 10_000
 _CORES = os.cpu_count() or 1
 
-_FUNCTIONS = (FunctionType, BuiltinFunctionType, MethodType, np.ufunc, partial)
-SCORES = ("f_regression", "mutual_info_regression", "r_regression")
+_CALLABLE = (FunctionType, BuiltinFunctionType, MethodType, np.ufunc, partial)
+FUNCTIONS = (
+    "sklearn.feature_selection._mutual_info.mutual_info_regression",
+    "sklearn.feature_selection._univariate_selection.f_regression",
+    "sklearn.feature_selection._univariate_selection.r_regression",
+    "sklearn.utils.validation.check_array",
+)
 # joblib hands this text to eval.
 _DISPATCH = re.compile(r"all|\d{1,6}|(\d{1,3} ?\* ?)?n_jobs", re.ASCII)
 _IMPORTANCE = re.compile(r"auto|([A-Za-z]\w*\.)*(coef_|feature_importances_)", re.ASCII)
@@ -48,15 +40,14 @@ _IMPORTANCE = re.compile(r"auto|([A-Za-z]\w*\.)*(coef_|feature_importances_)", r
 
 def _is_listed_function(value: Any) -> bool:
     """Tell a function of our list, which only some parameters take, from one that the user trusts."""
-    if isinstance(value, FunctionType):
-        return str(value.__module__).startswith("sklearn.") and value.__name__ in SCORES
-    return isinstance(value, np.ufunc)
+    named = isinstance(value, FunctionType) and f"{value.__module__}.{value.__name__}" in FUNCTIONS
+    return named or isinstance(value, np.ufunc)
 
 
 def setting(value: Any, sizes: Sizes) -> bool:
     """Let data, objects of the list, and lists and dicts of both pass; no function of the list."""
     if isinstance(value, str):
-        return text()(value, sizes)
+        return rules.text()(value, sizes)
     if is_plain(value):
         return True
     if isinstance(value, dict):
@@ -68,7 +59,7 @@ def setting(value: Any, sizes: Sizes) -> bool:
 
 def function(value: Any, sizes: Sizes) -> bool:
     """Let a function pass: only those of the list, or of the user, can have been built."""
-    return isinstance(value, _FUNCTIONS)
+    return isinstance(value, _CALLABLE)
 
 
 def _whole(value: Any) -> int:
@@ -117,43 +108,28 @@ def _entries(values: Any) -> list[Any]:
     return list(values.ravel()) if isinstance(values, np.ndarray) else list(values)
 
 
-_COUNTS = ("batch_size", "gap", "iterated_power", "k", "leaf_size", "step", "subsample", "verbose")
-_SMALL: dict[str, int] = {
-    "degree": 10,
-    "max_bins": 255,
-    "max_leaf_nodes": 100_000,
-    "n_bins": 10_000,
-    "n_components": 100_000,
-    "n_estimators": 100_000,
-    "n_init": 1000,
-    "n_quantiles": 100_000,
-    "n_restarts_optimizer": 1000,
-    "n_splits": 10_000,
+# The largest numbers that settings may hold, by the settings' names.
+_CAPS: dict[int, str] = {
+    10: "degree",
+    255: "max_bins",
+    1000: "n_init n_restarts_optimizer",
+    10_000: "hidden_layer_sizes n_bins n_splits",
+    100_000: "max_leaf_nodes n_components n_estimators n_quantiles",
+    MOST: "batch_size gap iterated_power k leaf_size step subsample verbose",
 }
+_NAMED: dict[str, Rule] = {"few": _few, "function": function, "grid": _is_grid}
 # None passes everywhere.
 RULES: dict[str, Rule] = {
-    "alphas": _few,
-    "cv": _few,
-    "func": function,
-    "hidden_layer_sizes": _capped(MOST_UNITS),
-    "importance_getter": either(_matches(_IMPORTANCE), function),
-    "inv_kw_args": table_of(none),
-    "inverse_func": function,
-    "kernel_params": table_of(real),
-    "kw_args": table_of(none),
-    "length_scale": either(real, each(real), _is_short),
-    "memory": none,
-    "metric_params": table_of(real),
+    **rules_of("alphas: few, cv: few, func: function, inverse_func: function, score_func: function", _NAMED),
+    **rules_of("inv_kw_args: table none, kw_args: table none, memory: none, param_grid: grid", _NAMED),
+    **rules_of("kernel_params: table real, metric_params: table real, param_distributions: grid", _NAMED),
+    **rules_of("solver_options: table real, verbose_feature_names_out: flag"),
+    "importance_getter": rules.either(_matches(_IMPORTANCE), function),
+    "length_scale": rules.either(real, rules.each(real), _is_short),
     "n_jobs": count(_CORES, -_CORES),
-    "param_distributions": _is_grid,
-    "param_grid": _is_grid,
-    "pre_dispatch": either(count(MOST), _matches(_DISPATCH)),
-    "score_func": function,
-    "solver_options": table_of(either(real, flag)),
-    "stack_method": text("auto", "predict"),
-    "verbose_feature_names_out": flag,
-    **{name: _capped(MOST) for name in _COUNTS},
-    **{name: _capped(most) for name, most in _SMALL.items()},
+    "pre_dispatch": rules.either(count(MOST), _matches(_DISPATCH)),
+    "stack_method": rules.text("auto", "predict"),
+    **{name: _capped(most) for most, names in _CAPS.items() for name in names.split()},
 }
 _COUNTED = _capped(MOST)
 
@@ -162,7 +138,7 @@ def may_be(name: str, value: Any, sizes: Sizes) -> bool:
     """Tell whether a parameter, named without the steps before it, may have a value."""
     # scikit-learn names what it counts by these prefixes, parameters to come included.
     counted = name.startswith(("n_", "max_")) and name != "max_skips"
-    return maybe(RULES.get(name, _COUNTED if counted else setting))(value, sizes)
+    return rules.maybe(RULES.get(name, _COUNTED if counted else setting))(value, sizes)
 
 
 def cleaned(attributes: dict[str, Any]) -> dict[str, Any]:
@@ -190,7 +166,7 @@ def _held(value: Any) -> Iterator[Any]:
     if isinstance(value, (list, tuple)):
         for entry in value:
             yield from _held(entry)
-    elif hasattr(value, "__dict__") and not isinstance(value, (type, *_FUNCTIONS)):
+    elif hasattr(value, "__dict__") and not isinstance(value, (type, *_CALLABLE)):
         yield value
 
 

@@ -1,25 +1,130 @@
 """Finished fits to bytes and back, as models are saved: JSON, arrays and skops, never pickle.
 
 A stopped run leaves such files. Reading one runs none of its code, whoever wrote it.
+
+Fifty trees one by one take longer to write than to grow. So a model goes to skops with the first tree of each
+of our forests; the others follow as a few long arrays. The first tree says what all have in common, so
+reading needs no more types and no more code than one tree does.
 """
 
 from __future__ import annotations
 
+import copy
 import io
 import json
 import zipfile
+from collections.abc import Iterator
 from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
+from sklearn.tree import DecisionTreeRegressor
+from sklearn.tree._tree import Tree
 
 from coterie._codec import parse_json
 from coterie.fit.out_of_core import Read
 from coterie.method.fitting import Fitted
+from coterie.models.forest import QuickForest
 from coterie.persistence.archive import Budget, read_stored, unfit
 from coterie.persistence.arrays import pack_arrays, unpack_arrays
 from coterie.persistence.codec import Decoder, Encoder
-from coterie.persistence.forests import Packed, give_trees, take_trees
+from coterie.persistence.compiled import build_tree
 from coterie.persistence.models import dump_model, load_model
 
+Array = NDArray[Any]
+Packed = dict[str, Array]
+
+_OWN = ("tree_", "random_state")
 _ARRAYS, _TREE = "arrays.npz", "result.json"
+
+
+def _forests(part: Any) -> Iterator[QuickForest]:
+    """Give out the forests in a model, always in the same order."""
+    if type(part) is QuickForest and hasattr(part, "estimators_"):
+        yield part
+    elif isinstance(part, BaseEstimator):
+        for name in sorted(vars(part)):
+            yield from _forests(vars(part)[name])
+    elif isinstance(part, (list, tuple)):
+        for inner in part:
+            yield from _forests(inner)
+
+
+def _common(tree: DecisionTreeRegressor) -> dict[str, Any]:
+    return {name: value for name, value in vars(tree).items() if name not in _OWN}
+
+
+def _is_uniform(forest: QuickForest) -> bool:
+    """Tell whether all trees differ in their nodes and seeds alone."""
+    trees, first = forest.estimators_, _common(forest.estimators_[0])
+    return forest.n_outputs_ == 1 and all(
+        type(tree) is DecisionTreeRegressor and type(tree.random_state) is int and _common(tree) == first
+        for tree in trees
+    )
+
+
+def _pack(trees: list[DecisionTreeRegressor]) -> Packed:
+    states = [tree.tree_.__getstate__() for tree in trees]
+    nodes = np.concatenate([state["nodes"] for state in states])
+    packed = {f"node {name}": np.ascontiguousarray(nodes[name]) for name in nodes.dtype.names or ()}
+    packed["values"] = np.concatenate([state["values"].ravel() for state in states])
+    packed["sizes"] = np.array([len(state["nodes"]) for state in states])
+    packed["depths"] = np.array([state["max_depth"] for state in states])
+    packed["seeds"] = np.array([tree.random_state for tree in trees])
+    return packed
+
+
+def take_trees(model: Any) -> tuple[Any, list[Packed]]:
+    """Split a fitted model into one with the first tree of each forest, and the trees of each forest.
+
+    The first is a copy, or the model itself where there is nothing to take.
+    """
+    forests = list(_forests(model))
+    if not forests or not all(_is_uniform(forest) for forest in forests):
+        return model, []
+    # A copy that is told of a list by its address takes the short one instead of copying the long one.
+    short = {id(forest.estimators_): forest.estimators_[:1] for forest in forests}
+    return copy.deepcopy(model, dict(short)), [_pack(forest.estimators_) for forest in forests]
+
+
+def _unpack(first: DecisionTreeRegressor, packed: Packed) -> list[DecisionTreeRegressor]:
+    """Return the trees, each of them checked as any tree of a file is."""
+    pattern = first.tree_.__getstate__()["nodes"].dtype
+    columns = {name: packed[f"node {name}"] for name in pattern.names}
+    sizes, values = packed["sizes"], packed["values"]
+    same = all(column.shape == (sizes.sum(),) for column in (*columns.values(), values))
+    if not same or sizes.ndim != 1 or not (sizes > 0).all():
+        raise unfit("holds trees whose parts do not fit each other")
+    nodes = np.empty(len(values), dtype=pattern)
+    for name, column in columns.items():
+        nodes[name] = column
+    shape = first.n_features_in_, np.ones(1, dtype=np.intp), 1
+    ends = np.cumsum(sizes)
+    trees = []
+    for start, end, depth, seed in zip(
+        ends - sizes, ends, packed["depths"].tolist(), packed["seeds"].tolist(), strict=True
+    ):
+        state = {
+            "max_depth": depth,
+            "node_count": int(end - start),
+            "nodes": nodes[start:end],
+            "values": values[start:end].reshape(-1, 1, 1),
+        }
+        tree = copy.copy(first)
+        tree.tree_, tree.random_state = build_tree(Tree, shape, state), seed
+        trees.append(tree)
+    return trees
+
+
+def give_trees(model: Any, packed: list[Packed]) -> Any:
+    """Put the trees back into a model that `take_trees` has split; the model is changed."""
+    forests = list(_forests(model))
+    if packed and len(forests) != len(packed):
+        raise unfit("holds trees of another model")
+    for forest, trees in zip(forests, packed, strict=False):
+        forest.estimators_ = _unpack(forest.estimators_[0], trees)
+    return model
 
 
 def _dump(result: Fitted | Read) -> bytes:
@@ -27,11 +132,9 @@ def _dump(result: Fitted | Read) -> bytes:
     trees: dict[str, list[Packed]] = {}
     with zipfile.ZipFile(packed, "w") as zipped:
 
-        def add_model(number: int, model: Any) -> str:
-            member = f"models/{number}.skops"
+        def add_model(member: str, model: Any) -> None:
             slim, trees[member] = take_trees(model)
             zipped.writestr(member, dump_model(slim))
-            return member
 
         encoder = Encoder(add_model)
         content = {"result": encoder.encode(result), "trees": encoder.encode(trees)}

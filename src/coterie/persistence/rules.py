@@ -7,7 +7,7 @@ features of the estimator that holds the array.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from numbers import Real
 from typing import Any
 
@@ -19,9 +19,18 @@ Sizes = dict[str, int]
 Rule = Callable[[Any, Sizes], bool]
 
 LONGEST_TEXT = 1000
-_NUMBERS = "biuf"
+NUMBERS = "biuf"
 # What a file may hold beside numbers: texts, dates, and records of compiled trees.
-_INERT = _NUMBERS + "cUSMmV"
+_INERT = NUMBERS + "cUSMmV"
+_KINDS = {
+    "any": "biufUO",
+    "bool": "b",
+    "float": "f",
+    "int": "iu",
+    "mixed": "biufO",
+    "object": "O",
+    "uint": "u",
+}
 
 
 def anything(value: Any, sizes: Sizes) -> bool:
@@ -77,11 +86,12 @@ def maybe(rule: Rule) -> Rule:
     return either(none, rule)
 
 
-def each(rule: Rule) -> Rule:
-    """Let a list or tuple pass whose entries all pass."""
+def each(rule: Rule, length: str = "*") -> Rule:
+    """Let a list or tuple pass whose entries all pass; ``length`` is a word as for `array`."""
 
     def all_pass(value: Any, sizes: Sizes) -> bool:
-        return isinstance(value, (list, tuple)) and all(rule(entry, sizes) for entry in value)
+        listed = isinstance(value, (list, tuple)) and _agrees(length, len(value), sizes)
+        return listed and all(rule(entry, sizes) for entry in value)
 
     return all_pass
 
@@ -100,16 +110,18 @@ def table_of(rule: Rule) -> Rule:
 def _agrees(letter: str, length: int, sizes: Sizes) -> bool:
     if letter == "*":
         return True
+    if letter.startswith("<"):
+        return length <= sizes.get(letter[1:], 0)
     if letter.isdigit():
         return length == int(letter)
     return sizes.setdefault(letter, length) == length
 
 
-def array(shape: str, kinds: str = _NUMBERS) -> Rule:
+def array(shape: str, kinds: str = NUMBERS) -> Rule:
     """Let an array of numbers pass whose shape is as the letters say.
 
-    ``shape`` has a word per dimension: a letter, a number, or ``*`` for any length. ``kinds`` are NumPy's
-    letters for the kinds of its entries.
+    ``shape`` has a word per dimension: a letter, a number, ``<`` and a letter for at most its size, or ``*``
+    for any length. ``kinds`` are NumPy's letters for the kinds of its entries.
     """
     letters = shape.split()
 
@@ -147,6 +159,33 @@ def stay_within(values: Array, bound: int, least: int = 0) -> bool:
     return bool(((values >= least) & (values < bound)).all())
 
 
+_PLAIN: dict[str, Rule] = {"anything": anything, "flag": flag, "none": none, "real": real}
+
+
+def _rule(words: str, named: Mapping[str, Rule]) -> Rule:
+    """Read a rule: one that is named, or a shape after the kind of its entries.
+
+    Before it may stand ``maybe``, ``table`` (a dict of such), ``each`` (a list), or ``each/m`` (of length m).
+    """
+    if words in named:
+        return named[words]
+    first, _, rest = words.partition(" ")
+    if first.startswith("each"):
+        return each(_rule(rest, named), first[5:] or "*")
+    if first in ("maybe", "table"):
+        return (maybe if first == "maybe" else table_of)(_rule(rest, named))
+    if first == "double":
+        return doubles(rest)
+    return array(rest, _KINDS[first]) if first in _KINDS else array(words)
+
+
+def rules_of(attributes: str, named: Mapping[str, Rule] | None = None) -> dict[str, Rule]:
+    """Return rules by the attribute's name, from a text such as "coef_: p, weights: maybe float n"."""
+    known = {**_PLAIN, **(named or {})}
+    pairs = (entry.strip().split(": ") for entry in attributes.split(","))
+    return {name: _rule(words, known) for name, words in pairs}
+
+
 def _is_plain_array(value: Array) -> bool:
     if value.dtype.kind == "O":
         return value.size == 0 or all(is_plain(entry) for entry in value.ravel().tolist())
@@ -174,7 +213,7 @@ def numbers(value: Any) -> Iterable[float]:
     if isinstance(value, (list, tuple)):
         for entry in value:
             yield from numbers(entry)
-    elif isinstance(value, np.ndarray) and value.dtype.kind in _NUMBERS:
+    elif isinstance(value, np.ndarray) and value.dtype.kind in NUMBERS:
         yield from value.ravel().tolist()
     elif isinstance(value, Real):
         yield float(value)

@@ -19,9 +19,9 @@ from numpy.typing import NDArray
 
 from coterie.persistence import compiled
 from coterie.persistence.allowed import TYPES
-from coterie.persistence.archive import Budget, PersistenceError, read_stored, shown, unfit
+from coterie.persistence.archive import Budget, PersistenceError, need, read_stored, shown, unfit
 from coterie.persistence.arrays import read_array
-from coterie.persistence.parameters import cleaned
+from coterie.persistence.parameters import FUNCTIONS, cleaned
 
 Array = NDArray[Any]
 Node = dict[str, Any]
@@ -39,22 +39,14 @@ _KEYS: dict[str, Callable[[str], Any]] = {
 # Loaders that make data and never look up the type that they name.
 _OF_DATA = ("BytesNode", "JsonNode", "MaskedArrayNode", "RandomGeneratorNode", "RandomStateNode", "SliceNode")
 # What each other loader may make, beside the types of the table.
-_OF_LOADER: dict[str, tuple[str, ...]] = {
+_OF_LOADER: dict[str, Iterable[str]] = {
     "DTypeNode": ("numpy.dtype",),
     "DictNode": ("builtins.dict",),
-    "ListNode": tuple(_CONTAINERS),
+    **dict.fromkeys(("ListNode", "SetNode", "TupleNode"), _CONTAINERS),
     "NdArrayNode": ("numpy.ndarray",),
     "PartialNode": ("functools.partial",),
-    "SetNode": tuple(_CONTAINERS),
-    "TupleNode": tuple(_CONTAINERS),
-    "TypeNode": tuple(_KEYS),
+    "TypeNode": _KEYS,
 }
-_FUNCTIONS = (
-    "sklearn.feature_selection._mutual_info.mutual_info_regression",
-    "sklearn.feature_selection._univariate_selection.f_regression",
-    "sklearn.feature_selection._univariate_selection.r_regression",
-    "sklearn.utils.validation.check_array",
-)
 _NUMBER_TYPES = (np.number, np.bool_, np.str_, np.datetime64, np.timedelta64)
 
 
@@ -67,7 +59,7 @@ def _number_type(name: str) -> type[Any] | None:
 def _function(name: str) -> Any:
     """Return a function of the list: a ufunc of one number, or a score of features."""
     module, _, last = name.rpartition(".")
-    if name in _FUNCTIONS:
+    if name in FUNCTIONS:
         return getattr(importlib.import_module(module), last, None)
     if module.split(".")[0] == "numpy" or module.startswith("scipy.special"):
         home = importlib.import_module("numpy" if module.startswith("numpy") else "scipy.special")
@@ -82,11 +74,10 @@ def _name(node: Node) -> str:
     words = [node["__module__"], node["__class__"]]
     if node["__loader__"] == "MethodNode":
         words.append(node["content"]["func"])
-    if not all(isinstance(word, str) for word in words):
-        raise unfit("holds a type without a name")
+    need(all(isinstance(word, str) for word in words), "holds a type without a name")
     name = ".".join(words)
-    if len(name) > _LONGEST_NAME or not all(word.isidentifier() for word in name.split(".")):
-        raise unfit(f"holds a type by the name {shown(name, 100)!r}")
+    plain = len(name) <= _LONGEST_NAME and all(word.isidentifier() for word in name.split("."))
+    need(plain, f"holds a type by the name {shown(name, 100)!r}")
     return name
 
 
@@ -132,30 +123,6 @@ class Reader:
                 "version of coterie that saved it."
             )
 
-        self._loaders: dict[str, Callable[[Node], Any]] = {
-            "BytesNode": self._bytes,
-            "ConstructorFromReduceNode": self._called,
-            "DTypeNode": self._dtype,
-            "DictNode": self._dict,
-            "FunctionNode": self._function_node,
-            "JsonNode": self._json,
-            "ListNode": self._list,
-            "LossNode": self._reduced,
-            "MaskedArrayNode": self._masked,
-            "MethodNode": self._method,
-            "NdArrayNode": self._array,
-            "ObjectNode": self._object,
-            "OperatorFuncNode": self._operator,
-            "PartialNode": self._partial,
-            "RandomGeneratorNode": self._generator,
-            "RandomStateNode": self._random_state,
-            "SetNode": self._list,
-            "SliceNode": self._slice,
-            "TreeNode": self._reduced,
-            "TupleNode": self._list,
-            "TypeNode": self._type_node,
-        }
-
     def read(self) -> Any:
         """Build the object: a model, a candidate or a splitter."""
         nodes = (part for part in objects_in(self._schema) if "__loader__" in part)
@@ -169,37 +136,56 @@ class Reader:
         return self._build(self._schema)
 
     def _build(self, node: Any) -> Any:
-        loader = self._loaders.get(node["__loader__"])
-        if loader is None:
-            raise unfit(f"holds a part of the unknown kind {node['__loader__']!r}")
-        return loader(node)
+        match node["__loader__"]:
+            case "BytesNode":
+                return self._files[node["file"]]
+            case "ConstructorFromReduceNode":
+                return self._checked(node, self._build(node["content"]), None)
+            case "DTypeNode":
+                return self._build(node["content"]).dtype
+            case "DictNode":
+                return self._dict(node)
+            case "FunctionNode":
+                name = _name(node)
+                return self._type(name) if name in self._trusted else _function(name)
+            case "JsonNode":
+                return self._json(node)
+            case "ListNode" | "SetNode" | "TupleNode":
+                kind = _CONTAINERS.get(_name(node))
+                return kind(self._items(node)) if kind else self._type(_name(node))(*self._items(node))
+            case "LossNode" | "TreeNode":
+                state = self._build(node["content"])
+                return self._checked(node, self._build(node["__reduce__"]["args"]), state)
+            case "MaskedArrayNode":
+                return np.ma.MaskedArray(*(self._build(node["content"][name]) for name in ("data", "mask")))
+            case "MethodNode":
+                return getattr(self._build(node["content"]["obj"]), node["content"]["func"])
+            case "NdArrayNode":
+                return self._objects(node) if node["type"] == "json" else self._array(node)
+            case "ObjectNode":
+                content = node.get("content")
+                return self._checked(node, None, None if content is None else self._build(content))
+            case "OperatorFuncNode":
+                return getattr(operator, node["__class__"])(*self._build(node["attrs"]))
+            case "PartialNode":
+                return self._partial(node)
+            case "RandomGeneratorNode":
+                return compiled.generator(self._build(node["content"]["bit_generator"]))
+            case "RandomStateNode":
+                return compiled.random_state(self._build(node["content"]))
+            case "SliceNode":
+                return self._slice(node)
+            case "TypeNode":
+                return _number_type(_name(node)) or self._type(_name(node))
+        raise unfit(f"holds a part of the unknown kind {node['__loader__']!r}")
 
     def _items(self, node: Node) -> list[Any]:
         return [self._build(entry) for entry in node["content"]]
 
-    def _bytes(self, node: Node) -> bytes:
-        return self._files[node["file"]]
-
-    def _dtype(self, node: Node) -> Any:
-        return self._build(node["content"]).dtype
-
-    def _generator(self, node: Node) -> np.random.Generator:
-        return compiled.generator(self._build(node["content"]["bit_generator"]))
-
-    def _random_state(self, node: Node) -> np.random.RandomState:
-        return compiled.random_state(self._build(node["content"]))
-
     def _json(self, node: Node) -> Any:
         value = json.loads(node["content"])
-        if isinstance(value, (list, dict)):
-            raise unfit("holds a list where a value should be")
+        need(not isinstance(value, (list, dict)), "holds a list where a value should be")
         return value
-
-    def _list(self, node: Node) -> Any:
-        name = _name(node)
-        if name in _CONTAINERS:
-            return _CONTAINERS[name](self._items(node))
-        return self._type(name)(*self._items(node))
 
     def _key_type(self, node: Node) -> Callable[[str], Any]:
         name = _name(node)
@@ -216,8 +202,6 @@ class Reader:
         return made
 
     def _array(self, node: Node) -> Any:
-        if node["type"] == "json":
-            return self._objects(node)
         file = node["file"]
         if file not in self._arrays:
             self._arrays[file] = read_array(self._files[file])
@@ -233,36 +217,24 @@ class Reader:
         shape = self._build(node["shape"])
         entries = self._items(node)
         for _ in shape[1:]:
-            if not all(isinstance(row, list) for row in entries):
-                raise unfit("holds an array of objects that has no shape")
+            shaped = all(isinstance(row, list) for row in entries)
+            need(shaped, "holds an array of objects that has no shape")
             entries = [entry for row in entries for entry in row]
         values = np.empty(len(entries), dtype=object)
         for place, entry in enumerate(entries):
             values[place] = entry
         return values.reshape(shape)
 
-    def _masked(self, node: Node) -> Any:
-        content = node["content"]
-        return np.ma.MaskedArray(self._build(content["data"]), self._build(content["mask"]))
-
     def _slice(self, node: Node) -> slice:
         ends = [node["content"][name] for name in ("start", "stop", "step")]
-        if not all(end is None or isinstance(end, (int, str)) for end in ends):
-            raise unfit("holds a slice of what is no number")
+        plain = all(end is None or isinstance(end, (int, str)) for end in ends)
+        need(plain, "holds a slice of what is no number")
         return slice(*ends)
 
     def _type(self, name: str) -> Any:
         """Look up a name that is on a list: ours or the user's."""
         module, _, last = name.rpartition(".")
         return getattr(importlib.import_module(module), last)
-
-    def _type_node(self, node: Node) -> Any:
-        name = _name(node)
-        return _number_type(name) or self._type(name)
-
-    def _function_node(self, node: Node) -> Any:
-        name = _name(node)
-        return self._type(name) if name in self._trusted else _function(name)
 
     def _checked(self, node: Node, arguments: Any, state: Any) -> Any:
         """Make an object by the rules of its type, or as the file says where the user trusts the type."""
@@ -284,25 +256,8 @@ class Reader:
             made.__dict__.update(state)
         return made
 
-    def _object(self, node: Node) -> Any:
-        state = None if node.get("content") is None else self._build(node["content"])
-        return self._checked(node, None, state)
-
-    def _called(self, node: Node) -> Any:
-        return self._checked(node, self._build(node["content"]), None)
-
-    def _reduced(self, node: Node) -> Any:
-        state = self._build(node["content"])
-        return self._checked(node, self._build(node["__reduce__"]["args"]), state)
-
     def _partial(self, node: Node) -> Any:
         content = {name: self._build(entry) for name, entry in node["content"].items()}
         if "functools.partial" not in self._trusted:
             return compiled.build_check(functools.partial, None, content)
         return functools.partial(content["func"], *content["args"], **content["kwds"])
-
-    def _method(self, node: Node) -> Any:
-        return getattr(self._build(node["content"]["obj"]), node["content"]["func"])
-
-    def _operator(self, node: Node) -> Any:
-        return getattr(operator, node["__class__"])(*self._build(node["attrs"]))

@@ -13,7 +13,7 @@ import numpy as np
 
 from coterie.persistence.compiled import descends
 from coterie.persistence.parameters import MOST_COLUMNS, MOST_UNITS, setting
-from coterie.persistence.rules import Sizes, is_plain, stay_within
+from coterie.persistence.rules import Sizes, anything, array, each, is_plain, stay_within
 
 Attributes = dict[str, Any]
 
@@ -100,14 +100,11 @@ def predictor(held: Attributes) -> bool:
 def _categories(mapper: Any, width: int) -> Any:
     """Return which columns have categories that are known, or None where that cannot be told."""
     flags, bounds = vars(mapper).get("is_categorical_"), vars(mapper).get("bin_thresholds_")
-    if not isinstance(flags, np.ndarray) or flags.shape != (width,) or flags.dtype.kind not in "bu":
+    if not (array(f"{width}", "bu")(flags, {}) and each(anything, f"{width}")(bounds, {})):
         return None
-    if not isinstance(bounds, (list, tuple)) or len(bounds) != width:
-        return None
-    for known in (bounds[place] for place in np.flatnonzero(flags)):
-        if not isinstance(known, np.ndarray) or known.dtype.kind != "f" or not stay_within(known, 256):
-            return None
-    return flags != 0
+    listed = [bounds[place] for place in np.flatnonzero(flags)]
+    fits = all(array("*", "f")(known, {}) and stay_within(known, 256) for known in listed)
+    return flags != 0 if fits else None
 
 
 def histogram(held: Attributes) -> bool:
@@ -119,9 +116,8 @@ def histogram(held: Attributes) -> bool:
         return False
     for one in trees:
         inner = one.nodes[one.nodes["is_leaf"] == 0]
-        if not stay_within(inner["feature_idx"], width):
-            return False
-        if not known[inner["feature_idx"][inner["is_categorical"] != 0]].all():
+        asked = inner["feature_idx"][inner["is_categorical"] != 0]
+        if not (stay_within(inner["feature_idx"], width) and known[asked].all()):
             return False
     if before is None:
         return bool(held["n_features_in_"] == width)
@@ -142,8 +138,7 @@ def support(held: Attributes) -> bool:
     """Check the indices and counts that libsvm takes as they are."""
     n, shape = len(held["support_vectors_"]), held["shape_fit_"]
     return (
-        len(shape) == 2
-        and shape[1] == held["n_features_in_"]
+        shape[1] == held["n_features_in_"]
         and held["support_"].dtype == held["_n_support"].dtype == np.int32
         and stay_within(held["support_"], shape[0])
         and int(held["_n_support"][0]) == n
@@ -157,7 +152,6 @@ def network(held: Attributes) -> bool:
     widths = [held["n_features_in_"], *(layer.shape[1] for layer in layers)]
     return (
         held["n_layers_"] == len(widths)
-        and len(offsets) == len(layers)
         and widths[-1] == 1
         and all(layer.shape == pair for layer, pair in zip(layers, pairwise(widths), strict=True))
         and all(len(offset) == width for offset, width in zip(offsets, widths[1:], strict=True))
@@ -182,13 +176,6 @@ def process(held: Attributes) -> bool:
     return all(scale.shape in ((), (held["n_features_in_"],)) for scale in lengths)
 
 
-def bagging(held: Attributes) -> bool:
-    """Check that no model is given more columns than there are."""
-    models, chosen_by = held["estimators_"], held["estimators_features_"]
-    sized = all(len(chosen_) <= held["n_features_in_"] for chosen_ in chosen_by)
-    return len(models) == len(chosen_by) and sized
-
-
 def _n_products(width: int, least: int, most: int, only: bool) -> int:
     """Count the products of at least one of the columns whose degrees lie within bounds."""
     first = max(least, 1)
@@ -210,31 +197,25 @@ def polynomial(held: Attributes) -> bool:
 def bins(held: Attributes) -> bool:
     """Check that each column has its edges."""
     edges = held["bin_edges_"].tolist()
-    of_numbers = all(
-        isinstance(edge, np.ndarray) and edge.dtype.kind == "f" and edge.ndim == 1 for edge in edges
-    )
+    of_numbers = all(array("*", "f")(edge, {}) for edge in edges)
     return of_numbers and [len(edge) - 1 for edge in edges] == held["n_bins_"].tolist()
 
 
 def categories(held: Attributes) -> bool:
-    """Check that each column has its categories."""
+    """Check that categories are data, and not too many."""
     total = sum(len(known) for known in held["categories_"])
-    data = all(is_plain(known) for known in held["categories_"])
-    return len(held["categories_"]) == held["n_features_in_"] and total <= MOST_COLUMNS and data
+    return total <= MOST_COLUMNS and all(is_plain(known) for known in held["categories_"])
 
 
 def one_hot(held: Attributes) -> bool:
     """Check where each category goes: the place is written to without a look."""
     dropped = held.get("_drop_idx_after_grouping")
-    if not categories(held):
-        return False
     sizes = [len(known) for known in held["categories_"]]
     drops = [None] * len(sizes) if dropped is None else dropped.tolist()
-    for drop, size in zip(drops, sizes, strict=True):
-        if drop is not None and not (isinstance(drop, (int, np.integer)) and 0 <= drop < size):
-            return False
-    outs = [size - (drop is not None) for drop, size in zip(drops, sizes, strict=True)]
-    return outs == list(held["_n_features_outs"])
+    pairs = list(zip(drops, sizes, strict=True))
+    placed = all(drop is None or (isinstance(drop, (int, np.integer)) and 0 <= drop < n) for drop, n in pairs)
+    outs = [size - (drop is not None) for drop, size in pairs]
+    return categories(held) and placed and outs == list(held["_n_features_outs"])
 
 
 def target_codes(held: Attributes) -> bool:
