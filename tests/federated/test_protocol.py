@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from coterie import CoterieRegressor, collaborate, cross_evaluate, select_models
+from coterie import CoterieRegressor, cluster_learners, collaborate, cross_evaluate, select_models
 from coterie.datasets import make_linear_learners
 from coterie.federated import (
     MOST_ROUNDS,
@@ -21,7 +21,6 @@ from coterie.federated import (
     decode,
     encode,
 )
-from coterie.method.cluster import search_clusters
 
 from .conftest import CANDIDATES, Sites, ask_all, labels_of, make_sites
 
@@ -125,8 +124,8 @@ def test_fewer_rounds_come_to_the_local_partition_with_as_many(moves):
     rows = {"X": data.X, "y": data.y, "groups": data.groups}
     selection = select_models(**rows, candidates=CANDIDATES)
     exchange = cross_evaluate(selection, **rows)
-    local = search_clusters(exchange, **rows, selection=selection, refine="average", refine_rounds=moves)
-    assert found.labels == dict(zip(exchange.learner_ids.tolist(), local.partition.labels, strict=True))
+    local = cluster_learners(exchange, **rows, selection=selection, refine="average", refine_rounds=moves)
+    assert found.labels == dict(zip(exchange.learner_ids.tolist(), local.labels, strict=True))
     assert found.rounds <= moves + 1
 
 
@@ -162,9 +161,9 @@ def test_gram_matrices_save_the_rounds_of_refine_and_count_plain_squares(eight):
     selection = select_models(**rows, candidates=CANDIDATES)
     plain = replace(selection, clips=np.full(8, np.inf))
     exchange = cross_evaluate(selection, **rows)
-    local = search_clusters(exchange, **rows, selection=plain, refine="average")
-    assert found.labels == dict(zip(exchange.learner_ids.tolist(), local.partition.labels, strict=True))
-    curve = local.partition.curves["held-out"]
+    local = cluster_learners(exchange, **rows, selection=plain, refine="average")
+    assert found.labels == dict(zip(exchange.learner_ids.tolist(), local.labels, strict=True))
+    curve = local.curves["held-out"]
     assert np.allclose(np.array(found.curves["held-out"].values), curve.values, rtol=1e-9)
 
 

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -8,7 +9,7 @@ from numpy.testing import assert_allclose
 
 from coterie.kernels import matrix_free
 from coterie.kernels.limits import Limits
-from coterie.kernels.matrix_free import PairFeatures, multiply_by_tiles, nystrom_pairs, spans, top_pairs
+from coterie.kernels.matrix_free import PairFeatures, nystrom_pairs, spans, top_pairs
 
 
 def features(n: int = 60, n_truths: int = 3, seed: int = 0) -> PairFeatures:
@@ -42,7 +43,7 @@ def test_a_tile_is_the_similarity_of_losses_by_inner_products() -> None:
 def test_tiles_multiply_like_the_whole(block: int) -> None:
     pairs = features()
     vectors = np.random.default_rng(1).normal(size=(60, 3))
-    assert_allclose(multiply_by_tiles(pairs.tile, vectors, 60, block), dense(pairs) @ vectors)
+    assert_allclose(replace(pairs, block=block).times(vectors), dense(pairs) @ vectors)
 
 
 def test_runs_cover_everybody_once() -> None:

@@ -7,15 +7,15 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
 from coterie.kernels.limits import Limits
+from coterie.kernels.similarities import ExchangeSimilarity
 from coterie.method import spectral as cluster
+from coterie.method.n_clusters.evidence import Evidence
 from coterie.method.precomputed import exchange_from_losses
 from coterie.method.spectral import (
     cluster_rows,
     count_parts,
     linkage_labels,
     resolve_scale,
-    similarity_matrix,
-    spectral_labels,
     spectrum_of,
     tidy_labels,
     top_eigenpairs,
@@ -85,7 +85,7 @@ def test_where_all_learners_agree_without_noise_the_scale_is_one(scale: str, n: 
 
 def test_similarity_is_the_exponential_entry_by_entry() -> None:
     exchange = exchange_from_losses([[1, 2, 5], [3, 1, 6], [4, 7, 1]])
-    S = similarity_matrix(exchange, 0.1)
+    S = np.asarray(ExchangeSimilarity(exchange, 0.1))
     assert_allclose(S, np.exp(-0.1 * np.array([[0, 3, 7], [3, 0, 11], [7, 11, 0]])))
 
 
@@ -105,7 +105,7 @@ def test_the_parts_of_a_graph_are_counted(similarity: Any, parts: int) -> None:
 
 
 def test_eigenvalues_are_those_of_the_normalised_similarity() -> None:
-    S = similarity_matrix(two_blocks(between=2.0), 1.0)
+    S = np.asarray(ExchangeSimilarity(two_blocks(between=2.0), 1.0))
     root = S.sum(axis=1) ** -0.5
     expected = np.sort(np.linalg.eigvalsh(root[:, None] * S * root))[::-1]
     spectrum = spectrum_of(S, 4)
@@ -170,25 +170,25 @@ def test_the_within_cluster_sum_is_that_of_the_labels() -> None:
 
 def test_the_embedding_s_clusters_are_the_blocks() -> None:
     exchange = two_blocks(between=3.0, within=1.1)
-    spectrum = spectrum_of(similarity_matrix(exchange, 1.0), 3)
-    assert partition_of(spectral_labels(spectrum, exchange, 2, 0)) == BLOCKS
-    assert spectral_labels(spectrum, exchange, 1, 0).tolist() == [0] * 5
+    evidence = Evidence(exchange, 1.0, 2, 0)
+    assert partition_of(evidence.labels(2)) == BLOCKS
+    assert evidence.labels(1).tolist() == [0] * 5
 
 
 def test_a_graph_of_as_many_parts_as_clusters_is_clustered_by_its_parts() -> None:
     exchange = two_blocks(between=1e6)
-    spectrum = spectrum_of(similarity_matrix(exchange, 1.0), 3)
-    assert spectrum.n_parts == 2
-    assert_allclose(spectrum.eigenvalues[:2], 1.0)
-    assert partition_of(spectral_labels(spectrum, exchange, 2, 0)) == BLOCKS
+    evidence = Evidence(exchange, 1.0, 2, 0)
+    assert evidence.spectrum.n_parts == 2
+    assert_allclose(evidence.spectrum.eigenvalues[:2], 1.0)
+    assert partition_of(evidence.labels(2)) == BLOCKS
 
 
 def test_a_graph_of_more_parts_than_clusters_is_joined_by_linkage() -> None:
     # Every similarity underflows, so that only the dissimilarities can tell who is nearer.
     exchange = two_blocks(between=1e9, within=1e6)
-    spectrum = spectrum_of(similarity_matrix(exchange, 1.0), 5)
-    assert spectrum.n_parts == 5
-    assert partition_of(spectral_labels(spectrum, exchange, 2, 0)) == BLOCKS
+    evidence = Evidence(exchange, 1.0, 4, 0)
+    assert evidence.spectrum.n_parts == 5
+    assert partition_of(evidence.labels(2)) == BLOCKS
 
 
 def test_linkage_joins_the_nearest() -> None:
@@ -235,7 +235,7 @@ def test_eigenvalues_that_repeat_are_no_trouble() -> None:
 
 
 def test_an_eigenvector_has_the_same_sign_everywhere() -> None:
-    S = similarity_matrix(two_blocks(between=2.0), 1.0)
+    S = np.asarray(ExchangeSimilarity(two_blocks(between=2.0), 1.0))
     vectors = spectrum_of(S, 3).eigenvectors
     largest = vectors[np.abs(vectors).argmax(axis=0), np.arange(3)]
     assert np.all(largest > 0)

@@ -5,6 +5,7 @@ import pytest
 
 from coterie import collaborate, cross_evaluate, select_models
 from coterie.method.cluster import search_clusters
+from coterie.method.search import SearchOptions
 from coterie.rows.learners import gather_learners
 
 
@@ -16,7 +17,7 @@ def clustered() -> Any:
         learners = gather_learners(X, y, groups, sample_weight=weights, caller="test")
         selection = select_models(learners, candidates=["lr"])
         exchange = cross_evaluate(selection, learners)
-        clustering = search_clusters(exchange, learners, selection=selection, **options)
+        clustering = search_clusters(exchange, learners, selection, SearchOptions(**options))
         coterie = collaborate(selection, clustering.partition, learners, candidates=["lr"])
         return learners, selection, exchange, clustering, coterie
 

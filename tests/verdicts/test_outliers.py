@@ -9,6 +9,7 @@ from sklearn.exceptions import NotFittedError
 from coterie import CoterieRegressor, collaborate, cross_evaluate, select_models
 from coterie.datasets import make_linear_learners
 from coterie.method.cluster import search_clusters
+from coterie.method.search import SearchOptions
 from coterie.rows.learners import gather_learners
 from coterie.verdicts import find_outliers, outliers_among, standing_in
 from coterie.verdicts.outliers import stand_out
@@ -96,7 +97,7 @@ def attacked_models(attack: str, count: int, refine: str) -> tuple[Any, np.ndarr
         models[j] = MODEL_ATTACKS[attack](selection.models[rng.choice(np.flatnonzero(~bad))])
     selection = replace(selection, models=tuple(models))
     exchange = cross_evaluate(selection, learners)
-    clustering = search_clusters(exchange, learners, selection=selection, refine=refine)
+    clustering = search_clusters(exchange, learners, selection, SearchOptions(refine=refine))
     coterie = collaborate(selection, clustering.partition, learners, candidates=["lr"])
     standing = standing_in(clustering, selection, coterie)
     return outliers_among(exchange, clustering.partition, standing), bad

@@ -24,6 +24,7 @@ from threadpoolctl import threadpool_limits
 from coterie import collaborate, cross_evaluate, select_models
 from coterie.datasets import split_into_learners
 from coterie.method.cluster import search_clusters
+from coterie.method.search import SearchOptions
 from coterie.rows.learners import gather_learners
 from coterie.verdicts import Outliers, outliers_among, standing_in
 
@@ -91,7 +92,7 @@ def found(
                 models[j] = MODEL_ATTACKS[attack](other, middle, spread)
             selection = replace(selection, models=tuple(models))
         exchange = cross_evaluate(selection, learners)
-        clustering = search_clusters(exchange, learners, selection=selection, refine=form)
+        clustering = search_clusters(exchange, learners, selection, SearchOptions(refine=form))
         partition = clustering.partition
         coterie = collaborate(selection, partition, learners, method="pooled", candidates=["ridge"])
     standing = standing_in(clustering, selection, coterie)

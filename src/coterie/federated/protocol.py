@@ -10,8 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
-from functools import partial
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -29,7 +28,14 @@ from coterie.method.refine.averages import model_weights
 from coterie.method.refine.grams import GramAverages
 from coterie.method.refine.losses import whole_losses
 from coterie.method.refine.moves import REFINE, refine_labels
-from coterie.method.search import Answerer, check_n_clusters, finite_learners, largest_count, search_partition
+from coterie.method.search import (
+    Answerer,
+    SearchOptions,
+    check_n_clusters,
+    finite_learners,
+    largest_count,
+    search_partition,
+)
 from coterie.method.spectral import check_scale, resolve_scale, tidy_labels
 from coterie.records import Exchange
 
@@ -173,16 +179,18 @@ def conclude(
     exchange = _exchange(attendance)
     if exchange.isolated.all():
         raise ProtocolError("Every site's model failed somewhere: let the sites share other models.")
-    search = partial(
-        search_partition,
-        exchange,
+    options = SearchOptions(
         n_clusters=settings.n_clusters,
         max_clusters=settings.max_clusters,
         scale=settings.scale,
+        refine="average",
+        refine_rounds=settings.refine_rounds,
         seed=settings.seed,
     )
     if not settings.rounds or any(score.privacy is not None for score in attendance.scores.values()):
-        return conclusion_by_losses(attendance, search(refine=None))
+        return conclusion_by_losses(
+            attendance, search_partition(exchange, Answerer(), replace(options, refine=None))
+        )
     known = exchange.take(finite_learners(exchange))
     members = _members(attendance, known)
     half_sizes = np.array([attendance.scores[member.site].half_sizes for member in members])
@@ -197,7 +205,7 @@ def conclude(
         return losses.question_now()
     n_features = len(next(iter(attendance.shares.values())).columns)
     try:
-        found = search(Answerer(losses, n_rows, n_features), refine_rounds=settings.refine_rounds)
+        found = search_partition(exchange, Answerer(losses, n_rows, n_features), options)
     except NotAnsweredError:
         # Another rule chose more clusters than the held-out rule looked at.
         return losses.question_now()

@@ -19,7 +19,7 @@ from coterie.fit.options import Options
 from coterie.fit.record import Fit
 from coterie.method.cluster import search_clusters
 from coterie.method.exchange import cross_evaluate
-from coterie.method.search import check_n_clusters
+from coterie.method.search import SearchOptions, check_n_clusters
 from coterie.method.select import select_models
 from coterie.records import Collaboration, Exchange, Partition, Selection
 from coterie.rows.learners import Learners, Standardization
@@ -120,18 +120,17 @@ def fit_selected(
     exchange = cross_evaluate(
         selection, learners, robust=options.robust, landmarks=options.landmarks, **seeded
     )
-    clustering = search_clusters(
-        exchange,
-        learners,
-        selection=selection,
+    search = SearchOptions(
         n_clusters=options.n_clusters,
         max_clusters=options.max_clusters,
         scale=options.scale,
         refine="average" if thinned and options.refine == "pooled" else options.refine,
-        candidates="default" if options.candidates is None else options.candidates,
+        seed=seed,
         device=options.device,
-        **seeded,
     )
+    candidates = "default" if options.candidates is None else options.candidates
+    running = {"candidates": candidates, "engine": options.engine, "n_jobs": options.n_jobs}
+    clustering = search_clusters(exchange, learners, selection, search, **running)
     partition = clustering.partition
     coterie, with_all = collaborate_all(options, seed, selection, exchange, partition, learners)
     stability = None

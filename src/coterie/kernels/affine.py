@@ -8,25 +8,25 @@ and the residuals themselves are used.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn import linear_model
 from sklearn.compose import TransformedTargetRegressor
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, RobustScaler, StandardScaler
 from sklearn.svm import LinearSVR
 
+from coterie._arrays import Array
 from coterie.kernels.limits import LIMITS, half_the_digits
 from coterie.rows.learners import Learners
 
-Array = NDArray[Any]
 Affine = tuple[Array, float]
 
 # Ways to predict that are x'w + b. A subclass that keeps its parent's way is affine too, one that has a
-# way of its own is not; generalised linear models have coefficients and a way of their own.
+# way of its own is not; generalised linear models have coefficients and a way of their own. Named are the
+# families that others derive from: Lasso is an ElasticNet, LassoLars and LarsCV are Lars.
 AFFINE_PREDICTIONS = {
     family.predict
     for family in (
@@ -36,12 +36,6 @@ AFFINE_PREDICTIONS = {
         linear_model.ElasticNetCV,
         linear_model.HuberRegressor,
         linear_model.Lars,
-        linear_model.LarsCV,
-        linear_model.Lasso,
-        linear_model.LassoCV,
-        linear_model.LassoLars,
-        linear_model.LassoLarsCV,
-        linear_model.LassoLarsIC,
         linear_model.LinearRegression,
         LinearSVR,
         linear_model.OrthogonalMatchingPursuit,
@@ -55,22 +49,12 @@ AFFINE_PREDICTIONS = {
 }
 
 
-def _or(value: Any, default: float) -> Any:
-    return default if value is None else value
-
-
 def scaler_form(step: Any) -> tuple[Any, Any] | None:
     """Return (centre, spread) when the step maps x to (x - centre) / spread."""
     if type(step) is StandardScaler:
-        return (
-            _or(step.mean_ if step.with_mean else None, 0.0),
-            _or(step.scale_ if step.with_std else None, 1.0),
-        )
+        return step.mean_ if step.with_mean else 0.0, step.scale_ if step.with_std else 1.0
     if type(step) is RobustScaler:
-        return (
-            _or(step.center_ if step.with_centering else None, 0.0),
-            _or(step.scale_ if step.with_scaling else None, 1.0),
-        )
+        return step.center_ if step.with_centering else 0.0, step.scale_ if step.with_scaling else 1.0
     if type(step) is MinMaxScaler and not step.clip:
         return -step.min_ / step.scale_, 1.0 / step.scale_
     if type(step) is MaxAbsScaler and not getattr(step, "clip", False):
@@ -248,40 +232,33 @@ class AffineLosses:
             return None
         return models, learners
 
+    # Models that overflow are isolated by whoever asked; a warning for each would say nothing more.
+    @np.errstate(over="ignore", invalid="ignore")
     def among(self, models: Array, learners: Array) -> Array:
         """Return the losses of some models, by position, on some learners."""
-        # Models that overflow are isolated by whoever asked; a warning for each would say nothing more.
-        with np.errstate(over="ignore", invalid="ignore"):
-            return self._among(models, learners)
-
-    def _among(self, models: Array, learners: Array) -> Array:
-        vectors, columns = self._vectors[models], learners
+        vectors = self._vectors[models]
+        losses = np.empty((len(vectors), len(learners)))
         if not self._by_moments:
-            by_rows = np.empty((len(vectors), len(columns)))
-            self._from_rows(by_rows, vectors, enumerate(columns))
-            return by_rows
-        features = _model_features(vectors)
-        losses: Array = features @ self._learner_features[learners].T
+            for place, j in enumerate(learners.tolist()):
+                losses[:, place] = self._from_rows(vectors, j)
+            return losses
+        np.matmul(_model_features(vectors), self._learner_features[learners].T, out=losses)
         terms = np.column_stack([np.abs(vectors), np.ones(len(vectors))]) @ self._sizes[learners].T
         np.square(terms, out=terms)
         # A difference that is small against its terms has lost its digits; residuals have not.
         terms *= half_the_digits(np.float64)
         cancelled = losses < terms
-        touched = np.flatnonzero(cancelled.any(axis=0))
-        for place in touched:
+        for place in np.flatnonzero(cancelled.any(axis=0)).tolist():
             few = np.flatnonzero(cancelled[:, place])
-            exact = losses[few, place : place + 1]
-            self._from_rows(exact, vectors[few], [(0, columns[place])])
-            losses[few, place] = exact[:, 0]
+            losses[few, place] = self._from_rows(vectors[few], learners[place])
         return losses
 
-    def _from_rows(self, losses: Array, vectors: Array, columns: Iterable[tuple[int, int]]) -> None:
-        weights = self._learners.weights
-        for place, j in columns:
-            span = self._learners.span(j)
-            # Rows are brought into the frame when they are needed: kept, they would double the memory.
-            Z, y = self._frame.rows(self._learners.X[span]), self._learners.y[span] - self._frame.middle
-            by_row = self._learners.loss.by_row((Z @ vectors.T - y)[..., None])
-            if weights is not None:
-                by_row *= weights[span, None]
-            losses[:, place] = by_row.mean(axis=0)
+    def _from_rows(self, vectors: Array, j: int) -> Array:
+        """Return the losses of some models on learner j, from residuals."""
+        span, weights = self._learners.span(j), self._learners.weights
+        # Rows are brought into the frame when they are needed: kept, they would double the memory.
+        Z, y = self._frame.rows(self._learners.X[span]), self._learners.y[span] - self._frame.middle
+        by_row = self._learners.loss.by_row((Z @ vectors.T - y)[..., None])
+        if weights is not None:
+            by_row *= weights[span, None]
+        return np.asarray(by_row.mean(axis=0))

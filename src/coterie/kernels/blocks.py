@@ -9,13 +9,11 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from coterie._arrays import Array
 from coterie.kernels.limits import LIMITS
 from coterie.loss import SQUARED_ERROR, Loss
 from coterie.rows.learners import Learners
-
-Array = NDArray[Any]
 
 
 def learner_blocks(learners: Learners, block_rows: int = LIMITS.rows) -> Iterator[tuple[int, int]]:

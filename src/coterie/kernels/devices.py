@@ -8,54 +8,19 @@ from __future__ import annotations
 
 import logging
 import warnings
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
+from coterie._arrays import Array
 from coterie._options import check_option
-from coterie.kernels.limits import half_the_digits
 from coterie.kernels.matrix_free import PairFeatures, TopPairs, top_pairs
 from coterie.kernels.similarities import ExchangeSimilarity
 from coterie.kernels.tiles import AffineTiles
 from coterie.records import Exchange
 
-Array = NDArray[Any]
-
 DEVICES = ("auto", "cpu", "cuda")
 
 _log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True)
-class FoundPairs:
-    """Top eigenpairs, as NumPy arrays whatever computed them.
-
-    ``values`` (M,) are those of the normalised similarity, the largest first, ``vectors`` (L, M) theirs,
-    ``plain_values`` (M,) the eigenvalues of the similarity itself. ``residual`` is the largest of the pairs
-    that were waited for, after so many ``passes`` over all pairs.
-    """
-
-    values: Array
-    vectors: Array
-    plain_values: Array
-    residual: float
-    passes: int
-
-    @property
-    def rounding(self) -> float:
-        """How near to one an eigenvalue must be to be one."""
-        return half_the_digits(self.values.dtype)
-
-
-def _as_numpy(values: Any) -> Array:
-    return values if isinstance(values, np.ndarray) else np.asarray(values.cpu().numpy())
-
-
-def _found(pairs: TopPairs) -> FoundPairs:
-    values, vectors, plain = (_as_numpy(p) for p in (pairs.values, pairs.vectors, pairs.plain_values))
-    return FoundPairs(values, vectors, plain, pairs.residual, pairs.passes)
 
 
 def _has_gpu() -> bool:
@@ -83,11 +48,7 @@ def pick_device(device: str) -> str:
 
 
 def torch_features(
-    models: Array,
-    learners: Array,
-    errors: Array,
-    scale: float,
-    device: str = "cuda",
+    models: Array, learners: Array, errors: Array, scale: float, device: str = "cuda"
 ) -> PairFeatures:
     """Bring the features of models and learners, of shape (L, F), to a torch device, in single precision.
 
@@ -109,12 +70,14 @@ def torch_features(
     return replace(features, product=FusedTimes(features))
 
 
-def _on_gpu(parts: tuple[Any, ...], count: int, needed: int) -> FoundPairs | None:
+def _on_gpu(parts: tuple[Any, ...], count: int, needed: int) -> TopPairs | None:
     """Return the pairs, or None where the GPU's memory does not suffice."""
     import torch
 
     try:
-        return _found(top_pairs(torch_features(*parts), count, needed=needed))
+        pairs = top_pairs(torch_features(*parts), count, needed=needed)
+        tensors = ("values", "vectors", "degrees", "plain_values", "residuals")
+        return replace(pairs, **{name: getattr(pairs, name).cpu().numpy() for name in tensors})
     except torch.cuda.OutOfMemoryError:
         torch.cuda.empty_cache()
     warnings.warn(
@@ -127,15 +90,12 @@ def _on_gpu(parts: tuple[Any, ...], count: int, needed: int) -> FoundPairs | Non
 
 
 def top_pairs_of(
-    exchange: Exchange,
-    scale: float,
-    count: int,
-    device: str = "auto",
-    needed: int = 1,
-) -> FoundPairs:
+    exchange: Exchange, scale: float, count: int, device: str = "auto", needed: int = 1
+) -> TopPairs:
     """Find the top eigenpairs of the normalised similarity without storing it; ``needed`` as in `top_pairs`.
 
-    Losses that are not inner products of features are multiplied on the processor, whatever the device.
+    The pairs are NumPy arrays whatever computed them. Losses that are not inner products of features are
+    multiplied on the processor, whatever the device.
     """
     if pick_device(device) == "cuda" and isinstance(exchange.source, AffineTiles):
         features = exchange.source.features()
@@ -145,4 +105,4 @@ def top_pairs_of(
             found = _on_gpu((*features, exchange.errors, scale), count, needed)
             if found is not None:
                 return found
-    return _found(top_pairs(ExchangeSimilarity(exchange, scale), count, needed=needed))
+    return top_pairs(ExchangeSimilarity(exchange, scale), count, needed=needed)

@@ -7,12 +7,9 @@ Lloyd's iterations run on all sets and starts together, as array operations.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[Any]
+from coterie._arrays import Array
 
 # Lloyd's steps of a start at most.
 ITERATIONS = 25

@@ -7,14 +7,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from coterie._arrays import Array
 from coterie.engines import Engine
 from coterie.kernels.affine import AffineLosses, Frame, affine_matrix
 from coterie.kernels.blocks import model_losses, predict_rows
 from coterie.rows.learners import Learners
-
-Array = NDArray[Any]
 
 
 @dataclass(frozen=True)

@@ -9,9 +9,10 @@ a CPU or a GPU, on torch tensors.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -24,27 +25,6 @@ Product = Callable[[Tensor], Tensor]
 
 # Vectors beyond those asked for: they take up what the start has missed.
 SPARE = 8
-
-
-class Similarity(Protocol):
-    """A matrix of similarities that need not exist."""
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """Number of learners, twice."""
-        ...
-
-    def asarray(self, values: Any) -> Tensor:
-        """Return numbers or positions as an array of the kind and on the device of the tiles."""
-        ...
-
-    def tile(self, rows: Any, columns: Any) -> Tensor:
-        """Return the similarities between some learners and others."""
-        ...
-
-    def times(self, vectors: Tensor) -> Tensor:
-        """Return S times a block of vectors."""
-        ...
 
 
 def namespace(array: Tensor) -> Any:
@@ -61,23 +41,39 @@ def spans(n: int, block: int) -> Iterator[slice]:
     return (slice(start, min(start + block, n)) for start in range(0, n, block))
 
 
-def multiply_by_tiles(
-    tile: Callable[[slice, slice], Tensor], vectors: Tensor, n_learners: int, block: int
-) -> Tensor:
-    """Return S times a block of vectors, each tile made once for both its sides."""
-    product = namespace(vectors).zeros_like(vectors)
-    every = list(spans(n_learners, block))
-    for place, rows in enumerate(every):
-        for columns in every[place:]:
-            similarity = tile(rows, columns)
-            product[rows] += similarity @ vectors[columns]
-            if columns is not rows:
-                product[columns] += similarity.T @ vectors[rows]
-    return product
+class Similarity(ABC):
+    """A matrix of similarities that need not exist. Tiles have ``block`` learners on a side."""
+
+    block: int
+
+    @property
+    @abstractmethod
+    def shape(self) -> tuple[int, int]:
+        """Number of learners, twice."""
+
+    @abstractmethod
+    def tile(self, rows: Any, columns: Any) -> Tensor:
+        """Return the similarities between some learners and others, given by slices or positions."""
+
+    def asarray(self, values: Any) -> Tensor:
+        """Return numbers or positions as an array of the kind and on the device of the tiles."""
+        return np.asarray(values)
+
+    def times(self, vectors: Tensor) -> Tensor:
+        """Return S times a block of vectors, each tile made once for both its sides."""
+        product = namespace(vectors).zeros_like(vectors)
+        every = list(spans(self.shape[0], self.block))
+        for place, rows in enumerate(every):
+            for columns in every[place:]:
+                similarity = self.tile(rows, columns)
+                product[rows] += similarity @ vectors[columns]
+                if columns is not rows:
+                    product[columns] += similarity.T @ vectors[rows]
+        return product
 
 
 @dataclass(frozen=True)
-class PairFeatures:
+class PairFeatures(Similarity):
     """Losses as inner products: model i loses ``models[i] @ learners[j]`` on learner j.
 
     Both features have the shape (L, F), ``errors`` (L,) is each model's loss on its own learner, ``scale``
@@ -113,32 +109,26 @@ class PairFeatures:
 
     def times(self, vectors: Tensor) -> Tensor:
         """Return S times a block of vectors."""
-        if self.product is not None:
-            return self.product(vectors)
-        return multiply_by_tiles(self.tile, vectors, len(self.errors), self.block)
+        return super().times(vectors) if self.product is None else self.product(vectors)
 
 
 @dataclass(frozen=True)
 class TopPairs:
     """Top eigenpairs of D^-1/2 S D^-1/2, the largest of the ``values`` (M,) first.
 
-    ``vectors`` have the shape (L, M), ``degrees`` (L,) are the row sums of S, ``residuals`` (M,) the norms of
-    operator times vector minus value times vector. ``waited`` pairs were waited for, in so many ``passes``
-    over all pairs. ``plain_values`` (M,) are the largest eigenvalues of S itself within the same subspace.
+    ``vectors`` have the shape (L, M), ``degrees`` (L,) are the row sums of S, ``plain_values`` (M,) the
+    largest eigenvalues of S itself within the same subspace. ``residuals`` (M,) are the norms of operator
+    times vector minus value times vector, ``residual`` the largest of the pairs that were waited for, in so
+    many ``passes`` over all pairs. An extended spectrum took none, and knows no residuals.
     """
 
     values: Tensor
     vectors: Tensor
     degrees: Tensor
-    residuals: Tensor
-    waited: int
-    passes: int
     plain_values: Tensor
-
-    @property
-    def residual(self) -> float:
-        """Largest residual of the pairs that were waited for."""
-        return float(self.residuals[: self.waited].max())
+    residuals: Tensor | None = None
+    residual: float = 0.0
+    passes: int = 0
 
 
 def _eigh(matrix: Tensor) -> tuple[Tensor, Tensor]:
@@ -149,30 +139,30 @@ def _eigh(matrix: Tensor) -> tuple[Tensor, Tensor]:
     return values, vectors
 
 
-@dataclass(frozen=True)
-class Extension:
-    """The spectrum of a sample of learners, extended to everybody: approximate, and as in `TopPairs`.
-
-    The vectors are orthonormal.
-    """
-
-    values: Tensor
-    vectors: Tensor
-    degrees: Tensor
-    plain_values: Tensor
+def _largest(values: Tensor, count: int) -> Tensor:
+    """Return the positions of the last eigenvalues, the very last first; all where there are fewer."""
+    order = np.arange(len(values) - 1, max(len(values) - count, 0) - 1, -1)
+    xp = namespace(values)
+    return order if xp is np else xp.asarray(order, device=values.device)
 
 
-def nystrom_pairs(similarity: Similarity, landmarks: Tensor, count: int, block: int = 4096) -> Extension:
-    """Extend the spectrum of some learners, the ``landmarks``, to everybody by Nystrom's approximation.
-
-    Only tiles beside the landmarks are asked for, of ``block`` learners. There are fewer than ``count``
-    vectors where the sample spans fewer.
-    """
+def nystrom_root(similarity: Similarity, landmarks: Tensor) -> Tensor:
+    """Return R, of as many rows as landmarks: S is approximately T R R' T', T being everybody beside them."""
     among = similarity.tile(landmarks, landmarks)
-    xp, kind = namespace(among), among.dtype
+    xp = namespace(among)
     values, vectors = _eigh(among)
     kept = values > 1e-5 * values[-1]
-    root = xp.asarray(vectors[:, kept] / xp.sqrt(values[kept]), dtype=kind)
+    return xp.asarray(vectors[:, kept] / xp.sqrt(values[kept]), dtype=among.dtype)
+
+
+def nystrom_pairs(similarity: Similarity, landmarks: Tensor, count: int, block: int = 4096) -> TopPairs:
+    """Extend the spectrum of some learners, the ``landmarks``, to everybody by Nystrom's approximation.
+
+    Only tiles beside the landmarks are asked for, of ``block`` learners. The vectors are orthonormal; there
+    are fewer than ``count`` where the sample spans fewer.
+    """
+    root = nystrom_root(similarity, landmarks)
+    xp, kind = namespace(root), root.dtype
     # Tiles are made three times rather than kept: of ten million learners they would fill any memory.
     every = list(spans(similarity.shape[0], block))
     total = sum(similarity.tile(rows, landmarks).sum(0) for rows in every)
@@ -186,15 +176,14 @@ def nystrom_pairs(similarity: Similarity, landmarks: Tensor, count: int, block: 
         degrees.append(degree)
         gram = gram + xp.asarray(extended.T @ extended, dtype=xp.float64)
     values, vectors = _eigh(gram)
-    order = np.arange(len(values) - 1, max(len(values) - count, 0) - 1, -1)
-    top = order if xp is np else xp.asarray(order, device=among.device)
+    top = _largest(values, count)
     scaled = vectors[:, top] / xp.sqrt(xp.clip(values[top], 1e-12, None))
     turned = root @ xp.asarray(scaled, dtype=kind)
     parts = [
         similarity.tile(rows, landmarks) @ turned / xp.sqrt(degree)[:, None]
         for rows, degree in zip(every, degrees, strict=True)
     ]
-    return Extension(
+    return TopPairs(
         xp.asarray(values[top], dtype=kind),
         xp.concatenate(parts, 0),
         xp.concatenate(degrees, 0),
@@ -219,8 +208,7 @@ def _ritz(operator: Tensor, gram: Tensor, kind: Any, count: int) -> tuple[Tensor
     white = _whitening(gram, kind)
     inside = xp.asarray(operator, dtype=xp.float64)
     values, turned = _eigh(white.T @ inside @ white)
-    order = np.arange(len(values) - 1, max(len(values) - count, 0) - 1, -1)
-    top = order if xp is np else xp.asarray(order, device=gram.device)
+    top = _largest(values, count)
     return xp.asarray(values[top], dtype=kind), xp.asarray((white @ turned)[:, top], dtype=kind)
 
 
@@ -238,15 +226,10 @@ def _fresh(residuals: Tensor, basis: Tensor, degrees: Tensor, white: Tensor) -> 
 
 def _in_front(values: Tensor, count: int) -> int:
     """Return how many eigenvalues lie in front of the largest drop among the first ones."""
-    drops = values[:count] - _shifted(values, count)
-    return int(drops.argmax()) + 1
-
-
-def _shifted(values: Tensor, count: int) -> Tensor:
-    """Return the eigenvalue behind each of the first ones, zero behind the last there is."""
+    # Zero lies behind the last there is.
     behind = namespace(values).zeros_like(values)
     behind[:-1] = values[1:]
-    return behind[:count]
+    return int((values - behind)[:count].argmax()) + 1
 
 
 def top_pairs(
@@ -281,11 +264,12 @@ def top_pairs(
         missed = image @ inside / degrees - (basis @ inside) * values
         residuals = xp.sqrt((degrees * missed**2).sum(0))
         waited = min(max(needed, _in_front(values, count)), len(values))
-        if done == passes or float(residuals[:waited].max()) < tolerance:
+        residual = float(residuals[:waited].max())
+        if done == passes or residual < tolerance:
             break
         fresh = _fresh(missed, basis, degrees, _whitening(gram, kind))
         basis = xp.concatenate([basis, fresh], 1)
         image = xp.concatenate([image, similarity.times(fresh)], 1)
     plain, _ = _ritz(operator, basis.T @ basis, kind, count)
     vectors = root * (basis @ inside[:, :count])
-    return TopPairs(values[:count], vectors, degrees[:, 0], residuals[:count], waited, done, plain)
+    return TopPairs(values[:count], vectors, degrees[:, 0], plain, residuals[:count], residual, done)

@@ -6,16 +6,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from coterie.kernels.matrix_free import multiply_by_tiles, spans
+from coterie._arrays import Array
+from coterie.kernels.matrix_free import Similarity, spans
 from coterie.records import Exchange
-
-Array = NDArray[Any]
 
 
 @dataclass(frozen=True)
-class ExchangeSimilarity:
+class ExchangeSimilarity(Similarity):
     """The matrix S = exp(-a v) of an exchange, which need not be stored.
 
     ``numpy.asarray`` makes the whole of it. A tile has ``block`` learners on a side.
@@ -31,31 +29,19 @@ class ExchangeSimilarity:
         n = len(self.exchange.learner_ids)
         return n, n
 
-    def asarray(self, values: Any) -> Array:
-        """Return numbers or positions as an array."""
-        return np.asarray(values)
-
     def tile(self, rows: Any, columns: Any) -> Array:
         """Return the similarities between some learners and others, given by slices or positions."""
-        apart = self.exchange.isolated
-        if not apart.any():
+        with np.errstate(invalid="ignore", over="ignore"):
             tile = self.exchange.dissimilarity_tile(rows, columns)
             tile *= -self.scale
             np.exp(tile, out=tile)
-            return tile
-        with np.errstate(invalid="ignore", over="ignore"):
-            tile = np.exp(-self.scale * self.exchange.dissimilarity_tile(rows, columns))
-        # A learner without finite losses is like itself only.
-        everybody = np.arange(len(apart))
-        itself = everybody[rows][:, None] == everybody[columns]
-        tile[apart[rows][:, None] | apart[columns]] = 0.0
-        tile[itself] = 1.0
+        apart = self.exchange.isolated
+        if apart.any():
+            # A learner without finite losses is like itself only.
+            everybody = np.arange(len(apart))
+            tile[apart[rows][:, None] | apart[columns]] = 0.0
+            tile[everybody[rows][:, None] == everybody[columns]] = 1.0
         return tile
-
-    def times(self, vectors: Array) -> Array:
-        """Return S times a block of vectors."""
-        product: Array = multiply_by_tiles(self.tile, vectors, self.shape[0], self.block)
-        return product
 
     def take(self, positions: Array) -> ExchangeSimilarity:
         """Return the similarities among some of the learners, in the order given."""

@@ -5,11 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from coterie._arrays import Array
 from coterie.kernels.affine import AffineLosses
-
-Array = NDArray[Any]
 
 
 class DenseTiles:
@@ -53,13 +51,8 @@ class AffineTiles:
         return self._losses.among(self._positions[models], self._positions[learners])
 
     def features(self) -> tuple[Array, Array] | None:
-        """Return arrays of shape (L, F) whose inner products, models by learners, are the losses.
-
-        None where losses are cheaper from rows, or so small against their terms that single precision
-        would lose them.
-        """
-        found = self._losses.features(self._positions)
-        return None if found is None else (found[0], found[1])
+        """Return arrays of shape (L, F) whose inner products are the losses; see `AffineLosses.features`."""
+        return self._losses.features(self._positions)
 
     def take(self, positions: Array) -> AffineTiles:
         """Return the losses among some of the learners, in the order given."""

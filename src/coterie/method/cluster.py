@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from coterie._options import check_option, listed
 from coterie._seeds import as_entropy
 from coterie.candidates import candidates_per_learner
-from coterie.engines import resolve_engine
+from coterie.engines import Engine, resolve_engine
 from coterie.kernels.devices import check_device
 from coterie.method.n_clusters.cross_validation import cross_validated
 from coterie.method.n_clusters.landmark_check import landmark_note
@@ -23,111 +21,100 @@ from coterie.method.refine.averages import AverageLosses
 from coterie.method.refine.losses import LocalLosses, LocalRows
 from coterie.method.refine.moves import REFINE
 from coterie.method.refine.refits import pooled_losses
-from coterie.method.search import Answerer, check_n_clusters, finite_learners, search_partition
+from coterie.method.search import (
+    Answerer,
+    Found,
+    SearchOptions,
+    check_n_clusters,
+    finite_learners,
+    search_partition,
+)
 from coterie.records import Exchange, Partition, Selection
-from coterie.rows.learners import gather_learners
+from coterie.rows.learners import Learners, gather_learners
 from coterie.rows.wild import notes_on
-
-Array = NDArray[Any]
 
 REFINEMENTS = ("pooled", "average", None)
 
 
 @dataclass(frozen=True)
-class Clustering:
-    """A partition, and what judging it takes; the latter is large and lives no longer than the fit.
+class Clustering(Found):
+    """A partition, and what judging it takes; the latter is large and lives no longer than the fit."""
 
-    ``learner_ids`` of shape (M,) are the learners whose losses are finite, in the order of ``losses``, which
-    are None without rows, and of ``labellings``: what the held-out rule found for each number of clusters,
-    empty where the number was given.
-    """
-
-    partition: Partition
-    learner_ids: Array
     losses: LocalLosses | None
-    labellings: Mapping[int, Array]
+
+
+def _of_exchange(learners: Learners, exchange: Exchange) -> Learners:
+    """Return the learners in the order of an exchange."""
+    place = {learner: p for p, learner in enumerate(learners.ids.tolist())}
+    missing = [i for i in exchange.learner_ids.tolist() if i not in place]
+    if missing:
+        raise ValueError(
+            f"Learner {listed(missing)} of the exchange has no rows in X: pass the rows that "
+            "the exchange was made from."
+        )
+    return learners.take(np.array([place[i] for i in exchange.learner_ids.tolist()], dtype=int))
+
+
+def _rows_answer(
+    learners: Learners,
+    selection: Selection,
+    known: Exchange,
+    options: SearchOptions,
+    candidates: Any,
+    engine: Engine,
+) -> Answerer:
+    """Return what rows answer for an exchange; learners and selection are in its order."""
+    if known.landmarks is not None and options.refine == "average":
+        raise ValueError(
+            "Averages of everybody's models take the evaluations that landmarks save: set "
+            "refine='pooled' or None, or landmarks=None."
+        )
+    losses: LocalLosses
+    if options.refine == "pooled" or known.landmarks is not None:
+        ids = known.learner_ids.tolist()
+        sets = None if candidates is None else candidates_per_learner(candidates, ids)
+        losses, local = pooled_losses(learners, selection, known, engine, sets)
+    else:
+        losses, local = AverageLosses.of_all(learners, selection, known, engine), LocalRows()
+    curve = partial(cross_validated, learners=learners, selection=selection, engine=engine)
+    local = replace(local, cross_validate=curve)
+    if known.landmarks is not None:
+        note = partial(landmark_note, known, learners, selection, engine=engine, seed=options.seed)
+        local = replace(local, check_landmarks=note)
+    return Answerer(losses, learners.sizes, learners.n_features, local)
 
 
 def search_clusters(
-    exchange: Any,
-    X: Any = None,
-    y: Any = None,
-    groups: Any = None,
+    exchange: Exchange,
+    learners: Learners | None,
+    selection: Selection | None,
+    options: SearchOptions,
     *,
-    selection: Selection | None = None,
-    n_clusters: Any = "auto",
-    max_clusters: int | None = None,
-    scale: Any = "noise",
-    refine: str | None = "pooled",
     candidates: Any = None,
-    refine_rounds: int = REFINE.rounds,
-    sample_weight: Any = None,
-    learner_ids: Any = None,
-    random_state: Any = 0,
     engine: Any = None,
     n_jobs: int | None = None,
-    device: str = "auto",
 ) -> Clustering:
     """Cluster the learners, and keep what judging the clusters takes; see `cluster_learners`."""
-    if refine is not None:
-        check_option(refine, "refine", REFINEMENTS)
-    check_device(device)
-    if not isinstance(exchange, Exchange):
-        exchange = exchange_from_losses(exchange, learner_ids)
-    n_clusters = check_n_clusters(n_clusters, len(exchange.learner_ids))
-    known = exchange.take(finite_learners(exchange))
-    seed = as_entropy(random_state)
-    answerer: Answerer | None = None
+    if options.refine is not None:
+        check_option(options.refine, "refine", REFINEMENTS)
+    check_device(options.device)
+    check_n_clusters(options.n_clusters, len(exchange.learner_ids))
+    answerer = Answerer()
     said: tuple[str, ...] = ()
-    if X is not None:
+    if learners is not None:
         if selection is None:
             raise ValueError("cluster_learners needs the selection beside the rows: pass selection=.")
-        learners = gather_learners(X, y, groups, sample_weight=sample_weight, caller="cluster_learners")
         said = notes_on(learners.wild)
-        place = {learner: p for p, learner in enumerate(learners.ids.tolist())}
-        missing = [i for i in known.learner_ids.tolist() if i not in place]
-        if missing:
-            raise ValueError(
-                f"Learner {listed(missing)} of the exchange has no rows in X: pass the rows that "
-                "the exchange was made from."
-            )
-        learners = learners.take(np.array([place[i] for i in known.learner_ids.tolist()], dtype=int))
-        chosen: Selection = selection.aligned_to(known.learner_ids)
+        known = exchange.take(finite_learners(exchange))
+        mine, chosen = _of_exchange(learners, known), selection.aligned_to(known.learner_ids)
         runner = resolve_engine(engine, n_jobs)
-        if known.landmarks is not None and refine == "average":
-            raise ValueError(
-                "Averages of everybody's models take the evaluations that landmarks save: set "
-                "refine='pooled' or None, or landmarks=None."
-            )
-        if refine == "pooled" or known.landmarks is not None:
-            sets = (
-                None if candidates is None else candidates_per_learner(candidates, known.learner_ids.tolist())
-            )
-            losses, local = pooled_losses(learners, chosen, known, runner, sets)
-        else:
-            losses, local = AverageLosses.of_all(learners, chosen, known, runner), LocalRows()
-        curve = partial(cross_validated, learners=learners, selection=chosen, engine=runner)
-        local = replace(local, cross_validate=curve)
-        if known.landmarks is not None:
-            note = partial(landmark_note, known, learners, chosen, engine=runner, seed=seed)
-            local = replace(local, check_landmarks=note)
-        answerer = Answerer(losses, learners.sizes, learners.n_features, local)
-    found = search_partition(
-        exchange,
-        answerer,
-        n_clusters=n_clusters,
-        max_clusters=max_clusters,
-        scale=scale,
-        refine=refine,
-        refine_rounds=refine_rounds,
-        seed=seed,
-        device=device,
-    )
+        answerer = _rows_answer(mine, chosen, known, options, candidates, runner)
+    found = search_partition(exchange, answerer, options)
     if selection is not None and selection.in_order:
         said = (*said, IN_ORDER)
     partition = replace(found.partition, notes=(*said, *found.partition.notes))
     used = found.losses if isinstance(found.losses, LocalLosses) else None
-    return Clustering(partition, found.learner_ids, used, found.labellings)
+    return Clustering(partition, found.learner_ids, found.labellings, used)
 
 
 def cluster_learners(
@@ -208,22 +195,12 @@ def cluster_learners(
     >>> cluster_learners(losses, n_clusters=2).labels.tolist()
     [0, 0, 1]
     """
-    return search_clusters(
-        exchange,
-        X,
-        y,
-        groups,
-        selection=selection,
-        n_clusters=n_clusters,
-        max_clusters=max_clusters,
-        scale=scale,
-        refine=refine,
-        candidates=candidates,
-        refine_rounds=refine_rounds,
-        sample_weight=sample_weight,
-        learner_ids=learner_ids,
-        random_state=random_state,
-        engine=engine,
-        n_jobs=n_jobs,
-        device=device,
-    ).partition
+    if not isinstance(exchange, Exchange):
+        exchange = exchange_from_losses(exchange, learner_ids)
+    learners = None
+    if X is not None:
+        learners = gather_learners(X, y, groups, sample_weight=sample_weight, caller="cluster_learners")
+    seed = as_entropy(random_state)
+    options = SearchOptions(n_clusters, max_clusters, scale, refine, refine_rounds, seed, device)
+    running = {"candidates": candidates, "engine": engine, "n_jobs": n_jobs}
+    return search_clusters(exchange, learners, selection, options, **running).partition

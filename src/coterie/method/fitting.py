@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import LinAlgWarning
 from sklearn.base import BaseEstimator
 from sklearn.compose import TransformedTargetRegressor
@@ -23,10 +22,9 @@ from sklearn.model_selection import GridSearchCV, RandomizedSearchCV
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import has_fit_parameter
 
+from coterie._arrays import Array
 from coterie._seeds import seeded_copy
 from coterie.loss import SQUARED_ERROR, Loss
-
-Array = NDArray[Any]
 
 
 @dataclass(frozen=True)

@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from coterie._arrays import Array
 from coterie._options import check_count, check_option
 from coterie.engines import Engine
 from coterie.kernels.blocks import model_losses
@@ -22,8 +22,6 @@ from coterie.kernels.limits import LIMITS
 from coterie.kernels.losses import loss_matrix
 from coterie.records import Selection
 from coterie.rows.learners import Learners
-
-Array = NDArray[Any]
 
 # As many as tell 20 clusters apart, and for 5,000 learners a twentieth of all evaluations.
 AUTO_LANDMARKS = 120

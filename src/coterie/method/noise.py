@@ -8,15 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from coterie._arrays import Array
 from coterie.kernels.limits import LIMITS
 from coterie.loss import SQUARED_ERROR, Loss
-
-Array = NDArray[Any]
 
 
 @dataclass(frozen=True)

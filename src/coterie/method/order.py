@@ -19,13 +19,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.stats import rankdata
 
-Array = NDArray[Any]
+from coterie._arrays import Array
 
 # Goes into the notes of a partition.
 IN_ORDER = (

@@ -7,12 +7,12 @@ are here answer by arithmetic, parties that keep their rows by numbers. The same
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from coterie._arrays import Array
 from coterie._options import check_count, check_option, listed, shown
 from coterie.kernels.limits import LIMITS
 from coterie.kernels.similarities import ExchangeSimilarity
@@ -35,22 +35,34 @@ from coterie.records import Curve, Exchange, Partition, SimilarityTiles
 from coterie.rows.ids import canonical_order
 from coterie.rows.threshold import enough_rows
 
-Array = NDArray[Any]
-
 RULES = ("auto", "held-out", "gap", "gap-jump", "eigengap", "penalty", "cv")
+
+
+@dataclass(frozen=True)
+class SearchOptions:
+    """What a search is to do; the options of `cluster_learners`. ``seed`` is for k-means and references."""
+
+    n_clusters: Any = "auto"
+    max_clusters: int | None = None
+    scale: Any = "noise"
+    refine: str | None = "pooled"
+    refine_rounds: int = REFINE.rounds
+    seed: int = 0
+    device: str = "cpu"
 
 
 @dataclass(frozen=True)
 class Answerer:
     """What answers for a matrix of losses: rows that are here, or parties that answer by numbers.
 
-    ``n_rows`` has shape (L,). ``local`` is what only rows that are here can add.
+    ``n_rows`` has shape (L,). ``local`` is what only rows that are here can add. With no ``losses`` there is
+    the matrix alone.
     """
 
-    losses: ClusterLosses
-    n_rows: Array
-    n_features: int
-    local: LocalRows | None = None
+    losses: ClusterLosses | None = None
+    n_rows: Array | None = None
+    n_features: int | None = None
+    local: LocalRows = field(default_factory=LocalRows)
 
 
 @dataclass(frozen=True)
@@ -103,16 +115,12 @@ def finite_learners(exchange: Exchange) -> Array:
 
 
 def _search(
-    evidence: Evidence, answerer: Answerer, *, refine: bool, rounds: int
+    evidence: Evidence, losses: ClusterLosses, local: LocalRows, *, refine: bool, rounds: int
 ) -> tuple[HeldOut, ClusterLosses]:
     """Let the held-out rule search, beside it a second form that may do better, and keep the better."""
-    losses, local = answerer.losses, answerer.local
     answer = held_out(evidence, losses, local, refine=refine, rounds=rounds)
-    second = None if local is None else local.second
-    if second is None:
-        return answer, losses
-    found = answer.labels[answer.curve.chosen]
-    if not (second.always or one_is_as_good(losses, second.losses, found)):
+    found, second = answer.labels[answer.curve.chosen], local.second
+    if second is None or not (second.always or one_is_as_good(losses, second.losses, found)):
         return answer, losses
     other = held_out(evidence, second.losses, second.local, refine=refine, rounds=rounds)
     others, ruled_out = other.labels[other.curve.chosen], answer.curve.surprise is not None
@@ -121,11 +129,11 @@ def _search(
     return answer, losses
 
 
-def _refined(evidence: Evidence, answerer: Answerer, count: int, rounds: int) -> tuple[Array, ClusterLosses]:
+def _refined(
+    evidence: Evidence, losses: ClusterLosses, local: LocalRows, count: int, rounds: int
+) -> tuple[Array, ClusterLosses]:
     """Return the labels for a given number of clusters, and the form of losses that found them."""
-    losses, local = answerer.losses, answerer.local
-    labels = best_refined(evidence, losses, count, local, rounds=rounds)
-    second = None if local is None else local.second
+    labels, second = best_refined(evidence, losses, count, local, rounds=rounds), local.second
     if second is None or not second.always:
         return labels, losses
     others = best_refined(evidence, second.losses, count, second.local, rounds=rounds)
@@ -135,18 +143,19 @@ def _refined(evidence: Evidence, answerer: Answerer, count: int, rounds: int) ->
 
 
 def _curves(
-    evidence: Evidence, answerer: Answerer | None, rule: Any, refine: str | None, rounds: int
+    evidence: Evidence, answerer: Answerer, rule: Any, options: SearchOptions
 ) -> tuple[dict[str, Curve], HeldOut | None, ClusterLosses | None]:
     """Return every rule's curve, and the held-out rule's answer with the form of losses that it chose."""
     first, jump = gap_rules(evidence)
     curves = {"eigengap": eigengap(evidence), "gap": first, "gap-jump": jump, "penalty": penalty(evidence)}
-    if answerer is None or not isinstance(rule, str):
-        return curves, None, None if answerer is None else answerer.losses
+    losses, local = answerer.losses, answerer.local
+    if losses is None or not isinstance(rule, str):
+        return curves, None, losses
     # Of more learners the curve of cross-validation is drawn only when asked for.
-    few, local = evidence.n_learners <= LIMITS.many, answerer.local
-    if local is not None and local.cross_validate is not None and (few or rule == "cv"):
+    if local.cross_validate is not None and (evidence.n_learners <= LIMITS.many or rule == "cv"):
         curves["cv"] = local.cross_validate(evidence)
-    answer, losses = _search(evidence, answerer, refine=refine is not None, rounds=rounds)
+    refine, rounds = options.refine is not None, options.refine_rounds
+    answer, losses = _search(evidence, losses, local, refine=refine, rounds=rounds)
     curves["held-out"] = answer.curve
     return curves, answer, losses
 
@@ -182,48 +191,45 @@ def _notes(answer: HeldOut | None, evidence: Evidence, n_features: int | None, n
     return notes
 
 
-def _partition(
-    exchange: Exchange,
-    answerer: Answerer | None,
-    n_clusters: Any,
-    most: int,
-    scale: Any,
-    refine: str | None,
-    rounds: int,
-    seed: int,
-    device: str,
-) -> Found:
+def _partition(exchange: Exchange, answerer: Answerer, most: int, options: SearchOptions) -> Found:
     """Cluster learners all of whose losses are finite, in the order given."""
-    sizes, local = (None, None) if answerer is None else (answerer.n_rows, answerer.local)
-    needed = 1 if isinstance(n_clusters, str) else n_clusters
-    evidence = Evidence(exchange, resolve_scale(exchange, scale), most, seed, sizes, device, needed)
-    rule = n_clusters
+    rule, local = options.n_clusters, answerer.local
+    evidence = Evidence(
+        exchange,
+        resolve_scale(exchange, options.scale),
+        most,
+        options.seed,
+        answerer.n_rows,
+        options.device,
+        1 if isinstance(rule, str) else rule,
+    )
     notes = []
-    if rule == "auto":
-        rule = "eigengap" if answerer is None else "held-out"
-    if answerer is None and n_clusters == "auto":
+    if rule == "auto" and answerer.losses is None:
+        rule = "eigengap"
         notes.append(
             "The number of clusters is by eigengap: the held-out rule needs the learners' rows, "
             "and there is only a matrix of losses."
         )
-    without_rows = local is None or local.cross_validate is None
-    if (answerer is None and rule == "held-out") or (without_rows and rule == "cv"):
+    elif rule == "auto":
+        rule = "held-out"
+    without = {"held-out": answerer.losses is None, "cv": local.cross_validate is None}
+    if without.get(rule):
         raise ValueError(
             f"The rule {rule!r} needs the learners' rows; from a matrix of losses alone take "
             "'eigengap', 'gap', 'gap-jump', 'penalty' or a number."
         )
-    curves, answer, losses = _curves(evidence, answerer, rule, refine, rounds)
+    curves, answer, losses = _curves(evidence, answerer, rule, options)
     count = curves[rule].chosen if isinstance(rule, str) else rule
-    if losses is None or refine is None:
+    labellings = {} if answer is None else answer.labels
+    if losses is None or options.refine is None:
         labels = evidence.labels(count)
     else:
-        known = {} if answer is None else answer.labels
-        if count in known:
-            labels = known[count]
+        assert answerer.losses is not None
+        if count in labellings:
+            labels = labellings[count]
         else:
-            assert answerer is not None
-            labels, losses = _refined(evidence, answerer, count, rounds)
-        if answerer is not None and local is not None and losses is answerer.losses:
+            labels, losses = _refined(evidence, answerer.losses, local, count, options.refine_rounds)
+        if losses is answerer.losses:
             labels = local.settle(tidy_labels(labels))
     labels = tidy_labels(labels)
     found = int(labels.max()) + 1
@@ -234,12 +240,9 @@ def _partition(
             f"The spectrum is known to a residual of {evidence.spectrum.residual:.0e} only: learners between "
             "clusters may be placed differently on another run of it."
         )
-    if local is not None and local.check_landmarks is not None:
+    if local.check_landmarks is not None:
         notes.append(local.check_landmarks(labels, evidence.scale))
-    labellings = {} if answer is None else answer.labels
-    if rule != "held-out":
-        answer = None
-    unclear = _notes(answer, evidence, None if answerer is None else answerer.n_features, found)
+    unclear = _notes(answer if rule == "held-out" else None, evidence, answerer.n_features, found)
     partition = Partition(
         learner_ids=exchange.learner_ids,
         labels=labels,
@@ -285,29 +288,18 @@ def _with_isolated(partition: Partition, exchange: Exchange) -> Partition:
     )
 
 
-def search_partition(
-    exchange: Exchange,
-    answerer: Answerer | None = None,
-    *,
-    n_clusters: Any = "auto",
-    max_clusters: int | None = None,
-    scale: Any = "noise",
-    refine: str | None = "average",
-    refine_rounds: int = REFINE.rounds,
-    seed: int = 0,
-    device: str = "cpu",
-) -> Found:
-    """Cluster learners whose losses are known; options as for `cluster_learners`.
+def search_partition(exchange: Exchange, answerer: Answerer, options: SearchOptions) -> Found:
+    """Cluster learners whose losses are known; the result is in the order of the exchange.
 
-    ``answerer`` knows the `finite_learners` of the exchange, in that order. None: there is a matrix alone.
-    The result is in the order of the exchange.
+    ``answerer`` knows the `finite_learners` of the exchange, in that order.
     """
-    n_clusters = check_n_clusters(n_clusters, len(exchange.learner_ids))
+    n_clusters = check_n_clusters(options.n_clusters, len(exchange.learner_ids))
     kept = finite_learners(exchange)
-    most = largest_count(len(kept), n_clusters, max_clusters)
+    most = largest_count(len(kept), n_clusters, options.max_clusters)
     count = n_clusters if isinstance(n_clusters, str) else min(n_clusters, len(kept))
-    rounds = check_count(refine_rounds, "refine_rounds")
-    found = _partition(exchange.take(kept), answerer, count, most, scale, refine, rounds, seed, device)
+    rounds = check_count(options.refine_rounds, "refine_rounds")
+    options = replace(options, n_clusters=count, refine_rounds=rounds)
+    found = _partition(exchange.take(kept), answerer, most, options)
     partition = found.partition
     if exchange.isolated.any():
         reordered = exchange.take(np.r_[kept, np.flatnonzero(exchange.isolated)])

@@ -17,9 +17,9 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.model_selection import KFold
 
+from coterie._arrays import Array
 from coterie._options import check_option, listed, shown
 from coterie._seeds import as_entropy, generator_for, integer_seed
 from coterie.candidates import candidates_per_learner
@@ -31,8 +31,6 @@ from coterie.records import Selection
 from coterie.rows.learners import Learners, gather_learners
 from coterie.rows.threshold import FEWEST_ROWS
 from coterie.rows.wild import warn_of
-
-Array = NDArray[Any]
 
 # Rows that depend on each other in their order are split into their first and their second half.
 BLOCKS = KFold(2)

@@ -17,13 +17,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.cluster.hierarchy import fcluster, linkage
 from scipy.sparse.linalg import LinearOperator, eigsh
 from scipy.spatial.distance import squareform
 from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
 
+from coterie._arrays import Array
 from coterie._options import check_option, check_positive
 from coterie.kernels.devices import top_pairs_of
 from coterie.kernels.kmeans import ITERATIONS, kmeans
@@ -31,8 +31,6 @@ from coterie.kernels.limits import LIMITS, half_the_digits
 from coterie.kernels.matrix_free import nystrom_pairs, spans
 from coterie.kernels.similarities import ExchangeSimilarity
 from coterie.records import Exchange
-
-Array = NDArray[Any]
 
 
 def is_large(n_learners: int) -> bool:
@@ -84,17 +82,6 @@ def resolve_scale(exchange: Exchange, scale: Any) -> float:
         if not level > 0:
             level = float(np.median(apart[apart > 0])) if (apart > 0).any() else 1.0
     return 1.0 / level if np.isfinite(1.0 / level) else 1.0
-
-
-def similarity_matrix(exchange: Exchange, scale: float) -> Array:
-    """Return S = exp(-a v), built tile by tile."""
-    n = len(exchange.learner_ids)
-    S = np.empty((n, n))
-    for rows, columns, tile in exchange.dissimilarity_tiles():
-        np.exp(-scale * tile, out=tile)
-        S[rows, columns] = tile
-        S[columns, rows] = tile.T
-    return S
 
 
 def count_parts(similarity: Array) -> int:
@@ -172,11 +159,7 @@ def spectrum_of(similarity: Array, count: int) -> Spectrum:
 
 
 def matrix_free_spectrum(
-    exchange: Exchange,
-    scale: float,
-    count: int,
-    device: str = "cpu",
-    needed: int = 1,
+    exchange: Exchange, scale: float, count: int, device: str = "cpu", needed: int = 1
 ) -> Spectrum:
     """Return the top eigenpairs of D^-1/2 S D^-1/2, with their residual, without storing S.
 
@@ -185,16 +168,13 @@ def matrix_free_spectrum(
     extension.
     """
     if exchange.landmarks is not None:
-        similarity = ExchangeSimilarity(exchange, scale)
-        extended = nystrom_pairs(similarity, exchange.landmarks, min(count, len(exchange.landmarks)))
-        n_parts = max(1, int(np.sum(extended.values > 1 - half_the_digits(np.float64))))
-        return Spectrum(
-            extended.values, _signed(extended.vectors), n_parts, plain_values=extended.plain_values
-        )
-    count = min(count, len(exchange.learner_ids))
-    pairs = top_pairs_of(exchange, scale, count, device, min(needed, count))
+        count = min(count, len(exchange.landmarks))
+        pairs = nystrom_pairs(ExchangeSimilarity(exchange, scale), exchange.landmarks, count)
+    else:
+        count = min(count, len(exchange.learner_ids))
+        pairs = top_pairs_of(exchange, scale, count, device, min(needed, count))
     values = np.asarray(pairs.values, dtype=float)
-    n_parts = max(1, int(np.sum(values > 1 - pairs.rounding)))
+    n_parts = max(1, int(np.sum(values > 1 - half_the_digits(pairs.values.dtype))))
     vectors = _signed(np.asarray(pairs.vectors, dtype=float))
     return Spectrum(values, vectors, n_parts, pairs.residual, np.asarray(pairs.plain_values, dtype=float))
 
@@ -274,24 +254,6 @@ def linkage_of(exchange: Exchange, most: int) -> Callable[[int], Array]:
     if avoids_pairs(exchange):
         return SampledLinkage(exchange, most).labels
     return lambda n_clusters: linkage_labels(exchange.dissimilarity, n_clusters)
-
-
-def spectral_labels(
-    spectrum: Spectrum,
-    exchange: Exchange,
-    n_clusters: int,
-    seed: int,
-    joined: Callable[[int], Array] | None = None,
-) -> Array:
-    """Return the clusters of the embedding's rows, or of average linkage where the graph falls apart.
-
-    ``joined`` is what `linkage_of` returned for the exchange, where it is at hand.
-    """
-    if n_clusters == 1:
-        return np.zeros(len(exchange.learner_ids), dtype=int)
-    if spectrum.n_parts > n_clusters:
-        return (joined or linkage_of(exchange, n_clusters))(n_clusters)
-    return cluster_rows(spectrum.embedding(n_clusters), n_clusters, seed)[0]
 
 
 def tidy_labels(labels: Array) -> Array:

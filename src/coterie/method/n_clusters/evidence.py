@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from coterie._arrays import Array
 from coterie.kernels.similarities import ExchangeSimilarity
 from coterie.method.spectral import (
     Spectrum,
@@ -17,13 +16,9 @@ from coterie.method.spectral import (
     cluster_rows,
     linkage_of,
     matrix_free_spectrum,
-    similarity_matrix,
-    spectral_labels,
     spectrum_of,
 )
 from coterie.records import Exchange
-
-Array = NDArray[Any]
 
 
 @dataclass(frozen=True)
@@ -51,18 +46,15 @@ class Evidence:
     @cached_property
     def similarity(self) -> Array | ExchangeSimilarity:
         """The matrix S, stored only where the learners are not very many."""
-        if avoids_pairs(self.exchange):
-            return ExchangeSimilarity(self.exchange, self.scale)
-        return similarity_matrix(self.exchange, self.scale)
+        similarity = ExchangeSimilarity(self.exchange, self.scale)
+        return similarity if avoids_pairs(self.exchange) else np.asarray(similarity)
 
     @cached_property
     def spectrum(self) -> Spectrum:
         """Top eigenpairs of the normalised similarity, one more than there may be clusters."""
         count = max(self.most, 2) + 1
         if avoids_pairs(self.exchange):
-            return matrix_free_spectrum(
-                self.exchange, self.scale, count, device=self.device, needed=self.needed
-            )
+            return matrix_free_spectrum(self.exchange, self.scale, count, self.device, self.needed)
         return spectrum_of(np.asarray(self.similarity), count)
 
     @cached_property
@@ -81,11 +73,11 @@ class Evidence:
         return self._rows[n_clusters]
 
     def labels(self, n_clusters: int) -> Array:
-        """Return the paper's clusters: spectral, on v."""
+        """Return the paper's clusters: spectral, on v, or of average linkage where the graph falls apart."""
         if n_clusters == 1:
             return np.zeros(self.n_learners, dtype=np.int64)
         if self.spectrum.n_parts > n_clusters:
-            return spectral_labels(self.spectrum, self.exchange, n_clusters, self.seed, self._joined)
+            return self._joined(n_clusters)
         return self._clustered(n_clusters)[0].astype(np.int64)
 
     @cached_property

@@ -11,17 +11,13 @@ more than its standard error.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 
+from coterie._arrays import Array
 from coterie.kernels.kmeans import kmeans
 from coterie.kernels.limits import LIMITS
 from coterie.method.n_clusters.evidence import Evidence
 from coterie.records import Curve
-
-Array = NDArray[Any]
 
 # Reference sets, of which the mean and the standard error are taken.
 REFERENCES = 10

@@ -19,21 +19,18 @@ is chosen.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.stats import norm
 from scipy.stats import t as student
 
+from coterie._arrays import Array
 from coterie.engines import report
 from coterie.method.n_clusters.evidence import Evidence
 from coterie.method.refine.losses import ClusterLosses, LocalRows
 from coterie.method.refine.moves import REFINE, labelling_score, refine_labels
 from coterie.method.spectral import tidy_labels
 from coterie.records import Curve
-
-Array = NDArray[Any]
 
 
 @dataclass(frozen=True)

@@ -2,29 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.metrics import adjusted_rand_score
 
+from coterie._arrays import Array
 from coterie.engines import Engine
 from coterie.kernels.losses import loss_matrix
+from coterie.kernels.matrix_free import nystrom_root
 from coterie.kernels.similarities import ExchangeSimilarity
 from coterie.kernels.tiles import DenseTiles
 from coterie.method.landmarks import AUTO_LANDMARKS
-from coterie.method.spectral import similarity_matrix, spectral_labels, spectrum_of
+from coterie.method.n_clusters.evidence import Evidence
 from coterie.records import Exchange, Selection
 from coterie.rows.learners import Learners
-
-Array = NDArray[Any]
 
 
 def extended_similarity(similarity: ExchangeSimilarity, landmarks: Array, positions: Array) -> Array:
     """Return what the landmarks say of the similarities among some learners."""
-    values, vectors = np.linalg.eigh(similarity.tile(landmarks, landmarks))
-    kept = values > 1e-5 * values[-1]
-    extended = similarity.tile(positions, landmarks) @ (vectors[:, kept] / np.sqrt(values[kept]))
+    extended = similarity.tile(positions, landmarks) @ nystrom_root(similarity, landmarks)
     product: Array = extended @ extended.T
     return product
 
@@ -50,13 +45,12 @@ def landmark_note(
     losses = loss_matrix([selection.models[i] for i in some.tolist()], learners.take(some), engine)
     apart = np.zeros(len(some), dtype=bool)
     full = Exchange(learners.ids[some], DenseTiles(losses), losses.diagonal(), exchange.noise[some], apart)
-    exact = similarity_matrix(full, scale)
+    found = len(np.unique(labels[some]))
+    direct = Evidence(full, scale, found, seed)
     extended = extended_similarity(ExchangeSimilarity(exchange, scale), exchange.landmarks, some)
     off = ~np.eye(len(some), dtype=bool)
-    difference = float(np.abs(exact - extended)[off].mean()) if off.any() else 0.0
-    found = len(np.unique(labels[some]))
-    direct = spectral_labels(spectrum_of(exact, found + 1), full, found, seed)
-    agreement = adjusted_rand_score(direct, labels[some])
+    difference = float(np.abs(direct.similarity - extended)[off].mean()) if off.any() else 0.0
+    agreement = adjusted_rand_score(direct.labels(found), labels[some])
     return (
         f"{n_marks} landmarks of {n} learners were exchanged with: {2 * n * n_marks} evaluations in place of "
         f"{n * n}. Among {len(some)} learners that exchanged in full, similarities differ by "

@@ -11,16 +11,12 @@ has half of them for each: at low signal this sees clusters that such a rule can
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 
+from coterie._arrays import Array
 from coterie.method.refine.averages import bounded_weights
 from coterie.method.refine.moment_starts import lowest_loss
 from coterie.rows.learners import Learners
-
-Array = NDArray[Any]
 
 # None of these draws may explain as much: where there is one truth, that happens once in a hundred times
 # (benchmarks/quality/one_truth).

@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from coterie._arrays import Array
 from coterie.engines import Engine
 from coterie.kernels.affine import Frame, affine_matrix
 from coterie.kernels.blocks import predict_rows
 from coterie.kernels.limits import LIMITS
 from coterie.loss import Loss
 from coterie.method.refine.losses import LocalLosses
+from coterie.method.refine.moment_starts import cluster_sums
 from coterie.records import Exchange, Selection
 from coterie.rows.learners import Learners
-
-Array = NDArray[Any]
 
 # A learner without noise would outweigh all others without end. This one leaves them half of their digits.
 LARGEST_WEIGHT = float(np.sqrt(1 / LIMITS.rounding))
@@ -34,18 +33,6 @@ def _predict_everywhere(job: tuple[Any, Array, Loss]) -> Array:
     model, X, loss = job
     starts = range(0, len(X), LIMITS.rows)
     return np.concatenate([predict_rows(model, X[s : s + LIMITS.rows], loss) for s in starts])
-
-
-class ModelAverages(Protocol):
-    """Predictions of weighted sums of the learners' models on everybody's rows."""
-
-    def predict(self, weights: Array) -> Array:
-        """Return the predictions of shape (M, N, C) of M sums of models, weights of shape (M, L)."""
-        ...
-
-    def own(self) -> Array:
-        """Return the prediction of each row, of shape (N, C), by the model of the learner who holds it."""
-        ...
 
 
 class LinearAverages:
@@ -85,10 +72,10 @@ class TabledAverages:
 
     def predict(self, weights: Array) -> Array:
         """Return the predictions of shape (M, N, C) of M sums of models, weights of shape (M, L)."""
-        sums: Array = _summed(weights, self._table)
+        sums = cluster_sums(weights, self._table)
         if self._failed is not None:
             # Zero times NaN is NaN: only those who weigh a failed model may hear of it.
-            sums[_summed((weights != 0).astype(float), self._failed) > 0] = np.nan
+            sums[cluster_sums((weights != 0).astype(float), self._failed) > 0] = np.nan
         return sums
 
     def own(self) -> Array:
@@ -100,9 +87,8 @@ class TabledAverages:
         return own
 
 
-def _summed(weights: Array, table: Array) -> Array:
-    """Return sums of shape (M, N, C) over the first axis of a table of shape (L, N, C)."""
-    return (weights @ table.reshape(len(table), -1)).reshape(len(weights), *table.shape[1:])
+# Predictions of weighted sums of the learners' models on everybody's rows.
+ModelAverages = LinearAverages | TabledAverages
 
 
 def model_averages(models: Sequence[Any], learners: Learners, engine: Engine) -> ModelAverages:

@@ -11,21 +11,18 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
-from scipy.cluster.hierarchy import fcluster, linkage
-from scipy.spatial.distance import squareform
 from sklearn.compose import TransformedTargetRegressor
 from sklearn.ensemble import ExtraTreesRegressor
 from sklearn.preprocessing import StandardScaler
 
+from coterie._arrays import Array
 from coterie._seeds import seeded_copy
 from coterie.kernels.affine import affine_form
 from coterie.kernels.limits import LIMITS
 from coterie.method.fitting import fit_model, quiet_fits
+from coterie.method.spectral import linkage_labels
 from coterie.records import Exchange, Selection
 from coterie.rows.learners import Learners
-
-Array = NDArray[Any]
 
 
 @dataclass(frozen=True)
@@ -55,9 +52,7 @@ def neighbourhoods(exchange: Exchange) -> Array:
     # No tree of all pairs is made of very many.
     if n < 3 or n > LIMITS.huge:
         return np.zeros(n, dtype=np.int64)
-    tree = linkage(squareform(exchange.dissimilarity, checks=False), "average")
-    groups: Array = fcluster(tree, int(np.ceil(np.sqrt(n))), "maxclust") - 1
-    return groups.astype(np.int64)
+    return linkage_labels(exchange.dissimilarity, int(np.ceil(np.sqrt(n)))).astype(np.int64)
 
 
 def _is_curve(candidate: Any, learners: Learners) -> bool:

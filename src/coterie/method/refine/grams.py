@@ -8,15 +8,11 @@ to about 1e-15 s.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 
+from coterie._arrays import Array
 from coterie.kernels.limits import LIMITS
 from coterie.method.refine.averages import membership
-
-Array = NDArray[Any]
 
 
 class GramAverages:

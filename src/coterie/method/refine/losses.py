@@ -8,20 +8,19 @@ by its own honest residuals.
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
+from coterie._arrays import Array
 from coterie.kernels.blocks import learner_blocks
 from coterie.kernels.limits import LIMITS
 from coterie.records import Curve, Selection
 from coterie.rows.learners import Learners
-
-Array = NDArray[Any]
 
 
 class ClusterLosses(Protocol):
@@ -55,18 +54,6 @@ class ClusterLosses(Protocol):
         ...
 
 
-def _no_labellings(n_clusters: int, seed: int) -> list[Array]:
-    return []
-
-
-def _not_known(seed: int) -> tuple[float, float]:
-    return float("nan"), float("nan")
-
-
-def _as_they_are(labels: Array) -> Array:
-    return labels
-
-
 @dataclass(frozen=True)
 class LocalRows:
     """What only rows that are here can add to a search. Parties that keep their rows have none of it.
@@ -81,9 +68,9 @@ class LocalRows:
     """
 
     quick: ClusterLosses | None = None
-    suggest: Callable[[int, int], list[Array]] = _no_labellings
-    surprise_of_two: Callable[[int], tuple[float, float]] = _not_known
-    settle: Callable[[Array], Array] = _as_they_are
+    suggest: Callable[[int, int], list[Array]] = lambda n_clusters, seed: []
+    surprise_of_two: Callable[[int], tuple[float, float]] = lambda seed: (math.nan, math.nan)
+    settle: Callable[[Array], Array] = lambda labels: labels
     second: SecondForm | None = None
     cross_validate: Callable[[Any], Curve] | None = None
     check_landmarks: Callable[[Array, float], str] | None = None
@@ -167,8 +154,8 @@ class LocalLosses(ABC):
         """
         yield 0, len(self.learners), self.residuals(labels, n_clusters)
 
-    def _loss_blocks(self, labels: Array) -> Iterator[tuple[int, int, Array]]:
-        """Give out the losses by row for runs of learners."""
+    def _loss_blocks(self, labels: Array) -> Iterator[tuple[int, int, slice, Array]]:
+        """Give out the losses by row for runs of learners, with the rows of the run."""
         n_clusters = int(labels.max()) + 1
         for start, stop, residuals in self.residual_blocks(labels, n_clusters):
             rows = self._rows_of(start, stop)
@@ -177,7 +164,15 @@ class LocalLosses(ABC):
             losses[empty] = np.inf
             mine = labels[self.holder[rows]], np.arange(losses.shape[1])
             losses[mine] = np.where(empty[mine], self.own_losses[rows], losses[mine])
-            yield start, stop, losses
+            yield start, stop, rows, losses
+
+    def _blocks(self, labels: Array) -> Iterator[tuple[int, int, slice, Array]]:
+        """Give out the same; all at once where they are remembered."""
+        kept = self._answer(labels)[0]
+        if kept is None:
+            yield from self._loss_blocks(labels)
+        else:
+            yield 0, len(self.learners), slice(0, len(self.learners.y)), kept
 
     def _rows_of(self, start: int, stop: int) -> slice:
         return slice(int(self.learners.offsets[start]), int(self.learners.offsets[stop]))
@@ -196,10 +191,10 @@ class LocalLosses(ABC):
             # More than these are computed again when they are asked for.
             if n_clusters * n_rows <= LIMITS.numbers:
                 kept = np.empty((n_clusters, n_rows))
-            for start, stop, losses in self._loss_blocks(labels):
+            for start, stop, rows, losses in self._loss_blocks(labels):
                 halves[:, start:stop] = self._halves(losses, start, stop)
                 if kept is not None:
-                    kept[:, self._rows_of(start, stop)] = losses
+                    kept[:, rows] = losses
             if len(self._remembered) > 4:
                 self._remembered.pop(next(iter(self._remembered)))
             self._remembered[key] = kept, halves
@@ -219,13 +214,7 @@ class LocalLosses(ABC):
 
     def by_row(self, labels: Array) -> Array:
         """Return losses of shape (K, N), the rows in the order of ``self.learners``."""
-        rows = self._answer(labels)[0]
-        if rows is not None:
-            return rows
-        made = np.empty((int(labels.max()) + 1, len(self.learners.y)))
-        for start, stop, losses in self._loss_blocks(labels):
-            made[:, self._rows_of(start, stop)] = losses
-        return made
+        return np.concatenate([losses for *_, losses in self._blocks(labels)], axis=1)
 
     def paired_t(
         self, labels: Array, picks: Array, other_labels: Array, other_picks: Array
@@ -246,10 +235,8 @@ class LocalLosses(ABC):
     def _means_and_errors(self, rows: Array, start: int, stop: int) -> tuple[Array, Array]:
         """Return mean and standard error of row values for each of a run of learners."""
         first, sizes = self.learners.offsets[start], self.learners.sizes[start:stop]
-        starts, owner = (
-            self.learners.offsets[start:stop] - first,
-            self.learners.owner[self._rows_of(start, stop)],
-        )
+        starts = self.learners.offsets[start:stop] - first
+        owner = self.learners.owner[self._rows_of(start, stop)]
         mean = np.add.reduceat(rows, starts, axis=-1) / sizes
         spread = np.add.reduceat((rows - mean[..., owner - start]) ** 2, starts, axis=-1)
         # Neighbouring rows that are alike say less than as many independent ones.
@@ -259,22 +246,17 @@ class LocalLosses(ABC):
     def _no_worse(self, labels: Array, errors: float) -> Array:
         """Tell, of shape (K, L), where learners lose at most so many standard errors more than at home."""
         found = np.ones((int(labels.max()) + 1, len(self.learners)), dtype=bool)
-        for start, stop, losses in self._loss_blocks(labels):
-            mine = labels[self.holder[self._rows_of(start, stop)]], np.arange(losses.shape[1])
+        for start, stop, rows, losses in self._blocks(labels):
+            mine = labels[self.holder[rows]], np.arange(losses.shape[1])
             excess, error = self._means_and_errors(losses - losses[mine], start, stop)
             found[:, start:stop] = excess <= errors * error
         return found
 
     def _picked(self, labels: Array, picks: Array) -> Array:
         chosen = picks[self.holder, self.second]
-        rows = self._answer(labels)[0]
-        picked: Array = np.empty(len(chosen))
-        if rows is not None:
-            picked = rows[chosen, np.arange(rows.shape[1])]
-            return picked
-        for start, stop, losses in self._loss_blocks(labels):
-            span = self._rows_of(start, stop)
-            picked[span] = losses[chosen[span], np.arange(losses.shape[1])]
+        picked = np.empty(len(chosen))
+        for _, _, rows, losses in self._blocks(labels):
+            picked[rows] = losses[chosen[rows], np.arange(losses.shape[1])]
         return picked
 
 

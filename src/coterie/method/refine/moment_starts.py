@@ -9,14 +9,11 @@ in the same wrong corner; these starts do not depend on them.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from coterie._arrays import Array
 from coterie.kernels.limits import LIMITS
-
-Array = NDArray[Any]
 
 
 @dataclass(frozen=True)
@@ -32,13 +29,17 @@ class MomentSearch:
 SEARCH = MomentSearch()
 
 
-def _models(member: Array, G: Array, c: Array, ridge: Array) -> Array:
-    """Return models of shape (starts, K, d, C) from memberships of shape (starts, K, L)."""
-    starts, n_clusters, n = member.shape
-    flat = member.reshape(-1, n)
-    sums = (flat @ G.reshape(n, -1)).reshape(-1, *G.shape[1:]) + ridge
-    products = (flat @ c.reshape(n, -1)).reshape(-1, *c.shape[1:])
-    return np.linalg.solve(sums, products).reshape(starts, n_clusters, *c.shape[1:])
+def cluster_sums(member: Array, values: Array) -> Array:
+    """Return sums of shape (..., K, *) over clusters, of values (L, *), from memberships (..., K, L)."""
+    flat = member.reshape(-1, len(values)) @ values.reshape(len(values), -1)
+    return flat.reshape(*member.shape[:-1], *values.shape[1:])
+
+
+def _models(labels: Array, n_clusters: int, G: Array, c: Array, ridge: Array) -> Array:
+    """Return models of shape (starts, K, d, C) of the clusters of labellings of shape (starts, L)."""
+    member = (labels[:, None] == np.arange(n_clusters)[:, None]).astype(float)
+    models: Array = np.linalg.solve(cluster_sums(member, G) + ridge, cluster_sums(member, c))
+    return models
 
 
 def _losses(models: Array, G: Array, c: Array) -> Array:
@@ -61,8 +62,8 @@ def search_moments(G: Array, c: Array, ridge: Array, n_clusters: int, seed: int)
         # A sample is searched, and the others follow its models.
         some = generator.choice(len(G), LIMITS.many, replace=False)
         found = search_moments(G[some], c[some], ridge, n_clusters, seed)
-        member = (found == np.arange(n_clusters)[:, None]).astype(float)[None]
-        followed: Array = _losses(_models(member, G[some], c[some], ridge), G, c)[0].argmin(axis=0)
+        models = _models(found[None], n_clusters, G[some], c[some], ridge)
+        followed: Array = _losses(models, G, c)[0].argmin(axis=0)
         return followed
     labels, totals = _descend(G, c, ridge, n_clusters, generator)
     best: Array = labels[totals.argmin()]
@@ -78,16 +79,14 @@ def _descend(
     G: Array, c: Array, ridge: Array, n_clusters: int, generator: np.random.Generator
 ) -> tuple[Array, Array]:
     """Return labellings of shape (starts, L) that nobody wants to leave, and their losses."""
-    n, ks = len(G), np.arange(n_clusters)
-    labels = np.array([generator.permutation(np.arange(n) % n_clusters) for _ in range(SEARCH.starts)])
+    first = np.arange(len(G)) % n_clusters
+    labels = np.array([generator.permutation(first) for _ in range(SEARCH.starts)])
+    losses = _losses(_models(labels, n_clusters, G, c, ridge), G, c)
     for _ in range(SEARCH.rounds):
-        member = (labels[:, None, :] == ks[:, None]).astype(float)
-        losses = _losses(_models(member, G, c, ridge), G, c)
         # A cluster without members has a model of zeros, which somebody may yet prefer.
         moved = losses.argmin(axis=1)
         if (moved == labels).all():
             break
         labels = moved
-    member = (labels[:, None, :] == ks[:, None]).astype(float)
-    losses = _losses(_models(member, G, c, ridge), G, c)
+        losses = _losses(_models(labels, n_clusters, G, c, ridge), G, c)
     return labels, np.take_along_axis(losses, labels[:, None, :], axis=1).sum(axis=(1, 2))

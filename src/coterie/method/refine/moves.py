@@ -10,14 +10,11 @@ low signal: learners that start in the wrong cluster then stay there.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from coterie._arrays import Array
 from coterie.method.refine.losses import ClusterLosses, whole_losses
-
-Array = NDArray[Any]
 
 
 @dataclass(frozen=True)

@@ -8,22 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from coterie._arrays import Array
 from coterie.kernels.affine import Frame, second_moments
 from coterie.kernels.limits import LIMITS
 from coterie.method.n_clusters.one_truth import surprise
 from coterie.method.refine.averages import bounded_weights, membership
 from coterie.method.refine.losses import LocalLosses, LocalRows
-from coterie.method.refine.moment_starts import SEARCH, search_moments
+from coterie.method.refine.moment_starts import SEARCH, cluster_sums, search_moments
 from coterie.method.refine.settle import SETTLE, settled_labels
 from coterie.records import Selection
 from coterie.rows.learners import Learners
-
-Array = NDArray[Any]
 
 # A ridge that steadies tiny clusters and duplicated columns and is nothing against a hundred rows.
 RIDGE = 1e-2
@@ -79,8 +76,7 @@ class PooledLosses(LocalLosses):
         """Give out the residuals for runs of learners, own contributions left out."""
         owner = self.learners.owner
         member = membership(labels, n_clusters, np.ones(len(labels)))
-        G = (member @ self._G.reshape(len(labels), -1)).reshape(n_clusters, *self._G.shape[1:])
-        c = (member @ self._c.reshape(len(labels), -1)).reshape(n_clusters, *self._c.shape[1:])
+        G, c = cluster_sums(member, self._G), cluster_sums(member, self._c)
         together = np.linalg.solve(G + self._ridge, c)
         counts = member.sum(axis=1)
         together[counts == 0] = np.nan

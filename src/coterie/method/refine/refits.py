@@ -14,10 +14,10 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.ensemble import HistGradientBoostingRegressor
 
+from coterie._arrays import Array
 from coterie.engines import Engine
 from coterie.kernels.affine import affine_form, affine_matrix
 from coterie.kernels.blocks import predict_rows
@@ -28,8 +28,6 @@ from coterie.method.refine.losses import LocalLosses, LocalRows, SecondForm
 from coterie.method.refine.pooled import PooledLosses
 from coterie.records import Exchange, Selection
 from coterie.rows.learners import Learners
-
-Array = NDArray[Any]
 
 
 def _lighter(model: Any) -> Any:

@@ -16,12 +16,11 @@ little drove odd learners into the crowd; other starts than the refined labels d
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[Any]
+from coterie._arrays import Array
+from coterie.method.refine.moment_starts import cluster_sums
 
 
 @dataclass(frozen=True)
@@ -48,11 +47,7 @@ class _Rows:
 
     def of_clusters(self, labels: Array, n_clusters: int) -> tuple[Array, Array]:
         member = (labels == np.arange(n_clusters)[:, None]).astype(float)
-        G, c = (
-            (member @ part.reshape(len(labels), -1)).reshape(n_clusters, *part.shape[1:])
-            for part in (self.G, self.c)
-        )
-        return G, c
+        return cluster_sums(member, self.G), cluster_sums(member, self.c)
 
 
 def log_probability(G: Array, c: Array, precision: float) -> Array:
