@@ -311,7 +311,7 @@ CASES = {
 def test_losses_equal_the_double_loop(case: str) -> None:
     vectors, learners = planted(**CASES[case])
     everybody = np.arange(len(learners))
-    losses = AffineLosses(vectors, learners).among(everybody, everybody)
+    losses = AffineLosses(vectors, learners).tile(everybody, everybody)
     expected, rounding = explicit(vectors, learners)
     gap = np.abs(losses - expected)
     assert (gap <= 1e-8 * learners.scalar_y.var() + rounding).all()
@@ -337,7 +337,7 @@ def test_losses_equal_the_double_loop_wherever_the_data_lie(
         seed, n_learners, n, p, 10**noise, 10**shift, apart=10**apart, weighted=weighted
     )
     everybody = np.arange(n_learners)
-    losses = AffineLosses(vectors, learners).among(everybody, everybody)
+    losses = AffineLosses(vectors, learners).tile(everybody, everybody)
     expected, rounding = explicit(vectors, learners)
     assert (np.abs(losses - expected) <= 1e-6 * expected + rounding).all()
 
@@ -348,16 +348,16 @@ def test_some_models_on_some_learners_are_a_piece_of_the_whole(case: str) -> Non
     moments = AffineLosses(vectors, learners)
     everybody = np.arange(len(learners))
     models, some = np.array([4, 0]), np.array([5, 1, 2])
-    whole = moments.among(everybody, everybody)
-    assert np.allclose(moments.among(models, some), whole[np.ix_(models, some)], rtol=1e-9, atol=1e-20)
-    assert moments.among(models, np.array([], dtype=int)).shape == (2, 0)
+    whole = moments.tile(everybody, everybody)
+    assert np.allclose(moments.tile(models, some), whole[np.ix_(models, some)], rtol=1e-9, atol=1e-20)
+    assert moments.tile(models, np.array([], dtype=int)).shape == (2, 0)
     assert moments.n_learners == len(learners)
 
 
 def test_there_may_be_more_models_than_learners() -> None:
     _, learners = planted(n_learners=2, noise=0.1)
     many = np.random.default_rng(0).normal(size=(7, 4))
-    losses = AffineLosses(many, learners).among(np.arange(7), np.arange(2))
+    losses = AffineLosses(many, learners).tile(np.arange(7), np.arange(2))
     assert np.allclose(losses, explicit(many, learners)[0])
 
 
@@ -373,7 +373,7 @@ def test_models_whose_losses_overflow_warn_of_nothing(size: float) -> None:
     vectors[2] = size
     moments = AffineLosses(vectors, learners)
     assert not moments.finite[2]
-    losses = moments.among(np.arange(6), np.arange(6))
+    losses = moments.tile(np.arange(6), np.arange(6))
     assert np.isfinite(losses).all(axis=1).tolist() == [True, True, False, True, True, True]
 
 

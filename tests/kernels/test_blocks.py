@@ -11,8 +11,8 @@ from sklearn.neighbors import KNeighborsRegressor
 from sklearn.neural_network import MLPRegressor
 from sklearn.svm import SVR
 
-from coterie.kernels import blocks
-from coterie.kernels.blocks import learner_blocks, model_losses, predict_rows
+from coterie.kernels import losses as blocks
+from coterie.kernels.losses import learner_blocks, model_losses, predict_rows
 from coterie.rows.learners import Learners, gather_learners
 
 FLEXIBLE = [

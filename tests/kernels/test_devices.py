@@ -12,7 +12,7 @@ from coterie.datasets import make_linear_learners
 from coterie.kernels import devices
 from coterie.kernels.affine import AffineLosses, second_moments
 from coterie.kernels.devices import check_device, pick_device, top_pairs_of, torch_features
-from coterie.kernels.tiles import AffineTiles, DenseTiles
+from coterie.kernels.tiles import DenseTiles
 from coterie.records import Exchange
 from coterie.rows.learners import gather_learners
 
@@ -25,7 +25,7 @@ def exchange(n_learners: int = 30, noise_variance: float | None = None) -> Excha
     vectors = np.linalg.solve(G, c)[..., 0]
     errors = s - np.einsum("ld,ld->l", c[..., 0], vectors)
     apart = np.zeros(n_learners, dtype=bool)
-    return Exchange(learners.ids, AffineTiles(AffineLosses(vectors, learners)), errors, errors, apart)
+    return Exchange(learners.ids, AffineLosses(vectors, learners), errors, errors, apart)
 
 
 def pretend_gpu(monkeypatch: pytest.MonkeyPatch, found: bool) -> Any:
@@ -97,7 +97,7 @@ def test_features_in_torch_have_the_same_spectrum() -> None:
     from coterie.kernels.matrix_free import top_pairs
 
     known = exchange()
-    assert isinstance(known.source, AffineTiles)
+    assert isinstance(known.source, AffineLosses)
     features = known.source.features()
     assert features is not None
     there = top_pairs(torch_features(*features, known.errors, 1.0, device="cpu"), 3)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from coterie.kernels.affine import AffineLosses
-from coterie.kernels.tiles import AffineTiles, DenseTiles
+from coterie.kernels.tiles import DenseTiles
 from coterie.rows.learners import gather_learners
 
 
@@ -18,8 +18,8 @@ def affine() -> AffineLosses:
 def tiles() -> list[tuple[Any, Any]]:
     """Both kinds, each with all of its losses."""
     everybody = np.arange(5)
-    whole = affine().among(everybody, everybody)
-    return [(DenseTiles(whole), whole), (AffineTiles(affine()), whole)]
+    whole = affine().tile(everybody, everybody)
+    return [(DenseTiles(whole), whole), (affine(), whole)]
 
 
 @pytest.mark.parametrize(("source", "whole"), tiles(), ids=["dense", "affine"])

@@ -31,7 +31,8 @@ from sklearn.preprocessing import StandardScaler
 
 from coterie import CoterieRegressor
 from coterie.datasets import make_linear_learners, make_stress
-from coterie.kernels.tiles import AffineTiles, DenseTiles
+from coterie.kernels.affine import AffineLosses
+from coterie.kernels.tiles import DenseTiles
 from coterie.persistence import PersistenceError, load, save
 
 
@@ -271,9 +272,9 @@ def test_other_ids_are_refused_before_anything_is_written(data: Any, tmp_path: P
 def test_affine_losses_are_computed_again_and_not_stored(data: Any, tmp_path: Path) -> None:
     model = CoterieRegressor(candidates=["lr", "lasso"], n_clusters=2, standardize="learner")
     model.fit(data.X[::-1], data.y[::-1], groups=data.groups[::-1])
-    assert isinstance(model.exchange_.source, AffineTiles)
+    assert isinstance(model.exchange_.source, AffineLosses)
     loaded = through(model, tmp_path)
-    assert isinstance(loaded.exchange_.source, AffineTiles)
+    assert isinstance(loaded.exchange_.source, AffineLosses)
     assert_same_fit(model, loaded)
     np.testing.assert_array_equal(model.exchange_.losses, loaded.exchange_.losses)
     without = through(model, tmp_path, rows=False)

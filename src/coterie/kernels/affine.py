@@ -8,6 +8,7 @@ and the residuals themselves are used.
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Sequence
 from typing import Any
 
@@ -185,10 +186,15 @@ def _model_features(vectors: Array) -> Array:
 
 
 class AffineLosses:
-    """Losses of affine models, vectors (w, b) of shape (M, p + 1), on learners, tile by tile."""
+    """Losses of affine models, vectors (w, b) of shape (M, p + 1), on learners.
+
+    They are computed tile by tile when they are asked for, and not kept.
+    """
 
     def __init__(self, vectors: Array, learners: Learners) -> None:
         self._learners = learners
+        # In the order in which models and learners are given out.
+        self._rows, self._columns = np.arange(len(vectors)), np.arange(len(learners))
         self._frame = frame = Frame(learners)
         self._vectors = frame.vectors(vectors)
         Z = frame.rows(learners.X)
@@ -206,7 +212,7 @@ class AffineLosses:
     @property
     def n_learners(self) -> int:
         """Number of learners."""
-        return len(self._learners)
+        return len(self._columns)
 
     @property
     def finite(self) -> Array:
@@ -214,29 +220,35 @@ class AffineLosses:
         with np.errstate(over="ignore", invalid="ignore"):
             largest = np.abs(self._vectors) @ self._sizes[:, :-1].max(axis=0)
             finite: Array = np.isfinite((largest + self._sizes[:, -1].max()) ** 2)
-        return finite
+        return finite[self._rows]
 
-    def features(self, positions: Array) -> tuple[Array, Array] | None:
-        """Return features of some models and of their learners, whose inner products are the losses.
+    def take(self, positions: Array) -> AffineLosses:
+        """Return the losses among some of the learners, one model each, in the order given."""
+        taken = copy.copy(self)
+        taken._rows, taken._columns = self._rows[positions], self._columns[positions]
+        return taken
+
+    def features(self) -> tuple[Array, Array] | None:
+        """Return features of shape (L, F) of models and of their learners: inner products are the losses.
 
         None where losses are cheaper from rows, or so small against their terms that single precision
         would lose them.
         """
         if not self._by_moments:
             return None
-        models, learners = _model_features(self._vectors[positions]), self._learner_features[positions]
+        vectors, sizes = self._vectors[self._rows], self._sizes[self._columns]
+        models, learners = _model_features(vectors), self._learner_features[self._columns]
         own = np.einsum("ij,ij->i", models, learners)
-        sizes = self._sizes[positions]
-        terms = np.einsum("ij,ij->i", np.abs(self._vectors[positions]), sizes[:, :-1]) + sizes[:, -1]
+        terms = np.einsum("ij,ij->i", np.abs(vectors), sizes[:, :-1]) + sizes[:, -1]
         if np.median(own / np.maximum(terms**2, 1e-300)) < half_the_digits(np.float32):
             return None
         return models, learners
 
     # Models that overflow are isolated by whoever asked; a warning for each would say nothing more.
     @np.errstate(over="ignore", invalid="ignore")
-    def among(self, models: Array, learners: Array) -> Array:
-        """Return the losses of some models, by position, on some learners."""
-        vectors = self._vectors[models]
+    def tile(self, models: Any, learners: Any) -> Array:
+        """Return the losses of some models on some learners, given by slices or positions."""
+        vectors, learners = self._vectors[self._rows[models]], self._columns[learners]
         losses = np.empty((len(vectors), len(learners)))
         if not self._by_moments:
             for place, j in enumerate(learners.tolist()):

@@ -13,9 +13,9 @@ from typing import Any
 
 from coterie._arrays import Array
 from coterie._options import check_option
+from coterie.kernels.affine import AffineLosses
 from coterie.kernels.matrix_free import PairFeatures, TopPairs, top_pairs
 from coterie.kernels.similarities import ExchangeSimilarity
-from coterie.kernels.tiles import AffineTiles
 from coterie.records import Exchange
 
 DEVICES = ("auto", "cpu", "cuda")
@@ -97,7 +97,7 @@ def top_pairs_of(
     The pairs are NumPy arrays whatever computed them. Losses that are not inner products of features are
     multiplied on the processor, whatever the device.
     """
-    if pick_device(device) == "cuda" and isinstance(exchange.source, AffineTiles):
+    if pick_device(device) == "cuda" and isinstance(exchange.source, AffineLosses):
         features = exchange.source.features()
         if features is None:
             _log.info("The losses have too few digits in single precision: the processor computes them.")

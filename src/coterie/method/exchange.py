@@ -17,7 +17,7 @@ from coterie._seeds import as_entropy
 from coterie.engines import counted, resolve_engine
 from coterie.kernels.affine import AffineLosses, affine_matrix
 from coterie.kernels.losses import loss_matrix
-from coterie.kernels.tiles import AffineTiles, DenseTiles
+from coterie.kernels.tiles import DenseTiles
 from coterie.method.landmarks import how_many_landmarks, landmark_losses
 from coterie.records import Exchange, LossTiles, Selection
 from coterie.rows.learners import gather_learners
@@ -85,23 +85,20 @@ def cross_evaluate(
     count = how_many_landmarks(landmarks, len(learners))
     source: LossTiles
     if affine.all() and not robust:
-        moments = AffineLosses(vectors, learners)
-        source = AffineTiles(moments)
+        source = moments = AffineLosses(vectors, learners)
         errors, finite = chosen.errors, moments.finite
-    elif count is not None:
-        clips = chosen.clips if robust else None
-        runner = counted(resolve_engine(engine, n_jobs), "Exchange")
-        seed = as_entropy(random_state) % 2**32
-        source, errors = landmark_losses(chosen, learners, count, runner, clips=clips, seed=seed)
-        finite = np.isfinite(source.to_marks).all(axis=1) & np.isfinite(errors)
-        finite[source.marks] &= np.isfinite(source.from_marks).all(axis=1)
     else:
         clips = chosen.clips if robust else None
         runner = counted(resolve_engine(engine, n_jobs), "Exchange")
-        losses = loss_matrix(chosen.models, learners, runner, clips)
-        finite = np.asarray(np.isfinite(losses).all(axis=1))
-        errors = losses.diagonal().copy()
-        source = DenseTiles(losses)
+        if count is not None:
+            seed = as_entropy(random_state) % 2**32
+            source, errors = landmark_losses(chosen, learners, count, runner, clips=clips, seed=seed)
+            finite = np.isfinite(source.to_marks).all(axis=1) & np.isfinite(errors)
+            finite[source.marks] &= np.isfinite(source.from_marks).all(axis=1)
+        else:
+            losses = loss_matrix(chosen.models, learners, runner, clips)
+            finite = np.asarray(np.isfinite(losses).all(axis=1))
+            source, errors = DenseTiles(losses), losses.diagonal().copy()
     if not finite.all():
         warnings.warn(
             f"The model of learner {listed(learners.ids[~finite])} gave losses that are not finite; "

@@ -115,8 +115,7 @@ def _residuals(model: Any, job: FitJob, rows: Array) -> Array:
     prediction = job.loss.predict(model, job.X[rows])
     if not np.isfinite(prediction).all():
         raise ValueError("predicted values that are not finite")
-    residuals: Array = job.y[rows] - prediction
-    return residuals
+    return job.y[rows] - prediction
 
 
 def _mean_loss(residuals: Array, job: FitJob, rows: Array) -> float:

@@ -17,9 +17,8 @@ import numpy as np
 from coterie._arrays import Array
 from coterie._options import check_count, check_option
 from coterie.engines import Engine
-from coterie.kernels.blocks import model_losses
 from coterie.kernels.limits import LIMITS
-from coterie.kernels.losses import loss_matrix
+from coterie.kernels.losses import loss_matrix, model_losses
 from coterie.records import Selection
 from coterie.rows.learners import Learners
 

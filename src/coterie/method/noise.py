@@ -63,8 +63,7 @@ def mostly_one_value(y: Array) -> bool:
 
 def known_rows(residuals: Array) -> Array:
     """Return the residuals of shape (n, C) that could be measured."""
-    known: Array = residuals[np.isfinite(residuals).all(axis=1)]
-    return known
+    return residuals[np.isfinite(residuals).all(axis=1)]
 
 
 def clip_bound(residuals: Array, smallest: float, *, tied: bool = False, loss: Loss = SQUARED_ERROR) -> float:

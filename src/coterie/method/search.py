@@ -110,8 +110,7 @@ def largest_count(n_learners: int, n_clusters: Any, max_clusters: int | None) ->
 def finite_learners(exchange: Exchange) -> Array:
     """Return the positions of the learners whose losses are finite, in the canonical order of their ids."""
     kept = np.flatnonzero(~exchange.isolated)
-    ordered: Array = kept[canonical_order(exchange.learner_ids[kept])]
-    return ordered
+    return kept[canonical_order(exchange.learner_ids[kept])]
 
 
 def _search(

@@ -131,8 +131,7 @@ class Spectrum:
 def _signed(vectors: Array) -> Array:
     """Give eigenvectors, whose sign is arbitrary, one that is the same everywhere."""
     signs = np.sign(vectors[np.abs(vectors).argmax(axis=0), np.arange(vectors.shape[1])])
-    signed: Array = vectors * np.where(signs == 0, 1.0, signs)
-    return signed
+    return vectors * np.where(signs == 0, 1.0, signs)
 
 
 def top_eigenpairs(matrix: Array, degrees: Array | None, count: int) -> tuple[Array, Array]:

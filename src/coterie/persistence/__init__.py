@@ -22,7 +22,7 @@ import coterie
 from coterie.fit.record import Fit
 from coterie.kernels.affine import AffineLosses, affine_matrix
 from coterie.kernels.similarities import ExchangeSimilarity
-from coterie.kernels.tiles import AffineTiles, DenseTiles
+from coterie.kernels.tiles import DenseTiles
 from coterie.method.landmarks import LandmarkTiles
 from coterie.persistence import archive
 from coterie.persistence.archive import Budget, PersistenceError, read_archive, shown, unfit
@@ -55,7 +55,7 @@ def _state_of(fit: Fit, rows: bool) -> dict[str, Any]:
     state = {name: getattr(fit, name) for name in PARTS}
     selection, exchange = fit.selection, fit.exchange
     state["selection"] = replace(selection, fold_models=((),) * len(selection.models))
-    again = rows and isinstance(exchange.source, AffineTiles)
+    again = rows and isinstance(exchange.source, AffineLosses)
     source: Any = exchange.source
     if not isinstance(source, LandmarkTiles):
         source = None if again else DenseTiles(exchange.losses)
@@ -71,7 +71,7 @@ def _state_of(fit: Fit, rows: bool) -> dict[str, Any]:
     return state
 
 
-def _affine_tiles(exchange: Exchange, selection: Selection, shaping: Learners) -> AffineTiles:
+def _affine_tiles(exchange: Exchange, selection: Selection, shaping: Learners) -> AffineLosses:
     """Compute the losses of affine models again, as Exchange did."""
     models = selection.aligned_to(shaping.ids).models
     vectors, affine = affine_matrix(models, shaping.n_features)
@@ -79,7 +79,7 @@ def _affine_tiles(exchange: Exchange, selection: Selection, shaping: Learners) -
         raise unfit("holds no losses, and a model without coefficients to compute them from")
     place = {learner: j for j, learner in enumerate(shaping.ids.tolist())}
     positions = np.array([place[i] for i in exchange.learner_ids.tolist()], dtype=int)
-    return AffineTiles(AffineLosses(vectors, shaping), positions)
+    return AffineLosses(vectors, shaping).take(positions)
 
 
 def save(model: CoterieRegressor, path: str | os.PathLike[str], *, rows: bool = True) -> None:

@@ -20,8 +20,7 @@ from scipy.special import logsumexp
 from coterie._seeds import generator_for
 from coterie.engines import Engine
 from coterie.kernels.affine import affine_matrix
-from coterie.kernels.blocks import learner_blocks, predict_rows
-from coterie.kernels.losses import loss_matrix
+from coterie.kernels.losses import learner_blocks, loss_matrix, predict_rows
 from coterie.loss import SQUARED_ERROR, Loss, dissimilarity
 from coterie.method.refine.averages import bounded_weights, membership, model_averages
 from coterie.records import Collaboration, Partition, Selection

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from sklearn.tree import DecisionTreeRegressor
 from sklearn.utils.validation import check_is_fitted
 
-from coterie.kernels.blocks import predict_rows
+from coterie.kernels.losses import predict_rows
 from coterie.records import Selection
 
 Array = NDArray[Any]

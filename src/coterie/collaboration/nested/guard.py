@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from coterie.kernels.blocks import predict_rows
+from coterie.kernels.losses import predict_rows
 
 Array = NDArray[Any]
 

@@ -20,7 +20,7 @@ from coterie._seeds import generator_for, integer_seed
 from coterie.collaboration.nested.families import ModelFit, fit_or_replace
 from coterie.collaboration.nested.folds import Folds
 from coterie.engines import Engine
-from coterie.kernels.blocks import predict_rows
+from coterie.kernels.losses import predict_rows
 from coterie.method.exchange import cross_evaluate
 from coterie.method.fitting import quiet_fits
 from coterie.method.n_clusters.evidence import Evidence

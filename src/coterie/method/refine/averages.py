@@ -10,8 +10,8 @@ import numpy as np
 from coterie._arrays import Array
 from coterie.engines import Engine
 from coterie.kernels.affine import Frame, affine_matrix
-from coterie.kernels.blocks import predict_rows
 from coterie.kernels.limits import LIMITS
+from coterie.kernels.losses import predict_rows
 from coterie.loss import Loss
 from coterie.method.refine.losses import LocalLosses
 from coterie.method.refine.moment_starts import cluster_sums

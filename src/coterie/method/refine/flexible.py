@@ -18,9 +18,8 @@ from sklearn.preprocessing import StandardScaler
 from coterie._arrays import Array
 from coterie._seeds import seeded_copy
 from coterie.kernels.affine import affine_form
-from coterie.kernels.limits import LIMITS
 from coterie.method.fitting import fit_model, quiet_fits
-from coterie.method.spectral import linkage_labels
+from coterie.method.spectral import avoids_pairs, linkage_labels
 from coterie.records import Exchange, Selection
 from coterie.rows.learners import Learners
 
@@ -47,12 +46,16 @@ FLEXIBLE = FlexibleRule()
 
 
 def neighbourhoods(exchange: Exchange) -> Array:
-    """Return about sqrt(L) groups of learners whose models agree, by average linkage on v."""
+    """Return about sqrt(L) groups of learners whose models agree, by average linkage on v.
+
+    All are in one group where no two would be, or where there is no tree of all pairs.
+    """
     n = len(exchange.learner_ids)
-    # No tree of all pairs is made of very many.
-    if n < 3 or n > LIMITS.huge:
-        return np.zeros(n, dtype=np.int64)
-    return linkage_labels(exchange.dissimilarity, int(np.ceil(np.sqrt(n)))).astype(np.int64)
+    together = np.zeros(n, dtype=np.int64)
+    if n < 3 or avoids_pairs(exchange):
+        return together
+    groups = linkage_labels(exchange.dissimilarity, int(np.ceil(np.sqrt(n)))).astype(np.int64)
+    return groups if len(np.unique(groups)) < n else together
 
 
 def _is_curve(candidate: Any, learners: Learners) -> bool:

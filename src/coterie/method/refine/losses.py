@@ -17,8 +17,8 @@ from typing import Any, Protocol
 import numpy as np
 
 from coterie._arrays import Array
-from coterie.kernels.blocks import learner_blocks
 from coterie.kernels.limits import LIMITS
+from coterie.kernels.losses import learner_blocks
 from coterie.records import Curve, Selection
 from coterie.rows.learners import Learners
 

@@ -38,8 +38,7 @@ def cluster_sums(member: Array, values: Array) -> Array:
 def _models(labels: Array, n_clusters: int, G: Array, c: Array, ridge: Array) -> Array:
     """Return models of shape (starts, K, d, C) of the clusters of labellings of shape (starts, L)."""
     member = (labels[:, None] == np.arange(n_clusters)[:, None]).astype(float)
-    models: Array = np.linalg.solve(cluster_sums(member, G) + ridge, cluster_sums(member, c))
-    return models
+    return np.linalg.solve(cluster_sums(member, G) + ridge, cluster_sums(member, c))
 
 
 def _losses(models: Array, G: Array, c: Array) -> Array:

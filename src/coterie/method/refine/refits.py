@@ -20,7 +20,7 @@ from sklearn.ensemble import HistGradientBoostingRegressor
 from coterie._arrays import Array
 from coterie.engines import Engine
 from coterie.kernels.affine import affine_form, affine_matrix
-from coterie.kernels.blocks import predict_rows
+from coterie.kernels.losses import predict_rows
 from coterie.method.fitting import fit_model, quiet_fits
 from coterie.method.refine.averages import AverageLosses, bounded_weights
 from coterie.method.refine.flexible import FLEXIBLE, has_curve, neighbourhoods, quick_forest
@@ -45,8 +45,7 @@ def _lighter(model: Any) -> Any:
 def _ratios(losses: LocalLosses, residuals: Array, members: Array) -> Array:
     """Return the members' clipped mean losses in units of their noise."""
     means = losses.learners.mean_losses(residuals, losses.clips)
-    ratios: Array = (means / losses.noise)[members]
-    return ratios
+    return (means / losses.noise)[members]
 
 
 class RefitLosses(LocalLosses):
@@ -177,13 +176,6 @@ def _frequent_models(selection: Selection, n_features: int) -> tuple[list[Any], 
     return lines, [model for model in models if all(model is not line for line in lines)]
 
 
-def _similar_learners(exchange: Exchange) -> Array:
-    """Return groups of learners whose models agree; all together where no two are in one group."""
-    together = np.zeros(len(exchange.learner_ids), dtype=np.int64)
-    groups = together if exchange.landmarks is not None else neighbourhoods(exchange)
-    return groups if len(np.unique(groups)) < len(groups) else together
-
-
 def pooled_losses(
     learners: Learners,
     selection: Selection,
@@ -203,14 +195,14 @@ def pooled_losses(
         families = [*lines[:1], *curves[:1]]
         averages = AverageLosses.of_all(learners, selection, exchange, engine)
         refits = RefitLosses(learners, selection, averages, families[0])
-        refits.take_best_family(families, _similar_learners(exchange))
+        refits.take_best_family(families, neighbourhoods(exchange))
         return refits, LocalRows(quick=averages)
     if not curves and not has_curve(learners, selection, candidates):
         moments = PooledLosses(learners, selection)
         return moments, moments.local
     # A learner alone is judged by its own family. Were clusters judged by a family that expresses less,
     # learners would be set apart.
-    best = BestFormLosses(learners, selection, [quick_forest(), *curves[:1]], _similar_learners(exchange))
+    best = BestFormLosses(learners, selection, [quick_forest(), *curves[:1]], neighbourhoods(exchange))
     searched_by_lines = LocalRows(quick=best.lines, suggest=best.lines.suggest)
     if not lines:
         return best, searched_by_lines
