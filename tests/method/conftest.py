@@ -9,9 +9,8 @@ import numpy as np
 import pytest
 
 from coterie.datasets import make_linear_learners
-from coterie.method.exchange import cross_evaluate
+from coterie.method.exchange import cross_evaluate, exchange_from_losses
 from coterie.method.n_clusters.evidence import Evidence
-from coterie.method.precomputed import exchange_from_losses
 from coterie.method.select import select_models
 from coterie.records import Exchange, Selection
 from coterie.rows.learners import Learners, gather_learners

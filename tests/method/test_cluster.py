@@ -12,7 +12,7 @@ from numpy.testing import assert_allclose
 
 from coterie import cluster_learners, cross_evaluate, select_models
 from coterie.datasets import make_linear_learners
-from coterie.method.precomputed import exchange_from_losses
+from coterie.method.exchange import exchange_from_losses
 from coterie.method.search import RULES, default_max_clusters
 from coterie.records import Exchange, Selection
 from coterie.rows.learners import Learners, gather_learners

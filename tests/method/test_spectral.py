@@ -9,8 +9,8 @@ from numpy.testing import assert_allclose
 from coterie.kernels.limits import Limits
 from coterie.kernels.similarities import ExchangeSimilarity
 from coterie.method import spectral as cluster
+from coterie.method.exchange import exchange_from_losses
 from coterie.method.n_clusters.evidence import Evidence
-from coterie.method.precomputed import exchange_from_losses
 from coterie.method.spectral import (
     cluster_rows,
     count_parts,

@@ -13,10 +13,10 @@ from coterie._seeds import as_entropy
 from coterie.candidates import candidates_per_learner
 from coterie.engines import Engine, resolve_engine
 from coterie.kernels.devices import check_device
+from coterie.method.exchange import exchange_from_losses
 from coterie.method.n_clusters.cross_validation import cross_validated
 from coterie.method.n_clusters.landmark_check import landmark_note
 from coterie.method.order import IN_ORDER
-from coterie.method.precomputed import exchange_from_losses
 from coterie.method.refine.averages import AverageLosses
 from coterie.method.refine.losses import LocalLosses, LocalRows
 from coterie.method.refine.moves import REFINE

@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from coterie._text import shown_name
 from coterie.federated import Conclusion
 from coterie.fit.record import Fit
-from coterie.method.precomputed import exchange_from_losses
+from coterie.method.exchange import exchange_from_losses
 from coterie.records import Exchange, Partition
 from coterie.regressor import CoterieRegressor
 from coterie.summary import summarize

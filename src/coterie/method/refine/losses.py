@@ -107,13 +107,13 @@ class LocalLosses(ABC):
         order = np.lexsort((second, learners.owner))
         self.order = order
         self.learners = learners.rearranged(order)
-        self.selection = selection
+        self.selection, self.noise = selection, selection.noise
         # Whose rows these are, among those who are labelled.
         self.holder = learners.owner if places is None else places[learners.owner]
         self.clips = selection.clips[learners.owner]
         self.second = second[order]
         counts = np.bincount(2 * learners.owner + second, minlength=2 * len(learners))
-        self._half_sizes = counts.reshape(-1, 2)
+        self.half_sizes = counts.reshape(-1, 2)
         self._starts = np.r_[0, np.cumsum(counts)[:-1]]
         own = np.concatenate(selection.residuals)[order]
         losses = learners.loss.by_row(own)
@@ -126,16 +126,6 @@ class LocalLosses(ABC):
         with np.errstate(divide="ignore"):
             self.tempering = np.minimum(1.0, self.clips / losses)
         self._remembered: dict[bytes, tuple[Array | None, Array]] = {}
-
-    @property
-    def noise(self) -> Array:
-        """Noise level of each learner."""
-        return self.selection.noise
-
-    @property
-    def half_sizes(self) -> Array:
-        """Number of rows in the two halves of each learner."""
-        return self._half_sizes
 
     @abstractmethod
     def residuals(self, labels: Array, n_clusters: int) -> Array:
@@ -201,7 +191,7 @@ class LocalLosses(ABC):
         return self._remembered[key]
 
     def _halves(self, rows: Array, start: int, stop: int) -> Array:
-        sizes = self._half_sizes[start:stop].reshape(-1)
+        sizes = self.half_sizes[start:stop].reshape(-1)
         starts = self._starts[2 * start : 2 * stop] - self.learners.offsets[start]
         filled = np.flatnonzero(sizes)
         means = np.zeros((len(rows), len(sizes)))
