@@ -12,11 +12,9 @@ from functools import cached_property
 from typing import Any, Protocol, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
+from coterie._arrays import Array
 from coterie.loss import SQUARED_ERROR, Loss, dissimilarity
-
-Array = NDArray[Any]
 
 
 class LossTiles(Protocol):

@@ -8,13 +8,13 @@ from numbers import Integral
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn import get_config
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.metrics import r2_score
 from sklearn.utils import estimator_html_repr
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from coterie._arrays import Array
 from coterie._notebook import summary_html
 from coterie._options import listed, shown
 from coterie._seeds import as_entropy
@@ -39,8 +39,6 @@ from coterie.rows.tables import (
 from coterie.rows.wild import warn_of
 from coterie.summary import summarize
 from coterie.verdicts import Admission, Gains, Stability, Standing
-
-Array = NDArray[Any]
 
 
 class CoterieRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]

@@ -11,8 +11,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from coterie._arrays import Array
 from coterie._options import check_option, listed
 from coterie._seeds import as_entropy, generator_for, integer_seed
 from coterie.candidates import candidates_per_learner
@@ -21,8 +21,6 @@ from coterie.method.fitting import FitJob, Fitted, choose_candidate, quiet_fits
 from coterie.method.refine.averages import ModelAverages, membership, model_averages
 from coterie.records import Collaboration, Partition, Selection
 from coterie.rows.learners import Learners, gather_learners
-
-Array = NDArray[Any]
 
 METHODS = ("pooled", "average", "local", "global")
 

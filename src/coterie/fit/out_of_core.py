@@ -20,8 +20,8 @@ from typing import Any, Protocol
 
 import numpy as np
 from joblib import effective_n_jobs
-from numpy.typing import NDArray
 
+from coterie._arrays import Array
 from coterie._options import listed, shown
 from coterie.candidates import candidates_per_learner
 from coterie.collaboration.nested.families import by_least_squares
@@ -41,8 +41,6 @@ from coterie.rows.tables import column_names
 from coterie.rows.threshold import FEWEST_ROWS, enough_rows, rows_needed
 from coterie.rows.wild import column_limits, warn_of
 from coterie.verdicts import Gains
-
-Array = NDArray[Any]
 
 # What Python and the libraries take before the first row is read.
 BASE = 500 * 2**20

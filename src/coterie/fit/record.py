@@ -9,15 +9,13 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from coterie._arrays import Array
 from coterie._options import listed
 from coterie.fit.options import Options
 from coterie.records import Collaboration, Exchange, Partition, Selection
 from coterie.rows.learners import Learners, Standardization
 from coterie.verdicts import Admission, Gains, Stability, Standing
-
-Array = NDArray[Any]
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,8 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from coterie._arrays import Array
 from coterie._options import listed
 from coterie.collaboration.forms import collaborate
 from coterie.fit.record import Fit, Newcomer
@@ -21,8 +21,6 @@ from coterie.records import Collaboration, Partition, Selection
 from coterie.rows.learners import Learners
 from coterie.rows.wild import notes_on
 from coterie.verdicts import Admission, Gains, Stability, Standing, second_clusters
-
-Array = NDArray[Any]
 
 
 def positions_without(ids: Array, leaving: set[Any]) -> Array:

@@ -13,12 +13,13 @@ from numbers import Integral
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn import config_context
 from sklearn.ensemble import ExtraTreesRegressor, RandomForestRegressor
 from sklearn.tree import DecisionTreeRegressor
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+
+from coterie._arrays import Array
 
 try:
     from sklearn.tree._criterion import MSE
@@ -27,7 +28,6 @@ try:
 except ImportError:  # another scikit-learn: trees are fitted one by one
     BestSplitter = None
 
-Array = NDArray[Any]
 _Grow = Callable[[DecisionTreeRegressor, Array, Array, Array], None]
 
 # With more rows than this, growing the trees is most of the work and threads may share it.

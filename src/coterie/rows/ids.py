@@ -6,11 +6,9 @@ from typing import Any
 
 import narwhals.stable.v1 as nw
 import numpy as np
-from numpy.typing import NDArray
 
+from coterie._arrays import Array
 from coterie.rows.numbers import as_array, is_missing
-
-Array = NDArray[Any]
 
 # numpy gives every text the length of the longest one: longer ones are kept as objects.
 LONGEST_TEXT = 256

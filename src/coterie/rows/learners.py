@@ -12,8 +12,8 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from coterie._arrays import Array
 from coterie.loss import SQUARED_ERROR, Loss
 from coterie.rows.ids import as_ids, canonical_order, id_array
 from coterie.rows.numbers import divided
@@ -27,8 +27,6 @@ from coterie.rows.tables import (
     whose,
 )
 from coterie.rows.wild import UNLIMITED, WildCells, column_limits, set_aside
-
-Array = NDArray[Any]
 
 # Squares of squared residuals, summed, must stay numbers, and so must squared predictors.
 LARGEST_RESPONSE = 1e70

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-Array = NDArray[Any]
+from coterie._arrays import Array
 
 # Libraries have entries of their own for "missing", which answer no comparison with a truth value.
 _MISSING = ("NAType", "NaTType", "MaskedConstant")

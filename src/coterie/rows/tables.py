@@ -7,15 +7,13 @@ from typing import Any
 import narwhals.stable.v1 as nw
 import numpy as np
 from narwhals.exceptions import DuplicateError
-from numpy.typing import NDArray
 from scipy.sparse import issparse
 from sklearn.utils import check_array, column_or_1d
 
+from coterie._arrays import Array
 from coterie._options import listed
 from coterie.rows.ids import as_ids
 from coterie.rows.numbers import NoNumberError, as_array, as_numbers, divided, extreme_exponents
-
-Array = NDArray[Any]
 
 # Trees hold predictors in single precision.
 LARGEST_SINGLE = 1e38

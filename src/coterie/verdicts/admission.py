@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import logsumexp
 
+from coterie._arrays import Array
 from coterie._seeds import generator_for
 from coterie.engines import Engine
 from coterie.kernels.affine import affine_matrix
@@ -28,8 +28,6 @@ from coterie.records import Collaboration, Partition, Selection
 from coterie.rows.learners import Learners
 from coterie.verdicts.bootstrap import resampled_counts
 from coterie.verdicts.standing import FALSE_ALARMS, is_worse, paired_excess
-
-Array = NDArray[Any]
 
 NONE_OF_THESE = -1
 # A placement is sure when this share of the replicates agrees with it.

@@ -11,20 +11,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.stats import t as student
 
+from coterie._arrays import Array
 from coterie._seeds import generator_for
 from coterie.engines import report
 from coterie.method.cluster import Clustering
 from coterie.method.n_clusters.held_out import RULE, errors_allowed
 from coterie.method.refine.losses import LocalLosses
 from coterie.verdicts.standing import paired_excess, places_of
-
-Array = NDArray[Any]
 
 # Losses kept at a time. Beyond it neighbouring rows of a learner are resampled together, in blocks.
 MOST_ENTRIES = 10_000_000

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from coterie._arrays import Array
 from coterie.loss import SQUARED_ERROR, Loss
 from coterie.records import Collaboration, Partition, Selection
 from coterie.rows.learners import Learners, Standardization
@@ -19,8 +19,6 @@ from coterie.verdicts.admission import Admission, joined_ids, second_clusters
 from coterie.verdicts.bootstrap import Stability
 from coterie.verdicts.standing import Standing
 from coterie.verdicts.verdict import BAD_MODEL, FEW_ROWS, decide
-
-Array = NDArray[Any]
 
 # The columns of errors: alone, with the coterie, with all. Each has its standard error beside it, *_se.
 ERRORS = ("error_alone", "error_with", "error_all")

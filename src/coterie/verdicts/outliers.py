@@ -16,14 +16,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
+from coterie._arrays import Array
 from coterie._options import listed
 from coterie.records import Exchange, Partition
 from coterie.verdicts.standing import Standing
-
-Array = NDArray[Any]
 
 LARGEST = "largest"
 # A model is bad when on its peers it loses more than this many times what the typical model loses there,

@@ -7,18 +7,15 @@ with the learner's own honest loss. Both are clipped as in Refine, so that one w
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.stats import t as student
 
+from coterie._arrays import Array
 from coterie.loss import SQUARED_ERROR, Loss
 from coterie.method.cluster import Clustering
 from coterie.method.refine.losses import LocalLosses
 from coterie.records import Collaboration, Partition, Selection
-
-Array = NDArray[Any]
 
 # A true member is turned away this often; within a fit the rate is shared out among the learners.
 FALSE_ALARMS = 0.01

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from coterie._arrays import Array
 from coterie.collaboration.nested.folds import Folds
 from coterie.collaboration.nested.guard import guarded
 from coterie.collaboration.nested.resolutions import Recipe, labels_at, labels_without, resolution_counts
@@ -23,8 +23,6 @@ from coterie.engines import Engine
 from coterie.method.refine.averages import bounded_weights, how_models_travel, membership
 from coterie.records import Exchange, Selection
 from coterie.rows.learners import Learners
-
-Array = NDArray[Any]
 
 # A peer's model that loses this many times what the median model loses on my rows is wild there.
 WILD = 25.0

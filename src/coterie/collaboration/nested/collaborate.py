@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from coterie._arrays import Array
 from coterie._options import check_count, check_option
 from coterie._seeds import as_entropy
 from coterie.candidates import candidates_per_learner
@@ -26,8 +26,6 @@ from coterie.engines import report, resolve_engine
 from coterie.method.noise import smallest_level
 from coterie.records import Exchange, Partition, Selection
 from coterie.rows.learners import Learners, gather_learners
-
-Array = NDArray[Any]
 
 log = logging.getLogger(__name__)
 

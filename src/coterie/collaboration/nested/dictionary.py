@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from coterie._arrays import Array
 from coterie._seeds import generator_for, integer_seed
 from coterie.collaboration.nested.families import Family, ModelFit, fit_or_replace, with_more_trees
 from coterie.collaboration.nested.guard import guarded, widened
@@ -26,7 +26,6 @@ from coterie.engines import Engine
 from coterie.method.fitting import quiet_fits
 from coterie.rows.learners import Learners
 
-Array = NDArray[Any]
 _Key = tuple[bytes, str, str, bool]
 
 

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, clone
 from sklearn.compose import TransformedTargetRegressor
 from sklearn.linear_model import (
@@ -27,13 +26,12 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, RobustScaler, StandardScaler
 from sklearn.svm import LinearSVR
 
+from coterie._arrays import Array
 from coterie._seeds import seeded_copy
 from coterie.kernels.affine import AFFINE_PREDICTIONS
 from coterie.method.fitting import fit_model
 from coterie.models.boosting import BoostedTrees
 from coterie.models.forest import QuickForest, RandomCuts
-
-Array = NDArray[Any]
 
 # Affine, but not by least squares: moments would not do what they do.
 _OTHER_LOSSES = (HuberRegressor, LinearSVR, QuantileRegressor, SGDRegressor, TheilSenRegressor)

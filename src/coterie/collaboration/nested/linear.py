@@ -8,16 +8,13 @@ chosen by what it loses on held-out rows, again by moments.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.linear_model import LinearRegression
 
+from coterie._arrays import Array
 from coterie.kernels.affine import Frame, second_moments
 from coterie.rows.learners import Learners
-
-Array = NDArray[Any]
 
 # In rows: the penalty that so many rows of unit variance would outweigh.
 RIDGES = (1e-6, 1.0, 10.0, 100.0)

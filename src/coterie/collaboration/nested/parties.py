@@ -12,15 +12,13 @@ whom it concerns.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
+from coterie._arrays import Array
 from coterie.collaboration.nested.effects import OwnRows, linear_values
 from coterie.collaboration.nested.guard import widened
-
-Array = NDArray[Any]
 
 
 class Party(Protocol):

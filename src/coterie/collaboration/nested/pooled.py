@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from coterie._arrays import Array
 from coterie.collaboration.nested.dictionary import Entry, FittedEntry, fit_entries
 from coterie.collaboration.nested.families import Family, best_told, possible_families, worth_fitting
 from coterie.collaboration.nested.folds import Folds
@@ -20,8 +20,6 @@ from coterie.method.noise import smallest_level
 from coterie.method.refine.flexible import FLEXIBLE
 from coterie.records import Selection
 from coterie.rows.learners import Learners
-
-Array = NDArray[Any]
 
 # More rows than these make a fold's model slower, not its weight better known.
 MOST_ROWS = 20_000

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from coterie._arrays import Array
 from coterie.collaboration.nested.effects import OwnRows, linear_values
 from coterie.collaboration.nested.guard import guarded, widened
 from coterie.collaboration.nested.traits import with_traits
 from coterie.records import Collaboration
 from coterie.rows.learners import Learners
-
-Array = NDArray[Any]
 
 
 @dataclass(frozen=True)

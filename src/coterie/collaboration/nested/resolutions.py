@@ -14,8 +14,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from coterie._arrays import Array
 from coterie._seeds import generator_for, integer_seed
 from coterie.collaboration.nested.families import ModelFit, fit_or_replace
 from coterie.collaboration.nested.folds import Folds
@@ -32,8 +32,6 @@ from coterie.method.refine.pooled import PooledLosses
 from coterie.method.spectral import resolve_scale, tidy_labels
 from coterie.records import Exchange, Selection
 from coterie.rows.learners import Learners
-
-Array = NDArray[Any]
 
 # Beside everybody alone, the number chosen, and all together.
 COUNTS = (12, 6, 3)

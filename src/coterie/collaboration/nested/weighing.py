@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from coterie._arrays import Array
 from coterie.collaboration.nested.effects import best_ratios, linear_values, slope_units
 from coterie.collaboration.nested.guard import widened
 from coterie.collaboration.nested.parties import Party, RowParty
 from coterie.collaboration.nested.weights import Weights, learn_weights
-
-Array = NDArray[Any]
 
 # A learner whose mixture does worse than its own model by more standard errors than these stays alone.
 WORSE = 2.0
