@@ -181,17 +181,7 @@ class Exchange(_Aligned):
     def dissimilarity_tile(self, rows: Any, columns: Any) -> Array:
         """Return v = |E[i,j] - e_j| + |E[j,i] - e_i| between some learners and others.
 
-        Parameters
-        ----------
-        rows : slice or ndarray of int
-            Some learners.
-        columns : slice or ndarray of int
-            Others, or the same.
-
-        Returns
-        -------
-        ndarray
-            The dissimilarities, zero between a learner and itself.
+        Both are given by slices or positions; v is zero between a learner and itself.
         """
         there, back = self.source.tile(rows, columns), self.source.tile(columns, rows).T
         tile: Array = dissimilarity(there, back, self.errors[rows][:, None], self.errors[columns])
@@ -201,22 +191,7 @@ class Exchange(_Aligned):
         return tile
 
     def dissimilarity_tiles(self, block: int = 1024) -> Iterator[tuple[slice, slice, Array]]:
-        """Give out the dissimilarities tile by tile, the upper triangle of tiles.
-
-        Parameters
-        ----------
-        block : int, default=1024
-            Rows and columns of a tile.
-
-        Yields
-        ------
-        rows : slice
-            Where the tile lies.
-        columns : slice
-            Where the tile lies.
-        tile : ndarray
-            The dissimilarities there.
-        """
+        """Yield rows, columns and dissimilarities of square tiles, the upper triangle of them."""
         n = len(self.learner_ids)
         spans = [slice(start, min(start + block, n)) for start in range(0, n, block)]
         for place, rows in enumerate(spans):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import fields, replace
 from numbers import Integral
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -39,6 +40,11 @@ from coterie.rows.tables import (
 from coterie.rows.wild import warn_of
 from coterie.summary import summarize
 from coterie.verdicts import Admission, Gains, Stability, Standing
+
+
+def _kept_in_record(name: str) -> Any:
+    """Return a property that hands on a field of ``record_``; the class docstring describes it."""
+    return property(attrgetter(f"record_.{name}"), doc=f"The fit has it as ``record_.{name}``.")
 
 
 class CoterieRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
@@ -204,65 +210,18 @@ class CoterieRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         self.landmarks = landmarks
         self.device = device
 
-    @property
-    def learner_ids_(self) -> Array:
-        """The learners, in order of first appearance."""
-        return self.record_.learner_ids
-
-    @property
-    def learner_labels_(self) -> Array:
-        """Cluster of each learner."""
-        return self.record_.labels
-
-    @property
-    def n_clusters_(self) -> int:
-        """Number of clusters."""
-        return self.record_.n_clusters
-
-    @property
-    def selection_(self) -> Selection:
-        """What Select found."""
-        return self.record_.selection
-
-    @property
-    def exchange_(self) -> Exchange:
-        """What Exchange found: losses and dissimilarities."""
-        return self.record_.exchange
-
-    @property
-    def partition_(self) -> Partition:
-        """Clusters, spectrum and the curves of all rules."""
-        return self.record_.partition
-
-    @property
-    def collaboration_(self) -> Collaboration:
-        """How each learner predicts."""
-        return self.record_.collaboration
-
-    @property
-    def gains_(self) -> Gains:
-        """A row per learner: errors, gain and verdict."""
-        return self.record_.gains
-
-    @property
-    def standing_(self) -> Standing:
-        """How the learners stand towards the clusters."""
-        return self.record_.cluster_fit
-
-    @property
-    def stability_(self) -> Stability | None:
-        """How sure the clusters are."""
-        return self.record_.stability
-
-    @property
-    def admission_(self) -> Admission | None:
-        """Where newcomers were placed."""
-        return self.record_.admission
-
-    @property
-    def min_rows_(self) -> int:
-        """Number of rows that a learner needed to shape the clusters."""
-        return self.record_.min_rows
+    learner_ids_: Array = _kept_in_record("learner_ids")
+    learner_labels_: Array = _kept_in_record("labels")
+    n_clusters_: int = _kept_in_record("n_clusters")
+    selection_: Selection = _kept_in_record("selection")
+    exchange_: Exchange = _kept_in_record("exchange")
+    partition_: Partition = _kept_in_record("partition")
+    collaboration_: Collaboration = _kept_in_record("collaboration")
+    gains_: Gains = _kept_in_record("gains")
+    standing_: Standing = _kept_in_record("cluster_fit")
+    stability_: Stability | None = _kept_in_record("stability")
+    admission_: Admission | None = _kept_in_record("admission")
+    min_rows_: int = _kept_in_record("min_rows")
 
     def fit(self, X: Any, y: Any, groups: Any = None, **fit_params: Any) -> CoterieRegressor:
         """Select, exchange, cluster, collaborate.

@@ -12,9 +12,8 @@ from coterie.collaboration.nested.dictionary import Entry, FittedEntry, fit_entr
 from coterie.collaboration.nested.families import Family, best_told, possible_families, worth_fitting
 from coterie.collaboration.nested.folds import Folds
 from coterie.collaboration.nested.linear import RIDGES, Moments
-from coterie.collaboration.nested.resolutions import Recipe, labels_at, labels_without, resolution_counts
+from coterie.collaboration.nested.resolutions import Recipe, nested_labels
 from coterie.collaboration.nested.shared import Dictionary, Shared
-from coterie.engines import Engine
 from coterie.kernels.affine import Frame
 from coterie.method.noise import smallest_level
 from coterie.method.refine.flexible import FLEXIBLE
@@ -37,19 +36,14 @@ class _CrossFit:
     """Fits entries without each fold and predicts the rows that the fold holds out."""
 
     def __init__(
-        self,
-        learners: Learners,
-        folds: Folds,
-        labels: Sequence[dict[int, Array]],
-        entropy: int,
-        engine: Engine,
+        self, learners: Learners, folds: Folds, labels: Sequence[dict[int, Array]], recipe: Recipe
     ) -> None:
         self.learners, self.folds = learners, folds
         frame = Frame(learners)
         self._left = [learners.only(kept) for kept in folds.training]
         self._moments = [Moments.of(left, frame) for left in self._left]
         self.whole = Moments.of(learners, frame)
-        self._labels, self._entropy, self._engine = labels, entropy, engine
+        self._labels, self._recipe = labels, recipe
         # Losses are compared in units of each learner's variance, so that learners count alike.
         self._unit = response_units(learners)
         self.n_fits = 0
@@ -59,15 +53,8 @@ class _CrossFit:
         predictions = np.full((len(self.learners.y), len(entries)), np.nan)
         for fold in range(len(self.folds)) if folds is None else folds:
             ahead = self.folds.held_out == fold
-            fitted = fit_entries(
-                entries,
-                self._left[fold],
-                self._labels[fold],
-                self._moments[fold],
-                entropy=self._entropy,
-                engine=self._engine,
-                most_rows=MOST_ROWS,
-            )
+            rows = self._left[fold], self._labels[fold], self._moments[fold]
+            fitted = fit_entries(entries, *rows, self._recipe, most_rows=MOST_ROWS)
             self.n_fits += sum(
                 len(f.models) for f, e in zip(fitted, entries, strict=True) if e.family.candidate is not None
             )
@@ -174,19 +161,14 @@ def fit_dictionary(
     alone: Sequence[tuple[Any, ...]],
     sets: Sequence[dict[str, Any]],
     recipe: Recipe,
-    *,
-    entropy: int,
-    engine: Engine,
 ) -> Dictionary:
     """Fit shared predictors at all resolutions, without each fold and on all rows.
 
     ``labels`` (L,) are the chosen clusters, ``alone`` has every learner's model without each fold, ``sets``
     each learner's candidates.
     """
-    counts = resolution_counts(len(learners), recipe.chosen)
-    one = np.zeros(len(learners), dtype=int)
-    without = labels_without(learners, selection, folds, alone, counts, recipe, engine)
-    cross = _CrossFit(learners, folds, [{**found, 1: one} for found in without], entropy, engine)
+    counts, without, full = nested_labels(learners, selection, labels, folds, alone, recipe)
+    cross = _CrossFit(learners, folds, without, recipe)
     chosen = recipe.chosen if recipe.chosen in counts else 1
     plain = [(count, True) for count in counts] + [(chosen, False)] * (chosen > 1) + [(1, False), (1, True)]
     families = possible_families(sets, by_moments=learners.n_features <= FLEXIBLE.predictors)
@@ -208,7 +190,5 @@ def fit_dictionary(
             mine += [Entry(1, family, False, levelled=True)]
         columns.append(cross.predict(mine))
         entries += mine
-    others = tuple(k for k in counts if k != recipe.chosen)
-    full = labels_at(learners, selection, others, recipe, engine) | {recipe.chosen: labels, 1: one}
-    fitted = fit_entries(entries, learners, full, cross.whole, entropy=entropy, engine=engine)
+    fitted = fit_entries(entries, learners, full, cross.whole, recipe)
     return _as_dictionary(counts, entries, fitted, len(learners), np.hstack(columns), cross.n_fits)
