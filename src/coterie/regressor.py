@@ -30,13 +30,7 @@ from coterie.records import Collaboration, Exchange, Partition, Selection
 from coterie.rows.ids import as_ids
 from coterie.rows.learners import Learners, gather_learners
 from coterie.rows.numbers import divided, extreme_exponents
-from coterie.rows.tables import (
-    check_finite,
-    check_predictors,
-    check_size,
-    column_names,
-    split_group_column,
-)
+from coterie.rows.tables import check_finite, check_predictors, check_size, column_names, split_group_column
 from coterie.rows.wild import warn_of
 from coterie.summary import summarize
 from coterie.verdicts import Admission, Gains, Stability, Standing
@@ -257,20 +251,10 @@ class CoterieRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         X, groups = self._split_groups(X, groups, caller)
         if y is None:
             raise ValueError(f"{caller} requires y to be passed, but the target y is None.")
-        names = column_names(X)
-        X = check_predictors(self._check_columns(X, caller, reset=True), caller)
+        X, names = self._checked(X, caller, reset=True)
         exponents = extreme_exponents(X)
-        weights = fit_params.get("sample_weight")
-        learners = gather_learners(
-            X,
-            y,
-            groups,
-            sample_weight=weights,
-            names=names,
-            exponents=exponents,
-            loss=options.loss,
-            caller=caller,
-        )
+        inside = {"exponents": exponents, "loss": options.loss, **fit_params}
+        learners = gather_learners(X, y, groups, names=names, **inside, caller=caller)
         warn_of(learners.wild)
         if groups is None:
             # One learner, hence one cluster, whatever n_clusters says.
@@ -341,12 +325,13 @@ class CoterieRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             return split_group_column(X, column, caller)
         return X, groups
 
-    def _check_columns(self, X: Any, caller: str, *, reset: bool = False) -> Any:
-        """Compare the columns of X with those of ``fit``, or note them; what is no table becomes an array."""
-        if column_names(X) is None:
+    def _checked(self, X: Any, caller: str, *, reset: bool = False) -> tuple[Array, list[str] | None]:
+        """Compare the columns of X with those of ``fit``, or note them; return an array, and their names."""
+        names = column_names(X)
+        if names is None:
             X = check_predictors(X, caller)
         validate_data(self, X, reset=reset, skip_check_array=True)
-        return X
+        return check_predictors(X, caller), names
 
     def admit(self, X: Any, y: Any, groups: Any = None) -> Array:
         """Place newcomers into the coteries; they can then be predicted.
@@ -383,10 +368,10 @@ class CoterieRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             raise ValueError(
                 f"{caller} needs an id for every row: pass groups, or set group_column before fit."
             )
-        X = self._check_columns(X, caller)
-        record = self.record_
+        X, names = self._checked(X, caller)
+        fit = self.record_
         newcomers = gather_learners(
-            X, y, groups, exponents=record.exponents, loss=record.options.loss, caller=caller
+            X, y, groups, names=names, exponents=fit.exponents, loss=fit.options.loss, caller=caller
         )
         warn_of(newcomers.wild)
         known = set(self.learner_ids_.tolist()) & set(newcomers.ids.tolist())
@@ -475,8 +460,7 @@ class CoterieRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self)
         caller = "CoterieRegressor.predict"
         X, groups = self._split_groups(X, groups, caller)
-        names = column_names(X)
-        X = check_predictors(self._check_columns(X, caller), caller)
+        X, names = self._checked(X, caller)
         ids = None if groups is None else as_ids(groups, caller)
         place = self.record_.places_of(None if ids is None else ids.tolist(), len(X), caller)
         shown_ids = np.zeros(len(X), dtype=int) if ids is None else ids
@@ -506,10 +490,8 @@ class CoterieRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
 
         Parameters
         ----------
-        X : array-like or table of shape (N, p)
-            Predictors.
-        y : array-like of shape (N,)
-            Response.
+        X, y : array-like
+            Predictors, of shape (N, p), and response, of shape (N,).
         sample_weight : array-like of shape (N,) or None, default=None
             Weights of the rows.
         groups : array-like of shape (N,), str, or None, default=None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import narwhals.stable.v1 as nw
@@ -108,6 +109,12 @@ def as_ids(groups: Any, caller: str) -> Array:
             f"{missing} entries are missing: drop these rows or give them an id."
         )
     return ids
+
+
+def positions_of(wanted: Iterable[Any], known: Iterable[Any]) -> Array:
+    """Return where each of some ids stands among known ones; one that is not there is a KeyError."""
+    place = {learner: p for p, learner in enumerate(known)}
+    return np.array([place[learner] for learner in wanted], dtype=int)
 
 
 def sorting_text(learner_id: object) -> str:

@@ -106,7 +106,7 @@ class Learners:
         )
 
     def rearranged(self, order: Array) -> Learners:
-        """Return the same learners with their rows in another order, each learner's still together."""
+        """Return the same learners with their rows in another order, or some of them, still together."""
         weights = None if self.weights is None else self.weights[order]
         return replace(self, X=self.X[order], y=self.y[order], rows=self.rows[order], weights=weights)
 
@@ -117,14 +117,7 @@ class Learners:
         if self.weights is not None:
             totals = np.bincount(self.owner[mask], self.weights[mask], minlength=len(self))
             weights = self.weights[mask] / (totals / sizes)[self.owner[mask]]
-        return replace(
-            self,
-            X=self.X[mask],
-            y=self.y[mask],
-            rows=self.rows[mask],
-            offsets=np.r_[0, np.cumsum(sizes)],
-            weights=weights,
-        )
+        return replace(self.rearranged(mask), offsets=np.r_[0, np.cumsum(sizes)], weights=weights)
 
     def mean_by_learner(self, values: Array) -> Array:
         """Average row values inside each learner, along the last axis; rows count by their weight."""

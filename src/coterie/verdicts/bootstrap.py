@@ -144,12 +144,7 @@ def _chosen_numbers(ratios: Array, trials: list[_Trial], losses: LocalLosses) ->
 
 
 def bootstrap_losses(
-    losses: LocalLosses,
-    labels: Array,
-    labellings: Mapping[int, Array],
-    *,
-    n_replicates: int,
-    entropy: int,
+    losses: LocalLosses, labels: Array, labellings: Mapping[int, Array], *, n_replicates: int, entropy: int
 ) -> Stability:
     """Resample rows inside each learner and ask again who belongs where, and how many clusters there are.
 

@@ -80,13 +80,6 @@ class Outliers:
         }
 
 
-def _homes(partition: Partition, standing: Standing) -> Array:
-    """Return the cluster that each learner's data belong with: its own, or the nearest for one alone."""
-    labels = partition.labels
-    company = np.bincount(labels)[labels] - 1
-    return np.where(company > 0, labels, standing.nearest_other)
-
-
 def model_scores(exchange: Exchange, partition: Partition, standing: Standing, block: int = 1024) -> Array:
     """Return how badly each learner's model predicts those that its data belong with, of shape (L,).
 
@@ -96,7 +89,8 @@ def model_scores(exchange: Exchange, partition: Partition, standing: Standing, b
     """
     n, labels = len(partition.labels), partition.labels
     usual = np.fmin(exchange.noise, standing.losses.min(axis=1))
-    homes = _homes(partition, standing)
+    # The cluster that each learner's data belong with: its own, or the nearest for one alone.
+    homes = np.where(np.bincount(labels)[labels] > 1, labels, standing.nearest_other)
     scores = np.full(n, np.nan)
     # Where only landmarks were exchanged with, they are the peers that can be asked.
     asked = np.arange(n) if exchange.landmarks is None else exchange.landmarks

@@ -20,6 +20,13 @@ from coterie.rows.learners import Learners
 RIDGES = (1e-6, 1.0, 10.0, 100.0)
 
 
+def as_line(slopes: Array, intercept: float) -> LinearRegression:
+    """Return known coefficients as a fitted scikit-learn model."""
+    model = LinearRegression()
+    model.coef_, model.intercept_, model.n_features_in_ = slopes, intercept, len(slopes)
+    return model
+
+
 @dataclass(frozen=True)
 class Moments:
     """Summed second moments of every learner's rows in a common frame.
@@ -57,9 +64,5 @@ class Moments:
     def as_model(self, coefficients: Array, *, centred: bool) -> LinearRegression:
         """Return the coefficients as a fitted scikit-learn model of the predictors as they came."""
         slopes = coefficients[:-1] / self.frame.spread
-        model = LinearRegression()
-        model.coef_ = slopes
         level = -slopes @ self.frame.centre
-        model.intercept_ = float(level if centred else level + coefficients[-1] + self.frame.middle[0])
-        model.n_features_in_ = len(slopes)
-        return model
+        return as_line(slopes, float(level if centred else level + coefficients[-1] + self.frame.middle[0]))
