@@ -280,9 +280,8 @@ def _read_all(
     sets = candidates_per_learner(candidates_for(options.candidates, order, order), order)
     affine = all(by_least_squares(candidate) for some in sets for candidate in some.values())
     sizes = np.array([sources[learner].n_rows for learner in order])
-    kept = rows_kept(memory, sizes, n_features, affine)
     least = 0 if options.min_rows == "auto" else int(options.min_rows)
-    kept = max(kept, least)
+    kept = max(rows_kept(memory, sizes, n_features, affine), least)
     # What is asked of a learner where all the others have rows enough.
     enough = rows_needed(np.array([np.inf]), n_features, options.min_rows)
     at_work = 8 * (n_features + 1) * COPIES_AT_WORK * effective_n_jobs(options.n_jobs)

@@ -123,33 +123,25 @@ def _as_dictionary(
     out_of_fold: Array,
     n_fits: int,
 ) -> Dictionary:
-    shared: list[Shared] = []
-    models: list[Any] = []
-    names: list[str] = []
-    bounds: list[Array] = []
-    told: list[bool] = []
+    shared, first = [], n_learners
     for entry, found in zip(entries, fitted, strict=True):
-        first = n_learners + len(models)
         terms = tuple((np.array([first + k]), np.ones(1)) for k in range(len(found.models)))
+        first += len(found.models)
         form = "" if entry.form == "plain" else f", {entry.form}"
         kind = entry.family.name + form + ", told" * entry.told
         shared.append(Shared(entry.count, kind, found.labels, terms, found.levels, told=entry.told))
-        models += found.models
-        names += [entry.family.name] * len(found.models)
-        bounds.append(found.bounds)
-        told += [entry.told] * len(found.models)
-        if entry.family.candidate is not None:
-            n_fits += len(found.models)
+    # The entry behind each model.
+    behind = [entry for entry, found in zip(entries, fitted, strict=True) for _ in found.models]
     return Dictionary(
         counts,
         tuple(shared),
-        tuple(models),
-        tuple(names),
-        np.vstack(bounds),
+        tuple(model for found in fitted for model in found.models),
+        tuple(entry.family.name for entry in behind),
+        np.vstack([found.bounds for found in fitted]),
         out_of_fold,
-        n_fits,
+        n_fits + sum(entry.family.candidate is not None for entry in behind),
         next((found.traits for found in fitted if found.traits is not None), None),
-        tuple(told),
+        tuple(entry.told for entry in behind),
     )
 
 
