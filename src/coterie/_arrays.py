@@ -1,9 +1,9 @@
-"""The type of an array, whatever its numbers are; docstrings say its shape."""
+"""The type of every array: a NumPy array of any type of entries; docstrings say its shape."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeAlias
 
 from numpy.typing import NDArray
 
-Array = NDArray[Any]
+Array: TypeAlias = NDArray[Any]

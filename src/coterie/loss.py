@@ -13,9 +13,8 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[Any]
+from coterie._arrays import Array
 
 # The standard deviation of normal noise whose median size is one.
 NORMAL_SPREAD = 1.4826

@@ -12,11 +12,10 @@ from functools import cached_property
 from typing import Any, Protocol, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
+from coterie._arrays import Array
 from coterie.loss import SQUARED_ERROR, Loss, dissimilarity
-
-Array = NDArray[Any]
+from coterie.rows.ids import positions_of
 
 
 class LossTiles(Protocol):
@@ -60,7 +59,7 @@ class SimilarityTiles(Protocol):
 
 
 # Marks the fields that run over learners.
-_BY_LEARNER = {"by_learner": True}
+BY_LEARNER = {"by_learner": True}
 
 
 def _taken(value: Any, positions: Array) -> Any:
@@ -70,10 +69,10 @@ def _taken(value: Any, positions: Array) -> Any:
 
 
 @dataclass(frozen=True)
-class _Aligned:
+class Aligned:
     """Records whose fields run over learners."""
 
-    learner_ids: Array = field(metadata=_BY_LEARNER)
+    learner_ids: Array = field(metadata=BY_LEARNER)
 
     def take(self, positions: Array) -> Self:
         """Return the record of some of the learners, in the order given."""
@@ -83,18 +82,18 @@ class _Aligned:
 
     def aligned_to(self, learner_ids: Array) -> Self:
         """Return the record in the order of ``learner_ids``; every one of them must be in it."""
-        place = {learner: p for p, learner in enumerate(self.learner_ids.tolist())}
-        missing = [i for i in learner_ids.tolist() if i not in place]
+        known = set(self.learner_ids.tolist())
+        missing = [i for i in learner_ids.tolist() if i not in known]
         if missing:
             raise ValueError(
                 f"The {type(self).__name__} knows nothing of learner {missing[0]!r}: "
                 "pass the rows of the learners that it was made from."
             )
-        return self.take(np.array([place[i] for i in learner_ids.tolist()], dtype=int))
+        return self.take(positions_of(learner_ids.tolist(), self.learner_ids.tolist()))
 
 
 @dataclass(frozen=True)
-class Selection(_Aligned):
+class Selection(Aligned):
     """What Select hands on: one model per learner.
 
     Parameters
@@ -134,25 +133,25 @@ class Selection(_Aligned):
         By what factor dependence between rows inflates the variance of a learner's mean.
     """
 
-    names: tuple[str, ...] = field(metadata=_BY_LEARNER)
-    models: tuple[Any, ...] = field(metadata=_BY_LEARNER, repr=False)
-    errors: Array = field(metadata=_BY_LEARNER)
-    held_out_errors: Array = field(metadata=_BY_LEARNER)
-    n_rows: Array = field(metadata=_BY_LEARNER)
-    candidate_errors: tuple[dict[str, float], ...] = field(metadata=_BY_LEARNER, repr=False)
-    residuals: tuple[Array, ...] = field(metadata=_BY_LEARNER, repr=False)
-    folds: tuple[Array, ...] = field(metadata=_BY_LEARNER, repr=False)
-    training: tuple[Array, ...] = field(metadata=_BY_LEARNER, repr=False)
-    fold_models: tuple[tuple[Any, ...], ...] = field(metadata=_BY_LEARNER, repr=False)
-    noise: Array = field(metadata=_BY_LEARNER)
-    clips: Array = field(metadata=_BY_LEARNER, repr=False)
+    names: tuple[str, ...] = field(metadata=BY_LEARNER)
+    models: tuple[Any, ...] = field(metadata=BY_LEARNER, repr=False)
+    errors: Array = field(metadata=BY_LEARNER)
+    held_out_errors: Array = field(metadata=BY_LEARNER)
+    n_rows: Array = field(metadata=BY_LEARNER)
+    candidate_errors: tuple[dict[str, float], ...] = field(metadata=BY_LEARNER, repr=False)
+    residuals: tuple[Array, ...] = field(metadata=BY_LEARNER, repr=False)
+    folds: tuple[Array, ...] = field(metadata=BY_LEARNER, repr=False)
+    training: tuple[Array, ...] = field(metadata=BY_LEARNER, repr=False)
+    fold_models: tuple[tuple[Any, ...], ...] = field(metadata=BY_LEARNER, repr=False)
+    noise: Array = field(metadata=BY_LEARNER)
+    clips: Array = field(metadata=BY_LEARNER, repr=False)
     dependent: bool = False
     in_order: bool = False
     inflation: float = 1.0
 
 
 @dataclass(frozen=True)
-class Exchange(_Aligned):
+class Exchange(Aligned):
     """What Exchange hands on: everybody's model on everybody's rows.
 
     Parameters
@@ -169,10 +168,10 @@ class Exchange(_Aligned):
         True for a learner whose model gave a loss that is not finite.
     """
 
-    source: LossTiles = field(metadata=_BY_LEARNER, repr=False)
-    errors: Array = field(metadata=_BY_LEARNER)
-    noise: Array = field(metadata=_BY_LEARNER)
-    isolated: Array = field(metadata=_BY_LEARNER)
+    source: LossTiles = field(metadata=BY_LEARNER, repr=False)
+    errors: Array = field(metadata=BY_LEARNER)
+    noise: Array = field(metadata=BY_LEARNER)
+    isolated: Array = field(metadata=BY_LEARNER)
 
     @property
     def landmarks(self) -> Array | None:
@@ -183,17 +182,7 @@ class Exchange(_Aligned):
     def dissimilarity_tile(self, rows: Any, columns: Any) -> Array:
         """Return v = |E[i,j] - e_j| + |E[j,i] - e_i| between some learners and others.
 
-        Parameters
-        ----------
-        rows : slice or ndarray of int
-            Some learners.
-        columns : slice or ndarray of int
-            Others, or the same.
-
-        Returns
-        -------
-        ndarray
-            The dissimilarities, zero between a learner and itself.
+        Both are given by slices or positions; v is zero between a learner and itself.
         """
         there, back = self.source.tile(rows, columns), self.source.tile(columns, rows).T
         tile: Array = dissimilarity(there, back, self.errors[rows][:, None], self.errors[columns])
@@ -203,22 +192,7 @@ class Exchange(_Aligned):
         return tile
 
     def dissimilarity_tiles(self, block: int = 1024) -> Iterator[tuple[slice, slice, Array]]:
-        """Give out the dissimilarities tile by tile, the upper triangle of tiles.
-
-        Parameters
-        ----------
-        block : int, default=1024
-            Rows and columns of a tile.
-
-        Yields
-        ------
-        rows : slice
-            Where the tile lies.
-        columns : slice
-            Where the tile lies.
-        tile : ndarray
-            The dissimilarities there.
-        """
+        """Yield rows, columns and dissimilarities of square tiles, the upper triangle of them."""
         n = len(self.learner_ids)
         spans = [slice(start, min(start + block, n)) for start in range(0, n, block)]
         for place, rows in enumerate(spans):
@@ -275,7 +249,7 @@ class Curve:
 
 
 @dataclass(frozen=True)
-class Partition(_Aligned):
+class Partition(Aligned):
     """What Cluster hands on: who learns with whom.
 
     Parameters
@@ -303,10 +277,10 @@ class Partition(_Aligned):
         What a reader of the partition should know, in sentences.
     """
 
-    labels: Array = field(metadata=_BY_LEARNER)
+    labels: Array = field(metadata=BY_LEARNER)
     similarity: Array | SimilarityTiles = field(repr=False)
     eigenvalues: Array = field(repr=False)
-    embedding: Array = field(metadata=_BY_LEARNER, repr=False)
+    embedding: Array = field(metadata=BY_LEARNER, repr=False)
     scale: float = 1.0
     rule: str = "given"
     curves: Mapping[str, Curve] = field(default_factory=dict, repr=False)
@@ -327,7 +301,7 @@ class Partition(_Aligned):
 
 
 @dataclass(frozen=True)
-class Collaboration(_Aligned):
+class Collaboration(Aligned):
     """What Collaborate hands on: how each learner predicts.
 
     Parameters
@@ -356,9 +330,9 @@ class Collaboration(_Aligned):
     models: tuple[Any, ...] = field(repr=False)
     names: tuple[str, ...]
     weights: Array = field(repr=False)
-    ways: Array = field(metadata=_BY_LEARNER)
+    ways: Array = field(metadata=BY_LEARNER)
     newcomer_ways: Array
-    residuals: tuple[Array, ...] = field(metadata=_BY_LEARNER, repr=False)
+    residuals: tuple[Array, ...] = field(metadata=BY_LEARNER, repr=False)
     loss: Loss = field(default=SQUARED_ERROR, kw_only=True)
 
     @property

@@ -5,16 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import fields, replace
 from numbers import Integral
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn import get_config
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.metrics import r2_score
 from sklearn.utils import estimator_html_repr
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from coterie._arrays import Array
 from coterie._notebook import summary_html
 from coterie._options import listed, shown
 from coterie._seeds import as_entropy
@@ -29,18 +30,15 @@ from coterie.records import Collaboration, Exchange, Partition, Selection
 from coterie.rows.ids import as_ids
 from coterie.rows.learners import Learners, gather_learners
 from coterie.rows.numbers import divided, extreme_exponents
-from coterie.rows.tables import (
-    check_finite,
-    check_predictors,
-    check_size,
-    column_names,
-    split_group_column,
-)
+from coterie.rows.tables import check_finite, check_predictors, check_size, column_names, split_group_column
 from coterie.rows.wild import warn_of
 from coterie.summary import summarize
 from coterie.verdicts import Admission, Gains, Stability, Standing
 
-Array = NDArray[Any]
+
+def _kept_in_record(name: str) -> Any:
+    """Return a property that hands on a field of ``record_``; the class docstring describes it."""
+    return property(attrgetter(f"record_.{name}"), doc=f"The fit has it as ``record_.{name}``.")
 
 
 class CoterieRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
@@ -206,65 +204,18 @@ class CoterieRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         self.landmarks = landmarks
         self.device = device
 
-    @property
-    def learner_ids_(self) -> Array:
-        """The learners, in order of first appearance."""
-        return self.record_.learner_ids
-
-    @property
-    def learner_labels_(self) -> Array:
-        """Cluster of each learner."""
-        return self.record_.labels
-
-    @property
-    def n_clusters_(self) -> int:
-        """Number of clusters."""
-        return self.record_.n_clusters
-
-    @property
-    def selection_(self) -> Selection:
-        """What Select found."""
-        return self.record_.selection
-
-    @property
-    def exchange_(self) -> Exchange:
-        """What Exchange found: losses and dissimilarities."""
-        return self.record_.exchange
-
-    @property
-    def partition_(self) -> Partition:
-        """Clusters, spectrum and the curves of all rules."""
-        return self.record_.partition
-
-    @property
-    def collaboration_(self) -> Collaboration:
-        """How each learner predicts."""
-        return self.record_.collaboration
-
-    @property
-    def gains_(self) -> Gains:
-        """A row per learner: errors, gain and verdict."""
-        return self.record_.gains
-
-    @property
-    def standing_(self) -> Standing:
-        """How the learners stand towards the clusters."""
-        return self.record_.cluster_fit
-
-    @property
-    def stability_(self) -> Stability | None:
-        """How sure the clusters are."""
-        return self.record_.stability
-
-    @property
-    def admission_(self) -> Admission | None:
-        """Where newcomers were placed."""
-        return self.record_.admission
-
-    @property
-    def min_rows_(self) -> int:
-        """Number of rows that a learner needed to shape the clusters."""
-        return self.record_.min_rows
+    learner_ids_: Array = _kept_in_record("learner_ids")
+    learner_labels_: Array = _kept_in_record("labels")
+    n_clusters_: int = _kept_in_record("n_clusters")
+    selection_: Selection = _kept_in_record("selection")
+    exchange_: Exchange = _kept_in_record("exchange")
+    partition_: Partition = _kept_in_record("partition")
+    collaboration_: Collaboration = _kept_in_record("collaboration")
+    gains_: Gains = _kept_in_record("gains")
+    standing_: Standing = _kept_in_record("cluster_fit")
+    stability_: Stability | None = _kept_in_record("stability")
+    admission_: Admission | None = _kept_in_record("admission")
+    min_rows_: int = _kept_in_record("min_rows")
 
     def fit(self, X: Any, y: Any, groups: Any = None, **fit_params: Any) -> CoterieRegressor:
         """Select, exchange, cluster, collaborate.
@@ -300,20 +251,10 @@ class CoterieRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         X, groups = self._split_groups(X, groups, caller)
         if y is None:
             raise ValueError(f"{caller} requires y to be passed, but the target y is None.")
-        names = column_names(X)
-        X = check_predictors(self._check_columns(X, caller, reset=True), caller)
+        X, names = self._checked(X, caller, reset=True)
         exponents = extreme_exponents(X)
-        weights = fit_params.get("sample_weight")
-        learners = gather_learners(
-            X,
-            y,
-            groups,
-            sample_weight=weights,
-            names=names,
-            exponents=exponents,
-            loss=options.loss,
-            caller=caller,
-        )
+        inside = {"exponents": exponents, "loss": options.loss, **fit_params}
+        learners = gather_learners(X, y, groups, names=names, **inside, caller=caller)
         warn_of(learners.wild)
         if groups is None:
             # One learner, hence one cluster, whatever n_clusters says.
@@ -384,12 +325,13 @@ class CoterieRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             return split_group_column(X, column, caller)
         return X, groups
 
-    def _check_columns(self, X: Any, caller: str, *, reset: bool = False) -> Any:
-        """Compare the columns of X with those of ``fit``, or note them; what is no table becomes an array."""
-        if column_names(X) is None:
+    def _checked(self, X: Any, caller: str, *, reset: bool = False) -> tuple[Array, list[str] | None]:
+        """Compare the columns of X with those of ``fit``, or note them; return an array, and their names."""
+        names = column_names(X)
+        if names is None:
             X = check_predictors(X, caller)
         validate_data(self, X, reset=reset, skip_check_array=True)
-        return X
+        return check_predictors(X, caller), names
 
     def admit(self, X: Any, y: Any, groups: Any = None) -> Array:
         """Place newcomers into the coteries; they can then be predicted.
@@ -426,10 +368,10 @@ class CoterieRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             raise ValueError(
                 f"{caller} needs an id for every row: pass groups, or set group_column before fit."
             )
-        X = self._check_columns(X, caller)
-        record = self.record_
+        X, names = self._checked(X, caller)
+        fit = self.record_
         newcomers = gather_learners(
-            X, y, groups, exponents=record.exponents, loss=record.options.loss, caller=caller
+            X, y, groups, names=names, exponents=fit.exponents, loss=fit.options.loss, caller=caller
         )
         warn_of(newcomers.wild)
         known = set(self.learner_ids_.tolist()) & set(newcomers.ids.tolist())
@@ -518,8 +460,7 @@ class CoterieRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self)
         caller = "CoterieRegressor.predict"
         X, groups = self._split_groups(X, groups, caller)
-        names = column_names(X)
-        X = check_predictors(self._check_columns(X, caller), caller)
+        X, names = self._checked(X, caller)
         ids = None if groups is None else as_ids(groups, caller)
         place = self.record_.places_of(None if ids is None else ids.tolist(), len(X), caller)
         shown_ids = np.zeros(len(X), dtype=int) if ids is None else ids
@@ -549,10 +490,8 @@ class CoterieRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
 
         Parameters
         ----------
-        X : array-like or table of shape (N, p)
-            Predictors.
-        y : array-like of shape (N,)
-            Response.
+        X, y : array-like
+            Predictors, of shape (N, p), and response, of shape (N,).
         sample_weight : array-like of shape (N,) or None, default=None
             Weights of the rows.
         groups : array-like of shape (N,), str, or None, default=None

@@ -68,12 +68,14 @@ def test_parts_that_do_not_grow_the_first_tree_again_grow_none(
     X, y = rows()
     calls: list[int] = []
 
-    def broken(tree: DecisionTreeRegressor, X: np.ndarray, y: np.ndarray, counts: np.ndarray) -> None:
+    def broken(
+        tree: DecisionTreeRegressor, most: int, X: np.ndarray, y: np.ndarray, counts: np.ndarray
+    ) -> None:
         calls.append(1)
         if isinstance(break_the_parts, type):
             raise break_the_parts
         if break_the_parts is None:
-            return grown(tree, X, y, counts)
+            return grown(tree, most, X, y, counts)
         tree.fit(X, 2 * y, counts)
 
     grown = forest_module._grow

@@ -8,21 +8,23 @@ rows, so its residuals are honest and comparable with those of learning alone.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from coterie._arrays import Array
 from coterie._options import check_option, listed
 from coterie._seeds import as_entropy, generator_for, integer_seed
 from coterie.candidates import candidates_per_learner
+from coterie.collaboration.nested.folds import selected_folds
 from coterie.engines import Engine, counted, resolve_engine
+from coterie.loss import Loss
 from coterie.method.fitting import FitJob, Fitted, choose_candidate, quiet_fits
 from coterie.method.refine.averages import ModelAverages, membership, model_averages
 from coterie.records import Collaboration, Partition, Selection
 from coterie.rows.learners import Learners, gather_learners
-
-Array = NDArray[Any]
 
 METHODS = ("pooled", "average", "local", "global")
 
@@ -51,37 +53,30 @@ def averaged_residuals(
     return residuals
 
 
-def _averaged(selection: Selection, learners: Learners, labels: Array, engine: Engine) -> Collaboration:
-    weights = average_weights(selection.n_rows, labels)
-    averages = model_averages(selection.models, learners, engine)
-    honest = np.concatenate(selection.residuals)
-    residuals = averaged_residuals(averages, weights, labels, learners.owner, learners.y, honest)
+def _by_own_models(
+    selection: Selection, learners: Learners, labels: Array, method: str, engine: Engine
+) -> Collaboration:
+    """Let everybody predict with its own model, or with the average of its cluster's models."""
+    weights, ways, residuals = average_weights(selection.n_rows, labels), labels, selection.residuals
+    newcomer_ways = np.arange(len(weights))
+    if method == "average":
+        averages = model_averages(selection.models, learners, engine)
+        honest = np.concatenate(selection.residuals)
+        left = averaged_residuals(averages, weights, labels, learners.owner, learners.y, honest)
+        residuals = tuple(np.split(left, learners.offsets[1:-1]))
+    else:
+        # A newcomer has no model here yet: it predicts with the average of its coterie.
+        ways, newcomer_ways = np.arange(len(labels)), len(labels) + newcomer_ways
+        weights = np.vstack([np.eye(len(labels)), weights])
     return Collaboration(
         learner_ids=learners.ids,
-        method="average",
+        method=method,
         models=selection.models,
         names=selection.names,
         weights=weights,
-        ways=labels,
-        newcomer_ways=np.arange(len(weights)),
-        residuals=tuple(np.split(residuals, learners.offsets[1:-1])),
-        loss=learners.loss,
-    )
-
-
-def _local(selection: Selection, learners: Learners, labels: Array) -> Collaboration:
-    n = len(labels)
-    averages = average_weights(selection.n_rows, labels)
-    return Collaboration(
-        learner_ids=learners.ids,
-        method="local",
-        models=selection.models,
-        names=selection.names,
-        weights=np.vstack([np.eye(n), averages]),
-        ways=np.arange(n),
-        # A newcomer has no model here yet: it predicts with the average of its coterie.
-        newcomer_ways=n + np.arange(len(averages)),
-        residuals=selection.residuals,
+        ways=ways,
+        newcomer_ways=newcomer_ways,
+        residuals=residuals,
         loss=learners.loss,
     )
 
@@ -94,23 +89,16 @@ def _pooled_job(
     for j in members:
         for name, candidate in sets[j].items():
             candidates.setdefault(name, candidate)
-    folds = np.concatenate([selection.folds[j] for j in members])
-    # A member with fewer folds than others trains with all its rows in the folds that it lacks.
-    n_folds = max(len(selection.training[j]) for j in members)
-    lacking = [(0, n_folds - len(selection.training[j])) for j in members]
-    training = np.hstack(
-        [
-            np.pad(selection.training[j], (lack, (0, 0)), constant_values=True)
-            for j, lack in zip(members, lacking, strict=True)
-        ]
-    )
+    folds = selected_folds(selection.take(members))
     # Random halves compete on one half, as in Select; a splitter's folds all count.
-    scored = (0,) if n_folds == 2 else tuple(range(n_folds))
+    scored = (0,) if len(folds) == 2 else tuple(range(len(folds)))
     seed = integer_seed(generator_for(entropy, f"coterie of {learners.ids[members[0]]}"))
     weights = None if learners.weights is None else learners.weights[rows]
     owner = f"the coterie of learner {listed([learners.ids[members[0]]])}"
     X, y = learners.X[rows], learners.y[rows]
-    return FitJob(owner, X, y, folds, training, scored, candidates, seed, weights, learners.loss)
+    return FitJob(
+        owner, X, y, folds.held_out, folds.training, scored, candidates, seed, weights, learners.loss
+    )
 
 
 def _own(selection: Selection, j: int) -> Fitted:
@@ -126,26 +114,45 @@ def _own(selection: Selection, j: int) -> Fitted:
     )
 
 
-def _pooled(
-    selection: Selection,
-    learners: Learners,
+def one_model_each(
+    learner_ids: Array,
     labels: Array,
-    sets: list[Any],
-    entropy: int,
-    engine: Engine,
-) -> tuple[list[Fitted], tuple[Array, ...]]:
+    models: Iterable[Any],
+    names: Iterable[str],
+    residuals: tuple[Array, ...],
+    loss: Loss,
+) -> Collaboration:
+    """Return how learners predict whose clusters have one pooled model each."""
+    each = tuple(models)
+    return Collaboration(
+        learner_ids=learner_ids,
+        method="pooled",
+        models=each,
+        names=tuple(names),
+        weights=np.eye(len(each)),
+        ways=labels,
+        newcomer_ways=np.arange(len(each)),
+        residuals=residuals,
+        loss=loss,
+    )
+
+
+def _pooled(
+    selection: Selection, learners: Learners, labels: Array, sets: list[Any], entropy: int, engine: Engine
+) -> Collaboration:
     clusters = [np.flatnonzero(labels == k) for k in range(int(labels.max()) + 1)]
     several = [members for members in clusters if len(members) > 1]
     jobs = [_pooled_job(learners, selection, sets, members, entropy) for members in several]
     with quiet_fits():
-        fitted = iter(counted(engine, "Collaborate").map(choose_candidate, jobs))
-    chosen = [next(fitted) if len(m) > 1 else _own(selection, int(m[0])) for m in clusters]
+        fits = iter(counted(engine, "Collaborate").map(choose_candidate, jobs))
+    chosen = [next(fits) if len(m) > 1 else _own(selection, int(m[0])) for m in clusters]
     residuals: list[Array] = [np.empty(0)] * len(labels)
     for members, result in zip(clusters, chosen, strict=True):
         cuts = np.cumsum(learners.sizes[members])[:-1]
         for j, part in zip(members, np.split(result.residuals, cuts), strict=True):
             residuals[j] = part
-    return chosen, tuple(residuals)
+    models, names = (fitted.model for fitted in chosen), (fitted.name for fitted in chosen)
+    return one_model_each(learners.ids, labels, models, names, tuple(residuals), learners.loss)
 
 
 def collaborate(
@@ -212,25 +219,13 @@ def collaborate(
     chosen = selection.aligned_to(learners.ids)
     labels = partition.aligned_to(learners.ids).labels
     runner = resolve_engine(engine, n_jobs)
-    if method == "average":
-        result = _averaged(chosen, learners, labels, runner)
-    elif method == "local":
-        result = _local(chosen, learners, labels)
+    if method in ("average", "local"):
+        result = _by_own_models(chosen, learners, labels, method, runner)
     else:
-        ways = labels if method == "pooled" else np.zeros_like(labels)
+        together = labels if method == "pooled" else np.zeros_like(labels)
         sets = candidates_per_learner(candidates, learners.ids.tolist())
-        entropy = as_entropy(random_state)
-        fitted, residuals = _pooled(chosen, learners, ways, sets, entropy, runner)
-        n_clusters = int(labels.max()) + 1
-        result = Collaboration(
-            learner_ids=learners.ids,
-            method=method,
-            models=tuple(f.model for f in fitted),
-            names=tuple(f.name for f in fitted),
-            weights=np.eye(len(fitted)),
-            ways=ways,
-            newcomer_ways=np.arange(n_clusters) if method == "pooled" else np.zeros(n_clusters, int),
-            residuals=residuals,
-            loss=learners.loss,
-        )
+        result = _pooled(chosen, learners, together, sets, as_entropy(random_state), runner)
+        if method == "global":
+            one = np.zeros(int(labels.max()) + 1, dtype=int)
+            result = replace(result, method="global", newcomer_ways=one)
     return result.take(learners.appearance)

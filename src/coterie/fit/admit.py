@@ -84,15 +84,8 @@ def _with(fit: Fit, newcomers: Learners, with_models: bool) -> Fit:
             added.append(Newcomer(learner, model=own.models[place]))
         else:
             added.append(Newcomer(learner, way=int(ways[place])))
-    gains = newcomer_gains(
-        newcomers,
-        own,
-        placed,
-        collaboration,
-        fit.with_all,
-        np.bincount(fit.partition.labels),
-        units,
-    )
+    company = np.bincount(fit.partition.labels)
+    gains = newcomer_gains(newcomers, own, placed, collaboration, fit.with_all, company, units)
     return replace(
         fit,
         collaboration=collaboration,
@@ -119,6 +112,4 @@ def place_learners(fit: Fit, newcomers: Learners) -> Admission:
         added = _place(fit, inside, with_models)[1]
         placed = added if placed is None else placed.joined(added)
     assert placed is not None
-    place = {learner: p for p, learner in enumerate(placed.learner_ids.tolist())}
-    shown = newcomers.ids[newcomers.appearance].tolist()
-    return placed.take(np.array([place[learner] for learner in shown], dtype=int))
+    return placed.aligned_to(newcomers.ids[newcomers.appearance])

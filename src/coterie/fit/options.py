@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from numpy.typing import NDArray
-
+from coterie._arrays import Array
 from coterie._options import check_count, check_option, listed
 from coterie.collaboration.forms import METHODS
 from coterie.kernels.devices import check_device
@@ -16,8 +15,6 @@ from coterie.method.search import RULES
 from coterie.method.select import ORDERS
 from coterie.method.spectral import check_scale
 from coterie.rows.threshold import FEWEST_ROWS, rows_needed
-
-Array = NDArray[Any]
 
 SMALL_LEARNERS = ("admit", "drop", "raise")
 # More cost time and memory, and tell nothing.

@@ -20,8 +20,8 @@ from typing import Any, Protocol
 
 import numpy as np
 from joblib import effective_n_jobs
-from numpy.typing import NDArray
 
+from coterie._arrays import Array
 from coterie._options import listed, shown
 from coterie.candidates import candidates_per_learner
 from coterie.collaboration.nested.families import by_least_squares
@@ -35,14 +35,12 @@ from coterie.method.fitting import choose_candidate, quiet_fits
 from coterie.method.order import SerialScore, rows_depend, serial_score
 from coterie.method.search import check_n_clusters
 from coterie.method.select import BLOCKS, check_splitter, fit_job, selection_of
-from coterie.rows.ids import id_array, sorting_text
+from coterie.rows.ids import id_array, positions_of, sorting_text
 from coterie.rows.learners import Learners, Standardization, gather_learners
 from coterie.rows.tables import column_names
 from coterie.rows.threshold import FEWEST_ROWS, enough_rows, rows_needed
 from coterie.rows.wild import column_limits, warn_of
 from coterie.verdicts import Gains
-
-Array = NDArray[Any]
 
 # What Python and the libraries take before the first row is read.
 BASE = 500 * 2**20
@@ -198,18 +196,8 @@ def select_from_source(job: SourceJob) -> Read:
     part = rows if n <= job.kept else rows.only(np.isin(np.arange(n), kept))
     # A copy: behind the coefficients of least squares the solver keeps an array as long as the rows.
     fitted = copy.deepcopy(replace(fitted, residuals=fitted.residuals[kept]))
-    return Read(
-        part,
-        few,
-        n,
-        names,
-        units,
-        fitted,
-        fit.folds[kept],
-        fit.training[:, kept],
-        serial=serial,
-        extremes=extremes,
-    )
+    folds, training = fit.folds[kept], fit.training[:, kept]
+    return Read(part, few, n, names, units, fitted, folds, training, serial=serial, extremes=extremes)
 
 
 def rows_kept(memory: int, sizes: Array, n_features: int, affine: bool) -> int:
@@ -292,9 +280,8 @@ def _read_all(
     sets = candidates_per_learner(candidates_for(options.candidates, order, order), order)
     affine = all(by_least_squares(candidate) for some in sets for candidate in some.values())
     sizes = np.array([sources[learner].n_rows for learner in order])
-    kept = rows_kept(memory, sizes, n_features, affine)
     least = 0 if options.min_rows == "auto" else int(options.min_rows)
-    kept = max(kept, least)
+    kept = max(rows_kept(memory, sizes, n_features, affine), least)
     # What is asked of a learner where all the others have rows enough.
     enough = rows_needed(np.array([np.inf]), n_features, options.min_rows)
     at_work = 8 * (n_features + 1) * COPIES_AT_WORK * effective_n_jobs(options.n_jobs)
@@ -338,8 +325,8 @@ def fit_sources(
     check_splitter(options.splitter)
     read_with = partial(_read_all, options, sources, memory_in_bytes(memory), n_features, seed)
     found, kept = read_with(options.splitter)
-    place = {learner: p for p, learner in enumerate(found)}
-    appearance = np.array([place[learner] for learner in sources if learner in place])
+    shown = [learner for learner in sources if learner in found]
+    appearance = positions_of(shown, found)
     parts = list(found.values())
     sizes = np.array([part.n_rows for part in parts])
     small, min_rows = options.split_by_size(id_array(list(found)), sizes, parts[0].rows.n_features)
@@ -383,7 +370,6 @@ def fit_sources(
         few = [part for part, is_small in zip(parts, small, strict=True) if is_small]
         whole = [replace(part, rows=part.whole) for part in few]
         fit = admit_learners(fit, _together(whole, np.arange(len(whole))))
-        fit = fit.shown_in_order([learner for learner in sources if learner in place])
-    read = dict(zip(found, sizes.tolist(), strict=True))
-    n_rows = np.array([read[learner] for learner in fit.learner_ids.tolist()])
+        fit = fit.shown_in_order(shown)
+    n_rows = sizes[positions_of(fit.learner_ids.tolist(), found)]
     return replace(fit, gains=Gains({**fit.gains, "n_rows": n_rows}))

@@ -9,15 +9,14 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from coterie._arrays import Array
 from coterie._options import listed
 from coterie.fit.options import Options
 from coterie.records import Collaboration, Exchange, Partition, Selection
+from coterie.rows.ids import positions_of
 from coterie.rows.learners import Learners, Standardization
 from coterie.verdicts import Admission, Gains, Stability, Standing
-
-Array = NDArray[Any]
 
 
 @dataclass(frozen=True)
@@ -86,9 +85,7 @@ class Fit:
 
     def shown_in_order(self, learner_ids: list[Any]) -> Fit:
         """Return the same fit with its table in the order of some ids."""
-        place = {learner: p for p, learner in enumerate(self.gains["learner"].tolist())}
-        order = np.array([place[learner] for learner in learner_ids], dtype=int)
-        return replace(self, gains=Gains({name: column[order] for name, column in self.gains.items()}))
+        return replace(self, gains=self.gains.of(learner_ids))
 
     def _ways(self) -> dict[int, int]:
         """Return the row of the collaboration's weights by place; who predicts alone has none."""
@@ -117,9 +114,8 @@ class Fit:
         ``ids`` is None where there is one learner. Unknown ones are refused.
         """
         everybody = [*self.learners.ids.tolist(), *(new.learner_id for new in self.newcomers)]
-        known = {learner: place for place, learner in enumerate(everybody)}
         if ids is None:
-            if len(known) > 1:
+            if len(everybody) > 1:
                 raise ValueError(
                     f"{caller} needs to know whose rows these are: pass groups, one id per row of X."
                 )
@@ -129,13 +125,14 @@ class Fit:
                 f"The 'groups' argument of {caller} must have one entry per row of X ({n_rows}). "
                 f"Got {len(ids)}."
             )
+        known = set(everybody)
         unknown = list(dict.fromkeys(i for i in ids if i not in known))
         if unknown:
             raise ValueError(
                 f"Learner {listed(unknown)} was not seen in fit: use admit to place newcomers, and in "
                 "cross-validation folds that leave every learner training rows (KFold with shuffle=True)."
             )
-        return np.array([known[i] for i in ids], dtype=int)
+        return positions_of(ids, everybody)
 
     def predict(self, X: Array, places: Array) -> Array:
         """Predict rows of X, divided by ``exponents``, for learners at some places (see `places_of`)."""

@@ -10,19 +10,18 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from coterie._arrays import Array
 from coterie._options import listed
-from coterie.collaboration.forms import collaborate
+from coterie.collaboration.forms import collaborate, one_model_each
 from coterie.fit.record import Fit, Newcomer
 from coterie.fit.run import collaborate_all, gains_of, settings_of
 from coterie.method.spectral import tidy_labels
 from coterie.records import Collaboration, Partition, Selection
+from coterie.rows.ids import positions_of
 from coterie.rows.learners import Learners
 from coterie.rows.wild import notes_on
 from coterie.verdicts import Admission, Gains, Stability, Standing, second_clusters
-
-Array = NDArray[Any]
 
 
 def positions_without(ids: Array, leaving: set[Any]) -> Array:
@@ -100,24 +99,12 @@ def pooled_without(
     for k in touched.tolist():
         members = np.flatnonzero(partition.labels == k)
         one = replace(partition.take(members), labels=np.zeros(len(members), dtype=int))
-        place = {learner: p for p, learner in enumerate(shaping.ids.tolist())}
-        theirs = sorted(place[learner] for learner in one.learner_ids.tolist())
-        refitted = collaborate(
-            selection, one, shaping.take(np.array(theirs, dtype=int)), method="pooled", **settings
-        )
+        theirs = np.sort(positions_of(one.learner_ids.tolist(), shaping.ids.tolist()))
+        refitted = collaborate(selection, one, shaping.take(theirs), method="pooled", **settings)
         models[k], names[k] = refitted.models[0], refitted.names[0]
         residuals.update(zip(refitted.learner_ids.tolist(), refitted.residuals, strict=True))
-    return Collaboration(
-        learner_ids=partition.learner_ids,
-        method="pooled",
-        models=tuple(models),
-        names=tuple(names),
-        weights=np.eye(len(models)),
-        ways=partition.labels,
-        newcomer_ways=np.arange(len(models)),
-        residuals=tuple(residuals[learner] for learner in partition.learner_ids.tolist()),
-        loss=shaping.loss,
-    )
+    honest = tuple(residuals[learner] for learner in partition.learner_ids.tolist())
+    return one_model_each(partition.learner_ids, partition.labels, models, names, honest, shaping.loss)
 
 
 def _collaborate_again(fit: Fit, before: Collaboration, old: Array, touched: Array) -> Fit:
@@ -156,12 +143,8 @@ def _table_without(fit: Fit, admission: Admission | None) -> Gains:
     table = gains_of(fit)
     if admission is None:
         return table
-    newcomers = [new.learner_id for new in fit.newcomers]
-    place = {learner: p for p, learner in enumerate(fit.gains["learner"].tolist())}
-    rows = np.array([place[learner] for learner in newcomers], dtype=int)
-    added = Gains({name: column[rows] for name, column in fit.gains.items()})
-    order = [admission.learner_ids.tolist().index(learner) for learner in newcomers]
-    placed = admission.take(np.array(order, dtype=int))
+    added = fit.gains.of(new.learner_id for new in fit.newcomers)
+    placed = admission.aligned_to(added["learner"])
     added["cluster"], added["second_cluster"] = placed.labels, second_clusters(placed)
     return table.joined(added)
 

@@ -10,8 +10,8 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from coterie._arrays import Array
 from coterie.collaboration.forms import collaborate
 from coterie.collaboration.nested import NestedCollaboration, nest_coteries
 from coterie.fit.admit import admit_learners
@@ -24,8 +24,6 @@ from coterie.method.select import select_models
 from coterie.records import Collaboration, Exchange, Partition, Selection
 from coterie.rows.learners import Learners, Standardization
 from coterie.verdicts import Gains, bad_models, bootstrap_clustering, measure_gains, standing_in
-
-Array = NDArray[Any]
 
 
 def rows_were_left_out(selection: Selection, learners: Learners) -> bool:

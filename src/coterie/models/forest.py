@@ -8,17 +8,17 @@ where they grow the first tree again exactly, else every tree is fitted.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from numbers import Integral
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn import config_context
 from sklearn.ensemble import ExtraTreesRegressor, RandomForestRegressor
 from sklearn.tree import DecisionTreeRegressor
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+
+from coterie._arrays import Array
 
 try:
     from sklearn.tree._criterion import MSE
@@ -27,8 +27,6 @@ try:
 except ImportError:  # another scikit-learn: trees are fitted one by one
     BestSplitter = None
 
-Array = NDArray[Any]
-_Grow = Callable[[DecisionTreeRegressor, Array, Array, Array], None]
 
 # With more rows than this, growing the trees is most of the work and threads may share it.
 MOST_ROWS = 5_000
@@ -57,21 +55,21 @@ def _are_few(X: Any) -> bool:
     )
 
 
-def _grow(tree: DecisionTreeRegressor, X: Array, y: Array, counts: Array) -> None:
+def _grow(tree: DecisionTreeRegressor, max_features: int, X: Array, y: Array, counts: Array) -> None:
     """Grow a plain tree by the parts of which `DecisionTreeRegressor.fit` is made."""
     n, p = X.shape
     least = tree.min_samples_leaf
-    splitter = BestSplitter(MSE(1, n), tree.max_features_, least, 0.0, tree.random_state, None)
+    splitter = BestSplitter(MSE(1, n), max_features, least, 0.0, tree.random_state, None)
     depth = np.iinfo(np.int32).max if tree.max_depth is None else tree.max_depth
     split = max(tree.min_samples_split, 2 * least)
     builder = DepthFirstTreeBuilder(splitter, split, least, 0.0, depth, tree.min_impurity_decrease)
-    tree.n_features_in_, tree.n_outputs_ = p, 1
+    tree.n_features_in_, tree.n_outputs_, tree.max_features_ = p, 1, max_features
     tree.tree_ = Tree(p, np.ones(1, dtype=np.intp), 1)
     builder.build(tree.tree_, X, y, counts, None)
 
 
-def _quick_growth(first: DecisionTreeRegressor, X: Array, y: Array, counts: Array) -> _Grow | None:
-    """Return what grows trees as the first was grown, or None where only ``fit`` does."""
+def _grows_alike(first: DecisionTreeRegressor, X: Array, y: Array, counts: Array) -> bool:
+    """Tell whether `_grow` grows the first tree again exactly; where it does not, only ``fit`` serves."""
     plain = (
         first.criterion == "squared_error"
         and first.max_leaf_nodes is None
@@ -81,19 +79,14 @@ def _quick_growth(first: DecisionTreeRegressor, X: Array, y: Array, counts: Arra
         and isinstance(first.min_samples_split, Integral)
     )
     if not plain or BestSplitter is None:
-        return None
-
-    def grow(tree: DecisionTreeRegressor, X: Array, y: Array, counts: Array) -> None:
-        tree.max_features_ = first.max_features_
-        _grow(tree, X, y, counts)
-
+        return False
     again = DecisionTreeRegressor(**first.get_params())
     try:
-        grow(again, X, y, counts)
+        _grow(again, first.max_features_, X, y, counts)
     except (AttributeError, TypeError, ValueError):
-        return None
-    same = (np.array_equal(getattr(again.tree_, name), getattr(first.tree_, name)) for name in _OF_NODES)
-    return grow if all(same) else None
+        return False
+    nodes = ((getattr(again.tree_, name), getattr(first.tree_, name)) for name in _OF_NODES)
+    return all(np.array_equal(*pair) for pair in nodes)
 
 
 class QuickForest(RandomForestRegressor):  # type: ignore[misc]
@@ -140,7 +133,7 @@ class QuickForest(RandomForestRegressor):  # type: ignore[misc]
         seeds = check_random_state(self.random_state).randint(_LARGEST_SEED, size=int(self.n_estimators))
         n, generator = len(X), np.random.RandomState(0)
         trees: list[DecisionTreeRegressor] = []
-        grow: _Grow | None = None
+        quick = False
         for seed in seeds.tolist():
             # Rows and splits are drawn from the same seed, each from its beginning, as scikit-learn does.
             generator.seed(seed)
@@ -148,15 +141,15 @@ class QuickForest(RandomForestRegressor):  # type: ignore[misc]
             counts = np.bincount(drawn, minlength=n).astype(np.float64)
             generator.seed(seed)
             tree = DecisionTreeRegressor(random_state=generator, **options)
-            if grow is not None:
-                grow(tree, X, y, counts)
+            if quick:
+                _grow(tree, trees[0].max_features_, X, y, counts)
             else:
                 # Options that hold for the first tree hold for all.
                 with config_context(skip_parameter_validation=bool(trees), assume_finite=True):
                     tree.fit(X, y, sample_weight=counts, check_input=False)
                 if not trees and len(seeds) > 1:
                     generator.seed(seed)
-                    grow = _quick_growth(tree, X, y, counts)
+                    quick = _grows_alike(tree, X, y, counts)
             tree.random_state = seed
             trees.append(tree)
         return trees

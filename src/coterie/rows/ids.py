@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import narwhals.stable.v1 as nw
 import numpy as np
-from numpy.typing import NDArray
 
+from coterie._arrays import Array
 from coterie.rows.numbers import as_array, is_missing
-
-Array = NDArray[Any]
 
 # numpy gives every text the length of the longest one: longer ones are kept as objects.
 LONGEST_TEXT = 256
@@ -110,6 +109,12 @@ def as_ids(groups: Any, caller: str) -> Array:
             f"{missing} entries are missing: drop these rows or give them an id."
         )
     return ids
+
+
+def positions_of(wanted: Iterable[Any], known: Iterable[Any]) -> Array:
+    """Return where each of some ids stands among known ones; one that is not there is a KeyError."""
+    place = {learner: p for p, learner in enumerate(known)}
+    return np.array([place[learner] for learner in wanted], dtype=int)
 
 
 def sorting_text(learner_id: object) -> str:

@@ -12,8 +12,8 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from coterie._arrays import Array
 from coterie.loss import SQUARED_ERROR, Loss
 from coterie.rows.ids import as_ids, canonical_order, id_array
 from coterie.rows.numbers import divided
@@ -27,8 +27,6 @@ from coterie.rows.tables import (
     whose,
 )
 from coterie.rows.wild import UNLIMITED, WildCells, column_limits, set_aside
-
-Array = NDArray[Any]
 
 # Squares of squared residuals, summed, must stay numbers, and so must squared predictors.
 LARGEST_RESPONSE = 1e70
@@ -108,7 +106,7 @@ class Learners:
         )
 
     def rearranged(self, order: Array) -> Learners:
-        """Return the same learners with their rows in another order, each learner's still together."""
+        """Return the same learners with their rows in another order, or some of them, still together."""
         weights = None if self.weights is None else self.weights[order]
         return replace(self, X=self.X[order], y=self.y[order], rows=self.rows[order], weights=weights)
 
@@ -119,14 +117,7 @@ class Learners:
         if self.weights is not None:
             totals = np.bincount(self.owner[mask], self.weights[mask], minlength=len(self))
             weights = self.weights[mask] / (totals / sizes)[self.owner[mask]]
-        return replace(
-            self,
-            X=self.X[mask],
-            y=self.y[mask],
-            rows=self.rows[mask],
-            offsets=np.r_[0, np.cumsum(sizes)],
-            weights=weights,
-        )
+        return replace(self.rearranged(mask), offsets=np.r_[0, np.cumsum(sizes)], weights=weights)
 
     def mean_by_learner(self, values: Array) -> Array:
         """Average row values inside each learner, along the last axis; rows count by their weight."""

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-Array = NDArray[Any]
+from coterie._arrays import Array
 
 # Libraries have entries of their own for "missing", which answer no comparison with a truth value.
 _MISSING = ("NAType", "NaTType", "MaskedConstant")
@@ -89,12 +89,9 @@ def as_numbers(values: Array) -> Array:
         numbers = as_numbers(values.data)
         return np.where(hidden, np.nan, numbers) if hidden.any() else numbers
     kind = values.dtype.kind
-    if kind in "mM":
-        raise NoNumberError("dates")
-    if kind == "c":
-        raise NoNumberError("complex")
-    if kind == "V":
-        raise NoNumberError("fields")
+    why = {"m": "dates", "M": "dates", "c": "complex", "V": "fields"}.get(kind)
+    if why is not None:
+        raise NoNumberError(why)
     if kind not in "biuf":
         return _from_objects(values)
     # A longdouble beyond the range becomes infinite, which is refused by name.

@@ -7,15 +7,13 @@ from typing import Any
 import narwhals.stable.v1 as nw
 import numpy as np
 from narwhals.exceptions import DuplicateError
-from numpy.typing import NDArray
 from scipy.sparse import issparse
 from sklearn.utils import check_array, column_or_1d
 
+from coterie._arrays import Array
 from coterie._options import listed
 from coterie.rows.ids import as_ids
 from coterie.rows.numbers import NoNumberError, as_array, as_numbers, divided, extreme_exponents
-
-Array = NDArray[Any]
 
 # Trees hold predictors in single precision.
 LARGEST_SINGLE = 1e38
@@ -49,7 +47,12 @@ def column_names(X: Any) -> list[str] | None:
 def split_group_column(X: Any, column: Any, caller: str) -> tuple[Any, Array]:
     """Take the column of learner ids out of X."""
     table = as_table(X)
-    if table is not None and isinstance(column, str):
+    if table is None and isinstance(column, str):
+        raise ValueError(
+            f"The groups column {column!r} of {caller} needs X to be a table with named columns. "
+            "Pass a table, one id per row, or the column's position."
+        )
+    if isinstance(column, str):
         if column not in table.columns:
             raise ValueError(
                 f"The groups column {column!r} of {caller} is not a column of X. "
@@ -57,17 +60,8 @@ def split_group_column(X: Any, column: Any, caller: str) -> tuple[Any, Array]:
             )
         ids = as_ids(table[column].to_native(), caller)
         return table.drop(column).to_native(), ids
-    if (
-        table is not None
-        and not isinstance(column, str)
-        and -len(table.columns) <= column < len(table.columns)
-    ):
+    if table is not None and -len(table.columns) <= column < len(table.columns):
         return split_group_column(X, table.columns[int(column)], caller)
-    if isinstance(column, str):
-        raise ValueError(
-            f"The groups column {column!r} of {caller} needs X to be a table with named columns. "
-            "Pass a table, one id per row, or the column's position."
-        )
     array = as_array(X if table is None else table.to_native())
     if array.ndim != 2 or not -array.shape[1] <= column < array.shape[1]:
         raise ValueError(

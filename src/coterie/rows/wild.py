@@ -21,11 +21,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from coterie._arrays import Array
 from coterie._options import listed
-
-Array = NDArray[Any]
 
 # A gap in the logs of the distances, in units of the tail's own mean gap (e^-8 is one in three thousand), and
 # the least factor, however short the tail: among noughts and ones, a nine is odd and no more. Less will do

@@ -10,25 +10,23 @@ error explains; a newcomer without a model has no such yardstick and is placed, 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import logsumexp
 
+from coterie._arrays import Array
 from coterie._seeds import generator_for
 from coterie.engines import Engine
 from coterie.kernels.affine import affine_matrix
 from coterie.kernels.losses import learner_blocks, loss_matrix, predict_rows
 from coterie.loss import SQUARED_ERROR, Loss, dissimilarity
 from coterie.method.refine.averages import bounded_weights, membership, model_averages
-from coterie.records import Collaboration, Partition, Selection
+from coterie.records import BY_LEARNER, Aligned, Collaboration, Partition, Selection
 from coterie.rows.learners import Learners
 from coterie.verdicts.bootstrap import resampled_counts
 from coterie.verdicts.standing import FALSE_ALARMS, is_worse, paired_excess
-
-Array = NDArray[Any]
 
 NONE_OF_THESE = -1
 # A placement is sure when this share of the replicates agrees with it.
@@ -47,7 +45,7 @@ UNSURE_OF_ONE = 3.0
 
 
 @dataclass(frozen=True)
-class Admission:
+class Admission(Aligned):
     """Where newcomers were placed, and how surely.
 
     Parameters
@@ -68,12 +66,11 @@ class Admission:
         own; or whether every cluster was turned down.
     """
 
-    learner_ids: Array
-    labels: Array
-    nearest: Array
-    similarities: Array
-    probabilities: Array
-    sure: Array
+    labels: Array = field(metadata=BY_LEARNER)
+    nearest: Array = field(metadata=BY_LEARNER)
+    similarities: Array = field(metadata=BY_LEARNER)
+    probabilities: Array = field(metadata=BY_LEARNER)
+    sure: Array = field(metadata=BY_LEARNER)
 
     def joined(self, other: Admission) -> Admission:
         """Return these newcomers followed by others."""
@@ -83,10 +80,6 @@ class Admission:
             if name != "learner_ids"
         }
         return Admission(learner_ids=joined_ids(self.learner_ids, other.learner_ids), **parts)
-
-    def take(self, positions: Array) -> Admission:
-        """Return some of the newcomers, in the order given."""
-        return Admission(*(getattr(self, name)[positions] for name in self.__dataclass_fields__))
 
 
 def second_clusters(admission: Admission) -> Array:

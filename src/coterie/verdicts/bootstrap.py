@@ -9,22 +9,19 @@ would have come out on other rows, for that would take new models.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.stats import t as student
 
+from coterie._arrays import Array
 from coterie._seeds import generator_for
 from coterie.engines import report
 from coterie.method.cluster import Clustering
 from coterie.method.n_clusters.held_out import RULE, errors_allowed
 from coterie.method.refine.losses import LocalLosses
 from coterie.verdicts.standing import paired_excess, places_of
-
-Array = NDArray[Any]
 
 # Losses kept at a time. Beyond it neighbouring rows of a learner are resampled together, in blocks.
 MOST_ENTRIES = 10_000_000
@@ -80,19 +77,12 @@ def _block_starts(sizes: Array, most: int, inflation: float = 1.0) -> tuple[Arra
     return np.concatenate(pieces).astype(int), counts
 
 
-@dataclass(frozen=True)
-class _Trial:
-    """One labelling's losses in blocks of rows, and by row as each half's pick predicts it."""
-
-    blocks: Array
-    picked: Array
-
-
-def _trial(losses: LocalLosses, labels: Array, starts: Array) -> _Trial:
+def _trial(losses: LocalLosses, labels: Array, starts: Array) -> tuple[Array, Array]:
+    """Return a labelling's losses in blocks of rows, and by row as each half's pick predicts it."""
     rows = np.minimum(losses.by_row(labels), HUGE)
     picks = losses.on_halves(labels).argmin(axis=0)[:, ::-1]
     chosen = picks[losses.learners.owner, losses.second]
-    return _Trial(np.add.reduceat(rows, starts, axis=1), rows[chosen, np.arange(rows.shape[1])])
+    return np.add.reduceat(rows, starts, axis=1), rows[chosen, np.arange(rows.shape[1])]
 
 
 def _resampled_halves(
@@ -120,8 +110,11 @@ def _held_out_ratios(halves: Array, sizes: Array, noise: float) -> Array:
     return ratios
 
 
-def _chosen_numbers(ratios: Array, trials: list[_Trial], losses: LocalLosses) -> Array:
-    """Return the position of the smallest sufficient labelling in each replicate, as the rule does."""
+def _chosen_numbers(ratios: Array, picked: Sequence[Array], losses: LocalLosses) -> Array:
+    """Return the position of the smallest sufficient labelling in each replicate, as the rule does.
+
+    ``picked`` has the losses by row of each labelling, as each half's pick predicts it.
+    """
     learners = losses.learners
     starts, sizes = learners.offsets[:-1], learners.sizes
     n_learners = len(learners)
@@ -136,8 +129,8 @@ def _chosen_numbers(ratios: Array, trials: list[_Trial], losses: LocalLosses) ->
             spread = excess.std(axis=0, ddof=1) / np.sqrt(n_learners) if n_learners > 1 else 0.0
             near = excess.mean(axis=0) <= errors_allowed(n_learners) * spread + RULE.negligible
             # The spread over a learner's rows is that of the sample: replicates differ in the mean.
-            ways = trials[smaller].picked, trials[position].picked
-            error = paired_excess(*ways, starts, sizes, losses.selection.inflation)[1]
+            pair = picked[smaller], picked[position]
+            error = paired_excess(*pair, starts, sizes, losses.selection.inflation)[1]
             allowed = np.maximum(bound * error / losses.noise, RULE.negligible)
             nobody_worse = ~(excess > allowed[:, None]).any(axis=0)
             sufficient = undecided & near & nobody_worse
@@ -147,12 +140,7 @@ def _chosen_numbers(ratios: Array, trials: list[_Trial], losses: LocalLosses) ->
 
 
 def bootstrap_losses(
-    losses: LocalLosses,
-    labels: Array,
-    labellings: Mapping[int, Array],
-    *,
-    n_replicates: int,
-    entropy: int,
+    losses: LocalLosses, labels: Array, labellings: Mapping[int, Array], *, n_replicates: int, entropy: int
 ) -> Stability:
     """Resample rows inside each learner and ask again who belongs where, and how many clusters there are.
 
@@ -166,12 +154,12 @@ def bootstrap_losses(
     n_rows = sum(int(each.max()) + 1 for each in every)
     most = max(FEWEST_BLOCKS, MOST_ENTRIES // (n_rows * len(sizes)))
     starts, counts = _block_starts(sizes, most, losses.selection.inflation)
-    trials = [_trial(losses, each, starts) for each in every]
-    cuts = np.cumsum([len(trial.blocks) for trial in trials])
+    each_blocks, picked = zip(*(_trial(losses, each, starts) for each in every), strict=True)
+    cuts = np.cumsum([len(blocks) for blocks in each_blocks])
     n_clusters, n_learners = int(cuts[0]), len(losses.learners)
     membership = np.empty((n_learners, n_clusters))
     ratios = np.empty((len(numbers), n_learners, n_replicates))
-    blocks = np.vstack([trial.blocks for trial in trials])
+    blocks = np.vstack(each_blocks)
     ids = losses.learners.ids
     for j, halves in enumerate(_resampled_halves(blocks, counts, ids, n_replicates, entropy)):
         mine = halves[:, :n_clusters].sum(axis=0).argmin(axis=0)
@@ -182,7 +170,7 @@ def bootstrap_losses(
         report("Bootstrap", j + 1, n_learners)
     if not numbers:
         return Stability(ids, membership, np.array([n_clusters]), np.ones(1), n_replicates)
-    chosen = _chosen_numbers(ratios, trials[1:], losses)
+    chosen = _chosen_numbers(ratios, picked[1:], losses)
     shares = np.bincount(chosen, minlength=len(numbers)) / n_replicates
     return Stability(ids, membership, np.array(numbers), shares, n_replicates)
 

@@ -11,14 +11,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.tree import DecisionTreeRegressor
 from sklearn.utils.validation import check_is_fitted
 
+from coterie._arrays import Array
 from coterie.kernels.losses import predict_rows
 from coterie.records import Selection
-
-Array = NDArray[Any]
 
 # More rows than this make the answer slower, not clearer.
 MOST_ROWS = 4_000

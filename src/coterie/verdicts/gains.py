@@ -6,21 +6,20 @@ them, so that they can be compared.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from coterie._arrays import Array
 from coterie.loss import SQUARED_ERROR, Loss
 from coterie.records import Collaboration, Partition, Selection
+from coterie.rows.ids import positions_of
 from coterie.rows.learners import Learners, Standardization
 from coterie.verdicts.admission import Admission, joined_ids, second_clusters
 from coterie.verdicts.bootstrap import Stability
 from coterie.verdicts.standing import Standing
 from coterie.verdicts.verdict import BAD_MODEL, FEW_ROWS, decide
-
-Array = NDArray[Any]
 
 # The columns of errors: alone, with the coterie, with all. Each has its standard error beside it, *_se.
 ERRORS = ("error_alone", "error_with", "error_all")
@@ -42,6 +41,11 @@ class Gains(dict[str, Array]):
             name: np.concatenate([self[name], other.get(name, unknown)]) for name in self if name != "learner"
         }
         return Gains(learner=joined_ids(self["learner"], other["learner"]), **joined)
+
+    def of(self, learner_ids: Iterable[Any]) -> Gains:
+        """Return the rows of some learners, in the order given."""
+        rows = positions_of(learner_ids, self["learner"].tolist())
+        return Gains({name: column[rows] for name, column in self.items()})
 
     def __str__(self) -> str:
         columns = [[name, *(_cell(value) for value in values)] for name, values in self.items()]
@@ -120,8 +124,7 @@ def _table(
     ``residuals`` has those alone, with the coterie and with all, by learner in the order of the columns.
     """
     table, wider = Gains(described), np.sqrt(inflation)
-    place = {learner: p for p, learner in enumerate(learners.ids.tolist())}
-    order = [place[learner] for learner in table["learner"].tolist()]
+    order = positions_of(table["learner"].tolist(), learners.ids.tolist())
     weights = [None if learners.weights is None else learners.weights[learners.span(j)] for j in order]
     # The units of newcomers stand behind those of the learners before them.
     unit = np.ones(len(order)) if units is None else units.spread_y[-len(learners) :][order]

@@ -16,14 +16,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
+from coterie._arrays import Array
 from coterie._options import listed
 from coterie.records import Exchange, Partition
 from coterie.verdicts.standing import Standing
-
-Array = NDArray[Any]
 
 LARGEST = "largest"
 # A model is bad when on its peers it loses more than this many times what the typical model loses there,
@@ -82,13 +80,6 @@ class Outliers:
         }
 
 
-def _homes(partition: Partition, standing: Standing) -> Array:
-    """Return the cluster that each learner's data belong with: its own, or the nearest for one alone."""
-    labels = partition.labels
-    company = np.bincount(labels)[labels] - 1
-    return np.where(company > 0, labels, standing.nearest_other)
-
-
 def model_scores(exchange: Exchange, partition: Partition, standing: Standing, block: int = 1024) -> Array:
     """Return how badly each learner's model predicts those that its data belong with, of shape (L,).
 
@@ -98,7 +89,8 @@ def model_scores(exchange: Exchange, partition: Partition, standing: Standing, b
     """
     n, labels = len(partition.labels), partition.labels
     usual = np.fmin(exchange.noise, standing.losses.min(axis=1))
-    homes = _homes(partition, standing)
+    # The cluster that each learner's data belong with: its own, or the nearest for one alone.
+    homes = np.where(np.bincount(labels)[labels] > 1, labels, standing.nearest_other)
     scores = np.full(n, np.nan)
     # Where only landmarks were exchanged with, they are the peers that can be asked.
     asked = np.arange(n) if exchange.landmarks is None else exchange.landmarks

@@ -7,18 +7,16 @@ with the learner's own honest loss. Both are clipped as in Refine, so that one w
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.stats import t as student
 
+from coterie._arrays import Array
 from coterie.loss import SQUARED_ERROR, Loss
 from coterie.method.cluster import Clustering
 from coterie.method.refine.losses import LocalLosses
 from coterie.records import Collaboration, Partition, Selection
-
-Array = NDArray[Any]
+from coterie.rows.ids import positions_of
 
 # A true member is turned away this often; within a fit the rate is shared out among the learners.
 FALSE_ALARMS = 0.01
@@ -210,8 +208,7 @@ def judge_standing(
 
 def places_of(clustering: Clustering) -> Array:
     """Return where the learners of ``clustering.losses`` stand in the partition."""
-    place = {learner: p for p, learner in enumerate(clustering.partition.learner_ids.tolist())}
-    return np.array([place[learner] for learner in clustering.learner_ids.tolist()], dtype=int)
+    return positions_of(clustering.learner_ids.tolist(), clustering.partition.learner_ids.tolist())
 
 
 def standing_in(clustering: Clustering, selection: Selection, coterie: Collaboration) -> Standing:

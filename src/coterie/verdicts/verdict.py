@@ -8,12 +8,9 @@ it has none, but predicts surely better with what it takes from others at a coar
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[Any]
+from coterie._arrays import Array
 
 COLLABORATE = "collaborate"
 STAY_ALONE = "stay alone"

@@ -7,9 +7,11 @@ from sklearn.tree import DecisionTreeRegressor
 from coterie.collaboration.nested.dictionary import Entry, fit_entries
 from coterie.collaboration.nested.families import Family
 from coterie.collaboration.nested.linear import Moments
+from coterie.collaboration.nested.resolutions import Recipe
 from coterie.engines import ThreadEngine
 from coterie.kernels.affine import Frame
 
+RECIPE = Recipe(chosen=2, scale="noise", refine="pooled", robust=False, seed=0, engine=ThreadEngine())
 LINEAR = Family("linear")
 TREE = Family("tree", DecisionTreeRegressor())
 LABELS = {2: np.arange(8) % 2, 1: np.zeros(8, dtype=int)}
@@ -17,7 +19,7 @@ LABELS = {2: np.arange(8) % 2, 1: np.zeros(8, dtype=int)}
 
 def fit(data, *entries, **options):
     moments = Moments.of(data.learners, Frame(data.learners))
-    return fit_entries(entries, data.learners, LABELS, moments, entropy=0, engine=ThreadEngine(), **options)
+    return fit_entries(entries, data.learners, LABELS, moments, RECIPE, **options)
 
 
 def test_clusters_predict_their_members(staged):

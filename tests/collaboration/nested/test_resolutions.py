@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 from sklearn.linear_model import LinearRegression
 
@@ -6,7 +8,7 @@ from coterie.collaboration.nested.folds import random_folds
 from coterie.collaboration.nested.resolutions import (
     Recipe,
     labels_at,
-    labels_without,
+    nested_labels,
     refit_alone,
     resolution_counts,
     selection_without,
@@ -14,8 +16,7 @@ from coterie.collaboration.nested.resolutions import (
 )
 from coterie.engines import ThreadEngine
 
-RECIPE = Recipe(chosen=2, scale="noise", refine="pooled", robust=False, seed=0)
-ENGINE = ThreadEngine()
+RECIPE = Recipe(chosen=2, scale="noise", refine="pooled", robust=False, seed=0, engine=ThreadEngine())
 
 
 def test_resolutions_lie_between_alone_and_all():
@@ -34,7 +35,7 @@ def test_models_are_fitted_again_on_the_rows_that_are_left(staged):
     kept = np.arange(len(data.learners.y)) % 2 == 0
     left = data.learners.only(kept)
     sets = [make_candidates(["lr"])] * 8
-    models = refit_alone(left, data.selection, sets, 0, ENGINE)
+    models = refit_alone(left, data.selection, sets, RECIPE)
     mine = left.span(3)
     expected = LinearRegression().fit(left.X[mine], left.scalar_y[mine])
     np.testing.assert_allclose(models[3].coef_, expected.coef_)
@@ -53,7 +54,7 @@ def test_where_a_candidate_fails_on_few_rows_the_model_of_all_rows_stands_in(sta
 
     data = staged()
     left = data.learners.only(np.arange(160) % 2 == 0)
-    models = refit_alone(left, data.selection, [{"linearregression": Picky(), "lr": Picky()}] * 8, 0, ENGINE)
+    models = refit_alone(left, data.selection, [{"linearregression": Picky(), "lr": Picky()}] * 8, RECIPE)
     assert all(model is own for model, own in zip(models, data.selection.models, strict=True))
 
 
@@ -61,8 +62,8 @@ def test_truths_are_found_at_every_form_of_refinement(staged):
     data = staged()
     truth = np.arange(8) % 2
     for refine in ("pooled", "average", None):
-        recipe = Recipe(2, "noise", refine, False, 0)
-        labels = labels_at(data.learners, data.selection, (4, 2), recipe, ENGINE)
+        recipe = replace(RECIPE, refine=refine)
+        labels = labels_at(data.learners, data.selection, (4, 2), recipe)
         assert np.array_equal(labels[2], truth)
         # Nobody of another truth shares one of the finer clusters.
         assert all(len(set(truth[labels[4] == k])) == 1 for k in np.unique(labels[4]))
@@ -75,10 +76,11 @@ def test_a_fold_s_partition_does_not_know_its_rows(staged):
     y = data.learners.y.copy()
     first = (folds.held_out == 0) & (data.learners.owner == 0)
     y[first, 0] = -data.learners.X[first, 0]
-    from dataclasses import replace
-
     spoilt = replace(data.learners, y=y)
     sets = [make_candidates(["lr"])] * 8
-    models = [refit_alone(spoilt.only(k), data.selection, sets, 0, ENGINE) for k in folds.training]
-    without, _ = labels_without(spoilt, data.selection, folds, models, (2,), RECIPE, ENGINE)
-    assert np.array_equal(without[2], np.arange(8) % 2)
+    models = [refit_alone(spoilt.only(k), data.selection, sets, RECIPE) for k in folds.training]
+    truth = np.arange(8) % 2
+    counts, (without, _), full = nested_labels(spoilt, data.selection, truth, folds, models, RECIPE)
+    assert np.array_equal(without[2], truth)
+    assert counts == (3, 2)
+    assert set(without) == set(full) == {3, 2, 1}

@@ -13,18 +13,15 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from coterie._arrays import Array
 from coterie.collaboration.nested.folds import Folds
 from coterie.collaboration.nested.guard import guarded
-from coterie.collaboration.nested.resolutions import Recipe, labels_at, labels_without, resolution_counts
+from coterie.collaboration.nested.resolutions import Recipe, nested_labels
 from coterie.collaboration.nested.shared import Dictionary, Shared
-from coterie.engines import Engine
 from coterie.method.refine.averages import bounded_weights, how_models_travel, membership
 from coterie.records import Exchange, Selection
 from coterie.rows.learners import Learners
-
-Array = NDArray[Any]
 
 # A peer's model that loses this many times what the median model loses on my rows is wild there.
 WILD = 25.0
@@ -65,32 +62,25 @@ def average_dictionary(
     folds: Folds,
     bounds: Array,
     recipe: Recipe,
-    *,
-    engine: Engine,
 ) -> Dictionary:
     """Average the learners' models at all resolutions.
 
     Records are of the same learners in the same order. Each learner's rows are used for its own answers only.
     ``labels`` (L,) are the chosen clusters, ``bounds`` (L, 2) what each learner's model is clipped to.
     """
-    counts = resolution_counts(len(learners), recipe.chosen)
-    one = np.zeros(len(learners), dtype=int)
     models = [selection.models] * len(folds)
-    without = labels_without(learners, selection, folds, models, counts, recipe, engine)
-    others = tuple(k for k in counts if k != recipe.chosen)
-    full = labels_at(learners, selection, others, recipe, engine) | {recipe.chosen: labels, 1: one}
+    counts, without, full = nested_labels(learners, selection, labels, folds, models, recipe)
     travel = np.where(exchange.isolated, np.inf, how_models_travel(exchange))
     weights = bounded_weights(learners.sizes / selection.noise / np.maximum(travel, 1e-6) ** 2)
     jobs = [_Prediction(model, learners.X, bounds[i]) for i, model in enumerate(selection.models)]
-    table = np.array(engine.map(_predict, jobs))
+    table = np.array(recipe.engine.map(_predict, jobs))
     predictions = np.full((len(learners.y), len(counts) + 1), np.nan)
     for fold in range(len(folds)):
         left = learners.only(folds.training[fold])
         excluded = wild_models(table[:, folds.training[fold]], left)
         ahead = folds.held_out == fold
-        found = {**without[fold], 1: one}
         for place, count in enumerate((*counts, 1)):
-            averages = _shared(count, found[count], weights, excluded)
+            averages = _shared(count, without[fold][count], weights, excluded)
             for j in np.unique(learners.owner[ahead]):
                 mine = np.flatnonzero(ahead & (learners.owner == j))
                 positions, shares = averages.terms_of(j)

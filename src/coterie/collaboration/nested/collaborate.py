@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from coterie._arrays import Array
 from coterie._options import check_count, check_option
 from coterie._seeds import as_entropy
 from coterie.candidates import candidates_per_learner
@@ -27,22 +26,13 @@ from coterie.method.noise import smallest_level
 from coterie.records import Exchange, Partition, Selection
 from coterie.rows.learners import Learners, gather_learners
 
-Array = NDArray[Any]
-
 log = logging.getLogger(__name__)
 
 FORMS = ("pooled", "average")
 
 
-@dataclass(frozen=True)
-class _Alone:
-    """Everybody's own model: the bounds (L, 2) of its predictions, and these out of fold, of shape (N,)."""
-
-    bounds: Array
-    out_of_fold: Array
-
-
-def _alone(learners: Learners, folds: Folds, models: Sequence[tuple[Any, ...]]) -> _Alone:
+def _alone(learners: Learners, folds: Folds, models: Sequence[tuple[Any, ...]]) -> tuple[Array, Array]:
+    """Return the bounds (L, 2) of everybody's own model, and its predictions out of fold, of shape (N,)."""
     bounds = np.array([widened(learners.scalar_y[learners.span(j)]) for j in range(len(learners))])
     predictions = np.full(len(learners.y), np.nan)
     for fold, own in enumerate(models):
@@ -53,7 +43,7 @@ def _alone(learners: Learners, folds: Folds, models: Sequence[tuple[Any, ...]]) 
             if len(ahead):
                 limits = np.array(widened(learners.scalar_y[kept]))
                 predictions[ahead] = guarded(own[j], learners.X[ahead], limits)
-    return _Alone(bounds, predictions)
+    return bounds, predictions
 
 
 def _parties(
@@ -100,41 +90,28 @@ def _best_plain(learners: Learners, dictionary: Dictionary, count: int) -> int:
     return plain[int(squares[seen].mean(axis=0).argmin())]
 
 
-class _Ways:
-    """Gathers rows of weights to predict with, and their corrections."""
+def _weights_of(j: int, mixture: Mixture, dictionary: Dictionary, n_models: int) -> tuple[Array, Array]:
+    """Return the weights of one learner over all models, and its correction with the levels it adds."""
+    weights, correction = np.zeros(n_models), mixture.correction.copy()
+    weights[j] = mixture.alone
+    for shared, weight in zip(dictionary.shared, mixture.shared, strict=True):
+        if weight > 0:
+            positions, parts = shared.terms_of(j)
+            weights[positions] += weight * parts
+            correction[-1] += weight * shared.levels[j]
+    return weights, correction
 
-    def __init__(self, n_models: int, dictionary: Dictionary) -> None:
-        self._n_models, self._shared = n_models, dictionary.shared
-        self.weights: list[Array] = []
-        self.corrections: list[Array] = []
-        self.correction_bounds: list[tuple[float, float]] = []
 
-    def _add(self, weights: Array, correction: Array, X: Array) -> None:
-        self.weights.append(weights)
-        self.corrections.append(correction)
-        self.correction_bounds.append(correction_bounds(X, correction))
-
-    def add_learner(self, j: int, mixture: Mixture, X: Array) -> None:
-        """Add the weights of one learner."""
-        weights, correction = np.zeros(self._n_models), mixture.correction.copy()
-        weights[j] = mixture.alone
-        for shared, weight in zip(self._shared, mixture.shared, strict=True):
-            if weight > 0:
-                positions, parts = shared.terms_of(j)
-                weights[positions] += weight * parts
-                correction[-1] += weight * shared.levels[j]
-        self._add(weights, correction, X)
-
-    def add_newcomer(self, members: Array, predictor: int | None, X: Array) -> None:
-        """Add the weights of a newcomer to a cluster: its members' plain predictor, or their models."""
-        weights = np.zeros(self._n_models)
-        if predictor is None:
-            weights[members] = 1 / len(members)
-        else:
-            shared = self._shared[predictor]
-            positions, parts = shared.terms[shared.labels[members[0]]]
-            weights[positions] = parts
-        self._add(weights, np.zeros(X.shape[1] + 1), X)
+def _joined_weights(members: Array, predictor: int | None, dictionary: Dictionary, n_models: int) -> Array:
+    """Return the weights of who joins a cluster: its members' plain predictor, or their models."""
+    weights = np.zeros(n_models)
+    if predictor is None:
+        weights[members] = 1 / len(members)
+    else:
+        shared = dictionary.shared[predictor]
+        positions, parts = shared.terms[shared.labels[members[0]]]
+        weights[positions] = parts
+    return weights
 
 
 def _only_one(learners: Learners, selection: Selection) -> NestedCollaboration:
@@ -173,31 +150,29 @@ def _assembled(
     learners: Learners,
     selection: Selection,
     labels: Array,
-    alone: _Alone,
+    bounds: Array,
     dictionary: Dictionary,
     parties: Sequence[RowParty],
     form: str,
 ) -> NestedCollaboration:
     agreement = agree(parties)
     mixtures = [mix(party, agreement, j) for j, party in enumerate(parties)]
-    ways = _Ways(len(learners) + len(dictionary.models), dictionary)
-    for j, mixture in enumerate(mixtures):
-        ways.add_learner(j, mixture, learners.X[learners.span(j)])
-    n_clusters = int(labels.max()) + 1
+    n_clusters, n_models = int(labels.max()) + 1, len(learners) + len(dictionary.models)
+    own = [_weights_of(j, mixture, dictionary, n_models) for j, mixture in enumerate(mixtures)]
     # Where everybody stands alone, who joins somebody predicts with that one's model.
     joined = None if n_clusters == len(learners) else _best_plain(learners, dictionary, n_clusters)
-    for k in range(n_clusters):
-        members = np.flatnonzero(labels == k)
-        ways.add_newcomer(members, joined, learners.X[np.isin(learners.owner, members)])
+    clusters = [np.flatnonzero(labels == k) for k in range(n_clusters)]
+    newcomers = [_joined_weights(members, joined, dictionary, n_models) for members in clusters]
+    weights = np.array([*(mine for mine, _ in own), *newcomers])
+    corrections = np.array([correction for _, correction in own])
+    limits = [correction_bounds(party.X, mine) for party, mine in zip(parties, corrections, strict=True)]
     ratios = np.zeros(2) if joined is None else agreement.ratios[1, joined]
-    plain = alone.out_of_fold if joined is None else dictionary.out_of_fold[:, joined]
+    alone = np.concatenate([party.alone for party in parties])
+    plain = alone if joined is None else dictionary.out_of_fold[:, joined]
     cuts = learners.offsets[1:-1]
     everybody = _best_plain(learners, dictionary, 1)
-    all_weights = np.zeros(len(learners) + len(dictionary.models))
+    all_weights = _joined_weights(np.arange(len(learners)), everybody, dictionary, n_models)
     traits = np.zeros((len(learners), 0)) if dictionary.traits is None else dictionary.traits
-    positions, parts = dictionary.shared[everybody].terms[0]
-    all_weights[positions] = parts
-    weights = np.array(ways.weights)
     # Shared models that nobody takes anything from need not be kept: they are a third of the whole.
     kept = np.flatnonzero(
         weights.any(axis=0) | (all_weights > 0) | (np.arange(len(all_weights)) < len(learners))
@@ -213,12 +188,12 @@ def _assembled(
         ways=np.arange(len(learners)),
         newcomer_ways=len(learners) + np.arange(n_clusters),
         residuals=tuple(mixture.residuals[:, None] for mixture in mixtures),
-        bounds=np.vstack([alone.bounds, dictionary.bounds])[kept],
-        corrections=np.array(ways.corrections),
-        correction_bounds=np.array(ways.correction_bounds),
+        bounds=np.vstack([bounds, dictionary.bounds])[kept],
+        corrections=np.vstack([corrections, np.zeros((n_clusters, learners.n_features + 1))]),
+        correction_bounds=np.vstack([limits, np.zeros((n_clusters, 2))]),
         form=form,
         plain_residuals=tuple(np.split(learners.y - plain[:, None], cuts)),
-        alone_residuals=tuple(np.split(learners.y - alone.out_of_fold[:, None], cuts)),
+        alone_residuals=tuple(np.split(learners.y - alone[:, None], cuts)),
         all_residuals=tuple(np.split(learners.y - dictionary.out_of_fold[:, [everybody]], cuts)),
         all_weights=all_weights[kept],
         share_names=share_names(dictionary.counts),
@@ -264,12 +239,8 @@ def nest_coteries(
         What `cross_evaluate` returned.
     partition : Partition
         What `cluster_learners` returned.
-    X : array-like or table of shape (N, p)
-        Predictors of all learners.
-    y : array-like of shape (N,)
-        Response.
-    groups : array-like of shape (N,), str, or None, default=None
-        Learner id of each row, or the name of the column of X that holds it.
+    X, y, groups : array-like
+        The rows of all learners, as for `coterie.collaborate`.
     form : {"pooled", "average"}, default="pooled"
         Shared predictors are models of pooled rows, or averages of the learners' models, which need
         nobody else's rows.
@@ -280,22 +251,12 @@ def nest_coteries(
         The one that `select_models` was given: its folds are then used instead of random ones.
     candidates : str, list, dict or None, default=None
         As for `select_models`; coteries fit the families of all learners' candidates.
-    scale : {"noise", "median"} or float, default="noise"
-        As for `cluster_learners`; with it the partition is made again without each fold.
-    refine : {"pooled", "average", None}, default="pooled"
-        As for `cluster_learners`.
-    robust : bool, default=False
+    scale, refine : optional
+        As for `cluster_learners`; with them the partition is made again without each fold.
+    robust, landmarks : optional
         As for `cross_evaluate`.
-    landmarks : int, "auto" or None, default=None
-        As for `cross_evaluate`.
-    sample_weight : array-like of shape (N,) or None, default=None
-        Weights of the rows.
-    random_state : int, RandomState or None, default=0
-        Seed of folds and models.
-    engine : {None, "threads", "dask"}, a Dask client or an object with ``map``, default=None
-        Who runs the fits.
-    n_jobs : int or None, default=None
-        Number of threads.
+    sample_weight, random_state, engine, n_jobs : optional
+        As for `coterie.collaborate`; the seed is that of folds and models.
 
     Returns
     -------
@@ -323,32 +284,27 @@ def nest_coteries(
     if len(learners) == 1:
         return _only_one(learners, chosen)
     labels = partition.aligned_to(learners.ids).labels
-    runner = resolve_engine(engine, n_jobs)
-    entropy = as_entropy(random_state)
+    seed, runner = as_entropy(random_state), resolve_engine(engine, n_jobs)
+    recipe = Recipe(int(labels.max()) + 1, scale, refine, robust, seed, runner, landmarks)
     sets = candidates_per_learner(candidates, learners.ids.tolist())
     if splitter is not None:
         folds = selected_folds(chosen)
     elif chosen.in_order:
         folds = block_folds(learners, n_folds)
     else:
-        folds = random_folds(learners, n_folds, entropy)
+        folds = random_folds(learners, n_folds, seed)
     steps = len(folds) + 2
     report("Collaborate", 0, steps)
     own = []
     for kept in folds.training:
-        own.append(refit_alone(learners.only(kept), chosen, sets, entropy, runner))
+        own.append(refit_alone(learners.only(kept), chosen, sets, recipe))
         report("Collaborate", len(own), steps)
-    alone = _alone(learners, folds, own)
-    recipe = Recipe(int(labels.max()) + 1, scale, refine, robust, entropy, landmarks)
+    bounds, alone = _alone(learners, folds, own)
     if form == "pooled":
-        dictionary = fit_dictionary(
-            learners, chosen, labels, folds, own, sets, recipe, entropy=entropy, engine=runner
-        )
+        dictionary = fit_dictionary(learners, chosen, labels, folds, own, sets, recipe)
     else:
         exchanged = exchange.aligned_to(learners.ids)
-        dictionary = average_dictionary(
-            learners, chosen, exchanged, labels, folds, alone.bounds, recipe, engine=runner
-        )
+        dictionary = average_dictionary(learners, chosen, exchanged, labels, folds, bounds, recipe)
     log.info(
         "Nested coteries: %d models of pooled rows and %d of single learners fitted over %d folds.",
         dictionary.n_fits,
@@ -356,7 +312,7 @@ def nest_coteries(
         len(folds),
     )
     report("Collaborate", steps - 1, steps)
-    parties = _parties(learners, chosen, folds, alone.out_of_fold, dictionary.out_of_fold)
-    nested = _assembled(learners, chosen, labels, alone, dictionary, parties, form)
+    parties = _parties(learners, chosen, folds, alone, dictionary.out_of_fold)
+    nested = _assembled(learners, chosen, labels, bounds, dictionary, parties, form)
     report("Collaborate", steps, steps)
     return nested.take(learners.appearance)

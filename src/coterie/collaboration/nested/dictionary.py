@@ -14,19 +14,18 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from coterie._arrays import Array
 from coterie._seeds import generator_for, integer_seed
 from coterie.collaboration.nested.families import Family, ModelFit, fit_or_replace, with_more_trees
 from coterie.collaboration.nested.guard import guarded, widened
 from coterie.collaboration.nested.levels import unexplained_levels
 from coterie.collaboration.nested.linear import Moments
+from coterie.collaboration.nested.resolutions import Recipe
 from coterie.collaboration.nested.traits import traits_of, with_traits
-from coterie.engines import Engine
 from coterie.method.fitting import quiet_fits
 from coterie.rows.learners import Learners
 
-Array = NDArray[Any]
 _Key = tuple[bytes, str, str, bool]
 
 
@@ -96,8 +95,7 @@ def _flexible_fits(
     labels: Mapping[int, Array],
     targets: Mapping[str, Array],
     traits: Array | None,
-    entropy: int,
-    engine: Engine,
+    recipe: Recipe,
     most_rows: int | None,
 ) -> dict[_Key, Any]:
     """Fit every distinct set of members once per family and form."""
@@ -111,7 +109,7 @@ def _flexible_fits(
                 continue
             rows = _thinned(np.flatnonzero(members[learners.owner]), most_rows)
             first = learners.ids[np.flatnonzero(members)[0]]
-            seed = integer_seed(generator_for(entropy, f"coterie of {first}"))
+            seed = integer_seed(generator_for(recipe.seed, f"coterie of {first}"))
             weights = None if learners.weights is None else learners.weights[rows]
             y = targets[entry.form][rows]
             candidate = entry.family.candidate
@@ -123,7 +121,7 @@ def _flexible_fits(
                 X = with_traits(X, traits, learners.owner[rows])
             jobs[key] = ModelFit(candidate, X, y, weights, seed)
     with quiet_fits():
-        return dict(zip(jobs, engine.map(fit_or_replace, list(jobs.values())), strict=True))
+        return dict(zip(jobs, recipe.engine.map(fit_or_replace, list(jobs.values())), strict=True))
 
 
 def _ranges(values: Array, labels: Array, owner: Array) -> Array:
@@ -139,9 +137,8 @@ def fit_entries(
     learners: Learners,
     labels: Mapping[int, Array],
     moments: Moments,
+    recipe: Recipe,
     *,
-    entropy: int,
-    engine: Engine,
     most_rows: int | None = None,
 ) -> list[FittedEntry]:
     """Fit shared predictors on the learners' rows; ``moments`` of these are for the linear family.
@@ -156,7 +153,7 @@ def fit_entries(
     targets = {form: learners.scalar_y - levels[learners.owner] for form, levels in added.items()}
     forms = {False: moments, True: moments.centred()}
     traits = traits_of(learners, forms[True]) if any(entry.told for entry in flexible) else None
-    models = _flexible_fits(flexible, learners, labels, targets, traits, entropy, engine, most_rows)
+    models = _flexible_fits(flexible, learners, labels, targets, traits, recipe, most_rows)
     fitted = []
     for entry in entries:
         own = labels[entry.count]

@@ -10,12 +10,10 @@ that keep their rows can choose the ratios together.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[Any]
+from coterie._arrays import Array
 
 # Variance of offsets and of slopes, in units of the noise. Zero: there is nothing of one's own.
 OFFSET_RATIOS = np.r_[0.0, np.logspace(-3, 2, 11)]

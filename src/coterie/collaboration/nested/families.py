@@ -8,12 +8,11 @@ forest competes with one whose cuts are random and with boosted trees, which are
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, clone
 from sklearn.compose import TransformedTargetRegressor
 from sklearn.linear_model import (
@@ -27,13 +26,13 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, RobustScaler, StandardScaler
 from sklearn.svm import LinearSVR
 
+from coterie._arrays import Array
 from coterie._seeds import seeded_copy
+from coterie.collaboration.nested.linear import as_line
 from coterie.kernels.affine import AFFINE_PREDICTIONS
 from coterie.method.fitting import fit_model
 from coterie.models.boosting import BoostedTrees
 from coterie.models.forest import QuickForest, RandomCuts
-
-Array = NDArray[Any]
 
 # Affine, but not by least squares: moments would not do what they do.
 _OTHER_LOSSES = (HuberRegressor, LinearSVR, QuantileRegressor, SGDRegressor, TheilSenRegressor)
@@ -80,10 +79,7 @@ def fit_or_replace(job: ModelFit) -> Any:
     except Exception:  # a family may fail on few rows: what stands in weighs what it deserves
         if job.otherwise is not None:
             return job.otherwise
-        mean, n_features = LinearRegression(), job.X.shape[1]
-        mean.coef_, mean.intercept_ = np.zeros(n_features), float(job.y.mean())
-        mean.n_features_in_ = n_features
-        return mean
+        return as_line(np.zeros(job.X.shape[1]), float(job.y.mean()))
 
 
 def by_least_squares(candidate: Any) -> bool:
@@ -141,13 +137,6 @@ def _boosted(forest: QuickForest) -> BaseEstimator:
     )
 
 
-# What competes with a default forest wherever rows are pooled.
-_RIVALS: Mapping[str, Callable[[QuickForest], BaseEstimator]] = {
-    "random cuts": _random_cuts,
-    "boosted": _boosted,
-}
-
-
 def rivals(candidate: Any) -> dict[str, BaseEstimator]:
     """Return what competes with a default forest on pooled rows, by name.
 
@@ -157,7 +146,7 @@ def rivals(candidate: Any) -> dict[str, BaseEstimator]:
     inside = _inside(candidate)
     if type(inside) is not QuickForest:
         return {}
-    made = {name: make(inside) for name, make in _RIVALS.items()}
+    made = {"random cuts": _random_cuts(inside), "boosted": _boosted(inside)}
     if inside is candidate:
         return made
     return {name: clone(candidate).set_params(regressor=rival) for name, rival in made.items()}

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from coterie._arrays import Array
 from coterie._seeds import generator_for
 from coterie.records import Selection
 from coterie.rows.learners import Learners
-
-Array = NDArray[Any]
 
 
 @dataclass(frozen=True)

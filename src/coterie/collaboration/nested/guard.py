@@ -5,11 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from coterie._arrays import Array
 from coterie.kernels.losses import predict_rows
-
-Array = NDArray[Any]
 
 # Predictions may leave the range of the rows behind them by this share of it.
 MARGIN = 0.3

@@ -7,15 +7,11 @@ much learners differ beside the noise.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 
+from coterie._arrays import Array
 from coterie.models.boosting import BoostedTrees
 from coterie.rows.learners import Learners
-
-Array = NDArray[Any]
 
 TURNS = 5
 # Rows enough to tell levels from a curve.

@@ -8,19 +8,23 @@ chosen by what it loses on held-out rows, again by moments.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.linear_model import LinearRegression
 
+from coterie._arrays import Array
 from coterie.kernels.affine import Frame, second_moments
 from coterie.rows.learners import Learners
 
-Array = NDArray[Any]
-
 # In rows: the penalty that so many rows of unit variance would outweigh.
 RIDGES = (1e-6, 1.0, 10.0, 100.0)
+
+
+def as_line(slopes: Array, intercept: float) -> LinearRegression:
+    """Return known coefficients as a fitted scikit-learn model."""
+    model = LinearRegression()
+    model.coef_, model.intercept_, model.n_features_in_ = slopes, intercept, len(slopes)
+    return model
 
 
 @dataclass(frozen=True)
@@ -60,9 +64,5 @@ class Moments:
     def as_model(self, coefficients: Array, *, centred: bool) -> LinearRegression:
         """Return the coefficients as a fitted scikit-learn model of the predictors as they came."""
         slopes = coefficients[:-1] / self.frame.spread
-        model = LinearRegression()
-        model.coef_ = slopes
         level = -slopes @ self.frame.centre
-        model.intercept_ = float(level if centred else level + coefficients[-1] + self.frame.middle[0])
-        model.n_features_in_ = len(slopes)
-        return model
+        return as_line(slopes, float(level if centred else level + coefficients[-1] + self.frame.middle[0]))

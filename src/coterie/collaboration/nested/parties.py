@@ -12,40 +12,17 @@ whom it concerns.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
+from coterie._arrays import Array
 from coterie.collaboration.nested.effects import OwnRows, linear_values
 from coterie.collaboration.nested.guard import widened
-
-Array = NDArray[Any]
-
-
-class Party(Protocol):
-    """A learner who answers by numbers."""
-
-    def spreads(self) -> Array:
-        """Return the standard deviation of every predictor, of shape (p,)."""
-        ...
-
-    def likelihoods(self, units: Array) -> Array:
-        """Return log-likelihoods of shape (E, offsets, slopes) of the shared models' residuals."""
-        ...
-
-    def grams(self, units: Array, ratios: Array) -> tuple[Array, Array]:
-        """Return the Gram matrices of its residuals by fold, of shape (F, C, C), and their weights (F,).
-
-        The columns are its own model, the shared models with an offset (``ratios[0]``), and the shared
-        models with offset and slopes (``ratios[1]``). In units of the variance of its response.
-        """
-        ...
 
 
 @dataclass(frozen=True)
 class RowParty:
-    """A learner whose rows are here.
+    """A learner who answers by numbers.
 
     ``folds`` (n,) is the fold that holds each row out; -1 for rows that take no part. ``alone`` (n,) has its
     own model's predictions and ``shared`` (n, E) those of the shared models, out of fold. ``noise`` is its
@@ -72,12 +49,12 @@ class RowParty:
         return residuals
 
     def spreads(self) -> Array:
-        """Return the standard deviation of every predictor."""
+        """Return the standard deviation of every predictor, of shape (p,)."""
         spreads: Array = self.X.std(axis=0)
         return spreads
 
     def likelihoods(self, units: Array) -> Array:
-        """Return log-likelihoods of the shared models' residuals."""
+        """Return log-likelihoods of shape (E, offsets, slopes) of the shared models' residuals."""
         seen = self._seen
         return OwnRows.of(self.X[seen], units, self.noise).likelihoods(self._residuals[seen])
 
@@ -108,7 +85,11 @@ class RowParty:
         return columns
 
     def grams(self, units: Array, ratios: Array) -> tuple[Array, Array]:
-        """Return the Gram matrices of its residuals by fold, and the weight of its rows by fold."""
+        """Return the Gram matrices of its residuals by fold, of shape (F, C, C), and their weights (F,).
+
+        The columns are its own model, the shared models with an offset (``ratios[0]``), and the shared
+        models with offset and slopes (``ratios[1]``). In units of the variance of its response.
+        """
         residuals = self.y[:, None] - self.columns(units, ratios)
         weights = np.ones(len(self.y)) if self.weights is None else self.weights
         n_columns = residuals.shape[1]

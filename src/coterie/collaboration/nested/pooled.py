@@ -6,22 +6,19 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from coterie._arrays import Array
 from coterie.collaboration.nested.dictionary import Entry, FittedEntry, fit_entries
 from coterie.collaboration.nested.families import Family, best_told, possible_families, worth_fitting
 from coterie.collaboration.nested.folds import Folds
 from coterie.collaboration.nested.linear import RIDGES, Moments
-from coterie.collaboration.nested.resolutions import Recipe, labels_at, labels_without, resolution_counts
+from coterie.collaboration.nested.resolutions import Recipe, nested_labels
 from coterie.collaboration.nested.shared import Dictionary, Shared
-from coterie.engines import Engine
 from coterie.kernels.affine import Frame
 from coterie.method.noise import smallest_level
 from coterie.method.refine.flexible import FLEXIBLE
 from coterie.records import Selection
 from coterie.rows.learners import Learners
-
-Array = NDArray[Any]
 
 # More rows than these make a fold's model slower, not its weight better known.
 MOST_ROWS = 20_000
@@ -39,19 +36,14 @@ class _CrossFit:
     """Fits entries without each fold and predicts the rows that the fold holds out."""
 
     def __init__(
-        self,
-        learners: Learners,
-        folds: Folds,
-        labels: Sequence[dict[int, Array]],
-        entropy: int,
-        engine: Engine,
+        self, learners: Learners, folds: Folds, labels: Sequence[dict[int, Array]], recipe: Recipe
     ) -> None:
         self.learners, self.folds = learners, folds
         frame = Frame(learners)
         self._left = [learners.only(kept) for kept in folds.training]
         self._moments = [Moments.of(left, frame) for left in self._left]
         self.whole = Moments.of(learners, frame)
-        self._labels, self._entropy, self._engine = labels, entropy, engine
+        self._labels, self._recipe = labels, recipe
         # Losses are compared in units of each learner's variance, so that learners count alike.
         self._unit = response_units(learners)
         self.n_fits = 0
@@ -61,15 +53,8 @@ class _CrossFit:
         predictions = np.full((len(self.learners.y), len(entries)), np.nan)
         for fold in range(len(self.folds)) if folds is None else folds:
             ahead = self.folds.held_out == fold
-            fitted = fit_entries(
-                entries,
-                self._left[fold],
-                self._labels[fold],
-                self._moments[fold],
-                entropy=self._entropy,
-                engine=self._engine,
-                most_rows=MOST_ROWS,
-            )
+            rows = self._left[fold], self._labels[fold], self._moments[fold]
+            fitted = fit_entries(entries, *rows, self._recipe, most_rows=MOST_ROWS)
             self.n_fits += sum(
                 len(f.models) for f, e in zip(fitted, entries, strict=True) if e.family.candidate is not None
             )
@@ -138,33 +123,25 @@ def _as_dictionary(
     out_of_fold: Array,
     n_fits: int,
 ) -> Dictionary:
-    shared: list[Shared] = []
-    models: list[Any] = []
-    names: list[str] = []
-    bounds: list[Array] = []
-    told: list[bool] = []
+    shared, first = [], n_learners
     for entry, found in zip(entries, fitted, strict=True):
-        first = n_learners + len(models)
         terms = tuple((np.array([first + k]), np.ones(1)) for k in range(len(found.models)))
+        first += len(found.models)
         form = "" if entry.form == "plain" else f", {entry.form}"
         kind = entry.family.name + form + ", told" * entry.told
         shared.append(Shared(entry.count, kind, found.labels, terms, found.levels, told=entry.told))
-        models += found.models
-        names += [entry.family.name] * len(found.models)
-        bounds.append(found.bounds)
-        told += [entry.told] * len(found.models)
-        if entry.family.candidate is not None:
-            n_fits += len(found.models)
+    # The entry behind each model.
+    behind = [entry for entry, found in zip(entries, fitted, strict=True) for _ in found.models]
     return Dictionary(
         counts,
         tuple(shared),
-        tuple(models),
-        tuple(names),
-        np.vstack(bounds),
+        tuple(model for found in fitted for model in found.models),
+        tuple(entry.family.name for entry in behind),
+        np.vstack([found.bounds for found in fitted]),
         out_of_fold,
-        n_fits,
+        n_fits + sum(entry.family.candidate is not None for entry in behind),
         next((found.traits for found in fitted if found.traits is not None), None),
-        tuple(told),
+        tuple(entry.told for entry in behind),
     )
 
 
@@ -176,19 +153,14 @@ def fit_dictionary(
     alone: Sequence[tuple[Any, ...]],
     sets: Sequence[dict[str, Any]],
     recipe: Recipe,
-    *,
-    entropy: int,
-    engine: Engine,
 ) -> Dictionary:
     """Fit shared predictors at all resolutions, without each fold and on all rows.
 
     ``labels`` (L,) are the chosen clusters, ``alone`` has every learner's model without each fold, ``sets``
     each learner's candidates.
     """
-    counts = resolution_counts(len(learners), recipe.chosen)
-    one = np.zeros(len(learners), dtype=int)
-    without = labels_without(learners, selection, folds, alone, counts, recipe, engine)
-    cross = _CrossFit(learners, folds, [{**found, 1: one} for found in without], entropy, engine)
+    counts, without, full = nested_labels(learners, selection, labels, folds, alone, recipe)
+    cross = _CrossFit(learners, folds, without, recipe)
     chosen = recipe.chosen if recipe.chosen in counts else 1
     plain = [(count, True) for count in counts] + [(chosen, False)] * (chosen > 1) + [(1, False), (1, True)]
     families = possible_families(sets, by_moments=learners.n_features <= FLEXIBLE.predictors)
@@ -210,7 +182,5 @@ def fit_dictionary(
             mine += [Entry(1, family, False, levelled=True)]
         columns.append(cross.predict(mine))
         entries += mine
-    others = tuple(k for k in counts if k != recipe.chosen)
-    full = labels_at(learners, selection, others, recipe, engine) | {recipe.chosen: labels, 1: one}
-    fitted = fit_entries(entries, learners, full, cross.whole, entropy=entropy, engine=engine)
+    fitted = fit_entries(entries, learners, full, cross.whole, recipe)
     return _as_dictionary(counts, entries, fitted, len(learners), np.hstack(columns), cross.n_fits)

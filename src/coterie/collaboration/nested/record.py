@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from coterie._arrays import Array
 from coterie.collaboration.nested.effects import OwnRows, linear_values
 from coterie.collaboration.nested.guard import guarded, widened
 from coterie.collaboration.nested.traits import with_traits
-from coterie.records import Collaboration
+from coterie.records import BY_LEARNER, Collaboration
 from coterie.rows.learners import Learners
-
-Array = NDArray[Any]
 
 
 @dataclass(frozen=True)
@@ -69,12 +66,12 @@ class NestedCollaboration(Collaboration):
     corrections: Array = field(repr=False)
     correction_bounds: Array = field(repr=False)
     form: str
-    plain_residuals: tuple[Array, ...] = field(metadata={"by_learner": True}, repr=False)
-    alone_residuals: tuple[Array, ...] = field(metadata={"by_learner": True}, repr=False)
-    all_residuals: tuple[Array, ...] = field(metadata={"by_learner": True}, repr=False)
+    plain_residuals: tuple[Array, ...] = field(metadata=BY_LEARNER, repr=False)
+    alone_residuals: tuple[Array, ...] = field(metadata=BY_LEARNER, repr=False)
+    all_residuals: tuple[Array, ...] = field(metadata=BY_LEARNER, repr=False)
     all_weights: Array = field(repr=False)
     share_names: tuple[str, ...]
-    shares: Array = field(metadata={"by_learner": True})
+    shares: Array = field(metadata=BY_LEARNER)
     shrinkage: float
     n_fits: int
     newcomer_ratios: Array = field(repr=False)

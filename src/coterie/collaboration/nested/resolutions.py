@@ -14,8 +14,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from coterie._arrays import Array
 from coterie._seeds import generator_for, integer_seed
 from coterie.collaboration.nested.families import ModelFit, fit_or_replace
 from coterie.collaboration.nested.folds import Folds
@@ -32,8 +32,6 @@ from coterie.method.refine.pooled import PooledLosses
 from coterie.method.spectral import resolve_scale, tidy_labels
 from coterie.records import Exchange, Selection
 from coterie.rows.learners import Learners
-
-Array = NDArray[Any]
 
 # Beside everybody alone, the number chosen, and all together.
 COUNTS = (12, 6, 3)
@@ -57,8 +55,8 @@ def share_names(counts: Sequence[int]) -> tuple[str, ...]:
 class Recipe:
     """How the chosen clusters were made, so that they can be made again.
 
-    ``chosen`` is their number, ``seed`` that of k-means; the others are options of `cluster_learners` and
-    `cross_evaluate`.
+    ``chosen`` is their number; from ``seed`` all randomness derives; ``engine`` runs the work. The others are
+    options of `cluster_learners` and `cross_evaluate`.
     """
 
     chosen: int
@@ -66,11 +64,12 @@ class Recipe:
     refine: str | None
     robust: bool
     seed: int
+    engine: Engine
     landmarks: Any = None
 
 
 def refit_alone(
-    learners: Learners, selection: Selection, sets: Sequence[dict[str, Any]], entropy: int, engine: Engine
+    learners: Learners, selection: Selection, sets: Sequence[dict[str, Any]], recipe: Recipe
 ) -> tuple[Any, ...]:
     """Fit every learner's chosen candidate again on the rows that are left, ``learners``."""
     jobs = []
@@ -78,13 +77,13 @@ def refit_alone(
         span = learners.span(j)
         weights = None if learners.weights is None else learners.weights[span]
         # The seed that Select drew for this learner.
-        seed = integer_seed(generator_for(entropy, learners.ids[j]))
+        seed = integer_seed(generator_for(recipe.seed, learners.ids[j]))
         candidate = sets[j][selection.names[j]]
         jobs.append(
             ModelFit(candidate, learners.X[span], learners.scalar_y[span], weights, seed, selection.models[j])
         )
     with quiet_fits():
-        return tuple(engine.map(fit_or_replace, jobs))
+        return tuple(recipe.engine.map(fit_or_replace, jobs))
 
 
 def selection_without(selection: Selection, learners: Learners, kept: Array, models: Any) -> Selection:
@@ -112,15 +111,10 @@ def selection_without(selection: Selection, learners: Learners, kept: Array, mod
 
 
 def _labels(
-    exchange: Exchange,
-    learners: Learners,
-    selection: Selection,
-    counts: Sequence[int],
-    recipe: Recipe,
-    engine: Engine,
+    exchange: Exchange, learners: Learners, selection: Selection, counts: Sequence[int], recipe: Recipe
 ) -> dict[int, Array]:
     if recipe.refine == "average" or learners.n_features > FLEXIBLE.predictors:
-        losses: LocalLosses = AverageLosses.of_all(learners, selection, exchange, engine)
+        losses: LocalLosses = AverageLosses.of_all(learners, selection, exchange, recipe.engine)
         local = None
     else:
         losses = moments = PooledLosses(learners, selection)
@@ -138,7 +132,7 @@ def _labels(
 
 
 def labels_at(
-    learners: Learners, selection: Selection, counts: Sequence[int], recipe: Recipe, engine: Engine
+    learners: Learners, selection: Selection, counts: Sequence[int], recipe: Recipe
 ) -> dict[int, Array]:
     """Cluster the learners by their rows and models at several resolutions: labels by number of clusters.
 
@@ -155,12 +149,12 @@ def labels_at(
             robust=recipe.robust,
             landmarks=recipe.landmarks,
             random_state=recipe.seed,
-            engine=engine,
+            engine=recipe.engine,
         )
     exchange = exchanged.aligned_to(learners.ids)
     kept = np.flatnonzero(~exchange.isolated)
     apart = np.flatnonzero(exchange.isolated)
-    found = _labels(exchange.take(kept), learners.take(kept), selection.take(kept), counts, recipe, engine)
+    found = _labels(exchange.take(kept), learners.take(kept), selection.take(kept), counts, recipe)
     whole = {}
     for k, labels in found.items():
         whole[k] = np.empty(len(learners), dtype=int)
@@ -169,22 +163,25 @@ def labels_at(
     return whole
 
 
-def labels_without(
+def nested_labels(
     learners: Learners,
     selection: Selection,
+    labels: Array,
     folds: Folds,
     models: Sequence[tuple[Any, ...]],
-    counts: Sequence[int],
     recipe: Recipe,
-    engine: Engine,
-) -> list[dict[int, Array]]:
-    """Cluster again without each fold: labels for each fold and number of clusters.
+) -> tuple[tuple[int, ...], list[dict[int, Array]], dict[int, Array]]:
+    """Return the numbers of clusters, and the labels by number without each fold and on all rows.
 
-    ``models`` has every learner's model without each fold.
+    ``labels`` (L,) are the chosen clusters, ``models`` has every learner's model without each fold. Beside
+    the numbers that are returned, labels have one cluster of all.
     """
-    return [
-        labels_at(
-            learners.only(kept), selection_without(selection, learners, kept, own), counts, recipe, engine
-        )
-        for kept, own in zip(folds.training, models, strict=True)
-    ]
+    counts = resolution_counts(len(learners), recipe.chosen)
+    one = {1: np.zeros(len(learners), dtype=int)}
+    without = []
+    for kept, own in zip(folds.training, models, strict=True):
+        left = selection_without(selection, learners, kept, own)
+        without.append(labels_at(learners.only(kept), left, counts, recipe) | one)
+    others = tuple(k for k in counts if k != recipe.chosen)
+    full = labels_at(learners, selection, others, recipe) | {recipe.chosen: labels} | one
+    return counts, without, full

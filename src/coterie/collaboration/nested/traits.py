@@ -7,16 +7,12 @@ everybody's, a forest finds by itself which learners are alike, and in which par
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 
+from coterie._arrays import Array
 from coterie.collaboration.nested.effects import MOST_SLOPES, slope_units
 from coterie.collaboration.nested.linear import Moments
 from coterie.rows.learners import Learners
-
-Array = NDArray[Any]
 
 # Slopes of one's own count as much as everybody's once a learner has so many rows.
 PSEUDO_ROWS = 20.0

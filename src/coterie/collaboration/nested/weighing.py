@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from coterie._arrays import Array
 from coterie.collaboration.nested.effects import best_ratios, linear_values, slope_units
 from coterie.collaboration.nested.guard import widened
-from coterie.collaboration.nested.parties import Party, RowParty
+from coterie.collaboration.nested.parties import RowParty
 from coterie.collaboration.nested.weights import Weights, learn_weights
-
-Array = NDArray[Any]
 
 # A learner whose mixture does worse than its own model by more standard errors than these stays alone.
 WORSE = 2.0
@@ -34,7 +31,7 @@ class Agreement:
     weights: Weights
 
 
-def agree(parties: Sequence[Party]) -> Agreement:
+def agree(parties: Sequence[RowParty]) -> Agreement:
     """Ask the parties and learn the weights; who has the rows applies them."""
     units = slope_units(np.array([party.spreads() for party in parties]))
     likelihoods = np.sum([party.likelihoods(units) for party in parties], axis=0)

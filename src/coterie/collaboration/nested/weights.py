@@ -10,13 +10,11 @@ more, the fewer rows it has. How many pseudo-rows is chosen on held-out folds.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import nnls
 
-Array = NDArray[Any]
+from coterie._arrays import Array
 
 # Pseudo-rows of the average learner; infinitely many: everybody has the common weights.
 SHRINKAGES = (10.0, 30.0, 100.0, 300.0, np.inf)
