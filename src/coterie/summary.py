@@ -13,14 +13,13 @@ from dataclasses import asdict
 from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
+from coterie._arrays import Array
 from coterie.fit.record import Fit
 from coterie.records import Partition
 from coterie.verdicts.gains import ERRORS
 from coterie.verdicts.verdict import DOES_NOT_BELONG, VERDICTS
 
-Array = NDArray[Any]
 Columns = Mapping[str, Any]
 
 

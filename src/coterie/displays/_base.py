@@ -5,13 +5,12 @@ from __future__ import annotations
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
+from coterie._arrays import Array
 from coterie.displays._look import open_axis
 from coterie.regressor import CoterieRegressor
-
-Array = NDArray[Any]
 
 
 def fitted(model: Any, display: type) -> CoterieRegressor:

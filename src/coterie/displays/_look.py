@@ -6,11 +6,9 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from coterie._arrays import Array
 from coterie._text import shown_name
-
-Array = NDArray[Any]
 
 # Okabe and Ito's colours without black and yellow (the one is our ink, the other vanishes on white), then
 # Tol's wine and indigo: they stay apart under the three kinds of colour blindness.

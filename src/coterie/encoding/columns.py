@@ -8,9 +8,8 @@ from typing import Any
 
 import narwhals.stable.v1 as nw
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[Any]
+from coterie._arrays import Array
 
 DATE_PARTS: dict[str, Callable[[Any], Any]] = {
     "year": lambda series: series.dt.year(),

@@ -8,15 +8,13 @@ from typing import Any
 
 import narwhals.stable.v1 as nw
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
+from coterie._arrays import Array
 from coterie._options import check_count, listed
 from coterie.encoding.columns import ColumnPlan, encode_column, plan_column
 from coterie.rows.tables import as_table
-
-Array = NDArray[Any]
 
 
 def _named(X: Any, caller: str) -> Any:

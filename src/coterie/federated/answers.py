@@ -12,13 +12,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from coterie._arrays import Array
 from coterie.federated.messages import Answer, Member, Pairing, ProtocolError, Question, Verdict, question_key
 from coterie.method.refine.grams import GramAverages
 from coterie.method.spectral import tidy_labels
 
-Array = NDArray[Any]
 Labels = tuple[int, ...]
 
 # Two machines may compute weights that differ in their last digits; questions about them are the same.

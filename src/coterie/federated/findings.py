@@ -8,8 +8,8 @@ from dataclasses import fields
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from coterie._arrays import Array
 from coterie.federated.attendance import Attendance
 from coterie.federated.messages import Conclusion, Curve, Gain, Member, Verdict
 from coterie.method.search import Found
@@ -19,7 +19,6 @@ from coterie.verdicts.outliers import bad_models
 from coterie.verdicts.standing import Comparison, Standing, judge_standing
 from coterie.verdicts.verdict import COLLABORATE, STAY_ALONE
 
-Array = NDArray[Any]
 NOT_MEASURED = "by losses alone; what it brings was not measured"
 
 

@@ -8,16 +8,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from coterie._arrays import Array
 from coterie.federated import wire
 from coterie.federated.messages import ProtocolError, Share, check_site
 from coterie.method.select import select_models
 from coterie.records import Selection
 from coterie.rows.learners import Learners, gather_learners
 from coterie.rows.tables import column_names
-
-Array = NDArray[Any]
 
 # Half of the digits of the largest number in a message, less some for the arithmetic on squares.
 LARGEST_RESPONSE = 1e45

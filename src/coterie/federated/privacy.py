@@ -7,16 +7,12 @@ from the system's entropy, never from the seed of the fit: whoever knows the see
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import brentq
 from scipy.special import log_ndtr
 
+from coterie._arrays import Array
 from coterie.federated.messages import Blur, ProtocolError
-
-Array = NDArray[Any]
 
 
 def check_blur(blur: Blur) -> Blur:

@@ -11,10 +11,8 @@ from __future__ import annotations
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from coterie.federated.answers import Answered, AnsweredLosses, NotAnsweredError, check_answer
 from coterie.federated.attendance import Attendance, take_attendance
@@ -38,8 +36,6 @@ from coterie.method.search import (
 )
 from coterie.method.spectral import check_scale, resolve_scale, tidy_labels
 from coterie.records import Exchange
-
-Array = NDArray[Any]
 
 # Each round of Refine asks once; one more compares numbers of coteries and judges those that may be chosen.
 MOST_ROUNDS = REFINE.rounds + 1

@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 import sklearn
-from numpy.typing import NDArray
 
+from coterie._arrays import Array
 from coterie._version import __version__
 from coterie.candidates import PRESETS
 from coterie.collaboration.forms import average_weights, averaged_residuals
@@ -45,8 +45,6 @@ from coterie.records import Selection
 from coterie.verdicts.bootstrap import bootstrap_losses
 from coterie.verdicts.gains import ROUNDING, error_and_spread, gain_spread
 from coterie.verdicts.standing import compare_with_alone, coterie_excess
-
-Array = NDArray[Any]
 
 
 def software_versions() -> dict[str, str]:

@@ -8,12 +8,10 @@ import zipfile
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from coterie._arrays import Array
 from coterie.persistence.archive import need, read_stored
 from coterie.persistence.rules import NUMBERS
-
-Array = NDArray[Any]
 
 # An array without entries may be as long as it likes in no bytes at all.
 _LONGEST_EMPTY = 1_000_000

@@ -7,8 +7,8 @@ from itertools import pairwise
 from typing import Any, TypedDict
 
 import numpy as np
-from numpy.typing import NDArray
 
+from coterie._arrays import Array
 from coterie.collaboration.nested import NestedCollaboration
 from coterie.encoding import TableRecipe
 from coterie.encoding.columns import DATE_PARTS, ENCODERS
@@ -22,8 +22,6 @@ from coterie.persistence.rules import Rule, Sizes, array, rules_of, stay_within,
 from coterie.records import Collaboration
 from coterie.rows.learners import Learners, Standardization
 from coterie.verdicts import Admission, Stability, Standing
-
-Array = NDArray[Any]
 
 # The parts of a fit; its options are the estimator's parameters.
 PARTS = tuple(part.name for part in fields(Fit) if part.name != "options")

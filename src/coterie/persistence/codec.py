@@ -18,8 +18,8 @@ from types import NoneType
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from coterie._arrays import Array
 from coterie._codec import HintReader, Leaf
 from coterie.collaboration.nested import NestedCollaboration
 from coterie.encoding import ColumnPlan, TableRecipe
@@ -36,8 +36,6 @@ from coterie.records import Collaboration, Curve, Exchange, LossTiles, Partition
 from coterie.rows.learners import Learners, Standardization
 from coterie.rows.wild import WildCells
 from coterie.verdicts import Admission, Gains, Stability, Standing
-
-Array = NDArray[Any]
 
 _KINDS = (
     *(Selection, Exchange, LandmarkTiles, Partition, Curve, Collaboration, NestedCollaboration, SerialScore),

@@ -11,12 +11,11 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from coterie._arrays import Array
 from coterie.persistence.archive import unfit
 from coterie.persistence.rules import array, count, real, stay_within
 
-Array = NDArray[Any]
 Build = Callable[[type[Any], Any, Any], Any]
 
 _NODES = ("left_child", "right_child", "feature", "threshold")

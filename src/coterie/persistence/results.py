@@ -17,11 +17,11 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.tree import DecisionTreeRegressor
 from sklearn.tree._tree import Tree
 
+from coterie._arrays import Array
 from coterie._codec import parse_json
 from coterie.fit.out_of_core import Read
 from coterie.method.fitting import Fitted
@@ -32,7 +32,6 @@ from coterie.persistence.codec import Decoder, Encoder
 from coterie.persistence.compiled import build_tree
 from coterie.persistence.models import dump_model, load_model
 
-Array = NDArray[Any]
 Packed = dict[str, Array]
 
 _OWN = ("tree_", "random_state")

@@ -12,9 +12,9 @@ from numbers import Real
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[Any]
+from coterie._arrays import Array
+
 Sizes = dict[str, int]
 Rule = Callable[[Any, Sizes], bool]
 

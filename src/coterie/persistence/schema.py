@@ -15,15 +15,14 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from coterie._arrays import Array
 from coterie.persistence import compiled
 from coterie.persistence.allowed import TYPES
 from coterie.persistence.archive import Budget, PersistenceError, need, read_stored, shown, unfit
 from coterie.persistence.arrays import read_array
 from coterie.persistence.parameters import FUNCTIONS, cleaned
 
-Array = NDArray[Any]
 Node = dict[str, Any]
 
 PROTOCOL = 2

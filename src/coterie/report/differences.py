@@ -6,14 +6,12 @@ from itertools import combinations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from coterie._arrays import Array
 from coterie.displays import DifferencesDisplay
 from coterie.records import Partition
 from coterie.report.subject import Subject, finite_list, full_name
 from coterie.verdicts import Differences, compare_clusters
-
-Array = NDArray[Any]
 
 # Comparing all pairs is slow and unreadable when there are many.
 MOST_PAIRS = 6

@@ -12,9 +12,9 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse.linalg import eigsh
 
+from coterie._arrays import Array
 from coterie.displays import GainsDisplay, WeightsDisplay
 from coterie.displays.loss_heatmap import cluster_order, in_noise
 from coterie.displays.membership import own_share
@@ -23,8 +23,6 @@ from coterie.records import Exchange, Partition
 from coterie.report.subject import Subject, finite_list, full_names
 from coterie.summary import learner_columns
 from coterie.verdicts.gains import ERRORS
-
-Array = NDArray[Any]
 
 # Beyond this many learners the heat map shows blocks of learners, about so many.
 MOST_CELLS = 500

@@ -7,7 +7,6 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from coterie._text import shown_name
@@ -17,8 +16,6 @@ from coterie.method.exchange import exchange_from_losses
 from coterie.records import Exchange, Partition
 from coterie.regressor import CoterieRegressor
 from coterie.summary import summarize
-
-Array = NDArray[Any]
 
 # A name on a page may be long, not endless.
 LONGEST_NAME = 200

@@ -17,15 +17,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from coterie._arrays import Array
 from coterie.federated.wire import envelope, evaluate
 from coterie.federated.wire.envelope import WireError as WireError
 from coterie.federated.wire.envelope import unreadable
 from coterie.federated.wire.evaluate import Allowance as Allowance
 from coterie.kernels.affine import affine_form
-
-Array = NDArray[Any]
 
 
 def _checked_rows(X: Any, n_features: int) -> Array:

@@ -16,14 +16,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.feature_selection import SelectorMixin
 
+from coterie._arrays import Array
 from coterie.federated.wire.envelope import WireError
 from coterie.federated.wire.program import ROWS, Program, ProgramError, ProgramWriter, Trees
 from coterie.kernels.affine import affine_form, scaler_form
-
-Array = NDArray[Any]
 
 # What they keep of the rows that they were fitted on, also where they are subclassed.
 CARRIERS: dict[str, str] = {

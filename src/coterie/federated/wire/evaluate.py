@@ -19,15 +19,13 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from coterie._arrays import Array
 from coterie.federated.wire import worker
 from coterie.federated.wire.envelope import WireError
 
-Array = NDArray[Any]
 logger = logging.getLogger(__name__)
 
 START_SECONDS = 120.0

@@ -12,14 +12,12 @@ from typing import Any
 import numpy as np
 import onnx
 from google.protobuf.message import DecodeError
-from numpy.typing import NDArray
 from onnx import AttributeProto, TensorProto, helper, numpy_helper
 
+from coterie._arrays import Array
 from coterie.federated.wire.envelope import MAX_OPERATORS, unreadable
 from coterie.federated.wire.program import OPERATORS, ROWS, Program, ProgramError, Step, Trees
 from coterie.federated.wire.scan import scan
-
-Array = NDArray[Any]
 
 # Of these versions all operators compute in float64 throughout; trees do since version 5 of ai.onnx.ml.
 OPERATOR_SETS = {"": 18, "ai.onnx.ml": 5}

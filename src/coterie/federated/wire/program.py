@@ -11,11 +11,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from coterie._arrays import Array
 from coterie.federated.wire.envelope import MAX_DEPTH, MAX_OPERATORS, MAX_TREES, MAX_WIDTH
-
-Array = NDArray[Any]
 
 UNARY = ("Exp", "Relu", "Sigmoid", "Tanh")
 ELEMENTWISE = ("Add", "Div", "Max", "Min", "Mul", "Sub")
