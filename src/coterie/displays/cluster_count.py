@@ -8,10 +8,11 @@ from typing import Any, Self
 
 import numpy as np
 
+from coterie._arrays import Array
 from coterie._options import check_option
 from coterie._text import counted
 from coterie.displays import _look
-from coterie.displays._base import Array, Display
+from coterie.displays._base import Display
 from coterie.records import Curve
 from coterie.regressor import CoterieRegressor
 from coterie.summary import deciding_first

@@ -6,7 +6,8 @@ from typing import Any, Self
 
 import numpy as np
 
-from coterie.displays._base import Array, Display, fitted
+from coterie._arrays import Array
+from coterie.displays._base import Display, fitted
 from coterie.displays._look import FAINT, INK, beside_rows, cluster_colour, name_rows
 from coterie.verdicts import Differences, compare_clusters
 

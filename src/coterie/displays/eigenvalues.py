@@ -7,8 +7,9 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
+from coterie._arrays import Array
 from coterie._text import counted
-from coterie.displays._base import Array, Display
+from coterie.displays._base import Display
 from coterie.displays._look import FAINT, INK, QUIET, calm, integer_ticks, styled
 from coterie.regressor import CoterieRegressor
 

@@ -9,9 +9,10 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
+from coterie._arrays import Array
 from coterie._text import counted
 from coterie.displays import _look
-from coterie.displays._base import Array, Display, ids_or_positions
+from coterie.displays._base import Display, ids_or_positions
 from coterie.regressor import CoterieRegressor
 
 # Pairs of columns are looked for among this many leading ones.

@@ -8,9 +8,10 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
+from coterie._arrays import Array
 from coterie._text import MINUS, percent
 from coterie.displays import _look
-from coterie.displays._base import Array, Display
+from coterie.displays._base import Display
 from coterie.regressor import CoterieRegressor
 from coterie.verdicts.gains import ERRORS
 

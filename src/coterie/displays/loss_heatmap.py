@@ -7,8 +7,9 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
+from coterie._arrays import Array
 from coterie._text import shown_name
-from coterie.displays._base import Array, Display, ids_or_positions
+from coterie.displays._base import Display, ids_or_positions
 from coterie.displays._look import INK, axis_inches, cluster_colour, name_rows, open_axis, plain_log_ticks
 from coterie.regressor import CoterieRegressor
 

@@ -7,8 +7,9 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
+from coterie._arrays import Array
 from coterie.displays import _look
-from coterie.displays._base import Array, Display, ids_or_positions
+from coterie.displays._base import Display, ids_or_positions
 from coterie.regressor import CoterieRegressor
 
 # Learners of more clusters than this are told apart by position, not by a legend.

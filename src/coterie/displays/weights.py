@@ -8,8 +8,9 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
+from coterie._arrays import Array
 from coterie.collaboration.nested import NestedCollaboration
-from coterie.displays._base import Array, Display
+from coterie.displays._base import Display
 from coterie.displays._look import learner_rows, legend_above, rows_size, stacked_bars
 from coterie.regressor import CoterieRegressor
 
