@@ -25,7 +25,7 @@ from coterie.datasets import local_copy
 from coterie.displays import GainsDisplay, LossHeatmapDisplay
 
 HOURS = 4_000
-WAYS = {"alone": "error_alone", "with the coterie": "error_with", "with all": "error_all"}
+COLUMNS = {"alone": "error_alone", "with the coterie": "error_with", "with all": "error_all"}
 WEATHER = ["TEMP", "PRES", "DEWP", "WSPM", "RAIN"]
 
 
@@ -71,7 +71,7 @@ def main(folder: Path) -> None:
     for note in model.partition_.notes:
         print(f"Note: {note}")
     gains = model.gains_
-    errors = {who: gains[name].mean() for who, name in WAYS.items()}
+    errors = {who: gains[name].mean() for who, name in COLUMNS.items()}
     print("Mean squared error of log(1 + PM2.5), held-out blocks of time:")
     print("  " + ", ".join(f"{who} {error:.3f}" for who, error in errors.items()))
 

@@ -91,8 +91,8 @@ def main(folder: Path) -> None:
         errors, model = one_draw(data)
         for name, error in errors.items():
             curves.setdefault(name, []).append(error)
-        told = ", ".join(f"{name} {error:.2f}" for name, error in errors.items())
-        print(f"b = {b:4}: {model.n_clusters_} coteries; {told}")
+        shown = ", ".join(f"{name} {error:.2f}" for name, error in errors.items())
+        print(f"b = {b:4}: {model.n_clusters_} coteries; {shown}")
         if b == SHOWN:
             value = dict(zip(data.learner_ids.tolist(), data.sensitive.tolist(), strict=True))
             values = [value[learner] for learner in model.partition_.learner_ids.tolist()]

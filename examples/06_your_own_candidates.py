@@ -57,8 +57,8 @@ def main(folder: Path) -> None:
         axes, {"lines": LINES, "lines and splines": SPLINES}.items(), strict=True
     ):
         model = CoterieRegressor(candidates=candidates, collaboration="pooled").fit(X, y, groups=groups)
-        together = {(t, k) for t, k in zip(truth, model.learner_labels_.tolist(), strict=True)}
-        exact = len(together) == 3 == model.n_clusters_
+        pairs = {(t, k) for t, k in zip(truth, model.learner_labels_.tolist(), strict=True)}
+        exact = len(pairs) == 3 == model.n_clusters_
         print(
             f"{name}: {model.n_clusters_} coteries, {'exact' if exact else 'not the truth'}; chosen: "
             f"{sorted(set(model.selection_.names))}; {' '.join(model.partition_.notes)}"

@@ -5,7 +5,7 @@ by the default method of coterie, for linear candidates (ridge and lasso). It wa
 the user guide, "The method in one page", and its functions follow the steps of that page:
 
     1 Rows    2 Select    3 Noise    4 Exchange    5 Cluster    6 How a cluster predicts
-    7 Refine    8 How many clusters    9 Could it be one truth?    11 Settle
+    7 Refine    8 How many clusters    9 Could it be one truth?    11 Reassign
 
 Left out: codes for missing values (step 1), the test for rows in time order (step 2), and step 10, which
 linear candidates do not need: it is about flexible ones, such as forests.
@@ -303,14 +303,14 @@ def looks_like_one_truth(table, rng, draws=99):
     return not (statistic > max(null) and statistic > np.mean(null) + 0.001)
 
 
-# 11. Settle
+# 11. Reassign
 def log_probability(G, c, tau):
     """P(G, c): log probability of a cluster's rows, up to a constant."""
     half_log_det = 0.5 * np.linalg.slogdet(np.eye(len(c)) + G / tau)[1]
     return 0.5 * c @ ridge_fit(G, c, tau) - half_log_det
 
 
-def settle(table, labels):
+def reassign(table, labels):
     """Learners whose losses do not tell the clusters apart go where their rows are most probable."""
     labels = np.unique(labels, return_inverse=True)[1]  # without empty clusters
     k, learners, (N, width) = labels.max() + 1, np.arange(len(labels)), table.z.shape
@@ -380,7 +380,7 @@ def cluster(X, y, groups, seed=0):
         split = {k: result for k, result in tried.items() if len(np.unique(result[0])) > 1}
         if split and not looks_like_one_truth(table, rng):
             k = smallest(table, split)
-    labels = settle(table, tried[k][0]).tolist()
+    labels = reassign(table, tried[k][0]).tolist()
     names = list(dict.fromkeys(labels))
     return np.array([names.index(label) for label in labels])
 

@@ -17,7 +17,7 @@ TRUTHS = [[2, 0, 1], [-2, 1, 0]]
 DATA = make_linear_learners(6, n_rows=24, coefficients=TRUTHS, random_state=0)
 OWNER = np.repeat(np.arange(6), 24)
 
-ways = pytest.mark.parametrize(
+settings = pytest.mark.parametrize(
     "options",
     [
         {},
@@ -56,7 +56,7 @@ def answered(X: Any, y: Any, groups: Any, **options: Any) -> CoterieRegressor:
     return model
 
 
-@ways
+@settings
 def test_one_learner_only(options: dict[str, Any]) -> None:
     model = answered(DATA.X, DATA.y, np.repeat("alone", len(DATA.y)), **options)
     assert model.learner_labels_.tolist() == [0]
@@ -77,7 +77,7 @@ def test_two_learners_only(rule: Any) -> None:
     )
 
 
-@ways
+@settings
 def test_all_learners_identical(options: dict[str, Any]) -> None:
     X, y = np.tile(DATA.X[:24], (6, 1)), np.tile(DATA.y[:24], 6)
     model = answered(X, y, OWNER, **options)
@@ -90,7 +90,7 @@ def test_all_learners_identical_by_every_rule(rule: Any) -> None:
     answered(X, y, OWNER, n_clusters=rule)
 
 
-@ways
+@settings
 @pytest.mark.parametrize("constant", [0.0, 5.3])
 def test_a_constant_response(constant: float, options: dict[str, Any]) -> None:
     model = answered(DATA.X, np.full(len(DATA.y), constant), OWNER, **options)
@@ -108,14 +108,14 @@ def test_a_constant_response_that_is_huge_and_averaged() -> None:
     answered(DATA.X, np.full(len(DATA.y), -1e12), OWNER, collaboration="average")
 
 
-@ways
+@settings
 def test_a_response_that_is_constant_for_one_learner(options: dict[str, Any]) -> None:
     y = np.where(OWNER == 0, 3.3, DATA.y)
     model = answered(DATA.X, y, OWNER, **options)
     assert np.isfinite(model.exchange_.losses).all()
 
 
-@ways
+@settings
 def test_constant_and_duplicated_columns(options: dict[str, Any]) -> None:
     X = np.column_stack([DATA.X, np.ones(len(DATA.y)), np.full(len(DATA.y), -7e5), DATA.X[:, 0]])
     model = answered(X, DATA.y, OWNER, n_clusters=2, **options)
@@ -123,13 +123,13 @@ def test_constant_and_duplicated_columns(options: dict[str, Any]) -> None:
         assert model.learner_labels_.tolist() == DATA.truth.tolist()
 
 
-@ways
+@settings
 def test_a_column_that_is_constant_for_some_learners_only(options: dict[str, Any]) -> None:
     X = np.column_stack([DATA.X, np.where(OWNER < 3, 1.0, np.arange(len(OWNER)))])
     answered(X, DATA.y, OWNER, n_clusters=2, **options)
 
 
-@ways
+@settings
 def test_more_predictors_than_rows(options: dict[str, Any]) -> None:
     X = np.column_stack([DATA.X, np.random.default_rng(0).normal(size=(len(DATA.y), 40))])
     answered(X, DATA.y, OWNER, **options)
@@ -140,7 +140,7 @@ def test_many_more_predictors_than_rows_and_than_solving_pays() -> None:
     answered(X, DATA.y, OWNER, candidates=["ridge"])
 
 
-@ways
+@settings
 def test_learners_of_one_to_five_rows_beside_large_ones(options: dict[str, Any]) -> None:
     small = make_linear_learners(5, n_rows=[1, 2, 3, 4, 5], coefficients=TRUTHS, random_state=1)
     X, y = np.vstack([small.X, DATA.X]), np.r_[small.y, DATA.y]
@@ -153,7 +153,7 @@ def test_learners_of_one_to_five_rows_beside_large_ones(options: dict[str, Any])
         assert model.learner_labels_[5:].tolist() == DATA.truth.tolist()
 
 
-@ways
+@settings
 def test_learners_of_four_and_five_rows_only(options: dict[str, Any]) -> None:
     if options.get("candidates") == ["knn"]:
         # Five neighbours cannot be found among the two rows that train.
@@ -171,12 +171,12 @@ def few_rows(options: dict[str, Any]) -> None:
 class Moody(RegressorMixin, BaseEstimator):
     """Fails for rows whose mean response is low, by raising or by predicting NaN."""
 
-    def __init__(self, way: str = "raise") -> None:
-        self.way = way
+    def __init__(self, how: str = "raise") -> None:
+        self.how = how
 
     def fit(self, X: Any, y: Any) -> Any:
         self.low_ = y.mean() < 5
-        if self.low_ and self.way == "raise":
+        if self.low_ and self.how == "raise":
             raise RuntimeError("not in the mood")
         self.line_ = LinearRegression().fit(X, y)
         return self
@@ -186,9 +186,9 @@ class Moody(RegressorMixin, BaseEstimator):
 
 
 @pytest.mark.parametrize("way", ["raise", "nan"])
-def test_a_candidate_that_fails_in_some_learners(way: str) -> None:
+def test_a_candidate_that_fails_in_some_learners(how: str) -> None:
     y = DATA.y + 10.0 * (OWNER % 3 == 0)
-    candidates = {"moody": Moody(way), "mean": LinearRegression()}
+    candidates = {"moody": Moody(how), "mean": LinearRegression()}
     with pytest.warns(UserWarning, match="candidate 'moody' was dropped for learner 1, 2, 4, 5: "):
         model = answered(DATA.X, y, OWNER, candidates=candidates)
     assert set(model.selection_.names[1:3]) == {"mean"}
@@ -255,7 +255,7 @@ def test_a_model_that_fails_on_the_rows_of_others(
     assert labels[0] == model.learner_labels_[0]
 
 
-@ways
+@settings
 @pytest.mark.parametrize("unit", [1e-12, 1e12])
 def test_responses_of_any_size(unit: float, options: dict[str, Any]) -> None:
     model = answered(DATA.X, DATA.y * unit, OWNER, n_clusters=2, **options)
@@ -279,7 +279,7 @@ def test_truths_so_far_apart_that_every_similarity_between_them_underflows() -> 
     assert model.partition_.similarity[0, 1] == 0
 
 
-@ways
+@settings
 def test_no_noise_at_all(options: dict[str, Any]) -> None:
     answered(DATA.X, DATA.signal, OWNER, n_clusters=2, **options)
 

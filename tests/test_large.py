@@ -16,7 +16,7 @@ from coterie.kernels import matrix_free
 from coterie.kernels.limits import Limits
 from coterie.kernels.similarities import ExchangeSimilarity
 from coterie.method import spectral as cluster
-from coterie.method.refine import losses as together
+from coterie.method.refine import losses as losses_module
 from coterie.records import Exchange
 from coterie.rows.learners import gather_learners
 
@@ -35,7 +35,7 @@ def stages() -> tuple[Any, Any, Any, Any]:
 def large(monkeypatch: pytest.MonkeyPatch) -> None:
     """Take every crowd for a very large one, and look at samples and blocks smaller than it."""
     small = Limits(many=25, huge=35, numbers=2_000)
-    for module in (cluster, matrix_free, together):
+    for module in (cluster, matrix_free, losses_module):
         monkeypatch.setattr(module, "LIMITS", small)
 
 

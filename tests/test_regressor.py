@@ -79,12 +79,12 @@ def test_the_fit_is_the_stages_in_a_row(model: CoterieRegressor) -> None:
     selection = select_models(**rows, candidates=["lr"])
     exchange = cross_evaluate(selection, **rows)
     partition = cluster_learners(exchange, **rows, selection=selection)
-    together = nest_coteries(selection, exchange, partition, **rows, candidates=["lr"])
+    collaboration = nest_coteries(selection, exchange, partition, **rows, candidates=["lr"])
     assert np.array_equal(model.selection_.errors, selection.errors)
     assert np.array_equal(model.exchange_.losses, exchange.losses)
     assert np.array_equal(model.partition_.labels, partition.labels)
     assert np.array_equal(model.partition_.similarity, partition.similarity)
-    by_hand = together.predict(DATA.X, together.ways[np.repeat(np.arange(6), 24)])
+    by_hand = collaboration.predict(DATA.X, collaboration.weight_rows[np.repeat(np.arange(6), 24)])
     assert np.array_equal(model.predict(DATA.X, groups=SITES), by_hand)
 
 
@@ -102,8 +102,8 @@ def test_what_a_fit_leaves_behind(model: CoterieRegressor) -> None:
 def test_one_form_of_collaboration_may_be_asked_for() -> None:
     model = fitted(collaboration="pooled")
     rows = {"X": DATA.X, "y": DATA.y, "groups": SITES}
-    together = collaborate(model.selection_, model.partition_, **rows, candidates=["lr"])
-    by_hand = together.predict(DATA.X, together.ways[np.repeat(np.arange(6), 24)])
+    collaboration = collaborate(model.selection_, model.partition_, **rows, candidates=["lr"])
+    by_hand = collaboration.predict(DATA.X, collaboration.weight_rows[np.repeat(np.arange(6), 24)])
     assert np.array_equal(model.predict(DATA.X, groups=SITES), by_hand)
 
 
@@ -148,10 +148,10 @@ def test_a_learner_predicts_with_its_coterie() -> None:
 
 
 def test_rows_are_predicted_one_by_one_as_together(model: CoterieRegressor) -> None:
-    together = model.predict(DATA.X, groups=SITES)
+    collaboration = model.predict(DATA.X, groups=SITES)
     order = np.random.default_rng(0).permutation(len(SITES))
-    assert_allclose(model.predict(DATA.X[order], groups=SITES[order]), together[order])
-    assert_allclose(model.predict(DATA.X[:1], groups=SITES[:1]), together[:1])
+    assert_allclose(model.predict(DATA.X[order], groups=SITES[order]), collaboration[order])
+    assert_allclose(model.predict(DATA.X[:1], groups=SITES[:1]), collaboration[:1])
 
 
 def test_the_score_is_r_squared(model: CoterieRegressor) -> None:

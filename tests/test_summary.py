@@ -103,7 +103,7 @@ def test_the_rule_that_decided_comes_first():
     losses = [[1, 1.1, 9], [1.1, 1, 9], [9, 9, 1]]
     rules = summarize(cluster_learners(losses, n_clusters="gap"))["rules"]
     assert next(iter(rules)) == "gap"
-    assert set(rules["gap"]) == {"chosen", "criterion", "n_clusters", "values", "spread", "surprise"}
+    assert set(rules["gap"]) == {"chosen", "criterion", "n_clusters", "values", "spread", "one_truth_z"}
 
 
 def test_without_names_nothing_grows_with_the_learners(model):

@@ -54,7 +54,7 @@ def measure(family: str, n_sites: int) -> dict[str, object]:
     shares, share_time = timed([lambda p=party: share(p) for party in parties])
     scores, score_time = timed([lambda p=party: score(p, shares) for party in parties])
     answered: list[Answered] = []
-    asked = answers_sent = 0
+    requested = answers_sent = 0
     answer_time = coordinator = 0.0
     while True:
         began = time.perf_counter()
@@ -65,7 +65,7 @@ def measure(family: str, n_sites: int) -> dict[str, object]:
         calls = [lambda p=party, q=outcome: answer(p, shares, q) for party in parties]
         replies, seconds = timed(calls)
         answered.append(Answered(outcome, {reply.site: reply for reply in replies}))
-        asked += len(encode(outcome))
+        requested += len(encode(outcome))
         answers_sent += max(len(encode(reply)) for reply in replies)
         answer_time += seconds
     models = [len(encode(message)) for message in shares]
@@ -76,7 +76,7 @@ def measure(family: str, n_sites: int) -> dict[str, object]:
         "share, bytes": round(statistics.mean(models)),
         "score, bytes": round(statistics.mean(len(encode(message)) for message in scores)),
         "answers, bytes": answers_sent,
-        "received, bytes": sum(models) + asked,
+        "received, bytes": sum(models) + requested,
         "select, s": round(select, 3),
         "share, s": round(share_time, 4),
         "score, s": round(score_time, 3),

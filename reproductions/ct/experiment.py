@@ -197,13 +197,13 @@ def _averaged_predictions(table: Array, sizes: Array, labels: Array, placed: Arr
 
 
 def _clustered(
-    exchange: Exchange, training: Learners, selection: Selection, way: Mapping[str, Any], seed: int
+    exchange: Exchange, training: Learners, selection: Selection, variant: Mapping[str, Any], seed: int
 ) -> Partition:
-    if way["refine"] is None:
+    if variant["refine"] is None:
         # A rule that looks at losses alone gives the same clusters without the rows, in less time.
-        partition = cluster_learners(exchange, **way, random_state=seed)
+        partition = cluster_learners(exchange, **variant, random_state=seed)
     else:
-        partition = cluster_learners(exchange, training, selection=selection, **way, random_state=seed)
+        partition = cluster_learners(exchange, training, selection=selection, **variant, random_state=seed)
     aligned: Partition = partition.aligned_to(training.ids)
     return aligned
 
@@ -241,8 +241,8 @@ def replicate(seed: int, settings: Mapping[str, Any]) -> list[Record]:
 
     everybody = clone(forest).fit(training.X, training.y)
     record: dict[str, Any] = {"data": data, "mse_none": error(everybody.predict(scoring.X))}
-    for name, way in settings["ways"].items():
-        partition = _clustered(exchange, training, selection, way, seed)
+    for name, variant in settings["ways"].items():
+        partition = _clustered(exchange, training, selection, variant, seed)
         labels, placed = partition.labels, nearest_clusters(v, partition.labels, partition.scale)
         record[f"k_{name}"] = partition.n_clusters
         record[f"mse_pooled_{name}"] = error(_pooled_predictions(forest, training, labels, scoring, placed))

@@ -21,7 +21,7 @@ GENERATED = "generated stand-in, not the CT slices"
 PUBLISHED = {"pooled": (94.09, 4.18), "unpooled": (103.07, 3.79), "none": (150.52, 2.10)}
 PUBLISHED_K = "2 (6 times), 3 (94 times)"
 PUBLISHED_P = {"pooled": 1.77e-14, "unpooled": 1.43e-13}
-WAYS = {"paper": "paper's settings (ours)", "coterie": "coterie's defaults (ours)"}
+VARIANTS = {"paper": "paper's settings (ours)", "coterie": "coterie's defaults (ours)"}
 FORMS = {"pooled": "clusters, pooled", "unpooled": "clusters, unpooled"}
 
 
@@ -52,7 +52,7 @@ def data_of(records: Sequence[Record]) -> str:
     return found.pop()
 
 
-def p_value(records: Sequence[Record], form: str, way: str) -> float:
+def p_value(records: Sequence[Record], form: str, variant: str) -> float:
     """Return the p-value of the right-sided paired t-test of no clustering against clusters.
 
     Parameters
@@ -61,8 +61,8 @@ def p_value(records: Sequence[Record], form: str, way: str) -> float:
         Of all replications.
     form : str
         One of `FORMS`.
-    way : str
-        One of `WAYS`.
+    variant : str
+        One of `VARIANTS`.
 
     Returns
     -------
@@ -72,12 +72,12 @@ def p_value(records: Sequence[Record], form: str, way: str) -> float:
     without = column(records, "mse_none")
     if len(without) < 2:
         return float("nan")
-    test = ttest_rel(without, column(records, f"mse_{form}_{way}"), alternative="greater")
+    test = ttest_rel(without, column(records, f"mse_{form}_{variant}"), alternative="greater")
     return float(test.pvalue)
 
 
-def _counts(records: Sequence[Record], way: str) -> str:
-    counts = Counter(int(k) for k in column(records, f"k_{way}"))
+def _counts(records: Sequence[Record], variant: str) -> str:
+    counts = Counter(int(k) for k in column(records, f"k_{variant}"))
     return ", ".join(f"{k} ({times} times)" for k, times in sorted(counts.items()))
 
 
@@ -98,22 +98,22 @@ def tabulate(records: Sequence[Record], settings: Mapping[str, Any]) -> list[Tab
     """
     data = data_of(records)
     measured = {
-        (form, way): cell(mean_and_error(column(records, f"mse_{form}_{way}")), 2)
+        (form, variant): cell(mean_and_error(column(records, f"mse_{form}_{variant}")), 2)
         for form in FORMS
-        for way in WAYS
+        for variant in VARIANTS
     }
     without = cell(mean_and_error(column(records, "mse_none")), 2)
     rows: list[tuple[str, ...]] = [
-        (text, cell(PUBLISHED[form], 2), *(measured[form, way] for way in WAYS))
+        (text, cell(PUBLISHED[form], 2), *(measured[form, variant] for variant in VARIANTS))
         for form, text in FORMS.items()
     ]
     rows.append(("no clustering", cell(PUBLISHED["none"], 2), without, without))
-    rows.append(("number of clusters", PUBLISHED_K, *(_counts(records, way) for way in WAYS)))
+    rows.append(("number of clusters", PUBLISHED_K, *(_counts(records, variant) for variant in VARIANTS)))
     rows.extend(
         (
             f"p, {text} against none",
             f"{PUBLISHED_P[form]:.1e}",
-            *(f"{p_value(records, form, way):.1e}" for way in WAYS),
+            *(f"{p_value(records, form, variant):.1e}" for variant in VARIANTS),
         )
         for form, text in FORMS.items()
     )
@@ -125,7 +125,7 @@ def tabulate(records: Sequence[Record], settings: Mapping[str, Any]) -> list[Tab
     return [
         Table(
             f"Mean squared error on the test learners' second halves (standard error). Data: {data}",
-            ("", "published (CT slices)", *(f"{who}, {data}" for who in WAYS.values())),
+            ("", "published (CT slices)", *(f"{who}, {data}" for who in VARIANTS.values())),
             tuple(rows),
             tuple(notes),
         )
@@ -154,8 +154,8 @@ def draw(records: Sequence[Record], settings: Mapping[str, Any], folder: Path) -
     ax = figure.add_subplot()
     places = {"no clustering": "mse_none"}
     for form, text in FORMS.items():
-        for way, who in WAYS.items():
-            places[f"{text},\n{who}"] = f"mse_{form}_{way}"
+        for variant, who in VARIANTS.items():
+            places[f"{text},\n{who}"] = f"mse_{form}_{variant}"
     values = np.stack([column(records, name) for name in places.values()])
     ax.plot(np.arange(len(values)), values, "-", color=INK, alpha=0.15, lw=0.8)
     for place, (mine, colour) in enumerate(zip(values, (INK, *PALETTE), strict=False)):

@@ -123,9 +123,9 @@ def _one_weight(b: float, seed: int, settings: Mapping[str, Any]) -> Record:
         "mse_oracle": _oracle_error(drawn, training, scoring),
         "mse_fairness": _error(fairness, scoring.X, scoring.y),
     }
-    for name, way in settings["ways"].items():
-        options = {**way, "random_state": seed}
-        if way["refine"] is None and way["n_clusters"] not in ("auto", "held-out", "cv"):
+    for name, variant in settings["ways"].items():
+        options = {**variant, "random_state": seed}
+        if variant["refine"] is None and variant["n_clusters"] not in ("auto", "held-out", "cv"):
             # What looks at losses alone gives the same clusters without the rows, in less time.
             partition = cluster_learners(exchange, **options)
         else:

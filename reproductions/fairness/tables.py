@@ -41,8 +41,8 @@ def _deviation(values: Array) -> tuple[float, float]:
     return float(np.mean(values)), float(np.std(values, ddof=1)) if len(values) > 1 else float("nan")
 
 
-def _ratios(records: Sequence[Record], b: float, way: str) -> tuple[float, float]:
-    return ratio_and_error(column(records, f"mse_{way}", b=b), column(records, "mse_fairness", b=b))
+def _ratios(records: Sequence[Record], b: float, variant: str) -> tuple[float, float]:
+    return ratio_and_error(column(records, f"mse_{variant}", b=b), column(records, "mse_fairness", b=b))
 
 
 def _published_ratio(b: float) -> float:
@@ -64,17 +64,21 @@ def tabulate(records: Sequence[Record], settings: Mapping[str, Any]) -> list[Tab
     list of Table
         Ratios, errors, numbers of clusters, and the two methods that do not cluster.
     """
-    weights, ways = settings["b"], list(settings["ways"])
-    heads = ("b", "published", *(HEADS[way] for way in ways))
+    weights, variants = settings["b"], list(settings["ways"])
+    heads = ("b", "published", *(HEADS[variant] for variant in variants))
     ratios = [
-        (f"{b:g}", f"{_published_ratio(b):.2f}", *(cell(_ratios(records, b, way), 3) for way in ways))
+        (
+            f"{b:g}",
+            f"{_published_ratio(b):.2f}",
+            *(cell(_ratios(records, b, variant), 3) for variant in variants),
+        )
         for b in weights
     ]
     errors = [
         (
             f"{b:g}",
             cell(PUBLISHED[b][0], 3),
-            *(cell(mean_and_error(column(records, f"mse_{way}", b=b)), 3) for way in ways),
+            *(cell(mean_and_error(column(records, f"mse_{variant}", b=b)), 3) for variant in variants),
         )
         for b in weights
     ]
@@ -82,7 +86,7 @@ def tabulate(records: Sequence[Record], settings: Mapping[str, Any]) -> list[Tab
         (
             f"{b:g}",
             cell(PUBLISHED[b][1], 2),
-            *(cell(_deviation(column(records, f"k_{way}", b=b)), 2) for way in ways),
+            *(cell(_deviation(column(records, f"k_{variant}", b=b)), 2) for variant in variants),
         )
         for b in weights
     ]
@@ -135,10 +139,10 @@ def draw(records: Sequence[Record], settings: Mapping[str, Any], folder: Path) -
     weights = settings["b"]
     places = np.arange(len(weights))
     ax.plot(places, [_published_ratio(b) for b in weights], "o--", color=INK, label="published")
-    for way, colour, marker in zip(settings["ways"], PALETTE, "s^Dv", strict=False):
-        ratios, errors = np.array([_ratios(records, b, way) for b in weights]).T
+    for variant, colour, marker in zip(settings["ways"], PALETTE, "s^Dv", strict=False):
+        ratios, errors = np.array([_ratios(records, b, variant) for b in weights]).T
         bars = np.nan_to_num(2 * errors)
-        ax.errorbar(places, ratios, bars, marker=marker, color=colour, capsize=2, label=HEADS[way])
+        ax.errorbar(places, ratios, bars, marker=marker, color=colour, capsize=2, label=HEADS[variant])
     ax.set_yscale("log")
     ticks = (0.05, 0.1, 0.2, 0.5, 1.0)
     ax.set_yticks(ticks, [f"{tick:g}" for tick in ticks])

@@ -74,11 +74,11 @@ def _log_error(split: LearnerSplit, y: Array, rows: Array) -> float:
 
 
 def _partition(
-    selection: Selection, exchange: Exchange, rows: tuple[Array, ...], way: Mapping[str, Any], seed: int
+    selection: Selection, exchange: Exchange, rows: tuple[Array, ...], variant: Mapping[str, Any], seed: int
 ) -> Partition:
-    options: dict[str, Any] = {name: way[name] for name in ("n_clusters", "scale", "refine")}
+    options: dict[str, Any] = {name: variant[name] for name in ("n_clusters", "scale", "refine")}
     options["random_state"] = seed
-    if way["refine"] is None and way["n_clusters"] not in ("auto", "held-out", "cv"):
+    if variant["refine"] is None and variant["n_clusters"] not in ("auto", "held-out", "cv"):
         # Rules that look at losses alone give the same clusters without the rows, in less time.
         return cluster_learners(exchange, **options)
     return cluster_learners(exchange, *rows, selection=selection, **options)
@@ -117,12 +117,12 @@ def replicate(seed: int, settings: Mapping[str, Any]) -> list[Record]:
     n_learners, n_rows = settings["learners"], settings["rows"]
     split = split_into_learners(table.X, table.y, n_learners, n_rows, random_state=seed)
     place = np.repeat(np.arange(n_learners), n_rows)
-    ways = settings["ways"]
+    variants = settings["ways"]
     selections, exchanges = {}, {}
-    for name, way in ways.items():
+    for name, variant in variants.items():
         chosen = (
             select_models(
-                split.X, y, split.groups, candidates=way["candidates"], order=None, random_state=seed
+                split.X, y, split.groups, candidates=variant["candidates"], order=None, random_state=seed
             )
             for y in (-split.y, split.y)
         )
@@ -132,7 +132,7 @@ def replicate(seed: int, settings: Mapping[str, Any]) -> list[Record]:
     records: list[Record] = []
     everybody, ids = np.arange(n_learners), split.groups[::n_rows]
     for d in settings["attacked"]:
-        standing = np.where(everybody < d, everybody, n_learners + everybody)
+        positions = np.where(everybody < d, everybody, n_learners + everybody)
         y = _negated(split, d * n_rows)
         record: dict[str, Any] = {
             "d": d,
@@ -140,10 +140,10 @@ def replicate(seed: int, settings: Mapping[str, Any]) -> list[Record]:
             "alone": alone,
             "oracle": _log_error(split, y, place >= d),
         }
-        for name, way in ways.items():
-            selection = replace(selections[name].take(standing), learner_ids=ids)
-            exchange = replace(exchanges[name].take(standing), learner_ids=ids)
-            partition = _partition(selection, exchange, (split.X, y, split.groups), way, seed)
+        for name, variant in variants.items():
+            selection = replace(selections[name].take(positions), learner_ids=ids)
+            exchange = replace(exchanges[name].take(positions), learner_ids=ids)
+            partition = _partition(selection, exchange, (split.X, y, split.groups), variant, seed)
             mine = partition.labels == partition.labels[-1]
             record[f"sec_{name}"] = _log_error(split, y, mine[place])
             record.update(_found(partition, d, name))

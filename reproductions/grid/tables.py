@@ -89,8 +89,8 @@ def tabulate(records: Sequence[Record], settings: Mapping[str, Any]) -> list[Tab
     list of Table
         The curves at some d, and who was found.
     """
-    ways = list(settings["ways"])
-    curves = ("with_all", "alone", *(f"sec_{name}" for name in ways), "oracle")
+    variants = list(settings["ways"])
+    curves = ("with_all", "alone", *(f"sec_{name}" for name in variants), "oracle")
     errors = [
         (
             str(d),
@@ -99,17 +99,17 @@ def tabulate(records: Sequence[Record], settings: Mapping[str, Any]) -> list[Tab
         )
         for d in _shown(settings)
     ]
-    sec_heads = tuple(f"SEC, {HEADS[name]}" for name in ways)
+    sec_heads = tuple(f"SEC, {HEADS[name]}" for name in variants)
     curve_table = Table(
         "Log mean squared error on the test rows for the fiftieth learner (standard error)",
         ("d", "with all, published", "with all (ours)", "alone (ours)", *sec_heads, "oracle (ours)"),
         tuple(errors),
         (
             "Of the other curves the paper gives no numbers; it says that SEC overlaps with the oracle.",
-            *(_summary(records, settings, name) for name in ways),
+            *(_summary(records, settings, name) for name in variants),
         ),
     )
-    return [curve_table, *(_found_table(records, settings, name) for name in ways)]
+    return [curve_table, *(_found_table(records, settings, name) for name in variants)]
 
 
 def _draw_curves(ax: Any, records: Sequence[Record], settings: Mapping[str, Any]) -> None:

@@ -20,7 +20,7 @@ from reproductions.harness.pages import written_readme
 from reproductions.harness.recovery import is_exact
 from reproductions.simulation1.data import make_simulation1
 from reproductions.simulation1.figures import draw
-from reproductions.simulation1.ways import HEADS, coterie_labels, oracle_labels, paper_labels
+from reproductions.simulation1.variants import HEADS, coterie_labels, oracle_labels, paper_labels
 
 SETTINGS: dict[str, Any] = {
     "p": [5, 10, 20],
@@ -42,9 +42,9 @@ def _one_cell(p: int, snr: float, seed: int, settings: Mapping[str, Any]) -> Rec
         "oracle": oracle_labels(drawn),
     }
     record: dict[str, Any] = {"p": p, "snr": snr}
-    for way in HEADS:
-        record[f"exact_{way}"] = int(is_exact(labels[way], drawn.truth))
-        record[f"k_{way}"] = len(np.unique(labels[way]))
+    for variant in HEADS:
+        record[f"exact_{variant}"] = int(is_exact(labels[variant], drawn.truth))
+        record[f"k_{variant}"] = len(np.unique(labels[variant]))
     return record
 
 
@@ -91,15 +91,15 @@ def tabulate(records: Sequence[Record], settings: Mapping[str, Any]) -> list[Tab
     unknown = ("paper", "first", "refined", "coterie")
     given = ("paper_2", "refined_2", "coterie_2", "oracle")
 
-    def rows(quantity: str, ways: Sequence[str], published: bool) -> tuple[tuple[str, ...], ...]:
+    def rows(quantity: str, variants: Sequence[str], published: bool) -> tuple[tuple[str, ...], ...]:
         return tuple(
             (
                 str(p),
                 f"{snr:g}",
                 *((_published(p, snr),) if published else ()),
                 *(
-                    cell(mean_and_error(column(records, f"{quantity}_{way}", p=p, snr=snr)), 2)
-                    for way in ways
+                    cell(mean_and_error(column(records, f"{quantity}_{variant}", p=p, snr=snr)), 2)
+                    for variant in variants
                 ),
             )
             for p, snr in cells
@@ -109,7 +109,7 @@ def tabulate(records: Sequence[Record], settings: Mapping[str, Any]) -> list[Tab
     return [
         Table(
             "Share of draws with K and every label right, K unknown (standard error)",
-            (*heads, "published", *(HEADS[way] for way in unknown)),
+            (*heads, "published", *(HEADS[variant] for variant in unknown)),
             rows("exact", unknown, True),
             (
                 "The paper shows a curve without numbers: it says that accuracy rises with SNR, is higher "
@@ -130,7 +130,7 @@ def tabulate(records: Sequence[Record], settings: Mapping[str, Any]) -> list[Tab
         ),
         Table(
             "Number of clusters found (standard error); the truth is 2",
-            (*heads, *(HEADS[way] for way in unknown)),
+            (*heads, *(HEADS[variant] for variant in unknown)),
             rows("k", unknown, False),
         ),
     ]

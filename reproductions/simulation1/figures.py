@@ -16,7 +16,7 @@ from reproductions.harness.cells import column, mean_and_error
 from reproductions.harness.experiment import Record
 from reproductions.harness.figures import new_figure, save_figure
 from reproductions.simulation1.data import make_simulation1
-from reproductions.simulation1.ways import exchanged, paper_candidates
+from reproductions.simulation1.variants import exchanged, paper_candidates
 
 # One panel each: the way with K unknown, and the same with K given.
 PANELS = {
@@ -30,15 +30,16 @@ def _draw_recovery(records: Sequence[Record], settings: Mapping[str, Any], folde
     figure = new_figure(10.0, 3.6)
     axes = figure.subplots(1, len(PANELS), sharey=True)
     places = np.log2(settings["snr"])
-    for ax, (title, ways) in zip(axes, PANELS.items(), strict=True):
+    for ax, (title, variants) in zip(axes, PANELS.items(), strict=True):
         for p, colour in zip(settings["p"], PALETTE, strict=False):
-            for way, line, label in (
-                (ways[0], "o-", f"p = {p}"),
-                (ways[1], ":", None),
+            for variant, line, label in (
+                (variants[0], "o-", f"p = {p}"),
+                (variants[1], ":", None),
                 ("oracle", "--", None),
             ):
                 measured = [
-                    mean_and_error(column(records, f"exact_{way}", p=p, snr=snr)) for snr in settings["snr"]
+                    mean_and_error(column(records, f"exact_{variant}", p=p, snr=snr))
+                    for snr in settings["snr"]
                 ]
                 shares, errors = np.array(measured).T
                 bars = np.nan_to_num(2 * errors) if line == "o-" else None

@@ -106,7 +106,7 @@ def _pooled_prediction(
     """Predict the test rows by one model on the rows of the first learner's coterie."""
     mates = np.flatnonzero(partition.labels == partition.labels[0])
     # One model for all of the coterie is what pooling within it means; the other coterie is not needed.
-    together = collaborate(
+    with_coterie = collaborate(
         selection.take(mates),
         partition.take(mates),
         drawn.learners.take(mates),
@@ -114,7 +114,7 @@ def _pooled_prediction(
         candidates=candidates,
         random_state=seed,
     )
-    return together.predict(drawn.X_test, np.zeros(len(drawn.y_test), dtype=int))
+    return with_coterie.predict(drawn.X_test, np.zeros(len(drawn.y_test), dtype=int))
 
 
 def _one_set(
@@ -133,7 +133,9 @@ def _one_set(
     averaged = collaborate(selection, by_paper, learners, method="average")
     predictions = {
         "alone": selection.models[0].predict(drawn.X_test),
-        "together_paper": averaged.predict(drawn.X_test, np.repeat(averaged.ways[:1], len(drawn.y_test))),
+        "together_paper": averaged.predict(
+            drawn.X_test, np.repeat(averaged.weight_rows[:1], len(drawn.y_test))
+        ),
         "together_coterie": _pooled_prediction(drawn, selection, by_coterie, candidates, seed),
     }
     chosen = np.array(selection.names)

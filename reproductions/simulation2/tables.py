@@ -23,7 +23,7 @@ SHOWN_FAMILIES = ("gb", "rf", "lasso")
 class _Published:
     selected: tuple[float, float, float]
     accuracy: float
-    together: tuple[float, float]
+    with_coterie: tuple[float, float]
     alone: tuple[float, float]
 
 
@@ -34,10 +34,10 @@ PUBLISHED = {
     7: _Published((0.57, 0.11, 0.32), 0.70, (0.096, 0.0056), (0.134, 0.0051)),
     9: _Published((0.57, 0.10, 0.33), 0.64, (0.060, 0.0018), (0.112, 0.0034)),
 }
-WAYS = {"paper": "paper's settings (ours)", "coterie": "coterie's defaults (ours)"}
+VARIANTS = {"paper": "paper's settings (ours)", "coterie": "coterie's defaults (ours)"}
 
 
-def p_value(records: Sequence[Record], size: int, way: str) -> float:
+def p_value(records: Sequence[Record], size: int, variant: str) -> float:
     """Return the p-value of the right-sided two-sample t-test of alone against together.
 
     Parameters
@@ -46,8 +46,8 @@ def p_value(records: Sequence[Record], size: int, way: str) -> float:
         Of all replications.
     size : int
         Of the set of candidates.
-    way : str
-        One of `WAYS`.
+    variant : str
+        One of `VARIANTS`.
 
     Returns
     -------
@@ -57,7 +57,7 @@ def p_value(records: Sequence[Record], size: int, way: str) -> float:
     alone = column(records, "alone", size=size)
     if len(alone) < 2:
         return float("nan")
-    test = ttest_ind(alone, column(records, f"together_{way}", size=size), alternative="greater")
+    test = ttest_ind(alone, column(records, f"together_{variant}", size=size), alternative="greater")
     return float(test.pvalue)
 
 
@@ -89,9 +89,9 @@ def tabulate(records: Sequence[Record], settings: Mapping[str, Any]) -> list[Tab
         (
             str(size),
             f"{PUBLISHED[size].accuracy:.2f}",
-            *(_measured(records, f"exact_{way}", size, 2) for way in WAYS),
+            *(_measured(records, f"exact_{variant}", size, 2) for variant in VARIANTS),
             "2",
-            *(_measured(records, f"k_{way}", size, 2) for way in WAYS),
+            *(_measured(records, f"k_{variant}", size, 2) for variant in VARIANTS),
         )
         for size in sizes
     ]
@@ -108,23 +108,23 @@ def tabulate(records: Sequence[Record], settings: Mapping[str, Any]) -> list[Tab
             str(size),
             cell(PUBLISHED[size].alone, 4),
             _measured(records, "alone", size, 4),
-            cell(PUBLISHED[size].together, 4),
+            cell(PUBLISHED[size].with_coterie, 4),
             *(
                 text
-                for way in WAYS
+                for variant in VARIANTS
                 for text in (
-                    _measured(records, f"together_{way}", size, 4),
-                    f"{p_value(records, size, way):.1e}",
+                    _measured(records, f"together_{variant}", size, 4),
+                    f"{p_value(records, size, variant):.1e}",
                 )
             ),
         )
         for size in sizes
     ]
-    accuracy = [f"accuracy, {who}" for who in ("published", *WAYS.values())]
+    accuracy = [f"accuracy, {who}" for who in ("published", *VARIANTS.values())]
     return [
         Table(
             "Share of draws with K and every label right, and K (standard error)",
-            ("candidates", *accuracy, "K, published", *(f"K, {who}" for who in WAYS.values())),
+            ("candidates", *accuracy, "K, published", *(f"K, {who}" for who in VARIANTS.values())),
             tuple(clusters),
         ),
         Table(
@@ -185,13 +185,17 @@ def draw(records: Sequence[Record], settings: Mapping[str, Any], folder: Path) -
         ax.plot(places - 0.15, values, ls="", mfc="none", ms=5, **look)
 
     theirs(left, [PUBLISHED[s].accuracy for s in sizes], marker="o", color=INK, label="published")
-    ours(left, "exact_paper", 0.0, marker="s", color=PALETTE[0], label=WAYS["paper"])
-    ours(left, "exact_coterie", 0.15, marker="^", color=PALETTE[1], label=WAYS["coterie"])
+    ours(left, "exact_paper", 0.0, marker="s", color=PALETTE[0], label=VARIANTS["paper"])
+    ours(left, "exact_coterie", 0.15, marker="^", color=PALETTE[1], label=VARIANTS["coterie"])
     left.set_ylabel("share of draws recovered exactly")
     left.set_ylim(0, 1.05)
     theirs(right, [PUBLISHED[s].alone[0] for s in sizes], marker="D", color=INK, label="alone, published")
     theirs(
-        right, [PUBLISHED[s].together[0] for s in sizes], marker="o", color=INK, label="together, published"
+        right,
+        [PUBLISHED[s].with_coterie[0] for s in sizes],
+        marker="o",
+        color=INK,
+        label="together, published",
     )
     ours(right, "alone", -0.05, marker="D", color=PALETTE[2], label="alone (ours)")
     ours(

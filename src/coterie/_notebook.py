@@ -26,7 +26,7 @@ def _coteries(summary: Mapping[str, Any]) -> str:
 def summary_html(summary: Mapping[str, Any]) -> str:
     """Return the answer of a fitted model (see `coterie.summary`) as an element that needs no style sheet."""
     rule, pays = summary["rule"], summary["pays"]
-    how = "as asked for" if rule == "given" else f"by the rule {rule}"
+    how = "as requested" if rule == "given" else f"by the rule {rule}"
     lines = [f"<strong>{escape(_coteries(summary))}</strong>, {escape(how)}"]
     if pays["n_measured"]:
         lines.append(

@@ -234,7 +234,7 @@ class Curve:
         What the values are, in words.
     spread : ndarray of shape (M,) or None, default=None
         Standard errors of the values, where the rule has them.
-    surprise : float or None, default=None
+    one_truth_z : float or None, default=None
         Where one cluster was ruled out because one truth does not look like these learners: by how many
         standard deviations.
     """
@@ -245,7 +245,7 @@ class Curve:
     chosen: int
     criterion: str
     spread: Array | None = None
-    surprise: float | None = None
+    one_truth_z: float | None = None
 
 
 @dataclass(frozen=True)
@@ -316,9 +316,9 @@ class Collaboration(Aligned):
         Name of the candidate behind each model.
     weights : ndarray of shape (M, len(models))
         Weights over the models, to predict with; each row sums to one.
-    ways : ndarray of shape (L,)
+    weight_rows : ndarray of shape (L,)
         The row of ``weights`` that each learner predicts with.
-    newcomer_ways : ndarray of shape (K,)
+    newcomer_weight_rows : ndarray of shape (K,)
         The row of ``weights`` that a newcomer to each cluster predicts with.
     residuals : tuple of ndarray of shape (n_j, C)
         Honest residual of each row of each learner under this collaboration.
@@ -330,8 +330,8 @@ class Collaboration(Aligned):
     models: tuple[Any, ...] = field(repr=False)
     names: tuple[str, ...]
     weights: Array = field(repr=False)
-    ways: Array = field(metadata=BY_LEARNER)
-    newcomer_ways: Array
+    weight_rows: Array = field(metadata=BY_LEARNER)
+    newcomer_weight_rows: Array
     residuals: tuple[Array, ...] = field(metadata=BY_LEARNER, repr=False)
     loss: Loss = field(default=SQUARED_ERROR, kw_only=True)
 
@@ -350,14 +350,14 @@ class Collaboration(Aligned):
         """How much each learner takes from whom, by column; nothing where the clusters say it all."""
         return {}
 
-    def predict(self, X: Array, ways: Array) -> Array:
+    def predict(self, X: Array, weight_rows: Array) -> Array:
         """Predict rows of X, each with its own weights.
 
         Parameters
         ----------
         X : ndarray of shape (N, p)
             Predictors.
-        ways : ndarray of shape (N,)
+        weight_rows : ndarray of shape (N,)
             Row of ``weights`` to predict each row of X with.
 
         Returns
@@ -365,14 +365,14 @@ class Collaboration(Aligned):
         ndarray of shape (N,)
             Predictions.
         """
-        return self.loss.shown(self.predict_columns(X, ways))
+        return self.loss.shown(self.predict_columns(X, weight_rows))
 
-    def predict_columns(self, X: Array, ways: Array) -> Array:
+    def predict_columns(self, X: Array, weight_rows: Array) -> Array:
         """Predict the columns of the response inside, of shape (N, C)."""
         prediction = np.zeros((len(X), self.loss.n_columns))
-        for way in np.unique(ways):
-            mine = np.flatnonzero(ways == way)
-            for position in np.flatnonzero(self.weights[way]):
+        for weight_row in np.unique(weight_rows):
+            mine = np.flatnonzero(weight_rows == weight_row)
+            for position in np.flatnonzero(self.weights[weight_row]):
                 part = self.loss.predict(self.models[position], X[mine])
-                prediction[mine] += self.weights[way, position] * part
+                prediction[mine] += self.weights[weight_row, position] * part
         return prediction

@@ -33,7 +33,7 @@ from coterie.rows.numbers import divided, extreme_exponents
 from coterie.rows.tables import check_finite, check_predictors, check_size, column_names, split_group_column
 from coterie.rows.wild import warn_of
 from coterie.summary import summarize
-from coterie.verdicts import Admission, Gains, Stability, Standing
+from coterie.verdicts import Admission, ClusterFit, Gains, Stability
 
 
 def _kept_in_record(name: str) -> Any:
@@ -128,7 +128,7 @@ class CoterieRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     gains_ : Gains
         A row per learner: error alone, with its coterie, with all, held out; the gain, the verdict, and
         how sure its cluster is.
-    standing_ : Standing
+    cluster_fit_ : Standing
         How the learners stand towards the clusters: what each cluster loses on each learner, and whether
         it predicts it as well as its own noise allows.
     stability_ : Stability or None
@@ -212,7 +212,7 @@ class CoterieRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     partition_: Partition = _kept_in_record("partition")
     collaboration_: Collaboration = _kept_in_record("collaboration")
     gains_: Gains = _kept_in_record("gains")
-    standing_: Standing = _kept_in_record("cluster_fit")
+    cluster_fit_: ClusterFit = _kept_in_record("cluster_fit")
     stability_: Stability | None = _kept_in_record("stability")
     admission_: Admission | None = _kept_in_record("admission")
     min_rows_: int = _kept_in_record("min_rows")

@@ -104,7 +104,7 @@ def _rules(curves: Mapping[str, Any], rule: str) -> dict[str, dict[str, Any]]:
             "n_clusters": [int(k) for k in curve.n_clusters],
             "values": plain_list(curve.values),
             "spread": None if spread is None else plain_list(spread),
-            "surprise": getattr(curve, "surprise", None),
+            "one_truth_z": getattr(curve, "one_truth_z", None),
         }
     return rules
 

@@ -203,18 +203,18 @@ def test_what_was_blurred_is_told_again_in_the_same_words(run, site, monkeypatch
     box = site / "box"
     share(run, *first)
     assert "Epsilon spent on these rows so far: 4." in score(run, *second).out
-    told = SealedFolder(box).read()
+    sent = SealedFolder(box).read()
     assert "had shared already" in share(run, *first).out
     for path in box.iterdir():
         path.unlink()
     share(run, *first)
     assert "so far: 4." in score(run, *second).out
     again = SealedFolder(box).read()
-    assert (again.shares, again.scores) == (told.shares, told.scores)
+    assert (again.shares, again.scores) == (sent.shares, sent.scores)
     # Another epsilon is another message, and adds up.
     assert "which spends epsilon again" in share(run, "--epsilon", "2", "--clip", "2").complaint
     share(run, "--epsilon", "2", "--clip", "2", "--replace")
-    assert shares(site) != told.shares
+    assert shares(site) != sent.shares
     assert "--wait would spend" in score(run, *second, "--wait", "1").complaint
 
 

@@ -56,7 +56,7 @@ def test_nobody_outside_unclear_and_given_are_said(shown):
     text = shown(SUMMARY | {"does_not_belong": [], "clear": False, "rule": "given"})
     assert "Who does not belong? Nobody." in text
     assert "2 coteries, but no clear ones" in text
-    assert "Why 2? 2 were asked for. By rule: held-out 2, gap 1." in text
+    assert "Why 2? 2 were requested. By rule: held-out 2, gap 1." in text
 
 
 def test_long_lists_end_in_a_count():

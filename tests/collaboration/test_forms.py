@@ -26,7 +26,7 @@ def selected(candidates: Any = ("lr",), **options: Any) -> tuple[Selection, Part
     return selection, cluster_learners(cross_evaluate(selection, **ROWS), n_clusters=2)
 
 
-def together(method: str, candidates: Any = ("lr",), **options: Any) -> Collaboration:
+def made(method: str, candidates: Any = ("lr",), **options: Any) -> Collaboration:
     selection, partition = selected(candidates)
     candidates = list(candidates) if isinstance(candidates, tuple) else candidates
     return collaborate(selection, partition, **ROWS, method=method, candidates=candidates, **options)
@@ -34,7 +34,7 @@ def together(method: str, candidates: Any = ("lr",), **options: Any) -> Collabor
 
 def predict(collaboration: Collaboration) -> Any:
     """Predict everybody's rows, each with the way of the learner who holds it."""
-    return collaboration.predict(DATA.X, collaboration.ways[OWNER])
+    return collaboration.predict(DATA.X, collaboration.weight_rows[OWNER])
 
 
 def test_the_six_learners_fall_into_their_truths() -> None:
@@ -49,11 +49,11 @@ def test_a_cluster_without_members_has_no_weights_and_warns_nobody() -> None:
 
 
 def test_average_weights_are_the_shares_of_the_rows() -> None:
-    collaboration = together("average")
+    collaboration = made("average")
     expected = np.array([[20, 0, 30, 0, 40, 0], [0, 25, 0, 35, 0, 45]])
     assert np.array_equal(collaboration.weights, expected / expected.sum(axis=1, keepdims=True))
-    assert collaboration.ways.tolist() == [0, 1, 0, 1, 0, 1]
-    assert collaboration.newcomer_ways.tolist() == [0, 1]
+    assert collaboration.weight_rows.tolist() == [0, 1, 0, 1, 0, 1]
+    assert collaboration.newcomer_weight_rows.tolist() == [0, 1]
     assert collaboration.method == "average"
 
 
@@ -62,13 +62,13 @@ def test_average_predictions_are_the_weighted_average_of_the_members_predictions
     parts = np.array([model.predict(DATA.X) for model in selection.models])
     even = (20 * parts[0] + 30 * parts[2] + 40 * parts[4]) / 90
     odd = (25 * parts[1] + 35 * parts[3] + 45 * parts[5]) / 105
-    assert_allclose(predict(together("average")), np.where(TRUTH[OWNER] == 0, even, odd))
+    assert_allclose(predict(made("average")), np.where(TRUTH[OWNER] == 0, even, odd))
 
 
 @pytest.mark.parametrize("candidates", [("lr",), ("knn",)])
 def test_average_residuals_leave_out_what_the_own_model_has_seen(candidates: Any) -> None:
     selection, _ = selected(candidates)
-    collaboration = together("average", candidates)
+    collaboration = made("average", candidates)
     for j, learner in enumerate(DATA.learner_ids):
         mine = DATA.groups == learner
         members = np.flatnonzero(TRUTH[j] == TRUTH)
@@ -80,7 +80,7 @@ def test_average_residuals_leave_out_what_the_own_model_has_seen(candidates: Any
 
 
 def test_pooled_is_the_candidate_fitted_on_the_stacked_rows_of_the_members() -> None:
-    collaboration = together("pooled")
+    collaboration = made("pooled")
     predictions = predict(collaboration)
     for truth in (0, 1):
         theirs = TRUTH[OWNER] == truth
@@ -92,7 +92,7 @@ def test_pooled_is_the_candidate_fitted_on_the_stacked_rows_of_the_members() -> 
 
 def test_pooled_residuals_come_from_models_that_have_not_seen_the_row() -> None:
     selection, _ = selected()
-    collaboration = together("pooled")
+    collaboration = made("pooled")
     folds = np.concatenate(selection.folds)
     for truth in (0, 1):
         theirs = TRUTH[OWNER] == truth
@@ -125,7 +125,7 @@ def test_a_learner_alone_in_its_cluster_keeps_its_own_model() -> None:
 
 def test_local_is_everybody_s_own_model() -> None:
     selection, _ = selected()
-    collaboration = together("local")
+    collaboration = made("local")
     own = np.concatenate([m.predict(DATA.X[j == OWNER]) for j, m in enumerate(selection.models)])
     assert_allclose(predict(collaboration), own)
     assert collaboration.residuals is selection.residuals or np.array_equal(
@@ -134,16 +134,16 @@ def test_local_is_everybody_s_own_model() -> None:
 
 
 def test_local_newcomers_predict_with_the_average_of_their_coterie() -> None:
-    local, average = together("local"), together("average")
-    assert_allclose(local.weights[local.newcomer_ways], average.weights)
+    local, average = made("local"), made("average")
+    assert_allclose(local.weights[local.newcomer_weight_rows], average.weights)
 
 
 def test_global_is_one_model_on_all_rows() -> None:
-    collaboration = together("global")
+    collaboration = made("global")
     model = LinearRegression().fit(DATA.X, DATA.y)
     assert_allclose(predict(collaboration), model.predict(DATA.X))
-    assert collaboration.ways.tolist() == [0] * 6
-    assert collaboration.newcomer_ways.tolist() == [0, 0]
+    assert collaboration.weight_rows.tolist() == [0] * 6
+    assert collaboration.newcomer_weight_rows.tolist() == [0, 0]
     folds = np.concatenate(selected()[0].folds)
     half = LinearRegression().fit(DATA.X[folds == 1], DATA.y[folds == 1])
     residuals = np.concatenate(collaboration.residuals)[folds == 0, 0]
@@ -152,7 +152,7 @@ def test_global_is_one_model_on_all_rows() -> None:
 
 @pytest.mark.parametrize("method", ["average", "pooled", "local", "global"])
 def test_ways_of_predicting_are_weights_that_sum_to_one(method: str) -> None:
-    collaboration = together(method)
+    collaboration = made(method)
     assert_allclose(collaboration.weights.sum(axis=1), 1.0)
     assert np.all(collaboration.weights >= 0)
     assert collaboration.learner_ids.tolist() == DATA.learner_ids.tolist()
@@ -183,7 +183,7 @@ def test_the_order_of_the_rows_of_different_learners_does_not_matter(method: str
         candidates=["lr"],
     )
     assert turned.learner_ids.tolist() == DATA.learner_ids[::-1].tolist()
-    there = turned.predict(DATA.X, turned.ways[5 - OWNER])
+    there = turned.predict(DATA.X, turned.weight_rows[5 - OWNER])
     assert np.array_equal(there, predict(straight))
 
 

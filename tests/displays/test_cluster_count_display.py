@@ -105,7 +105,7 @@ def test_only_axes_with_a_curve_remain(n_rules: int) -> None:
     display = ClusterCountDisplay({f"rule {k}": curve for k in range(n_rules)}, n_clusters=2).plot()
     display.figure_.canvas.draw()
     assert len(display.figure_.axes) == len(display.ax_) == n_rules
-    assert display.figure_.get_suptitle() == "2 clusters, as asked for"
+    assert display.figure_.get_suptitle() == "2 clusters, as requested"
 
 
 def test_from_estimator(model: CoterieRegressor) -> None:

@@ -60,13 +60,13 @@ def test_names_of_clusters_do_not_matter():
 
 
 def test_a_comparison_that_is_not_known_counts_as_worse_until_it_is():
-    ways = (np.array([0, 0, 1]), np.zeros((3, 2), int), np.zeros(3, int), np.zeros((3, 2), int))
+    arrays = (np.array([0, 0, 1]), np.zeros((3, 2), int), np.zeros(3, int), np.zeros((3, 2), int))
     losses = AnsweredLosses(MEMBERS, SIZES, [])
-    excess, _ = losses.paired_t(*ways)
+    excess, _ = losses.paired_t(*arrays)
     assert np.isinf(excess).all()
     assert [labels.tolist() for labels in losses.candidates()] == [[0, 0, 1], [0, 0, 0]]
     known = AnsweredLosses(MEMBERS, SIZES, [answered(losses.question_now())])
-    excess, error = known.paired_t(*ways)
+    excess, error = known.paired_t(*arrays)
     assert excess.tolist() == [0.5, 1.5, 2.5]
     assert error.tolist() == [0.1] * 3
     assert not known.has_questions

@@ -11,9 +11,9 @@ import pytest
 
 from coterie.federated import Conclusion, ProtocolError, Question, answer, conclude
 from coterie.federated import folder as folder_module
-from coterie.federated.asked import open_questions
 from coterie.federated.folder import SealedFolder, file_name
 from coterie.federated.messages import encode
+from coterie.federated.questions import open_questions
 from coterie.federated.sealing import seal, unseal
 from coterie.federated.signing import make_key, read_key
 
@@ -289,8 +289,8 @@ def test_a_folder_comes_to_the_conclusion_of_messages(box, sites, conclusion):
             break
         contents = box.read()
         for site, party in sites.parties.items():
-            asked = open_questions(contents, site)
-            assert len(asked) == 1
-            box.put(answer(party, contents.shares, asked[0]))
+            unanswered = open_questions(contents, site)
+            assert len(unanswered) == 1
+            box.put(answer(party, contents.shares, unanswered[0]))
             assert open_questions(box.read(), site) == []
     assert encode(box.read().conclusion) == encode(conclusion)

@@ -142,11 +142,15 @@ def test_with_all_is_the_average_of_all_models(eight, conclusion):
 
 def test_the_weights_are_those_of_the_local_average(eight, conclusion):
     model = local_fit(eight)
-    together = model.collaboration_
-    for site, way in zip(together.learner_ids.tolist(), together.ways, strict=True):
+    collaboration = model.collaboration_
+    for site, weight_row in zip(collaboration.learner_ids.tolist(), collaboration.weight_rows, strict=True):
         weights = conclusion.weights(site)
         members = {
-            i: w for i, w in zip(together.learner_ids.tolist(), together.weights[way], strict=True) if w
+            i: w
+            for i, w in zip(
+                collaboration.learner_ids.tolist(), collaboration.weights[weight_row], strict=True
+            )
+            if w
         }
         assert weights == pytest.approx(members)
 

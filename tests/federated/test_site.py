@@ -183,5 +183,5 @@ def test_a_site_whose_rows_are_in_time_order_holds_out_blocks():
     assert found.folds[0].tolist() == [0] * 40 + [1] * 40
     assert not independent.in_order
     # What is told has the same form, and the same halves in number.
-    told = [score(party, [share(party)]) for party in made]
-    assert told[0].half_sizes == told[1].half_sizes == (40, 40)
+    sent = [score(party, [share(party)]) for party in made]
+    assert sent[0].half_sizes == sent[1].half_sizes == (40, 40)

@@ -108,7 +108,7 @@ def assert_equal_records(one: Any, other: Any, where: str = "") -> None:
 def assert_same_answer(streamed: CoterieRegressor, whole: CoterieRegressor) -> None:
     assert streamed.n_clusters_ == whole.n_clusters_
     assert streamed.learner_labels_.tolist() == whole.learner_labels_.tolist()
-    for name in ("selection_", "exchange_", "partition_", "collaboration_", "standing_", "gains_"):
+    for name in ("selection_", "exchange_", "partition_", "collaboration_", "cluster_fit_", "gains_"):
         assert_equal_records(getattr(streamed, name), getattr(whole, name), name)
     for name in ("stability_", "admission_", "learner_ids_", "min_rows_", "n_features_in_"):
         assert_equal_records(getattr(streamed, name), getattr(whole, name), name)
@@ -290,11 +290,11 @@ def test_who_leaves_takes_nothing_of_the_comparison_along(monkeypatch: pytest.Mo
 
 
 def test_what_stands_before_a_line_may_bend_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[bool] = []
-    monkeypatch.setattr(streaming, "rows_kept", lambda *given: asked.append(given[3]) or 1000)
+    calls: list[bool] = []
+    monkeypatch.setattr(streaming, "rows_kept", lambda *given: calls.append(given[3]) or 1000)
     for candidate in (LinearRegression(), make_pipeline(PolynomialFeatures(), Ridge())):
         CoterieRegressor({"line": candidate}, n_clusters=3).fit_sources(sources())
-    assert asked == [True, False]
+    assert calls == [True, False]
 
 
 def test_pooled_models_of_a_part_of_the_rows_are_named_as_such(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -85,9 +85,9 @@ def test_records_follow() -> None:
     model.remove(["learner 01"])
     kept = [0, 2, 3, 4, 5, 6, 7]
     assert_allclose(model.exchange_.losses, before[np.ix_(kept, kept)])
-    for record in (model.selection_, model.exchange_, model.partition_, model.standing_, model.stability_):
+    for record in (model.selection_, model.exchange_, model.partition_, model.cluster_fit_, model.stability_):
         assert record.learner_ids.tolist() == model.learner_ids_.tolist()
-    assert model.standing_.losses.shape == model.stability_.membership.shape == (7, 2)
+    assert model.cluster_fit_.losses.shape == model.stability_.membership.shape == (7, 2)
     assert model.gains_["learner"].tolist() == model.learner_ids_.tolist()
     # The cluster of four is now the larger one and comes first.
     assert np.bincount(model.learner_labels_).tolist() == [4, 3]
@@ -99,7 +99,7 @@ def test_a_cluster_may_vanish() -> None:
     model.remove([f"learner 0{j}" for j in (1, 3, 5, 7)])
     assert model.n_clusters_ == 1
     assert model.learner_labels_.tolist() == [0] * 4
-    assert model.standing_.nearest_other.tolist() == [-1] * 4
+    assert model.cluster_fit_.nearest_other.tolist() == [-1] * 4
     assert_allclose(model.stability_.membership, np.ones((4, 1)))
     assert model.gains_["second_cluster"].tolist() == [-1] * 4
 
@@ -108,7 +108,7 @@ def test_one_left_alone_in_its_cluster_is_told_so() -> None:
     model = fitted()
     model.remove(["learner 03", "learner 05", "learner 07"])
     place = model.learner_ids_.tolist().index("learner 01")
-    assert not model.standing_.fits[place].any()
+    assert not model.cluster_fit_.fits[place].any()
     assert model.gains_["verdict"][place] == "does not belong"
 
 

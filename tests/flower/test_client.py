@@ -40,7 +40,7 @@ def tables(data: Any, tmp_path: Path) -> list[dict[str, Any]]:
     return configs
 
 
-def asked(app: Any, kind: str, messages: list[bytes], context: Context) -> Any:
+def requested(app: Any, kind: str, messages: list[bytes], context: Context) -> Any:
     InProcessGrid(app, [])  # gives this process an identity
     message = Message(loaded(messages), context.node_id, f"query.{kind}")
     return app(message, context).content
@@ -95,16 +95,16 @@ def test_bad_node_configurations_are_named(
 def test_a_site_does_not_score_unless_its_own_share_comes_back(load_party: Load, configs: Any) -> None:
     app, context = make_client_app(load_party), context_of(configs[0])
     with pytest.raises(ProtocolError, match="own share did not come back"):
-        unloaded(asked(app, "score", [], context))
-    (share,) = unloaded(asked(app, "share", [], context))
+        unloaded(requested(app, "score", [], context))
+    (share,) = unloaded(requested(app, "share", [], context))
     with pytest.raises(ProtocolError, match="own share did not come back"):
-        unloaded(asked(app, "score", [share.replace(b"ridge", b"lasso")], context))
-    assert unloaded(asked(app, "score", [share], context))
+        unloaded(requested(app, "score", [share.replace(b"ridge", b"lasso")], context))
+    assert unloaded(requested(app, "score", [share], context))
 
 
 def test_a_site_that_has_not_scored_answers_nothing(load_party: Load, configs: Any) -> None:
     with pytest.raises(ProtocolError, match="has not scored"):
-        unloaded(asked(make_client_app(load_party), "answer", [b"x"], context_of(configs[0])))
+        unloaded(requested(make_client_app(load_party), "answer", [b"x"], context_of(configs[0])))
 
 
 def test_sites_that_blur_tell_once_and_conclude_by_losses_alone(load_party: Load, configs: Any) -> None:
@@ -116,20 +116,20 @@ def test_sites_that_blur_tell_once_and_conclude_by_losses_alone(load_party: Load
     assert len(run.conclusion.labels) == 6
 
     app, context = make_client_app(load_party), context_of(blurring[0])
-    (share,) = unloaded(asked(app, "share", [], context))
-    with pytest.raises(ProtocolError, match="has told it once"):
-        unloaded(asked(app, "share", [], context))
-    unloaded(asked(app, "score", [share], context))
-    with pytest.raises(ProtocolError, match="has told it once"):
-        unloaded(asked(app, "score", [share], context))
+    (share,) = unloaded(requested(app, "share", [], context))
+    with pytest.raises(ProtocolError, match="has sent it once"):
+        unloaded(requested(app, "share", [], context))
+    unloaded(requested(app, "score", [share], context))
+    with pytest.raises(ProtocolError, match="has sent it once"):
+        unloaded(requested(app, "score", [share], context))
 
 
 def test_a_site_refuses_messages_of_another_kind(load_party: Load, configs: Any) -> None:
     app, context = make_client_app(load_party), context_of(configs[0])
-    (share,) = unloaded(asked(app, "share", [], context))
-    asked(app, "score", [share], context)
+    (share,) = unloaded(requested(app, "share", [], context))
+    requested(app, "score", [share], context)
     with pytest.raises(ProtocolError, match="not a question"):
-        unloaded(asked(app, "answer", [share], context))
+        unloaded(requested(app, "answer", [share], context))
 
 
 def test_a_peers_name_is_no_path(load_party: Load, configs: Any, tmp_path: Path) -> None:
@@ -152,5 +152,5 @@ def test_what_carries_no_messages_is_refused() -> None:
 
 
 def test_shares_travel_as_they_are(load_party: Load, configs: Any) -> None:
-    (share,) = unloaded(asked(make_client_app(load_party), "share", [], context_of(configs[0])))
+    (share,) = unloaded(requested(make_client_app(load_party), "share", [], context_of(configs[0])))
     assert encode(decode(share)) == share

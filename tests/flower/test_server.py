@@ -42,12 +42,12 @@ class Interfering(InProcessGrid):
     def __init__(self, *args: Any, happens: Callable[[str, int, Any], Any], **more: Any) -> None:
         super().__init__(*args, **more)
         self._happens = happens
-        self.asked: list[tuple[str, int]] = []
+        self.calls: list[tuple[str, int]] = []
 
     def send_and_receive(self, messages: Any, *, timeout: float | None = None) -> list[Any]:
         listed = list(messages)
         kind = listed[0].metadata.message_type.removeprefix("query.")
-        self.asked.append((kind, len(listed)))
+        self.calls.append((kind, len(listed)))
         replies = []
         for message in listed:
             node = message.metadata.dst_node_id
@@ -89,7 +89,7 @@ def test_a_node_that_vanishes_is_left_out_and_the_others_go_on(
         {"learner 00", "learner 04"},
         {"learner 01", "learner 03", "learner 05"},
     ]
-    assert grid.asked[-1] == ("conclude", 5)
+    assert grid.calls[-1] == ("conclude", 5)
 
 
 def test_a_node_whose_app_raises_is_left_out_and_its_words_stay_at_home(
@@ -125,9 +125,9 @@ def test_an_error_of_flower_is_a_sentence(load_party: Load, configs: Any) -> Non
 def test_the_superlink_speaks_for_a_node_that_is_gone(load_party: Load, configs: Any) -> None:
     def happens(what: str, node: int, reply: Any) -> Any:
         if what == "score" and node == 6:
-            asked = reply.metadata.reply_to_message_id
+            calls = reply.metadata.reply_to_message_id
             reply = Message(Error(5, "Node Unavailable"), reply_to=reply)
-            reply.metadata.__dict__["_reply_to_message_id"] = asked
+            reply.metadata.__dict__["_reply_to_message_id"] = calls
             reply.metadata.__dict__["_src_node_id"] = 1
         return reply
 

@@ -108,15 +108,15 @@ def test_learners_that_all_agree_have_one_pair() -> None:
 
 def test_the_product_given_is_used() -> None:
     pairs = features()
-    asked = []
+    calls = []
 
     def times(vectors: Any) -> Any:
-        asked.append(vectors.shape)
+        calls.append(vectors.shape)
         return dense(pairs) @ vectors
 
     given = PairFeatures(pairs.models, pairs.learners, pairs.errors, pairs.scale, times)
     assert_allclose(top_pairs(given, 3).values, top_pairs(pairs, 3).values)
-    assert asked
+    assert calls
 
 
 def test_torch_gives_the_same_as_numpy() -> None:

@@ -37,8 +37,8 @@ def by_double_loop(selection: Selection, weight: Any = None, clips: Any = None) 
 class Narrow(RegressorMixin, BaseEstimator):
     """Knows its own rows only: elsewhere it answers in a way that is no answer."""
 
-    def __init__(self, way: str = "nan") -> None:
-        self.way = way
+    def __init__(self, how: str = "nan") -> None:
+        self.how = how
 
     def fit(self, X: Any, y: Any) -> Any:
         # Halves predict each other; only rows beyond this are another learner's.
@@ -47,9 +47,9 @@ class Narrow(RegressorMixin, BaseEstimator):
 
     def predict(self, X: Any) -> Any:
         beyond = X[:, 0] > self.highest_
-        if beyond.any() and self.way == "raise":
+        if beyond.any() and self.how == "raise":
             raise RuntimeError("never been there")
-        return np.where(beyond, {"nan": np.nan, "inf": np.inf, "huge": 1e200}.get(self.way, 0.0), 0.0)
+        return np.where(beyond, {"nan": np.nan, "inf": np.inf, "huge": 1e200}.get(self.how, 0.0), 0.0)
 
 
 @pytest.mark.parametrize("name", [*PAPER, "lr"])
@@ -125,10 +125,10 @@ def test_twins_are_not_apart() -> None:
 
 
 @pytest.mark.parametrize("way", ["nan", "inf", "huge", "raise"])
-def test_a_model_without_finite_losses_is_isolated_and_named(way: str) -> None:
+def test_a_model_without_finite_losses_is_isolated_and_named(how: str) -> None:
     X = np.r_[np.arange(8.0), 100 + np.arange(8.0), 100 + np.arange(8.0)][:, None]
     rows = {"X": X, "y": np.tile(np.arange(8.0), 3), "groups": np.repeat(["near", "far", "further"], 8)}
-    candidates = {"near": Narrow(way), "far": LinearRegression(), "further": LinearRegression()}
+    candidates = {"near": Narrow(how), "far": LinearRegression(), "further": LinearRegression()}
     selection = select_models(**rows, candidates={k: {"it": c} for k, c in candidates.items()})
     with pytest.warns(UserWarning, match="model of learner 'near' gave losses that are not finite"):
         exchange = cross_evaluate(selection, **rows)

@@ -46,19 +46,19 @@ def rows_of(learner: str) -> tuple[Any, Any]:
 class Failing(RegressorMixin, BaseEstimator):
     """Fails for learners with too many rows, in one of several ways; predicts zero otherwise."""
 
-    def __init__(self, way: str = "raise", most: int = 0) -> None:
-        self.way = way
+    def __init__(self, how: str = "raise", most: int = 0) -> None:
+        self.how = how
         self.most = most
 
     def fit(self, X: Any, y: Any) -> Any:
         self.fails_ = len(y) > self.most
-        if self.fails_ and self.way == "raise":
+        if self.fails_ and self.how == "raise":
             raise RuntimeError("out of cheese")
         self.fitted_ = True
         return self
 
     def predict(self, X: Any) -> Any:
-        if self.fails_ and self.way == "shape":
+        if self.fails_ and self.how == "shape":
             return np.zeros((len(X), 2))
         return np.full(len(X), np.nan if self.fails_ else 0.0)
 
@@ -276,13 +276,13 @@ def test_a_learner_without_candidates_is_named() -> None:
     ],
 )
 def test_a_candidate_that_fails_in_some_learners_is_dropped_there_with_a_warning(
-    way: str, cause: str
+    how: str, cause: str
 ) -> None:
     # Learners of 10, 10, 22 and 23 rows: the halves that train hold 5, 5, 11 and 11.
     expected = f"candidate 'failing' was dropped for learner 'learner 02', 'learner 03': {cause}"
     rows = np.r_[0:10, 20:30, 41:63, 63:86]
     with pytest.warns(UserWarning, match=expected):
-        selection = select([Failing(way, most=10), DummyRegressor()], rows=rows)
+        selection = select([Failing(how, most=10), DummyRegressor()], rows=rows)
     assert selection.names[2:] == ("dummyregressor", "dummyregressor")
     assert [set(errors) for errors in selection.candidate_errors] == [
         {"failing", "dummyregressor"},

@@ -27,8 +27,8 @@ def first(items: list[Any], value: Any) -> None:
     items[0] = value
 
 
-def newcomer(way: int | None) -> dict[str, Any]:
-    return {"$": "Newcomer", "fields": {"learner_id": "new", "way": way, "model": None}}
+def newcomer(weight_row: int | None) -> dict[str, Any]:
+    return {"$": "Newcomer", "fields": {"learner_id": "new", "weight_row": weight_row, "model": None}}
 
 
 WRONG: dict[str, Change] = {
@@ -76,11 +76,11 @@ WRONG: dict[str, Change] = {
     "embedding": other("partition", "embedding", "learners", "X"),
     "partition labels": other("partition", "labels", "selection", "n_rows"),
     "weights": other("collaboration", "weights", "partition", "similarity"),
-    "weights of one dimension": other("collaboration", "weights", "collaboration", "ways"),
-    "ways": other("collaboration", "ways", "selection", "n_rows"),
-    "newcomer ways": other("collaboration", "newcomer_ways", "collaboration", "ways"),
-    "traits": other("collaboration", "traits", "collaboration", "ways"),
-    "told": other("collaboration", "told", "collaboration", "ways"),
+    "weights of one dimension": other("collaboration", "weights", "collaboration", "weight_rows"),
+    "weight_rows": other("collaboration", "weight_rows", "selection", "n_rows"),
+    "newcomer weight rows": other("collaboration", "newcomer_weight_rows", "collaboration", "weight_rows"),
+    "traits": other("collaboration", "traits", "collaboration", "weight_rows"),
+    "uses_traits": other("collaboration", "uses_traits", "collaboration", "weight_rows"),
     "no models": field("with_all", "models", {"$": "tuple", "items": []}),
     "X": other("learners", "X", "learners", "y"),
     "y": other("learners", "y", "learners", "offsets"),
@@ -91,15 +91,17 @@ WRONG: dict[str, Change] = {
     "units": lambda m: m["fit"].update(units=m["fit"]["learners"]),
     "a newcomer who is not in the table": lambda m: m["fit"]["newcomers"]["items"].append(newcomer(0)),
     "a newcomer of texts": lambda m: m["fit"]["newcomers"]["items"].append("new"),
-    "standing of fewer": field("cluster_fit", "learner_ids", {"$": "strings", "items": ["learner 00"]}),
-    "standing losses": other("cluster_fit", "losses", "partition", "similarity"),
-    "standing fits": other("cluster_fit", "fits", "cluster_fit", "losses"),
+    "cluster fit of fewer": field("cluster_fit", "learner_ids", {"$": "strings", "items": ["learner 00"]}),
+    "cluster fit losses": other("cluster_fit", "losses", "partition", "similarity"),
+    "cluster fit fits": other("cluster_fit", "fits", "cluster_fit", "losses"),
     "nearest other": other("cluster_fit", "nearest_other", "selection", "n_rows"),
     "membership": other("stability", "membership", "partition", "similarity"),
     "shares": other("stability", "shares", "selection", "errors"),
     "no replicates": field("stability", "n_replicates", 0),
     "a newcomer without a model": lambda m: m["fit"]["newcomers"]["items"].append(newcomer(None)),
-    "a newcomer whose way is not there": lambda m: m["fit"]["newcomers"]["items"].append(newcomer(10**6)),
+    "a newcomer whose row of weights is not there": lambda m: m["fit"]["newcomers"]["items"].append(
+        newcomer(10**6)
+    ),
     "gains cut": lambda m: m["fit"]["gains"]["items"].append(["more", {"$": "strings", "items": ["x"]}]),
     "gains of lists": lambda m: m["fit"]["gains"]["items"].append(["more", [1] * 6]),
     "column names": lambda m: m["estimator"].update(feature_names_in_={"$": "strings", "items": ["a"]}),

@@ -63,8 +63,10 @@ def assert_same_fit(one: CoterieRegressor, other: CoterieRegressor) -> None:
         assert getattr(one, name) == getattr(other, name)
         assert type(getattr(other, name)) is int
     assert one.record_.seed == other.record_.seed
-    ways = ([(new.learner_id, new.way) for new in model.record_.newcomers] for model in (one, other))
-    assert next(ways) == next(ways)
+    weight_rows = (
+        [(new.learner_id, new.weight_row) for new in model.record_.newcomers] for model in (one, other)
+    )
+    assert next(weight_rows) == next(weight_rows)
     assert list(one.gains_) == list(other.gains_)
     for name, column in one.gains_.items():
         np.testing.assert_array_equal(column, other.gains_[name])
@@ -84,7 +86,7 @@ def assert_same_fit(one: CoterieRegressor, other: CoterieRegressor) -> None:
         assert (curve.rule, curve.chosen, curve.criterion) == (again.rule, again.chosen, again.criterion)
         assert (curve.spread is None) == (again.spread is None)
     assert (one.admission_ is None) == (other.admission_ is None)
-    for name in ("standing_", "stability_", *(["admission_"] if one.admission_ is not None else [])):
+    for name in ("cluster_fit_", "stability_", *(["admission_"] if one.admission_ is not None else [])):
         for field in fields(getattr(one, name)):
             value, again = (getattr(getattr(model, name), field.name) for model in (one, other))
             np.testing.assert_array_equal(value, again)
@@ -168,7 +170,7 @@ def test_a_model_without_a_bootstrap_comes_back(data: Any, tmp_path: Path) -> No
     model.fit(data.X, data.y, groups=data.groups)
     loaded = through(model, tmp_path)
     assert loaded.stability_ is None
-    np.testing.assert_array_equal(loaded.standing_.losses, model.standing_.losses)
+    np.testing.assert_array_equal(loaded.cluster_fit_.losses, model.cluster_fit_.losses)
 
 
 def test_one_learner_without_groups_comes_back(data: Any, tmp_path: Path) -> None:

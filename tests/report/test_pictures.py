@@ -153,12 +153,12 @@ def test_membership_shows_the_least_sure_first(many_learners):
 
 
 def test_weights_are_shown_where_the_collaboration_has_them(model):
-    together = SimpleNamespace(
+    collaboration = SimpleNamespace(
         learner_ids=np.array(["a", "b"]),
         share_names=("alone", "all"),
         shares=np.array([[0.75, 0.25], [0.25, 0.75]]),
     )
-    subject = Subject(model.partition_, None, SimpleNamespace(collaboration_=together))
+    subject = Subject(model.partition_, None, SimpleNamespace(collaboration_=collaboration))
     picture = weights_picture(subject)
     assert picture["learners"] == ["a", "b"]
     assert picture["mean"] == [0.5, 0.5]

@@ -36,8 +36,8 @@ def test_the_map_names_who_lies_between():
     assert "one coterie only" in map_words(data | {"apart": None})[0]
 
 
-def curve(chosen, surprise=None):
-    return {"chosen": chosen, "surprise": surprise}
+def curve(chosen, one_truth_z=None):
+    return {"chosen": chosen, "one_truth_z": one_truth_z}
 
 
 def test_the_number_of_coteries_is_explained():
@@ -51,7 +51,7 @@ def test_the_number_of_coteries_is_explained():
     assert "3 coteries because the rule held-out says so" in text
     assert "Of 2 other rules 1 would answer the same; different answers: cv (4)." in text
     assert "(50 times) the held-out rule answered 3 in 90% of the draws" in text
-    ruled_out = data | {"rules": {"held-out": curve(3, surprise=6.7)}}
+    ruled_out = data | {"rules": {"held-out": curve(3, one_truth_z=6.7)}}
     assert "rule one truth out, by 7 standard deviations" in curves_words(ruled_out)[0]
     assert "within two standard errors" not in curves_words(ruled_out)[0]
     given = data | {"rule": "given", "rules": {"gap": curve(3)}, "bootstrap": None}
@@ -126,4 +126,4 @@ def test_the_answer_counts_members_and_those_alone():
     assert words[-1] == "Learner x does not belong to any coterie."
     one = facts | {"n_clusters": 1, "coteries": [{"n_learners": 6}], "does_not_belong": []}
     assert "one coterie: no split of them predicts better" in answer_words(one)[0]
-    assert "as asked for" in answer_words(one | {"rule": "given"})[0]
+    assert "as requested" in answer_words(one | {"rule": "given"})[0]

@@ -59,8 +59,8 @@ def small_grid(monkeypatch):
     y = 1.0 + X @ [1.0, -2.0, 0.5] + 0.1 * generator.normal(size=400)
     table = DataTable(X, y, ("a", "b", "c"), Path("made"))
     monkeypatch.setattr(grid, "load_grid_stability", lambda: table)
-    ways = {name: {**way, "candidates": ["lr"]} for name, way in grid.SETTINGS["ways"].items()}
-    return {**grid.SETTINGS, "attacked": [0, 1, 4, 7], "learners": 8, "rows": 40, "ways": ways}
+    variants = {name: {**variant, "candidates": ["lr"]} for name, variant in grid.SETTINGS["ways"].items()}
+    return {**grid.SETTINGS, "attacked": [0, 1, 4, 7], "learners": 8, "rows": 40, "ways": variants}
 
 
 @pytest.fixture

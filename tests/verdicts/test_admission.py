@@ -83,18 +83,18 @@ def test_known_learners_predict_as_before() -> None:
 
 
 def test_newcomers_are_placed_one_by_one_as_together() -> None:
-    together, apart = fitted(), fitted()
+    at_once, apart = fitted(), fitted()
     X, y, groups = newcomers([30, 5, 5, 30])
-    labels = together.admit(X, y, groups=groups)
+    labels = at_once.admit(X, y, groups=groups)
     assert labels.tolist() == [0, 1, 0, 1]
     for name in dict.fromkeys(groups):
         mine = groups == name
         apart.admit(X[mine], y[mine], groups=groups[mine])
-    assert np.array_equal(together.learner_ids_, apart.learner_ids_)
-    assert np.array_equal(together.learner_labels_, apart.learner_labels_)
-    for name in together.gains_:
+    assert np.array_equal(at_once.learner_ids_, apart.learner_ids_)
+    assert np.array_equal(at_once.learner_labels_, apart.learner_labels_)
+    for name in at_once.gains_:
         assert np.array_equal(
-            together.gains_[name], apart.gains_[name], equal_nan=together.gains_[name].dtype.kind == "f"
+            at_once.gains_[name], apart.gains_[name], equal_nan=at_once.gains_[name].dtype.kind == "f"
         )
 
 

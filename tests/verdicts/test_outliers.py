@@ -11,7 +11,7 @@ from coterie.datasets import make_linear_learners
 from coterie.method.cluster import search_clusters
 from coterie.method.search import SearchOptions
 from coterie.rows.learners import gather_learners
-from coterie.verdicts import find_outliers, outliers_among, standing_in
+from coterie.verdicts import find_outliers, measure_cluster_fit, outliers_among
 from coterie.verdicts.outliers import stand_out
 
 N, ROWS = 20, 120
@@ -99,8 +99,8 @@ def attacked_models(attack: str, count: int, refine: str) -> tuple[Any, np.ndarr
     exchange = cross_evaluate(selection, learners)
     clustering = search_clusters(exchange, learners, selection, SearchOptions(refine=refine))
     coterie = collaborate(selection, clustering.partition, learners, candidates=["lr"])
-    standing = standing_in(clustering, selection, coterie)
-    return outliers_among(exchange, clustering.partition, standing), bad
+    cluster_fit = measure_cluster_fit(clustering, selection, coterie)
+    return outliers_among(exchange, clustering.partition, cluster_fit), bad
 
 
 @pytest.mark.filterwarnings("ignore:The model of learner")

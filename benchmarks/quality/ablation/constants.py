@@ -17,7 +17,7 @@ from coterie.method.refine.flexible import FLEXIBLE
 from coterie.method.refine.moment_starts import SEARCH
 from coterie.method.refine.moves import REFINE
 from coterie.method.refine.pooled import RIDGE
-from coterie.method.refine.settle import SETTLE
+from coterie.method.refine.reassign import REASSIGN
 
 FACTORS = {"halved": 0.5, "doubled": 2.0}
 # What has to be made again where a number changes; the search, unless it is said.
@@ -42,7 +42,7 @@ def _varied() -> list[Part]:
         "SEARCH": SEARCH,
         "NOISE": NOISE,
         "SERIAL": SERIAL,
-        "SETTLE": SETTLE,
+        "REASSIGN": REASSIGN,
         "FLEXIBLE": FLEXIBLE,
     }
     for word, factor in FACTORS.items():

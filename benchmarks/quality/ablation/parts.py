@@ -85,7 +85,7 @@ PARTS = (
     Part("flexible second search", _set("method.refine.refits.FLEXIBLE", FlexibleRule(share=2.0))),
     Part("one flexible model for all", _set("method.search.one_is_as_good", lambda *_: False)),
     Part("the learners' family", _set("method.refine.refits.RefitLosses.take_best_family", lambda *_: None)),
-    Part("settle", _set("method.refine.pooled.settled_labels", lambda *arguments: arguments[5])),
+    Part("settle", _set("method.refine.pooled.reassigned_labels", lambda *arguments: arguments[5])),
     Part("noise of mostly equal responses", _set("method.select.mostly_one_value", lambda _: False), "noise"),
     Part("clipping of losses", _set("method.select.clip_bounds", _no_clips), "noise"),
     Part("shrunken noise", _set("method.noise.shrunken_levels", lambda levels, _: levels), "noise"),

@@ -23,7 +23,7 @@ from threadpoolctl import threadpool_limits
 
 from coterie import cluster_learners, cross_evaluate, select_models
 from coterie.method import cluster as partition
-from coterie.method import search as backed
+from coterie.method import search as search_module
 from coterie.method import select
 from coterie.method.n_clusters import one_truth
 from coterie.method.refine import moment_starts as moment_search
@@ -79,8 +79,8 @@ def other_rules_left_out() -> Iterator[None]:
     """Leave out the curves of the other rules for K, which do not change the answer."""
     with ExitStack() as stack:
         for name in ("eigengap", "penalty"):
-            stack.enter_context(patch.object(backed, name, _no_curve))
-        stack.enter_context(patch.object(backed, "gap_rules", lambda _: (_no_curve(), _no_curve())))
+            stack.enter_context(patch.object(search_module, name, _no_curve))
+        stack.enter_context(patch.object(search_module, "gap_rules", lambda _: (_no_curve(), _no_curve())))
         stack.enter_context(patch.object(partition, "cross_validated", _no_curve))
         yield
 
@@ -89,11 +89,11 @@ def _remembering(function: Callable[..., Any], key: Callable[..., Any]) -> Calla
     known: dict[Any, Any] = {}
 
     def answer(*arguments: Any, **more: Any) -> Any:
-        asked = key(*arguments, **more)
-        if asked not in known:
+        requested = key(*arguments, **more)
+        if requested not in known:
             # The arguments are kept, too: an object that is gone gives its identity to another.
-            known[asked] = function(*arguments, **more), arguments
-        return known[asked][0]
+            known[requested] = function(*arguments, **more), arguments
+        return known[requested][0]
 
     return answer
 
@@ -123,7 +123,9 @@ def remembered() -> Iterator[None]:
     """Remember losses, starts and tests as long as the same learners are searched."""
     made = patch.object(partition, "pooled_losses", _remembering(partition.pooled_losses, _losses_key))
     answers = patch.object(LocalLosses, "_answer", _remembering(LocalLosses._answer, _labels_key))
-    truth = patch.object(pooled, "surprise", _remembering(pooled.surprise, _truth_key))
+    truth = patch.object(
+        pooled, "compare_with_one_truth", _remembering(pooled.compare_with_one_truth, _truth_key)
+    )
     with made, answers, truth:
         yield
 

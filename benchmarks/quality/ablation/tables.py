@@ -69,10 +69,10 @@ REAL.TABLES.update({"cheese": _cheese, "school_ilea": _school_ilea, "ames": _ame
 
 def _error(models: Models, answer: Any, halves: Any) -> float:
     """Return the mean over learners of the test error of models on pooled rows."""
-    together = collaborate(models.selection, answer, models.learners, candidates=DEFAULT)
+    collaboration = collaborate(models.selection, answer, models.learners, candidates=DEFAULT)
     place = {learner: j for j, learner in enumerate(models.selection.learner_ids.tolist())}
     owner = np.array([place[group] for group in halves.groups_test.tolist()])
-    predicted = together.predict(halves.X_test, together.ways[owner])
+    predicted = collaboration.predict(halves.X_test, collaboration.weight_rows[owner])
     return float(halves.by_learner((halves.y_test - predicted) ** 2).mean())
 
 

@@ -26,7 +26,7 @@ from coterie.datasets import split_into_learners
 from coterie.method.cluster import search_clusters
 from coterie.method.search import SearchOptions
 from coterie.rows.learners import gather_learners
-from coterie.verdicts import Outliers, outliers_among, standing_in
+from coterie.verdicts import Outliers, measure_cluster_fit, outliers_among
 
 # The root of the repository, where the reproductions are.
 sys.path.insert(0, str(Path(__file__).parents[3]))
@@ -95,8 +95,8 @@ def found(
         clustering = search_clusters(exchange, learners, selection, SearchOptions(refine=form))
         partition = clustering.partition
         coterie = collaborate(selection, partition, learners, method="pooled", candidates=["ridge"])
-    standing = standing_in(clustering, selection, coterie)
-    outliers = {trust: outliers_among(exchange, partition, standing, trust) for trust in TRUSTS}
+    cluster_fit = measure_cluster_fit(clustering, selection, coterie)
+    outliers = {trust: outliers_among(exchange, partition, cluster_fit, trust) for trust in TRUSTS}
     return attacked, outliers, partition.n_clusters
 
 

@@ -111,7 +111,7 @@ def one_draw(setting: str, seed: int) -> tuple[int, bool]:
         selection = select_models(learners, candidates="ridge")
         exchange = cross_evaluate(selection, learners)
         partition = cluster_learners(exchange, learners, selection=selection, candidates="ridge")
-    return partition.n_clusters, partition.curves["held-out"].surprise is not None
+    return partition.n_clusters, partition.curves["held-out"].one_truth_z is not None
 
 
 def read(path: Path) -> list[dict]:

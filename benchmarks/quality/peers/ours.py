@@ -49,8 +49,8 @@ def run(
         partition = cluster_learners(
             exchange, learners, selection=selection, n_clusters=count, candidates=candidates
         )
-        together = collaborate(selection, partition, learners, candidates=candidates)
-        predicted = together.predict(inside, together.ways[places])
+        collaboration = collaborate(selection, partition, learners, candidates=candidates)
+        predicted = collaboration.predict(inside, collaboration.weight_rows[places])
         if units is not None:
             predicted = units.backward_y(predicted[:, None], owner)[:, 0]
         seconds = shared + time.perf_counter() - start

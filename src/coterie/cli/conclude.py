@@ -12,7 +12,7 @@ from coterie.cli.options import AsJson, Folder, KnownKeys, MaxClusters, Sign, pa
 from coterie.cli.printing import tell, tell_json
 
 WITHOUT = "it was left out by --leave-out."
-ASKED = 3
+EXIT_PENDING = 3
 
 
 def _report(found: dict[str, Any], *, as_json: bool) -> None:
@@ -89,4 +89,4 @@ def conclude_command(
     found["troubles"] = dict(contents.troubles)
     _report(found, as_json=as_json)
     if found["state"] != "concluded":
-        raise typer.Exit(ASKED)
+        raise typer.Exit(EXIT_PENDING)

@@ -45,7 +45,7 @@ def _from_folder(
 ) -> tuple[list[polars.Series], tuple[str, ...]]:
     """Return the predictions of a site's coterie, and notes."""
     from coterie.cli.sites import open_folder, site_rows
-    from coterie.federated import predict as predict_together
+    from coterie.federated import predict as predict_federated
 
     if not site:
         raise CommandError("--name is missing: say whose coterie predicts, as in --name SITE.")
@@ -63,7 +63,7 @@ def _from_folder(
             if share.sha != contents.conclusion.models[share.site]:
                 raise CommandError(f"{share.site!r} has shared another model since: conclude again.")
         rows = site_rows(frame, None, mine.columns, what="a predictor of the model")
-        predicted = predict_together(rows.X, site, members, weights)
+        predicted = predict_federated(rows.X, site, members, weights)
     return [_column("prediction", frame.height, rows.kept, predicted)], rows.notes
 
 

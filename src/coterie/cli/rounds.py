@@ -12,10 +12,10 @@ from coterie.cli.progress import gathered_warnings
 from coterie.cli.reading import read_tables
 from coterie.cli.sites import site_rows
 from coterie.federated import Conclusion, Party, Question, Settings, Share
-from coterie.federated.asked import MOST_QUESTIONS, due_questions, memory_of
-from coterie.federated.attendance import take_attendance
 from coterie.federated.folder import Contents, SealedFolder, file_name
+from coterie.federated.participants import find_participants
 from coterie.federated.peers import evaluate_peers, is_comparable
+from coterie.federated.questions import MOST_QUESTIONS, due_questions, memory_of
 from coterie.federated.sent import blurred_score
 from coterie.federated.signing import Signer
 from coterie.summary import summarize
@@ -131,12 +131,12 @@ def go_on(
 ) -> dict[str, Any]:
     """Go as far as the files in the folder allow, and say where that is."""
     gone = dict(without)
-    attendance = take_attendance(
+    participants = find_participants(
         contents.shares, contents.scores, min_rows=settings.min_rows, leave_out=without
     )
-    if attendance.waiting and not now:
-        return {"state": "waiting for scores", "waiting": dict(attendance.waiting)}
-    gone |= {site: f"{why[:1].lower()}{why[1:]}" for site, why in attendance.waiting.items()}
+    if participants.waiting and not now:
+        return {"state": "waiting for scores", "waiting": dict(participants.waiting)}
+    gone |= {site: f"{why[:1].lower()}{why[1:]}" for site, why in participants.waiting.items()}
     while True:
         outcome = federated.conclude(
             contents.shares, contents.scores, contents.answered, settings=settings, leave_out=gone
@@ -146,8 +146,8 @@ def go_on(
             return {"state": "concluded", **summarize(outcome), "labels": outcome.labels}
         missing = _missing(outcome, contents)
         new = sealed.put(outcome, signer)
-        asked = len(outcome.members)
-        if new or not now or len(missing) == asked:
+        n_members = len(outcome.members)
+        if new or not now or len(missing) == n_members:
             rounds = _round(contents, outcome)
             return {
                 "state": "asking",

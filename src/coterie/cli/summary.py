@@ -39,7 +39,7 @@ def _why(summary: Mapping[str, Any]) -> str:
     others = {name: curve["chosen"] for name, curve in summary["rules"].items() if name != rule}
     beside = ", ".join(f"{name} {chosen}" for name, chosen in others.items())
     if rule == "given":
-        return f"{count} were asked for. By rule: {beside}."
+        return f"{count} were requested. By rule: {beside}."
     curve = summary["rules"][rule]
     values = dict(zip(curve["n_clusters"], curve["values"], strict=True))
     near = [k for k in sorted(values) if abs(k - curve["chosen"]) <= 2]
@@ -80,7 +80,7 @@ def _show_coteries(summary: Mapping[str, Any]) -> None:
         line = {"cluster": coterie["cluster"], "learners": named(coterie["learners"])}
         line["number"] = len(coterie["learners"])
         if summary["pays"]:
-            line |= {"alone": coterie["error_alone"], "together": coterie["error_with"]}
+            line |= {"alone": coterie["error_alone"], "with it": coterie["error_with"]}
             line["gain"] = _share(coterie["mean_gain"])
         lines.append(line)
     show_rows(list(lines[0]), lines)

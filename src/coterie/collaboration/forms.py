@@ -57,8 +57,8 @@ def _by_own_models(
     selection: Selection, learners: Learners, labels: Array, method: str, engine: Engine
 ) -> Collaboration:
     """Let everybody predict with its own model, or with the average of its cluster's models."""
-    weights, ways, residuals = average_weights(selection.n_rows, labels), labels, selection.residuals
-    newcomer_ways = np.arange(len(weights))
+    weights, weight_rows, residuals = average_weights(selection.n_rows, labels), labels, selection.residuals
+    newcomer_weight_rows = np.arange(len(weights))
     if method == "average":
         averages = model_averages(selection.models, learners, engine)
         honest = np.concatenate(selection.residuals)
@@ -66,7 +66,7 @@ def _by_own_models(
         residuals = tuple(np.split(left, learners.offsets[1:-1]))
     else:
         # A newcomer has no model here yet: it predicts with the average of its coterie.
-        ways, newcomer_ways = np.arange(len(labels)), len(labels) + newcomer_ways
+        weight_rows, newcomer_weight_rows = np.arange(len(labels)), len(labels) + newcomer_weight_rows
         weights = np.vstack([np.eye(len(labels)), weights])
     return Collaboration(
         learner_ids=learners.ids,
@@ -74,8 +74,8 @@ def _by_own_models(
         models=selection.models,
         names=selection.names,
         weights=weights,
-        ways=ways,
-        newcomer_ways=newcomer_ways,
+        weight_rows=weight_rows,
+        newcomer_weight_rows=newcomer_weight_rows,
         residuals=residuals,
         loss=learners.loss,
     )
@@ -130,8 +130,8 @@ def one_model_each(
         models=each,
         names=tuple(names),
         weights=np.eye(len(each)),
-        ways=labels,
-        newcomer_ways=np.arange(len(each)),
+        weight_rows=labels,
+        newcomer_weight_rows=np.arange(len(each)),
         residuals=residuals,
         loss=loss,
     )
@@ -210,8 +210,8 @@ def collaborate(
     >>> rows = dict(X=data.X, y=data.y, groups=data.groups)
     >>> selection = coterie.select_models(**rows, candidates="linear")
     >>> partition = coterie.cluster_learners(coterie.cross_evaluate(selection, **rows), n_clusters=2)
-    >>> together = coterie.collaborate(selection, partition, **rows, method="average")
-    >>> together.weights.shape
+    >>> collaboration = coterie.collaborate(selection, partition, **rows, method="average")
+    >>> collaboration.weights.shape
     (2, 6)
     """
     check_option(method, "method", METHODS)
@@ -222,10 +222,10 @@ def collaborate(
     if method in ("average", "local"):
         result = _by_own_models(chosen, learners, labels, method, runner)
     else:
-        together = labels if method == "pooled" else np.zeros_like(labels)
+        shared_labels = labels if method == "pooled" else np.zeros_like(labels)
         sets = candidates_per_learner(candidates, learners.ids.tolist())
-        result = _pooled(chosen, learners, together, sets, as_entropy(random_state), runner)
+        result = _pooled(chosen, learners, shared_labels, sets, as_entropy(random_state), runner)
         if method == "global":
             one = np.zeros(int(labels.max()) + 1, dtype=int)
-            result = replace(result, method="global", newcomer_ways=one)
+            result = replace(result, method="global", newcomer_weight_rows=one)
     return result.take(learners.appearance)

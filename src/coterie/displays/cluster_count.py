@@ -156,7 +156,7 @@ class ClusterCountDisplay(Display):
     def _heading(self) -> str:
         if self.n_clusters is None:
             return ""
-        how = f"decided by {self.rule}" if self.rule in self.curves else "as asked for"
+        how = f"decided by {self.rule}" if self.rule in self.curves else "as requested"
         return f"{counted(self.n_clusters, 'cluster')}, {how}"
 
     def _draw_rule(self, ax: Any, name: str, kwargs: dict[str, Any]) -> None:

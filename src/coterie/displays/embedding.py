@@ -42,10 +42,10 @@ def _telling_pairs(embedding: Array, labels: Array, most: int) -> list[tuple[int
     seen = np.zeros(len(squares))
     pairs: list[tuple[int, int]] = []
     while len(pairs) < most:
-        together = np.minimum(np.maximum(distances, seen), SEEN_APART).sum(axis=1)
+        shown_apart = np.minimum(np.maximum(distances, seen), SEEN_APART).sum(axis=1)
         # Rounding keeps the choice from hanging on the last digits where pairs are equally good.
-        best = int(np.lexsort((-distances.sum(axis=1).round(6), -together.round(6)))[0])
-        shown_more = together[best] - np.minimum(seen, SEEN_APART).sum()
+        best = int(np.lexsort((-distances.sum(axis=1).round(6), -shown_apart.round(6)))[0])
+        shown_more = shown_apart[best] - np.minimum(seen, SEEN_APART).sum()
         if pairs and shown_more < SEEN_APART / 2:
             break
         pairs.append(every[best])

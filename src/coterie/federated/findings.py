@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 
 from coterie._arrays import Array
-from coterie.federated.attendance import Attendance
 from coterie.federated.messages import Conclusion, Curve, Gain, Member, Verdict
+from coterie.federated.participants import Participants
 from coterie.method.search import Found
 from coterie.records import Exchange, Partition
+from coterie.verdicts.cluster_fit import ClusterFit, Comparison, judge_cluster_fit
 from coterie.verdicts.gains import ERRORS, ROUNDING, Gains, gain_of, with_verdicts
 from coterie.verdicts.outliers import bad_models
-from coterie.verdicts.standing import Comparison, Standing, judge_standing
 from coterie.verdicts.verdict import COLLABORATE, STAY_ALONE
 
 NOT_MEASURED = "by losses alone; what it brings was not measured"
@@ -28,9 +28,9 @@ def _plain(value: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def _standing(
+def _cluster_fit(
     partition: Partition, places: Array, members: Sequence[Member], verdicts: Sequence[Verdict], losses: Array
-) -> Standing:
+) -> ClusterFit:
     """Return how the members stand, by the sites' own comparisons."""
     excess, errors = np.full(losses.shape, np.inf), np.zeros(losses.shape)
     for place, verdict in enumerate(verdicts):
@@ -41,15 +41,15 @@ def _standing(
     sizes = np.array([member.n_rows for member in members])
     noise = np.array([member.noise for member in members])
     coterie = (*np.array([verdict.coterie for verdict in verdicts]).T, sizes)
-    return judge_standing(
+    return judge_cluster_fit(
         partition, places, Comparison(losses, excess, errors, *constant), coterie, sizes, noise
     )
 
 
-def _unmeasured(attendance: Attendance, partition: Partition) -> Gains:
+def _unmeasured(participants: Participants, partition: Partition) -> Gains:
     """Return the table of gains in which nothing is measured yet."""
     sites = partition.learner_ids
-    shares = [attendance.shares[site] for site in sites.tolist()]
+    shares = [participants.shares[site] for site in sites.tolist()]
     errors = [f"{name}{ending}" for name in ERRORS for ending in ("", "_se")]
     numbers = {name: np.full(len(sites), np.nan) for name in (*errors, "gain", "gain_se", "membership")}
     return Gains(
@@ -62,10 +62,10 @@ def _unmeasured(attendance: Attendance, partition: Partition) -> Gains:
 
 
 def _gains(
-    attendance: Attendance, partition: Partition, places: Array, verdicts: Sequence[Verdict], noise: Array
+    participants: Participants, partition: Partition, places: Array, verdicts: Sequence[Verdict], noise: Array
 ) -> Gains:
     """Return the table of errors, gains and memberships, NaN for sites that stand apart."""
-    table = _unmeasured(attendance, partition)
+    table = _unmeasured(participants, partition)
     for place, name in enumerate(ERRORS):
         pairs = np.array([verdict.errors[place] for verdict in verdicts])
         table[name][places], table[f"{name}_se"][places] = pairs.T
@@ -77,24 +77,24 @@ def _gains(
     return table
 
 
-def conclusion_by_losses(attendance: Attendance, found: Found) -> Conclusion:
+def conclusion_by_losses(participants: Participants, found: Found) -> Conclusion:
     """Return the conclusion where sites were asked for losses only: clusters, and no gains."""
     partition = found.partition
     company = np.bincount(partition.labels)[partition.labels] - 1
-    table = _unmeasured(attendance, partition)
+    table = _unmeasured(participants, partition)
     table["verdict"] = np.where(company > 0, COLLABORATE, STAY_ALONE)
     table["reason"] = np.full(len(company), NOT_MEASURED)
     table["second_cluster"] = np.full(len(company), -1)
-    return _concluded(attendance, partition, table, 0)
+    return _concluded(participants, partition, table, 0)
 
 
 def _concluded(
-    attendance: Attendance, partition: Partition, table: Mapping[str, Array], rounds: int
+    participants: Participants, partition: Partition, table: Mapping[str, Array], rounds: int
 ) -> Conclusion:
     rows = zip(*(table[field.name] for field in fields(Gain)), strict=True)
     return Conclusion(
         gains=tuple(Gain(*map(_plain, row)) for row in rows),
-        models={site: share.sha for site, share in attendance.shares.items()},
+        models={site: share.sha for site, share in participants.shares.items()},
         rule=partition.rule,
         clear=bool(partition.clear),
         curves={
@@ -106,14 +106,14 @@ def _concluded(
             )
             for name, curve in partition.curves.items()
         },
-        left_out=dict(attendance.left_out) | dict(attendance.waiting),
+        left_out=dict(participants.left_out) | dict(participants.waiting),
         notes=partition.notes,
         rounds=rounds,
     )
 
 
 def conclusion_from(
-    attendance: Attendance,
+    participants: Participants,
     exchange: Exchange,
     found: Found,
     members: Sequence[Member],
@@ -129,7 +129,9 @@ def conclusion_from(
     """
     partition = found.partition
     places = np.searchsorted(partition.learner_ids, found.learner_ids)
-    standing = _standing(partition, places, members, verdicts, losses)
-    table = _gains(attendance, partition, places, verdicts, exchange.noise)
-    table = with_verdicts(table, standing, table["membership"], bad_models(exchange, partition, standing))
-    return _concluded(attendance, partition, table, rounds)
+    cluster_fit = _cluster_fit(partition, places, members, verdicts, losses)
+    table = _gains(participants, partition, places, verdicts, exchange.noise)
+    table = with_verdicts(
+        table, cluster_fit, table["membership"], bad_models(exchange, partition, cluster_fit)
+    )
+    return _concluded(participants, partition, table, rounds)

@@ -288,9 +288,10 @@ class Question:
         sites = [member.site for member in self.members]
         require(0 < n <= MOST_SITES, f"A question is about 1 to {MOST_SITES} members. Got {n}.")
         require(sites == sorted(set(sites)), "The members of a question must differ and be sorted.")
-        asked = len(self.labellings) + len(self.pairings) + len(self.verdicts)
+        n_labellings = len(self.labellings) + len(self.pairings) + len(self.verdicts)
         require(
-            asked <= MOST_LABELLINGS, f"A question asks for {asked} labellings: at most {MOST_LABELLINGS}."
+            n_labellings <= MOST_LABELLINGS,
+            f"A question asks for {n_labellings} labellings: at most {MOST_LABELLINGS}.",
         )
         both = ((p.labels, p.other_labels) for p in self.pairings)
         for labels in (*self.labellings, *self.verdicts, *(part for pair in both for part in pair)):

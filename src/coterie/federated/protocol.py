@@ -15,9 +15,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from coterie.federated.answers import Answered, AnsweredLosses, NotAnsweredError, check_answer
-from coterie.federated.attendance import Attendance, take_attendance
 from coterie.federated.findings import conclusion_by_losses, conclusion_from
 from coterie.federated.messages import Answer, Conclusion, Member, ProtocolError, Question, Score, Share
+from coterie.federated.participants import Participants, find_participants
 from coterie.kernels.tiles import DenseTiles
 from coterie.method.n_clusters.evidence import Evidence
 from coterie.method.n_clusters.held_out import best_refined, held_out
@@ -73,12 +73,12 @@ class Settings:
     rounds: bool = True
 
 
-def _exchange(attendance: Attendance) -> Exchange:
-    sites = list(attendance.shares)
-    values = [[attendance.scores[j].losses[i].value for j in sites] for i in sites]
+def _exchange(participants: Participants) -> Exchange:
+    sites = list(participants.shares)
+    values = [[participants.scores[j].losses[i].value for j in sites] for i in sites]
     losses = np.array([[np.inf if v is None else v for v in row] for row in values])
-    levels = np.array([attendance.scores[site].noise for site in sites])
-    variances = np.array([attendance.scores[site].noise_variance for site in sites])
+    levels = np.array([participants.scores[site].noise for site in sites])
+    variances = np.array([participants.scores[site].noise_variance for site in sites])
     return Exchange(
         learner_ids=np.array(sites),
         source=DenseTiles(losses),
@@ -88,22 +88,22 @@ def _exchange(attendance: Attendance) -> Exchange:
     )
 
 
-def _members(attendance: Attendance, known: Exchange) -> list[Member]:
+def _members(participants: Participants, known: Exchange) -> list[Member]:
     sites = known.learner_ids.tolist()
-    n_rows = np.array([attendance.shares[site].n_rows for site in sites])
+    n_rows = np.array([participants.shares[site].n_rows for site in sites])
     weights = model_weights(n_rows, known.noise, known)
     return [
-        Member(site, attendance.shares[site].sha, float(weight), int(n), float(noise))
+        Member(site, participants.shares[site].sha, float(weight), int(n), float(noise))
         for site, weight, n, noise in zip(sites, weights, n_rows, known.noise, strict=True)
     ]
 
 
-def _grams(attendance: Attendance, members: Sequence[Member]) -> GramAverages | None:
+def _grams(participants: Participants, members: Sequence[Member]) -> GramAverages | None:
     """Return the arithmetic of Gram matrices, where all sites revealed theirs."""
     sites = [member.site for member in members]
     products, responses, squares, own = [], [], [], []
     for site in sites:
-        score = attendance.scores[site]
+        score = participants.scores[site]
         if score.grams is None or any(len(gram.response) != len(score.finite) for gram in score.grams):
             return None
         places = [score.finite.index(other) for other in sites]
@@ -167,12 +167,12 @@ def conclude(
     check_scale(settings.scale)
     if settings.n_clusters == "cv":
         raise ProtocolError("The rule 'cv' needs rows that are here: take 'auto' or another rule.")
-    attendance = take_attendance(shares, scores, min_rows=settings.min_rows, leave_out=leave_out)
-    if not attendance.shares:
-        whole = {**attendance.left_out, **attendance.waiting}
+    participants = find_participants(shares, scores, min_rows=settings.min_rows, leave_out=leave_out)
+    if not participants.shares:
+        whole = {**participants.left_out, **participants.waiting}
         why = next((f" {site!r}: {sentence}" for site, sentence in whole.items()), "")
         raise ProtocolError(f"There is no site left to conclude from.{why}")
-    exchange = _exchange(attendance)
+    exchange = _exchange(participants)
     if exchange.isolated.all():
         raise ProtocolError("Every site's model failed somewhere: let the sites share other models.")
     options = SearchOptions(
@@ -183,15 +183,15 @@ def conclude(
         refine_rounds=settings.refine_rounds,
         seed=settings.seed,
     )
-    if not settings.rounds or any(score.privacy is not None for score in attendance.scores.values()):
+    if not settings.rounds or any(score.privacy is not None for score in participants.scores.values()):
         return conclusion_by_losses(
-            attendance, search_partition(exchange, Answerer(), replace(options, refine=None))
+            participants, search_partition(exchange, Answerer(), replace(options, refine=None))
         )
     known = exchange.take(finite_learners(exchange))
-    members = _members(attendance, known)
-    half_sizes = np.array([attendance.scores[member.site].half_sizes for member in members])
+    members = _members(participants, known)
+    half_sizes = np.array([participants.scores[member.site].half_sizes for member in members])
     n_rows = np.array([member.n_rows for member in members])
-    losses = AnsweredLosses(members, half_sizes, answered, _grams(attendance, members))
+    losses = AnsweredLosses(members, half_sizes, answered, _grams(participants, members))
     n_clusters = check_n_clusters(settings.n_clusters, len(exchange.learner_ids))
     most = largest_count(len(members), n_clusters, settings.max_clusters)
     scale = resolve_scale(known, settings.scale)
@@ -199,7 +199,7 @@ def conclude(
     fixed = n_clusters if isinstance(n_clusters, str) else min(n_clusters, len(members))
     if not _answered(evidence, losses, fixed, settings.refine_rounds):
         return losses.question_now()
-    n_features = len(next(iter(attendance.shares.values())).columns)
+    n_features = len(next(iter(participants.shares.values())).columns)
     try:
         found = search_partition(exchange, Answerer(losses, n_rows, n_features), options)
     except NotAnsweredError:
@@ -214,7 +214,7 @@ def conclude(
     if verdicts is None:
         return losses.question_now()
     return conclusion_from(
-        attendance, exchange, found, members, verdicts, whole_losses(losses, final), losses.rounds
+        participants, exchange, found, members, verdicts, whole_losses(losses, final), losses.rounds
     )
 
 

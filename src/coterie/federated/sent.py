@@ -31,7 +31,7 @@ def _read(path: Path) -> Message:
         return decode(path.read_bytes())
     except ProtocolError:
         raise ProtocolError(
-            f"{str(path)!r}, which keeps what was told before, cannot be read: remove it, and what is told "
+            f"{str(path)!r}, which keeps what was sent before, cannot be read: remove it, and what is sent "
             "then spends epsilon again."
         ) from None
 

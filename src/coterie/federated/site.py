@@ -43,8 +43,8 @@ from coterie.method.refine.averages import AverageLosses
 from coterie.method.refine.losses import halves_of
 from coterie.records import Selection
 from coterie.verdicts.bootstrap import bootstrap_losses
+from coterie.verdicts.cluster_fit import compare_with_alone, coterie_excess
 from coterie.verdicts.gains import ROUNDING, error_and_spread, gain_spread
-from coterie.verdicts.standing import compare_with_alone, coterie_excess
 
 
 def software_versions() -> dict[str, str]:
@@ -238,9 +238,9 @@ def _pair(mean: Any, error: Any) -> tuple[float, float]:
 
 
 def _paired(losses: AverageLosses, pairing: Pairing) -> tuple[float, float]:
-    ways = (pairing.labels, pairing.picks, pairing.other_labels, pairing.other_picks)
+    arrays = (pairing.labels, pairing.picks, pairing.other_labels, pairing.other_picks)
     with np.errstate(invalid="ignore"):
-        return _pair(*losses.paired_t(*(np.array(way) for way in ways)))
+        return _pair(*losses.paired_t(*(np.array(each) for each in arrays)))
 
 
 def _verdict(
@@ -248,15 +248,15 @@ def _verdict(
 ) -> Verdict:
     y, holder, inflation = losses.learners.y, losses.holder, losses.selection.inflation
     alone = losses.selection.residuals[0][losses.order]
-    together, with_all = (
-        averaged_residuals(losses.averages, average_weights(n_rows, way), way, holder, y, alone)
-        for way in (labels, np.zeros_like(labels))
+    with_coterie, with_all = (
+        averaged_residuals(losses.averages, average_weights(n_rows, each), each, holder, y, alone)
+        for each in (labels, np.zeros_like(labels))
     )
-    errors = [error_and_spread(residuals) for residuals in (alone, together, with_all)]
+    errors = [error_and_spread(residuals) for residuals in (alone, with_coterie, with_all)]
     first, second, third = (_pair(mean, error * inflation**0.5) for mean, error in errors)
     found = compare_with_alone(losses, labels)
     excess = zip(found.excess[:, 0], found.errors[:, 0], strict=True)
-    spread = gain_spread(alone, together, None, ROUNDING * noise) * np.sqrt(inflation)
+    spread = gain_spread(alone, with_coterie, None, ROUNDING * noise) * np.sqrt(inflation)
     membership: tuple[float, ...] = ()
     if n_replicates:
         stability = bootstrap_losses(losses, labels, {}, n_replicates=n_replicates, entropy=seed)
@@ -264,7 +264,7 @@ def _verdict(
     return Verdict(
         clusters=tuple(_pair(mean, error) if np.isfinite(mean) else None for mean, error in excess),
         constant=_pair(found.constant_excess, found.constant_errors),
-        coterie=_pair(*coterie_excess(together, alone, float(losses.selection.clips[0]), inflation)),
+        coterie=_pair(*coterie_excess(with_coterie, alone, float(losses.selection.clips[0]), inflation)),
         errors=(first, second, third),
         gain_error=spread if np.isfinite(spread) else None,
         membership=membership,
@@ -298,7 +298,7 @@ def answer(party: Party, shares: Sequence[Share], question: Question, *, n_repli
     sites = [member.site for member in question.members]
     by_site = {peer.site: peer for peer in shares}
     if party.site in by_site and by_site[party.site].privacy is not None:
-        raise ProtocolError(f"{party.site!r} blurs what it tells, and answers no further questions.")
+        raise ProtocolError(f"{party.site!r} blurs what it sends, and answers no further questions.")
     if party.site not in sites:
         raise ProtocolError(f"The question is not about {party.site!r}: there is nothing to answer.")
     for member in question.members:

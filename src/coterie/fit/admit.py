@@ -74,16 +74,16 @@ def _with(fit: Fit, newcomers: Learners, with_models: bool) -> Fit:
         units = units.joined(theirs)
     own, placed = _place(fit, newcomers, with_models)
     collaboration = fit.collaboration
-    ways = collaboration.newcomer_ways[placed.nearest]
+    weight_rows = collaboration.newcomer_weight_rows[placed.nearest]
     if isinstance(collaboration, NestedCollaboration):
-        collaboration, ways = collaboration.with_newcomers(newcomers, placed.nearest)
+        collaboration, weight_rows = collaboration.with_newcomers(newcomers, placed.nearest)
     added = []
     for place, learner in enumerate(newcomers.ids.tolist()):
         if placed.labels[place] < 0:
-            assert own is not None, "only a learner with a model of its own is told that no cluster fits it"
+            assert own is not None, "only a learner with a model of its own can fit no cluster"
             added.append(Newcomer(learner, model=own.models[place]))
         else:
-            added.append(Newcomer(learner, way=int(ways[place])))
+            added.append(Newcomer(learner, weight_row=int(weight_rows[place])))
     company = np.bincount(fit.partition.labels)
     gains = newcomer_gains(newcomers, own, placed, collaboration, fit.with_all, company, units)
     return replace(

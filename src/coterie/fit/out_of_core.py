@@ -224,7 +224,7 @@ def rows_kept(memory: int, sizes: Array, n_features: int, affine: bool) -> int:
     return int(max(fewest, min(caps[-1], shared.max())))
 
 
-def _together(parts: list[Read], appearance: Array) -> Learners:
+def _stacked(parts: list[Read], appearance: Array) -> Learners:
     """Return the kept rows of all learners, whose ids are sorted by their text."""
     sizes = [len(part.rows.y) for part in parts]
     return Learners(
@@ -347,7 +347,7 @@ def fit_sources(
     ranks = np.argsort(np.argsort(appearance)[~small], kind="stable")
     wild = tuple(cells for part in parts for cells in part.rows.wild)
     warn_of(wild)
-    shaping = replace(_together(large, ranks), wild=wild)
+    shaping = replace(_stacked(large, ranks), wild=wild)
     selection = selection_of(
         shaping,
         [part.fitted for part in large],
@@ -369,7 +369,7 @@ def fit_sources(
     if small.any() and options.small_learners == "admit":
         few = [part for part, is_small in zip(parts, small, strict=True) if is_small]
         whole = [replace(part, rows=part.whole) for part in few]
-        fit = admit_learners(fit, _together(whole, np.arange(len(whole))))
+        fit = admit_learners(fit, _stacked(whole, np.arange(len(whole))))
         fit = fit.shown_in_order(shown)
     n_rows = sizes[positions_of(fit.learner_ids.tolist(), found)]
     return replace(fit, gains=Gains({**fit.gains, "n_rows": n_rows}))

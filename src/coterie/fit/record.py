@@ -16,19 +16,19 @@ from coterie.fit.options import Options
 from coterie.records import Collaboration, Exchange, Partition, Selection
 from coterie.rows.ids import positions_of
 from coterie.rows.learners import Learners, Standardization
-from coterie.verdicts import Admission, Gains, Stability, Standing
+from coterie.verdicts import Admission, ClusterFit, Gains, Stability
 
 
 @dataclass(frozen=True)
 class Newcomer:
     """A learner that was placed after the clusters had been found, and how it predicts.
 
-    It predicts with row ``way`` of the collaboration's weights, or with its own ``model`` if no
+    It predicts with row ``weight_row`` of the collaboration's weights, or with its own ``model`` if no
     cluster fits it.
     """
 
     learner_id: Any
-    way: int | None = None
+    weight_row: int | None = None
     model: Any = None
 
 
@@ -53,7 +53,7 @@ class Fit:
     partition: Partition
     collaboration: Collaboration
     with_all: Collaboration
-    cluster_fit: Standing
+    cluster_fit: ClusterFit
     stability: Stability | None
     gains: Gains
     admission: Admission | None
@@ -87,20 +87,24 @@ class Fit:
         """Return the same fit with its table in the order of some ids."""
         return replace(self, gains=self.gains.of(learner_ids))
 
-    def _ways(self) -> dict[int, int]:
+    def _weight_rows(self) -> dict[int, int]:
         """Return the row of the collaboration's weights by place; who predicts alone has none."""
         ids, coterie = self.learners.ids.tolist(), self.collaboration
-        way = dict(zip(coterie.learner_ids.tolist(), coterie.ways.tolist(), strict=True))
-        shaping = {place: way[learner] for place, learner in enumerate(ids)}
-        new = {len(ids) + p: each.way for p, each in enumerate(self.newcomers) if each.way is not None}
+        weight_row = dict(zip(coterie.learner_ids.tolist(), coterie.weight_rows.tolist(), strict=True))
+        shaping = {place: weight_row[learner] for place, learner in enumerate(ids)}
+        new = {
+            len(ids) + p: each.weight_row
+            for p, each in enumerate(self.newcomers)
+            if each.weight_row is not None
+        }
         return shaping | new
 
     def _predict_inside(self, X: Array, places: Array) -> Array:
         """Predict rows in the units of the models."""
         loss = self.options.loss
-        ways, prediction = self._ways(), np.empty((len(X), loss.n_columns))
-        shared = np.isin(places, list(ways))
-        rows = np.array([ways[place] for place in places[shared].tolist()], dtype=int)
+        weight_rows, prediction = self._weight_rows(), np.empty((len(X), loss.n_columns))
+        shared = np.isin(places, list(weight_rows))
+        rows = np.array([weight_rows[place] for place in places[shared].tolist()], dtype=int)
         prediction[shared] = self.collaboration.predict_columns(X[shared], rows)
         for place in np.unique(places[~shared]).tolist():
             mine = places == place

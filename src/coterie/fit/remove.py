@@ -21,7 +21,7 @@ from coterie.records import Collaboration, Partition, Selection
 from coterie.rows.ids import positions_of
 from coterie.rows.learners import Learners
 from coterie.rows.wild import notes_on
-from coterie.verdicts import Admission, Gains, Stability, Standing, second_clusters
+from coterie.verdicts import Admission, ClusterFit, Gains, Stability, second_clusters
 
 
 def positions_without(ids: Array, leaving: set[Any]) -> Array:
@@ -38,13 +38,15 @@ def partition_without(partition: Partition, staying: Array) -> tuple[Partition, 
     return replace(taken, labels=labels), old
 
 
-def standing_without(standing: Standing, staying: Array, partition: Partition, old: Array) -> Standing:
+def cluster_fit_without(
+    cluster_fit: ClusterFit, staying: Array, partition: Partition, old: Array
+) -> ClusterFit:
     """Return how those who stay stand towards the clusters that are left, as measured in the fit.
 
     Whoever is left alone in its cluster is predicted by nobody else there.
     """
-    losses, fits = standing.losses[np.ix_(staying, old)], standing.fits[np.ix_(staying, old)]
-    return Standing.of(partition.learner_ids, partition.labels, losses, fits, standing.related[old])
+    losses, fits = cluster_fit.losses[np.ix_(staying, old)], cluster_fit.fits[np.ix_(staying, old)]
+    return ClusterFit.of(partition.learner_ids, partition.labels, losses, fits, cluster_fit.related[old])
 
 
 def stability_without(stability: Stability, staying: Array, partition: Partition, old: Array) -> Stability:
@@ -132,9 +134,10 @@ def _newcomers_without(
     if admission is None or fit.collaboration is before:
         return tuple(staying)
     homes = dict(zip(admission.learner_ids.tolist(), admission.nearest.tolist(), strict=True))
-    ways = fit.collaboration.newcomer_ways
+    weight_rows = fit.collaboration.newcomer_weight_rows
     return tuple(
-        new if new.way is None else replace(new, way=int(ways[homes[new.learner_id]])) for new in staying
+        new if new.weight_row is None else replace(new, weight_row=int(weight_rows[homes[new.learner_id]]))
+        for new in staying
     )
 
 
@@ -184,7 +187,7 @@ def remove_learners(fit: Fit, leaving: set[Any]) -> Fit:
             selection=fit.selection.take(staying),
             exchange=fit.exchange.take(staying),
             partition=partition,
-            cluster_fit=standing_without(fit.cluster_fit, staying, partition, old),
+            cluster_fit=cluster_fit_without(fit.cluster_fit, staying, partition, old),
             stability=None if stability is None else stability_without(stability, staying, partition, old),
         )
         touched = np.flatnonzero(np.isin(old, labels_before[gone]))

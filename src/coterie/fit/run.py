@@ -23,7 +23,7 @@ from coterie.method.search import SearchOptions, check_n_clusters
 from coterie.method.select import select_models
 from coterie.records import Collaboration, Exchange, Partition, Selection
 from coterie.rows.learners import Learners, Standardization
-from coterie.verdicts import Gains, bad_models, bootstrap_clustering, measure_gains, standing_in
+from coterie.verdicts import Gains, bad_models, bootstrap_clustering, measure_cluster_fit, measure_gains
 
 
 def rows_were_left_out(selection: Selection, learners: Learners) -> bool:
@@ -37,7 +37,7 @@ def _averaged_with_all(
     """Return how everybody, newcomers too, would predict with the average of all models."""
     one = replace(partition, labels=np.zeros_like(partition.labels))
     averaged = collaborate(selection, one, learners, method="average", **settings)
-    return replace(averaged, newcomer_ways=np.zeros(partition.n_clusters, dtype=int))
+    return replace(averaged, newcomer_weight_rows=np.zeros(partition.n_clusters, dtype=int))
 
 
 def settings_of(options: Options, seed: int) -> dict[str, Any]:
@@ -142,7 +142,7 @@ def fit_selected(
         partition=partition,
         collaboration=coterie,
         with_all=with_all,
-        cluster_fit=standing_in(clustering, selection, coterie),
+        cluster_fit=measure_cluster_fit(clustering, selection, coterie),
         stability=stability,
         gains=Gains(),
         admission=None,

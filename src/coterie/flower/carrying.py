@@ -123,12 +123,12 @@ def ask(
     with; None where nothing but a sign is expected.
     """
     started = time.monotonic()
-    asked = list(nodes)
+    recipients = list(nodes)
     content = loaded(messages)
     # A message that nobody has fetched when the round ends is not delivered any more.
-    letters = [Message(content, node, f"query.{name}", ttl=seconds) for node in asked]
+    letters = [Message(content, node, f"query.{name}", ttl=seconds) for node in recipients]
     replies: dict[int, list[Any]] = {}
-    failures = dict.fromkeys(asked, f"It did not reply within {seconds:g} seconds when asked to {name}.")
+    failures = dict.fromkeys(recipients, f"It did not reply within {seconds:g} seconds when asked to {name}.")
     received = 0
     came = list(grid.send_and_receive(letters, timeout=seconds))
     # By letter: where a node is gone, the SuperLink replies in its place and in its own name.
@@ -144,5 +144,5 @@ def ask(
         except ProtocolError as error:
             failures[node] = f"When asked to {name}: {error}"
     took = time.monotonic() - started
-    logger.info("%s: %d of %d nodes replied in %.1f s.", name, len(replies), len(asked), took)
+    logger.info("%s: %d of %d nodes replied in %.1f s.", name, len(replies), len(recipients), took)
     return Round(name, replies, failures, took, sum(map(len, messages)), received)

@@ -37,13 +37,13 @@ def _setting(config: Mapping[str, Any], name: str) -> str:
     return str(config[name])
 
 
-def _blur(config: Mapping[str, Any], clip: str, told: Any) -> Blur | None:
+def _blur(config: Mapping[str, Any], clip: str, sent: Any) -> Blur | None:
     """Return how the node blurs a message, where its configuration has an epsilon; once in a run."""
     if "epsilon" not in config:
         return None
-    if told:
+    if sent:
         # Who hears the same number blurred often enough can take the noise off.
-        raise ProtocolError("It blurs what it tells, and has told it once in this run.")
+        raise ProtocolError("It blurs what it sends, and has sent it once in this run.")
     return Blur(float(config["epsilon"]), float(config.get("delta", 1e-6)), float(_setting(config, clip)))
 
 

@@ -122,7 +122,7 @@ def _search(
     if second is None or not (second.always or one_is_as_good(losses, second.losses, found)):
         return answer, losses
     other = held_out(evidence, second.losses, second.local, refine=refine, rounds=rounds)
-    others, ruled_out = other.labels[other.curve.chosen], answer.curve.surprise is not None
+    others, ruled_out = other.labels[other.curve.chosen], answer.curve.one_truth_z is not None
     if second_is_better(losses, found, second.losses, others, ruled_out=ruled_out):
         return other, second.losses
     return answer, losses
@@ -170,10 +170,10 @@ def _notes(answer: HeldOut | None, evidence: Evidence, n_features: int | None, n
             why = "no number of clusters predicts the learners as well as their own noise allows"
         elif n_found == n_learners > 1:
             why = "every learner stands alone"
-        if answer.curve.surprise is not None:
+        if answer.curve.one_truth_z is not None:
             notes.append(
                 "Two clusters explain more than they would of one truth, by "
-                f"{answer.curve.surprise:.0f} standard deviations, though on halves of the rows they do "
+                f"{answer.curve.one_truth_z:.0f} standard deviations, though on halves of the rows they do "
                 "not surely predict better than one: who belongs where is uncertain for single learners, and "
                 "differences may be gradual."
             )
@@ -229,7 +229,7 @@ def _partition(exchange: Exchange, answerer: Answerer, most: int, options: Searc
         else:
             labels, losses = _refined(evidence, answerer.losses, local, count, options.refine_rounds)
         if losses is answerer.losses:
-            labels = local.settle(tidy_labels(labels))
+            labels = local.reassign(tidy_labels(labels))
     labels = tidy_labels(labels)
     found = int(labels.max()) + 1
     if found < count:

@@ -43,7 +43,7 @@ def avoids_pairs(exchange: Exchange) -> bool:
     return exchange.landmarks is not None or is_large(len(exchange.learner_ids))
 
 
-def _standing_for_all(exchange: Exchange) -> Array:
+def _representatives(exchange: Exchange) -> Array:
     """Return the positions of those whose losses with everybody stand for all losses."""
     if exchange.landmarks is not None:
         return exchange.landmarks
@@ -75,7 +75,7 @@ def resolve_scale(exchange: Exchange, scale: Any) -> float:
         return float(scale)
     level = float(np.median(exchange.noise)) if scale == "noise" else 0.0
     if not level > 0:
-        among = exchange.take(_standing_for_all(exchange)) if avoids_pairs(exchange) else exchange
+        among = exchange.take(_representatives(exchange)) if avoids_pairs(exchange) else exchange
         v = among.dissimilarity
         apart = v[np.triu_indices(len(v), 1)]
         level = float(np.median(apart)) if len(apart) else 0.0
@@ -227,7 +227,7 @@ class SampledLinkage:
 
     def __init__(self, exchange: Exchange, most: int) -> None:
         n = len(exchange.learner_ids)
-        sample = _standing_for_all(exchange)
+        sample = _representatives(exchange)
         condensed = squareform(exchange.take(sample).dissimilarity, checks=False)
         self._tree = linkage(condensed, "average")
         # Cuts of one tree are nested: sums over the finest clusters give those over all others.

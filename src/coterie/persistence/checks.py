@@ -21,7 +21,7 @@ from coterie.persistence.parameters import MOST, MOST_COLUMNS, MOST_FITS, cleane
 from coterie.persistence.rules import Rule, Sizes, array, rules_of, stay_within, within
 from coterie.records import Collaboration
 from coterie.rows.learners import Learners, Standardization
-from coterie.verdicts import Admission, Stability, Standing
+from coterie.verdicts import Admission, ClusterFit, Stability
 
 # The parts of a fit; its options are the estimator's parameters.
 PARTS = tuple(part.name for part in fields(Fit) if part.name != "options")
@@ -43,12 +43,16 @@ SHAPES: dict[type[Any], dict[str, Rule]] = {
     Learners: rules_of("X: double r p, y: double r c, rows: r, weights: maybe r"),
     Standardization: rules_of("centre_x: e p, spread_x: e p, centre_y: e c, spread_y: e"),
     LandmarkTiles: {"marks": within("c", "n"), **rules_of("from_marks: c n, to_marks: n c")},
-    Collaboration: {"weights": array("w m"), "ways": within("n", "w"), "newcomer_ways": within("k", "w")},
+    Collaboration: {
+        "weights": array("w m"),
+        "weight_rows": within("n", "w"),
+        "newcomer_weight_rows": within("k", "w"),
+    },
     NestedCollaboration: rules_of(
         "bounds: m 2, all_weights: m, told: bool m, corrections: w q, correction_bounds: w 2, traits: w t, "
         "units: p, newcomer_ratios: 2, shares: n s"
     ),
-    Standing: {
+    ClusterFit: {
         **rules_of("losses: double n k, fits: bool n k, related: bool k"),
         "nearest_other": within("n", "k", -1),
     },
@@ -110,8 +114,8 @@ def _check_rows(parts: tuple[Array, ...], n_rows: Array, what: str, ndim: int = 
 def _check_nested(record: NestedCollaboration, sizes: Sizes, n_rows: Array, what: str) -> None:
     known = _check_shapes(NestedCollaboration, record, {**sizes, "s": len(record.share_names)}, what)
     seen = known["p"] + known["t"]
-    told = [record.models[p] for p in np.flatnonzero(record.told)]
-    _need(all(getattr(model, "n_features_in_", seen) == seen for model in told), what)
+    with_them = [record.models[p] for p in np.flatnonzero(record.uses_traits)]
+    _need(all(getattr(model, "n_features_in_", seen) == seen for model in with_them), what)
     _need(record.form in ("pooled", "average"), what)
     for residuals in (record.plain_residuals, record.alone_residuals, record.all_residuals):
         _check_rows(residuals, n_rows, what)
@@ -129,9 +133,9 @@ def _check_collaboration(record: Collaboration, sizes: Sizes, n_rows: Array) -> 
 
 def _check_newcomers(state: dict[str, Any], sizes: Sizes) -> None:
     newcomers, admission = state["newcomers"], state["admission"]
-    n_ways, what = len(state["collaboration"].weights), "a newcomer"
-    _need(all((new.way is None) == hasattr(new.model, "predict") for new in newcomers), what)
-    _need(all(new.way is None or 0 <= new.way < n_ways for new in newcomers), what)
+    n_weight_rows, what = len(state["collaboration"].weights), "a newcomer"
+    _need(all((new.weight_row is None) == hasattr(new.model, "predict") for new in newcomers), what)
+    _need(all(new.weight_row is None or 0 <= new.weight_row < n_weight_rows for new in newcomers), what)
     _need((admission is None) == (not newcomers), "an Admission")
     if admission is not None:
         _need(_is_about(admission, [new.learner_id for new in newcomers]), "an Admission")

@@ -35,11 +35,11 @@ from coterie.persistence.rules import NUMBERS, array
 from coterie.records import Collaboration, Curve, Exchange, LossTiles, Partition, Selection, SimilarityTiles
 from coterie.rows.learners import Learners, Standardization
 from coterie.rows.wild import WildCells
-from coterie.verdicts import Admission, Gains, Stability, Standing
+from coterie.verdicts import Admission, ClusterFit, Gains, Stability
 
 _KINDS = (
     *(Selection, Exchange, LandmarkTiles, Partition, Curve, Collaboration, NestedCollaboration, SerialScore),
-    *(Learners, SquaredError, WildCells, Standardization, Newcomer, Stability, Standing, Admission),
+    *(Learners, SquaredError, WildCells, Standardization, Newcomer, Stability, ClusterFit, Admission),
     *(TableRecipe, ColumnPlan, Fitted, Read),
 )
 RECORDS: dict[str, type[Any]] = {cls.__name__: cls for cls in _KINDS}

@@ -88,12 +88,12 @@ def predictor(held: Attributes) -> bool:
     if nodes.dtype.names != PREDICTOR_RECORD_DTYPE.names:
         return False
     inner = nodes["is_leaf"] == 0
-    asked = nodes["bitset_idx"][inner & (nodes["is_categorical"] != 0)]
+    bitsets = nodes["bitset_idx"][inner & (nodes["is_categorical"] != 0)]
     words = {held["raw_left_cat_bitsets"].dtype, held["binned_left_cat_bitsets"].dtype}
     return (
         descends(nodes["left"], nodes["right"], inner)
         and words == {np.dtype(np.uint32)}
-        and stay_within(asked, len(held["raw_left_cat_bitsets"]))
+        and stay_within(bitsets, len(held["raw_left_cat_bitsets"]))
     )
 
 
@@ -116,8 +116,8 @@ def histogram(held: Attributes) -> bool:
         return False
     for one in trees:
         inner = one.nodes[one.nodes["is_leaf"] == 0]
-        asked = inner["feature_idx"][inner["is_categorical"] != 0]
-        if not (stay_within(inner["feature_idx"], width) and known[asked].all()):
+        bitsets = inner["feature_idx"][inner["is_categorical"] != 0]
+        if not (stay_within(inner["feature_idx"], width) and known[bitsets].all()):
             return False
     if before is None:
         return bool(held["n_features_in_"] == width)

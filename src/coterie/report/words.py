@@ -82,10 +82,10 @@ def curves_words(data: dict[str, Any]) -> list[str]:
         text = f"There are {found} because the rule {rule} says so."
         if decided["chosen"] != k:
             text = f"The rule {rule} answers {decided['chosen']}, of which {found} have members of their own."
-        if decided["surprise"] is not None:
+        if decided["one_truth_z"] is not None:
             text += (
                 " On halves of the rows several coteries do not surely predict better than one; but all rows "
-                f"together rule one truth out, by {decided['surprise']:.0f} standard deviations. Who "
+                f"together rule one truth out, by {decided['one_truth_z']:.0f} standard deviations. Who "
                 "belongs where is uncertain for single learners."
             )
         elif rule == "held-out":
@@ -210,7 +210,7 @@ def answer_words(summary: dict[str, Any]) -> list[str]:
     learners, k = counted(summary["n_learners"], "learner"), summary["n_clusters"]
     sizes = [coterie["n_learners"] for coterie in summary["coteries"]]
     if k == 1:
-        why = ", as asked for" if summary["rule"] == "given" else ": no split of them predicts better"
+        why = ", as requested" if summary["rule"] == "given" else ": no split of them predicts better"
         text = f"The {learners} are one coterie{why}."
     else:
         alone = sum(size == 1 for size in sizes)

@@ -5,7 +5,7 @@ predictor, and its learner's own model. Such rows are set aside before anything 
 
 What is far depends on the column. Let a(1) <= a(2) <= ... be the distances from the column's median. In a
 tail that falls like a power, the largest gap log a(n) - log a(n - 1) is exponential with mean g, and Hill's
-estimator of g is known from the distances below. A gap of `SURPRISE` times g happens by chance less than once
+estimator of g is known from the distances below. A gap of `WIDE_GAP` times g happens by chance less than once
 in a thousand columns, and far more seldom in lighter tails. Normal predictors thus have narrow limits, skewed
 ones have wide limits.
 
@@ -28,8 +28,8 @@ from coterie._options import listed
 # A gap in the logs of the distances, in units of the tail's own mean gap (e^-8 is one in three thousand), and
 # the least factor, however short the tail: among noughts and ones, a nine is odd and no more. Less will do
 # for a value that is known as a code and occurs more than once.
-SURPRISE, LEAST_FACTOR = 8.0, 10.0
-SURPRISE_OF_CODES, LEAST_FACTOR_OF_CODES = 4.0, 3.0
+WIDE_GAP, LEAST_FACTOR = 8.0, 10.0
+WIDE_GAP_OF_CODES, LEAST_FACTOR_OF_CODES = 4.0, 3.0
 # The tail is known from the upper tenth of the distances, from ten at least (codes: from any), and from two
 # more that are e times as far: few distances do not show a long tail.
 TAIL = 0.1
@@ -84,7 +84,7 @@ def tame_limits(values: Array, *, codes: bool = False) -> tuple[float, float]:
     most = min(max(1, int(LARGEST_SHARE * len(values))), n - (1 if codes else FEWEST_IN_TAIL))
     if most < 1:
         return -np.inf, np.inf
-    surprise, least = (SURPRISE_OF_CODES, LEAST_FACTOR_OF_CODES) if codes else (SURPRISE, LEAST_FACTOR)
+    wide_gap, least = (WIDE_GAP_OF_CODES, LEAST_FACTOR_OF_CODES) if codes else (WIDE_GAP, LEAST_FACTOR)
     logs = np.log(distances)
     sums = np.r_[0.0, np.cumsum(logs)]
     last = np.arange(n - 1 - most, n - 1)
@@ -92,7 +92,7 @@ def tame_limits(values: Array, *, codes: bool = False) -> tuple[float, float]:
     size = last + 1 - first
     mean_gap = (sums[last + 1] - sums[first] - size * logs[first] + PRIOR) / (size + PRIOR)
     gaps = logs[last + 1] - logs[last]
-    found = np.flatnonzero(gaps > np.maximum(surprise * mean_gap, np.log(least)))
+    found = np.flatnonzero(gaps > np.maximum(wide_gap * mean_gap, np.log(least)))
     if codes:
         # Only the gap below the code itself: what lies before it is judged as every other value is.
         found = found[last[found] == n - 2]

@@ -4,30 +4,30 @@ from __future__ import annotations
 
 from coterie.verdicts.admission import Admission, place_newcomers, second_clusters
 from coterie.verdicts.bootstrap import Stability, bootstrap_clustering, bootstrap_losses
+from coterie.verdicts.cluster_fit import ClusterFit, measure_cluster_fit
 from coterie.verdicts.differences import Differences, Region, compare_clusters
 from coterie.verdicts.gains import Gains, measure_gains, newcomer_gains
 from coterie.verdicts.outliers import Outliers, bad_models, find_outliers, outliers_among
-from coterie.verdicts.standing import Standing, standing_in
 from coterie.verdicts.verdict import VERDICTS
 
 __all__ = [
     "VERDICTS",
     "Admission",
+    "ClusterFit",
     "Differences",
     "Gains",
     "Outliers",
     "Region",
     "Stability",
-    "Standing",
     "bad_models",
     "bootstrap_clustering",
     "bootstrap_losses",
     "compare_clusters",
     "find_outliers",
+    "measure_cluster_fit",
     "measure_gains",
     "newcomer_gains",
     "outliers_among",
     "place_newcomers",
     "second_clusters",
-    "standing_in",
 ]

@@ -26,7 +26,7 @@ from coterie.method.refine.averages import bounded_weights, membership, model_av
 from coterie.records import BY_LEARNER, Aligned, Collaboration, Partition, Selection
 from coterie.rows.learners import Learners
 from coterie.verdicts.bootstrap import resampled_counts
-from coterie.verdicts.standing import FALSE_ALARMS, is_worse, paired_excess
+from coterie.verdicts.cluster_fit import FALSE_ALARMS, is_worse, paired_excess
 
 NONE_OF_THESE = -1
 # A placement is sure when this share of the replicates agrees with it.
@@ -179,12 +179,12 @@ class _Newcomer:
     def dissimilarity(self, means: Array) -> Array:
         """Return v towards each member from means of `losses`, of shape (L or L + 1, ...)."""
         if self.there is None or self.errors is None:
-            one_way: Array = 2 * (means - np.nanmin(means, axis=0))
-            return one_way
+            one_sided: Array = 2 * (means - np.nanmin(means, axis=0))
+            return one_sided
         shape = -1, *[1] * (means.ndim - 1)
         own, theirs = self.there.reshape(shape), self.errors.reshape(shape)
-        both_ways: Array = dissimilarity(means[:-1], own, theirs, means[-1])
-        return both_ways
+        two_sided: Array = dissimilarity(means[:-1], own, theirs, means[-1])
+        return two_sided
 
     def own_losses(self) -> Array:
         """Return what its own model loses on each row, less what a linear model's estimation adds to it."""
@@ -247,9 +247,9 @@ def _meet(
             predictions = model_averages(selection.models, block, engine).predict(each)
         pooled = None
         if collaboration is not None and collaboration.by_pooled_rows:
-            ways = collaboration.newcomer_ways
-            each_way = (np.full(len(block.X), way) for way in ways)
-            pooled = np.array([collaboration.predict_columns(block.X, way) for way in each_way])
+            weight_rows = collaboration.newcomer_weight_rows
+            each_way = (np.full(len(block.X), weight_row) for weight_row in weight_rows)
+            pooled = np.array([collaboration.predict_columns(block.X, weight_row) for weight_row in each_way])
         weights = np.ones(len(block.y)) if block.weights is None else block.weights
         for m in range(start, stop):
             span = block.span(m - start)

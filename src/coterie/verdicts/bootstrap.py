@@ -21,7 +21,7 @@ from coterie.engines import report
 from coterie.method.cluster import Clustering
 from coterie.method.n_clusters.held_out import RULE, errors_allowed
 from coterie.method.refine.losses import LocalLosses
-from coterie.verdicts.standing import paired_excess, places_of
+from coterie.verdicts.cluster_fit import paired_excess, places_of
 
 # Losses kept at a time. Beyond it neighbouring rows of a learner are resampled together, in blocks.
 MOST_ENTRIES = 10_000_000
@@ -178,7 +178,7 @@ def bootstrap_losses(
 def _not_ruled_out(clustering: Clustering) -> Mapping[int, Array]:
     """Return the labellings without that of one cluster, where one truth does not look like the learners."""
     curve = clustering.partition.curves.get("held-out")
-    if curve is None or curve.surprise is None:
+    if curve is None or curve.one_truth_z is None:
         return clustering.labellings
     return {k: labels for k, labels in clustering.labellings.items() if k > 1}
 

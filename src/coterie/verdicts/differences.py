@@ -176,7 +176,7 @@ def _predict_cluster(model: Any, selection: Selection, labels: Array, k: int, X:
     """Predict with a cluster's pooled model, or with the average of its members' models, by their rows."""
     coterie = model.collaboration_
     if coterie.by_pooled_rows:
-        pooled: Array = coterie.predict(X, np.full(len(X), coterie.newcomer_ways[k]))
+        pooled: Array = coterie.predict(X, np.full(len(X), coterie.newcomer_weight_rows[k]))
         return pooled
     members = np.flatnonzero(labels == k)
     shares = selection.n_rows[members] / selection.n_rows[members].sum()

@@ -18,7 +18,7 @@ from coterie.rows.ids import positions_of
 from coterie.rows.learners import Learners, Standardization
 from coterie.verdicts.admission import Admission, joined_ids, second_clusters
 from coterie.verdicts.bootstrap import Stability
-from coterie.verdicts.standing import Standing
+from coterie.verdicts.cluster_fit import ClusterFit
 from coterie.verdicts.verdict import BAD_MODEL, FEW_ROWS, decide
 
 # The columns of errors: alone, with the coterie, with all. Each has its standard error beside it, *_se.
@@ -147,7 +147,7 @@ def measure_gains(
     coterie: Collaboration,
     everybody: Collaboration,
     learners: Learners,
-    standing: Standing,
+    cluster_fit: ClusterFit,
     stability: Stability | None = None,
     units: Standardization | None = None,
     bad_model: Array | None = None,
@@ -181,14 +181,14 @@ def measure_gains(
     if stability is not None:
         membership = stability.membership[np.arange(len(labels)), labels]
     by_itself = taken["from_alone"] > 1 - 1e-9 if "from_alone" in taken else False
-    table = with_verdicts(table, standing, membership, bad_model, by_itself)
+    table = with_verdicts(table, cluster_fit, membership, bad_model, by_itself)
     table.update(taken)
     return table
 
 
 def with_verdicts(
     table: Gains,
-    standing: Standing,
+    cluster_fit: ClusterFit,
     membership: Array,
     bad_model: Array | None = None,
     by_itself: Array | bool = False,
@@ -200,13 +200,13 @@ def with_verdicts(
     because with others it did worse.
     """
     company = np.bincount(table["cluster"])[table["cluster"]] - 1
-    fits = np.asarray(standing.fits.any(axis=1))
+    fits = np.asarray(cluster_fit.fits.any(axis=1))
     verdicts, reasons = decide(table["gain"], table["gain_se"], company, fits, by_itself)
     if bad_model is not None:
         both = np.array([f"{reason}; {BAD_MODEL}" if reason else BAD_MODEL for reason in reasons.tolist()])
         reasons = np.where(bad_model, both, reasons)
     table["verdict"], table["reason"] = verdicts, reasons
-    table["membership"], table["second_cluster"] = membership, standing.nearest_other
+    table["membership"], table["second_cluster"] = membership, cluster_fit.nearest_other
     return table
 
 
@@ -229,9 +229,9 @@ def newcomer_gains(
     n = len(newcomers)
     unknown = tuple(np.full((size, newcomers.y.shape[1]), np.nan) for size in newcomers.sizes)
     residuals = [unknown if own is None else own.residuals]
-    for together in (coterie, everybody):
-        ways = together.newcomer_ways[admission.nearest][newcomers.owner]
-        left = newcomers.y - together.predict_columns(newcomers.X, ways)
+    for collaboration in (coterie, everybody):
+        weight_rows = collaboration.newcomer_weight_rows[admission.nearest][newcomers.owner]
+        left = newcomers.y - collaboration.predict_columns(newcomers.X, weight_rows)
         residuals.append(tuple(np.split(left, newcomers.offsets[1:-1])))
     described = {
         "learner": newcomers.ids,

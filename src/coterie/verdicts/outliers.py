@@ -21,7 +21,7 @@ from sklearn.utils.validation import check_is_fitted
 from coterie._arrays import Array
 from coterie._options import listed
 from coterie.records import Exchange, Partition
-from coterie.verdicts.standing import Standing
+from coterie.verdicts.cluster_fit import ClusterFit
 
 LARGEST = "largest"
 # A model is bad when on its peers it loses more than this many times what the typical model loses there,
@@ -80,7 +80,9 @@ class Outliers:
         }
 
 
-def model_scores(exchange: Exchange, partition: Partition, standing: Standing, block: int = 1024) -> Array:
+def model_scores(
+    exchange: Exchange, partition: Partition, cluster_fit: ClusterFit, block: int = 1024
+) -> Array:
     """Return how badly each learner's model predicts those that its data belong with, of shape (L,).
 
     The score is the median over the peers of the model's loss, in units of the lower of the peer's noise and
@@ -88,22 +90,22 @@ def model_scores(exchange: Exchange, partition: Partition, standing: Standing, b
     are read in blocks of models. The records are of the same learners in the same order.
     """
     n, labels = len(partition.labels), partition.labels
-    usual = np.fmin(exchange.noise, standing.losses.min(axis=1))
+    usual = np.fmin(exchange.noise, cluster_fit.losses.min(axis=1))
     # The cluster that each learner's data belong with: its own, or the nearest for one alone.
-    homes = np.where(np.bincount(labels)[labels] > 1, labels, standing.nearest_other)
+    homes = np.where(np.bincount(labels)[labels] > 1, labels, cluster_fit.nearest_other)
     scores = np.full(n, np.nan)
     # Where only landmarks were exchanged with, they are the peers that can be asked.
-    asked = np.arange(n) if exchange.landmarks is None else exchange.landmarks
+    exchanged = np.arange(n) if exchange.landmarks is None else exchange.landmarks
     for start in range(0, n, block):
         models = slice(start, min(start + block, n))
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-            ratios = exchange.source.tile(models, asked) / usual[asked]
+            ratios = exchange.source.tile(models, exchanged) / usual[exchanged]
         for i in range(models.start, models.stop):
             peers = labels == homes[i]
             peers[i] = False
             peers &= ~exchange.isolated
-            if peers[asked].any():
-                scores[i] = np.median(ratios[i - start, peers[asked]])
+            if peers[exchanged].any():
+                scores[i] = np.median(ratios[i - start, peers[exchanged]])
     scores[exchange.isolated] = np.inf
     return scores
 
@@ -125,10 +127,10 @@ def stand_out(scores: Array) -> Array:
     return outstanding
 
 
-def bad_models(exchange: Exchange, partition: Partition, standing: Standing) -> Array:
+def bad_models(exchange: Exchange, partition: Partition, cluster_fit: ClusterFit) -> Array:
     """Tell whose model disagrees with everybody though its data do not, of shape (L,)."""
-    scores = model_scores(exchange, partition, standing)
-    return stand_out(scores) & (standing.fits.any(axis=1) | exchange.isolated)
+    scores = model_scores(exchange, partition, cluster_fit)
+    return stand_out(scores) & (cluster_fit.fits.any(axis=1) | exchange.isolated)
 
 
 def _trusted_clusters(partition: Partition, trusted: Any) -> Array:
@@ -150,28 +152,28 @@ def _trusted_clusters(partition: Partition, trusted: Any) -> Array:
 
 
 def outliers_among(
-    exchange: Exchange, partition: Partition, standing: Standing, trusted: Any = None
+    exchange: Exchange, partition: Partition, cluster_fit: ClusterFit, trusted: Any = None
 ) -> Outliers:
     """Find the learners unlike the others, from records of the same learners in the same order."""
     labels = partition.labels
     clusters = _trusted_clusters(partition, trusted)
-    scores = model_scores(exchange, partition, standing)
-    standing_out = stand_out(scores)
-    fits = standing.fits.any(axis=1)
-    unrelated = ~standing.related[labels]
+    scores = model_scores(exchange, partition, cluster_fit)
+    bad_model = stand_out(scores)
+    fits = cluster_fit.fits.any(axis=1)
+    unrelated = ~cluster_fit.related[labels]
     # Where the largest cluster has no relation to show, lacking one makes nobody an outlier.
-    data = ~fits | (unrelated & standing.related[0])
+    data = ~fits | (unrelated & cluster_fit.related[0])
     if len(clusters):
         outside = ~np.isin(labels, clusters)
         # Whoever stands outside only because of its model is known by its rows: the trusted predict them.
-        only_model = standing_out & standing.fits[:, clusters].any(axis=1)
-        data = (data & ~standing.fits[:, clusters].any(axis=1)) | (outside & ~only_model)
+        only_model = bad_model & cluster_fit.fits[:, clusters].any(axis=1)
+        data = (data & ~cluster_fit.fits[:, clusters].any(axis=1)) | (outside & ~only_model)
     data &= ~exchange.isolated
     if len(data) == 1:
         data = np.zeros_like(data)  # there is nobody to disagree with
     with np.errstate(divide="ignore", invalid="ignore"):
-        data_scores = standing.losses.min(axis=1) / exchange.noise
-    return Outliers(exchange.learner_ids, data, standing_out & ~data, data_scores, scores, clusters)
+        data_scores = cluster_fit.losses.min(axis=1) / exchange.noise
+    return Outliers(exchange.learner_ids, data, bad_model & ~data, data_scores, scores, clusters)
 
 
 def find_outliers(model: Any, trusted: Any = None) -> Outliers:
@@ -206,4 +208,4 @@ def find_outliers(model: Any, trusted: Any = None) -> Outliers:
     ['learner 03']
     """
     check_is_fitted(model)
-    return outliers_among(model.exchange_, model.partition_, model.standing_, trusted)
+    return outliers_among(model.exchange_, model.partition_, model.cluster_fit_, trusted)

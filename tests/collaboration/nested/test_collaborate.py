@@ -39,10 +39,10 @@ def nested(data, *, form="pooled", n_clusters=2, candidates=("lr",), splitter=No
 def test_two_truths_are_learnt_together(form):
     found = nested(rows(), form=form)
     new = np.array([[2.0, 0.0], [2.0, 0.0]])
-    np.testing.assert_allclose(found.predict(new, found.ways[[0, 1]]), [2, -2], atol=0.3)
-    together, alone = (np.mean(np.square(part)) for part in (found.residuals, found.alone_residuals))
-    assert together < alone
-    assert together == pytest.approx(0.09, rel=0.25)
+    np.testing.assert_allclose(found.predict(new, found.weight_rows[[0, 1]]), [2, -2], atol=0.3)
+    with_coterie, alone = (np.mean(np.square(part)) for part in (found.residuals, found.alone_residuals))
+    assert with_coterie < alone
+    assert with_coterie == pytest.approx(0.09, rel=0.25)
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -67,9 +67,10 @@ def test_predictions_and_shares_add_up():
     np.testing.assert_allclose(found.shares.sum(axis=1), 1)
     assert found.shares.shape == (8, len(found.share_names))
     one_by_one = [
-        found.predict(x[None], found.ways[[j]])[0] for x, j in zip(data["X"], data["groups"], strict=True)
+        found.predict(x[None], found.weight_rows[[j]])[0]
+        for x, j in zip(data["X"], data["groups"], strict=True)
     ]
-    np.testing.assert_allclose(found.predict(data["X"], found.ways[data["groups"]]), one_by_one)
+    np.testing.assert_allclose(found.predict(data["X"], found.weight_rows[data["groups"]]), one_by_one)
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -77,14 +78,14 @@ def test_predictions_stay_in_sight_of_the_rows(form):
     data = rows()
     found = nested(data, form=form)
     far = np.array([[1e9, -1e9]] * 8)
-    assert np.abs(found.predict(far, found.ways)).max() < 3 * np.ptp(data["y"])
+    assert np.abs(found.predict(far, found.weight_rows)).max() < 3 * np.ptp(data["y"])
 
 
 @pytest.mark.parametrize("form", FORMS)
 def test_newcomers_predict_with_the_cluster_that_they_join(form):
     found = nested(rows(), form=form)
     new = np.array([[2.0, 0.0], [2.0, 0.0]])
-    np.testing.assert_allclose(found.predict(new, found.newcomer_ways), [2, -2], atol=0.3)
+    np.testing.assert_allclose(found.predict(new, found.newcomer_weight_rows), [2, -2], atol=0.3)
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -93,18 +94,20 @@ def test_newcomers_have_levels_of_their_own(form):
     rng = np.random.default_rng(3)
     X = rng.normal(size=(12, 2))
     newcomers = gather_learners(X, 50 + X[:, 0], np.repeat([0, 1], 6), caller="test")
-    larger, ways = found.with_newcomers(newcomers, np.array([0, 0]))
-    assert ways.tolist() == [len(found.weights), len(found.weights) + 1]
-    np.testing.assert_allclose(larger.predict(X, ways[newcomers.owner]), newcomers.scalar_y, atol=1.0)
+    larger, weight_rows = found.with_newcomers(newcomers, np.array([0, 0]))
+    assert weight_rows.tolist() == [len(found.weights), len(found.weights) + 1]
+    np.testing.assert_allclose(larger.predict(X, weight_rows[newcomers.owner]), newcomers.scalar_y, atol=1.0)
     # Who was there before predicts as before.
     new = rng.normal(size=(8, 2))
-    np.testing.assert_array_equal(larger.predict(new, larger.ways), found.predict(new, found.ways))
+    np.testing.assert_array_equal(
+        larger.predict(new, larger.weight_rows), found.predict(new, found.weight_rows)
+    )
 
 
 def test_where_everybody_stands_alone_a_newcomer_predicts_with_whom_it_joins():
     found = nested(rows(n_learners=4), n_clusters=4, refine=None)
     new = np.array([[2.0, 0.0]] * 4)
-    prediction = found.predict(new, found.newcomer_ways)
+    prediction = found.predict(new, found.newcomer_weight_rows)
     assert sorted(np.sign(prediction)) == [-1, -1, 1, 1]
 
 
@@ -112,7 +115,7 @@ def test_with_all_there_is_one_model_for_everybody():
     data = rows()
     everybody = nested(data).with_all()
     assert everybody.method == "global"
-    prediction = everybody.predict(data["X"], everybody.ways[data["groups"]])
+    prediction = everybody.predict(data["X"], everybody.weight_rows[data["groups"]])
     # The two truths cancel.
     assert np.abs(prediction).max() < 1.0
     assert [len(part) for part in everybody.residuals] == [20] * 8
@@ -124,7 +127,7 @@ def test_one_learner_predicts_as_it_would_alone(form):
     found = nested(data, form=form, n_clusters=1)
     assert found.share_names == ("alone",)
     far = np.array([[50.0, 0.0]])
-    assert found.predict(far, found.ways)[0] == found.models[0].predict(far)[0]
+    assert found.predict(far, found.weight_rows)[0] == found.models[0].predict(far)[0]
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -132,7 +135,7 @@ def test_one_learner_predicts_as_it_would_alone(form):
 def test_few_learners_of_few_rows(form, n_learners, n):
     data = rows(n_learners=n_learners, n=n)
     found = nested(data, form=form, n_clusters=1, candidates=["ridge"])
-    assert np.isfinite(found.predict(data["X"], found.ways[data["groups"]])).all()
+    assert np.isfinite(found.predict(data["X"], found.weight_rows[data["groups"]])).all()
     assert np.isfinite(np.concatenate(found.residuals)[:, 0]).all()
 
 
@@ -140,7 +143,7 @@ def test_few_learners_of_few_rows(form, n_learners, n):
 def test_a_response_that_does_not_vary(form):
     data = rows(n_learners=4) | {"y": np.repeat([3.0, 3.0, 3.0, 5.0], 20)}
     found = nested(data, form=form, n_clusters=2)
-    prediction = found.predict(data["X"], found.ways[data["groups"]])
+    prediction = found.predict(data["X"], found.weight_rows[data["groups"]])
     np.testing.assert_allclose(prediction, data["y"], atol=1e-6)
 
 
@@ -160,8 +163,8 @@ def test_neither_order_nor_threads_change_anything(form):
     shuffled = {name: part[order] for name, part in data.items()}
     plain, other = nested(data, form=form), nested(shuffled, form=form, n_jobs=2)
     new = np.random.default_rng(1).normal(size=(8, 2))
-    mine = plain.predict(new, plain.ways)
-    theirs = other.predict(new[::-1], other.ways)[::-1]
+    mine = plain.predict(new, plain.weight_rows)
+    theirs = other.predict(new[::-1], other.weight_rows)[::-1]
     np.testing.assert_array_equal(mine, theirs)
 
 
@@ -172,8 +175,8 @@ def test_the_unit_of_the_response_does_not_matter(shift, factor):
     plain = nested(data)
     other = nested(data | {"y": factor * data["y"] + shift})
     new = np.random.default_rng(1).normal(size=(4, 2))
-    expected = factor * plain.predict(new, plain.ways) + shift
-    np.testing.assert_allclose(other.predict(new, other.ways), expected, rtol=1e-3, atol=2e-2 * factor)
+    expected = factor * plain.predict(new, plain.weight_rows) + shift
+    np.testing.assert_allclose(other.predict(new, other.weight_rows), expected, rtol=1e-3, atol=2e-2 * factor)
 
 
 def test_what_was_fitted_is_told(caplog):
@@ -201,34 +204,34 @@ def bent(n_learners: int = 10, n: int = 40, seed: int = 0):
 def test_models_that_are_told_serve_learners_of_whom_no_two_are_alike():
     data = bent()
     found = nested(data, candidates=("rf", "ridge"))
-    assert found.told.any()
+    assert found.uses_traits.any()
     assert found.traits.shape == (len(found.weights), 4)
     # Much of what learners predict with, and nothing of what a newcomer does.
-    assert found.weights[found.ways][:, found.told].sum(axis=1).mean() > 0.3
-    assert not found.weights[found.newcomer_ways][:, found.told].any()
-    assert not found.all_weights[found.told].any()
-    together, alone = (np.mean(np.square(part)) for part in (found.residuals, found.alone_residuals))
-    assert together < 0.8 * alone
+    assert found.weights[found.weight_rows][:, found.uses_traits].sum(axis=1).mean() > 0.3
+    assert not found.weights[found.newcomer_weight_rows][:, found.uses_traits].any()
+    assert not found.all_weights[found.uses_traits].any()
+    with_coterie, alone = (np.mean(np.square(part)) for part in (found.residuals, found.alone_residuals))
+    assert with_coterie < 0.8 * alone
 
 
 def test_the_traits_of_a_learner_move_its_predictions():
     found = nested(bent(), candidates=("rf", "ridge"))
     x = np.array([[1.5, 0.0]] * 2)
-    ends = found.predict(x, found.ways[[0, 9]])
+    ends = found.predict(x, found.weight_rows[[0, 9]])
     assert ends[0] < -1.5
     assert ends[1] > 1.5
     # A newcomer may join, and predicts, with nobody's traits.
     newcomers = gather_learners(**bent(2, seed=5), caller="test")
-    joined, ways = found.with_newcomers(newcomers, np.array([0, 1]))
+    joined, weight_rows = found.with_newcomers(newcomers, np.array([0, 1]))
     assert len(joined.traits) == len(joined.weights)
-    assert np.isfinite(joined.predict(newcomers.X, ways[newcomers.owner])).all()
+    assert np.isfinite(joined.predict(newcomers.X, weight_rows[newcomers.owner])).all()
 
 
 def test_models_that_nobody_takes_anything_from_are_not_kept():
     found = nested(bent(), candidates=("rf", "ridge"))
     used = found.weights.any(axis=0) | (found.all_weights > 0)
     assert used[len(found.learner_ids) :].all()
-    assert len(found.models) == len(found.names) == len(found.bounds) == len(found.told)
+    assert len(found.models) == len(found.names) == len(found.bounds) == len(found.uses_traits)
 
 
 def as_they_come(n: int, seed: int):

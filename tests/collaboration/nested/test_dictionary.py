@@ -93,8 +93,8 @@ def test_weights_reach_the_families(staged):
 
 def test_a_model_of_all_that_is_told_whom_it_predicts_tells_learners_apart(staged):
     data = staged(sizes=(60,) * 8, noise=0.05)
-    told, untold = fit(data, Entry(1, TREE, False, told=True), Entry(1, TREE, False))
+    informed, untold = fit(data, Entry(1, TREE, False, uses_traits=True), Entry(1, TREE, False))
     new = np.array([[1.0, 0.0], [1.0, 0.0]])
-    np.testing.assert_allclose(told.predict(new, np.array([0, 1])), [1, -1], atol=0.3)
+    np.testing.assert_allclose(informed.predict(new, np.array([0, 1])), [1, -1], atol=0.3)
     assert untold.traits is None
     assert len(np.unique(untold.predict(new, np.array([0, 1])))) == 1

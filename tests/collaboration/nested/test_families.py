@@ -13,8 +13,8 @@ from coterie.candidates import make_candidates
 from coterie.collaboration.nested.families import (
     TREES_THAT_STAY,
     Family,
-    best_told,
     by_least_squares,
+    family_for_traits,
     possible_families,
     rivals,
     with_more_trees,
@@ -106,9 +106,9 @@ def test_default_forests_have_rivals_and_those_of_users_do_not() -> None:
 
 def test_random_cuts_are_told_where_they_are_kept_else_the_best() -> None:
     rf, cut, boosted = possible_families([make_candidates("rf")], by_moments=True)
-    assert best_told((rf, cut)) is cut
-    assert best_told((boosted, rf, cut)) is cut
-    assert best_told((rf, boosted)) is rf
+    assert family_for_traits((rf, cut)) is cut
+    assert family_for_traits((boosted, rf, cut)) is cut
+    assert family_for_traits((rf, boosted)) is rf
 
 
 class Stubborn(BaseEstimator):

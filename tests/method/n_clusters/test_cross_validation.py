@@ -43,12 +43,12 @@ def by_hand(rows: Rows, labels: Any) -> Any:
 
 def test_the_curve_is_the_error_on_the_other_half(three_truths: Rows) -> None:
     curve = curve_of(three_truths)
-    together, apart = by_hand(three_truths, np.zeros(12)), by_hand(three_truths, three_truths[3])
+    pooled, apart = by_hand(three_truths, np.zeros(12)), by_hand(three_truths, three_truths[3])
     assert curve.rule == "cv"
     assert curve.n_clusters.tolist() == [1, 2, 3, 4, 5, 6]
-    assert_allclose(curve.values[[0, 2]], [together.mean(), apart.mean()])
+    assert_allclose(curve.values[[0, 2]], [pooled.mean(), apart.mean()])
     assert curve.spread is not None
-    assert_allclose(curve.spread[0], together.std(ddof=1) / np.sqrt(12))
+    assert_allclose(curve.spread[0], pooled.std(ddof=1) / np.sqrt(12))
 
 
 def test_the_lowest_error_is_chosen(three_truths: Rows) -> None:

@@ -35,11 +35,11 @@ class Scripted:
 
     def __init__(self, script: Callable[[int], Any], excess: Any = 0.0, error: Any = 1.0) -> None:
         self.script, self.excess, self.error = script, excess, error
-        self.asked: list[int] = []
+        self.calls: list[int] = []
 
     def on_halves(self, labels: Any) -> Any:
         k = int(labels.max()) + 1
-        self.asked.append(k)
+        self.calls.append(k)
         return np.broadcast_to(self.script(k), (k, 6, 2)).astype(float)
 
     def paired_t(self, *_: Any) -> tuple[Any, Any]:
@@ -268,7 +268,7 @@ def test_where_one_truth_was_ruled_out_a_second_form_must_surely_beat_one_cluste
 def test_clusters_are_not_tried_beyond_a_number_that_is_surely_worse(blocks: Evidence) -> None:
     worse = Scripted(lambda k: [1.0, 0.9, 2.0, 2.0, 2.0, 2.0][k - 1] * 2)
     held_out(blocks, worse, refine=False)
-    assert max(worse.asked) == 3
+    assert max(worse.calls) == 3
 
 
 class Settled(Scripted):
@@ -280,7 +280,7 @@ class Settled(Scripted):
 
 
 def ruling_out_one(deviations: float, gain: float) -> LocalRows:
-    return LocalRows(surprise_of_two=lambda seed: (deviations, gain))
+    return LocalRows(one_truth_test=lambda seed: (deviations, gain))
 
 
 def test_where_one_truth_could_not_look_like_this_two_are_the_least(blocks: Evidence) -> None:
@@ -288,8 +288,8 @@ def test_where_one_truth_could_not_look_like_this_two_are_the_least(blocks: Evid
     assert held_out(blocks, losses).curve.chosen == 1
     assert held_out(blocks, losses, ruling_out_one(5.0, 0.1)).curve.chosen == 2
     # A thousandth of the noise is nothing, however surely it is seen.
-    for surprise, chosen in (((2.5, 0.02), 2), ((2.5, 5e-3), 2), ((50.0, 1e-4), 1)):
-        assert held_out(blocks, losses, ruling_out_one(*surprise)).curve.chosen == chosen
+    for one_truth_z, chosen in (((2.5, 0.02), 2), ((2.5, 5e-3), 2), ((50.0, 1e-4), 1)):
+        assert held_out(blocks, losses, ruling_out_one(*one_truth_z)).curve.chosen == chosen
     # Not where a draw of one truth explains as much, nor where nobody is moved.
     assert held_out(blocks, losses, ruling_out_one(0.0, 0.0)).curve.chosen == 1
     assert held_out(blocks, losses, ruling_out_one(5.0, 0.1), refine=False).curve.chosen == 1
@@ -301,7 +301,7 @@ def test_truths_that_half_of_the_rows_cannot_tell_apart_are_found(monkeypatch: p
     data = make_linear_learners(20, 2, 50, n_features=8, noise_variance=40.0, labels=labels, random_state=1)
     model = CoterieRegressor(candidates="ridge", collaboration="pooled")
     assert model.fit(data.X, data.y, groups=data.groups).n_clusters_ == 2
-    monkeypatch.setattr(PooledLosses, "surprise_of_two", lambda self, seed: (0.0, 0.0))
+    monkeypatch.setattr(PooledLosses, "one_truth_test", lambda self, seed: (0.0, 0.0))
     assert model.fit(data.X, data.y, groups=data.groups).n_clusters_ == 1
 
 
@@ -310,7 +310,7 @@ def test_a_second_cluster_without_members_is_no_second_cluster(blocks: Evidence)
     losses = Scripted(lambda k: np.arange(4.0, 4.0 + k)[:, None, None])
     answer = held_out(blocks, losses, ruling_out_one(50.0, 0.5))
     assert answer.curve.chosen == 1
-    assert answer.curve.surprise is None or answer.labels[answer.curve.chosen].any()
+    assert answer.curve.one_truth_z is None or answer.labels[answer.curve.chosen].any()
 
 
 def test_a_note_and_the_bootstrap_know_that_one_was_ruled_out() -> None:
@@ -318,6 +318,6 @@ def test_a_note_and_the_bootstrap_know_that_one_was_ruled_out() -> None:
     data = make_linear_learners(20, 2, 50, n_features=8, noise_variance=40.0, labels=labels, random_state=1)
     model = CoterieRegressor(candidates="ridge", collaboration="pooled")
     model.fit(data.X, data.y, groups=data.groups)
-    assert model.partition_.curves["held-out"].surprise > 4
+    assert model.partition_.curves["held-out"].one_truth_z > 4
     assert any("one truth" in note for note in model.partition_.notes)
     assert 1 not in model.stability_.n_clusters

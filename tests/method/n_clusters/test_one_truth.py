@@ -22,7 +22,7 @@ def rows(n_learners: int = 16, n: int = 40, apart: float = 0.0, noise: Any = Non
 def surprise_of(data, **options: Any) -> tuple[float, float]:
     learners = gather_learners(*data, caller="test", **options)
     selection = select_models(learners, candidates=["ridge"]).aligned_to(learners.ids)
-    return PooledLosses(learners, selection).surprise_of_two(0)
+    return PooledLosses(learners, selection).one_truth_test(0)
 
 
 def heavy(rng: np.random.Generator, owner: np.ndarray) -> np.ndarray:
@@ -107,7 +107,7 @@ def test_rows_that_a_splitter_cut_are_not_taken_for_independent() -> None:
     learners = gather_learners(*rows(apart=2.0), caller="test")
     selection = select_models(learners, candidates=["ridge"], splitter=KFold(4)).aligned_to(learners.ids)
     assert selection.dependent
-    assert np.isnan(PooledLosses(learners, selection).surprise_of_two(0)).all()
+    assert np.isnan(PooledLosses(learners, selection).one_truth_test(0)).all()
 
 
 def test_more_than_can_be_searched_says_nothing(monkeypatch: pytest.MonkeyPatch) -> None:

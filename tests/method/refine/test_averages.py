@@ -167,9 +167,9 @@ def test_a_precise_learner_counts_more(
     precise = replace(linear, noise=np.array([1e-5, 1.0, 1.0, 1.0, 1.0]))
     losses = AverageLosses.of_all(learners, precise, evaluate(learners, linear), ThreadEngine())
     span = learners.span(4)
-    together = in_order(losses, losses.residuals(np.zeros(5, dtype=int), 1)[..., 0])[0, span]
+    pooled = in_order(losses, losses.residuals(np.zeros(5, dtype=int), 1)[..., 0])[0, span]
     assert np.allclose(
-        together, learners.scalar_y[span] - linear.models[0].predict(learners.X[span]), atol=1e-3
+        pooled, learners.scalar_y[span] - linear.models[0].predict(learners.X[span]), atol=1e-3
     )
 
 
@@ -183,9 +183,9 @@ def test_a_model_that_suits_nobody_counts_little(
         learners, linear, replace(exchange, source=DenseTiles(table)), ThreadEngine()
     )
     span = learners.span(4)
-    together = in_order(losses, losses.residuals(np.array([0, 0, 1, 1, 1]), 2)[..., 0])[0, span]
+    pooled = in_order(losses, losses.residuals(np.array([0, 0, 1, 1, 1]), 2)[..., 0])[0, span]
     assert np.allclose(
-        together, learners.scalar_y[span] - linear.models[1].predict(learners.X[span]), atol=1e-4
+        pooled, learners.scalar_y[span] - linear.models[1].predict(learners.X[span]), atol=1e-4
     )
 
 

@@ -227,5 +227,5 @@ def test_noise_is_that_of_the_selection(losses: Planned) -> None:
 def test_without_rows_nothing_is_added_to_a_search() -> None:
     nothing = LocalRows()
     assert nothing.suggest(2, 0) == []
-    assert np.isnan(nothing.surprise_of_two(0)).all()
-    assert nothing.settle(LABELS) is LABELS
+    assert np.isnan(nothing.one_truth_test(0)).all()
+    assert nothing.reassign(LABELS) is LABELS

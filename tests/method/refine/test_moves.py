@@ -22,18 +22,18 @@ class Scripted:
 
     def __init__(self, answer: Callable[[Any], Any], error: float = 0.0) -> None:
         self.answer, self.error = answer, error
-        self.asked: list[list[int]] = []
+        self.calls: list[list[int]] = []
 
     @property
     def noise(self) -> Any:
-        return np.ones(len(self.asked[-1]) if self.asked else 3)
+        return np.ones(len(self.calls[-1]) if self.calls else 3)
 
     @property
     def half_sizes(self) -> Any:
         return np.array([[2, 1]] * 3)
 
     def on_halves(self, labels: Any) -> Any:
-        self.asked.append(labels.tolist())
+        self.calls.append(labels.tolist())
         return np.repeat(np.asarray(self.answer(labels), dtype=float)[..., None], 2, axis=-1)
 
     def paired_t(self, labels: Any, picks: Any, other_labels: Any, other_picks: Any) -> tuple[Any, Any]:
@@ -103,7 +103,7 @@ def test_a_labelling_seen_before_ends_the_search_and_the_best_one_is_kept() -> N
     refined, score = refine_labels(losses, np.array([0, 0, 1]))
     assert refined.tolist() == [0, 0, 1]
     assert score == pytest.approx((1 + 4 + 1) / 3)
-    assert len(losses.asked) == 2
+    assert len(losses.calls) == 2
 
 
 def test_the_rounds_are_limited() -> None:
@@ -117,8 +117,8 @@ def test_the_rounds_are_limited() -> None:
 
     losses = Scripted(endless)
     refine_labels(losses, np.array([0, 0, 0]), rounds=3)
-    assert len(losses.asked) == 3
-    assert losses.asked == [[0, 0, 0], [1, 0, 0], [0, 1, 0]]
+    assert len(losses.calls) == 3
+    assert losses.calls == [[0, 0, 0], [1, 0, 0], [0, 1, 0]]
 
 
 def test_without_refining_the_labels_are_the_paper_s() -> None:

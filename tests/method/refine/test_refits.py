@@ -357,5 +357,5 @@ def test_a_family_that_fails_on_pooled_rows_is_not_everybodys(
         learners, select(learners, {i: {"near": near} if i < 2 else {"small": small} for i in range(5)})
     )
     losses.take_best_family([small, near], np.zeros(5, dtype=int))
-    together = np.zeros(5, dtype=int)
-    assert np.allclose(losses.residuals(together, 1)[0, :, 0], by_hand(losses, near, list(range(5))))
+    one_group = np.zeros(5, dtype=int)
+    assert np.allclose(losses.residuals(one_group, 1)[0, :, 0], by_hand(losses, near, list(range(5))))

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from reproductions.ct.tables import FORMS, GENERATED, REAL, WAYS, data_of, p_value
+from reproductions.ct.tables import FORMS, GENERATED, REAL, VARIANTS, data_of, p_value
 from reproductions.harness.cells import column
 from reproductions.harness.files import read_results
 
@@ -30,8 +30,8 @@ def test_every_output_says_which_data_it_is_of(records):
 
 
 @pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize("way", WAYS)
-def test_clusters_beat_one_model_for_all(records, form, way):
-    clustered, without = column(records, f"mse_{form}_{way}"), column(records, "mse_none")
+@pytest.mark.parametrize("way", VARIANTS)
+def test_clusters_beat_one_model_for_all(records, form, variant):
+    clustered, without = column(records, f"mse_{form}_{variant}"), column(records, "mse_none")
     assert clustered.mean() < without.mean()
-    assert p_value(records, form, way) < 1e-3
+    assert p_value(records, form, variant) < 1e-3

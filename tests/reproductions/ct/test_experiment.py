@@ -96,7 +96,9 @@ def test_the_generated_table_stands_in_and_says_so(monkeypatch, caplog):
 
 
 def made(none, pooled, data=GENERATED):
-    forms = {f"mse_{form}_{way}": pooled for form in ("pooled", "unpooled") for way in ("paper", "coterie")}
+    forms = {
+        f"mse_{form}_{variant}": pooled for form in ("pooled", "unpooled") for variant in ("paper", "coterie")
+    }
     return {"data": data, "mse_none": none, "k_paper": 3, "k_coterie": 4, **forms}
 
 

@@ -38,8 +38,8 @@ def test_select_and_exchange_of_either_response_serve_every_number_of_attacked(s
     how = {"candidates": ["lr", "rf"], "random_state": 0}
     attacked, intact = (select_models(split.X, y, split.groups, **how) for y in (-split.y, split.y))
     both = grid._side_by_side(attacked, intact)
-    standing = np.r_[0:3, 8 + 3 : 8 + 8]
-    joined, exchange = both.take(standing), grid._exchanged(both, split).take(standing)
+    positions = np.r_[0:3, 8 + 3 : 8 + 8]
+    joined, exchange = both.take(positions), grid._exchanged(both, split).take(positions)
     y = grid._negated(split, 3 * 40)
     direct = select_models(split.X, y, split.groups, **how)
     met = cross_evaluate(direct, split.X, y, split.groups)

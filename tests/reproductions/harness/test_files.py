@@ -66,8 +66,8 @@ def test_a_numpy_scalar_becomes_python_s_own():
 
 def test_differences_are_named_by_the_innermost_setting():
     there = {"seed": 0, "settings": {"b": [1, 2], "rows": 5}}
-    asked = {"seed": 0, "settings": {"b": (1, 2), "rows": 6}}
-    assert differences(asked, there) == ["rows (5 there, 6 asked for)"]
+    requested = {"seed": 0, "settings": {"b": (1, 2), "rows": 6}}
+    assert differences(requested, there) == ["rows (5 there, 6 asked for)"]
 
 
 @pytest.mark.parametrize(

@@ -107,8 +107,8 @@ def test_a_seed_depends_on_the_run_s_seed_and_the_number_alone():
 
 def test_the_number_of_processes_changes_nothing(tmp_path):
     small = {"b": [1], "learners": 8, "training_learners": 6, "rows": 20, "candidates": ["lr"]}
-    ways = {"coterie": {"n_clusters": "auto", "refine": "pooled"}}
-    experiment = replace(fairness.EXPERIMENT, settings={**fairness.SETTINGS, **small, "ways": ways})
+    variants = {"coterie": {"n_clusters": "auto", "refine": "pooled"}}
+    experiment = replace(fairness.EXPERIMENT, settings={**fairness.SETTINGS, **small, "ways": variants})
     one = reproduce(Run(experiment, tmp_path / "one", replications=2))
     two = reproduce(Run(experiment, tmp_path / "two", replications=2, n_jobs=2))
     assert (one.folder / RESULTS).read_bytes() == (two.folder / RESULTS).read_bytes()
@@ -135,12 +135,13 @@ def test_data_are_asked_for_before_anything_is_written(numbers, tmp_path):
 
 
 def test_progress_is_told_of_what_was_there_and_of_every_replication(numbers, tmp_path):
-    told = []
+    reported = []
     reproduce(Run(numbers, tmp_path, replications=1))
     reproduce(
-        Run(numbers, tmp_path, replications=3), lambda done, of, last: told.append((done, of, last is None))
+        Run(numbers, tmp_path, replications=3),
+        lambda done, of, last: reported.append((done, of, last is None)),
     )
-    assert told == [(1, 3, True), (2, 3, False), (3, 3, False)]
+    assert reported == [(1, 3, True), (2, 3, False), (3, 3, False)]
 
 
 def test_times_stay_out_of_the_results(numbers, tmp_path):

@@ -8,7 +8,7 @@ import pytest
 
 from reproductions.harness.cells import column
 from reproductions.harness.files import read_results
-from reproductions.simulation1.ways import HEADS
+from reproductions.simulation1.variants import HEADS
 
 RESULTS = Path(__file__).parents[3] / "reproductions" / "simulation1" / "results.csv"
 pytestmark = pytest.mark.skipif(not RESULTS.is_file(), reason="reproductions/simulation1 is not there")
@@ -20,15 +20,15 @@ def shares():
     records = read_results(RESULTS)
     cells = {(record["p"], record["snr"]) for record in records}
     return {
-        (p, snr): {way: column(records, f"exact_{way}", p=p, snr=snr).mean() for way in HEADS}
+        (p, snr): {variant: column(records, f"exact_{variant}", p=p, snr=snr).mean() for variant in HEADS}
         | {"n": len(column(records, "exact_paper", p=p, snr=snr))}
         for p, snr in cells
     }
 
 
-def noise(*cells, way="paper"):
+def noise(*cells, variant="paper"):
     """Two standard errors of a difference of shares."""
-    return 2 * np.sqrt(sum(max(c[way] * (1 - c[way]), 0.02) / c["n"] for c in cells))
+    return 2 * np.sqrt(sum(max(c[variant] * (1 - c[variant]), 0.02) / c["n"] for c in cells))
 
 
 def test_every_cell_of_the_figure_was_run_a_hundred_times(shares):
@@ -40,7 +40,7 @@ def test_every_cell_of_the_figure_was_run_a_hundred_times(shares):
 def test_the_papers_settings_rise_with_snr_and_are_flat_beyond_32(shares, p):
     curve = [shares[p, 2**e] for e in range(8)]
     for low, high in pairwise(curve):
-        assert high["paper_2"] >= low["paper_2"] - noise(low, high, way="paper_2")
+        assert high["paper_2"] >= low["paper_2"] - noise(low, high, variant="paper_2")
     assert curve[-1]["paper"] > curve[0]["paper"] + 0.5
     assert abs(curve[-1]["paper"] - curve[5]["paper"]) < 0.3
 
@@ -63,4 +63,4 @@ def test_coteries_defaults_are_nowhere_below_the_papers_settings(shares):
 
 def test_nobody_beats_the_oracle(shares):
     for found in shares.values():
-        assert found["coterie_2"] <= found["oracle"] + noise(found, way="oracle")
+        assert found["coterie_2"] <= found["oracle"] + noise(found, variant="oracle")

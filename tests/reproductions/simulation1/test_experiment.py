@@ -5,7 +5,7 @@ import pytest
 
 from reproductions.simulation1.data import make_simulation1
 from reproductions.simulation1.experiment import EXPERIMENT, SETTINGS, replicate, tabulate
-from reproductions.simulation1.ways import HEADS, oracle_labels
+from reproductions.simulation1.variants import HEADS, oracle_labels
 
 # Few trees and linear candidates: the forests take nearly all the time and decide nothing here.
 TINY = {
@@ -24,13 +24,16 @@ def records():
 
 def test_a_replication_measures_every_way_in_plain_numbers(records):
     (record,) = records
-    assert {f"exact_{way}" for way in HEADS} | {f"k_{way}" for way in HEADS} | {"p", "snr"} == set(record)
+    assert {f"exact_{variant}" for variant in HEADS} | {f"k_{variant}" for variant in HEADS} | {
+        "p",
+        "snr",
+    } == set(record)
     assert all(isinstance(value, int) for value in record.values())
 
 
 def test_two_quiet_truths_are_found_in_every_way(records):
-    assert all(records[0][f"exact_{way}"] == 1 for way in HEADS)
-    assert all(records[0][f"k_{way}"] == 2 for way in HEADS)
+    assert all(records[0][f"exact_{variant}"] == 1 for variant in HEADS)
+    assert all(records[0][f"k_{variant}"] == 2 for variant in HEADS)
 
 
 def test_the_same_seed_gives_the_same_records(records):
@@ -44,7 +47,7 @@ def test_the_oracle_assigns_by_the_true_functions():
 
 
 def test_the_tables_give_shares_with_standard_errors():
-    record = {"p": 5, "snr": 16, **{f"{q}_{way}": 1 for q in ("exact", "k") for way in HEADS}}
+    record = {"p": 5, "snr": 16, **{f"{q}_{variant}": 1 for q in ("exact", "k") for variant in HEADS}}
     records = [record, {**record, "exact_paper": 0}]
     unknown, given, counts = tabulate(records, {**SETTINGS, "p": [5], "snr": [16]})
     assert unknown.rows[0][:5] == ("5", "16", "near 1", "0.50 (0.50)", "1.00 (0.00)")

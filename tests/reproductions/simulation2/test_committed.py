@@ -26,10 +26,10 @@ def test_the_clusters_are_found_with_every_set(records, size):
 
 @pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize(("way", "level"), [("paper", 1e-2), ("coterie", 1e-3)])
-def test_learning_together_beats_learning_alone_with_every_set(records, size, way, level):
-    together = column(records, f"together_{way}", size=size).mean()
-    assert together < column(records, "alone", size=size).mean()
-    assert p_value(records, size, way) < level
+def test_learning_together_beats_learning_alone_with_every_set(records, size, variant, level):
+    with_coterie = column(records, f"together_{variant}", size=size).mean()
+    assert with_coterie < column(records, "alone", size=size).mean()
+    assert p_value(records, size, variant) < level
 
 
 def test_boosting_alone_is_all_that_a_set_of_one_can_select(records):

@@ -57,7 +57,7 @@ def test_boosting_takes_no_weights():
         Boosting().fit(X, y, sample_weight=np.ones(30))
 
 
-def made(alone, together):
+def made(alone, with_coterie):
     shares = {f"selected_{name}": 1 / 3 for name in ("gb", "rf", "lasso")}
     found = {"exact_paper": 1, "exact_coterie": 1, "k_paper": 2, "k_coterie": 2}
     return {
@@ -65,7 +65,7 @@ def made(alone, together):
         **shares,
         **found,
         "alone": alone,
-        "together_paper": together,
+        "together_paper": with_coterie,
         "together_coterie": alone,
     }
 
@@ -73,8 +73,8 @@ def made(alone, together):
 def test_the_test_is_the_right_sided_one_of_two_samples():
     records = [made(2.0 + 0.1 * i, 1.0 + 0.2 * i) for i in range(5)]
     alone = [record["alone"] for record in records]
-    together = [record["together_paper"] for record in records]
-    expected = ttest_ind(alone, together, alternative="greater").pvalue
+    with_coterie = [record["together_paper"] for record in records]
+    expected = ttest_ind(alone, with_coterie, alternative="greater").pvalue
     assert p_value(records, 3, "paper") == pytest.approx(expected)
     assert expected < 0.05
     assert p_value(records, 3, "coterie") == pytest.approx(0.5)

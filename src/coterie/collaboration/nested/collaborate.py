@@ -82,7 +82,9 @@ def _shares(mixtures: Sequence[Mixture], dictionary: Dictionary) -> Array:
 def _best_plain(learners: Learners, dictionary: Dictionary, count: int) -> int:
     """Return the plain predictor at a resolution that loses least, each learner in units of its variance."""
     plain = [
-        p for p, s in enumerate(dictionary.shared) if s.count == count and not s.levels.any() and not s.told
+        p
+        for p, s in enumerate(dictionary.shared)
+        if s.count == count and not s.levels.any() and not s.uses_traits
     ]
     seen = np.isfinite(dictionary.out_of_fold[:, plain]).all(axis=1)
     unit = response_units(learners)[learners.owner]
@@ -123,8 +125,8 @@ def _only_one(learners: Learners, selection: Selection) -> NestedCollaboration:
         models=selection.models,
         names=selection.names,
         weights=np.ones((1, 1)),
-        ways=np.zeros(1, dtype=int),
-        newcomer_ways=np.zeros(1, dtype=int),
+        weight_rows=np.zeros(1, dtype=int),
+        newcomer_weight_rows=np.zeros(1, dtype=int),
         residuals=selection.residuals,
         bounds=np.array([[-np.inf, np.inf]]),
         corrections=nothing,
@@ -140,7 +142,7 @@ def _only_one(learners: Learners, selection: Selection) -> NestedCollaboration:
         n_fits=0,
         newcomer_ratios=np.zeros(2),
         traits=np.zeros((1, 0)),
-        told=np.zeros(1, dtype=bool),
+        uses_traits=np.zeros(1, dtype=bool),
         units=np.ones(learners.n_features),
         noise=float(selection.noise[0]),
     )
@@ -178,15 +180,15 @@ def _assembled(
         weights.any(axis=0) | (all_weights > 0) | (np.arange(len(all_weights)) < len(learners))
     )
     models, names = (*selection.models, *dictionary.models), (*selection.names, *dictionary.names)
-    told = np.array([False] * len(learners) + list(dictionary.told), dtype=bool)
+    uses_traits = np.array([False] * len(learners) + list(dictionary.uses_traits), dtype=bool)
     return NestedCollaboration(
         learner_ids=learners.ids,
         method="auto",
         models=tuple(models[p] for p in kept),
         names=tuple(names[p] for p in kept),
         weights=weights[:, kept],
-        ways=np.arange(len(learners)),
-        newcomer_ways=len(learners) + np.arange(n_clusters),
+        weight_rows=np.arange(len(learners)),
+        newcomer_weight_rows=len(learners) + np.arange(n_clusters),
         residuals=tuple(mixture.residuals[:, None] for mixture in mixtures),
         bounds=np.vstack([bounds, dictionary.bounds])[kept],
         corrections=np.vstack([corrections, np.zeros((n_clusters, learners.n_features + 1))]),
@@ -202,7 +204,7 @@ def _assembled(
         n_fits=dictionary.n_fits,
         newcomer_ratios=ratios,
         traits=np.vstack([traits, np.zeros((n_clusters, traits.shape[1]))]),
-        told=told[kept],
+        uses_traits=uses_traits[kept],
         units=agreement.units,
         noise=float(np.median(selection.noise)),
     )

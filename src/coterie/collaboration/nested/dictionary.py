@@ -34,8 +34,8 @@ class Entry:
     """A shared predictor of the dictionary.
 
     ``count`` is the number of clusters; one: all learners. y is measured from its learner's mean if
-    ``centred``, if ``levelled`` from its learner's level that the predictors do not explain.
-    If ``told``, models have the learner's traits as predictors. ``ridge`` is the linear family's
+    ``centred``, if ``random_intercept`` from its learner's level that the predictors do not explain.
+    If ``uses_traits``, models have the learner's traits as predictors. ``ridge`` is the linear family's
     penalty.
     """
 
@@ -43,13 +43,13 @@ class Entry:
     family: Family
     centred: bool
     ridge: float = 0.0
-    told: bool = False
-    levelled: bool = False
+    uses_traits: bool = False
+    random_intercept: bool = False
 
     @property
     def form(self) -> str:
         """What y is measured from."""
-        return "levelled" if self.levelled else "centred" if self.centred else "plain"
+        return "random_intercept" if self.random_intercept else "centred" if self.centred else "plain"
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,7 @@ class FittedEntry:
 
 
 def _key(members: Array, entry: Entry) -> _Key:
-    return members.tobytes(), entry.family.name, entry.form, entry.told
+    return members.tobytes(), entry.family.name, entry.form, entry.uses_traits
 
 
 def _thinned(rows: Array, most: int | None) -> Array:
@@ -116,7 +116,7 @@ def _flexible_fits(
             if most_rows is None:
                 candidate = with_more_trees(candidate)
             X = learners.X[rows]
-            if entry.told:
+            if entry.uses_traits:
                 assert traits is not None
                 X = with_traits(X, traits, learners.owner[rows])
             jobs[key] = ModelFit(candidate, X, y, weights, seed)
@@ -148,11 +148,11 @@ def fit_entries(
     """
     flexible = [entry for entry in entries if entry.family.candidate is not None]
     added = {"plain": np.zeros(len(learners)), "centred": learners.mean_by_learner(learners.scalar_y)}
-    if any(entry.levelled for entry in flexible):
-        added["levelled"] = unexplained_levels(learners)
+    if any(entry.random_intercept for entry in flexible):
+        added["random_intercept"] = unexplained_levels(learners)
     targets = {form: learners.scalar_y - levels[learners.owner] for form, levels in added.items()}
     forms = {False: moments, True: moments.centred()}
-    traits = traits_of(learners, forms[True]) if any(entry.told for entry in flexible) else None
+    traits = traits_of(learners, forms[True]) if any(entry.uses_traits for entry in flexible) else None
     models = _flexible_fits(flexible, learners, labels, targets, traits, recipe, most_rows)
     fitted = []
     for entry in entries:
@@ -161,7 +161,7 @@ def fit_entries(
         if entry.family.candidate is not None:
             mine = [models.get(_key(members, entry)) for members in clusters]
             bounds = _ranges(targets[entry.form], own, learners.owner)
-            own_traits = traits if entry.told else None
+            own_traits = traits if entry.uses_traits else None
             fitted.append(FittedEntry(own, tuple(mine), bounds, added[entry.form], own_traits))
             continue
         form = forms[entry.centred]

@@ -171,7 +171,7 @@ def possible_families(sets: Iterable[Mapping[str, Any]], *, by_moments: bool) ->
     return (*([Family("linear")] if linear else []), *rest, *more)
 
 
-def best_told(families: tuple[Family, ...]) -> Family:
+def family_for_traits(families: tuple[Family, ...]) -> Family:
     """Return the family whose models are told the learners' traits: random cuts, else the best.
 
     Traits are many predictors more. Random cuts take them at a third of a forest's cost, and with them a

@@ -9,7 +9,7 @@ import numpy as np
 
 from coterie._arrays import Array
 from coterie.collaboration.nested.dictionary import Entry, FittedEntry, fit_entries
-from coterie.collaboration.nested.families import Family, best_told, possible_families, worth_fitting
+from coterie.collaboration.nested.families import Family, family_for_traits, possible_families, worth_fitting
 from coterie.collaboration.nested.folds import Folds
 from coterie.collaboration.nested.linear import RIDGES, Moments
 from coterie.collaboration.nested.resolutions import Recipe, nested_labels
@@ -128,8 +128,10 @@ def _as_dictionary(
         terms = tuple((np.array([first + k]), np.ones(1)) for k in range(len(found.models)))
         first += len(found.models)
         form = "" if entry.form == "plain" else f", {entry.form}"
-        kind = entry.family.name + form + ", told" * entry.told
-        shared.append(Shared(entry.count, kind, found.labels, terms, found.levels, told=entry.told))
+        kind = entry.family.name + form + ", with traits" * entry.uses_traits
+        shared.append(
+            Shared(entry.count, kind, found.labels, terms, found.levels, uses_traits=entry.uses_traits)
+        )
     # The entry behind each model.
     behind = [entry for entry, found in zip(entries, fitted, strict=True) for _ in found.models]
     return Dictionary(
@@ -141,7 +143,7 @@ def _as_dictionary(
         out_of_fold,
         n_fits + sum(entry.family.candidate is not None for entry in behind),
         next((found.traits for found in fitted if found.traits is not None), None),
-        tuple(entry.told for entry in behind),
+        tuple(entry.uses_traits for entry in behind),
     )
 
 
@@ -176,10 +178,10 @@ def fit_dictionary(
     for family in kept:
         coarse = _competing(chosen)
         mine = [Entry(count, family, centred) for count, centred in (coarse if family.coarse else plain)]
-        if family is best_told(kept):
-            mine += [Entry(1, family, centred, told=True) for centred in (True, False)]
+        if family is family_for_traits(kept):
+            mine += [Entry(1, family, centred, uses_traits=True) for centred in (True, False)]
         if family is kept[0]:
-            mine += [Entry(1, family, False, levelled=True)]
+            mine += [Entry(1, family, False, random_intercept=True)]
         columns.append(cross.predict(mine))
         entries += mine
     fitted = fit_entries(entries, learners, full, cross.whole, recipe)

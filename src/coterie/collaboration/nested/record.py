@@ -54,7 +54,7 @@ class NestedCollaboration(Collaboration):
     traits : ndarray of shape (M, T)
         What describes the learner of each row of ``weights``; zero for newcomers, who take nothing from
         models with traits.
-    told : ndarray of bool, shape (len(models),)
+    uses_traits : ndarray of bool, shape (len(models),)
         Which models have the traits as predictors beside those of the row.
     units : ndarray of shape (p,)
         Common units of the predictors, in which slopes are measured.
@@ -76,7 +76,7 @@ class NestedCollaboration(Collaboration):
     n_fits: int
     newcomer_ratios: Array = field(repr=False)
     traits: Array = field(repr=False)
-    told: Array = field(repr=False)
+    uses_traits: Array = field(repr=False)
     units: Array = field(repr=False)
     noise: float
 
@@ -105,8 +105,8 @@ class NestedCollaboration(Collaboration):
             models=tuple(self.models[position] for position in used),
             names=tuple(self.names[position] for position in used),
             weights=self.all_weights[None, used],
-            ways=np.zeros(len(self.ways), dtype=int),
-            newcomer_ways=np.zeros(len(self.newcomer_ways), dtype=int),
+            weight_rows=np.zeros(len(self.weight_rows), dtype=int),
+            newcomer_weight_rows=np.zeros(len(self.newcomer_weight_rows), dtype=int),
             residuals=self.all_residuals,
         )
 
@@ -115,7 +115,7 @@ class NestedCollaboration(Collaboration):
 
         Each predicts with its cluster of ``labels``, and with an offset and slopes of its own.
         """
-        joined = self.newcomer_ways[labels]
+        joined = self.newcomer_weight_rows[labels]
         corrections, bounds = self.corrections[joined].copy(), self.correction_bounds[joined].copy()
         residuals = newcomers.y - self.predict_columns(newcomers.X, joined[newcomers.owner])
         for place in range(len(newcomers)):
@@ -125,7 +125,7 @@ class NestedCollaboration(Collaboration):
             corrections[place, : len(found) - 1] += found[:-1]
             corrections[place, -1] += found[-1]
             bounds[place] = widened(linear_values(newcomers.X[span], corrections[place, None])[:, 0])
-        ways = len(self.weights) + np.arange(len(newcomers))
+        weight_rows = len(self.weights) + np.arange(len(newcomers))
         added = replace(
             self,
             weights=np.vstack([self.weights, self.weights[joined]]),
@@ -133,19 +133,23 @@ class NestedCollaboration(Collaboration):
             correction_bounds=np.vstack([self.correction_bounds, bounds]),
             traits=np.vstack([self.traits, self.traits[joined]]),
         )
-        return added, ways
+        return added, weight_rows
 
-    def predict_columns(self, X: Array, ways: Array) -> Array:
+    def predict_columns(self, X: Array, weight_rows: Array) -> Array:
         """Predict the one column of the response, of shape (N, 1), each row in its own way."""
-        corrections, limits = self.corrections[ways], self.correction_bounds[ways]
+        corrections, limits = self.corrections[weight_rows], self.correction_bounds[weight_rows]
         own = np.einsum("np,np->n", X, corrections[:, :-1]) + corrections[:, -1]
         prediction: Array = np.clip(own, limits[:, 0], limits[:, 1])
-        used, places = np.unique(ways, return_inverse=True)
+        used, places = np.unique(weight_rows, return_inverse=True)
         # Each model predicts once, for the rows of all who take something from it.
         for position in np.flatnonzero(self.weights[used].any(axis=0)):
             share = self.weights[used, position][places]
             mine = np.flatnonzero(share)
-            rows = with_traits(X[mine], self.traits, ways[mine]) if self.told[position] else X[mine]
+            rows = (
+                with_traits(X[mine], self.traits, weight_rows[mine])
+                if self.uses_traits[position]
+                else X[mine]
+            )
             part = guarded(self.models[position], rows, self.bounds[position])
             prediction[mine] += share[mine] * part
         return prediction[:, None]

@@ -19,7 +19,7 @@ class Shared:
     ``count`` is the number of clusters asked for; one: all together. ``kind`` is family and form. ``terms``
     has for each cluster of ``labels`` (L,) the positions of its models and their weights, which sum to one.
     ``levels`` (L,) is what each learner adds. ``excluded`` (L, models) marks models that a learner does not
-    use: its own, where it is weighed apart, and wild ones. If ``told``, the models
+    use: its own, where it is weighed apart, and wild ones. If ``uses_traits``, the models
     have the learners' traits as predictors.
     """
 
@@ -29,7 +29,7 @@ class Shared:
     terms: tuple[Terms, ...] = field(repr=False)
     levels: Array = field(repr=False)
     excluded: Array | None = field(default=None, repr=False)
-    told: bool = False
+    uses_traits: bool = False
 
     def terms_of(self, learner: int) -> Terms:
         """Return the positions and weights of the models that one learner uses."""
@@ -52,7 +52,7 @@ class Dictionary:
     families ``names`` and the ``bounds`` (models, 2) of their predictions. ``out_of_fold`` (N, E) has the
     predictions of the shared predictors, NaN where no fold holds the row out. ``n_fits`` counts models fitted
     on pooled rows, those of the folds included. Where some models have ``traits`` (L, T) of the
-    learners as predictors, ``told`` says which.
+    learners as predictors, ``uses_traits`` says which.
     """
 
     counts: tuple[int, ...]
@@ -63,4 +63,4 @@ class Dictionary:
     out_of_fold: Array = field(repr=False)
     n_fits: int
     traits: Array | None = field(default=None, repr=False)
-    told: tuple[bool, ...] = ()
+    uses_traits: tuple[bool, ...] = ()

@@ -20,8 +20,8 @@ from coterie._arrays import Array
 SHRINKAGES = (10.0, 30.0, 100.0, 300.0, np.inf)
 # Who loses so many times more with the best shared predictor than alone has no say in the common weights:
 # one such learner, an attacked one say, would otherwise turn everybody away from everybody.
-LONER = 4.0
-MOST_LONERS = 0.2
+OUTLYING_RATIO = 4.0
+MOST_OUTLYING = 0.2
 # Against columns that are the same: their weights are then shared out.
 RIDGE = 1e-8
 # Weight of the condition that weights sum to one, in units of the losses.
@@ -56,31 +56,31 @@ def simplex_weights(gram: Array) -> Array:
     return total
 
 
-def _loners(grams: Array) -> Array:
+def _outlying_learners(grams: Array) -> Array:
     """Tell who loses several times as much with any shared predictor as with its own, the first column."""
     losses = grams.diagonal(axis1=1, axis2=2)
     if losses.shape[1] < 2:
         return np.zeros(len(losses), dtype=bool)
-    loners: Array = losses[:, 1:].min(axis=1) > LONER * losses[:, 0]
+    outlying: Array = losses[:, 1:].min(axis=1) > OUTLYING_RATIO * losses[:, 0]
     # Where they are many, they are no exception and are heard.
-    return loners if loners.mean() <= MOST_LONERS else np.zeros_like(loners)
+    return outlying if outlying.mean() <= MOST_OUTLYING else np.zeros_like(outlying)
 
 
-def _average(grams: Array, counts: Array, loners: Array) -> Array:
+def _average(grams: Array, counts: Array, outlying: Array) -> Array:
     """Return the mean over learners of their Gram matrices per row."""
     rows = counts.sum(axis=1)
-    seen = (rows > 0) & ~loners
+    seen = (rows > 0) & ~outlying
     mean: Array = (grams[seen].sum(axis=1) / rows[seen, None, None]).mean(axis=0)
     return mean
 
 
 def _personal(
-    own: Array, rows: Array, average: Array, common: Array, shrinkage: float, loners: Array
+    own: Array, rows: Array, average: Array, common: Array, shrinkage: float, outlying: Array
 ) -> Array:
     personal = np.tile(common, (len(own), 1))
     level = average.diagonal().min()
     for j, gram in enumerate(own):
-        if loners[j]:
+        if outlying[j]:
             personal[j] = simplex_weights(gram)
         elif np.isfinite(shrinkage) and level > 0 and rows[j] > 0:
             # Pseudo-rows at the learner's own level of loss: rows of one who is predicted ten times better
@@ -109,21 +109,21 @@ def learn_weights(grams: Array, counts: Array) -> Weights:
     """
     n_learners, n_folds, n_columns, _ = grams.shape
     whole = grams.sum(axis=1)
-    loners = _loners(whole)
-    average = _average(grams, counts, loners)
+    outlying = _outlying_learners(whole)
+    average = _average(grams, counts, outlying)
     common = simplex_weights(average)
     losses = np.zeros((len(SHRINKAGES), n_learners))
     held_out = np.empty((len(SHRINKAGES), n_folds, n_learners, n_columns))
     rows = np.maximum(counts.sum(axis=1), 1)
     for fold in range(n_folds):
         others = np.arange(n_folds) != fold
-        rest = _average(grams[:, others], counts[:, others], loners)
+        rest = _average(grams[:, others], counts[:, others], outlying)
         rest_common = simplex_weights(rest)
         for place, shrinkage in enumerate(SHRINKAGES):
             seen = counts[:, others].sum(axis=1)
-            w = _personal(whole - grams[:, fold], seen, rest, rest_common, shrinkage, loners)
+            w = _personal(whole - grams[:, fold], seen, rest, rest_common, shrinkage, outlying)
             held_out[place, fold] = w
             losses[place] += np.einsum("lc,lcd,ld->l", w, grams[:, fold], w) / rows
     best = _strongest(losses)
-    personal = _personal(whole, counts.sum(axis=1), average, common, SHRINKAGES[best], loners)
+    personal = _personal(whole, counts.sum(axis=1), average, common, SHRINKAGES[best], outlying)
     return Weights(common, personal, held_out[best], SHRINKAGES[best])

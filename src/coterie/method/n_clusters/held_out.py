@@ -155,9 +155,9 @@ def _smallest(losses: ClusterLosses, trials: dict[int, _Trial]) -> int:
     )
 
 
-def _surprise(local: LocalRows, seed: int) -> float | None:
+def _one_truth_z(local: LocalRows, seed: int) -> float | None:
     """Return by how many standard deviations one truth is ruled out, or None where it is not."""
-    deviations, gain = local.surprise_of_two(seed)
+    deviations, gain = local.one_truth_test(seed)
     return deviations if deviations > 0 and gain > RULE.negligible else None
 
 
@@ -188,10 +188,10 @@ def held_out(
     report("Cluster", evidence.most, evidence.most)
     chosen = _smallest(losses, trials)
     several = {k: trial for k, trial in trials.items() if trial.labels.any()}
-    surprise = None
+    one_truth_z = None
     if chosen == 1 and refine and several and local is not None:
-        surprise = _surprise(local, evidence.seed)
-        chosen = 1 if surprise is None else _smallest(losses, several)
+        one_truth_z = _one_truth_z(local, evidence.seed)
+        chosen = 1 if one_truth_z is None else _smallest(losses, several)
     ratios = trials[chosen].ratios
     spread = np.array([_standard_error(trial.ratios) for trial in trials.values()])
     curve = Curve(
@@ -201,7 +201,7 @@ def held_out(
         chosen=chosen,
         criterion="mean held-out loss in units of the learner's noise (lower is better)",
         spread=spread,
-        surprise=surprise,
+        one_truth_z=one_truth_z,
     )
     error = _standard_error(ratios)
     excess = float((ratios.mean() - 1) / error) if error > 0 else float("-inf")

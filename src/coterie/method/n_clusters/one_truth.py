@@ -37,7 +37,7 @@ def _weights(residuals: Array, clips: Array, learners: Learners) -> Array:
     return weights if learners.weights is None else weights * learners.weights
 
 
-def surprise(
+def compare_with_one_truth(
     Z: Array, residuals: Array, clips: Array, learners: Learners, ridge: Array, seed: int
 ) -> tuple[float, float]:
     """Compare what two clusters explain with what they explain of one truth.

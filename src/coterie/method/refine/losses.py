@@ -59,9 +59,9 @@ class LocalRows:
     """What only rows that are here can add to a search. Parties that keep their rows have none of it.
 
     ``quick`` is a cheaper form of the losses that searches before they decide. ``suggest``, given a number
-    of clusters and a seed, returns labellings worth refining. ``surprise_of_two``, given a seed, returns by
+    of clusters and a seed, returns labellings worth refining. ``one_truth_test``, given a seed, returns by
     how much two clusters explain more than they would of one truth: in standard deviations, and as a share
-    of what one model leaves unexplained. ``settle`` returns who most probably belongs where. ``second`` is
+    of what one model leaves unexplained. ``reassign`` returns who most probably belongs where. ``second`` is
     a form that may explain the learners better. ``cross_validate``, given the evidence, returns the curve of
     that rule. Where only landmarks exchanged, ``check_landmarks`` says how far labels and scale are from the
     exact answer.
@@ -69,8 +69,8 @@ class LocalRows:
 
     quick: ClusterLosses | None = None
     suggest: Callable[[int, int], list[Array]] = lambda n_clusters, seed: []
-    surprise_of_two: Callable[[int], tuple[float, float]] = lambda seed: (math.nan, math.nan)
-    settle: Callable[[Array], Array] = lambda labels: labels
+    one_truth_test: Callable[[int], tuple[float, float]] = lambda seed: (math.nan, math.nan)
+    reassign: Callable[[Array], Array] = lambda labels: labels
     second: SecondForm | None = None
     cross_validate: Callable[[Any], Curve] | None = None
     check_landmarks: Callable[[Array, float], str] | None = None

@@ -14,11 +14,11 @@ import numpy as np
 from coterie._arrays import Array
 from coterie.kernels.affine import Frame, second_moments
 from coterie.kernels.limits import LIMITS
-from coterie.method.n_clusters.one_truth import surprise
+from coterie.method.n_clusters.one_truth import compare_with_one_truth
 from coterie.method.refine.averages import bounded_weights, membership
 from coterie.method.refine.losses import LocalLosses, LocalRows
 from coterie.method.refine.moment_starts import SEARCH, cluster_sums, search_moments
-from coterie.method.refine.settle import SETTLE, settled_labels
+from coterie.method.refine.reassign import REASSIGN, reassigned_labels
 from coterie.records import Selection
 from coterie.rows.learners import Learners
 
@@ -46,13 +46,13 @@ class PooledLosses(LocalLosses):
     @property
     def local(self) -> LocalRows:
         """What these moments add to a search."""
-        return LocalRows(suggest=self.suggest, surprise_of_two=self.surprise_of_two, settle=self.settled)
+        return LocalRows(suggest=self.suggest, one_truth_test=self.one_truth_test, reassign=self.reassigned)
 
     def suggest(self, n_clusters: int, seed: int) -> list[Array]:
         """Return the labelling that the learners' moments like best, from random starts."""
         return [search_moments(self._G, self._c, self._ridge, n_clusters, seed)]
 
-    def surprise_of_two(self, seed: int) -> tuple[float, float]:
+    def one_truth_test(self, seed: int) -> tuple[float, float]:
         """Return by how much two clusters explain more than they would of one truth; NaN: not known."""
         (n, d), n_learners = self._Z.shape, len(self.learners)
         # Signs drawn row by row would hide that rows depend on each other.
@@ -61,25 +61,25 @@ class PooledLosses(LocalLosses):
             return float("nan"), float("nan")
         one = np.linalg.solve(self._G.sum(axis=0) + self._ridge, self._c.sum(axis=0))
         residuals = self._y - self._Z @ one
-        return surprise(self._Z, residuals, self.clips, self.learners, self._ridge, seed)
+        return compare_with_one_truth(self._Z, residuals, self.clips, self.learners, self._ridge, seed)
 
-    def settled(self, labels: Array) -> Array:
+    def reassigned(self, labels: Array) -> Array:
         """Return who most probably belongs where, among those whose losses do not say."""
         (n, d), n_clusters = self._Z.shape, int(labels.max()) + 1
         costly = len(labels) * n_clusters * d**3 > LIMITS.numbers
         if n_clusters == 1 or n <= (n_clusters + 1) * d or costly:
             return labels
-        open_to = self._no_worse(labels, SETTLE.doubt)
-        return settled_labels(self._G, self._c, self._squares, n, self._ridge, labels, open_to)
+        open_to = self._no_worse(labels, REASSIGN.doubt)
+        return reassigned_labels(self._G, self._c, self._squares, n, self._ridge, labels, open_to)
 
     def residual_blocks(self, labels: Array, n_clusters: int) -> Iterator[tuple[int, int, Array]]:
         """Give out the residuals for runs of learners, own contributions left out."""
         owner = self.learners.owner
         member = membership(labels, n_clusters, np.ones(len(labels)))
         G, c = cluster_sums(member, self._G), cluster_sums(member, self._c)
-        together = np.linalg.solve(G + self._ridge, c)
+        coefficients = np.linalg.solve(G + self._ridge, c)
         counts = member.sum(axis=1)
-        together[counts == 0] = np.nan
+        coefficients[counts == 0] = np.nan
         for start, stop in self.runs(n_clusters):
             run, rows = slice(start, stop), self._rows_of(start, stop)
             theirs = labels[run]
@@ -87,7 +87,7 @@ class PooledLosses(LocalLosses):
             without = np.linalg.solve(left, c[theirs] - self._c[run])
             without[counts[theirs] == 1] = np.nan
             # One product for all clusters and columns.
-            columns = together.transpose(0, 2, 1)
+            columns = coefficients.transpose(0, 2, 1)
             flat = columns.reshape(-1, columns.shape[2]) @ self._Z[rows].T
             residuals: Array = flat.reshape(*columns.shape[:2], -1).transpose(0, 2, 1)
             np.subtract(self._y[rows], residuals, out=residuals)

@@ -87,14 +87,14 @@ def paper_labels(learners: Learners, settings: Mapping[str, Any], seed: int) -> 
     rules = {"paper": settings["rule"], "first": "gap", "paper_2": 2}
     # These rules look at losses alone: without the rows they give the same clusters in less time.
     labels = {
-        way: cluster_learners(exchange, n_clusters=rule, refine=None, **shared).labels
-        for way, rule in rules.items()
+        variant: cluster_learners(exchange, n_clusters=rule, refine=None, **shared).labels
+        for variant, rule in rules.items()
     }
-    for way, count in (("refined", int(labels["paper"].max()) + 1), ("refined_2", 2)):
+    for variant, count in (("refined", int(labels["paper"].max()) + 1), ("refined_2", 2)):
         partition = cluster_learners(
             exchange, standardized, selection=selection, n_clusters=count, refine="pooled", **shared
         )
-        labels[way] = partition.labels
+        labels[variant] = partition.labels
     return labels
 
 
@@ -103,7 +103,7 @@ def coterie_labels(learners: Learners, settings: Mapping[str, Any], seed: int) -
     selection, exchange = exchanged(learners, settings["candidates"], seed)
     rules = {"coterie": "auto", "coterie_2": 2}
     return {
-        way: cluster_learners(
+        variant: cluster_learners(
             exchange,
             learners,
             selection=selection,
@@ -111,5 +111,5 @@ def coterie_labels(learners: Learners, settings: Mapping[str, Any], seed: int) -
             candidates=settings["candidates"] or "default",
             random_state=seed,
         ).labels
-        for way, rule in rules.items()
+        for variant, rule in rules.items()
     }

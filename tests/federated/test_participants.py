@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from coterie.federated.attendance import take_attendance
 from coterie.federated.messages import Blur, Loss
+from coterie.federated.participants import find_participants
 
 
 def attend(shares, scores, **options):
-    found = take_attendance(shares, scores, **options)
+    found = find_participants(shares, scores, **options)
     everybody = {share.site for share in shares}
     assert set(found.shares) | set(found.left_out) | set(found.waiting) == everybody
     assert list(found.shares) == list(found.scores) == sorted(found.shares)

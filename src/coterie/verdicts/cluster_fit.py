@@ -26,7 +26,7 @@ STANDARD_ERRORS = 2.0
 
 
 @dataclass(frozen=True)
-class Standing:
+class ClusterFit:
     """How learners stand towards clusters.
 
     Parameters
@@ -50,7 +50,7 @@ class Standing:
     related: Array
 
     @classmethod
-    def of(cls, learner_ids: Array, labels: Array, losses: Array, fits: Array, related: Array) -> Standing:
+    def of(cls, learner_ids: Array, labels: Array, losses: Array, fits: Array, related: Array) -> ClusterFit:
         """Return the record from losses and fits of shape (L, K), before clusters of one are looked at.
 
         A cluster of one predicts its member by the member itself: nobody else does.
@@ -142,14 +142,14 @@ def _related(comparison: Comparison, labels: Array, noise: Array) -> Array:
 
 
 def coterie_excess(
-    together: Array, alone: Array, clip: float, inflation: float = 1.0, loss: Loss = SQUARED_ERROR
+    with_coterie: Array, alone: Array, clip: float, inflation: float = 1.0, loss: Loss = SQUARED_ERROR
 ) -> tuple[float, float]:
     """Return how much more a learner's coterie loses on its rows than it does alone, and the standard error.
 
     Both are honest residuals of shape (n, C), and losses of rows are bounded by ``clip``. The mean is over
     the rows that both predict; without such rows it is infinite.
     """
-    both = np.array([together, alone])
+    both = np.array([with_coterie, alone])
     both = both[:, np.isfinite(both).all(axis=(0, 2))]
     if not both.shape[1]:
         return np.inf, 0.0
@@ -166,27 +166,27 @@ def _coterie_excesses(
     The excess is infinite where there is no company, or where members of a cluster share nothing.
     """
     excess, errors, n_rows = np.full(len(places), np.inf), np.zeros(len(places)), np.zeros(len(places))
-    together = coterie.cluster_residuals
-    if together is None:
+    with_coterie = coterie.cluster_residuals
+    if with_coterie is None:
         return excess, errors, n_rows
     for position in np.flatnonzero(company[places] > 0).tolist():
         j = places[position]
         own, clip = selection.residuals[j], selection.clips[j]
         excess[position], errors[position] = coterie_excess(
-            together[j], own, clip, selection.inflation, coterie.loss
+            with_coterie[j], own, clip, selection.inflation, coterie.loss
         )
-        n_rows[position] = np.isfinite(together[j] + own).all(axis=1).sum()
+        n_rows[position] = np.isfinite(with_coterie[j] + own).all(axis=1).sum()
     return excess, errors, n_rows
 
 
-def judge_standing(
+def judge_cluster_fit(
     partition: Partition,
     places: Array,
     comparison: Comparison,
     coterie: tuple[Array, Array, Array],
     sizes: Array,
     noise: Array,
-) -> Standing:
+) -> ClusterFit:
     """Judge from numbers how all learners of a partition stand towards its clusters.
 
     All arguments behind ``partition`` are those of the M learners at ``places``; others, whose models gave no
@@ -203,7 +203,7 @@ def judge_standing(
     excess, errors, n_rows = coterie
     company = np.bincount(partition.labels)[labels] - 1
     fits[places, labels] |= (company > 0) & ~is_worse(excess, errors, n_rows, noise, FALSE_ALARMS / n)
-    return Standing.of(partition.learner_ids, partition.labels, losses, fits, related)
+    return ClusterFit.of(partition.learner_ids, partition.labels, losses, fits, related)
 
 
 def places_of(clustering: Clustering) -> Array:
@@ -211,7 +211,7 @@ def places_of(clustering: Clustering) -> Array:
     return positions_of(clustering.learner_ids.tolist(), clustering.partition.learner_ids.tolist())
 
 
-def standing_in(clustering: Clustering, selection: Selection, coterie: Collaboration) -> Standing:
+def measure_cluster_fit(clustering: Clustering, selection: Selection, coterie: Collaboration) -> ClusterFit:
     """Measure how all learners of a partition stand towards its clusters.
 
     Selection and collaboration are in the order of the partition, and so is the answer.
@@ -221,4 +221,4 @@ def standing_in(clustering: Clustering, selection: Selection, coterie: Collabora
     comparison = compare_with_alone(losses, partition.labels[places])
     company = np.bincount(partition.labels)[partition.labels] - 1
     excesses = _coterie_excesses(selection, coterie, company, places)
-    return judge_standing(partition, places, comparison, excesses, losses.learners.sizes, losses.noise)
+    return judge_cluster_fit(partition, places, comparison, excesses, losses.learners.sizes, losses.noise)

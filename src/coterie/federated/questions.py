@@ -89,12 +89,12 @@ def open_questions(contents: Contents, site: str) -> Sequence[Question]:
 def _answered_keys(contents: Contents, site: str, remembered: Mapping[str, Models]) -> set[str]:
     """Return the questions about the models that are shared now which the site has answered."""
     shas = {share.site: share.sha for share in contents.shares}
-    told = dict(remembered) | {
+    answered = dict(remembered) | {
         question_key(each.question): {member.site: member.sha for member in each.question.members}
         for each in contents.answered
         if site in each.answers
     }
-    return {key for key, models in told.items() if all(shas.get(s) == sha for s, sha in models.items())}
+    return {key for key, models in answered.items() if all(shas.get(s) == sha for s, sha in models.items())}
 
 
 def _is_same(question: Question, other: Question) -> bool:
@@ -132,9 +132,9 @@ def due_questions(
     is called only where more is asked than answered. ``remembered`` is from `AnswerMemory.read`: a question
     that was answered before costs nothing, for the answer is the same.
     """
-    asked = open_questions(contents, site)
-    again = [question for question in asked if question_key(question) in remembered]
-    new = [question for question in asked if question_key(question) not in remembered]
+    unanswered = open_questions(contents, site)
+    again = [question for question in unanswered if question_key(question) in remembered]
+    new = [question for question in unanswered if question_key(question) not in remembered]
     room = max(0, MOST_QUESTIONS - len(_answered_keys(contents, site, remembered)))
     if len(new) > room:
         first = _following(new, read_all())

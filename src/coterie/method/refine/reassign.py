@@ -1,4 +1,4 @@
-"""Settle: once the number of clusters is known, who most probably belongs where.
+"""Reassign: once the number of clusters is known, who most probably belongs where.
 
 A learner's loss with a cluster's model does not say how sure that model is. Where a cluster has few rows, its
 model is off by chance, and with it the loss of everybody who is judged by it. The probability of a learner's
@@ -24,7 +24,7 @@ from coterie.method.refine.moment_starts import cluster_sums
 
 
 @dataclass(frozen=True)
-class SettleRule:
+class ReassignRule:
     """The priors that are tried, and which learners may move."""
 
     # What the prior of a cluster's coefficients may be worth, in average learners; the most probable is
@@ -35,7 +35,7 @@ class SettleRule:
     doubt: float = 1.5
 
 
-SETTLE = SettleRule()
+REASSIGN = ReassignRule()
 
 
 @dataclass(frozen=True)
@@ -83,7 +83,7 @@ def _total(rows: _Rows, labels: Array, n_clusters: int, precision: float) -> flo
     return float(log_probability(*rows.of_clusters(labels, n_clusters), precision).sum())
 
 
-def _settle(rows: _Rows, labels: Array, open_to: Array, precision: float) -> Array:
+def _reassign(rows: _Rows, labels: Array, open_to: Array, precision: float) -> Array:
     """Move learners until nobody wants to: all who want to if that pays, else the one who gains most."""
     n_clusters = len(open_to)
     for _ in range(len(labels)):
@@ -92,10 +92,10 @@ def _settle(rows: _Rows, labels: Array, open_to: Array, precision: float) -> Arr
         if best.max() < 1e-9:
             break
         now = _total(rows, labels, n_clusters, precision)
-        together = np.where(best > 1e-9, gains.argmax(axis=0), labels)
-        full = len(np.unique(together)) == n_clusters
-        if full and _total(rows, together, n_clusters, precision) > now + best.max():
-            labels = together
+        all_moved = np.where(best > 1e-9, gains.argmax(axis=0), labels)
+        full = len(np.unique(all_moved)) == n_clusters
+        if full and _total(rows, all_moved, n_clusters, precision) > now + best.max():
+            labels = all_moved
         else:
             labels = labels.copy()
             labels[best.argmax()] = gains[:, best.argmax()].argmax()
@@ -105,11 +105,11 @@ def _settle(rows: _Rows, labels: Array, open_to: Array, precision: float) -> Arr
 def _most_probable(rows: _Rows, labels: Array, n_clusters: int) -> tuple[float, float]:
     """Return how probable the rows are under the best prior, and that prior's precision."""
     information = float(np.trace(rows.G.mean(axis=0)) / rows.G.shape[-1])
-    precisions = [prior * information for prior in SETTLE.priors]
+    precisions = [prior * information for prior in REASSIGN.priors]
     return max((_total(rows, labels, n_clusters, precision), precision) for precision in precisions)
 
 
-def settled_labels(
+def reassigned_labels(
     G: Array, c: Array, squares: Array, n_rows: int, ridge: Array, labels: Array, open_to: Array
 ) -> Array:
     """Return the labels under which the rows are most probable, with as many clusters as there are.
@@ -131,4 +131,4 @@ def settled_labels(
     if not noise > 1e-9 * left.sum() / n_rows:
         return labels
     rows = _Rows(G / noise, about / noise)
-    return _settle(rows, labels, open_to, _most_probable(rows, labels, n_clusters)[1])
+    return _reassign(rows, labels, open_to, _most_probable(rows, labels, n_clusters)[1])

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import multivariate_normal
 
-from coterie.method.refine.settle import _most_probable, _Rows, log_probability, settled_labels
+from coterie.method.refine.reassign import _most_probable, _Rows, log_probability, reassigned_labels
 
 RIDGE = 1e-6
 
@@ -20,12 +20,12 @@ def moments(X, y, owner):
     return G, c, np.array([r @ r for r in responses])
 
 
-def settle(data, labels, closed=()):
+def reassign(data, labels, closed=()):
     G, c, squares = moments(*data)
     ridge = RIDGE * np.eye(G.shape[-1])
     open_to = np.ones((max(labels) + 1, len(G)), dtype=bool)
     open_to[:, list(closed)] = False
-    return settled_labels(G, c, squares, len(data[1]), ridge, np.array(labels), open_to)
+    return reassigned_labels(G, c, squares, len(data[1]), ridge, np.array(labels), open_to)
 
 
 def two_truths(n_learners=8, n=20, noise=0.5, seed=0):
@@ -48,23 +48,23 @@ def test_the_probability_is_that_of_the_normal_distribution(seed, precision):
 
 def test_right_labels_stay_and_a_learner_in_the_wrong_cluster_moves():
     truth = np.arange(8) % 2
-    assert settle(two_truths(), truth).tolist() == truth.tolist()
+    assert reassign(two_truths(), truth).tolist() == truth.tolist()
     wrong = truth.copy()
     wrong[3] = 0
-    assert settle(two_truths(), wrong).tolist() == truth.tolist()
+    assert reassign(two_truths(), wrong).tolist() == truth.tolist()
 
 
 def test_several_in_the_wrong_cluster_move():
     truth = np.arange(12) % 2
     wrong = truth.copy()
     wrong[[1, 4, 9]] = 1 - wrong[[1, 4, 9]]
-    assert settle(two_truths(12), wrong).tolist() == truth.tolist()
+    assert reassign(two_truths(12), wrong).tolist() == truth.tolist()
 
 
 def test_learners_whose_losses_are_clear_stay_whatever_is_probable():
     wrong = np.arange(8) % 2
     wrong[[3, 6]] = 0, 1
-    found = settle(two_truths(), wrong, closed=[3])
+    found = reassign(two_truths(), wrong, closed=[3])
     assert found[3] == 0
     assert found[6] == 0
 
@@ -75,7 +75,7 @@ def test_no_cluster_becomes_empty_though_one_truth_needs_no_second():
     X = rng.normal(size=(len(owner), 2))
     y = X[:, 0] + rng.normal(size=len(owner))
     for labels in ([0, 0, 0, 0, 0, 1], [0, 1, 0, 1, 0, 1], [0, 1, 2, 2, 2, 2]):
-        found = settle((X, y, owner), labels)
+        found = reassign((X, y, owner), labels)
         assert len(set(found.tolist())) == len(set(labels))
 
 
@@ -87,7 +87,7 @@ def test_settling_never_makes_the_rows_less_probable(seed):
     labels = np.r_[0, 1, rng.integers(0, 2, 4)]
     G, c, squares = moments(X, y, owner)
     ridge = RIDGE * np.eye(3)
-    found = settled_labels(G, c, squares, len(y), ridge, labels, np.ones((2, 6), dtype=bool))
+    found = reassigned_labels(G, c, squares, len(y), ridge, labels, np.ones((2, 6), dtype=bool))
     one = np.linalg.solve(G.sum(axis=0) + ridge, c.sum(axis=0))
     # In the units of noise of the start, which are those of the search.
     about = c - G @ one
@@ -108,10 +108,10 @@ def test_settling_never_makes_the_rows_less_probable(seed):
 def test_units_do_not_matter(factor):
     X, y, owner = two_truths(noise=1.5, seed=3)
     labels = np.array([0, 1, 0, 1, 0, 0, 1, 1])
-    assert settle((X, y, owner), labels).tolist() == settle((X, factor * y, owner), labels).tolist()
+    assert reassign((X, y, owner), labels).tolist() == reassign((X, factor * y, owner), labels).tolist()
 
 
 def test_without_noise_the_labels_stay():
     X, y, owner = two_truths(noise=0.0)
     labels = np.arange(8) % 2
-    assert settle((X, y, owner), labels).tolist() == labels.tolist()
+    assert reassign((X, y, owner), labels).tolist() == labels.tolist()

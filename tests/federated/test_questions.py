@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from coterie.federated import ProtocolError, answer, asked, conclude
-from coterie.federated.asked import AnswerMemory, due_questions, memory_of, open_questions
+from coterie.federated import ProtocolError, answer, conclude, questions
 from coterie.federated.folder import SealedFolder
 from coterie.federated.messages import question_key
+from coterie.federated.questions import AnswerMemory, due_questions, memory_of, open_questions
 
 
 @pytest.fixture
@@ -44,7 +44,7 @@ def test_questions_about_other_models_are_not_open(box, question):
 
 
 def test_the_question_that_follows_from_the_files_comes_before_forged_ones(box, question, monkeypatch):
-    monkeypatch.setattr(asked, "MOST_QUESTIONS", 2)
+    monkeypatch.setattr(questions, "MOST_QUESTIONS", 2)
     site = question.members[0].site
     for number in range(5):
         box.put(forged(question, number))
@@ -57,7 +57,7 @@ def test_the_question_that_follows_from_the_files_comes_before_forged_ones(box, 
 
 
 def test_so_does_one_about_fewer_sites(box, sites, question, monkeypatch):
-    monkeypatch.setattr(asked, "MOST_QUESTIONS", 1)
+    monkeypatch.setattr(questions, "MOST_QUESTIONS", 1)
     gone = question.members[-1].site
     fewer = conclude(sites.shares, sites.scores, leave_out={gone: "it is silent."})
     for number in range(3):
@@ -69,7 +69,7 @@ def test_so_does_one_about_fewer_sites(box, sites, question, monkeypatch):
 def test_answers_are_counted_although_the_question_was_overwritten(
     box, sites, question, monkeypatch, tmp_path
 ):
-    monkeypatch.setattr(asked, "MOST_QUESTIONS", 3)
+    monkeypatch.setattr(questions, "MOST_QUESTIONS", 3)
     site = question.members[0].site
     memory = AnswerMemory(tmp_path / "cache" / "answered.json")
     answered = 0
@@ -88,7 +88,7 @@ def test_answers_are_counted_although_the_question_was_overwritten(
 
 
 def test_answers_about_models_that_changed_do_not_count(box, question, monkeypatch):
-    monkeypatch.setattr(asked, "MOST_QUESTIONS", 1)
+    monkeypatch.setattr(questions, "MOST_QUESTIONS", 1)
     box.put(question)
     site = question.members[0].site
     assert due(box, site, {"old": {site: "another model"}}).questions == (question,)

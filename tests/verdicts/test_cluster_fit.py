@@ -3,7 +3,7 @@ from typing import Any
 import numpy as np
 from numpy.testing import assert_allclose
 
-from coterie.verdicts.standing import is_worse, paired_excess, standing_in
+from coterie.verdicts.cluster_fit import is_worse, measure_cluster_fit, paired_excess
 
 
 def test_the_excess_is_paired_over_the_rows_of_each_learner() -> None:
@@ -32,22 +32,22 @@ def test_a_sure_but_negligible_excess_is_no_excess() -> None:
 
 def test_the_odd_one_fits_nowhere_and_the_others_fit_together(clustered: Any, odd_one_out: Any) -> None:
     _, selection, _, clustering, coterie = clustered(*odd_one_out)
-    standing = standing_in(clustering, selection, coterie)
+    cluster_fit = measure_cluster_fit(clustering, selection, coterie)
     assert clustering.partition.labels.tolist() == [0, 0, 0, 1, 0, 0, 0, 0]
-    assert standing.fits.tolist() == [[j != 3, False] for j in range(8)]
-    assert standing.nearest_other.tolist() == [1, 1, 1, 0, 1, 1, 1, 1]
+    assert cluster_fit.fits.tolist() == [[j != 3, False] for j in range(8)]
+    assert cluster_fit.nearest_other.tolist() == [1, 1, 1, 0, 1, 1, 1, 1]
     # Alone in its cluster, it is predicted by nobody else there.
-    assert standing.losses[3, 1] == np.inf
-    assert np.isfinite(standing.losses[3, 0])
-    assert standing.related.tolist() == [True, True]
+    assert cluster_fit.losses[3, 1] == np.inf
+    assert np.isfinite(cluster_fit.losses[3, 0])
+    assert cluster_fit.related.tolist() == [True, True]
 
 
 def test_with_one_cluster_there_is_no_other(clustered: Any, odd_one_out: Any) -> None:
     _, selection, _, clustering, coterie = clustered(*odd_one_out, n_clusters=1)
-    standing = standing_in(clustering, selection, coterie)
-    assert standing.nearest_other.tolist() == [-1] * 8
-    assert not standing.fits[3, 0]
-    assert standing.fits[[0, 1, 2, 4, 5, 6, 7], 0].all()
+    cluster_fit = measure_cluster_fit(clustering, selection, coterie)
+    assert cluster_fit.nearest_other.tolist() == [-1] * 8
+    assert not cluster_fit.fits[3, 0]
+    assert cluster_fit.fits[[0, 1, 2, 4, 5, 6, 7], 0].all()
 
 
 def test_responses_without_relation_are_seen_as_such(clustered: Any, odd_one_out: Any) -> None:
@@ -56,9 +56,9 @@ def test_responses_without_relation_are_seen_as_such(clustered: Any, odd_one_out
     noise = np.isin(groups, ["learner 1", "learner 3", "learner 5"])
     y = np.where(noise, rng.normal(size=len(y)), y)
     _, selection, _, clustering, coterie = clustered(X, y, groups)
-    standing = standing_in(clustering, selection, coterie)
+    cluster_fit = measure_cluster_fit(clustering, selection, coterie)
     labels = clustering.partition.labels
-    assert standing.related[labels].tolist() == [True, False, True, False, True, False, True, True]
+    assert cluster_fit.related[labels].tolist() == [True, False, True, False, True, False, True, True]
 
 
 def test_a_learner_of_many_rows_fits_with_one_of_few(clustered: Any) -> None:
@@ -70,6 +70,6 @@ def test_a_learner_of_many_rows_fits_with_one_of_few(clustered: Any) -> None:
     truth = np.where(np.isin(groups, ["a", "b"])[:, None], [2.0, 1, 0, 0], [-2.0, 0, 1, 3])
     y = (X * truth).sum(axis=1) + rng.normal(size=len(X))
     _, selection, _, clustering, coterie = clustered(X, y, groups, n_clusters=2)
-    standing = standing_in(clustering, selection, coterie)
+    cluster_fit = measure_cluster_fit(clustering, selection, coterie)
     assert clustering.partition.labels.tolist() == [0, 0, 1, 1]
-    assert standing.fits[0, 0]
+    assert cluster_fit.fits[0, 0]

@@ -27,7 +27,7 @@ SAME_ERROR = 1e-3
 
 
 @dataclass(frozen=True)
-class Attendance:
+class Participants:
     """Who takes part.
 
     ``shares`` and ``scores`` are of those who take part, sorted by site. ``left_out`` says who does not, and
@@ -115,13 +115,13 @@ def _too_many_failures(scores: Mapping[str, Score], sites: Sequence[str]) -> dic
     return found
 
 
-def take_attendance(
+def find_participants(
     shares: Sequence[Share],
     scores: Sequence[Score],
     *,
     min_rows: int | None = None,
     leave_out: Mapping[str, str] | None = None,
-) -> Attendance:
+) -> Participants:
     """Sort the sites into those who take part, those who are waited for and those who are left out.
 
     Every site that shared stands in one of the parts. ``min_rows`` are the rows that a site needs; None: as
@@ -152,6 +152,6 @@ def take_attendance(
     present = [site for site in present if site not in left_out]
     shared = {share.site for share in shares}
     left_out |= {site: why for site, why in named.items() if site in shared}
-    return Attendance(
+    return Participants(
         {site: known[site] for site in present}, {site: scored[site] for site in present}, left_out, waiting
     )

@@ -1,0 +1,40 @@
+"""The house as a whole: it stays small, and nobody reaches into another object's private members."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+SOURCE = Path(__file__).parents[1] / "src" / "coterie"
+
+# Version 0.1 had 34,250 lines for the same features.
+MOST_LINES = 28_500
+
+
+def private_accesses(tree: ast.Module) -> Iterator[tuple[int, str]]:
+    """Give out the line and the text of each `x._name` where x is neither self, cls nor a class of the module."""
+    mine = {node.name for node in ast.walk(tree) if isinstance(node, ast.ClassDef)} | {"self", "cls"}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute) and node.attr.startswith("_") and not node.attr.startswith("__"):
+            if not (isinstance(node.value, ast.Name) and node.value.id in mine):
+                yield node.lineno, ast.unparse(node)
+
+
+def test_a_private_access_is_seen() -> None:
+    tree = ast.parse("class A:\n    def f(self, b): return self._x + A._y + b._z + b.c._d + b.__len__()")
+    assert [text for _, text in private_accesses(tree)] == ["b._z", "b.c._d"]
+
+
+def test_nobody_reaches_into_the_private_members_of_another_object() -> None:
+    found = [
+        f"{path.relative_to(SOURCE)}:{line}: {text}"
+        for path in sorted(SOURCE.rglob("*.py"))
+        for line, text in private_accesses(ast.parse(path.read_text(encoding="utf-8")))
+    ]
+    assert not found
+
+
+def test_the_source_stays_small() -> None:
+    lines = sum(path.read_bytes().count(b"\n") for path in SOURCE.rglob("*.py"))
+    assert lines <= MOST_LINES
