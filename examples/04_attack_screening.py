@@ -20,7 +20,7 @@ import numpy as np
 from sklearn.linear_model import LinearRegression
 
 from coterie import CoterieRegressor
-from coterie.datasets import local_copy, split_into_learners
+from coterie.datasets import local_copy
 
 ATTACKED = (0, 1, 5, 10, 20, 30, 40, 45, 49)
 
@@ -43,26 +43,28 @@ def main(folder: Path) -> None:
     if path is None:
         sys.exit("COTERIE_DATA names no folder that has grid_stability/Data_for_UCI_named.csv.")
     table = np.loadtxt(path, delimiter=",", skiprows=1, usecols=range(13))
-    split = split_into_learners(table[:, :12], table[:, 12])  # fifty learners of 160 rows, 2,000 rows to test
-    learners = np.unique(split.groups)
+    table = np.random.default_rng(0).permutation(table)  # 8,000 rows for fifty learners, 2,000 to test
+    learners = np.array([f"learner {number:02d}" for number in range(50)])
+    X, intact, groups = table[:8000, :12], table[:8000, 12], np.repeat(learners, 160)
+    X_test, y_test = table[8000:, :12], table[8000:, 12]
     me = learners[-1]
 
     def log_error(predictions: np.ndarray) -> float:
-        return float(np.log(np.mean((predictions - split.y_rest) ** 2)))
+        return float(np.log(np.mean((predictions - y_test) ** 2)))
 
     def linear(rows: np.ndarray, y: np.ndarray) -> float:
-        return log_error(LinearRegression().fit(split.X[rows], y[rows]).predict(split.X_rest))
+        return log_error(LinearRegression().fit(X[rows], y[rows]).predict(X_test))
 
     curves: dict[str, list[float]] = {}
     for d in ATTACKED:
-        attacked = np.isin(split.groups, learners[:d])
-        y = np.where(attacked, -split.y, split.y)
-        model = CoterieRegressor(candidates="lr", collaboration="pooled").fit(split.X, y, groups=split.groups)
+        attacked = np.isin(groups, learners[:d])
+        y = np.where(attacked, -intact, intact)
+        model = CoterieRegressor(candidates="lr", collaboration="pooled").fit(X, y, groups=groups)
         choices = {
             "with all": linear(np.ones(len(y), dtype=bool), y),
-            "alone": linear(split.groups == me, y),
+            "alone": linear(groups == me, y),
             "intact ones (oracle)": linear(~attacked, y),
-            "with its coterie": log_error(model.predict(split.X_rest, groups=np.full(len(split.y_rest), me))),
+            "with its coterie": log_error(model.predict(X_test, groups=np.full(len(y_test), me))),
         }
         for name, value in choices.items():
             curves.setdefault(name, []).append(value)

@@ -185,7 +185,7 @@ class Moody(RegressorMixin, BaseEstimator):
         return np.full(len(X), np.nan) if self.low_ else self.line_.predict(X)
 
 
-@pytest.mark.parametrize("way", ["raise", "nan"])
+@pytest.mark.parametrize("how", ["raise", "nan"])
 def test_a_candidate_that_fails_in_some_learners(how: str) -> None:
     y = DATA.y + 10.0 * (OWNER % 3 == 0)
     candidates = {"moody": Moody(how), "mean": LinearRegression()}

@@ -32,12 +32,13 @@ import coterie.cli.sites
 import coterie.federated.folder
 import coterie.federated.wire.evaluate
 from coterie import CoterieRegressor
-from coterie.datasets import make_linear_learners, split_into_learners
+from coterie.datasets import make_linear_learners
 
 # The root of the repository, where the reproductions are.
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from reproductions.grid.data import load_grid_stability
+from reproductions.grid.splitting import split_into_learners
 
 ROUNDS = 13
 

@@ -172,10 +172,12 @@ def nearest_clusters(v: Array, labels: Array, scale: float) -> Array:
 def _pooled_predictions(
     forest: BaseEstimator, training: Learners, labels: Array, scoring: Learners, placed: Array
 ) -> Array:
-    predicted = np.empty(len(scoring.y))
+    predicted = np.empty(len(scoring.scalar_y))
     for k in np.unique(placed):
         mine, theirs = labels[training.owner] == k, placed[scoring.owner] == k
-        predicted[theirs] = clone(forest).fit(training.X[mine], training.y[mine]).predict(scoring.X[theirs])
+        predicted[theirs] = (
+            clone(forest).fit(training.X[mine], training.scalar_y[mine]).predict(scoring.X[theirs])
+        )
     return predicted
 
 
@@ -183,7 +185,7 @@ def _own_forests(forest: BaseEstimator, training: Learners, selection: Selection
     """Return a forest per learner: the selected one, or one fitted where lasso was selected."""
     spans = [training.span(j) for j in range(len(training))]
     return [
-        model if name == "rf" else clone(forest).fit(training.X[span], training.y[span])
+        model if name == "rf" else clone(forest).fit(training.X[span], training.scalar_y[span])
         for model, name, span in zip(selection.models, selection.names, spans, strict=True)
     ]
 
@@ -237,9 +239,9 @@ def replicate(seed: int, settings: Mapping[str, Any]) -> list[Record]:
     table = np.stack([model.predict(scoring.X) for model in _own_forests(forest, training, selection)])
 
     def error(predicted: Array) -> float:
-        return float(np.mean((scoring.y - predicted) ** 2))
+        return float(np.mean((scoring.scalar_y - predicted) ** 2))
 
-    everybody = clone(forest).fit(training.X, training.y)
+    everybody = clone(forest).fit(training.X, training.scalar_y)
     record: dict[str, Any] = {"data": data, "mse_none": error(everybody.predict(scoring.X))}
     for name, variant in settings["ways"].items():
         partition = _clustered(exchange, training, selection, variant, seed)

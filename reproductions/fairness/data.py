@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from coterie._options import check_count
 from coterie.datasets import Simulation
-from coterie.datasets.splitting import learner_names
+from coterie.datasets.simulated import learner_names
 
 
 @dataclass(frozen=True, eq=False)

@@ -15,12 +15,12 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.linear_model import LinearRegression
 
-from coterie.datasets import LearnerSplit, split_into_learners
 from coterie.method.cluster import cluster_learners
 from coterie.method.exchange import cross_evaluate
 from coterie.method.select import select_models
 from coterie.records import Exchange, Partition, Selection
 from reproductions.grid.data import load_grid_stability
+from reproductions.grid.splitting import LearnerSplit, split_into_learners
 from reproductions.grid.tables import draw, tabulate
 from reproductions.harness.experiment import Experiment, Record
 from reproductions.harness.pages import written_readme

@@ -6,7 +6,7 @@ import numpy as np
 
 from coterie._options import check_count
 from coterie.datasets import Simulation
-from coterie.datasets.splitting import learner_names
+from coterie.datasets.simulated import learner_names
 from reproductions.simulation2.friedman import friedman2, friedman3, friedman_predictors
 
 

@@ -10,7 +10,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -20,38 +20,11 @@ from coterie.records import Partition
 from coterie.verdicts.gains import ERRORS
 from coterie.verdicts.verdict import DOES_NOT_BELONG, VERDICTS
 
+if TYPE_CHECKING:
+    # Loaded only by those who have the extra.
+    from coterie.federated.messages import Conclusion
+
 Columns = Mapping[str, Any]
-
-
-class _Conclusion(Protocol):
-    """What is read of a federated `Conclusion`, whose package stands above this module.
-
-    Each entry of ``gains`` is a dataclass whose fields are the columns of ``CoterieRegressor.gains_``.
-    """
-
-    @property
-    def gains(self) -> tuple[Any, ...]: ...
-
-    @property
-    def n_clusters(self) -> int: ...
-
-    @property
-    def rule(self) -> str: ...
-
-    @property
-    def clear(self) -> bool: ...
-
-    @property
-    def curves(self) -> Mapping[str, Any]: ...
-
-    @property
-    def notes(self) -> tuple[str, ...]: ...
-
-    @property
-    def left_out(self) -> Mapping[str, str]: ...
-
-    @property
-    def rounds(self) -> int: ...
 
 
 def plain(value: Any) -> Any:
@@ -83,7 +56,7 @@ def deciding_first(curves: Iterable[str], rule: str | None) -> list[str]:
     return sorted(curves, key=lambda name: name != rule)
 
 
-def learner_columns(found: Fit | Partition | _Conclusion) -> Columns:
+def learner_columns(found: Fit | Partition | Conclusion) -> Columns:
     """Return the table of learners, with the columns of ``gains_``; a partition has clusters only."""
     if isinstance(found, Partition):
         return {"learner": found.learner_ids, "cluster": found.labels}
@@ -182,7 +155,7 @@ def _bootstrap(found: Fit) -> dict[str, Any] | None:
     }
 
 
-def summarize(found: Fit | Partition | _Conclusion, *, named: bool = True) -> dict[str, Any]:
+def summarize(found: Fit | Partition | Conclusion, *, named: bool = True) -> dict[str, Any]:
     """Return the answer of a fit, of a partition or of a federated conclusion.
 
     Without ``named``, the lists and the table that name every learner are left out. A partition has no

@@ -124,7 +124,7 @@ def test_twins_are_not_apart() -> None:
     assert_allclose(exchange.dissimilarity, 0, atol=1e-12)
 
 
-@pytest.mark.parametrize("way", ["nan", "inf", "huge", "raise"])
+@pytest.mark.parametrize("how", ["nan", "inf", "huge", "raise"])
 def test_a_model_without_finite_losses_is_isolated_and_named(how: str) -> None:
     X = np.r_[np.arange(8.0), 100 + np.arange(8.0), 100 + np.arange(8.0)][:, None]
     rows = {"X": X, "y": np.tile(np.arange(8.0), 3), "groups": np.repeat(["near", "far", "further"], 8)}

@@ -268,7 +268,7 @@ def test_a_learner_without_candidates_is_named() -> None:
 
 
 @pytest.mark.parametrize(
-    ("way", "cause"),
+    ("how", "cause"),
     [
         ("raise", "RuntimeError: out of cheese"),
         ("nan", "ValueError: predicted values that are not finite"),

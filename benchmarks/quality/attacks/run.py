@@ -22,7 +22,6 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from coterie import collaborate, cross_evaluate, select_models
-from coterie.datasets import split_into_learners
 from coterie.method.cluster import search_clusters
 from coterie.method.search import SearchOptions
 from coterie.rows.learners import gather_learners
@@ -31,6 +30,7 @@ from coterie.verdicts import Outliers, measure_cluster_fit, outliers_among
 # The root of the repository, where the reproductions are.
 sys.path.insert(0, str(Path(__file__).parents[3]))
 from reproductions.grid.data import load_grid_stability
+from reproductions.grid.splitting import split_into_learners
 
 HERE = Path(__file__).parent
 N_LEARNERS, N_ROWS = 50, 160

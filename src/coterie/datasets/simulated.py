@@ -8,7 +8,19 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from coterie.datasets.splitting import check_counts, learner_names
+
+def learner_names(n_learners: int) -> NDArray[np.str_]:
+    """Return names of learners from "learner 00" on, shape (n_learners,)."""
+    # Equal width makes the sorted order of the names the order of the learners.
+    width = max(2, len(str(n_learners - 1)))
+    return np.array([f"learner {number:0{width}d}" for number in range(n_learners)], dtype=np.str_)
+
+
+def check_counts(caller: str, **counts: int) -> None:
+    """Refuse a number of something that is below one."""
+    for name, value in counts.items():
+        if value < 1:
+            raise ValueError(f"The '{name}' argument of {caller} must be at least 1. Got {value}.")
 
 
 @dataclass(frozen=True, eq=False)

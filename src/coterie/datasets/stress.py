@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 from scipy.signal import lfilter
 from scipy.stats import norm
 
-from coterie.datasets.simulated import Simulation, make_linear_learners
-from coterie.datasets.splitting import learner_names
+from coterie.datasets.simulated import Simulation, learner_names, make_linear_learners
 
 Generator = np.random.Generator
 Float = NDArray[np.float64]

@@ -50,10 +50,14 @@ def _itself(function: Any) -> Any:
 class Counted:
     """A function that reports every one of its `total` jobs that it has finished."""
 
-    def __init__(self, function: Callable[[Any], Any], stage: str, total: int, listener: Listener) -> None:
+    def __init__(
+        self, function: Callable[[Any], Any], stage: str, total: int, listener: Listener, steps: Any = None
+    ) -> None:
         self.function = function
         self._stage, self._total, self._listener = stage, total, listener
-        self._steps, self._lock = itertools.count(1), threading.Lock()
+        # Functions that are counted with each other have the count and its lock in common.
+        shared: tuple[Any, Any] = steps or (itertools.count(1), threading.Lock())
+        self._steps, self._lock = shared
 
     def __call__(self, job: Any) -> Any:
         """Do a job and report it."""
@@ -68,9 +72,7 @@ class Counted:
 
     def around(self, function: Callable[[Any], Any]) -> Counted:
         """Return another function whose jobs are counted together with those of this one."""
-        other = Counted(function, self._stage, self._total, self._listener)
-        other._steps, other._lock = self._steps, self._lock
-        return other
+        return Counted(function, self._stage, self._total, self._listener, (self._steps, self._lock))
 
 
 def uncounted(function: Callable[[Any], Any]) -> tuple[Callable[[Any], Any], Callable[[Any], Any]]:

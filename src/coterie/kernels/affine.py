@@ -194,7 +194,7 @@ class AffineLosses:
     def __init__(self, vectors: Array, learners: Learners) -> None:
         self._learners = learners
         # In the order in which models and learners are given out.
-        self._rows, self._columns = np.arange(len(vectors)), np.arange(len(learners))
+        self.rows, self.columns = np.arange(len(vectors)), np.arange(len(learners))
         self._frame = frame = Frame(learners)
         self._vectors = frame.vectors(vectors)
         Z = frame.rows(learners.X)
@@ -212,7 +212,7 @@ class AffineLosses:
     @property
     def n_learners(self) -> int:
         """Number of learners."""
-        return len(self._columns)
+        return len(self.columns)
 
     @property
     def finite(self) -> Array:
@@ -220,12 +220,12 @@ class AffineLosses:
         with np.errstate(over="ignore", invalid="ignore"):
             largest = np.abs(self._vectors) @ self._sizes[:, :-1].max(axis=0)
             finite: Array = np.isfinite((largest + self._sizes[:, -1].max()) ** 2)
-        return finite[self._rows]
+        return finite[self.rows]
 
     def take(self, positions: Array) -> AffineLosses:
         """Return the losses among some of the learners, one model each, in the order given."""
         taken = copy.copy(self)
-        taken._rows, taken._columns = self._rows[positions], self._columns[positions]
+        taken.rows, taken.columns = self.rows[positions], self.columns[positions]
         return taken
 
     def features(self) -> tuple[Array, Array] | None:
@@ -236,8 +236,8 @@ class AffineLosses:
         """
         if not self._by_moments:
             return None
-        vectors, sizes = self._vectors[self._rows], self._sizes[self._columns]
-        models, learners = _model_features(vectors), self._learner_features[self._columns]
+        vectors, sizes = self._vectors[self.rows], self._sizes[self.columns]
+        models, learners = _model_features(vectors), self._learner_features[self.columns]
         own = np.einsum("ij,ij->i", models, learners)
         terms = np.einsum("ij,ij->i", np.abs(vectors), sizes[:, :-1]) + sizes[:, -1]
         if np.median(own / np.maximum(terms**2, 1e-300)) < half_the_digits(np.float32):
@@ -248,7 +248,7 @@ class AffineLosses:
     @np.errstate(over="ignore", invalid="ignore")
     def tile(self, models: Any, learners: Any) -> Array:
         """Return the losses of some models on some learners, given by slices or positions."""
-        vectors, learners = self._vectors[self._rows[models]], self._columns[learners]
+        vectors, learners = self._vectors[self.rows[models]], self.columns[learners]
         losses = np.empty((len(vectors), len(learners)))
         if not self._by_moments:
             for place, j in enumerate(learners.tolist()):

@@ -38,7 +38,7 @@ class Attributes(TypedDict, total=False):
 
 # The shapes and kinds of records' arrays, as in the table of allowed types. The letters: n learners and a
 # newcomers with r rows, c columns of the response and p predictors (q = p + 1), in k clusters, predicted by m
-# models in w ways.
+# models with w rows of weights.
 SHAPES: dict[type[Any], dict[str, Rule]] = {
     Learners: rules_of("X: double r p, y: double r c, rows: r, weights: maybe r"),
     Standardization: rules_of("centre_x: e p, spread_x: e p, centre_y: e c, spread_y: e"),
@@ -49,8 +49,8 @@ SHAPES: dict[type[Any], dict[str, Rule]] = {
         "newcomer_weight_rows": within("k", "w"),
     },
     NestedCollaboration: rules_of(
-        "bounds: m 2, all_weights: m, told: bool m, corrections: w q, correction_bounds: w 2, traits: w t, "
-        "units: p, newcomer_ratios: 2, shares: n s"
+        "bounds: m 2, all_weights: m, uses_traits: bool m, corrections: w q, correction_bounds: w 2, "
+        "traits: w t, units: p, newcomer_ratios: 2, shares: n s"
     ),
     ClusterFit: {
         **rules_of("losses: double n k, fits: bool n k, related: bool k"),

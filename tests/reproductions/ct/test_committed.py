@@ -30,7 +30,7 @@ def test_every_output_says_which_data_it_is_of(records):
 
 
 @pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize("way", VARIANTS)
+@pytest.mark.parametrize("variant", VARIANTS)
 def test_clusters_beat_one_model_for_all(records, form, variant):
     clustered, without = column(records, f"mse_{form}_{variant}"), column(records, "mse_none")
     assert clustered.mean() < without.mean()

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from coterie import cross_evaluate, select_models
-from coterie.datasets import split_into_learners
 from coterie.records import Partition
 from reproductions.grid import experiment as grid
+from reproductions.grid.splitting import split_into_learners
 from reproductions.grid.tables import draw, tabulate
 
 

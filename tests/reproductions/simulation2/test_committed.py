@@ -25,7 +25,7 @@ def test_the_clusters_are_found_with_every_set(records, size):
 
 
 @pytest.mark.parametrize("size", SIZES)
-@pytest.mark.parametrize(("way", "level"), [("paper", 1e-2), ("coterie", 1e-3)])
+@pytest.mark.parametrize(("variant", "level"), [("paper", 1e-2), ("coterie", 1e-3)])
 def test_learning_together_beats_learning_alone_with_every_set(records, size, variant, level):
     with_coterie = column(records, f"together_{variant}", size=size).mean()
     assert with_coterie < column(records, "alone", size=size).mean()

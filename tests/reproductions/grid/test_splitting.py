@@ -1,18 +1,7 @@
 import numpy as np
 import pytest
 
-from coterie.datasets import split_into_learners
-from coterie.datasets.splitting import learner_names
-
-
-def test_names_have_equal_width_and_sort_in_order() -> None:
-    for n in (1, 10, 100, 101):
-        names = learner_names(n).tolist()
-        assert len({len(name) for name in names}) == 1
-        assert names == sorted(names)
-        assert len(set(names)) == n
-    assert learner_names(30)[7] == "learner 07"
-    assert learner_names(101)[7] == "learner 007"
+from reproductions.grid.splitting import split_into_learners
 
 
 def test_every_row_is_dealt_once_with_its_own_response() -> None:

@@ -1,4 +1,4 @@
-"""Turning one table into many learners."""
+"""One table dealt out to many learners."""
 
 from __future__ import annotations
 
@@ -7,19 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-
-def learner_names(n_learners: int) -> NDArray[np.str_]:
-    """Return names of learners from "learner 00" on, shape (n_learners,)."""
-    # Equal width makes the sorted order of the names the order of the learners.
-    width = max(2, len(str(n_learners - 1)))
-    return np.array([f"learner {number:0{width}d}" for number in range(n_learners)], dtype=np.str_)
-
-
-def check_counts(caller: str, **counts: int) -> None:
-    """Refuse a number of something that is below one."""
-    for name, value in counts.items():
-        if value < 1:
-            raise ValueError(f"The '{name}' argument of {caller} must be at least 1. Got {value}.")
+from coterie.datasets.simulated import check_counts, learner_names
 
 
 @dataclass(frozen=True, eq=False)
