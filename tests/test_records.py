@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from coterie.kernels.tiles import DenseTiles
+from coterie.kernels.losses import DenseTiles
 from coterie.records import Collaboration, Exchange, Partition, Selection
 
 IDS = np.array(["a", "b", "c"])

@@ -14,7 +14,7 @@ from coterie.method.cluster import cluster_learners
 from coterie.method.exchange import cross_evaluate
 from coterie.method.select import select_models
 from coterie.models.forest import QuickForest
-from coterie.models.penalised import QuickLasso
+from coterie.models.linear import QuickLasso
 from coterie.records import Exchange, Selection
 from coterie.rows.learners import Learners
 

@@ -22,8 +22,7 @@ from sklearn.svm import SVR
 
 from coterie._options import listed, shown
 from coterie.models.forest import QuickForest
-from coterie.models.lines import Line
-from coterie.models.penalised import QuickElasticNet, QuickLasso
+from coterie.models.linear import Line, QuickElasticNet, QuickLasso
 
 Candidates = dict[str, BaseEstimator]
 

@@ -26,6 +26,10 @@ from coterie.federated.peers import evaluate_peers
 from coterie.federated.site import pooled_variance
 
 
+def predicted(model, X):
+    return wire.predict_each([model], X).predictions[0]
+
+
 def rows_of(eight, site):
     mine = eight.groups == site
     return eight.X[mine], eight.y[mine]
@@ -40,7 +44,7 @@ def test_a_share_is_what_select_finds_locally(eight, sites):
         assert message.family == selection.names[place]
         w, _ = wire.unpack(message.model, 3).affine
         model = selection.models[place]
-        assert np.allclose(model.predict(eight.X[:5]), wire.unpack(message.model, 3).predict(eight.X[:5]))
+        assert np.allclose(model.predict(eight.X[:5]), predicted(wire.unpack(message.model, 3), eight.X[:5]))
         assert len(w) == 3
 
 
@@ -133,7 +137,9 @@ def test_the_variance_of_all_responses_is_pooled_from_moments(eight, sites):
 def test_a_coterie_predicts_by_its_weighted_models(eight, sites):
     weights = {"learner 00": 0.25, "learner 02": 0.75}
     models = {m.site: wire.unpack(m.model, 3) for m in sites.shares}
-    expected = 0.25 * models["learner 00"].predict(eight.X) + 0.75 * models["learner 02"].predict(eight.X)
+    expected = 0.25 * predicted(models["learner 00"], eight.X) + 0.75 * predicted(
+        models["learner 02"], eight.X
+    )
     assert np.allclose(predict(eight.X, "learner 00", sites.shares, weights), expected)
     with pytest.raises(ProtocolError, match="'learner 02', of the coterie of 'learner 00', is not here"):
         predict(eight.X, "learner 00", sites.shares[:1], weights)

@@ -12,7 +12,7 @@ from coterie.datasets import make_linear_learners
 from coterie.kernels import devices
 from coterie.kernels.affine import AffineLosses, second_moments
 from coterie.kernels.devices import check_device, pick_device, top_pairs_of, torch_features
-from coterie.kernels.tiles import DenseTiles
+from coterie.kernels.losses import DenseTiles
 from coterie.records import Exchange
 from coterie.rows.learners import gather_learners
 

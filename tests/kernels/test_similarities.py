@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
+from coterie.kernels.losses import DenseTiles
 from coterie.kernels.similarities import ExchangeSimilarity
-from coterie.kernels.tiles import DenseTiles
 from coterie.records import Exchange
 
 

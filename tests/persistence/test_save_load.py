@@ -32,7 +32,7 @@ from sklearn.preprocessing import StandardScaler
 from coterie import CoterieRegressor
 from coterie.datasets import make_linear_learners, make_stress
 from coterie.kernels.affine import AffineLosses
-from coterie.kernels.tiles import DenseTiles
+from coterie.kernels.losses import DenseTiles
 from coterie.persistence import PersistenceError, load, save
 
 

@@ -18,7 +18,7 @@ from coterie.federated.answers import Answered, AnsweredLosses, NotAnsweredError
 from coterie.federated.findings import conclusion_by_losses, conclusion_from
 from coterie.federated.messages import Answer, Conclusion, Member, ProtocolError, Question, Score, Share
 from coterie.federated.participants import Participants, find_participants
-from coterie.kernels.tiles import DenseTiles
+from coterie.kernels.losses import DenseTiles
 from coterie.method.n_clusters.evidence import Evidence
 from coterie.method.n_clusters.held_out import best_refined, held_out
 from coterie.method.noise import shrunken_levels

@@ -20,6 +20,27 @@ from coterie.loss import SQUARED_ERROR, Loss
 from coterie.rows.learners import Learners
 
 
+class DenseTiles:
+    """Losses that are there as an array of shape (L, L); row i is model i on everybody."""
+
+    def __init__(self, losses: Array) -> None:
+        self._losses = losses
+
+    @property
+    def n_learners(self) -> int:
+        """Number of learners."""
+        return len(self._losses)
+
+    def tile(self, models: Any, learners: Any) -> Array:
+        """Return the losses of some models on some learners, given by slices or positions."""
+        tile: Array = self._losses[models][:, learners]
+        return tile
+
+    def take(self, positions: Array) -> DenseTiles:
+        """Return the losses among some of the learners, in the order given."""
+        return DenseTiles(self._losses[np.ix_(positions, positions)])
+
+
 def learner_blocks(learners: Learners, block_rows: int = LIMITS.rows) -> Iterator[tuple[int, int]]:
     """Cut the learners into runs whose rows fit into one block; a large learner is a run of its own."""
     start = 0

@@ -17,8 +17,7 @@ from coterie._options import listed
 from coterie._seeds import as_entropy
 from coterie.engines import counted, resolve_engine
 from coterie.kernels.affine import AffineLosses, affine_matrix
-from coterie.kernels.losses import loss_matrix
-from coterie.kernels.tiles import DenseTiles
+from coterie.kernels.losses import DenseTiles, loss_matrix
 from coterie.method.landmarks import how_many_landmarks, landmark_losses
 from coterie.records import Exchange, LossTiles, Selection
 from coterie.rows.learners import gather_learners

@@ -21,8 +21,8 @@ from sklearn.utils.validation import check_is_fitted
 import coterie
 from coterie.fit.record import Fit
 from coterie.kernels.affine import AffineLosses, affine_matrix
+from coterie.kernels.losses import DenseTiles
 from coterie.kernels.similarities import ExchangeSimilarity
-from coterie.kernels.tiles import DenseTiles
 from coterie.method.landmarks import LandmarkTiles
 from coterie.persistence import archive
 from coterie.persistence.archive import Budget, PersistenceError, read_archive, shown, unfit

@@ -13,7 +13,7 @@ from coterie.collaboration.nested import NestedCollaboration
 from coterie.encoding import TableRecipe
 from coterie.encoding.columns import DATE_PARTS, ENCODERS
 from coterie.fit.record import Fit
-from coterie.kernels.tiles import DenseTiles
+from coterie.kernels.losses import DenseTiles
 from coterie.method.landmarks import LandmarkTiles
 from coterie.persistence.archive import unfit
 from coterie.persistence.codec import checked_fields

@@ -25,7 +25,7 @@ from coterie.collaboration.nested import NestedCollaboration
 from coterie.encoding import ColumnPlan, TableRecipe
 from coterie.fit.out_of_core import Read
 from coterie.fit.record import Newcomer
-from coterie.kernels.tiles import DenseTiles
+from coterie.kernels.losses import DenseTiles
 from coterie.loss import SquaredError
 from coterie.method.fitting import Fitted
 from coterie.method.landmarks import LandmarkTiles

@@ -56,7 +56,9 @@ def test_rows_that_float32_cannot_tell_apart_take_the_same_turns() -> None:
     X = 1.7e9 + 64.0 * np.arange(40)[:, None]
     model = RandomForestRegressor(5, random_state=0).fit(X, np.sin(X[:, 0] / 300))
     received = wire.unpack(wire.pack(model, 1), 1)
-    np.testing.assert_allclose(received.predict(X), model.predict(X), rtol=0, atol=1e-14)
+    np.testing.assert_allclose(
+        wire.predict_each([received], X).predictions[0], model.predict(X), rtol=0, atol=1e-14
+    )
 
 
 def test_linear_candidates_travel_as_coefficients_exactly(table: Any) -> None:
@@ -66,7 +68,9 @@ def test_linear_candidates_travel_as_coefficients_exactly(table: Any) -> None:
         received = wire.unpack(wire.pack(model, X.shape[1]), X.shape[1])
         assert received.affine is not None
         assert received.onnx is None
-        np.testing.assert_allclose(received.predict(X), model.predict(X), rtol=1e-10)
+        np.testing.assert_allclose(
+            wire.predict_each([received], X).predictions[0], model.predict(X), rtol=1e-10
+        )
 
 
 KEEPERS = {

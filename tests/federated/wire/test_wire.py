@@ -26,7 +26,7 @@ def test_coefficients_come_back_bit_for_bit(w: list[float], b: float) -> None:
 
 def test_a_hand_made_model_predicts() -> None:
     model = wire.unpack(wire.pack_affine([2.0, -1.0], 3.0), 2)
-    assert model.predict([[1.0, 1.0], [0.0, 5.0]]).tolist() == [4.0, -2.0]
+    assert wire.predict_each([model], [[1.0, 1.0], [0.0, 5.0]]).predictions[0].tolist() == [4.0, -2.0]
 
 
 def test_mixed_models_answer_in_their_order(table: Any, fitted: dict[str, Any]) -> None:
@@ -44,9 +44,9 @@ def test_rows_are_checked() -> None:
     model = wire.unpack(wire.pack_affine([1.0, 1.0], 0.0), 2)
     other = wire.unpack(wire.pack_affine([1.0], 0.0), 1)
     with pytest.raises(wire.WireError, match="must have 2 columns"):
-        model.predict([[1.0]])
+        wire.predict_each([model], [[1.0]])
     with pytest.raises(wire.WireError, match="missing or infinite"):
-        model.predict([[1.0, np.nan]])
+        wire.predict_each([model], [[1.0, np.nan]])
     with pytest.raises(wire.WireError, match="different numbers of predictors"):
         wire.predict_each([model, other], [[1.0, 1.0]])
     with pytest.raises(wire.WireError, match="1 to 10000 predictors"):
@@ -58,7 +58,7 @@ def test_linear_models_need_no_extra_and_others_name_it(
 ) -> None:
     sent = wire.pack(fitted["one leaf"], 5)
     monkeypatch.setitem(sys.modules, "onnx", None)
-    wire.unpack(wire.pack_affine([1.0], 0.0), 1).predict([[1.0]])
+    wire.predict_each([wire.unpack(wire.pack_affine([1.0], 0.0), 1)], [[1.0]])
     with pytest.raises(wire.WireError, match=r"pip install 'coterie\[federated\]'"):
         wire.unpack(sent, 5)
     with pytest.raises(wire.WireError, match=r"pip install 'coterie\[federated\]'"):

@@ -12,7 +12,7 @@ from sklearn.neighbors import KNeighborsRegressor
 
 from coterie.engines import ThreadEngine
 from coterie.kernels.limits import Limits
-from coterie.kernels.tiles import DenseTiles
+from coterie.kernels.losses import DenseTiles
 from coterie.method.refine import averages
 from coterie.method.refine.averages import (
     LARGEST_WEIGHT,

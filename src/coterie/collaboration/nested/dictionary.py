@@ -19,10 +19,9 @@ from coterie._arrays import Array
 from coterie._seeds import generator_for, integer_seed
 from coterie.collaboration.nested.families import Family, ModelFit, fit_or_replace, with_more_trees
 from coterie.collaboration.nested.guard import guarded, widened
-from coterie.collaboration.nested.levels import unexplained_levels
 from coterie.collaboration.nested.linear import Moments
 from coterie.collaboration.nested.resolutions import Recipe
-from coterie.collaboration.nested.traits import traits_of, with_traits
+from coterie.collaboration.nested.traits import traits_of, unexplained_levels, with_traits
 from coterie.method.fitting import quiet_fits
 from coterie.rows.learners import Learners
 

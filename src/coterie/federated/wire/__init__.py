@@ -49,16 +49,6 @@ class WireModel:
     affine: tuple[Array, float] | None
     onnx: bytes | None = field(repr=False)
 
-    def predict(self, X: Any) -> Array:
-        """Predict rows without missing values; `predict_each` starts one process for several models."""
-        answers = predict_each([self], X)
-        if answers.troubles:
-            raise WireError(
-                f"The model {answers.troubles[0]}: leave this peer out, or ask it for another model."
-            )
-        only: Array = answers.predictions[0]
-        return only
-
 
 @dataclass(frozen=True, eq=False)
 class Predictions:

@@ -67,7 +67,6 @@ class _Worker:
     """One running process. A watchdog ends it, so every read and write below comes to an end."""
 
     def __init__(self, rows: Array, allowance: Allowance) -> None:
-        self._allowance = allowance
         limits = [str(allowance.memory + 4 * rows.nbytes)]
         self._process = subprocess.Popen(
             [sys.executable, "-I", worker.__file__, *_folders(), *limits],

@@ -7,10 +7,9 @@ from sklearn.metrics import adjusted_rand_score
 
 from coterie._arrays import Array
 from coterie.engines import Engine
-from coterie.kernels.losses import loss_matrix
+from coterie.kernels.losses import DenseTiles, loss_matrix
 from coterie.kernels.matrix_free import nystrom_root
 from coterie.kernels.similarities import ExchangeSimilarity
-from coterie.kernels.tiles import DenseTiles
 from coterie.method.landmarks import AUTO_LANDMARKS
 from coterie.method.n_clusters.evidence import Evidence
 from coterie.records import Exchange, Selection
