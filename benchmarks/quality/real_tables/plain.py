@@ -72,6 +72,12 @@ def _chosen(X: np.ndarray, y: np.ndarray, groups: np.ndarray) -> dict[str, str]:
     return dict(zip(selection.learner_ids.tolist(), selection.names, strict=True))
 
 
+def _seeded(model: Any) -> Any:
+    """Return a copy of a candidate whose random numbers are the same in every run."""
+    names = [name for name in model.get_params() if name.endswith("random_state")]
+    return clone(model).set_params(**dict.fromkeys(names, 0))
+
+
 def fit_alone(X, y, groups, names: dict[str, str] | None = None) -> Alone:
     """Fit every learner's own choice among the default candidates."""
     names = names or _chosen(X, y, groups)
@@ -80,7 +86,7 @@ def fit_alone(X, y, groups, names: dict[str, str] | None = None) -> Alone:
         rows = groups == learner
         low, high = y[rows].min(), y[rows].max()
         margin = MARGIN * (high - low)
-        model = clone(candidates[names[learner]]).fit(X[rows], y[rows])
+        model = _seeded(candidates[names[learner]]).fit(X[rows], y[rows])
         models[learner] = (model, low - margin, high + margin)
     return Alone(models)
 
