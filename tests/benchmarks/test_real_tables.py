@@ -167,17 +167,23 @@ def test_a_run_past_its_limit_is_stopped_and_one_that_fails_says_why(
         raise ValueError("no such rows")
 
     def dies(X: Any, y: Any, groups: Any) -> None:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    def interrupted(X: Any, y: Any, groups: Any) -> None:
         os.kill(os.getpid(), signal.SIGTERM)
 
     for name, fit, note in (
         ("forever", forever, "stopped after 1 s of processor"),
         ("fails", fails, "ValueError: no such rows"),
-        ("dies", dies, f"its process ended with {-signal.SIGTERM}"),
+        ("dies", dies, f"its process ended with {-signal.SIGKILL}"),
     ):
         monkeypatch.setitem(bench.methods.METHODS, name, bench.methods.Method(fit))
         outcome = bench.measure.measure_within(1, name, data)
         assert outcome.prediction is None
         assert outcome.note == note
+    monkeypatch.setitem(bench.methods.METHODS, "interrupted", bench.methods.Method(interrupted))
+    with pytest.raises(SystemExit, match="interrupted was interrupted; the next run continues"):
+        bench.measure.measure_within(1, "interrupted", data)
     assert bench.measure.measure_within(60, "global (ridge)", data).size > 0
 
 

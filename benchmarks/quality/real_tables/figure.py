@@ -46,6 +46,6 @@ def draw(results: Results, path: Path) -> None:
     ax.invert_yaxis()
     ax.set_xlabel(f"error / best rival's (cut at {CUT:g}); grey: other methods", fontsize=9)
     ax.spines[["top", "right"]].set_visible(False)
-    figure.legend(loc="outside right upper", fontsize=8, frameon=False)
+    figure.legend(loc="outside right upper", fontsize=8, frameon=False, reverse=True)
     figure.savefig(path, dpi=130)
     plt.close(figure)

@@ -77,6 +77,9 @@ def measure_within(limit: int, method: str, data: Halves) -> Outcome:
     child.join()
     if outcome is not None:
         return outcome
-    if child.exitcode in (-signal.SIGXCPU, -signal.SIGKILL):
+    if child.exitcode == -signal.SIGXCPU:
         return Outcome(None, note=f"stopped after {limit} s of processor")
+    if child.exitcode in (-signal.SIGTERM, -signal.SIGINT):
+        # Somebody else ended it, which says nothing about the method: nothing is kept of this run.
+        raise SystemExit(f"{method} was interrupted; the next run continues from here.")
     return Outcome(None, note=f"its process ended with {child.exitcode}")

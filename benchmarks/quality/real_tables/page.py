@@ -40,7 +40,7 @@ def _summary(results: Results) -> list[str]:
     for table in results.tables():
         ours = results.ours(table)
         ratio, best = results.ratio(table, ours) if ours else (math.nan, "")
-        best = best or min(RIVALS, key=lambda name: np.nan_to_num(results.mean(table, name), nan=np.inf))
+        best = best or min(RIVALS, key=lambda name: np.nan_to_num(results.ratio(table, name)[0], nan=np.inf))
         # Our mean is over the seeds that the best rival has, so that the two means give the ratio.
         shared = results.values(table, best, "error").keys()
         mine = results.values(table, ours, "error") if ours else {}
@@ -49,7 +49,7 @@ def _summary(results: Results) -> list[str]:
         cells = [
             table,
             str(int(max(results.values(table, best, "learners").values()))),
-            best,
+            best + (" (1 seed)" if len(shared) == 1 else ""),
             f"{results.mean(table, best):.4g}",
             _cell(error, "{:.4g}".format) + (f" ({ours})" if ours == VERSIONS[1] else ""),
             _cell(ratio, "**{:.3f}**".format),
@@ -73,7 +73,7 @@ def _verdict(results: Results) -> str:
     ahead = sorted((r, table) for table, (r, _) in ratios.items() if r <= 1.0)
     behind = sorted(((r, table, best) for table, (r, best) in ratios.items() if r > 1.0), reverse=True)
     text = f"coterie has the lowest error on {len(ahead)} of {len(ratios)} tables on which it has been run"
-    text += "".join(f", {name} ({r:.3f})" for r, name in ahead) + "."
+    text += (": " if ahead else "") + ", ".join(f"{name} ({r:.3f})" for r, name in ahead) + "."
     if behind:
         text += " It is behind the best rival on "
         text += ", ".join(f"{name} ({r:.3f}, {best})" for r, name, best in behind) + "."
@@ -94,13 +94,17 @@ def _worse(results: Results) -> list[str]:
 
 def _official(results: Results) -> list[str]:
     """Return the lines of the table with official folds."""
-    lines = [f"| {OFFICIAL} | folds | error | fit s | predict s | size |", "|---|---|---|---|---|---|"]
+    lines = [
+        f"| {OFFICIAL} | folds | error | error / best rival's on the same folds | fit s | predict s | size |",
+        "|---|---|---|---|---|---|---|",
+    ]
     for method in results.methods():
         folds = len(results.values(OFFICIAL, method, "error"))
         note = results.note(OFFICIAL, method)
         if folds or note:
             shapes = [("error", "{:.4f}"), ("cpu_fit", "{:.3g}"), ("cpu_predict", "{:.2g}")]
             cells = [_cell(results.mean(OFFICIAL, method, c), s.format, note) for c, s in shapes]
+            cells.insert(1, _cell(results.ratio(OFFICIAL, method)[0], "{:.3f}".format))
             cells.append(_cell(results.mean(OFFICIAL, method, "size"), _bytes))
             lines.append(f"| {method} | {folds} | " + " | ".join(cells) + " |")
     return lines
