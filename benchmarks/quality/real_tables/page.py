@@ -1,120 +1,166 @@
-"""From results to a table and a picture."""
+"""From results to tables and a picture."""
 
 from __future__ import annotations
 
-import csv
+import math
+from collections.abc import Callable
 from pathlib import Path
 
-import matplotlib as mpl
 import numpy as np
-
-mpl.use("Agg")
-
-import matplotlib.pyplot as plt
-
-OURS = "coterie"
-# What a user would choose between. scikit-lego's one model per learner, alone without a choice of the model,
-# counts among all others.
-RIVALS = (
-    "alone",
-    "global (forest)",
-    "global (ridge)",
-    "centred global (forest)",
-    "centred global (ridge)",
-    "alone and global stacked",
-    "GPBoost, random intercepts",
-    "GPBoost, random slopes",
-    "MERF",
-)
+from figure import draw
+from more_tables import OFFICIAL
+from summarise import RIVALS, VERSIONS, Results
 
 
-def _mean(rows: list[dict], table: str, method: str) -> tuple[float, int]:
-    values = [row["mse"] for row in rows if row["table"] == table and row["method"] == method]
-    return (float(np.mean(values)), len(values)) if values else (np.nan, 0)
+def _bytes(size: float) -> str:
+    return f"{size / 1e6:.1f} MB" if size >= 1e5 else f"{size / 1e3:.0f} kB"
 
 
-def _best_rival(rows: list[dict], table: str, rivals: tuple[str, ...]) -> tuple[str, float]:
-    """Return the rival that comes nearest, and ours against it, on the seeds that both have."""
-    errors = {(row["seed"], row["method"]): row["mse"] for row in rows if row["table"] == table}
+def _cell(value: float, shape: Callable[[float], str], note: str = "") -> str:
+    if math.isnan(value):
+        return "stopped" if note.startswith("stopped") else "failed" if note else "-"
+    return shape(value)
+
+
+def _matrix(results: Results, tables: list[str], cell: Callable[[str, str], str]) -> list[str]:
+    """Return a Markdown table, tables by methods."""
+    methods = results.methods()
+    lines = ["| table | " + " | ".join(methods) + " |", "|---|" + "---|" * len(methods)]
+    rows = [[table, *(cell(table, method) for method in methods)] for table in tables]
+    return lines + ["| " + " | ".join(row) + " |" for row in rows]
+
+
+def _summary(results: Results) -> list[str]:
+    """Return one line for each table: coterie beside its best rival, and what LightGBM costs."""
+    lines = [
+        "| table | learners | best rival | its error | coterie | coterie / best rival | standard errors |"
+        " seconds: coterie, best rival, LightGBM with id | size: coterie, best rival, LightGBM with id |",
+        "|---|---|---|---|---|---|---|---|---|",
+    ]
+    for table in results.tables():
+        ours = results.ours(table)
+        ratio, best = results.ratio(table, ours) if ours else (math.nan, "")
+        best = best or min(RIVALS, key=lambda name: np.nan_to_num(results.ratio(table, name)[0], nan=np.inf))
+        # Our mean is over the seeds that the best rival has, so that the two means give the ratio.
+        shared = results.values(table, best, "error").keys()
+        mine = results.values(table, ours, "error") if ours else {}
+        error = float(np.mean([mine[s] for s in shared if s in mine] or [math.nan]))
+        three = (ours or "", best, "LightGBM with id")
+        cells = [
+            table,
+            str(int(max(results.values(table, best, "learners").values()))),
+            best + (" (1 seed)" if len(shared) == 1 else ""),
+            f"{results.mean(table, best):.4g}",
+            _cell(error, "{:.4g}".format) + (f" ({ours})" if ours == VERSIONS[1] else ""),
+            _cell(ratio, "**{:.3f}**".format),
+            _cell(results.paired(table, ours or "", best), "{:+.1f}".format),
+            ", ".join(_cell(results.seconds(table, name), "{:.3g}".format) for name in three),
+            ", ".join(_cell(results.mean(table, name, "size"), _bytes) for name in three),
+        ]
+        lines.append("| " + " | ".join(cells) + " |")
+    return lines
+
+
+def _verdict(results: Results) -> str:
+    """Say in words on how many tables coterie is ahead, and where it is behind."""
     ratios = {}
-    for rival in rivals:
-        shared = [seed for seed, method in errors if method == rival and (seed, OURS) in errors]
-        if shared:
-            ours, theirs = (sum(errors[seed, method] for seed in shared) for method in (OURS, rival))
-            ratios[rival] = ours / theirs
-    name = max(ratios, key=ratios.__getitem__)
-    return name, ratios[name]
+    for table in results.tables():
+        ours = results.ours(table)
+        if ours and math.isfinite(results.ratio(table, ours)[0]):
+            ratios[table] = results.ratio(table, ours)
+    if not ratios:
+        return "coterie has not been run beside these rivals yet."
+    ahead = sorted((r, table) for table, (r, _) in ratios.items() if r <= 1.0)
+    behind = sorted(((r, table, best) for table, (r, best) in ratios.items() if r > 1.0), reverse=True)
+    text = f"coterie has the lowest error on {len(ahead)} of {len(ratios)} tables on which it has been run"
+    text += (": " if ahead else "") + ", ".join(f"{name} ({r:.3f})" for r, name in ahead) + "."
+    if behind:
+        text += " It is behind the best rival on "
+        text += ", ".join(f"{name} ({r:.3f}, {best})" for r, name, best in behind) + "."
+    return text
 
 
-def table_text(rows: list[dict]) -> str:
-    """Return mean test errors as a Markdown table, methods by tables."""
-    tables = list(dict.fromkeys(row["table"] for row in rows))
-    methods = list(dict.fromkeys(row["method"] for row in rows))
-    lines = ["| method | " + " | ".join(tables) + " |", "|---|" + "---|" * len(tables)]
-    for method in methods:
-        cells = []
-        for table in tables:
-            value, count = _mean(rows, table, method)
-            text = f"{value:.4g}" if count else "-"
-            seeds = _mean(rows, table, OURS)[1]
-            text += f" ({count} seed{'s' * (count > 1)})" if 0 < count < seeds else ""
-            cells.append(f"**{text}**" if method == OURS else text)
-        lines.append(f"| {method} | " + " | ".join(cells) + " |")
-    seeds = [str(len({row["seed"] for row in rows if row["table"] == table})) for table in tables]
-    lines.append("| seeds | " + " | ".join(seeds) + " |")
-    others = tuple(method for method in methods if method != OURS)
-    for rivals, words in ((others, "all others"), (RIVALS, "alone, global, stacked, GPBoost, MERF")):
-        cells = []
-        for table in tables:
-            name, ratio = _best_rival(rows, table, rivals)
-            cells.append(f"{100 * (ratio - 1):+.1f}% ({name})")
-        lines.append(f"| coterie against the best of {words} | " + " | ".join(cells) + " |")
-    for column, label in (("worse_by_2_se", "beyond 2 s.e."), ("worse_bonferroni", "after Bonferroni")):
-        cells = []
-        for table in tables:
-            mine = [row for row in rows if row["table"] == table and row["method"] == OURS and column in row]
-            total = sum(row["learners"] for row in mine)
-            worse = sum(row[column] for row in mine)
-            cells.append(f"{worse} of {total}" if total else "-")
-        lines.append(f"| learners worse than alone, {label} | " + " | ".join(cells) + " |")
-    return "\n".join(lines)
+def _worse(results: Results) -> list[str]:
+    """Return how many learners do worse than alone, by method, over all tables."""
+    lines = ["| method | learners | worse beyond 2 s.e. | after Bonferroni |", "|---|---|---|---|"]
+    for method in results.methods():
+        mine = [v for k, v in results.lines.items() if k[2] == method and "worse_by_2_se" in v]
+        total = sum(line["learners"] for line in mine)
+        if total and method != "alone":
+            worse, sure = (sum(line[c] for line in mine) for c in ("worse_by_2_se", "worse_bonferroni"))
+            lines.append(f"| {method} | {total} | {worse} ({worse / total:.1%}) | {sure} |")
+    return lines
 
 
-def _draw(rows: list[dict], path: Path) -> None:
-    tables = list(dict.fromkeys(row["table"] for row in rows))
-    figure, axes = plt.subplots(1, len(tables), figsize=(3.6 * len(tables), 3.8), layout="constrained")
-    for ax, table in zip(np.ravel(axes), tables, strict=True):
-        methods = list(dict.fromkeys(row["method"] for row in rows if row["table"] == table))
-        best = min(_mean(rows, table, method)[0] for method in methods if method != OURS)
-        ratios = np.array([_mean(rows, table, method)[0] / best for method in methods])
-        order = np.argsort(-ratios)
-        colours = ["#0072B2" if methods[p] == OURS else "#8C8C8C" for p in order]
-        ax.barh(range(len(order)), np.minimum(ratios[order], 3.0), color=colours)
-        ax.set_yticks(range(len(order)), [methods[p] for p in order], fontsize=7)
-        ax.axvline(1.0, color="#222222", linewidth=0.8, linestyle=(0, (4, 3)))
-        ax.set_title(table, fontsize=9)
-        ax.set_xlabel("error / best other (cut at 3)", fontsize=8)
-        ax.spines[["top", "right"]].set_visible(False)
-    figure.savefig(path, dpi=130)
-    plt.close(figure)
+def _official(results: Results) -> list[str]:
+    """Return the lines of the table with official folds."""
+    lines = [
+        f"| {OFFICIAL} | folds | error | error / best rival's on the same folds | fit s | predict s | size |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for method in results.methods():
+        folds = len(results.values(OFFICIAL, method, "error"))
+        note = results.note(OFFICIAL, method)
+        if folds or note:
+            shapes = [("error", "{:.4f}"), ("cpu_fit", "{:.3g}"), ("cpu_predict", "{:.2g}")]
+            cells = [_cell(results.mean(OFFICIAL, method, c), s.format, note) for c, s in shapes]
+            cells.insert(1, _cell(results.ratio(OFFICIAL, method)[0], "{:.3f}".format))
+            cells.append(_cell(results.mean(OFFICIAL, method, "size"), _bytes))
+            lines.append(f"| {method} | {folds} | " + " | ".join(cells) + " |")
+    return lines
 
 
-def read_results(path: Path) -> list[dict]:
-    """Return the rows of a table of results; none where there is no such file."""
-    if not path.is_file():
-        return []
-    with open(path, newline="") as file:
-        rows = list(csv.DictReader(file))
-    numbers = {"seed": int, "mse": float, "learners": int, "worse_by_2_se": int, "worse_bonferroni": int}
-    return [row | {name: kind(row[name]) for name, kind in numbers.items() if row[name]} for row in rows]
+def page_text(results: Results) -> str:
+    """Return everything below the head of the page."""
+    tables = results.tables()
+
+    def error(table: str, method: str) -> str:
+        text = _cell(results.mean(table, method), "{:.4g}".format, results.note(table, method))
+        count = len(results.values(table, method, "error"))
+        return f"{text} (1 seed)" if count == 1 else text
+
+    def ratio(table: str, method: str) -> str:
+        value, best = results.ratio(table, method)
+        text = _cell(value, "{:.3f}".format, results.note(table, method))
+        return f"**{text}**" if best == method or value <= 1.0 else text
+
+    def seconds(table: str, method: str) -> str:
+        fit, predict = (results.mean(table, method, name) for name in ("cpu_fit", "cpu_predict"))
+        return _cell(fit, "{:.3g}".format, results.note(table, method)) + _cell(predict, " / {:.2g}".format)
+
+    def size(table: str, method: str) -> str:
+        return _cell(results.mean(table, method, "size"), _bytes)
+
+    typical = [_cell(results.typical_ratio(method, tables), "{:.3f}".format) for method in results.methods()]
+    means = "| geometric mean of the tables it has | " + " | ".join(typical) + " |"
+    counts = [sum(bool(results.values(t, m, "error")) for t in tables) for m in results.methods()]
+    have = "| tables | " + " | ".join(map(str, counts)) + " |"
+    parts = [
+        [_verdict(results)],
+        _summary(results),
+        ["![Errors over the best rival's, tables by methods](figure.png)"],
+        [f"## {OFFICIAL}, official folds"],
+        _official(results),
+        ["## Error over the best rival's"],
+        [*_matrix(results, tables, ratio), means, have],
+        ["## Error"],
+        _matrix(results, tables, error),
+        ["## Seconds of processor, fit / predict"],
+        _matrix(results, tables, seconds),
+        ["## Size of the saved model"],
+        _matrix(results, tables, size),
+        ["## Learners that do worse than alone"],
+        _worse(results),
+    ]
+    return "\n\n".join("\n".join(lines) for lines in parts)
 
 
 def write_page(head: Path, out: Path) -> None:
     """Write README.md and figure.png from the results that are there."""
-    rows, more = (read_results(out / name) for name in ("results.csv", "untouched.csv"))
-    if rows:
-        text = f"{head.read_text()}\n{table_text(rows)}\n\n![Errors, tables by methods](figure.png)\n"
-        if more:
-            text += f"\n{head.with_name('README.untouched.md').read_text()}\n{table_text(more)}\n"
-        (out / "README.md").write_text(text)
-        _draw(rows, out / "figure.png")
+    results = Results.read(out)
+    if not results.tables():
+        return
+    machine = out / "machine.txt"
+    made_on = f"\n{machine.read_text().strip()}\n" if machine.is_file() else ""
+    (out / "README.md").write_text(f"{head.read_text()}{made_on}\n{page_text(results)}\n")
+    draw(results, out / "figure.png")

@@ -1,136 +1,106 @@
 """Does it pay on real tables? coterie as it comes beside what else a user could do.
 
-    COTERIE_DATA=FOLDER python benchmarks/quality/real_tables/run.py [--tables ...] [--seeds 5]
-    python benchmarks/quality/real_tables/run.py --untouched [--seeds 2]
+    COTERIE_DATA=FOLDER python benchmarks/quality/real_tables/run.py [--tables ...] [--methods ...]
 
-One protocol for all tables and no setting of any of them: learners with at least 40 rows, the first 80; at
-most 300 rows each, half to learn from, half to be scored on. Each (table, seed, method) that is in
-``predictions`` already is not run again, so that an interrupted run goes on where it stopped. Writes
-``results.csv``, ``README.md`` and ``figure.png``; with ``--untouched``, which runs tables that come with
-packages of R instead, ``untouched.csv``.
+One protocol for all tables: learners with at least 40 rows, the first 80; at most 300 rows each, half to
+learn from, half to be scored on. The table wages comes with five folds of its own, which are its seeds. A run
+of a table, seed and method that is in ``results.csv`` is not run again, so that an interrupted run continues
+where it stopped. Writes ``results.csv``, ``learners.csv``, ``README.md`` and ``figure.png``.
 """
 
 from __future__ import annotations
 
 import argparse
-import csv
-import os
+import contextlib
+import platform
+import re
 import time
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-import numpy as np
-from methods import METHODS, run
-from page import write_page
-from tables import TABLES, halves
-from threadpoolctl import threadpool_limits
-from untouched import NAMES, untouched_tables
+from ledger import Ledger
+from measure import measure_within
+from methods import METHODS
+from more_tables import N_OFFICIAL, NAMES, OFFICIAL, split
+from tables import TABLES
+from untouched import NAMES as OF_R
+from untouched import untouched_tables
 
 from coterie.datasets import data_home
 
 HERE = Path(__file__).parent
-# Test errors of every learner, kept between runs; results.csv is made from them.
+# Squared errors of single test rows, kept between runs.
 KEPT = data_home() / "real_tables"
 
 
-def _errors(table: str, seed: int, method: str, folder: Path) -> None:
-    """Run one method on one split and keep the squared errors of the test rows."""
-    data = halves(table, seed)
-    start = time.process_time()
-    with threadpool_limits(1):
-        predictions = run(method, data)
-    seconds = time.process_time() - start
-    squares = {name: (data.y_test - prediction) ** 2 for name, prediction in predictions.items()}
-    folder.mkdir(parents=True, exist_ok=True)
-    draft = folder / f"{table}_{seed}_{method}.draft.npz"
-    np.savez(draft, __seconds__=seconds, __groups__=data.groups_test, **squares)
-    os.replace(draft, folder / f"{table}_{seed}_{method}.npz")
-    for name, values in squares.items():
-        print(f"{table} {seed} {name}: {data.by_learner(values).mean():.4f}  {seconds:.0f} s", flush=True)
+def _machine() -> str:
+    """Return a sentence about the machine and the versions."""
+    info = Path("/proc/cpuinfo")
+    names = re.findall(r"model name\s*: (.*)", info.read_text()) if info.is_file() else []
+    packages = ("coterie", "scikit-learn", "lightgbm", "catboost", "gpboost", "merf", "scikit-lego")
+    versions = []
+    for package in packages:
+        with contextlib.suppress(PackageNotFoundError):
+            versions.append(f"{package} {version(package)}")
+    processor = names[0] if names else platform.machine()
+    return f"Made with one thread on {processor}, Python {platform.python_version()}, {', '.join(versions)}."
 
 
-def worse_than_alone(squares: np.ndarray, alone: np.ndarray, groups: np.ndarray) -> np.ndarray:
-    """Return by how many standard errors each learner does worse than alone, paired over its rows."""
-    scores = []
-    for learner in np.unique(groups):
-        excess = (squares - alone)[groups == learner]
-        error = excess.std(ddof=1) / np.sqrt(len(excess))
-        scores.append(excess.mean() / error if error > 0 else 0.0)
-    return np.array(scores)
+def available(methods: list[str]) -> list[str]:
+    """Return the methods that are installed, and name the others."""
+    found = []
+    for name in methods:
+        why = METHODS[name].missing()
+        if why is None:
+            found.append(name)
+        else:
+            print(f"{name} is left out: {why}.", flush=True)
+    return found
 
 
-def gather(folder: Path, tables: list[str], seeds: range) -> list[dict]:
-    """Return a row for every table, seed and method that has been run."""
-    rows = []
-    for table in tables:
-        for seed in seeds:
-            files = [folder / f"{table}_{seed}_{method}.npz" for method in METHODS]
-            loaded = [np.load(file, allow_pickle=False) for file in files if file.is_file()]
-            alone = next((part["alone"] for part in loaded if "alone" in part), None)
-            for part in loaded:
-                groups = part["__groups__"]
-                _, codes = np.unique(groups, return_inverse=True)
-                for name in (name for name in part.files if not name.startswith("__")):
-                    row = {"table": table, "seed": seed, "method": name}
-                    row["mse"] = float(np.mean(np.bincount(codes, part[name]) / np.bincount(codes)))
-                    if alone is not None:
-                        worse = worse_than_alone(part[name], alone, groups)
-                        row["learners"] = len(worse)
-                        row["worse_by_2_se"] = int(np.sum(worse > 2))
-                        # One-sided 2.5 per cent, shared out among the learners.
-                        row["worse_bonferroni"] = int(np.sum(worse > _bonferroni(len(worse))))
-                    row["cpu_seconds"] = round(float(part["__seconds__"]), 1)
-                    rows.append(row)
-    return rows
-
-
-def _bonferroni(n_learners: int) -> float:
-    from scipy.stats import norm
-
-    return float(norm.isf(0.0228 / n_learners))
+def _runs(tables: list[str], method: str, seeds: int) -> list[tuple[str, int, str]]:
+    """Return the runs of one method, seed by seed."""
+    ordinary = [(table, seed, method) for seed in range(seeds) for table in tables if table != OFFICIAL]
+    official = OFFICIAL in tables and METHODS[method].unseen
+    return ordinary + [(OFFICIAL, fold, method) for fold in range(N_OFFICIAL) if official]
 
 
 def main() -> None:
-    """Run what has not been run, and write the tables."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--tables", nargs="*", choices=[*TABLES, *NAMES], default=None)
-    parser.add_argument("--untouched", action="store_true", help="the tables that come with packages of R")
+    """Run what has not been run, and write the results and the page."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--tables", nargs="*", choices=list(NAMES), default=list(NAMES))
     parser.add_argument("--methods", nargs="*", choices=list(METHODS), default=list(METHODS))
-    parser.add_argument("--seeds", type=int, default=None, help="5; of the untouched tables 2")
-    parser.add_argument("--keep", type=Path, default=KEPT)
+    parser.add_argument("--seeds", type=int, default=2)
+    parser.add_argument("--limit", type=int, default=300, help="seconds of processor for one run")
+    parser.add_argument("--minutes", type=float, default=None, help="start no run after so many minutes")
+    parser.add_argument("--keep", type=Path, default=KEPT, help="folder of single rows' errors")
     parser.add_argument("--out", type=Path, default=HERE)
     parser.add_argument("--again", action="store_true", help="run again what has been run")
     arguments = parser.parse_args()
-    known = list(TABLES)
-    if arguments.untouched:
+    if any(table in OF_R for table in arguments.tables):
         TABLES.update(untouched_tables())
-        known = [name for name in TABLES if name not in known]
-    elsewhere = [name for name in arguments.tables or () if name not in known]
-    if elsewhere:
-        parser.error(
-            f"{', '.join(elsewhere)}: not among {', '.join(known)}; --untouched changes which are run"
-        )
-    for seed in range(arguments.seeds or (2 if arguments.untouched else 5)):
-        for table in arguments.tables or known:
-            for method in arguments.methods:
-                kept = arguments.keep / f"{table}_{seed}_{method}.npz"
-                if arguments.again or not kept.is_file():
-                    _errors(table, seed, method, arguments.keep)
-    rows = gather(arguments.keep, known, range(100))
-    columns = [
-        "table",
-        "seed",
-        "method",
-        "mse",
-        "learners",
-        "worse_by_2_se",
-        "worse_bonferroni",
-        "cpu_seconds",
-    ]
-    name = "untouched.csv" if arguments.untouched else "results.csv"
-    with open(arguments.out / name, "w", newline="") as file:
-        writer = csv.DictWriter(file, columns)
-        writer.writeheader()
-        writer.writerows(rows)
+    ledger, start = Ledger(arguments.out, arguments.keep), time.monotonic()
+    absent: set[str] = set()
+    for method in available(arguments.methods):
+        for key in _runs(arguments.tables, method, arguments.seeds):
+            late = arguments.minutes is not None and time.monotonic() - start > 60 * arguments.minutes
+            if late or key[0] in absent or (key in ledger.lines and not arguments.again):
+                continue
+            try:
+                data = split(*key[:2])
+            except (KeyError, SystemExit) as why:
+                absent.add(key[0])
+                print(f"{key[0]} is left out: {why}", flush=True)
+                continue
+            (arguments.out / "machine.txt").write_text(_machine() + "\n")
+            line = ledger.add(key, data, measure_within(arguments.limit, method, data))
+            said = f"{line['error']:.4g}  {line['cpu_fit']:.1f} s" if "error" in line else line["note"]
+            print(f"{key[0]} {key[1]} {method}: {said}", flush=True)
+    # Here, so that what draws is not loaded where time is measured.
+    from page import write_page
+
     write_page(HERE / "README.head.md", arguments.out)
 
 
