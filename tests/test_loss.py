@@ -12,7 +12,7 @@ from sklearn.linear_model import LinearRegression
 
 import coterie
 from coterie.kernels.affine import AffineLosses, second_moments
-from coterie.loss import SQUARED_ERROR, Loss, dissimilarity
+from coterie.loss import SQUARED_ERROR, Loss
 from coterie.method.refine.moment_starts import search_moments
 from coterie.rows.learners import gather_learners
 
@@ -77,12 +77,6 @@ def test_predictions_of_another_shape_are_refused() -> None:
 
     with pytest.raises(ValueError, match=r"predicted the shape \(3, 2\) for 3 rows"):
         SQUARED_ERROR.predict(Two(), np.zeros((3, 1)))
-
-
-def test_v_is_what_both_lose_on_each_other_beyond_their_own_errors() -> None:
-    E, e = np.array([[1.0, 5.0], [2.0, 3.0]]), np.array([1.0, 3.0])
-    v = dissimilarity(E, E.T, e[:, None], e)
-    assert v.tolist() == [[0, 3], [3, 0]]
 
 
 def test_moments_of_several_columns_sum_over_them() -> None:

@@ -14,7 +14,8 @@ from typing import Any, Protocol, Self
 import numpy as np
 
 from coterie._arrays import Array
-from coterie.loss import SQUARED_ERROR, Loss, dissimilarity
+from coterie.dissimilarity import dissimilarity
+from coterie.loss import SQUARED_ERROR, Loss
 from coterie.rows.ids import positions_of
 
 

@@ -15,8 +15,8 @@ from typing import Any, get_args
 
 from coterie.federated.codec import LARGEST, from_plain, parse, to_text
 from coterie.federated.codec import ProtocolError as ProtocolError
+from coterie.rows.threshold import FEWEST_ROWS
 
-FEWEST_ROWS = 4
 MOST_COLUMNS = 10_000
 MOST_SITES = 10_000
 # More labellings than this in one question is no question of ours.

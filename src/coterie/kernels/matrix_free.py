@@ -16,8 +16,8 @@ from typing import Any
 
 import numpy as np
 
+from coterie.dissimilarity import dissimilarity
 from coterie.kernels.limits import LIMITS
-from coterie.loss import dissimilarity
 
 # NumPy arrays or torch tensors: both have the operations that are used here.
 Tensor = Any

@@ -18,10 +18,11 @@ from scipy.special import logsumexp
 
 from coterie._arrays import Array
 from coterie._seeds import generator_for
+from coterie.dissimilarity import dissimilarity
 from coterie.engines import Engine
 from coterie.kernels.affine import affine_matrix
 from coterie.kernels.losses import learner_blocks, loss_matrix, predict_rows
-from coterie.loss import SQUARED_ERROR, Loss, dissimilarity
+from coterie.loss import SQUARED_ERROR, Loss
 from coterie.method.refine.averages import bounded_weights, membership, model_averages
 from coterie.records import BY_LEARNER, Aligned, Collaboration, Partition, Selection
 from coterie.rows.learners import Learners
