@@ -113,10 +113,12 @@ def test_a_learner_without_finite_losses_stands_alone(stages: Any) -> None:
 
 
 @pytest.mark.usefixtures("large")
-@pytest.mark.parametrize("rows", [True, False])
-def test_the_estimator_its_file_and_its_report_work_without_the_matrix(tmp_path: Path, rows: bool) -> None:
+@pytest.mark.parametrize(("rows", "form"), [(True, "pooled"), (False, "pooled"), (True, "auto")])
+def test_the_estimator_its_file_and_its_report_work_without_the_matrix(
+    tmp_path: Path, rows: bool, form: str
+) -> None:
     data = make_linear_learners(40, n_truths=2, n_rows=20, n_features=2, random_state=0)
-    model = CoterieRegressor(candidates="lr", collaboration="pooled", n_bootstrap=5, device="auto")
+    model = CoterieRegressor(candidates="lr", collaboration=form, n_bootstrap=5, device="auto")
     model.fit(data.X, data.y, groups=data.groups)
     assert model.n_clusters_ == 2
     coterie.save(model, tmp_path / "model.coterie", rows=rows)
