@@ -497,3 +497,9 @@ def test_a_table_s_index_does_not_matter(model: CoterieRegressor) -> None:
         frame, pd.Series(DATA.y), groups=pd.Series(SITES, index=order[::-1])
     )
     assert np.array_equal(again.predict(frame, groups=SITES), model.predict(DATA.X, groups=SITES))
+
+
+def test_a_regressor_that_is_not_fitted_says_so_and_has_no_results():
+    with pytest.raises(NotFittedError, match="not fitted yet"):
+        _ = CoterieRegressor().gains_
+    assert not hasattr(CoterieRegressor(), "n_clusters_")

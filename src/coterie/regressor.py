@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import fields, replace
 from numbers import Integral
-from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -38,7 +37,12 @@ from coterie.verdicts import Admission, ClusterFit, Gains, Stability
 
 def _kept_in_record(name: str) -> Any:
     """Return a property that hands on a field of ``record_``; the class docstring describes it."""
-    return property(attrgetter(f"record_.{name}"), doc=f"The fit has it as ``record_.{name}``.")
+
+    def get(model: CoterieRegressor) -> Any:
+        check_is_fitted(model, "record_")
+        return getattr(model.record_, name)
+
+    return property(get, doc=f"The fit has it as ``record_.{name}``.")
 
 
 class CoterieRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]

@@ -154,7 +154,8 @@ def test_members_that_do_not_belong_are_refused(
 def test_a_file_of_0_1_asks_for_a_new_fit(tampered: Callable[..., Path]) -> None:
     path = tampered(manifest=lambda manifest: manifest.update(format=1, coterie="0.1.0"))
     with pytest.raises(
-        PersistenceError, match=r"written by coterie 0\.1\.0 in an older format: fit the model again"
+        PersistenceError,
+        match=r"written by coterie 0\.1\.0 in format 1, and this one reads format 2: fit the model again",
     ):
         load(path)
 

@@ -165,15 +165,12 @@ def _parse_manifest(path: Path, text: bytes, budget: Budget) -> dict[str, Any]:
     except ValueError:
         _need(False, path, f"has a {MANIFEST} that is not JSON: {_AGAIN}")
     _need(isinstance(manifest, dict), path, f"has a {MANIFEST} that is not a JSON object: {_AGAIN}")
-    version, theirs = manifest.get("format"), shown(manifest.get("coterie"), 20)
-    if type(version) is not int or version < 1:
-        version = 0
-    _need(version, path, f"has a {MANIFEST} without a format version: {_AGAIN}")
-    older = f"was written by coterie {theirs} in an older format: fit the model again with this version"
-    _need(version >= FORMAT, path, f"{older} and save it")
-    newer = (
-        f"was written by a newer coterie ({theirs}, format {version}; this one reads formats up to {FORMAT})"
-    )
+    version: Any = manifest.get("format")
+    good, theirs = type(version) is int and version >= 1, shown(manifest.get("coterie"), 20)
+    _need(good, path, f"has a {MANIFEST} without a format version: {_AGAIN}")
+    older = f"was written by coterie {theirs} in format {version}, and this one reads format {FORMAT}"
+    _need(version >= FORMAT, path, f"{older}: fit the model again and save it")
+    newer = f"was written by a newer coterie ({theirs}, format {version}; this one reads format {FORMAT})"
     _need(version <= FORMAT, path, f"{newer}: update coterie")
     _need(isinstance(manifest.get("checksums"), dict), path, f"has a {MANIFEST} without checksums: {_AGAIN}")
     return manifest
