@@ -12,6 +12,7 @@ import scipy.sparse
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LinearRegression
+from sklearn.model_selection import KFold, cross_val_score
 
 from coterie import CoterieRegressor
 from coterie.datasets import make_linear_learners
@@ -255,16 +256,40 @@ def test_a_learner_without_candidates_is_named() -> None:
 
 
 def test_unknown_learners_at_predict_are_named() -> None:
-    model = fit()
+    model = fit(unknown_learners="raise")
     message = refusal(lambda: model.predict(DATA.X[:3], groups=["north", "mars", "venus"]))
     assert "Learner 'mars', 'venus' was not seen in fit: use admit to place newcomers" in message
-    assert "shuffle=True" in message
+    assert "unknown_learners='warn'" in message
     many = refusal(lambda: model.predict(DATA.X[:9], groups=np.arange(9)))
     assert "0, 1, 2, 3, 4 and 4 more" in many
 
 
+@pytest.mark.parametrize("options", [{}, {"standardize": "learner"}, {"collaboration": "local"}])
+def test_unknown_learners_are_predicted_by_what_all_share_with_a_warning(options: dict[str, Any]) -> None:
+    model = fit(**options)
+    ids = np.array(["mars", "north", "venus"])
+    with pytest.warns(UserWarning, match="Learner 'mars', 'venus' was not seen in fit, and is predicted by"):
+        found = model.predict(DATA.X[[0, 0, 0]], groups=ids)
+    assert np.isfinite(found).all()
+    # Whoever is unknown is predicted alike, and known learners as ever.
+    assert found[0] == found[2]
+    assert found[1] == model.predict(DATA.X[:1], groups=["north"])[0]
+
+
+def test_cross_validation_leaves_out_whole_learners() -> None:
+    with pytest.warns(UserWarning, match="was not seen in fit"):
+        scores = cross_val_score(
+            CoterieRegressor(["lr"], n_clusters=1, n_bootstrap=0, group_column=0),
+            np.column_stack([np.repeat(np.arange(4.0), 20), DATA.X]),
+            DATA.y,
+            cv=KFold(4),
+        )
+    assert np.isfinite(scores).all()
+
+
 def test_a_learner_who_was_dropped_is_unknown() -> None:
-    model = fit(DATA.X[:65], DATA.y[:65], SITES[:65], small_learners="drop")
+    few = {"small_learners": "drop", "unknown_learners": "raise"}
+    model = fit(DATA.X[:65], DATA.y[:65], SITES[:65], **few)
     assert "'west' was not seen in fit" in refusal(lambda: model.predict(DATA.X[60:], groups=SITES[60:]))
 
 

@@ -8,8 +8,9 @@ from pathlib import Path
 
 SOURCE = Path(__file__).parents[1] / "src" / "coterie"
 
-# Version 0.1 had 34,250 lines for the same features.
-MOST_LINES = 28_500
+# Version 0.1 had 34,250 lines, and the rebuilt house 28,500 for the same features. The rest pools the rows of
+# tiny learners, predicts unseen ones, and describes learners to models of everybody's rows.
+MOST_LINES = 30_200
 
 
 def private_accesses(tree: ast.Module) -> Iterator[tuple[int, str]]:

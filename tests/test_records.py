@@ -33,6 +33,7 @@ def selection() -> Selection:
         held_out_errors=numbers + 10,
         n_rows=np.arange(3) + 20,
         candidate_errors=tuple({"lr": k} for k in numbers),
+        candidate_losses=tuple({"lr": np.full(k, float(k))} for k in (1, 2, 3)),
         residuals=tuple(np.full(k, float(k)) for k in (1, 2, 3)),
         folds=tuple(np.arange(k) for k in (1, 2, 3)),
         training=tuple(np.eye(k, dtype=bool) for k in (1, 2, 3)),

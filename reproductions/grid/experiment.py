@@ -33,7 +33,12 @@ SETTINGS: dict[str, Any] = {
     "rows": 160,
     "ways": {
         "paper": {"candidates": ["rf", "lr"], "n_clusters": "gap-jump", "scale": "median", "refine": None},
-        "coterie": {"candidates": None, "n_clusters": "auto", "scale": "noise", "refine": "pooled"},
+        "coterie": {
+            "candidates": ["ridge", "lasso", "rf"],
+            "n_clusters": "auto",
+            "scale": "noise",
+            "refine": "pooled",
+        },
     },
 }
 

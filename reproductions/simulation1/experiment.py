@@ -26,7 +26,7 @@ SETTINGS: dict[str, Any] = {
     "p": [5, 10, 20],
     "snr": [1, 2, 4, 8, 16, 32, 64, 128],
     "paper": {"trees": 50, "depth": 3, "penalties": 30, "scale": 1.0, "rule": "gap-jump"},
-    "coterie": {"candidates": None},
+    "coterie": {"candidates": ["ridge", "lasso", "rf"]},
     "illustration": {"p": 5, "snr": 16, "seed": 0},
 }
 QUICK_SETTINGS: dict[str, Any] = {"p": [5, 20], "snr": [16]}

@@ -108,7 +108,7 @@ def coterie_labels(learners: Learners, settings: Mapping[str, Any], seed: int) -
             learners,
             selection=selection,
             n_clusters=rule,
-            candidates=settings["candidates"] or "default",
+            candidates=settings["candidates"],
             random_state=seed,
         ).labels
         for variant, rule in rules.items()

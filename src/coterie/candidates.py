@@ -9,11 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.compose import TransformedTargetRegressor
 from sklearn.ensemble import GradientBoostingRegressor
-from sklearn.linear_model import LarsCV, RidgeCV
+from sklearn.linear_model import LarsCV
 from sklearn.neighbors import KNeighborsRegressor
 from sklearn.neural_network import MLPRegressor
 from sklearn.pipeline import Pipeline, make_pipeline
@@ -22,7 +21,7 @@ from sklearn.svm import SVR
 
 from coterie._options import listed, shown
 from coterie.models.forest import QuickForest
-from coterie.models.linear import Line, QuickElasticNet, QuickLasso
+from coterie.models.linear import Line, QuickElasticNet, QuickLasso, QuickRidge
 
 Candidates = dict[str, BaseEstimator]
 
@@ -50,12 +49,12 @@ KNOWN: dict[str, Callable[[], BaseEstimator]] = {
     "lasso": lambda: _scaled(QuickLasso(cv=2)),
     "lars": lambda: _unit_free(_scaled(LarsCV(cv=2))),
     "en": lambda: _unit_free(_scaled(QuickElasticNet(cv=2))),
-    "ridge": lambda: _scaled(RidgeCV(np.logspace(-3, 4, 15))),
+    "ridge": QuickRidge,
     "lr": Line,
 }
 
 PRESETS: dict[str, tuple[str, ...]] = {
-    "default": ("ridge", "lasso", "rf"),
+    "default": ("ridge", "rf"),
     "linear": ("lr", "ridge", "lasso"),
     "paper": ("rf", "knn", "svr", "nn", "gb", "lasso", "lars", "en", "ridge"),
 }

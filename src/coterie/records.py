@@ -113,6 +113,9 @@ class Selection(Aligned):
         Rows of each learner.
     candidate_errors : tuple of dict
         Held-out error of every candidate that could be fitted.
+    candidate_losses : tuple of dict
+        The losses of the rows (n_j,) behind these errors, where there was a choice; NaN for rows that did not
+        count. By them a choice can be made again without some of the rows.
     residuals : tuple of ndarray of shape (n_j, C)
         Honest residual of each row: from a model that had not seen it. NaN where a splitter never
         holds the row out. C is one for regression.
@@ -140,6 +143,7 @@ class Selection(Aligned):
     held_out_errors: Array = field(metadata=BY_LEARNER)
     n_rows: Array = field(metadata=BY_LEARNER)
     candidate_errors: tuple[dict[str, float], ...] = field(metadata=BY_LEARNER, repr=False)
+    candidate_losses: tuple[dict[str, Array], ...] = field(metadata=BY_LEARNER, repr=False)
     residuals: tuple[Array, ...] = field(metadata=BY_LEARNER, repr=False)
     folds: tuple[Array, ...] = field(metadata=BY_LEARNER, repr=False)
     training: tuple[Array, ...] = field(metadata=BY_LEARNER, repr=False)

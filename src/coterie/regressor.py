@@ -55,7 +55,7 @@ class CoterieRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         (``"rf"``, ``"knn"``, ``"svr"``, ``"nn"``, ``"gb"``, ``"lasso"``, ``"lars"``, ``"en"``, ``"ridge"``,
         ``"lr"``), regressors (scikit-learn's, or objects with ``fit`` and ``predict``), a list of these,
         a dict of name to regressor, or a mapping of learner id to any of these. None: ``"default"``, which is
-        ridge, lasso and random forest.
+        ridge and random forest.
     n_clusters : int or str, default="auto"
         A number, or a rule: ``"held-out"`` (which ``"auto"`` means), ``"gap"``, ``"gap-jump"``,
         ``"eigengap"``, ``"penalty"``, ``"cv"``. Without groups there is one cluster.
@@ -67,13 +67,13 @@ class CoterieRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         How clusters predict when learners are moved to the cluster that predicts them best. None: nobody
         is moved, as in the paper.
     collaboration : {"auto", "pooled", "average", "local", "global"}, default="auto"
-        What a learner predicts with. ``"auto"``: nested coteries, which mix learning alone, with clusters
-        at several resolutions and with all, as held-out rows tell; of averages of models where
-        ``refine="average"``, of models of pooled rows otherwise. The others are one thing for everybody:
+        What a learner predicts with. ``"auto"``: nested coteries, which mix its own model, models of its
+        coterie and models of all, weighted by held-out rows. With ``refine="average"`` averages of the
+        learners' models take the place of models of pooled rows. The others are one thing for everybody:
         one model on its coterie's rows; the average of its coterie's models; its own; one model on all
         rows.
     nested_folds : int, default=4
-        Folds on which ``"auto"`` learns its weights. Each costs about as much as fitting the coteries
+        Folds on which ``"auto"`` learns its weights. Each fits the learners' models and the shared ones
         once; a ``splitter`` brings its own.
     robust : bool, default=False
         Clip squared residuals in the exchange, against outlying rows.
@@ -84,11 +84,11 @@ class CoterieRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         The column of X that holds the learner ids, in ``fit`` and ``predict`` alike. With it the
         estimator works in ``cross_validate``, in a grid search and in a pipeline without routing.
     small_learners : {"admit", "drop", "raise"}, default="admit"
-        What happens to learners with fewer than ``min_rows`` rows: they are placed after the clusters
-        have been found, left out, or refused.
+        What happens to learners with fewer than ``min_rows`` rows: they are placed when the clusters
+        have been found, left out, or refused. Nested coteries pool the rows of those that are placed.
     min_rows : int or "auto", default="auto"
         Rows that a learner needs to take part in the clustering. ``"auto"``: 2p + 5 where at least half
-        of the learners have as many, else 4.
+        of the learners have as many, else 4; then the 200 largest learners take part.
     splitter : scikit-learn splitter or None, default=None
         Holds out rows that are not independent, such as blocks in time. None: random halves, or blocks where
         ``order`` finds that rows depend on each other.
@@ -112,6 +112,12 @@ class CoterieRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     device : {"auto", "cpu", "cuda"}, default="auto"
         Where the spectrum of more than 4,000 learners is computed, whose similarities are not stored: a GPU
         where torch finds one, the processor, or the GPU.
+    unknown_learners : {"warn", "raise"}, default="warn"
+        What ``predict`` does with learners that the fit has not seen. ``"warn"``: they are predicted by what
+        all learners share, with a warning. ``"raise"``: they are refused.
+    effort : {"full", "fast"}, default="full"
+        ``"fast"``: rows are not resampled, and nested coteries learn their weights on at most three folds.
+        Where ``candidates`` is None, every learner has a ridge and the trees on pooled rows are few.
 
     Attributes
     ----------
@@ -132,7 +138,7 @@ class CoterieRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     gains_ : Gains
         A row per learner: error alone, with its coterie, with all, held out; the gain, the verdict, and
         how sure its cluster is.
-    cluster_fit_ : Standing
+    cluster_fit_ : ClusterFit
         How the learners stand towards the clusters: what each cluster loses on each learner, and whether
         it predicts it as well as its own noise allows.
     stability_ : Stability or None
@@ -186,6 +192,8 @@ class CoterieRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         n_jobs: int | None = None,
         landmarks: Any = None,
         device: str = "auto",
+        unknown_learners: str = "warn",
+        effort: str = "full",
     ) -> None:
         self.candidates = candidates
         self.n_clusters = n_clusters
@@ -207,6 +215,8 @@ class CoterieRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         self.n_jobs = n_jobs
         self.landmarks = landmarks
         self.device = device
+        self.unknown_learners = unknown_learners
+        self.effort = effort
 
     learner_ids_: Array = _kept_in_record("learner_ids")
     learner_labels_: Array = _kept_in_record("labels")
@@ -416,9 +426,10 @@ class CoterieRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     def remove(self, learner_ids: Any) -> CoterieRegressor:
         """Take learners out of the model: their rows, losses and models, and what was fitted on their rows.
 
-        Costs no losses and no new clusters. The models of the clusters that lost a member, and that of all
-        rows, are fitted anew on the rows that are left; the other clusters' stay as they are. How sure the
-        clusters are, and how well other clusters predict a learner, stays as ``fit`` measured it.
+        Costs no losses and no new clusters. Nested coteries are fitted again on the rows that are left, since
+        their models are fitted on everybody's rows. With ``collaboration="pooled"`` only the models of the
+        clusters that lost a member, and that of all rows, are fitted again. How sure the clusters are, and
+        how well other clusters predict a learner, stays as ``fit`` measured it.
 
         Parameters
         ----------
@@ -454,7 +465,8 @@ class CoterieRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             Predictors, with the columns of ``fit``.
         groups : array-like of shape (N,), str, or None, default=None
             Id of the learner who holds each row, or the name of the column of X that holds it. None:
-            the column used in ``fit``, or the only learner there is.
+            the column used in ``fit``, or the only learner there is. Learners that the fit has not seen are
+            predicted by what all learners share, with a warning; see ``unknown_learners``.
 
         Returns
         -------

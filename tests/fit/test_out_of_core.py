@@ -143,6 +143,8 @@ OPTIONS: list[dict[str, Any]] = [
     {"landmarks": 4, "candidates": KNeighborsRegressor(3)},
     {"landmarks": "auto"},
     {"device": "cpu"},
+    {"unknown_learners": "raise"},
+    {"effort": "fast"},
 ]
 
 

@@ -70,7 +70,7 @@ def test_landmarks_spread_over_those_who_differ() -> None:
     empty: Any = ((),) * n
     chosen = Selection(
         learners.ids, ("c",) * n, models, np.zeros(n), np.zeros(n), np.full(n, 2), empty, empty, empty, empty,
-        empty, np.ones(n), np.ones(n),
+        empty, empty, np.ones(n), np.ones(n),
     )  # fmt: skip
     for seed in range(5):
         tiles, _ = landmark_losses(chosen, learners, 12, ThreadEngine(), seed=seed)

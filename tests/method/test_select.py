@@ -8,9 +8,11 @@ from numpy.testing import assert_allclose
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.dummy import DummyRegressor
 from sklearn.ensemble import RandomForestRegressor
-from sklearn.linear_model import LinearRegression
+from sklearn.linear_model import LinearRegression, Ridge
 from sklearn.model_selection import KFold, ShuffleSplit, TimeSeriesSplit
 from sklearn.neighbors import KNeighborsRegressor
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 from coterie import select_models
 from coterie.datasets import make_linear_learners, make_stress
@@ -331,7 +333,8 @@ def test_weights_reach_candidates_and_errors() -> None:
 
 def test_weights_reach_a_candidate_inside_a_pipeline() -> None:
     weight = np.random.default_rng(0).uniform(0.1, 5, len(DATA.y))
-    plain, weighted = select(["ridge"]), select(["ridge"], sample_weight=weight)
+    scaled = {"scaled": make_pipeline(StandardScaler(), Ridge())}
+    plain, weighted = select(scaled), select(scaled, sample_weight=weight)
     assert not np.allclose(plain.models[0][-1].coef_, weighted.models[0][-1].coef_)
 
 

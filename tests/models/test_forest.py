@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from sklearn.ensemble import RandomForestRegressor
+from sklearn.ensemble import ExtraTreesRegressor, RandomForestRegressor
 from sklearn.tree import DecisionTreeRegressor
 from sklearn.utils._param_validation import InvalidParameterError
 from sklearn.utils.estimator_checks import check_estimator
 
 import coterie.models.forest as forest_module
-from coterie.models.forest import QuickForest
+from coterie.models.forest import QuickForest, RandomCuts
 
 
 def rows(n: int = 40, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
@@ -53,6 +53,16 @@ def test_weights_and_lists_are_taken(weights: np.ndarray | None) -> None:
     mine = QuickForest(5, random_state=0).fit(X.tolist(), y.tolist(), weights)
     theirs = RandomForestRegressor(5, random_state=0).fit(X, y, weights)
     np.testing.assert_array_equal(mine.predict(X), theirs.predict(X))
+
+
+@pytest.mark.parametrize("options", [{}, {"min_samples_leaf": 3}, {"max_features": 0.5}, {"bootstrap": True}])
+@pytest.mark.parametrize("weights", [None, np.linspace(0.5, 2, 40)])
+def test_random_cuts_are_those_of_scikit_learn(options: dict, weights: np.ndarray | None) -> None:
+    X, y = rows()
+    mine = RandomCuts(20, random_state=3, **options).fit(X, y, weights)
+    theirs = ExtraTreesRegressor(20, random_state=3, **options).fit(X, y, weights)
+    assert nodes(mine) == nodes(theirs)
+    np.testing.assert_array_equal(mine.predict(rows(25, 1)[0]), theirs.predict(rows(25, 1)[0]))
 
 
 def nodes(forest: RandomForestRegressor) -> list[bytes]:

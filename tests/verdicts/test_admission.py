@@ -206,7 +206,7 @@ def test_small_learners_are_admitted_dropped_or_refused(small_learners: str, n_s
     else:
         assert model.learner_ids_.tolist() == DATA.learner_ids.tolist()
         assert np.isfinite(model.predict(DATA.X, groups=DATA.groups)).all()
-        with pytest.raises(ValueError, match="Learner 'new learner 00' was not seen in fit"):
+        with pytest.warns(UserWarning, match="Learner 'new learner 00' was not seen in fit"):
             model.predict(X[:1], groups=groups[:1])
 
 
@@ -217,10 +217,19 @@ def test_small_learners_do_not_shape_the_clusters() -> None:
     )
     without = fitted()
     assert np.array_equal(both.partition_.similarity, without.partition_.similarity)
-    assert np.array_equal(
-        both.predict(DATA.X, groups=DATA.groups), without.predict(DATA.X, groups=DATA.groups)
+    assert both.learner_labels_.tolist() == [*without.learner_labels_, *[0, 1] * 2]
+
+
+@pytest.mark.parametrize("collaboration", ["auto", "pooled", "average", "local", "global"])
+def test_rows_of_small_learners_are_pooled_by_nested_coteries_only(collaboration: str) -> None:
+    X, y, groups = newcomers(5)
+    model = CoterieRegressor(["lr"], n_clusters=2, collaboration=collaboration)
+    both = model.fit(np.vstack([DATA.X, X]), np.r_[DATA.y, y], groups=np.r_[DATA.groups, groups])
+    alike = np.array_equal(
+        both.predict(DATA.X, groups=DATA.groups),
+        fitted(collaboration=collaboration).predict(DATA.X, groups=DATA.groups),
     )
-    assert both.learner_labels_[6:].tolist() == [0, 1] * 2
+    assert alike == (collaboration != "auto")
 
 
 def test_the_rows_that_a_learner_needs_may_be_set() -> None:

@@ -61,7 +61,7 @@ def test_gains_say_what_each_learner_takes_from_whom() -> None:
     model = fitted()
     extra = [name for name in model.gains_ if name not in COLUMNS]
     assert extra[0] == "from_alone"
-    assert extra[-1] == "from_all"
+    assert extra[-1] == "from_all_adapted"
     assert extra == [f"from_{name.replace(' ', '_')}" for name in model.collaboration_.share_names]
     taken = np.column_stack([model.gains_[name] for name in extra])
     np.testing.assert_array_equal(taken, model.collaboration_.shares)

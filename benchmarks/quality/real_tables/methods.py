@@ -29,7 +29,7 @@ from sklearn.base import clone
 from coterie import CoterieRegressor
 from coterie.persistence import save
 
-OURS = "coterie"
+OURS, OURS_FAST = "coterie", "coterie, effort fast"
 
 
 class Model(Protocol):
@@ -57,8 +57,8 @@ class Ours:
             return path.read_bytes()
 
 
-def _fit_ours(X, y, groups) -> Ours:
-    return Ours(CoterieRegressor().fit(X, y, groups=groups))
+def _fit_ours(X, y, groups, effort: str = "full") -> Ours:
+    return Ours(CoterieRegressor(effort=effort).fit(X, y, groups=groups))
 
 
 @dataclass(frozen=True)
@@ -100,6 +100,7 @@ METHODS: dict[str, Method] = {
     "MERF": Method(fit_merf, "merf", unseen=True),
     "GPBoost, random slopes": Method(partial(fit_gpboost, slopes=True), "gpboost", unseen=True),
     OURS: Method(_fit_ours, unseen=True),
+    OURS_FAST: Method(partial(_fit_ours, effort="fast"), unseen=True),
 }
 
 logging.getLogger("merf").setLevel(logging.WARNING)

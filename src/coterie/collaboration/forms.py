@@ -108,6 +108,7 @@ def _own(selection: Selection, j: int) -> Fitted:
         error=float(selection.errors[j]),
         held_out_error=float(selection.held_out_errors[j]),
         candidate_errors=selection.candidate_errors[j],
+        candidate_losses=selection.candidate_losses[j],
         residuals=selection.residuals[j],
         fold_models=selection.fold_models[j],
         failures={},

@@ -1,4 +1,4 @@
-"""From whom does each learner take: itself, coteries at several resolutions, all."""
+"""From whom does each learner take: itself, its coterie, all."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from coterie.displays._base import Display
 from coterie.displays._look import learner_rows, legend_above, rows_size, stacked_bars
 from coterie.regressor import CoterieRegressor
 
-# Colours mean clusters; resolutions are greys, from alone (dark) to all (light).
+# Colours mean clusters; sources are greys, from alone (dark) to all (light).
 DARKEST, LIGHTEST = 0.15, 0.88
 
 
 class WeightsDisplay(Display):
-    """What each learner takes from itself, from coteries at several resolutions and from all.
+    """What each learner takes from itself, from its coterie and from all.
 
     ``from_estimator`` needs a model fitted with ``collaboration="auto"`` and shows the learners that shaped
     the clusters.
@@ -31,7 +31,7 @@ class WeightsDisplay(Display):
     shares : array-like of shape (L, R)
         Weights, which sum to one in each row.
     share_names : sequence of str
-        Names of the R resolutions, from alone to all.
+        Names of the R sources, from alone to all.
 
     Examples
     --------
@@ -68,7 +68,7 @@ class WeightsDisplay(Display):
         Returns
         -------
         dict of str to ndarray
-            Column ``learner`` and a column per resolution, a row per learner; who takes most from
+            Column ``learner`` and a column per source, a row per learner; who takes most from
             itself, then from the finest coteries, comes first.
         """
         # Rounded, so that learners who share their weights keep the order given.

@@ -6,7 +6,7 @@ know which engine runs them.
 
 from __future__ import annotations
 
-from coterie.engines.progress import counted, report, watch
+from coterie.engines.progress import Steps, counted, report, watch
 from coterie.engines.threads import Engine, ThreadEngine, resolve_engine
 
-__all__ = ["Engine", "ThreadEngine", "counted", "report", "resolve_engine", "watch"]
+__all__ = ["Engine", "Steps", "ThreadEngine", "counted", "report", "resolve_engine", "watch"]

@@ -43,6 +43,23 @@ def report(stage: str, done: int, total: int) -> None:
         listener(stage, done, total)
 
 
+class Steps:
+    """Counts the steps of a stage that is made of several kinds of work."""
+
+    def __init__(self, stage: str, total: int) -> None:
+        self._stage, self._total, self._done = stage, total, 0
+        report(stage, 0, total)
+
+    def done(self, n_steps: int = 1) -> None:
+        """Tell that some more steps are done."""
+        self._done = min(self._done + n_steps, self._total)
+        report(self._stage, self._done, self._total)
+
+    def finish(self) -> None:
+        """Tell that all steps are done."""
+        self.done(self._total)
+
+
 def _itself(function: Any) -> Any:
     return function
 

@@ -12,13 +12,14 @@ from typing import Any
 import numpy as np
 
 from coterie.candidates import candidates_per_learner, names_learners
-from coterie.collaboration.nested import NestedCollaboration
+from coterie.collaboration.nested import FewRows, Nested, NestedCollaboration
 from coterie.engines import resolve_engine
+from coterie.fit.options import Options
 from coterie.fit.record import Fit, Newcomer
 from coterie.method.select import BLOCKS, select_models
-from coterie.records import Selection
+from coterie.records import Partition, Selection
 from coterie.rows.learners import Learners
-from coterie.verdicts import Admission, newcomer_gains, place_newcomers
+from coterie.verdicts import Admission, few_gains, newcomer_gains, place_newcomers
 
 
 def candidates_for(spec: Any, known: list[Any], newcomers: list[Any]) -> Any:
@@ -39,13 +40,56 @@ def _alike(fit: Fit, newcomers: Learners) -> Iterator[tuple[Learners, bool]]:
             yield newcomers.take(np.flatnonzero(some)), with_models
 
 
+def place_few(
+    small: Learners,
+    selection: Selection,
+    partition: Partition,
+    learners: Learners,
+    options: Options,
+    seed: int,
+) -> tuple[FewRows, Admission]:
+    """Place learners with too few rows for a model of their own, before anybody collaborates."""
+    inside = small.standardized()[0] if options.standardize else small
+    placed = place_newcomers(
+        inside,
+        None,
+        learners,
+        selection.aligned_to(learners.ids),
+        partition.aligned_to(learners.ids),
+        resolve_engine(options.engine, options.n_jobs),
+        n_replicates=options.n_replicates,
+        entropy=seed,
+    )
+    return FewRows(inside, placed.nearest), placed
+
+
+def with_few(fit: Fit, small: Learners, placed: Admission, nested: Nested) -> Fit:
+    """Return the fit with learners whose few rows were pooled with the others'."""
+    units = fit.units
+    inside = small
+    if units is not None:
+        inside, theirs = small.standardized()
+        units = units.joined(theirs)
+    residuals = nested.few_residuals, nested.few_all_residuals
+    company = np.bincount(fit.partition.labels)
+    gains = few_gains(inside, placed, residuals, company, units)
+    rows = zip(small.ids.tolist(), nested.few_weight_rows.tolist(), strict=True)
+    return replace(
+        fit,
+        gains=fit.gains.joined(gains),
+        admission=placed,
+        newcomers=tuple(Newcomer(learner, weight_row=row) for learner, row in rows),
+        units=units,
+    )
+
+
 def _place(fit: Fit, newcomers: Learners, with_models: bool) -> tuple[Selection | None, Admission]:
     """Return the newcomers' own models, and where they belong."""
     known, own, options = fit.learners.ids, None, fit.options
     if with_models:
         own = select_models(
             newcomers,
-            candidates=candidates_for(options.candidates, known.tolist(), newcomers.ids.tolist()),
+            candidates=candidates_for(options.chosen_candidates, known.tolist(), newcomers.ids.tolist()),
             # Newcomers' rows are in order if those of the others are.
             splitter=BLOCKS if fit.selection.in_order else options.splitter,
             order=None,
@@ -61,7 +105,7 @@ def _place(fit: Fit, newcomers: Learners, with_models: bool) -> tuple[Selection 
         fit.partition.aligned_to(known),
         resolve_engine(options.engine, options.n_jobs),
         collaboration=fit.collaboration,
-        n_replicates=options.n_bootstrap,
+        n_replicates=options.n_replicates,
         entropy=fit.seed,
     )
     return own, placed

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from coterie._arrays import Array
 from coterie._options import check_count, check_option, listed
 from coterie.collaboration.forms import METHODS
@@ -14,11 +16,17 @@ from coterie.method.landmarks import how_many_landmarks
 from coterie.method.search import RULES
 from coterie.method.select import ORDERS
 from coterie.method.spectral import check_scale
-from coterie.rows.threshold import FEWEST_ROWS, rows_needed
+from coterie.rows.threshold import FEWEST_ROWS, enough_rows, rows_needed
 
 SMALL_LEARNERS = ("admit", "drop", "raise")
+UNKNOWN_LEARNERS = ("warn", "raise")
+EFFORTS = ("full", "fast")
+FAST_CANDIDATES = ("ridge",)
+FAST_FOLDS = 3
 # More cost time and memory, and tell nothing.
 MOST_FOLDS, MOST_REPLICATES = 1000, 100_000
+# Learners that shape the clusters where most have fewer than 2p + 5 rows: more cost time, and tell little.
+MOST_SHAPING = 200
 
 
 @dataclass(frozen=True)
@@ -43,13 +51,39 @@ class Options:
     n_jobs: int | None = None
     landmarks: Any = None
     device: str = "auto"
+    unknown_learners: str = "warn"
+    effort: str = "full"
     loss: Loss = SQUARED_ERROR
+
+    @property
+    def chosen_candidates(self) -> Any:
+        """What learners choose from; with little effort, the default is a ridge alone."""
+        if self.candidates is not None:
+            return self.candidates
+        return FAST_CANDIDATES if self.effort == "fast" else "default"
+
+    @property
+    def trees(self) -> str:
+        """Which trees of pooled rows take part: the cheapest with little effort and default candidates."""
+        return "fast" if self.effort == "fast" and self.candidates is None else "full"
+
+    @property
+    def n_folds(self) -> int:
+        """The folds on which nested coteries learn their weights; fewer with little effort."""
+        return min(self.nested_folds, FAST_FOLDS) if self.effort == "fast" else self.nested_folds
+
+    @property
+    def n_replicates(self) -> int:
+        """How often rows are resampled; not at all with little effort."""
+        return 0 if self.effort == "fast" else self.n_bootstrap
 
     def check(self) -> None:
         """Refuse an option that is not known, in one sentence."""
         check_option(self.collaboration, "collaboration", ("auto", *METHODS))
         check_count(self.nested_folds, "nested_folds", least=2, most=MOST_FOLDS)
         check_option(self.small_learners, "small_learners", SMALL_LEARNERS)
+        check_option(self.unknown_learners, "unknown_learners", UNKNOWN_LEARNERS)
+        check_option(self.effort, "effort", EFFORTS)
         check_option(self.standardize, "standardize", ("learner", None))
         check_option(self.robust, "robust", (True, False))
         check_option(self.order, "order", ORDERS)
@@ -72,6 +106,10 @@ class Options:
         """Return who has too few rows to shape the clusters, of shape (L,), and how many rows that takes."""
         needed = rows_needed(sizes, n_features, self.min_rows)
         small: Array = sizes < needed
+        if self.min_rows == "auto" and needed < enough_rows(n_features):
+            # Nobody's own model tells much. The largest learners shape the clusters, the others join them.
+            largest = np.argsort(-sizes, kind="stable")
+            small[largest[MOST_SHAPING:]] = True
         if small.all():
             raise ValueError(
                 f"No learner has the {needed} rows that clustering needs "

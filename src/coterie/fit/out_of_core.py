@@ -26,7 +26,7 @@ from coterie._options import listed, shown
 from coterie.candidates import candidates_per_learner
 from coterie.collaboration.nested.families import by_least_squares
 from coterie.engines import Engine, counted, resolve_engine
-from coterie.fit.admit import admit_learners, candidates_for
+from coterie.fit.admit import candidates_for
 from coterie.fit.options import Options
 from coterie.fit.record import Fit
 from coterie.fit.run import fit_selected, rows_were_left_out
@@ -195,7 +195,8 @@ def select_from_source(job: SourceJob) -> Read:
     few = whole if n <= job.kept else None
     part = rows if n <= job.kept else rows.only(np.isin(np.arange(n), kept))
     # A copy: behind the coefficients of least squares the solver keeps an array as long as the rows.
-    fitted = copy.deepcopy(replace(fitted, residuals=fitted.residuals[kept]))
+    losses = {name: by_row[kept] for name, by_row in fitted.candidate_losses.items()}
+    fitted = copy.deepcopy(replace(fitted, residuals=fitted.residuals[kept], candidate_losses=losses))
     folds, training = fit.folds[kept], fit.training[:, kept]
     return Read(part, few, n, names, units, fitted, folds, training, serial=serial, extremes=extremes)
 
@@ -277,7 +278,7 @@ def _read_all(
     """Let everybody be read and select; return those who have rows, and how many were kept at most."""
     order = sorted(sources, key=sorting_text)
     # Whom a mapping does not name may turn out to be small, and needs no candidates then.
-    sets = candidates_per_learner(candidates_for(options.candidates, order, order), order)
+    sets = candidates_per_learner(candidates_for(options.chosen_candidates, order, order), order)
     affine = all(by_least_squares(candidate) for some in sets for candidate in some.values())
     sizes = np.array([sources[learner].n_rows for learner in order])
     least = 0 if options.min_rows == "auto" else int(options.min_rows)
@@ -365,11 +366,13 @@ def fit_sources(
             UserWarning,
             stacklevel=3,
         )
-    fit = fit_selected(selection, shaping, options, seed=seed, min_rows=min_rows, units=units)
+    others = None
     if small.any() and options.small_learners == "admit":
         few = [part for part, is_small in zip(parts, small, strict=True) if is_small]
         whole = [replace(part, rows=part.whole) for part in few]
-        fit = admit_learners(fit, _stacked(whole, np.arange(len(whole))))
+        others = _stacked(whole, np.arange(len(whole)))
+    fit = fit_selected(selection, shaping, options, seed=seed, min_rows=min_rows, units=units, small=others)
+    if others is not None:
         fit = fit.shown_in_order(shown)
     n_rows = sizes[positions_of(fit.learner_ids.tolist(), found)]
     return replace(fit, gains=Gains({**fit.gains, "n_rows": n_rows}))

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -18,10 +19,15 @@ from coterie.rows.ids import positions_of
 from coterie.rows.learners import Learners, Standardization
 from coterie.verdicts import Admission, ClusterFit, Gains, Stability
 
+# The place of a learner that the fit has not seen.
+UNKNOWN = -1
+
 
 @dataclass(frozen=True)
 class Newcomer:
     """A learner that was placed after the clusters had been found, and how it predicts.
+
+    It is new, or has too few rows to shape clusters.
 
     It predicts with row ``weight_row`` of the collaboration's weights, or with its own ``model`` if no
     cluster fits it.
@@ -44,6 +50,7 @@ class Fit:
     placed, None while there are none. ``units`` has each learner's centre and spread, newcomers behind the
     others, where rows were standardised. Predictors were divided by two to the power of ``exponents``, of
     shape (p,). From ``seed`` every random split derives. A learner needed ``min_rows`` to shape the clusters.
+    ``few`` has the rows of learners that had fewer, where these are pooled with the others'.
     """
 
     options: Options
@@ -62,6 +69,7 @@ class Fit:
     exponents: Array
     seed: int
     min_rows: int
+    few: Learners | None = None
 
     @property
     def learner_ids(self) -> Array:
@@ -106,7 +114,12 @@ class Fit:
         shared = np.isin(places, list(weight_rows))
         rows = np.array([weight_rows[place] for place in places[shared].tolist()], dtype=int)
         prediction[shared] = self.collaboration.predict_columns(X[shared], rows)
-        for place in np.unique(places[~shared]).tolist():
+        unknown = places == UNKNOWN
+        if unknown.any():
+            row = self.with_all.newcomer_weight_rows[0]
+            everybody = np.full(np.count_nonzero(unknown), row)
+            prediction[unknown] = self.with_all.predict_columns(X[unknown], everybody)
+        for place in np.unique(places[~shared & ~unknown]).tolist():
             mine = places == place
             model = self.newcomers[place - len(self.learners)].model
             prediction[mine] = loss.predict(model, X[mine])
@@ -115,7 +128,8 @@ class Fit:
     def places_of(self, ids: list[Any] | None, n_rows: int, caller: str) -> Array:
         """Return for each row the place of its learner, of shape (N,): newcomers stand behind the others.
 
-        ``ids`` is None where there is one learner. Unknown ones are refused.
+        ``ids`` is None where there is one learner. Learners that the fit has not seen are at -1, with a
+        warning, or refused, as the options have it.
         """
         everybody = [*self.learners.ids.tolist(), *(new.learner_id for new in self.newcomers)]
         if ids is None:
@@ -131,18 +145,31 @@ class Fit:
             )
         known = set(everybody)
         unknown = list(dict.fromkeys(i for i in ids if i not in known))
-        if unknown:
+        if not unknown:
+            return positions_of(ids, everybody)
+        if self.options.unknown_learners == "raise":
             raise ValueError(
-                f"Learner {listed(unknown)} was not seen in fit: use admit to place newcomers, and in "
-                "cross-validation folds that leave every learner training rows (KFold with shuffle=True)."
+                f"Learner {listed(unknown)} was not seen in fit: use admit to place newcomers, or set "
+                "unknown_learners='warn' to predict them by what all learners share."
             )
-        return positions_of(ids, everybody)
+        warnings.warn(
+            f"Learner {listed(unknown)} was not seen in fit, and is predicted by what all learners share. "
+            "Use admit to place newcomers, or set unknown_learners='raise'.",
+            UserWarning,
+            stacklevel=3,
+        )
+        seen = np.array([i in known for i in ids])
+        places = np.full(n_rows, UNKNOWN)
+        places[seen] = positions_of([i for i in ids if i in known], everybody)
+        return places
 
     def predict(self, X: Array, places: Array) -> Array:
         """Predict rows of X, divided by ``exponents``, for learners at some places (see `places_of`)."""
         if self.units is None:
             predictions = self._predict_inside(X, places)
         else:
-            inside = self._predict_inside(self.units.forward_X(X, places), places)
-            predictions = self.units.backward_y(inside, places)
+            # A learner that the fit has not seen has the units of the average one, behind all others.
+            units = self.units.joined(self.units.average())
+            inside = self._predict_inside(units.forward_X(X, places), places)
+            predictions = units.backward_y(inside, places)
         return self.options.loss.shown(predictions)

@@ -1,7 +1,8 @@
 """Learners leave a fit: their rows, losses and models go, and what was fitted on their rows.
 
-Nothing is selected, exchanged or clustered again. Where rows are pooled, the models of the clusters that lost
-a member and the model of all rows are refitted; averages of models are weighted anew.
+Nothing is selected, exchanged or clustered again. Nested coteries are fitted again, since their models are of
+everybody's rows. With one model for each cluster, those that lost a member and the model of all rows are
+refitted; averages of models are weighted anew.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import numpy as np
 from coterie._arrays import Array
 from coterie._options import listed
 from coterie.collaboration.forms import collaborate, one_model_each
+from coterie.collaboration.nested import FewRows, Nested
 from coterie.fit.record import Fit, Newcomer
 from coterie.fit.run import collaborate_all, gains_of, settings_of
 from coterie.method.spectral import tidy_labels
@@ -21,7 +23,7 @@ from coterie.records import Collaboration, Partition, Selection
 from coterie.rows.ids import positions_of
 from coterie.rows.learners import Learners
 from coterie.rows.wild import notes_on
-from coterie.verdicts import Admission, ClusterFit, Gains, Stability, second_clusters
+from coterie.verdicts import Admission, ClusterFit, Gains, Stability, few_gains, second_clusters
 
 
 def positions_without(ids: Array, leaving: set[Any]) -> Array:
@@ -109,44 +111,67 @@ def pooled_without(
     return one_model_each(partition.learner_ids, partition.labels, models, names, honest, shaping.loss)
 
 
-def _collaborate_again(fit: Fit, before: Collaboration, old: Array, touched: Array) -> Fit:
-    parts = fit.selection, fit.partition, fit.learners
+def _few_left(fit: Fit, admission: Admission | None) -> FewRows | None:
+    """Return the learners with few rows who stay, and their clusters."""
+    if fit.few is None or admission is None:
+        return None
+    return FewRows(fit.few, admission.aligned_to(fit.few.ids).nearest)
+
+
+def _collaborate_again(
+    fit: Fit, before: Collaboration, old: Array, touched: Array, few: FewRows | None
+) -> tuple[Fit, Nested | None]:
+    parts, nested = (fit.selection, fit.partition, fit.learners), None
     if before.method == "pooled" and fit.n_clusters > 1:
-        settings = {**settings_of(fit.options, fit.seed), "candidates": fit.options.candidates}
+        settings = {**settings_of(fit.options, fit.seed), "candidates": fit.options.chosen_candidates}
         coterie = pooled_without(before, old, touched, *parts, settings)
         with_all = collaborate(*parts, method="global", **settings)
     else:
         selection, partition, learners = parts
-        coterie, with_all = collaborate_all(
-            fit.options, fit.seed, selection, fit.exchange, partition, learners
+        coterie, with_all, nested = collaborate_all(
+            fit.options, fit.seed, selection, fit.exchange, partition, learners, few
         )
-    return replace(fit, collaboration=coterie, with_all=with_all)
+    return replace(fit, collaboration=coterie, with_all=with_all), nested
 
 
 def _newcomers_without(
-    fit: Fit, before: Collaboration, leaving: set[Any], admission: Admission | None
+    fit: Fit, before: Collaboration, leaving: set[Any], admission: Admission | None, nested: Nested | None
 ) -> tuple[Newcomer, ...]:
     """Return the newcomers who stay, with their ways of predicting among those that are left.
 
-    Where models were fitted anew they predict as their cluster does: their own rows are not kept.
+    Where models were fitted anew they predict as their cluster does: their own rows are not kept, unless they
+    were pooled with the others'.
     """
     staying = [new for new in fit.newcomers if new.learner_id not in leaving]
     if admission is None or fit.collaboration is before:
         return tuple(staying)
     homes = dict(zip(admission.learner_ids.tolist(), admission.nearest.tolist(), strict=True))
     weight_rows = fit.collaboration.newcomer_weight_rows
+    rows = {learner: int(weight_rows[home]) for learner, home in homes.items()}
+    if nested is not None and fit.few is not None:
+        rows |= dict(zip(fit.few.ids.tolist(), nested.few_weight_rows.tolist(), strict=True))
     return tuple(
-        new if new.weight_row is None else replace(new, weight_row=int(weight_rows[homes[new.learner_id]]))
-        for new in staying
+        new if new.weight_row is None else replace(new, weight_row=rows[new.learner_id]) for new in staying
     )
 
 
-def _table_without(fit: Fit, admission: Admission | None) -> Gains:
-    """Measure the gains of those who shaped the clusters; newcomers keep theirs, with new numbers."""
+def _table_without(fit: Fit, admission: Admission | None, nested: Nested | None) -> Gains:
+    """Measure the gains of those whose rows are here; newcomers keep theirs, with new numbers."""
     table = gains_of(fit)
     if admission is None:
         return table
-    added = fit.gains.of(new.learner_id for new in fit.newcomers)
+    placed_late = [new.learner_id for new in fit.newcomers]
+    if nested is not None and fit.few is not None:
+        pooled = fit.few.ids.tolist()
+        n = len(fit.learners)
+        units = None if fit.units is None else fit.units.take(n + np.arange(len(pooled)))
+        few = admission.aligned_to(fit.few.ids)
+        residuals = nested.few_residuals, nested.few_all_residuals
+        table = table.joined(few_gains(fit.few, few, residuals, np.bincount(fit.partition.labels), units))
+        placed_late = [learner for learner in placed_late if learner not in set(pooled)]
+    if not placed_late:
+        return table
+    added = fit.gains.of(placed_late)
     placed = admission.aligned_to(added["learner"])
     added["cluster"], added["second_cluster"] = placed.labels, second_clusters(placed)
     return table.joined(added)
@@ -177,7 +202,12 @@ def remove_learners(fit: Fit, leaving: set[Any]) -> Fit:
         first = len(fit.learners)
         new = [first + p for p, each in enumerate(fit.newcomers) if each.learner_id not in leaving]
         units = units.take(np.array([*inside.tolist(), *new], dtype=int))
-    fit = replace(fit, units=units)
+    few, few_left = fit.few, False
+    if few is not None:
+        those = positions_without(few.ids, leaving)
+        few_left = len(those) < len(few)
+        few = few.take(those) if len(those) else None
+    fit = replace(fit, units=units, few=few)
     gone = np.setdiff1d(np.arange(len(labels_before)), staying)
     if len(gone):
         stability = fit.stability
@@ -190,8 +220,11 @@ def remove_learners(fit: Fit, leaving: set[Any]) -> Fit:
             cluster_fit=cluster_fit_without(fit.cluster_fit, staying, partition, old),
             stability=None if stability is None else stability_without(stability, staying, partition, old),
         )
+    nested = None
+    if len(gone) or few_left:
         touched = np.flatnonzero(np.isin(old, labels_before[gone]))
-        fit = _collaborate_again(fit, before, old, touched)
-    fit = replace(fit, newcomers=_newcomers_without(fit, before, leaving, admission), admission=admission)
-    fit = replace(fit, gains=_table_without(fit, admission)).shown_in_order(shown)
+        fit, nested = _collaborate_again(fit, before, old, touched, _few_left(fit, admission))
+    newcomers = _newcomers_without(fit, before, leaving, admission, nested)
+    fit = replace(fit, newcomers=newcomers, admission=admission)
+    fit = replace(fit, gains=_table_without(fit, admission, nested)).shown_in_order(shown)
     return _without_notes(fit, leaving)

@@ -13,8 +13,9 @@ import numpy as np
 
 from coterie._arrays import Array
 from coterie.collaboration.forms import collaborate
-from coterie.collaboration.nested import NestedCollaboration, nest_coteries
-from coterie.fit.admit import admit_learners
+from coterie.collaboration.nested import FewRows, Nested, NestedCollaboration, Recipe, nest_learners
+from coterie.engines import resolve_engine
+from coterie.fit.admit import admit_learners, place_few, with_few
 from coterie.fit.options import Options
 from coterie.fit.record import Fit
 from coterie.method.cluster import search_clusters
@@ -45,6 +46,41 @@ def settings_of(options: Options, seed: int) -> dict[str, Any]:
     return {"random_state": seed, "engine": options.engine, "n_jobs": options.n_jobs}
 
 
+def _nested(
+    options: Options,
+    seed: int,
+    selection: Selection,
+    exchange: Exchange,
+    partition: Partition,
+    learners: Learners,
+    few: FewRows | None,
+) -> Nested:
+    """Return how learners predict with nested coteries, in the order in which they first appeared."""
+    labels = partition.aligned_to(learners.ids).labels
+    engine = resolve_engine(options.engine, options.n_jobs)
+    chosen = int(labels.max()) + 1
+    nested = nest_learners(
+        learners,
+        selection.aligned_to(learners.ids),
+        exchange.aligned_to(learners.ids),
+        labels,
+        options.chosen_candidates,
+        Recipe(chosen, options.scale, options.refine, options.robust, seed, engine, options.landmarks),
+        form="average" if options.refine == "average" else "pooled",
+        n_folds=options.n_folds,
+        splitter=options.splitter,
+        few=few,
+        trees=options.trees,
+    )
+    return replace(nested, collaboration=nested.collaboration.take(learners.appearance))
+
+
+def pools_few_rows(options: Options, selection: Selection, learners: Learners) -> bool:
+    """Tell whether rows of learners that are too small for a model of their own are pooled."""
+    pooled = options.collaboration == "auto" and options.refine != "average"
+    return pooled and not rows_were_left_out(selection, learners)
+
+
 def collaborate_all(
     options: Options,
     seed: int,
@@ -52,34 +88,22 @@ def collaborate_all(
     exchange: Exchange,
     partition: Partition,
     learners: Learners,
-) -> tuple[Collaboration, Collaboration]:
-    """Return how learners predict with their coteries, and with all."""
+    few: FewRows | None = None,
+) -> tuple[Collaboration, Collaboration, Nested | None]:
+    """Return how learners predict with their coteries, and with all; and nested coteries, if they do so."""
     method = options.collaboration
-    settings = {**settings_of(options, seed), "candidates": options.candidates}
+    settings = {**settings_of(options, seed), "candidates": options.chosen_candidates}
     if rows_were_left_out(selection, learners) and method in ("auto", "average", "local"):
         method = "average" if method == "auto" else method
         coterie = collaborate(selection, partition, learners, method=method, **settings)
-        return coterie, _averaged_with_all(selection, partition, learners, settings)
+        return coterie, _averaged_with_all(selection, partition, learners, settings), None
     if method == "auto":
-        nested = nest_coteries(
-            selection,
-            exchange,
-            partition,
-            learners,
-            form="average" if options.refine == "average" else "pooled",
-            n_folds=options.nested_folds,
-            splitter=options.splitter,
-            scale=options.scale,
-            refine=options.refine,
-            robust=options.robust,
-            landmarks=options.landmarks,
-            **settings,
-        )
-        return nested, nested.with_all()
+        nested = _nested(options, seed, selection, exchange, partition, learners, few)
+        return nested.collaboration, nested.collaboration.with_all(), nested
     coterie = collaborate(selection, partition, learners, method=method, **settings)
     if partition.n_clusters == 1 and coterie.method == "pooled":
-        return coterie, coterie
-    return coterie, collaborate(selection, partition, learners, method="global", **settings)
+        return coterie, coterie, None
+    return coterie, collaborate(selection, partition, learners, method="global", **settings), None
 
 
 def gains_of(fit: Fit) -> Gains:
@@ -110,8 +134,12 @@ def fit_selected(
     min_rows: int,
     units: Standardization | None = None,
     exponents: Array | None = None,
+    small: Learners | None = None,
 ) -> Fit:
-    """Exchange, cluster and collaborate among learners who have selected, maybe on more rows."""
+    """Exchange, cluster and collaborate among learners who have selected, maybe on more rows.
+
+    ``small`` learners, with too few rows for a model of their own, are placed when the clusters are known.
+    """
     seeded = settings_of(options, seed)
     # Pooled models would see the rows that are here, single models have seen all: unlike things.
     thinned = rows_were_left_out(selection, learners)
@@ -126,14 +154,16 @@ def fit_selected(
         seed=seed,
         device=options.device,
     )
-    candidates = "default" if options.candidates is None else options.candidates
-    running = {"candidates": candidates, "engine": options.engine, "n_jobs": options.n_jobs}
+    running = {"candidates": options.chosen_candidates, "engine": options.engine, "n_jobs": options.n_jobs}
     clustering = search_clusters(exchange, learners, selection, search, **running)
     partition = clustering.partition
-    coterie, with_all = collaborate_all(options, seed, selection, exchange, partition, learners)
+    few, placed = None, None
+    if small is not None and pools_few_rows(options, selection, learners):
+        few, placed = place_few(small, selection, partition, learners, options, seed)
+    coterie, with_all, nested = collaborate_all(options, seed, selection, exchange, partition, learners, few)
     stability = None
-    if options.n_bootstrap:
-        stability = bootstrap_clustering(clustering, n_replicates=options.n_bootstrap, entropy=seed)
+    if options.n_replicates:
+        stability = bootstrap_clustering(clustering, n_replicates=options.n_replicates, entropy=seed)
     fit = Fit(
         options=options,
         learners=learners,
@@ -151,8 +181,14 @@ def fit_selected(
         exponents=np.zeros(learners.n_features, dtype=int) if exponents is None else exponents,
         seed=seed,
         min_rows=min_rows,
+        few=None if few is None else few.learners,
     )
-    return replace(fit, gains=gains_of(fit))
+    fit = replace(fit, gains=gains_of(fit))
+    if small is None:
+        return fit
+    if nested is None or placed is None:
+        return admit_learners(fit, small)
+    return with_few(fit, small, placed, nested)
 
 
 def fit_learners(learners: Learners, options: Options, *, seed: int, exponents: Array) -> Fit:
@@ -164,15 +200,22 @@ def fit_learners(learners: Learners, options: Options, *, seed: int, exponents: 
         shaping, units = shaping.standardized()
     selection = select_models(
         shaping,
-        candidates=options.candidates,
+        candidates=options.chosen_candidates,
         splitter=options.splitter,
         order=options.order,
         **settings_of(options, seed),
     )
+    admitted = small.any() and options.small_learners == "admit"
     fit = fit_selected(
-        selection, shaping, options, seed=seed, min_rows=min_rows, units=units, exponents=exponents
+        selection,
+        shaping,
+        options,
+        seed=seed,
+        min_rows=min_rows,
+        units=units,
+        exponents=exponents,
+        small=learners.take(np.flatnonzero(small)) if admitted else None,
     )
-    if small.any() and options.small_learners == "admit":
-        fit = admit_learners(fit, learners.take(np.flatnonzero(small)))
+    if admitted:
         fit = fit.shown_in_order(learners.ids[learners.appearance].tolist())
     return fit

@@ -7,7 +7,7 @@ rows of a coterie, with the same split of the rows, so that the two are compared
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -54,7 +54,8 @@ class Fitted:
     """The chosen candidate and what is known of it.
 
     ``model`` was fitted on all rows, and ``error`` is its mean loss there; ``held_out_error`` is that on the
-    scored folds, where it had not seen the rows, ``candidate_errors`` the same for every candidate.
+    scored folds, where it had not seen the rows, ``candidate_errors`` the same for every candidate and
+    ``candidate_losses`` the losses of rows (n,) behind them, where there was a choice.
     ``residuals`` of shape (n, C) are out of fold, by ``fold_models``. ``failures`` names the candidates that
     were dropped, and why.
     """
@@ -64,6 +65,7 @@ class Fitted:
     error: float
     held_out_error: float
     candidate_errors: dict[str, float]
+    candidate_losses: dict[str, Array]
     residuals: Array
     fold_models: tuple[Any, ...]
     failures: dict[str, str]
@@ -128,6 +130,13 @@ def _fold_fit(candidate: BaseEstimator, job: FitJob, fold: int) -> tuple[Any, Ar
     return model, held_out, _residuals(model, job, held_out)
 
 
+def _losses_by_row(scored: Iterable[tuple[Array, Array]], job: FitJob) -> Array:
+    losses = np.full(len(job.y), np.nan)
+    for rows, residuals in scored:
+        losses[rows] = job.loss.by_row(residuals)
+    return losses
+
+
 def choose_candidate(job: FitJob) -> Fitted:
     """Let the candidates compete on held-out rows and refit the winner on all rows.
 
@@ -144,6 +153,10 @@ def choose_candidate(job: FitJob) -> Fitted:
         except Exception as cause:  # any candidate may fail in any way
             failures[name] = f"{type(cause).__name__}: {cause}"
     everything = np.arange(len(job.y))
+    losses = {}
+    if len(errors) > 1:
+        scored = {name: [fits[name][fold][1:] for fold in job.scored] for name in errors}
+        losses = {name: _losses_by_row(parts, job) for name, parts in scored.items()}
     for name in sorted(errors, key=errors.__getitem__):
         candidate, mine = job.candidates[name], fits[name]
         try:
@@ -164,6 +177,7 @@ def choose_candidate(job: FitJob) -> Fitted:
             error=_mean_loss(fitted, job, everything),
             held_out_error=errors[name],
             candidate_errors={n: e for n, e in errors.items() if n not in failures},
+            candidate_losses={n: rows for n, rows in losses.items() if n not in failures},
             residuals=residuals,
             fold_models=tuple(mine[fold][0] for fold in sorted(mine)),
             failures=failures,

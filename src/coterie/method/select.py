@@ -145,6 +145,7 @@ def selection_of(
         held_out_errors=np.array([result.held_out_error for result in fitted]),
         n_rows=learners.sizes,
         candidate_errors=tuple(result.candidate_errors for result in fitted),
+        candidate_losses=tuple(result.candidate_losses for result in fitted),
         residuals=residuals,
         folds=folds,
         training=training,

@@ -27,10 +27,13 @@ class BoostedTrees(HistGradientBoostingRegressor):  # type: ignore[misc]
     Parameters are those of ``sklearn.ensemble.HistGradientBoostingRegressor``, and so are the trees.
     """
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> BoostedTrees:
-        """Fit the trees to X of shape (N, p) and y of shape (N,), rows weighted by ``sample_weight``."""
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, **ahead: Any) -> BoostedTrees:
+        """Fit the trees to X of shape (N, p) and y of shape (N,), rows weighted by ``sample_weight``.
+
+        ``ahead`` may name the rows by which boosting stops: ``X_val``, ``y_val``, ``sample_weight_val``.
+        """
         with _controller().limit(limits=1, user_api="openmp"):
-            super().fit(X, y, sample_weight=sample_weight)
+            super().fit(X, y, sample_weight=sample_weight, **ahead)
         return self
 
     def predict(self, X: Any) -> Array:

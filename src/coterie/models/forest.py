@@ -13,8 +13,9 @@ from typing import Any
 
 import numpy as np
 from sklearn import config_context
+from sklearn.base import BaseEstimator
 from sklearn.ensemble import ExtraTreesRegressor, RandomForestRegressor
-from sklearn.tree import DecisionTreeRegressor
+from sklearn.tree import DecisionTreeRegressor, ExtraTreeRegressor
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
@@ -22,7 +23,7 @@ from coterie._arrays import Array
 
 try:
     from sklearn.tree._criterion import MSE
-    from sklearn.tree._splitter import BestSplitter
+    from sklearn.tree._splitter import BestSplitter, RandomSplitter
     from sklearn.tree._tree import DepthFirstTreeBuilder, Tree
 except ImportError:  # another scikit-learn: trees are fitted one by one
     BestSplitter = None
@@ -31,17 +32,6 @@ except ImportError:  # another scikit-learn: trees are fitted one by one
 # With more rows than this, growing the trees is most of the work and threads may share it.
 MOST_ROWS = 5_000
 _LARGEST_SEED = np.iinfo(np.int32).max
-_OF_TREES = (
-    "criterion",
-    "max_depth",
-    "min_samples_split",
-    "min_samples_leaf",
-    "min_weight_fraction_leaf",
-    "max_features",
-    "max_leaf_nodes",
-    "min_impurity_decrease",
-    "ccp_alpha",
-)
 _OF_NODES = ("children_left", "children_right", "feature", "threshold", "impurity", "value")
 
 
@@ -55,11 +45,12 @@ def _are_few(X: Any) -> bool:
     )
 
 
-def _grow(tree: DecisionTreeRegressor, max_features: int, X: Array, y: Array, counts: Array) -> None:
+def _grow(tree: DecisionTreeRegressor, max_features: int, X: Array, y: Array, counts: Array | None) -> None:
     """Grow a plain tree by the parts of which `DecisionTreeRegressor.fit` is made."""
     n, p = X.shape
     least = tree.min_samples_leaf
-    splitter = BestSplitter(MSE(1, n), max_features, least, 0.0, tree.random_state, None)
+    kind = RandomSplitter if tree.splitter == "random" else BestSplitter
+    splitter = kind(MSE(1, n), max_features, least, 0.0, tree.random_state, None)
     depth = np.iinfo(np.int32).max if tree.max_depth is None else tree.max_depth
     split = max(tree.min_samples_split, 2 * least)
     builder = DepthFirstTreeBuilder(splitter, split, least, 0.0, depth, tree.min_impurity_decrease)
@@ -68,7 +59,7 @@ def _grow(tree: DecisionTreeRegressor, max_features: int, X: Array, y: Array, co
     builder.build(tree.tree_, X, y, counts, None)
 
 
-def _grows_alike(first: DecisionTreeRegressor, X: Array, y: Array, counts: Array) -> bool:
+def _grows_alike(first: DecisionTreeRegressor, X: Array, y: Array, counts: Array | None) -> bool:
     """Tell whether `_grow` grows the first tree again exactly; where it does not, only ``fit`` serves."""
     plain = (
         first.criterion == "squared_error"
@@ -80,7 +71,7 @@ def _grows_alike(first: DecisionTreeRegressor, X: Array, y: Array, counts: Array
     )
     if not plain or BestSplitter is None:
         return False
-    again = DecisionTreeRegressor(**first.get_params())
+    again = type(first)(**first.get_params())
     try:
         _grow(again, first.max_features_, X, y, counts)
     except (AttributeError, TypeError, ValueError):
@@ -89,13 +80,11 @@ def _grows_alike(first: DecisionTreeRegressor, X: Array, y: Array, counts: Array
     return all(np.array_equal(*pair) for pair in nodes)
 
 
-class QuickForest(RandomForestRegressor):  # type: ignore[misc]
-    """A random forest that is quick on few rows.
+class _QuickTrees(BaseEstimator):  # type: ignore[misc]
+    """Trees grown one after the other; many rows and rarer options are left to scikit-learn's ``fit``."""
 
-    The parameters and the trees are those of `sklearn.ensemble.RandomForestRegressor`; weights are the odds
-    with which a tree draws its rows, as in scikit-learn 1.9. Many rows, missing predictors and rarer
-    options are left to its own ``fit``.
-    """
+    _tree: type[DecisionTreeRegressor]
+    _draws_rows: bool
 
     def _is_plain(self, X: Any, y: Any) -> bool:
         return (
@@ -104,43 +93,40 @@ class QuickForest(RandomForestRegressor):  # type: ignore[misc]
             and y.ndim == 1
             and isinstance(self.n_estimators, Integral)
             and int(self.n_estimators) > 0
-            and self.bootstrap is True
-            and self.max_samples is None
-            and self.monotonic_cst is None
-            and self.oob_score is False
-            and self.warm_start is False
+            and self.bootstrap is self._draws_rows
+            and self.max_samples is self.monotonic_cst is None
+            and self.oob_score is self.warm_start is False
             and not self.verbose
         )
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> QuickForest:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
         """Grow the trees on X of shape (n, p) and y of shape (n,), rows weighted by ``sample_weight``."""
         if not self._is_plain(X, y):
-            fitted: QuickForest = super().fit(X, y, sample_weight)
-            return fitted
+            return super().fit(X, y, sample_weight)
         X, y = validate_data(self, X, y, dtype=np.float32, y_numeric=True)
         response = np.ascontiguousarray(y, dtype=np.float64).reshape(-1, 1)
         self.n_outputs_ = 1
-        self.estimator_ = DecisionTreeRegressor()
-        odds = None
+        self.estimator_ = self._tree()
         if sample_weight is not None:
-            weights = _check_sample_weight(sample_weight, X, ensure_non_negative=True)
-            odds = weights / weights.sum()
-        self.estimators_ = self._grown(X, response, odds)
+            sample_weight = _check_sample_weight(sample_weight, X, ensure_non_negative=True)
+        self.estimators_ = self._grown(X, response, sample_weight)
         return self
 
-    def _grown(self, X: Array, y: Array, odds: Array | None) -> list[DecisionTreeRegressor]:
-        options = {name: getattr(self, name) for name in _OF_TREES}
+    def _grown(self, X: Array, y: Array, weights: Array | None) -> list[DecisionTreeRegressor]:
+        options = {name: getattr(self, name) for name in self.estimator_params if name != "random_state"}
         seeds = check_random_state(self.random_state).randint(_LARGEST_SEED, size=int(self.n_estimators))
-        n, generator = len(X), np.random.RandomState(0)
+        n, generator, counts = len(X), np.random.RandomState(0), weights
+        odds = weights / weights.sum() if weights is not None and self._draws_rows else None
         trees: list[DecisionTreeRegressor] = []
         quick = False
         for seed in seeds.tolist():
             # Rows and splits are drawn from the same seed, each from its beginning, as scikit-learn does.
+            if self._draws_rows:
+                generator.seed(seed)
+                drawn = generator.randint(0, n, n) if odds is None else generator.choice(n, n, p=odds)
+                counts = np.bincount(drawn, minlength=n).astype(np.float64)
             generator.seed(seed)
-            drawn = generator.randint(0, n, n) if odds is None else generator.choice(n, n, p=odds)
-            counts = np.bincount(drawn, minlength=n).astype(np.float64)
-            generator.seed(seed)
-            tree = DecisionTreeRegressor(random_state=generator, **options)
+            tree = self._tree(random_state=generator, **options)
             if quick:
                 _grow(tree, trees[0].max_features_, X, y, counts)
             else:
@@ -168,8 +154,20 @@ class QuickForest(RandomForestRegressor):  # type: ignore[misc]
         return mean
 
 
-class RandomCuts(ExtraTreesRegressor):  # type: ignore[misc]
+class QuickForest(_QuickTrees, RandomForestRegressor):  # type: ignore[misc]
+    """A random forest that is quick on few rows.
+
+    The parameters and the trees are those of `sklearn.ensemble.RandomForestRegressor`; weights are the odds
+    with which a tree draws its rows, as in scikit-learn 1.9.
+    """
+
+    _tree, _draws_rows = DecisionTreeRegressor, True
+
+
+class RandomCuts(_QuickTrees, ExtraTreesRegressor):  # type: ignore[misc]
     """Trees whose cuts are drawn at random, with which default forests compete on pooled rows.
 
-    A class of its own tells ours from those that a user brings, which are left as the user wants them.
+    They are those of `sklearn.ensemble.ExtraTreesRegressor`. A class of its own tells ours from a user's.
     """
+
+    _tree, _draws_rows = ExtraTreeRegressor, False

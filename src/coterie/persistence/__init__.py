@@ -54,7 +54,11 @@ def _state_of(fit: Fit, rows: bool) -> dict[str, Any]:
     """Return the parts of a fit to save, without what can be computed again or is needed no more."""
     state = {name: getattr(fit, name) for name in PARTS}
     selection, exchange = fit.selection, fit.exchange
-    state["selection"] = replace(selection, fold_models=((),) * len(selection.models))
+    nothing = len(selection.models)
+    selection = replace(selection, fold_models=((),) * nothing)
+    if not rows:
+        selection = replace(selection, candidate_losses=({},) * nothing)
+    state["selection"] = selection
     again = rows and isinstance(exchange.source, AffineLosses)
     source: Any = exchange.source
     if not isinstance(source, LandmarkTiles):

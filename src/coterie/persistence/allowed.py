@@ -154,7 +154,7 @@ _HIST = "sklearn.ensemble._hist_gradient_boosting"
 TYPES: dict[str, Row] = {
     # Lines
     **_rows("coterie.models.linear", "Line", _LINE),
-    **_rows("coterie.models.linear", "QuickElasticNet QuickLasso", _LINE),
+    **_rows("coterie.models.linear", "QuickElasticNet QuickLasso QuickRidge", _LINE),
     **_rows("sklearn.cross_decomposition._pls", "PLSRegression", _PARTIAL_SQUARES),
     **_rows("sklearn.linear_model._base", "LinearRegression", _LINE),
     **_rows("sklearn.linear_model._bayes", "ARDRegression BayesianRidge", _LINE),

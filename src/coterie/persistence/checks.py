@@ -9,7 +9,9 @@ from typing import Any, TypedDict
 import numpy as np
 
 from coterie._arrays import Array
-from coterie.collaboration.nested import NestedCollaboration
+from coterie.collaboration.nested import AverageNewcomers, NestedCollaboration, PooledNewcomers
+from coterie.collaboration.nested.describing import Describer
+from coterie.collaboration.nested.sums import Units
 from coterie.encoding import TableRecipe
 from coterie.encoding.columns import DATE_PARTS, ENCODERS
 from coterie.fit.record import Fit
@@ -23,6 +25,8 @@ from coterie.records import Collaboration
 from coterie.rows.learners import Learners, Standardization
 from coterie.verdicts import Admission, ClusterFit, Stability
 
+# What trees of nested coteries are added to.
+BASES = {"nothing", "line", "coterie line", "level"}
 # The parts of a fit; its options are the estimator's parameters.
 PARTS = tuple(part.name for part in fields(Fit) if part.name != "options")
 
@@ -49,9 +53,16 @@ SHAPES: dict[type[Any], dict[str, Rule]] = {
         "newcomer_weight_rows": within("k", "w"),
     },
     NestedCollaboration: rules_of(
-        "bounds: m 2, all_weights: m, uses_traits: bool m, corrections: w q, correction_bounds: w 2, "
-        "traits: w t, units: p, newcomer_ratios: 2, shares: n s"
+        "bounds: m 2, corrections: w q, correction_bounds: w 2, limits: 2 p, told: w t, sees: bool m t, "
+        "shares: n s"
     ),
+    AverageNewcomers: rules_of("ratios: 2, units: p"),
+    Units: rules_of("centre: d, spread: d, low: d, high: d"),
+    Describer: rules_of("common: b, directions: x d, scale: 2"),
+    PooledNewcomers: {
+        **rules_of("weights: e, coterie_lines: z b, bounds: k 2"),
+        "positions": array("e", "i"),
+    },
     ClusterFit: {
         **rules_of("losses: double n k, fits: bool n k, related: bool k"),
         "nearest_other": within("n", "k", -1),
@@ -111,12 +122,30 @@ def _check_rows(parts: tuple[Array, ...], n_rows: Array, what: str, ndim: int = 
     _need(all(part.ndim == ndim for part in parts), what)
 
 
+def _check_newcomers_of(record: AverageNewcomers | PooledNewcomers, sizes: Sizes, what: str) -> None:
+    """Refuse what describes newcomers where its arrays do not fit each other."""
+    if isinstance(record, AverageNewcomers):
+        _check_shapes(AverageNewcomers, record, sizes, what)
+        return
+    units, describer = record.units, record.describer
+    known = _check_shapes(Units, units, {}, what)
+    _need(known["d"] <= sizes["p"] and np.isfinite(units.middle) and units.size > 0, what)
+    inside = {"d": known["d"], "b": known["d"] + 1, "e": len(record.bases), "k": sizes["k"]}
+    _check_shapes(Describer, describer, inside, what)
+    _need(all(array("x b")(centres, dict(inside)) for centres in describer.centres), what)
+    _check_shapes(PooledNewcomers, record, inside, what)
+    _need(stay_within(record.positions, sizes["m"], -1), what)
+    n_told = 3 + len(describer.directions) + len(describer.centres) + record.several
+    _need(n_told <= sizes["t"] and set(record.bases) <= BASES, what)
+
+
 def _check_nested(record: NestedCollaboration, sizes: Sizes, n_rows: Array, what: str) -> None:
     known = _check_shapes(NestedCollaboration, record, {**sizes, "s": len(record.share_names)}, what)
-    seen = known["p"] + known["t"]
-    with_them = [record.models[p] for p in np.flatnonzero(record.uses_traits)]
-    _need(all(getattr(model, "n_features_in_", seen) == seen for model in with_them), what)
-    _need(record.form in ("pooled", "average"), what)
+    seen = known["p"] + record.sees.sum(axis=1)
+    asked = zip(record.models, seen.tolist(), strict=True)
+    _need(all(getattr(model, "n_features_in_", n) == n for model, n in asked), what)
+    _need(record.form in ("pooled", "average") and 0 <= record.all_row < len(record.weights), what)
+    _check_newcomers_of(record.newcomers, known, what)
     for residuals in (record.plain_residuals, record.alone_residuals, record.all_residuals):
         _check_rows(residuals, n_rows, what)
 
@@ -226,6 +255,8 @@ def check_fit(state: dict[str, Any], held: dict[str, Any], shown: Any, labels: A
     _need(all(hasattr(model, "predict") for model in selection.models), "a model")
     _check_rows(selection.residuals, n_rows, "a residual")
     _check_rows(selection.folds, n_rows, "a fold", ndim=1)
+    for losses, n in zip(selection.candidate_losses, n_rows.tolist(), strict=True):
+        _need(all(by_row.shape == (n,) for by_row in losses.values()), "a candidate's losses")
     _check_exchange(state, sizes, rows)
     for name in ("collaboration", "with_all"):
         _check_collaboration(state[name], sizes, n_rows)

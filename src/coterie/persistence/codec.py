@@ -21,7 +21,10 @@ import numpy as np
 
 from coterie._arrays import Array
 from coterie._codec import HintReader, Leaf
-from coterie.collaboration.nested import NestedCollaboration
+from coterie.collaboration.nested import AverageNewcomers, NestedCollaboration, PooledNewcomers
+from coterie.collaboration.nested.describing import Describer
+from coterie.collaboration.nested.line import Ratios
+from coterie.collaboration.nested.sums import Units
 from coterie.encoding import ColumnPlan, TableRecipe
 from coterie.fit.out_of_core import Read
 from coterie.fit.record import Newcomer
@@ -41,6 +44,7 @@ _KINDS = (
     *(Selection, Exchange, LandmarkTiles, Partition, Curve, Collaboration, NestedCollaboration, SerialScore),
     *(Learners, SquaredError, WildCells, Standardization, Newcomer, Stability, ClusterFit, Admission),
     *(TableRecipe, ColumnPlan, Fitted, Read),
+    *(AverageNewcomers, PooledNewcomers, Describer, Ratios, Units),
 )
 RECORDS: dict[str, type[Any]] = {cls.__name__: cls for cls in _KINDS}
 MAPPINGS: dict[str, type[dict[Any, Any]]] = {"dict": dict, "Gains": Gains}

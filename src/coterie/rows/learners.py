@@ -167,10 +167,32 @@ class Standardization:
         """Return the units of some of the learners, in the order given."""
         return Standardization(*(getattr(self, f)[positions] for f in self.__dataclass_fields__))
 
+    def average(self) -> Standardization:
+        """Return the units of the average learner."""
+        return Standardization(*(getattr(self, f).mean(axis=0)[None] for f in self.__dataclass_fields__))
+
     def joined(self, other: Standardization) -> Standardization:
         """Append the learners of another standardization."""
         pairs = ((getattr(self, f), getattr(other, f)) for f in self.__dataclass_fields__)
         return Standardization(*(np.concatenate(pair) for pair in pairs))
+
+
+def joined_learners(first: Learners, others: Learners) -> Learners:
+    """Return learners with the rows of others behind theirs; ids are in that order."""
+    weights = None
+    if first.weights is not None or others.weights is not None:
+        parts = [np.ones(len(p.y)) if p.weights is None else p.weights for p in (first, others)]
+        weights = np.concatenate(parts)
+    return replace(
+        first,
+        ids=id_array([*first.ids.tolist(), *others.ids.tolist()]),
+        X=np.concatenate([first.X, others.X]),
+        y=np.concatenate([first.y, others.y]),
+        offsets=np.r_[first.offsets, first.offsets[-1] + others.offsets[1:]],
+        rows=np.concatenate([first.rows, others.rows]),
+        appearance=np.arange(len(first) + len(others)),
+        weights=weights,
+    )
 
 
 def _factorize(ids: Array) -> tuple[Array, Array, Array]:

@@ -6,7 +6,7 @@ from coterie.verdicts.admission import Admission, place_newcomers, second_cluste
 from coterie.verdicts.bootstrap import Stability, bootstrap_clustering, bootstrap_losses
 from coterie.verdicts.cluster_fit import ClusterFit, measure_cluster_fit
 from coterie.verdicts.differences import Differences, Region, compare_clusters
-from coterie.verdicts.gains import Gains, measure_gains, newcomer_gains
+from coterie.verdicts.gains import Gains, few_gains, measure_gains, newcomer_gains
 from coterie.verdicts.outliers import Outliers, bad_models, find_outliers, outliers_among
 from coterie.verdicts.verdict import VERDICTS
 
@@ -23,6 +23,7 @@ __all__ = [
     "bootstrap_clustering",
     "bootstrap_losses",
     "compare_clusters",
+    "few_gains",
     "find_outliers",
     "measure_cluster_fit",
     "measure_gains",

@@ -291,6 +291,10 @@ def place_newcomers(
     """
     clusters = _clusters_of(selection, partition, newcomers.loss)
     n, n_clusters = len(newcomers), len(clusters)
+    if models is None and n_clusters == 1:
+        # There is one place to be, and no model of their own to say that it is none.
+        only = np.zeros(n, dtype=int)
+        return Admission(newcomers.ids, only, only, np.zeros((n, 1)), np.ones((n, 1)), only > 0)
     similarities, probabilities = np.empty((n, n_clusters)), np.full((n, n_clusters), np.nan)
     fits = np.ones(n, dtype=bool)
     for m, met in enumerate(_meet(newcomers, models, learners, selection, engine, collaboration)):

@@ -226,13 +226,40 @@ def newcomer_gains(
     those of `measure_gains`. Where no cluster fits, the cluster is -1, the error with the coterie is that of
     the nearest one, and the membership is NaN.
     """
-    n = len(newcomers)
     unknown = tuple(np.full((size, newcomers.y.shape[1]), np.nan) for size in newcomers.sizes)
     residuals = [unknown if own is None else own.residuals]
     for collaboration in (coterie, everybody):
         weight_rows = collaboration.newcomer_weight_rows[admission.nearest][newcomers.owner]
         left = newcomers.y - collaboration.predict_columns(newcomers.X, weight_rows)
         residuals.append(tuple(np.split(left, newcomers.offsets[1:-1])))
+    return _placed_gains(newcomers, own, admission, residuals, company, units)
+
+
+def few_gains(
+    small: Learners,
+    admission: Admission,
+    residuals: tuple[tuple[Array, ...], tuple[Array, ...]],
+    company: Array,
+    units: Standardization | None = None,
+) -> Gains:
+    """Return the same for learners whose few rows were pooled with the others'.
+
+    ``residuals`` has their honest residuals with others, and under what all learners share.
+    """
+    unknown = tuple(np.full((size, small.y.shape[1]), np.nan) for size in small.sizes)
+    return _placed_gains(small, None, admission, [unknown, *residuals], company, units)
+
+
+def _placed_gains(
+    newcomers: Learners,
+    own: Selection | None,
+    admission: Admission,
+    residuals: Sequence[tuple[Array, ...]],
+    company: Array,
+    units: Standardization | None,
+) -> Gains:
+    """Return the table of learners that were placed when the clusters were known."""
+    n = len(newcomers)
     described = {
         "learner": newcomers.ids,
         "cluster": admission.labels,

@@ -63,8 +63,11 @@ def test_residuals_are_honest_of_the_models(form):
 def test_predictions_and_shares_add_up():
     data = rows(level=1.0)
     found = nested(data)
-    np.testing.assert_allclose(found.weights.sum(axis=1), 1)
+    # What models do not weigh is in the lines.
+    assert (found.weights >= 0).all()
+    assert (found.weights.sum(axis=1) <= 1 + 1e-9).all()
     np.testing.assert_allclose(found.shares.sum(axis=1), 1)
+    np.testing.assert_allclose(found.shares[:, 0], np.diag(found.weights[found.weight_rows]))
     assert found.shares.shape == (8, len(found.share_names))
     one_by_one = [
         found.predict(x[None], found.weight_rows[[j]])[0]
@@ -204,34 +207,37 @@ def bent(n_learners: int = 10, n: int = 40, seed: int = 0):
 def test_models_that_are_told_serve_learners_of_whom_no_two_are_alike():
     data = bent()
     found = nested(data, candidates=("rf", "ridge"))
-    assert found.uses_traits.any()
-    assert found.traits.shape == (len(found.weights), 4)
-    # Much of what learners predict with, and nothing of what a newcomer does.
-    assert found.weights[found.weight_rows][:, found.uses_traits].sum(axis=1).mean() > 0.3
-    assert not found.weights[found.newcomer_weight_rows][:, found.uses_traits].any()
-    assert not found.all_weights[found.uses_traits].any()
+    are_told = found.sees.any(axis=1)
+    assert are_told.any()
+    assert found.sees.shape == (len(found.models), found.told.shape[1])
+    assert len(found.told) == len(found.weights)
+    # Much of what learners predict with, and nothing of what all learners share.
+    assert found.weights[found.weight_rows][:, are_told].sum(axis=1).mean() > 0.3
+    assert not found.weights[found.all_row, are_told].any()
     with_coterie, alone = (np.mean(np.square(part)) for part in (found.residuals, found.alone_residuals))
     assert with_coterie < 0.8 * alone
 
 
-def test_the_traits_of_a_learner_move_its_predictions():
+def test_what_is_told_of_a_learner_moves_its_predictions():
     found = nested(bent(), candidates=("rf", "ridge"))
     x = np.array([[1.5, 0.0]] * 2)
     ends = found.predict(x, found.weight_rows[[0, 9]])
     assert ends[0] < -1.5
     assert ends[1] > 1.5
-    # A newcomer may join, and predicts, with nobody's traits.
+    # A newcomer is described, too, but has no id that a model could know.
     newcomers = gather_learners(**bent(2, seed=5), caller="test")
     joined, weight_rows = found.with_newcomers(newcomers, np.array([0, 1]))
-    assert len(joined.traits) == len(joined.weights)
+    assert len(joined.told) == len(joined.weights)
+    assert np.isnan(joined.told[weight_rows, -1]).all()
+    assert np.isfinite(joined.told[weight_rows, :-1]).all()
     assert np.isfinite(joined.predict(newcomers.X, weight_rows[newcomers.owner])).all()
 
 
 def test_models_that_nobody_takes_anything_from_are_not_kept():
     found = nested(bent(), candidates=("rf", "ridge"))
-    used = found.weights.any(axis=0) | (found.all_weights > 0)
+    used = found.weights.any(axis=0)
     assert used[len(found.learner_ids) :].all()
-    assert len(found.models) == len(found.names) == len(found.bounds) == len(found.uses_traits)
+    assert len(found.models) == len(found.names) == len(found.bounds) == len(found.sees)
 
 
 def as_they_come(n: int, seed: int):

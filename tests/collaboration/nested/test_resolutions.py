@@ -8,6 +8,7 @@ from coterie.collaboration.nested.folds import random_folds
 from coterie.collaboration.nested.resolutions import (
     Recipe,
     labels_at,
+    names_without,
     nested_labels,
     refit_alone,
     resolution_counts,
@@ -35,7 +36,7 @@ def test_models_are_fitted_again_on_the_rows_that_are_left(staged):
     kept = np.arange(len(data.learners.y)) % 2 == 0
     left = data.learners.only(kept)
     sets = [make_candidates(["lr"])] * 8
-    models = refit_alone(left, data.selection, sets, RECIPE)
+    models = refit_alone(data.learners, kept, data.selection, sets, RECIPE)
     mine = left.span(3)
     expected = LinearRegression().fit(left.X[mine], left.scalar_y[mine])
     np.testing.assert_allclose(models[3].coef_, expected.coef_)
@@ -43,6 +44,20 @@ def test_models_are_fitted_again_on_the_rows_that_are_left(staged):
     assert again.n_rows.tolist() == left.sizes.tolist()
     np.testing.assert_array_equal(again.residuals[0], data.selection.residuals[0][kept[:20]])
     assert again.errors[3] == np.mean((left.scalar_y[mine] - expected.predict(left.X[mine])) ** 2)
+
+
+def test_a_candidate_is_chosen_by_the_rows_that_are_left(staged):
+    data = staged()
+    n = len(data.learners.y)
+    first, second = np.ones(20), np.r_[np.zeros(10), np.full(10, 5.0)]
+    losses = ({"a": first, "b": second}, *({} for _ in range(7)))
+    selection = replace(data.selection, names=("a",) * 8, candidate_losses=losses)
+    # On its first ten rows the first learner would choose b; who had no choice keeps the name.
+    assert names_without(selection, data.learners, np.arange(n) % 20 < 10) == ("b", *("a",) * 7)
+    assert names_without(selection, data.learners, np.ones(n, dtype=bool))[0] == "a"
+    gap = ({"a": first, "b": np.full(20, np.nan)}, *({} for _ in range(7)))
+    unknown = replace(selection, names=("b",) * 8, candidate_losses=gap)
+    assert names_without(unknown, data.learners, np.ones(n, dtype=bool)) == ("b",) * 8
 
 
 def test_where_a_candidate_fails_on_few_rows_the_model_of_all_rows_stands_in(staged):
@@ -53,8 +68,9 @@ def test_where_a_candidate_fails_on_few_rows_the_model_of_all_rows_stands_in(sta
             return super().fit(X, y)
 
     data = staged()
-    left = data.learners.only(np.arange(160) % 2 == 0)
-    models = refit_alone(left, data.selection, [{"linearregression": Picky(), "lr": Picky()}] * 8, RECIPE)
+    kept = np.arange(160) % 2 == 0
+    sets = [{"linearregression": Picky(), "lr": Picky()}] * 8
+    models = refit_alone(data.learners, kept, data.selection, sets, RECIPE)
     assert all(model is own for model, own in zip(models, data.selection.models, strict=True))
 
 
@@ -78,7 +94,7 @@ def test_a_fold_s_partition_does_not_know_its_rows(staged):
     y[first, 0] = -data.learners.X[first, 0]
     spoilt = replace(data.learners, y=y)
     sets = [make_candidates(["lr"])] * 8
-    models = [refit_alone(spoilt.only(k), data.selection, sets, RECIPE) for k in folds.training]
+    models = [refit_alone(spoilt, kept, data.selection, sets, RECIPE) for kept in folds.training]
     truth = np.arange(8) % 2
     counts, (without, _), full = nested_labels(spoilt, data.selection, truth, folds, models, RECIPE)
     assert np.array_equal(without[2], truth)

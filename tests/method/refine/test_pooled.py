@@ -114,6 +114,7 @@ def test_more_predictors_than_rows_and_duplicated_columns_have_an_answer(
         held_out_errors=ones,
         n_rows=learners.sizes,
         candidate_errors=({},) * 3,
+        candidate_losses=({},) * 3,
         residuals=(np.ones((4, 1)),) * 3,
         folds=(np.arange(4) % 2,) * 3,
         training=(np.ones((2, 4), dtype=bool),) * 3,

@@ -18,7 +18,7 @@ from coterie._arrays import Array
 from coterie.collaboration.nested.folds import Folds
 from coterie.collaboration.nested.guard import guarded
 from coterie.collaboration.nested.resolutions import Recipe, nested_labels
-from coterie.collaboration.nested.shared import Dictionary, Shared
+from coterie.collaboration.nested.shared import Averages, Shared
 from coterie.method.refine.averages import bounded_weights, how_models_travel, membership
 from coterie.records import Exchange, Selection
 from coterie.rows.learners import Learners
@@ -43,7 +43,8 @@ def wild_models(table: Array, learners: Learners) -> Array:
 
     ``table`` (L, N) has the predictions of every model on everybody's rows.
     """
-    losses = learners.mean_by_learner((table - learners.scalar_y) ** 2).T
+    residuals = table - learners.scalar_y
+    losses = learners.mean_by_learner(learners.loss.by_row(residuals[..., None])).T
     wild: Array = losses > WILD * np.median(losses, axis=1, keepdims=True)
     return wild | np.eye(len(learners), dtype=bool)
 
@@ -51,7 +52,7 @@ def wild_models(table: Array, learners: Learners) -> Array:
 def _shared(count: int, labels: Array, weights: Array, excluded: Array) -> Shared:
     rows = membership(labels, int(labels.max()) + 1, weights)
     terms = tuple((np.flatnonzero(row), row[row > 0] / row.sum()) for row in rows)
-    return Shared(count, "average", labels, terms, np.zeros(len(labels)), excluded)
+    return Shared(count, labels, terms, excluded)
 
 
 def average_dictionary(
@@ -62,7 +63,7 @@ def average_dictionary(
     folds: Folds,
     bounds: Array,
     recipe: Recipe,
-) -> Dictionary:
+) -> Averages:
     """Average the learners' models at all resolutions.
 
     Records are of the same learners in the same order. Each learner's rows are used for its own answers only.
@@ -87,4 +88,4 @@ def average_dictionary(
                 predictions[mine, place] = shares @ table[np.ix_(positions, mine)]
     excluded = wild_models(table, learners)
     shared = tuple(_shared(count, full[count], weights, excluded) for count in (*counts, 1))
-    return Dictionary(counts, shared, (), (), np.empty((0, 2)), predictions, 0)
+    return Averages(counts, shared, predictions)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -12,23 +13,36 @@ from coterie._arrays import Array
 from coterie._options import check_count, check_option
 from coterie._seeds import as_entropy
 from coterie.candidates import candidates_per_learner
-from coterie.collaboration.nested.averages import average_dictionary
-from coterie.collaboration.nested.folds import Folds, block_folds, random_folds, selected_folds
+from coterie.collaboration.nested.averaging import nest_averages
+from coterie.collaboration.nested.families import by_least_squares
+from coterie.collaboration.nested.folds import Folds, block_folds, joined_folds, random_folds, selected_folds
 from coterie.collaboration.nested.guard import guarded, widened
-from coterie.collaboration.nested.parties import RowParty
-from coterie.collaboration.nested.pooled import fit_dictionary, response_units
-from coterie.collaboration.nested.record import NestedCollaboration
-from coterie.collaboration.nested.resolutions import Recipe, refit_alone, share_names
-from coterie.collaboration.nested.shared import Dictionary
-from coterie.collaboration.nested.weighing import Mixture, agree, correction_bounds, mix
-from coterie.engines import report, resolve_engine
-from coterie.method.noise import smallest_level
+from coterie.collaboration.nested.pooled import fit_dictionary
+from coterie.collaboration.nested.record import AverageNewcomers, NestedCollaboration
+from coterie.collaboration.nested.resolutions import Recipe, labels_without_fold, refit_alone
+from coterie.collaboration.nested.stacking import (
+    assemble,
+    clipped_columns,
+    response_variances,
+    row_scales,
+    weigh,
+)
+from coterie.collaboration.nested.views import Table
+from coterie.engines import Steps, resolve_engine
 from coterie.records import Exchange, Partition, Selection
-from coterie.rows.learners import Learners, gather_learners
+from coterie.rows.learners import Learners, gather_learners, joined_learners
 
 log = logging.getLogger(__name__)
 
 FORMS = ("pooled", "average")
+
+
+@dataclass(frozen=True)
+class FewRows:
+    """Learners with too few rows for a model of their own, and the clusters (M,) they were placed into."""
+
+    learners: Learners
+    labels: Array = field(repr=False)
 
 
 def _alone(learners: Learners, folds: Folds, models: Sequence[tuple[Any, ...]]) -> tuple[Array, Array]:
@@ -46,76 +60,6 @@ def _alone(learners: Learners, folds: Folds, models: Sequence[tuple[Any, ...]]) 
     return bounds, predictions
 
 
-def _parties(
-    learners: Learners, selection: Selection, folds: Folds, alone: Array, shared: Array
-) -> list[RowParty]:
-    smallest = smallest_level(learners.loss.variance(learners.y))
-    parties = []
-    for j in range(len(learners)):
-        span = learners.span(j)
-        parties.append(
-            RowParty(
-                X=learners.X[span],
-                y=learners.scalar_y[span],
-                folds=folds.held_out[span],
-                n_folds=len(folds),
-                alone=alone[span],
-                shared=shared[span],
-                noise=float(selection.noise[j]),
-                weights=None if learners.weights is None else learners.weights[span],
-                smallest=smallest,
-            )
-        )
-    return parties
-
-
-def _shares(mixtures: Sequence[Mixture], dictionary: Dictionary) -> Array:
-    places = {count: place + 1 for place, count in enumerate((*dictionary.counts, 1))}
-    shares = np.zeros((len(mixtures), len(places) + 1))
-    for j, mixture in enumerate(mixtures):
-        shares[j, 0] = mixture.alone
-        for shared, weight in zip(dictionary.shared, mixture.shared, strict=True):
-            shares[j, places[shared.count]] += weight
-    return shares
-
-
-def _best_plain(learners: Learners, dictionary: Dictionary, count: int) -> int:
-    """Return the plain predictor at a resolution that loses least, each learner in units of its variance."""
-    plain = [
-        p
-        for p, s in enumerate(dictionary.shared)
-        if s.count == count and not s.levels.any() and not s.uses_traits
-    ]
-    seen = np.isfinite(dictionary.out_of_fold[:, plain]).all(axis=1)
-    unit = response_units(learners)[learners.owner]
-    squares = (learners.y - dictionary.out_of_fold[:, plain]) ** 2 / unit[:, None]
-    return plain[int(squares[seen].mean(axis=0).argmin())]
-
-
-def _weights_of(j: int, mixture: Mixture, dictionary: Dictionary, n_models: int) -> tuple[Array, Array]:
-    """Return the weights of one learner over all models, and its correction with the levels it adds."""
-    weights, correction = np.zeros(n_models), mixture.correction.copy()
-    weights[j] = mixture.alone
-    for shared, weight in zip(dictionary.shared, mixture.shared, strict=True):
-        if weight > 0:
-            positions, parts = shared.terms_of(j)
-            weights[positions] += weight * parts
-            correction[-1] += weight * shared.levels[j]
-    return weights, correction
-
-
-def _joined_weights(members: Array, predictor: int | None, dictionary: Dictionary, n_models: int) -> Array:
-    """Return the weights of who joins a cluster: its members' plain predictor, or their models."""
-    weights = np.zeros(n_models)
-    if predictor is None:
-        weights[members] = 1 / len(members)
-    else:
-        shared = dictionary.shared[predictor]
-        positions, parts = shared.terms[shared.labels[members[0]]]
-        weights[positions] = parts
-    return weights
-
-
 def _only_one(learners: Learners, selection: Selection) -> NestedCollaboration:
     """Return how a learner predicts who has nobody to learn with: as it would alone, and unguarded."""
     nothing = np.zeros((1, learners.n_features + 1))
@@ -131,83 +75,131 @@ def _only_one(learners: Learners, selection: Selection) -> NestedCollaboration:
         bounds=np.array([[-np.inf, np.inf]]),
         corrections=nothing,
         correction_bounds=np.zeros((1, 2)),
+        limits=np.tile([[-np.inf], [np.inf]], (1, learners.n_features)),
         form="pooled",
         plain_residuals=selection.residuals,
         alone_residuals=selection.residuals,
         all_residuals=selection.residuals,
-        all_weights=np.ones(1),
+        all_row=0,
         share_names=("alone",),
         shares=np.ones((1, 1)),
         shrinkage=np.inf,
         n_fits=0,
-        newcomer_ratios=np.zeros(2),
-        traits=np.zeros((1, 0)),
-        uses_traits=np.zeros(1, dtype=bool),
-        units=np.ones(learners.n_features),
-        noise=float(selection.noise[0]),
+        told=np.zeros((1, 0)),
+        sees=np.zeros((1, 0), dtype=bool),
+        newcomers=AverageNewcomers(np.zeros(2), np.ones(learners.n_features), float(selection.noise[0])),
     )
 
 
-def _assembled(
+def _nest_pooled(
     learners: Learners,
     selection: Selection,
     labels: Array,
+    folds: Folds,
+    own: Sequence[tuple[Any, ...]],
     bounds: Array,
-    dictionary: Dictionary,
-    parties: Sequence[RowParty],
-    form: str,
-) -> NestedCollaboration:
-    agreement = agree(parties)
-    mixtures = [mix(party, agreement, j) for j, party in enumerate(parties)]
-    n_clusters, n_models = int(labels.max()) + 1, len(learners) + len(dictionary.models)
-    own = [_weights_of(j, mixture, dictionary, n_models) for j, mixture in enumerate(mixtures)]
-    # Where everybody stands alone, who joins somebody predicts with that one's model.
-    joined = None if n_clusters == len(learners) else _best_plain(learners, dictionary, n_clusters)
-    clusters = [np.flatnonzero(labels == k) for k in range(n_clusters)]
-    newcomers = [_joined_weights(members, joined, dictionary, n_models) for members in clusters]
-    weights = np.array([*(mine for mine, _ in own), *newcomers])
-    corrections = np.array([correction for _, correction in own])
-    limits = [correction_bounds(party.X, mine) for party, mine in zip(parties, corrections, strict=True)]
-    ratios = np.zeros(2) if joined is None else agreement.ratios[1, joined]
-    alone = np.concatenate([party.alone for party in parties])
-    plain = alone if joined is None else dictionary.out_of_fold[:, joined]
-    cuts = learners.offsets[1:-1]
-    everybody = _best_plain(learners, dictionary, 1)
-    all_weights = _joined_weights(np.arange(len(learners)), everybody, dictionary, n_models)
-    traits = np.zeros((len(learners), 0)) if dictionary.traits is None else dictionary.traits
-    # Shared models that nobody takes anything from need not be kept: they are a third of the whole.
-    kept = np.flatnonzero(
-        weights.any(axis=0) | (all_weights > 0) | (np.arange(len(all_weights)) < len(learners))
+    alone: Array,
+    few: FewRows | None,
+    trees: str,
+    recipe: Recipe,
+    steps: Steps,
+) -> tuple[NestedCollaboration, Array]:
+    """Mix own models and models of pooled rows; return also the residuals (M, 2) of those with few rows."""
+    everybody, shaping = learners, np.ones(len(learners), dtype=bool)
+    if few is not None:
+        everybody = joined_learners(learners, few.learners)
+        shaping = np.arange(len(everybody)) < len(learners)
+        labels = np.r_[labels, few.labels]
+        folds = joined_folds(folds, few.learners, recipe.seed, in_order=selection.in_order)
+        alone = np.r_[alone, np.full(len(few.learners.y), np.nan)]
+
+    def labels_without(fold: int) -> Array:
+        return labels_without_fold(
+            learners, selection, folds.training[fold, : len(learners.y)], own[fold], recipe
+        )
+
+    table = Table.of(everybody, shaping, labels, folds, labels_without)
+    alone = table.units.response(alone)
+    variances = response_variances(table)
+    scales = row_scales(table, variances)
+    dictionary = fit_dictionary(table, alone, scales, trees, recipe.engine, recipe.seed, steps)
+    columns = clipped_columns(table, dictionary.out_of_fold)
+    stacked = weigh(table, dictionary, columns, alone, variances)
+    nested = assemble(table, selection, bounds, dictionary, stacked, alone)
+    left = np.column_stack([stacked.residuals, table.rows.y - dictionary.plain[:, 0]]) * table.units.size
+    return nested, left[len(learners.y) :]
+
+
+@dataclass(frozen=True)
+class Nested:
+    """Nested coteries, and what was measured of learners with few rows.
+
+    ``few_residuals`` and ``few_all_residuals`` have the honest residuals of their rows, by learner: with
+    others, and under what all learners share. ``few_weight_rows`` (M,) are their rows of the collaboration's
+    weights.
+    """
+
+    collaboration: NestedCollaboration
+    few_residuals: tuple[Array, ...] = field(default=(), repr=False)
+    few_all_residuals: tuple[Array, ...] = field(default=(), repr=False)
+    few_weight_rows: Array = field(default_factory=lambda: np.zeros(0, dtype=int))
+
+
+def nest_learners(
+    learners: Learners,
+    selection: Selection,
+    exchange: Exchange,
+    labels: Array,
+    candidates: Any,
+    recipe: Recipe,
+    *,
+    form: str = "pooled",
+    n_folds: int = 4,
+    splitter: Any = None,
+    few: FewRows | None = None,
+    trees: str = "full",
+) -> Nested:
+    """Mix what learners take from themselves, their coteries and all; see `nest_coteries`.
+
+    Records and ``labels`` (L,) are in the order of ``learners``. The rows of learners with ``few`` rows are
+    pooled with the others'. ``trees`` are ``"full"`` or ``"fast"``; there are none where all candidates are
+    linear by least squares, unless they are fast.
+    """
+    if len(learners) == 1 and few is None:
+        return Nested(_only_one(learners, selection))
+    sets = candidates_per_learner(candidates, learners.ids.tolist())
+    if splitter is not None:
+        folds = selected_folds(selection)
+    elif selection.in_order:
+        folds = block_folds(learners, n_folds)
+    else:
+        folds = random_folds(learners, n_folds, recipe.seed)
+    steps = Steps("Collaborate", 2 * len(folds) + 2)
+    own = []
+    for kept in folds.training:
+        own.append(refit_alone(learners, kept, selection, sets, recipe))
+        steps.done()
+    bounds, alone = _alone(learners, folds, own)
+    if form == "average":
+        nested = nest_averages(learners, selection, exchange, labels, folds, bounds, alone, recipe)
+        steps.finish()
+        return Nested(nested)
+    if trees == "full" and all(by_least_squares(c) for some in sets for c in some.values()):
+        trees = "none"
+    nested, left = _nest_pooled(
+        learners, selection, labels, folds, own, bounds, alone, few, trees, recipe, steps
     )
-    models, names = (*selection.models, *dictionary.models), (*selection.names, *dictionary.names)
-    uses_traits = np.array([False] * len(learners) + list(dictionary.uses_traits), dtype=bool)
-    return NestedCollaboration(
-        learner_ids=learners.ids,
-        method="auto",
-        models=tuple(models[p] for p in kept),
-        names=tuple(names[p] for p in kept),
-        weights=weights[:, kept],
-        weight_rows=np.arange(len(learners)),
-        newcomer_weight_rows=len(learners) + np.arange(n_clusters),
-        residuals=tuple(mixture.residuals[:, None] for mixture in mixtures),
-        bounds=np.vstack([bounds, dictionary.bounds])[kept],
-        corrections=np.vstack([corrections, np.zeros((n_clusters, learners.n_features + 1))]),
-        correction_bounds=np.vstack([limits, np.zeros((n_clusters, 2))]),
-        form=form,
-        plain_residuals=tuple(np.split(learners.y - plain[:, None], cuts)),
-        alone_residuals=tuple(np.split(learners.y - alone[:, None], cuts)),
-        all_residuals=tuple(np.split(learners.y - dictionary.out_of_fold[:, [everybody]], cuts)),
-        all_weights=all_weights[kept],
-        share_names=share_names(dictionary.counts),
-        shares=_shares(mixtures, dictionary),
-        shrinkage=agreement.weights.shrinkage,
-        n_fits=dictionary.n_fits,
-        newcomer_ratios=ratios,
-        traits=np.vstack([traits, np.zeros((n_clusters, traits.shape[1]))]),
-        uses_traits=uses_traits[kept],
-        units=agreement.units,
-        noise=float(np.median(selection.noise)),
+    log.info(
+        "Nested coteries: %d models of pooled rows and %d of single learners fitted over %d folds.",
+        nested.n_fits,
+        len(learners) * len(folds),
+        len(folds),
     )
+    steps.finish()
+    if few is None:
+        return Nested(nested)
+    parts = [tuple(np.split(column[:, None], few.learners.offsets[1:-1])) for column in left.T]
+    return Nested(nested, parts[0], parts[1], len(learners) + np.arange(len(few.learners)))
 
 
 def nest_coteries(
@@ -277,44 +269,22 @@ def nest_coteries(
     >>> partition = coterie.cluster_learners(exchange, **rows, selection=selection)
     >>> nested = nest_coteries(selection, exchange, partition, **rows, candidates="linear")
     >>> nested.share_names
-    ('alone', '3 coteries', '2 coteries', 'all')
+    ('alone', 'coterie', 'all adapted')
     """
     check_option(form, "form", FORMS)
     check_count(n_folds, "n_folds", least=2)
     learners = gather_learners(X, y, groups, sample_weight=sample_weight, caller="nest_coteries")
-    chosen = selection.aligned_to(learners.ids)
-    if len(learners) == 1:
-        return _only_one(learners, chosen)
     labels = partition.aligned_to(learners.ids).labels
     seed, runner = as_entropy(random_state), resolve_engine(engine, n_jobs)
-    recipe = Recipe(int(labels.max()) + 1, scale, refine, robust, seed, runner, landmarks)
-    sets = candidates_per_learner(candidates, learners.ids.tolist())
-    if splitter is not None:
-        folds = selected_folds(chosen)
-    elif chosen.in_order:
-        folds = block_folds(learners, n_folds)
-    else:
-        folds = random_folds(learners, n_folds, seed)
-    steps = len(folds) + 2
-    report("Collaborate", 0, steps)
-    own = []
-    for kept in folds.training:
-        own.append(refit_alone(learners.only(kept), chosen, sets, recipe))
-        report("Collaborate", len(own), steps)
-    bounds, alone = _alone(learners, folds, own)
-    if form == "pooled":
-        dictionary = fit_dictionary(learners, chosen, labels, folds, own, sets, recipe)
-    else:
-        exchanged = exchange.aligned_to(learners.ids)
-        dictionary = average_dictionary(learners, chosen, exchanged, labels, folds, bounds, recipe)
-    log.info(
-        "Nested coteries: %d models of pooled rows and %d of single learners fitted over %d folds.",
-        dictionary.n_fits,
-        len(learners) * len(folds),
-        len(folds),
+    nested = nest_learners(
+        learners,
+        selection.aligned_to(learners.ids),
+        exchange.aligned_to(learners.ids),
+        labels,
+        candidates,
+        Recipe(int(labels.max()) + 1, scale, refine, robust, seed, runner, landmarks),
+        form=form,
+        n_folds=n_folds,
+        splitter=splitter,
     )
-    report("Collaborate", steps - 1, steps)
-    parties = _parties(learners, chosen, folds, alone, dictionary.out_of_fold)
-    nested = _assembled(learners, chosen, labels, bounds, dictionary, parties, form)
-    report("Collaborate", steps, steps)
-    return nested.take(learners.appearance)
+    return nested.collaboration.take(learners.appearance)

@@ -54,3 +54,10 @@ def selected_folds(selection: Selection) -> Folds:
         for training in selection.training
     ]
     return Folds(np.concatenate(selection.folds), np.hstack(padded))
+
+
+def joined_folds(folds: Folds, others: Learners, entropy: int, *, in_order: bool) -> Folds:
+    """Return the folds with the rows of other learners behind, cut into as many."""
+    n_folds = len(folds)
+    theirs = block_folds(others, n_folds) if in_order else random_folds(others, n_folds, entropy)
+    return Folds(np.r_[folds.held_out, theirs.held_out], np.hstack([folds.training, theirs.training]))

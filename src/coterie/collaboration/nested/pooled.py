@@ -1,188 +1,229 @@
-"""Nested coteries of pooled rows: the dictionary is fitted without each fold, weighed, fitted again."""
+"""The dictionary is fitted without each fold, weighed, and fitted again on all rows.
+
+All trees are fitted without the first fold. Those that get no weight there are not fitted without the others,
+except where everybody's or a coterie's own prediction is made of them.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from coterie._arrays import Array
-from coterie.collaboration.nested.dictionary import Entry, FittedEntry, fit_entries
-from coterie.collaboration.nested.families import Family, family_for_traits, possible_families, worth_fitting
-from coterie.collaboration.nested.folds import Folds
-from coterie.collaboration.nested.linear import RIDGES, Moments
-from coterie.collaboration.nested.resolutions import Recipe, nested_labels
-from coterie.collaboration.nested.shared import Dictionary, Shared
-from coterie.kernels.affine import Frame
-from coterie.method.noise import smallest_level
-from coterie.method.refine.flexible import FLEXIBLE
-from coterie.records import Selection
-from coterie.rows.learners import Learners
+from coterie.collaboration.nested.members import (
+    TREES_OF_ALL,
+    TREES_OF_COTERIE,
+    Growing,
+    Member,
+    possible_members,
+)
+from coterie.collaboration.nested.trees import (
+    FAST_TREES,
+    TREES,
+    after_rounds,
+    best_rounds,
+    grow,
+    grow_to_stay,
+    losses_by_round,
+)
+from coterie.collaboration.nested.views import Table, View
+from coterie.collaboration.nested.weights import simplex_weights
+from coterie.engines import Engine, Steps
+from coterie.method.fitting import quiet_fits
 
-# More rows than these make a fold's model slower, not its weight better known.
-MOST_ROWS = 20_000
+# Trees with less weight on the first fold are not fitted without the others.
+LEAST_WEIGHT = 0.01
+# What everybody, and what a coterie, shares is made of these trees: they stay in any case.
+ALWAYS = (TREES_OF_ALL, TREES_OF_COTERIE)
 
 
-def response_units(learners: Learners) -> Array:
-    """Return the variance of each learner's response, of shape (L,); where it is rounding, its bound."""
-    means = learners.mean_by_learner(learners.y.T).T[learners.owner]
-    spread = learners.mean_losses(learners.y - means)
-    units: Array = np.maximum(spread, smallest_level(learners.loss.variance(learners.y)))
-    return units
+@dataclass(frozen=True)
+class Dictionary:
+    """The members that were fitted, and what each predicts where it had not seen the row.
+
+    ``out_of_fold`` (N, E) is in common units, NaN where no fold holds the row out. ``models`` has the trees
+    of each member, None where it has none. ``plain`` (N, 2) has the same of what all learners share and of
+    what the members of a coterie share, and ``tree_shares`` (2,) how much of these are trees; the rest is a
+    line. ``view`` has the rows without any fold.
+    """
+
+    members: tuple[Member, ...]
+    models: tuple[Any, ...] = field(repr=False)
+    out_of_fold: Array = field(repr=False)
+    plain: Array = field(repr=False)
+    tree_shares: Array
+    view: View = field(repr=False)
+    n_fits: int
+
+    def model_of(self, name: str) -> Any:
+        """Return the trees of a member, None where it is not there."""
+        return next(
+            (m for member, m in zip(self.members, self.models, strict=True) if member.name == name), None
+        )
 
 
-class _CrossFit:
-    """Fits entries without each fold and predicts the rows that the fold holds out."""
+@dataclass
+class _Fold:
+    """What was fitted without one fold: trees by member, with their sizes."""
 
-    def __init__(
-        self, learners: Learners, folds: Folds, labels: Sequence[dict[int, Array]], recipe: Recipe
-    ) -> None:
-        self.learners, self.folds = learners, folds
-        frame = Frame(learners)
-        self._left = [learners.only(kept) for kept in folds.training]
-        self._moments = [Moments.of(left, frame) for left in self._left]
-        self.whole = Moments.of(learners, frame)
-        self._labels, self._recipe = labels, recipe
-        # Losses are compared in units of each learner's variance, so that learners count alike.
-        self._unit = response_units(learners)
+    view: View
+    models: dict[str, Any] = field(default_factory=dict)
+
+
+class CrossFit:
+    """Fits members without each fold.
+
+    ``alone`` (N,) has what learners' own models predict out of fold, in common units, NaN where there is
+    none; rows count by ``scales`` (N,).
+    """
+
+    def __init__(self, table: Table, trees: str, engine: Engine, seed: int) -> None:
+        self._table, self._engine = table, engine
+        self.folds = [_Fold(table.view(fold)) for fold in range(len(table.folds))]
+        first = self.folds[0].view
+        self.members = possible_members(table, first, trees)
+        self._rule = FAST_TREES if trees == "fast" else TREES
+        self._growing = Growing(table, first.description.numbers.shape[1], seed, self._rule)
+        self.sizes = {member.name: self._rule.leaves[0] for member in self.members}
+        # Zero while the other folds are not fitted: what is best on the first alone.
+        self.rounds = {member.name: 0 for member in self.members}
         self.n_fits = 0
 
-    def predict(self, entries: Sequence[Entry], folds: Sequence[int] | None = None) -> Array:
-        """Return predictions of shape (N, E), NaN outside the rows that the folds hold out."""
-        predictions = np.full((len(self.learners.y), len(entries)), np.nan)
-        for fold in range(len(self.folds)) if folds is None else folds:
-            ahead = self.folds.held_out == fold
-            rows = self._left[fold], self._labels[fold], self._moments[fold]
-            fitted = fit_entries(entries, *rows, self._recipe, most_rows=MOST_ROWS)
-            self.n_fits += sum(
-                len(f.models) for f, e in zip(fitted, entries, strict=True) if e.family.candidate is not None
-            )
-            X, owner = self.learners.X[ahead], self.learners.owner[ahead]
-            for place, entry in enumerate(fitted):
-                predictions[ahead, place] = entry.predict(X, owner)
-        return predictions
+    def _grow(self, wanted: Sequence[tuple[int, Member, int]]) -> list[Any]:
+        jobs = [self._growing.job(member, self.folds[fold].view, size) for fold, member, size in wanted]
+        self.n_fits += len(jobs)
+        with quiet_fits():
+            return list(self._engine.map(grow, jobs))
 
-    def losses(self, predictions: Array) -> Array:
-        """Return the mean over learners of their loss in units of variance, of shape (E,)."""
-        seen = np.isfinite(predictions).all(axis=1)
-        owner = self.learners.owner[seen]
-        squares = (self.learners.scalar_y[seen, None] - predictions[seen]) ** 2
-        counts = np.bincount(owner, minlength=len(self.learners))
-        sums = np.array([np.bincount(owner, column, len(self.learners)) for column in squares.T])
-        held = counts > 0
-        losses: Array = (sums[:, held] / counts[held] / self._unit[held]).mean(axis=1)
-        return losses
+    def first_fold(self) -> None:
+        """Fit all trees without the first fold, larger ones where small ones take many rounds."""
+        trees = [member for member in self.members if member.trees]
+        sizes = [self._rule.fold_trees if member.cut_at_random else self._rule.leaves[0] for member in trees]
+        small = self._grow([(0, member, size) for member, size in zip(trees, sizes, strict=True)])
+        models = self.folds[0].models
+        models.update(zip((member.name for member in trees), small, strict=True))
+        self.sizes.update(zip((member.name for member in trees), sizes, strict=True))
+        slow = [
+            member
+            for member in trees
+            if member.may_be_large
+            and best_rounds([losses_by_round(models[member.name])]) >= self._rule.rounds_of_small
+        ]
+        for member, large in zip(slow, self._grow([(0, m, self._rule.leaves[1]) for m in slow]), strict=True):
+            if losses_by_round(large).min() < losses_by_round(models[member.name]).min():
+                models[member.name], self.sizes[member.name] = large, self._rule.leaves[1]
 
-
-def _linear_entries(
-    cross: _CrossFit, plain: Sequence[tuple[int, bool]], family: Family
-) -> tuple[list[Entry], Array]:
-    """Return the linear predictors, each with the ridge that loses least, and what they predict."""
-    tried = [Entry(count, family, centred, ridge) for count, centred in plain for ridge in RIDGES]
-    predictions = cross.predict(tried)
-    losses = cross.losses(predictions).reshape(len(plain), len(RIDGES))
-    best = np.arange(len(plain)) * len(RIDGES) + losses.argmin(axis=1)
-    return [tried[b] for b in best], predictions[:, best]
-
-
-def _kept_families(
-    cross: _CrossFit, families: tuple[Family, ...], chosen: int, linear: Array | None
-) -> tuple[Family, ...]:
-    """Let the families compete on the first fold, inside the chosen clusters and among all.
-
-    Each in its better form: where levels follow from the predictors, a forest that may not see them,
-    because they were taken off beforehand, is worth little, and the plain one may be the best there is.
-    """
-    flexible = [family for family in families if family.candidate is not None]
-    if not flexible:
-        return ()
-    forms = _competing(chosen)
-    tried = [Entry(count, family, centred) for family in flexible for count, centred in forms]
-    first = cross.predict(tried, [0])
-    losses = cross.losses(first).reshape(len(flexible), -1, 2)
-    better = np.where(np.isfinite(losses), losses, np.inf).min(axis=2)
-    benchmark = None
-    if linear is not None:
-        seen = np.asarray(np.isfinite(first).all(axis=1))
-        benchmark = cross.losses(np.where(seen[:, None], linear, np.nan)).reshape(-1, 2).min(axis=1)
-    return worth_fitting(tuple(flexible), better, benchmark)
-
-
-def _competing(chosen: int) -> list[tuple[int, bool]]:
-    """Return where families compete, and whether centred: two forms for each place."""
-    places = (chosen, 1) if chosen > 1 else (1,)
-    return [(count, centred) for count in places for centred in (True, False)]
-
-
-def _as_dictionary(
-    counts: tuple[int, ...],
-    entries: Sequence[Entry],
-    fitted: Sequence[FittedEntry],
-    n_learners: int,
-    out_of_fold: Array,
-    n_fits: int,
-) -> Dictionary:
-    shared, first = [], n_learners
-    for entry, found in zip(entries, fitted, strict=True):
-        terms = tuple((np.array([first + k]), np.ones(1)) for k in range(len(found.models)))
-        first += len(found.models)
-        form = "" if entry.form == "plain" else f", {entry.form}"
-        kind = entry.family.name + form + ", with traits" * entry.uses_traits
-        shared.append(
-            Shared(entry.count, kind, found.labels, terms, found.levels, uses_traits=entry.uses_traits)
+    def keep(self, alone: Array, scales: Array) -> None:
+        """Drop the trees that get no weight on the first fold."""
+        ahead = np.flatnonzero(self.folds[0].view.ahead & np.isfinite(alone))
+        if not any(member.trees for member in self.members) or len(ahead) < 2:
+            return
+        columns = [self._predicted(member, 0)[ahead] for member in self.members]
+        residuals = self._table.rows.y[ahead, None] - np.column_stack([*columns, alone[ahead]])
+        weights = simplex_weights((residuals * scales[ahead, None]).T @ residuals)
+        self.members = tuple(
+            member
+            for member, weight in zip(self.members, weights, strict=False)
+            if weight >= LEAST_WEIGHT or not member.trees or member.name in ALWAYS
         )
-    # The entry behind each model.
-    behind = [entry for entry, found in zip(entries, fitted, strict=True) for _ in found.models]
-    return Dictionary(
-        counts,
-        tuple(shared),
-        tuple(model for found in fitted for model in found.models),
-        tuple(entry.family.name for entry in behind),
-        np.vstack([found.bounds for found in fitted]),
-        out_of_fold,
-        n_fits + sum(entry.family.candidate is not None for entry in behind),
-        next((found.traits for found in fitted if found.traits is not None), None),
-        tuple(entry.uses_traits for entry in behind),
-    )
+
+    def other_folds(self) -> None:
+        """Fit the trees that are left without the other folds, and choose their rounds."""
+        trees = [member for member in self.members if member.trees]
+        wanted = [(fold, m, self.sizes[m.name]) for fold in range(1, len(self.folds)) for m in trees]
+        for (fold, member, _), model in zip(wanted, self._grow(wanted), strict=True):
+            self.folds[fold].models[member.name] = model
+        for member in trees:
+            if not member.cut_at_random:
+                curves = [losses_by_round(fold.models[member.name]) for fold in self.folds]
+                self.rounds[member.name] = best_rounds(curves)
+
+    def _predicted(self, member: Member, fold: int) -> Array:
+        """Return what a member predicts without a fold, NaN outside of the rows that the fold holds out."""
+        view = self.folds[fold].view
+        ahead = np.flatnonzero(view.ahead)
+        predicted = np.full(len(view.line), np.nan)
+        predicted[ahead] = member.start(view)[ahead]
+        if member.trees:
+            model, X = self.folds[fold].models[member.name], self._growing.features(member, view, ahead)
+            if member.cut_at_random:
+                predicted[ahead] += model.predict(X)
+            else:
+                rounds = self.rounds[member.name] or best_rounds([losses_by_round(model)])
+                predicted[ahead] += after_rounds(model, X, rounds)
+        return predicted
+
+    def out_of_fold(self, member: Member) -> Array:
+        """Return what a member predicts out of fold, of shape (N,)."""
+        parts = [self._predicted(member, fold) for fold in range(len(self.folds))]
+        whole = np.full(len(self._table.rows.y), np.nan)
+        for part, fold in zip(parts, self.folds, strict=True):
+            whole[fold.view.ahead] = part[fold.view.ahead]
+        return whole
+
+    def last_models(self, view: View) -> list[Any]:
+        """Fit the members' trees on all rows; None for those without."""
+        trees = [member for member in self.members if member.trees]
+        # More rows bear more rounds.
+        more = len(view.line) / np.mean([fold.view.training.sum() for fold in self.folds])
+        rounds = [int(np.ceil(more * self.rounds[member.name])) for member in trees]
+        jobs = [
+            self._growing.last_job(member, view, self.sizes[member.name], count)
+            for member, count in zip(trees, rounds, strict=True)
+        ]
+        self.n_fits += len(jobs)
+        with quiet_fits():
+            grown = iter(self._engine.map(grow_to_stay, jobs))
+        return [next(grown) if member.trees else None for member in self.members]
+
+
+def _tree_share(y: Array, line: Array, trees: Array | None, scales: Array) -> float:
+    """Return how much trees weigh beside a line, by what both predict out of fold."""
+    if trees is None:
+        return 0.0
+    seen = np.isfinite(trees) & np.isfinite(line)
+    residuals = y[seen, None] - np.column_stack([line[seen], trees[seen]])
+    return float(simplex_weights((residuals * scales[seen, None]).T @ residuals)[1])
 
 
 def fit_dictionary(
-    learners: Learners,
-    selection: Selection,
-    labels: Array,
-    folds: Folds,
-    alone: Sequence[tuple[Any, ...]],
-    sets: Sequence[dict[str, Any]],
-    recipe: Recipe,
+    table: Table, alone: Array, scales: Array, trees: str, engine: Engine, seed: int, steps: Steps
 ) -> Dictionary:
-    """Fit shared predictors at all resolutions, without each fold and on all rows.
+    """Fit the dictionary without each fold and on all rows.
 
-    ``labels`` (L,) are the chosen clusters, ``alone`` has every learner's model without each fold, ``sets``
-    each learner's candidates.
+    ``alone`` (N,) has what learners' own models predict out of fold, in common units, NaN where they have
+    none. Squared residuals of rows count by ``scales`` (N,). ``trees`` says which take part, as in
+    `possible_members`.
     """
-    counts, without, full = nested_labels(learners, selection, labels, folds, alone, recipe)
-    cross = _CrossFit(learners, folds, without, recipe)
-    chosen = recipe.chosen if recipe.chosen in counts else 1
-    plain = [(count, True) for count in counts] + [(chosen, False)] * (chosen > 1) + [(1, False), (1, True)]
-    families = possible_families(sets, by_moments=learners.n_features <= FLEXIBLE.predictors)
-    entries: list[Entry] = []
-    columns: list[Array] = []
-    benchmark = None
-    for family in families:
-        if family.candidate is None:
-            entries, linear = _linear_entries(cross, plain, family)
-            columns = [linear]
-            benchmark = linear[:, [plain.index(form) for form in _competing(chosen)]]
-    kept = _kept_families(cross, families, chosen, benchmark)
-    for family in kept:
-        coarse = _competing(chosen)
-        mine = [Entry(count, family, centred) for count, centred in (coarse if family.coarse else plain)]
-        if family is family_for_traits(kept):
-            mine += [Entry(1, family, centred, uses_traits=True) for centred in (True, False)]
-        if family is kept[0]:
-            mine += [Entry(1, family, False, random_intercept=True)]
-        columns.append(cross.predict(mine))
-        entries += mine
-    fitted = fit_entries(entries, learners, full, cross.whole, recipe)
-    return _as_dictionary(counts, entries, fitted, len(learners), np.hstack(columns), cross.n_fits)
+    cross = CrossFit(table, trees, engine, seed)
+    cross.first_fold()
+    steps.done()
+    cross.keep(alone, scales)
+    cross.other_folds()
+    steps.done(len(table.folds) - 1)
+    columns = {member.name: cross.out_of_fold(member) for member in cross.members}
+    y, held_out = table.rows.y, table.folds.held_out
+    lines = np.full((len(y), 2), np.nan)
+    for fold, fitted in enumerate(cross.folds):
+        ahead = held_out == fold
+        lines[ahead, 0] = fitted.view.common_line[ahead]
+        lines[ahead, 1] = fitted.view.plain_coterie_line[ahead]
+    grown = [columns.get(TREES_OF_ALL), columns.get(TREES_OF_COTERIE, columns.get(TREES_OF_ALL))]
+    shares = np.array([_tree_share(y, lines[:, p], grown[p], scales) for p in range(2)])
+    plain = lines.copy()
+    for p, column in enumerate(grown):
+        if column is not None:
+            plain[:, p] = (1 - shares[p]) * lines[:, p] + shares[p] * column
+    view = table.view(None)
+    return Dictionary(
+        cross.members,
+        tuple(cross.last_models(view)),
+        np.column_stack([columns[member.name] for member in cross.members]),
+        plain,
+        shares,
+        view,
+        cross.n_fits,
+    )

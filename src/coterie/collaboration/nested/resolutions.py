@@ -68,17 +68,48 @@ class Recipe:
     landmarks: Any = None
 
 
+def _choice(chosen: str, losses: dict[str, Array], kept: Array, weights: Array | None) -> str:
+    """Return the candidate that loses least on the rows that are kept, or the chosen one if nobody knows."""
+    counted = kept & np.isfinite(list(losses.values())).all(axis=0) if losses else kept
+    if not losses or not counted.any():
+        return chosen
+    weights = None if weights is None else weights[counted]
+    errors = {name: np.average(by_row[counted], weights=weights) for name, by_row in losses.items()}
+    return min(errors, key=errors.__getitem__)
+
+
+def names_without(selection: Selection, learners: Learners, kept: Array) -> tuple[str, ...]:
+    """Return the candidate that each learner would choose by the rows that are ``kept`` (N,).
+
+    A choice among candidates that has seen a row flatters the chosen one on it.
+    """
+    return tuple(
+        _choice(chosen, losses, kept[span], None if learners.weights is None else learners.weights[span])
+        for chosen, losses, span in zip(
+            selection.names,
+            selection.candidate_losses,
+            map(learners.span, range(len(learners))),
+            strict=True,
+        )
+    )
+
+
 def refit_alone(
-    learners: Learners, selection: Selection, sets: Sequence[dict[str, Any]], recipe: Recipe
+    learners: Learners,
+    kept: Array,
+    selection: Selection,
+    sets: Sequence[dict[str, Any]],
+    recipe: Recipe,
 ) -> tuple[Any, ...]:
-    """Fit every learner's chosen candidate again on the rows that are left, ``learners``."""
+    """Let every learner choose and fit its candidate again by the rows that are ``kept`` (N,)."""
+    names, learners = names_without(selection, learners, kept), learners.only(kept)
     jobs = []
     for j in range(len(learners)):
         span = learners.span(j)
         weights = None if learners.weights is None else learners.weights[span]
         # The seed that Select drew for this learner.
         seed = integer_seed(generator_for(recipe.seed, learners.ids[j]))
-        candidate = sets[j][selection.names[j]]
+        candidate = sets[j][names[j]]
         jobs.append(
             ModelFit(candidate, learners.X[span], learners.scalar_y[span], weights, seed, selection.models[j])
         )
@@ -99,12 +130,13 @@ def selection_without(selection: Selection, learners: Learners, kept: Array, mod
     for j, model in enumerate(models):
         span = left.span(j)
         with np.errstate(over="ignore", invalid="ignore"):
-            errors.append(np.mean((left.y[span] - predict_rows(model, left.X[span])) ** 2))
+            errors.append(left.loss.mean(left.y[span] - predict_rows(model, left.X[span], left.loss)))
     return replace(
         selection,
         models=tuple(models),
         errors=np.array(errors),
         n_rows=left.sizes,
+        candidate_losses=({},) * len(left),
         folds=tuple(folds),
         residuals=tuple(residuals),
     )
@@ -161,6 +193,14 @@ def labels_at(
         whole[k][kept] = labels
         whole[k][apart] = labels.max() + 1 + np.arange(len(apart))
     return whole
+
+
+def labels_without_fold(
+    learners: Learners, selection: Selection, kept: Array, models: tuple[Any, ...], recipe: Recipe
+) -> Array:
+    """Return the chosen clusters (L,), made again by the rows that are ``kept`` (N,) and models of these."""
+    left = selection_without(selection, learners, kept, models)
+    return labels_at(learners.only(kept), left, (recipe.chosen,), recipe)[recipe.chosen]
 
 
 def nested_labels(

@@ -9,12 +9,9 @@ import numpy as np
 
 from coterie._arrays import Array
 from coterie.collaboration.nested.effects import best_ratios, linear_values, slope_units
-from coterie.collaboration.nested.guard import widened
+from coterie.collaboration.nested.guard import chance_of_excess, widened
 from coterie.collaboration.nested.parties import RowParty
 from coterie.collaboration.nested.weights import Weights, learn_weights
-
-# A learner whose mixture does worse than its own model by more standard errors than these stays alone.
-WORSE = 2.0
 
 
 @dataclass(frozen=True)
@@ -47,43 +44,36 @@ class Mixture:
 
     ``alone`` is the weight of its own model, ``shared`` (E,) those of the shared models; ``correction``
     (p + 1,) are slopes and intercept of its own; ``residuals`` (n,) are honest: weights were learnt without
-    the row's fold.
+    the row's fold, and so are ``own_residuals`` (n,), those of its own model. ``chance`` is how likely the
+    mixture loses so much more than the own model by chance.
     """
 
     alone: float
     shared: Array
     correction: Array
     residuals: Array
+    own_residuals: Array
+    chance: float
 
-
-def _much_worse(residuals: Array, alone: Array, weights: Array | None) -> bool:
-    seen = np.isfinite(residuals) & np.isfinite(alone)
-    excess = residuals[seen] ** 2 - alone[seen] ** 2
-    if weights is not None:
-        excess = excess * weights[seen]
-    if len(excess) < 2:
-        return False
-    return bool(excess.mean() > WORSE * excess.std(ddof=1) / np.sqrt(len(excess)))
+    def sent_alone(self) -> Mixture:
+        """Return how the learner predicts with its own model only."""
+        nothing = np.zeros_like(self.shared), np.zeros_like(self.correction)
+        return Mixture(1.0, *nothing, self.own_residuals, self.own_residuals, 0.0)
 
 
 def mix(party: RowParty, agreement: Agreement, place: int) -> Mixture:
-    """Apply what was agreed to the rows of the learner at a place among the parties.
-
-    A learner who would do clearly worse than alone stays alone.
-    """
+    """Apply what was agreed to the rows of the learner at a place among the parties."""
     columns = party.columns(agreement.units, agreement.ratios)
     held_out = agreement.weights.held_out[:, place]
     residuals = party.y - np.einsum("nc,nc->n", columns, held_out[np.maximum(party.folds, 0)])
     weights = agreement.weights.personal[place]
-    alone = party.y - party.alone
-    if _much_worse(residuals, alone, party.weights):
-        weights = np.eye(len(weights))[0]
-        residuals = np.where(party.folds >= 0, alone, np.nan)
+    own = np.where(party.folds >= 0, party.y - party.alone, np.nan)
     n_shared = party.shared.shape[1]
     parts = weights[1:].reshape(2, n_shared)
     coefficients = party.coefficients(agreement.units, agreement.ratios)
     correction = np.einsum("ve,vep->p", parts, coefficients)
-    return Mixture(float(weights[0]), parts.sum(axis=0), correction, residuals)
+    chance = chance_of_excess(residuals, own, party.weights)
+    return Mixture(float(weights[0]), parts.sum(axis=0), correction, residuals, own, chance)
 
 
 def correction_bounds(X: Array, correction: Array) -> tuple[float, float]:

@@ -1,10 +1,11 @@
 """Weights over predictors: not negative, summing to one, learnt on rows that the predictors had not seen.
 
-All that is asked of a learner is the Gram matrix of its predictors' residuals, fold by fold: the loss of
-any mixture w is w'Hw. Common weights minimise the mean loss over learners, each in units of its response's
-variance, so that learners count alike. A learner's own weights minimise its own loss with pseudo-rows of
-the average learner added, brought to its own level of loss, which draws them towards the common ones the
-more, the fewer rows it has. How many pseudo-rows is chosen on held-out folds.
+First, one set of weights is fitted for all learners. It minimises the average out-of-fold error. Each
+learner's error is divided by the variance of its response, so that all learners count equally. Then each
+learner's weights are moved towards what its own rows say: its own error is minimised with pseudo-rows of the
+average learner added, at its own level of error. The fewer rows a learner has, the nearer its weights stay to
+the common ones. The number of pseudo-rows is chosen on held-out folds. All that is needed of a learner is the
+Gram matrix H of its predictors' residuals, fold by fold: the error of weights w is w'Hw.
 """
 
 from __future__ import annotations
@@ -12,7 +13,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.optimize import nnls
 
 from coterie._arrays import Array
 
@@ -22,10 +22,10 @@ SHRINKAGES = (10.0, 30.0, 100.0, 300.0, np.inf)
 # one such learner, an attacked one say, would otherwise turn everybody away from everybody.
 OUTLYING_RATIO = 4.0
 MOST_OUTLYING = 0.2
-# Against columns that are the same: their weights are then shared out.
-RIDGE = 1e-8
-# Weight of the condition that weights sum to one, in units of the losses.
-SUM_WEIGHT = 1e3
+# Of the mean diagonal: predictors that are nearly the same share their weight, which is then less noisy.
+RIDGE = 0.01
+# Steps of the accelerated projected gradient at most, and the change of a weight at which they end.
+STEPS, SETTLED = 300, 1e-5
 
 
 @dataclass(frozen=True)
@@ -43,17 +43,36 @@ class Weights:
     shrinkage: float
 
 
-def simplex_weights(gram: Array) -> Array:
-    """Return the weights w that minimise w'Hw, not negative and summing to one."""
-    size = np.trace(gram) / len(gram)
-    scaled = gram / size if size > 0 else np.zeros_like(gram)
-    values, vectors = np.linalg.eigh(scaled + RIDGE * np.eye(len(gram)))
-    roots = np.sqrt(np.maximum(values, 0.0))[:, None] * vectors.T
-    rows = np.vstack([roots, np.full((1, len(gram)), SUM_WEIGHT)])
-    target = np.r_[np.zeros(len(gram)), SUM_WEIGHT]
-    weights, _ = nnls(rows, target, maxiter=100 * len(gram))
-    total: Array = weights / weights.sum()
-    return total
+def _onto_simplex(points: Array) -> Array:
+    """Return the nearest points (..., C) that are not negative and sum to one."""
+    ordered = -np.sort(-points, axis=-1)
+    excess = np.cumsum(ordered, axis=-1) - 1
+    count = (ordered > excess / np.arange(1, points.shape[-1] + 1)).sum(axis=-1, keepdims=True)
+    lowered: Array = np.maximum(points - np.take_along_axis(excess, count - 1, axis=-1) / count, 0.0)
+    return lowered
+
+
+def simplex_weights(grams: Array) -> Array:
+    """Return the weights (..., C) that minimise w'Hw for each H of shape (..., C, C), on the simplex."""
+    size = grams.shape[-1]
+    level = np.trace(grams, axis1=-2, axis2=-1)[..., None, None] / size
+    scaled = np.divide(grams, level, out=np.zeros_like(grams), where=level > 0) + RIDGE * np.eye(size)
+    step = 1 / np.linalg.eigvalsh(scaled)[..., -1:]
+    weights = np.full(grams.shape[:-1], 1 / size)
+    ahead, pace = weights, 1.0
+    # Each problem ends by itself: weights of a fold must not know of the others' rows.
+    moving = np.ones(grams.shape[:-2], dtype=bool)
+    for _ in range(STEPS):
+        slope = np.einsum("...ij,...j->...i", scaled, ahead)
+        moved = _onto_simplex(ahead - step * slope)
+        weights, before = np.where(moving[..., None], moved, weights), weights
+        # Where a step from the point ahead leads nowhere; a corner may be met twice on the way elsewhere.
+        moving &= np.abs(moved - ahead).max(axis=-1) >= SETTLED
+        faster = (1 + np.sqrt(1 + 4 * pace**2)) / 2
+        ahead, pace = moved + (pace - 1) / faster * (moved - before), faster
+        if not moving.any():
+            break
+    return weights
 
 
 def _outlying_learners(grams: Array) -> Array:
@@ -66,27 +85,37 @@ def _outlying_learners(grams: Array) -> Array:
     return outlying if outlying.mean() <= MOST_OUTLYING else np.zeros_like(outlying)
 
 
-def _average(grams: Array, counts: Array, outlying: Array) -> Array:
-    """Return the mean over learners of their Gram matrices per row."""
-    rows = counts.sum(axis=1)
-    seen = (rows > 0) & ~outlying
-    mean: Array = (grams[seen].sum(axis=1) / rows[seen, None, None]).mean(axis=0)
-    return mean
+def _averages(grams: Array, rows: Array, outlying: Array) -> Array:
+    """Return means over learners of their Gram matrices per row, of shape (M, C, C).
+
+    ``grams`` (M, L, C, C) are summed over the rows (M, L) of M choices of folds.
+    """
+    heard = (rows > 0) & ~outlying
+    per_row = grams / np.maximum(rows, 1e-300)[..., None, None]
+    total = np.where(heard[..., None, None], per_row, 0.0).sum(axis=1)
+    return np.asarray(total / np.maximum(heard.sum(axis=1), 1)[:, None, None])
 
 
-def _personal(
-    own: Array, rows: Array, average: Array, common: Array, shrinkage: float, outlying: Array
-) -> Array:
-    personal = np.tile(common, (len(own), 1))
-    level = average.diagonal().min()
-    for j, gram in enumerate(own):
-        if outlying[j]:
-            personal[j] = simplex_weights(gram)
-        elif np.isfinite(shrinkage) and level > 0 and rows[j] > 0:
-            # Pseudo-rows at the learner's own level of loss: rows of one who is predicted ten times better
-            # than the average would otherwise not be heard.
-            ratio = gram.diagonal().min() / rows[j] / level
-            personal[j] = simplex_weights(gram + shrinkage * ratio * average)
+def _personal(grams: Array, rows: Array, averages: Array, common: Array, outlying: Array) -> Array:
+    """Return the weights of each learner for every shrinkage, (S, M, L, C), for M choices of folds."""
+    n_choices, n_learners, n_columns = grams.shape[:3]
+    shape = len(SHRINKAGES), n_choices, n_learners, n_columns
+    personal = np.array(np.broadcast_to(common[None, :, None], shape))
+    level = averages.diagonal(axis1=1, axis2=2).min(axis=1)[:, None]
+    moved = ~outlying & (level > 0) & (rows > 0)
+    # Pseudo-rows at the learner's own level of error: rows of one who is predicted ten times better than the
+    # average would otherwise not be heard.
+    own = grams.diagonal(axis1=2, axis2=3).min(axis=2)
+    ratios = np.divide(own, np.maximum(rows, 1e-300) * level, out=np.zeros_like(own), where=moved)
+    finite = np.flatnonzero(np.isfinite(SHRINKAGES))
+    pseudo = np.asarray(SHRINKAGES)[finite, None, None] * ratios
+    choice, learner = np.nonzero(moved)
+    mixed = grams[moved] + pseudo[:, choice, learner, None, None] * averages[choice]
+    weights = simplex_weights(mixed)
+    for place, shrinkage in enumerate(finite):
+        personal[shrinkage, choice, learner] = weights[place]
+    if outlying.any():
+        personal[:, :, outlying] = simplex_weights(grams[:, outlying])
     return personal
 
 
@@ -107,23 +136,16 @@ def learn_weights(grams: Array, counts: Array) -> Weights:
     holds out, in units of the variance of the learner's response; ``counts`` (L, F) is the number of these
     rows. The shrinkage is the strongest that is within a standard error of the best on held-out folds.
     """
-    n_learners, n_folds, n_columns, _ = grams.shape
     whole = grams.sum(axis=1)
     outlying = _outlying_learners(whole)
-    average = _average(grams, counts, outlying)
-    common = simplex_weights(average)
-    losses = np.zeros((len(SHRINKAGES), n_learners))
-    held_out = np.empty((len(SHRINKAGES), n_folds, n_learners, n_columns))
-    rows = np.maximum(counts.sum(axis=1), 1)
-    for fold in range(n_folds):
-        others = np.arange(n_folds) != fold
-        rest = _average(grams[:, others], counts[:, others], outlying)
-        rest_common = simplex_weights(rest)
-        for place, shrinkage in enumerate(SHRINKAGES):
-            seen = counts[:, others].sum(axis=1)
-            w = _personal(whole - grams[:, fold], seen, rest, rest_common, shrinkage, outlying)
-            held_out[place, fold] = w
-            losses[place] += np.einsum("lc,lcd,ld->l", w, grams[:, fold], w) / rows
-    best = _strongest(losses)
-    personal = _personal(whole, counts.sum(axis=1), average, common, SHRINKAGES[best], outlying)
-    return Weights(common, personal, held_out[best], SHRINKAGES[best])
+    # The first choice is all folds, the others leave one out each.
+    choices = np.concatenate([whole[None], whole - np.moveaxis(grams, 1, 0)])
+    total = counts.sum(axis=1)
+    rows = np.concatenate([total[None], total - counts.T])
+    averages = _averages(choices, rows, outlying)
+    common = simplex_weights(averages)
+    personal = _personal(choices, rows, averages, common, outlying)
+    held_out = personal[:, 1:]
+    by_fold = np.einsum("sflc,lfcd,sfld->sl", held_out, grams, held_out, optimize=True)
+    best = _strongest(by_fold / np.maximum(total, 1))
+    return Weights(common[0], personal[best, 0], held_out[best], SHRINKAGES[best])

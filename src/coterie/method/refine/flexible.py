@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 from sklearn.compose import TransformedTargetRegressor
-from sklearn.ensemble import ExtraTreesRegressor
 from sklearn.preprocessing import StandardScaler
 
 from coterie._arrays import Array
@@ -20,6 +19,7 @@ from coterie._seeds import seeded_copy
 from coterie.kernels.affine import affine_form
 from coterie.method.fitting import fit_model, quiet_fits
 from coterie.method.spectral import avoids_pairs, linkage_labels
+from coterie.models.forest import RandomCuts
 from coterie.records import Exchange, Selection
 from coterie.rows.learners import Learners
 
@@ -33,7 +33,7 @@ class FlexibleRule:
     # flexible models do not search (benchmarks/quality/ablation).
     share: float = 0.25
     # Of the quick forest, and of any ensemble on pooled rows: enough to tell clusters apart.
-    trees: int = 20
+    trees: int = 10
     # Rows in a leaf of the quick forest, at least.
     leaf: int = 3
     # More rows than this make a cluster's model slower, not its labels better.
@@ -87,5 +87,5 @@ def quick_forest() -> TransformedTargetRegressor:
     It fits thousands of rows in milliseconds whatever the learners' own models cost, and expresses
     steps, curves and interactions alike. The response is standardised: trees stop at an absolute impurity.
     """
-    forest = ExtraTreesRegressor(FLEXIBLE.trees, min_samples_leaf=FLEXIBLE.leaf, random_state=0)
+    forest = RandomCuts(FLEXIBLE.trees, min_samples_leaf=FLEXIBLE.leaf, random_state=0)
     return TransformedTargetRegressor(forest, transformer=StandardScaler())

@@ -26,6 +26,7 @@ from coterie.method.refine.averages import AverageLosses, bounded_weights
 from coterie.method.refine.flexible import FLEXIBLE, has_curve, neighbourhoods, quick_forest
 from coterie.method.refine.losses import LocalLosses, LocalRows, SecondForm
 from coterie.method.refine.pooled import PooledLosses
+from coterie.models.forest import QuickForest
 from coterie.records import Exchange, Selection
 from coterie.rows.learners import Learners
 
@@ -202,7 +203,9 @@ def pooled_losses(
         return moments, moments.local
     # A learner alone is judged by its own family. Were clusters judged by a family that expresses less,
     # learners would be set apart.
-    best = BestFormLosses(learners, selection, [quick_forest(), *curves[:1]], neighbourhoods(exchange))
+    # A default forest is no family of its own here: random cuts express as much at a third of its cost.
+    own = [model for model in curves[:1] if type(getattr(model, "regressor", None)) is not QuickForest]
+    best = BestFormLosses(learners, selection, [quick_forest(), *own], neighbourhoods(exchange))
     searched_by_lines = LocalRows(quick=best.lines, suggest=best.lines.suggest)
     if not lines:
         return best, searched_by_lines

@@ -1,0 +1,143 @@
+"""The dictionary of pooled rows: a few predictors, most of them one model of everybody's rows.
+
+The line that departs from everybody's, the same inside the chosen coteries, and trees: of the predictors
+alone; told the chosen coterie; told the id; told the id and fitted to how far the response is from the
+learner's level; told who the learner is in all ways; fitted to the residuals of the line; and with random
+cuts, from the learner's level. All are fitted without each
+fold. On the first fold it shows which trees get weight; the others are not fitted again.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from coterie._arrays import Array
+from coterie._seeds import generator_for, integer_seed
+from coterie.collaboration.nested.trees import TreeFit, TreeRule, thinned
+from coterie.collaboration.nested.views import Table, View
+
+LINE, COTERIE_LINE = "line", "line of the coterie"
+TREES_OF_ALL, TREES_OF_COTERIE = "trees", "trees told the coterie"
+WITH_ID, TOLD_ALL, BESIDE_LINE = "trees told the id", "trees told all", "trees beside the line"
+ID_BESIDE_LEVEL, RANDOM_CUTS = "trees told the id beside the level", "random cuts"
+# Members that know learners by their id: they serve nobody whose rows they have not seen.
+KNOW_THE_ID = frozenset({WITH_ID, ID_BESIDE_LEVEL, TOLD_ALL})
+
+
+@dataclass(frozen=True)
+class Member:
+    """A predictor of the dictionary: what it is added to, and trees, if it has any.
+
+    ``base`` names what the trees' prediction is added to: a line, the level, or nothing. ``sees`` (T,) marks
+    what the trees are told beside the row. ``source`` says whom a learner that uses it takes from.
+    """
+
+    name: str
+    base: str
+    source: str
+    sees: Array = field(repr=False)
+    trees: bool = True
+    cut_at_random: bool = False
+    may_be_large: bool = False
+
+    def start(self, view: View) -> Array:
+        """Return what the trees are added to, for every row, in common units."""
+        bases = {"line": view.line, "coterie line": view.coterie_line, "level": view.levels}
+        return bases.get(self.base, np.zeros(len(view.line)))
+
+
+def possible_members(table: Table, view: View, trees: str) -> tuple[Member, ...]:
+    """Return the members; of ``trees`` all (``"full"``), one kind (``"fast"``), or ``"none"``."""
+    n_numbers, n_told = view.description.numbers.shape[1], view.told.shape[1]
+    places = np.arange(n_told)
+    nothing, numbers = np.zeros(n_told, dtype=bool), places < n_numbers
+    several = table.n_coteries > 1
+    chosen = places == n_told - 1 - table.has_ids if several else nothing
+    members = [Member(LINE, "line", "adapted", nothing, trees=False)]
+    if several:
+        members.append(Member(COTERIE_LINE, "coterie line", "coterie", nothing, trees=False))
+    with_id = Member(WITH_ID, "nothing", "adapted", places == n_told - 1, may_be_large=True)
+    told_all = Member(TOLD_ALL, "nothing", "adapted", ~nothing, may_be_large=True)
+    if trees == "none":
+        return tuple(members)
+    if trees == "fast":
+        return (*members, with_id if table.has_ids else told_all)
+    members.append(Member(TREES_OF_ALL, "nothing", "all", nothing))
+    if several:
+        members.append(Member(TREES_OF_COTERIE, "nothing", "coterie", chosen))
+    if table.has_ids:
+        members += [with_id, replace(with_id, name=ID_BESIDE_LEVEL, base="level")]
+    members += [
+        Member(BESIDE_LINE, "line", "adapted", nothing),
+        told_all,
+        Member(RANDOM_CUTS, "level", "adapted", numbers, cut_at_random=True),
+    ]
+    return tuple(members)
+
+
+class Growing:
+    """Makes the jobs of trees."""
+
+    def __init__(self, table: Table, n_numbers: int, seed: int, rule: TreeRule) -> None:
+        self.table, self.rule, self._n_numbers, self._seed = table, rule, n_numbers, seed
+
+    def _rows(self, member: Member, rows: Array) -> Array:
+        most = self.rule.most_rows_cut_at_random if member.cut_at_random else self.rule.most_rows
+        return thinned(rows, most)
+
+    def features(self, member: Member, view: View, rows: Array) -> Array:
+        """Return the predictors of some rows with what the trees are told."""
+        X: Array = self.table.learners.X[rows]
+        if member.sees.any():
+            X = np.column_stack([X, view.told[rows][:, member.sees]])
+        return X
+
+    def job(self, member: Member, view: View, size: int) -> TreeFit:
+        """Return the fit of a member on the rows that a view trains on, up to the rows that it holds out."""
+        rows, ahead = self._rows(member, np.flatnonzero(view.training)), np.flatnonzero(view.ahead)
+        left = self.table.rows.y - member.start(view)
+        weights = self.table.learners.weights
+        stop = self.features(member, view, ahead), left[ahead], None if weights is None else weights[ahead]
+        return TreeFit(
+            self.features(member, view, rows),
+            left[rows],
+            None if weights is None else weights[rows],
+            member.cut_at_random,
+            self._categories(member),
+            size,
+            self._seed_of(member),
+            self.rule.rounds,
+            self.rule,
+            ahead=stop,
+        )
+
+    def last_job(self, member: Member, view: View, size: int, rounds: int) -> TreeFit:
+        """Return the fit of a member on all rows, in the units of the response."""
+        rows = np.arange(len(view.line))
+        if member.cut_at_random:
+            rows, size = thinned(rows, 2 * self.rule.most_rows_cut_at_random), self.rule.trees
+        left = (self.table.rows.y - member.start(view)) * self.table.units.size
+        if member.base == "nothing":
+            left = self.table.learners.scalar_y
+        weights = self.table.learners.weights
+        return TreeFit(
+            self.features(member, view, rows),
+            left[rows],
+            None if weights is None else weights[rows],
+            member.cut_at_random,
+            self._categories(member),
+            size,
+            self._seed_of(member),
+            rounds,
+            self.rule,
+        )
+
+    def _categories(self, member: Member) -> Array:
+        names_somebody = np.arange(len(member.sees)) >= self._n_numbers
+        plain = np.zeros(self.table.learners.n_features, dtype=bool)
+        return np.concatenate([plain, names_somebody[member.sees]])
+
+    def _seed_of(self, member: Member) -> int:
+        return integer_seed(generator_for(self._seed, member.name))

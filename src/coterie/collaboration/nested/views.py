@@ -1,0 +1,221 @@
+"""The rows as the members of the dictionary see them without a fold: described, with lines, with labels.
+
+Rows that a fold trains on are described without themselves and the other rows of their own fold, so that a
+model learns what descriptions of new rows are worth. Rows that the fold holds out are described by all rows
+that it trains on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from sklearn.metrics import adjusted_rand_score
+
+from coterie._arrays import Array
+from coterie.collaboration.nested.describing import Describer, Description
+from coterie.collaboration.nested.folds import Folds
+from coterie.collaboration.nested.labels import FOUND, Rows, line_labels, started
+from coterie.collaboration.nested.line import MixedLine, Ratios, fit_line, likely_ratios
+from coterie.collaboration.nested.sums import FoldSums, Units
+from coterie.rows.learners import Learners
+
+# Boosted trees take no category with more levels.
+MOST_IDS = 255
+
+
+@dataclass(frozen=True)
+class View:
+    """Everybody's rows without a fold.
+
+    ``told`` (N, T) is what models are told beside the predictors of a row: numbers, coteries at several
+    resolutions, the chosen coterie, the id. ``line`` (N,) has the line of each row's learner, ``common_line``
+    everybody's, ``coterie_line`` the line of the learner inside its coterie and ``plain_coterie_line`` that
+    of its coterie; ``levels`` (N,) are the learners' levels. All are in common units. ``description``,
+    ``mixed``, ``plain_lines`` and ``coterie_lines`` (K, q) with ``coterie_own`` (L, q) are what they are made
+    of.
+    """
+
+    training: Array
+    ahead: Array
+    told: Array
+    line: Array
+    common_line: Array
+    coterie_line: Array
+    plain_coterie_line: Array
+    levels: Array
+    describer: Describer
+    description: Description
+    mixed: MixedLine
+    labels: Array
+    plain_lines: Array
+    coterie_lines: Array
+    coterie_own: Array
+
+
+@dataclass(frozen=True)
+class Table:
+    """Everybody's rows in common units, their folds, and the coteries that were chosen.
+
+    ``labels`` (L,) are the chosen coteries, ``shaping`` (L,) marks the learners who shaped them.
+    ``labels_without`` returns labels of the latter, (S,), without a fold where lines do not find them.
+    """
+
+    learners: Learners
+    shaping: Array
+    labels: Array
+    folds: Folds
+    units: Units
+    rows: Rows
+    sums: FoldSums
+    ratios: Ratios
+    coterie_ratios: Ratios
+    by_lines: bool
+    labels_without: Callable[[int], Array] = field(repr=False)
+
+    @classmethod
+    def of(
+        cls,
+        learners: Learners,
+        shaping: Array,
+        labels: Array,
+        folds: Folds,
+        labels_without: Callable[[int], Array],
+    ) -> Table:
+        """Prepare the rows."""
+        units = Units.of(learners.X, learners.scalar_y)
+        Z, y = units.rows(learners.X), units.response(learners.scalar_y)
+        weights = np.ones(len(y)) if learners.weights is None else learners.weights
+        rows = Rows(Z, y, weights, learners.owner, len(learners))
+        sums = FoldSums(Z, y, learners, folds.training)
+        whole = sums.within()
+        table = cls(
+            learners,
+            shaping,
+            labels,
+            folds,
+            units,
+            rows,
+            sums,
+            likely_ratios([whole]),
+            Ratios(),
+            True,
+            labels_without,
+        )
+        if table.n_coteries == 1:
+            return table
+        everything = np.ones(len(y), dtype=bool)
+        describer, line = Describer.of(whole, table.ratios)
+        found = line_labels(rows, everything, shaping, table.first_labels((), describer, line))[0]
+        alike = adjusted_rand_score(labels[shaping], found[shaping]) >= FOUND
+        parts = [whole.take(labels == k, sums.total((), labels == k)) for k in np.unique(labels)]
+        return replace(table, coterie_ratios=likely_ratios(parts), by_lines=bool(alike))
+
+    @property
+    def n_coteries(self) -> int:
+        """Number of coteries that were chosen."""
+        return int(self.labels.max()) + 1
+
+    @property
+    def has_ids(self) -> bool:
+        """Whether models are told the id: they take no more than 255."""
+        return len(self.learners) <= MOST_IDS
+
+    def first_labels(self, without: tuple[int, ...], describer: Describer, line: MixedLine) -> Array:
+        """Return first labels (L,) of the learners who shape coteries, by the rows without some folds."""
+        places = describer.places(describer.describe(self.sums.within(without)).levels, line.own)
+        start = np.zeros(len(self.learners), dtype=int)
+        start[self.shaping] = started(places[self.shaping], self.n_coteries)
+        return start
+
+    def _labels(
+        self, fold: int | None, training: Array, describer: Describer, line: MixedLine
+    ) -> tuple[Array, Array]:
+        """Return labels (L,) and lines (K, q) of the coteries, by the rows of ``training`` only."""
+        if self.n_coteries == 1:
+            return np.zeros(len(self.learners), dtype=int), line.common[None]
+        labels = self.labels
+        if fold is not None and self.by_lines:
+            return line_labels(self.rows, training, self.shaping, self.first_labels((fold,), describer, line))
+        if fold is not None:
+            labels = self.labels.copy()
+            labels[self.shaping] = self.labels_without(fold)
+        used = np.flatnonzero(training)
+        count = max(int(labels.max()) + 1, self.n_coteries)
+        lines = np.tile(line.common, (count, 1))
+        for k in range(count):
+            mine = used[labels[self.rows.owner[used]] == k]
+            if len(mine):
+                lines[k] = self.rows.line(mine)
+        if fold is not None:
+            # Who shaped no coterie is placed by its own rows.
+            placed = self.rows.losses(lines, used).argmin(axis=1)
+            known = np.bincount(self.rows.owner[used], minlength=len(labels)) > 0
+            labels = np.where(self.shaping, labels, np.where(known, placed, -1))
+        return labels, lines
+
+    def told(self, description: Description, labels: Array) -> Array:
+        """Return what models are told of learners, of shape (L, T)."""
+        parts = [description.numbers, description.coteries]
+        if self.n_coteries > 1:
+            parts.append(np.where(labels < 0, np.nan, labels)[:, None])
+        if self.has_ids:
+            parts.append(np.arange(len(self.learners), dtype=float)[:, None])
+        return np.column_stack(parts)
+
+    def view(self, fold: int | None) -> View:
+        """Return the rows without a fold; None: all rows are trained on."""
+        without = () if fold is None else (fold,)
+        training = self.sums.rows(without)
+        ahead = self.folds.held_out == (-2 if fold is None else fold)
+        sums, owner = self.sums.within(without), self.rows.owner
+        describer, mixed = Describer.of(sums, self.ratios)
+        description = describer.describe(sums)
+        labels, lines = self._labels(fold, training, describer, mixed)
+        told = self.told(description, labels)[owner]
+        line, levels = mixed.values(self.rows.Z, owner), description.levels[owner].copy()
+        for other in range(len(self.folds)):
+            rows = np.flatnonzero(training & (self.folds.held_out == other))
+            if other == fold or not len(rows):
+                continue
+            inner = (*without, other)
+            described, mine = describer.describe(self.sums.within(inner)), owner[rows]
+            inner_labels = labels
+            if self.by_lines and self.n_coteries > 1:
+                here = np.flatnonzero(self.sums.rows(inner))
+                placed = self.rows.losses(lines, here).argmin(axis=1)
+                known = np.bincount(owner[here], minlength=len(labels)) > 0
+                inner_labels = np.where(known, placed, -1)
+            told[rows] = self.told(described, inner_labels)[mine]
+            line[rows] = MixedLine(mixed.common, described.own).values(self.rows.Z[rows], mine)
+            levels[rows] = described.levels[mine]
+        common = self.rows.Z @ mixed.common
+        plain, own = common, np.zeros_like(mixed.own)
+        coterie_line, plain_lines = line, lines.copy()
+        if self.n_coteries > 1:
+            at_home = np.where(labels < 0, 0, labels)
+            homes = np.where((labels < 0)[:, None], mixed.common, lines[at_home])
+            plain = np.einsum("nq,nq->n", self.rows.Z, homes[owner])
+            for k in np.unique(at_home):
+                members = at_home == k
+                part = fit_line(sums.take(members, self.sums.total(without, members)), self.coterie_ratios)
+                lines[k], own[members] = part.common, part.own
+            coterie_line = np.einsum("nq,nq->n", self.rows.Z, (lines[at_home] + own)[owner])
+        return View(
+            training,
+            ahead,
+            told,
+            line,
+            common,
+            coterie_line,
+            plain,
+            levels,
+            describer,
+            description,
+            mixed,
+            labels,
+            plain_lines,
+            lines,
+            own,
+        )
