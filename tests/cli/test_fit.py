@@ -143,6 +143,7 @@ def test_the_report_page_is_written(run, here):
         (("table.csv", *QUIET, "--n-clusters", "99"), "must not exceed the number of learners (6)"),
         (("table.csv", *QUIET, "--collaboration", "none"), "The 'collaboration' option must be one of"),
         (("table.csv", *QUIET, "--device", "tpu"), "The 'device' option must be one of"),
+        (("table.csv", *QUIET, "--effort", "none"), "The 'effort' option must be one of"),
         (("table.csv", *QUIET, "--order", "time"), "--order must be auto or none. Got 'time'"),
         (("table.csv", *QUIET, "--landmarks", "few"), "The 'landmarks' option must be one of"),
         (("latin.csv", *QUIET), "is not encoded in UTF-8"),
@@ -246,6 +247,28 @@ def test_rows_in_time_order_are_a_note_unless_their_order_is_to_mean_nothing(run
         assert outcome.code == 0, outcome
         notes = " ".join(json.loads(outcome.out)["notes"])
         assert ("Neighbouring rows of the learners depend on each other" in notes) is found
+
+
+def test_little_effort_is_passed_on_and_has_candidates_of_its_own(run, here, table):
+    by_default = ("--target", "y", "--group", "site", "--no-report")
+    outcome = run("fit", "table.csv", *by_default, "--effort", "fast", "--out", "out")
+    assert outcome.code == 0, outcome
+    model = coterie.load("out/model.coterie")
+    assert (model.effort, model.candidates, model.stability_) == ("fast", None, None)
+    assert set(model.selection_.names) == {"ridge"}
+    rows, _ = prepare(table, target="y", group="site")
+    by_hand = coterie.CoterieRegressor(effort="fast").fit(rows.X, rows.y, groups=rows.groups)
+    np.testing.assert_array_equal(model.predict(rows.X, rows.groups), by_hand.predict(rows.X, rows.groups))
+
+
+def test_candidates_that_are_named_stay_with_little_effort(run, here):
+    assert run("fit", "table.csv", *QUIET, "--effort", "fast", "--out", "out").code == 0
+    assert set(coterie.load("out/model.coterie").selection_.names) == {"lr"}
+
+
+def test_the_effort_is_full_unless_asked_for(run, here):
+    assert run("fit", "table.csv", *QUIET, "--out", "out").code == 0
+    assert coterie.load("out/model.coterie").effort == "full"
 
 
 @pytest.mark.parametrize("option", ["--n-clusters", "--landmarks", "--max-clusters", "--seed"])

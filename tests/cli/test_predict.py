@@ -38,10 +38,15 @@ def test_learners_named_by_number_are_found_again(run, here, table):
     assert run("predict", "out/model.coterie", "numbers.csv").code == 0
 
 
-def test_an_unknown_learner_is_named(run, fitted, table):
+def test_an_unknown_learner_is_named_and_predicted_by_what_all_share(run, fitted, table):
     table.with_columns(site=pl.lit("zoe")).write_csv("strange.csv")
-    sentence = run("predict", fitted, "strange.csv").complaint
-    assert "Learner 'zoe' was not seen in fit: use `coterie admit`" in sentence
+    outcome = run("predict", fitted, "strange.csv")
+    assert outcome.code == 0
+    assert outcome.err == (
+        "Note: Learner 'zoe' was not seen in fit, and is predicted by what all learners share. "
+        "Use `coterie admit` to place newcomers.\n"
+    )
+    assert pl.read_csv(outcome.out.encode())["prediction"].is_finite().all()
 
 
 def test_a_missing_column_and_a_file_that_is_there(run, fitted, table):

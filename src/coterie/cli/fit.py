@@ -29,8 +29,15 @@ def fit(
     features: options.Features = None,
     drop: options.Drop = None,
     candidates: Annotated[
-        str, Option(help="Presets (default, linear, paper) and names (rf, lasso, ...), by commas.")
-    ] = "default",
+        str | None,
+        Option(
+            help="Presets (default, linear, paper) and names (rf, lasso, ...), by commas; "
+            "default: default, and ridge with --effort fast."
+        ),
+    ] = None,
+    effort: Annotated[
+        str, Option(help="full, or fast: fewer models and folds, and nothing is resampled.")
+    ] = "full",
     n_clusters: Annotated[
         str, Option(help="A number, or held-out (auto), eigengap, gap, gap-jump, penalty, cv.")
     ] = "auto",
@@ -98,7 +105,7 @@ def fit(
         raise CommandError("There is no table to fit: name a file, or try `coterie demo`.")
     require("name the column", target=target, group=group)
     clustering |= {"n_clusters": n_clusters, "landmarks": landmarks, "collaboration": collaboration}
-    model = make_model(candidates, **clustering, n_jobs=jobs, device=device, order=order)
+    model = make_model(candidates, **clustering, n_jobs=jobs, device=device, order=order, effort=effort)
     columns: dict[str, Any] = {"target": target, "group": group, "by_file": group == FILENAME}
     columns |= {"features": options.split_names(features), "drop": options.split_names(drop)}
     if memory is not None:

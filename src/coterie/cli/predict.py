@@ -15,6 +15,10 @@ from coterie.cli.printing import say_notes, tell
 if TYPE_CHECKING:
     import polars
 
+# What to do about learners that the fit has not seen: in Python, and here.
+_REMEDY_OF_LIBRARY = "Use admit to place newcomers, or set unknown_learners='raise'."
+_REMEDY = "Use `coterie admit` to place newcomers."
+
 
 def _column(name: str, n_rows: int, kept: Any, predicted: Any) -> polars.Series:
     """Return predictions in the order of the table, null where a row has none."""
@@ -29,15 +33,16 @@ def _column(name: str, n_rows: int, kept: Any, predicted: Any) -> polars.Series:
 def _from_model(model: str, tables: list[str], **text: Any) -> tuple[list[polars.Series], tuple[str, ...]]:
     """Return the learners and the predictions of a fitted model, and notes."""
     from coterie.cli.models import open_with_rows
+    from coterie.cli.progress import gathered_warnings
 
     fitted, frame, rows = open_with_rows(model, tables, with_target=False, **text)
-    try:
+    notes = list(rows.notes)
+    with one_sentence(), gathered_warnings(notes):
         predicted = fitted.predict(rows.X, groups=rows.groups)
-    except ValueError as error:
-        raise CommandError(str(error).replace("use admit", "use `coterie admit`")) from None
+    said = [note.replace(_REMEDY_OF_LIBRARY, _REMEDY) for note in notes]
     group = fitted.table_.group
     name = "prediction" if group != "prediction" else "predicted"
-    return [frame[group], _column(name, frame.height, rows.kept, predicted)], rows.notes
+    return [frame[group], _column(name, frame.height, rows.kept, predicted)], tuple(said)
 
 
 def _from_folder(

@@ -34,7 +34,7 @@ from coterie.summary import summarize
 
 
 def make_model(
-    candidates: str,
+    candidates: str | None,
     *,
     n_clusters: str = "auto",
     landmarks: str | None = None,
@@ -45,7 +45,7 @@ def make_model(
 
     An option that is None has the library's default.
     """
-    names = split_names([candidates])
+    names = None if candidates is None else split_names([candidates])
     model = CoterieRegressor(
         candidates=names,
         n_clusters=parse_count(n_clusters),

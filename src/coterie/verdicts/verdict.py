@@ -1,7 +1,7 @@
 """The verdict on each learner, in words that it can check against the numbers of its row.
 
 *Collaborate*: it has company, and the coterie's error is lower than its own or not significantly higher; or
-it has none, but predicts surely better with what it takes from others at a coarser resolution.
+it has none, but predicts surely better with what it takes from others.
 *Stay alone*: nobody shares its cluster though somebody could, or its coterie costs it more than noise does.
 *Does not belong*: no cluster of others predicts it as well as its own noise allows.
 """

@@ -223,7 +223,7 @@ def nest_coteries(
     engine: Any = None,
     n_jobs: int | None = None,
 ) -> NestedCollaboration:
-    """Mix learning alone, with coteries at several resolutions and with all, as held-out rows tell.
+    """Mix learning alone, with a coterie and with all, as held-out rows tell.
 
     Parameters
     ----------
@@ -244,7 +244,7 @@ def nest_coteries(
     splitter : scikit-learn splitter or None, default=None
         The one that `select_models` was given: its folds are then used instead of random ones.
     candidates : str, list, dict or None, default=None
-        As for `select_models`; coteries fit the families of all learners' candidates.
+        As for `select_models`. Where all of them are linear by least squares, no trees take part.
     scale, refine : optional
         As for `cluster_learners`; with them the partition is made again without each fold.
     robust, landmarks : optional
