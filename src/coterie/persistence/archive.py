@@ -22,8 +22,8 @@ from coterie._codec import parse_json
 from coterie._files import write_whole
 from coterie._options import listed
 
-# 1 was that of 0.1, which kept the attributes of the estimator; from 2 on a file keeps the record of the fit; 3 has
-# the second form of nested coteries.
+# 1 was that of 0.1, which kept the attributes of the estimator. From 2 on a file keeps the record of the fit;
+# 3 has the second form of nested coteries.
 FORMAT = 3
 MANIFEST = "manifest.json"
 
