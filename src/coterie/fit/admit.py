@@ -21,6 +21,9 @@ from coterie.records import Partition, Selection
 from coterie.rows.learners import Learners
 from coterie.verdicts import Admission, few_gains, newcomer_gains, place_newcomers
 
+# Responses further from the others' range than this share of it are not pooled with them.
+FAR = 1.0
+
 
 def candidates_for(spec: Any, known: list[Any], newcomers: list[Any]) -> Any:
     """Return the candidates; a newcomer whom a mapping does not name chooses among everybody's."""
@@ -40,6 +43,19 @@ def _alike(fit: Fit, newcomers: Learners) -> Iterator[tuple[Learners, bool]]:
             yield newcomers.take(np.flatnonzero(some)), with_models
 
 
+def told_apart(small: Learners, learners: Learners) -> tuple[Learners | None, Learners | None]:
+    """Return the learners whose few rows may be pooled with the others', and those who would spoil them.
+
+    One row far from all responses of those who shape the clusters would move the models of everybody: its
+    learner is placed when these have been fitted.
+    """
+    low, high = float(learners.scalar_y.min()), float(learners.scalar_y.max())
+    far = (small.scalar_y < low - FAR * (high - low)) | (small.scalar_y > high + FAR * (high - low))
+    apart = np.bincount(small.owner, far, len(small)) > 0
+    parts = [small.take(np.flatnonzero(some)) if some.any() else None for some in (~apart, apart)]
+    return parts[0], parts[1]
+
+
 def place_few(
     small: Learners,
     selection: Selection,
@@ -49,9 +65,8 @@ def place_few(
     seed: int,
 ) -> tuple[FewRows, Admission]:
     """Place learners with too few rows for a model of their own, before anybody collaborates."""
-    inside = small.standardized()[0] if options.standardize else small
     placed = place_newcomers(
-        inside,
+        small,
         None,
         learners,
         selection.aligned_to(learners.ids),
@@ -60,26 +75,19 @@ def place_few(
         n_replicates=options.n_replicates,
         entropy=seed,
     )
-    return FewRows(inside, placed.nearest), placed
+    return FewRows(small, placed.nearest), placed
 
 
 def with_few(fit: Fit, small: Learners, placed: Admission, nested: Nested) -> Fit:
     """Return the fit with learners whose few rows were pooled with the others'."""
-    units = fit.units
-    inside = small
-    if units is not None:
-        inside, theirs = small.standardized()
-        units = units.joined(theirs)
     residuals = nested.few_residuals, nested.few_all_residuals
-    company = np.bincount(fit.partition.labels)
-    gains = few_gains(inside, placed, residuals, company, units)
+    gains = few_gains(small, placed, residuals, np.bincount(fit.partition.labels))
     rows = zip(small.ids.tolist(), nested.few_weight_rows.tolist(), strict=True)
     return replace(
         fit,
         gains=fit.gains.joined(gains),
         admission=placed,
         newcomers=tuple(Newcomer(learner, weight_row=row) for learner, row in rows),
-        units=units,
     )
 
 

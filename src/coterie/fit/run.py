@@ -15,7 +15,7 @@ from coterie._arrays import Array
 from coterie.collaboration.forms import collaborate
 from coterie.collaboration.nested import FewRows, Nested, NestedCollaboration, Recipe, nest_learners
 from coterie.engines import resolve_engine
-from coterie.fit.admit import admit_learners, place_few, with_few
+from coterie.fit.admit import admit_learners, place_few, told_apart, with_few
 from coterie.fit.options import Options
 from coterie.fit.record import Fit
 from coterie.method.cluster import search_clusters
@@ -71,13 +71,14 @@ def _nested(
         splitter=options.splitter,
         few=few,
         trees=options.trees,
+        levels=options.standardize is None,
     )
     return replace(nested, collaboration=nested.collaboration.take(learners.appearance))
 
 
 def pools_few_rows(options: Options, selection: Selection, learners: Learners) -> bool:
     """Tell whether rows of learners that are too small for a model of their own are pooled."""
-    pooled = options.collaboration == "auto" and options.refine != "average"
+    pooled = options.collaboration == "auto" and options.refine != "average" and not options.standardize
     return pooled and not rows_were_left_out(selection, learners)
 
 
@@ -157,9 +158,11 @@ def fit_selected(
     running = {"candidates": options.chosen_candidates, "engine": options.engine, "n_jobs": options.n_jobs}
     clustering = search_clusters(exchange, learners, selection, search, **running)
     partition = clustering.partition
-    few, placed = None, None
+    few, placed, apart = None, None, small
     if small is not None and pools_few_rows(options, selection, learners):
-        few, placed = place_few(small, selection, partition, learners, options, seed)
+        pooled, apart = told_apart(small, learners)
+        if pooled is not None:
+            few, placed = place_few(pooled, selection, partition, learners, options, seed)
     coterie, with_all, nested = collaborate_all(options, seed, selection, exchange, partition, learners, few)
     stability = None
     if options.n_replicates:
@@ -184,11 +187,9 @@ def fit_selected(
         few=None if few is None else few.learners,
     )
     fit = replace(fit, gains=gains_of(fit))
-    if small is None:
-        return fit
-    if nested is None or placed is None:
-        return admit_learners(fit, small)
-    return with_few(fit, small, placed, nested)
+    if nested is not None and few is not None and placed is not None:
+        fit = with_few(fit, few.learners, placed, nested)
+    return fit if apart is None else admit_learners(fit, apart)
 
 
 def fit_learners(learners: Learners, options: Options, *, seed: int, exponents: Array) -> Fit:

@@ -53,8 +53,8 @@ SHAPES: dict[type[Any], dict[str, Rule]] = {
         "newcomer_weight_rows": within("k", "w"),
     },
     NestedCollaboration: rules_of(
-        "bounds: m 2, corrections: w q, correction_bounds: w 2, limits: 2 p, told: w t, sees: bool m t, "
-        "shares: n s"
+        "bounds: m 2, corrections: w q, correction_bounds: w 2, limits: 2 p, plausible: w 2, "
+        "told: w t, sees: bool m t, shares: n s"
     ),
     AverageNewcomers: rules_of("ratios: 2, units: p"),
     Units: rules_of("centre: d, spread: d, low: d, high: d"),

@@ -118,6 +118,7 @@ def nest_averages(
         corrections=np.vstack([corrections, np.zeros((n_clusters + 1, learners.n_features + 1))]),
         correction_bounds=np.vstack([limits, np.zeros((n_clusters + 1, 2))]),
         limits=np.tile([[-np.inf], [np.inf]], (1, learners.n_features)),
+        plausible=np.tile([-np.inf, np.inf], (n + n_clusters + 1, 1)),
         form="average",
         plain_residuals=tuple(np.split(learners.y - plain[:, None], cuts)),
         alone_residuals=tuple(np.split(learners.y - alone[:, None], cuts)),

@@ -22,7 +22,7 @@ from coterie.collaboration.nested.record import AverageNewcomers, NestedCollabor
 from coterie.collaboration.nested.resolutions import Recipe, labels_without_fold, refit_alone
 from coterie.collaboration.nested.stacking import (
     assemble,
-    clipped_columns,
+    plausible_columns,
     response_variances,
     row_scales,
     weigh,
@@ -76,6 +76,7 @@ def _only_one(learners: Learners, selection: Selection) -> NestedCollaboration:
         corrections=nothing,
         correction_bounds=np.zeros((1, 2)),
         limits=np.tile([[-np.inf], [np.inf]], (1, learners.n_features)),
+        plausible=np.array([[-np.inf, np.inf]]),
         form="pooled",
         plain_residuals=selection.residuals,
         alone_residuals=selection.residuals,
@@ -101,6 +102,7 @@ def _nest_pooled(
     alone: Array,
     few: FewRows | None,
     trees: str,
+    levels: bool,
     recipe: Recipe,
     steps: Steps,
 ) -> tuple[NestedCollaboration, Array]:
@@ -118,12 +120,12 @@ def _nest_pooled(
             learners, selection, folds.training[fold, : len(learners.y)], own[fold], recipe
         )
 
-    table = Table.of(everybody, shaping, labels, folds, labels_without)
+    table = Table.of(everybody, shaping, labels, folds, labels_without, levels=levels)
     alone = table.units.response(alone)
     variances = response_variances(table)
     scales = row_scales(table, variances)
     dictionary = fit_dictionary(table, alone, scales, trees, recipe.engine, recipe.seed, steps)
-    columns = clipped_columns(table, dictionary.out_of_fold)
+    columns = plausible_columns(table, dictionary.out_of_fold)
     stacked = weigh(table, dictionary, columns, alone, variances)
     nested = assemble(table, selection, bounds, dictionary, stacked, alone)
     left = np.column_stack([stacked.residuals, table.rows.y - dictionary.plain[:, 0]]) * table.units.size
@@ -158,16 +160,20 @@ def nest_learners(
     splitter: Any = None,
     few: FewRows | None = None,
     trees: str = "full",
+    levels: bool = True,
 ) -> Nested:
     """Mix what learners take from themselves, their coteries and all; see `nest_coteries`.
 
     Records and ``labels`` (L,) are in the order of ``learners``. The rows of learners with ``few`` rows are
     pooled with the others'. ``trees`` are ``"full"`` or ``"fast"``; there are none where all candidates are
-    linear by least squares, unless they are fast.
+    linear by least squares, unless they are fast. ``levels`` is false where each learner's response has been
+    centred: the level of some of its rows would then tell the rows that are left.
     """
     if len(learners) == 1 and few is None:
         return Nested(_only_one(learners, selection))
     sets = candidates_per_learner(candidates, learners.ids.tolist())
+    # More folds than rows would hold out nothing.
+    n_folds = min(n_folds, int(learners.sizes.max()))
     if splitter is not None:
         folds = selected_folds(selection)
     elif selection.in_order:
@@ -186,8 +192,10 @@ def nest_learners(
         return Nested(nested)
     if trees == "full" and all(by_least_squares(c) for some in sets for c in some.values()):
         trees = "none"
+    elif not levels:
+        trees = "without levels"
     nested, left = _nest_pooled(
-        learners, selection, labels, folds, own, bounds, alone, few, trees, recipe, steps
+        learners, selection, labels, folds, own, bounds, alone, few, trees, levels, recipe, steps
     )
     log.info(
         "Nested coteries: %d models of pooled rows and %d of single learners fitted over %d folds.",

@@ -114,11 +114,11 @@ def fit_line(sums: Sums, ratios: Ratios) -> MixedLine:
     return MixedLine(common, own_effects(sums, common, ratios))
 
 
-def likely_ratios(parts: Sequence[Sums]) -> Ratios:
+def likely_ratios(parts: Sequence[Sums], *, offsets: bool = True) -> Ratios:
     """Return the ratios under which the responses of all parts are most likely, each with its own line."""
-    grids = {"offset": OFFSETS, "ridge": RIDGES}
-    if parts[0].grams is not None and len(parts[0].total) > 1:
-        grids = {"offset": OFFSETS, "slope": SLOPES, "ridge": RIDGES}
+    slopes = parts[0].grams is not None and len(parts[0].total) > 1
+    grids = {"offset": OFFSETS} if offsets else {}
+    grids |= {"slope": SLOPES, "ridge": RIDGES} if slopes else {"ridge": RIDGES}
     best = Ratios()
     for _ in range(TURNS):
         for name, grid in grids.items():

@@ -49,7 +49,10 @@ class Member:
 
 
 def possible_members(table: Table, view: View, trees: str) -> tuple[Member, ...]:
-    """Return the members; of ``trees`` all (``"full"``), one kind (``"fast"``), or ``"none"``."""
+    """Return the members; of ``trees`` all (``"full"``), one kind (``"fast"``), or ``"none"``.
+
+    ``"without levels"`` has those that do not learn the level of a learner, by its id or otherwise.
+    """
     n_numbers, n_told = view.description.numbers.shape[1], view.told.shape[1]
     places = np.arange(n_told)
     nothing, numbers = np.zeros(n_told, dtype=bool), places < n_numbers
@@ -67,10 +70,13 @@ def possible_members(table: Table, view: View, trees: str) -> tuple[Member, ...]
     members.append(Member(TREES_OF_ALL, "nothing", "all", nothing))
     if several:
         members.append(Member(TREES_OF_COTERIE, "nothing", "coterie", chosen))
+    beside_line = Member(BESIDE_LINE, "line", "adapted", nothing)
+    if trees == "without levels":
+        return (*members, beside_line)
     if table.has_ids:
         members += [with_id, replace(with_id, name=ID_BESIDE_LEVEL, base="level")]
     members += [
-        Member(BESIDE_LINE, "line", "adapted", nothing),
+        beside_line,
         told_all,
         Member(RANDOM_CUTS, "level", "adapted", numbers, cut_at_random=True),
     ]

@@ -68,9 +68,7 @@ class PooledNewcomers:
     bounds: Array
     several: bool = field(default=False)
 
-    def rows_of(
-        self, newcomers: Learners, labels: Array, n_told: int, n_models: int
-    ) -> tuple[Array, Array, Array, Array]:
+    def rows_of(self, newcomers: Learners, labels: Array, n_told: int, n_models: int) -> tuple[Array, ...]:
         """Return weights of models, lines, bounds of these and descriptions of newcomers, by coterie."""
         Z, y = self.units.rows(newcomers.X), self.units.response(newcomers.scalar_y)
         folds = np.ones((1, len(y)), dtype=bool)
@@ -103,4 +101,4 @@ class PooledNewcomers:
         seen = [widened(newcomers.scalar_y[newcomers.span(j)]) for j in range(len(newcomers))]
         both = np.stack([np.array(seen), self.bounds[labels]])
         bounds = np.column_stack([both[:, :, 0].min(axis=0), both[:, :, 1].max(axis=0)])
-        return models, lines, based * bounds, told
+        return models, lines, based * bounds, told, bounds

@@ -46,6 +46,8 @@ class NestedCollaboration(Collaboration):
         What each line is clipped to.
     limits : ndarray of shape (2, p)
         What predictors are clipped to before they enter a line.
+    plausible : ndarray of shape (M, 2)
+        What the predictions of each row of ``weights`` are clipped to.
     form : {"pooled", "average"}
         What shared predictors are: models of pooled rows, or averages of the learners' models.
     plain_residuals : tuple of ndarray
@@ -78,6 +80,7 @@ class NestedCollaboration(Collaboration):
     corrections: Array = field(repr=False)
     correction_bounds: Array = field(repr=False)
     limits: Array = field(repr=False)
+    plausible: Array = field(repr=False)
     form: str
     plain_residuals: tuple[Array, ...] = field(metadata=BY_LEARNER, repr=False)
     alone_residuals: tuple[Array, ...] = field(metadata=BY_LEARNER, repr=False)
@@ -127,19 +130,20 @@ class NestedCollaboration(Collaboration):
         if parts is None:
             assert isinstance(self.newcomers, PooledNewcomers)
             parts = self.newcomers.rows_of(newcomers, labels, self.told.shape[1], len(self.models))
-        weights, corrections, bounds, told = parts
+        weights, corrections, bounds, told, plausible = parts
         weight_rows = len(self.weights) + np.arange(len(newcomers))
         added = replace(
             self,
             weights=np.vstack([self.weights, weights]),
             corrections=np.vstack([self.corrections, corrections]),
             correction_bounds=np.vstack([self.correction_bounds, bounds]),
+            plausible=np.vstack([self.plausible, plausible]),
             told=np.vstack([self.told, told]),
         )
         return added, weight_rows
 
-    def _averaged(self, newcomers: Learners, joined: Array) -> tuple[Array, Array, Array, Array]:
-        """Return weights, lines, their bounds and descriptions of newcomers to averages of models."""
+    def _averaged(self, newcomers: Learners, joined: Array) -> tuple[Array, ...]:
+        """Return weights, lines, their bounds, descriptions and bounds of newcomers to averages of models."""
         known = self.newcomers
         assert isinstance(known, AverageNewcomers)
         corrections, bounds = self.corrections[joined].copy(), self.correction_bounds[joined].copy()
@@ -151,7 +155,7 @@ class NestedCollaboration(Collaboration):
             corrections[place, : len(found) - 1] += found[:-1]
             corrections[place, -1] += found[-1]
             bounds[place] = widened(linear_values(newcomers.X[span], corrections[place, None])[:, 0])
-        return self.weights[joined], corrections, bounds, self.told[joined]
+        return self.weights[joined], corrections, bounds, self.told[joined], self.plausible[joined]
 
     def predict_columns(self, X: Array, weight_rows: Array) -> Array:
         """Predict the one column of the response, of shape (N, 1), each row in its own way."""
@@ -169,4 +173,5 @@ class NestedCollaboration(Collaboration):
                 rows = np.column_stack([rows, self.told[weight_rows[mine]][:, sees]])
             part = guarded(self.models[position], rows, self.bounds[position])
             prediction[mine] += share[mine] * part
-        return prediction[:, None]
+        plausible = self.plausible[weight_rows]
+        return np.clip(prediction, plausible[:, 0], plausible[:, 1])[:, None]

@@ -23,6 +23,8 @@ from coterie.records import Selection
 
 # Learners count alike from so many rows on; those with fewer know their errors badly and count less.
 PSEUDO_ROWS = 10.0
+# Fewer rows do not show the variance of a response.
+ROWS_OF_VARIANCE = 5
 SOURCES = ("coterie", "all", "adapted")
 SHARE_NAMES = {"coterie": "coterie", "all": "all", "adapted": "all adapted"}
 
@@ -30,12 +32,16 @@ SHARE_NAMES = {"coterie": "coterie", "all": "all", "adapted": "all adapted"}
 def response_variances(table: Table) -> Array:
     """Return the variance of each learner's response, of shape (L,), in common units.
 
-    Where rows are few it is shrunk to the mean over learners; where it is rounding, it is its bound.
+    Where rows are few it is shrunk to the median learner's; where it is rounding, it is its bound.
     """
     sums = table.sums.within()
     counts = np.maximum(sums.counts, 1e-300)
     variances = np.maximum(sums.squares / counts - (sums.products[:, -1] / counts) ** 2, 0.0)
-    typical = float(np.average(variances, weights=counts))
+    # The median, so that one learner of a large scale is not everybody's.
+    known = (sums.counts >= ROWS_OF_VARIANCE) & (variances > 0)
+    typical = (
+        float(np.median(variances[known])) if known.any() else float(np.average(variances, weights=counts))
+    )
     shrunk = (sums.counts * variances + PSEUDO_ROWS * typical) / (sums.counts + PSEUDO_ROWS)
     return np.maximum(shrunk, smallest_level(float(table.rows.y.var())))
 
@@ -115,6 +121,8 @@ def weigh(table: Table, dictionary: Dictionary, columns: Array, alone: Array, va
     weights_alone[:n_own], members[:n_own] = learnt.personal[:, 0], learnt.personal[:, 1:]
     mine = learnt.held_out[fold_of[own_rows], owner[own_rows]]
     mixed[own_rows] = np.einsum("ne,ne->n", np.column_stack([alone, columns])[own_rows], mine)
+    bounds = table.units.response(_plausible(table))[table.labels[owner]]
+    mixed = np.clip(mixed, bounds[:, 0], bounds[:, 1])
     left = np.where(folds >= 0, y - mixed, np.nan)
     own = y - alone
     spans = [table.learners.span(j) for j in range(n_own)]
@@ -131,10 +139,13 @@ def _plausible(table: Table) -> Array:
     return np.array([widened(y[homes == k]) for k in range(table.n_coteries)])
 
 
-def clipped_columns(table: Table, columns: Array) -> Array:
-    """Return members' predictions (N, E), in common units, within what coteries make plausible."""
-    bounds = table.units.response(_plausible(table))[table.labels[table.rows.owner]]
-    return np.clip(columns, bounds[:, :1], bounds[:, 1:])
+def plausible_columns(table: Table, columns: Array) -> Array:
+    """Return members' predictions (N, E), in common units, within what all responses make plausible.
+
+    These are the bounds of their predictions. Weights learnt within narrower ones would promise too much.
+    """
+    low, high = table.units.response(np.array(widened(table.learners.scalar_y)))
+    return np.clip(columns, low, high)
 
 
 def _shares(stacked: Stacked, dictionary: Dictionary, n_own: int) -> tuple[tuple[str, ...], Array]:
@@ -185,6 +196,8 @@ def assemble(
     plausible = _plausible(table)
     lines = np.zeros((n_rows, n_features + 1))
     lines[:n_all] = _padded(own_lines(stacked.members, bases, placed, units), n_features)
+    homes_of = np.r_[table.labels, np.arange(n_coteries)]
+    kept_within = np.vstack([plausible[homes_of], widened(table.learners.scalar_y)])
     based = stacked.members[:, [base != "nothing" for base in bases]].sum(axis=1, keepdims=True)
     bounds = np.zeros((n_rows, 2))
     bounds[:n_all] = based * plausible[table.labels]
@@ -236,6 +249,7 @@ def assemble(
         corrections=lines,
         correction_bounds=bounds,
         limits=limits,
+        plausible=kept_within,
         form="pooled",
         plain_residuals=own[3],
         alone_residuals=own[1],

@@ -82,8 +82,10 @@ class Table:
         labels: Array,
         folds: Folds,
         labels_without: Callable[[int], Array],
+        *,
+        levels: bool = True,
     ) -> Table:
-        """Prepare the rows."""
+        """Prepare the rows; without ``levels``, learners do not depart from lines by an offset."""
         units = Units.of(learners.X, learners.scalar_y)
         Z, y = units.rows(learners.X), units.response(learners.scalar_y)
         weights = np.ones(len(y)) if learners.weights is None else learners.weights
@@ -98,7 +100,7 @@ class Table:
             units,
             rows,
             sums,
-            likely_ratios([whole]),
+            likely_ratios([whole], offsets=levels),
             Ratios(),
             True,
             labels_without,
@@ -110,7 +112,7 @@ class Table:
         found = line_labels(rows, everything, shaping, table.first_labels((), describer, line))[0]
         alike = adjusted_rand_score(labels[shaping], found[shaping]) >= FOUND
         parts = [whole.take(labels == k, sums.total((), labels == k)) for k in np.unique(labels)]
-        return replace(table, coterie_ratios=likely_ratios(parts), by_lines=bool(alike))
+        return replace(table, coterie_ratios=likely_ratios(parts, offsets=levels), by_lines=bool(alike))
 
     @property
     def n_coteries(self) -> int:
