@@ -1,7 +1,8 @@
 """What the plain forms of collaboration lose on rows that neither models nor clusters have seen.
 
-The clusters are made again without each fold, as those of nested coteries are. With averages, others' models
-have never seen a learner's rows; with pooled rows, models are chosen and fitted again without the fold.
+The clusters are made again without each fold, as those of nested coteries are. With averages, the models of
+others have never seen a learner's rows; with pooled rows, models are chosen and fitted again without the
+fold.
 """
 
 from __future__ import annotations
@@ -69,7 +70,9 @@ def left_out_of_fold(
     without = np.tile(labels, (len(own.folds), 1))
     if recipe.chosen > 1 and method != "local":
         for fold, kept in enumerate(own.folds.training):
-            without[fold] = labels_without_fold(learners, selection, kept, own.models[fold], recipe)
+            # Averages need nobody's model refitted: those of others have not seen the learner's rows.
+            models = selection.models if method == "average" else own.models[fold]
+            without[fold] = labels_without_fold(learners, selection, kept, models, recipe)
     if method == "local":
         left = learners.y - own.predictions[:, None]
     elif method == "average":
