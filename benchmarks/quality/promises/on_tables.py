@@ -35,15 +35,14 @@ def levels(losses: list[np.ndarray]) -> np.ndarray:
     means = np.array([loss.mean() for loss in losses])
     floor = 1e-9 * float(np.mean(means)) + np.finfo(float).tiny
     means = np.maximum(means, floor)
-    errors = np.array(
-        [np.std(loss, ddof=1) / np.sqrt(len(loss)) if len(loss) > 1 else np.inf for loss in losses]
-    )
-    # One row says little; a mean over very few heavy-tailed rows is hardly surer than its own size.
-    variance = np.minimum(errors / means, 1.0) ** 2
+    n_rows = np.array([len(loss) for loss in losses])
+    errors = np.array([np.std(loss, ddof=1) if len(loss) > 1 else 0.0 for loss in losses]) / np.sqrt(n_rows)
+    # At least that of a mean of squared normal errors: few rows cannot tell their own spread.
+    variance = np.maximum((errors / means) ** 2, 2 / n_rows)
     logs = np.log(means) + variance / 2
     between = max(float(np.var(logs)) - float(variance.mean()), 0.0)
-    weight = between / (between + variance) if between > 0 else np.zeros(len(logs))
-    centre = np.average(logs, weights=1 / (between + variance)) if (between + variance).all() else logs.mean()
+    weight = between / (between + variance)
+    centre = np.average(logs, weights=1 / (between + variance))
     shrunken: np.ndarray = np.exp(centre + weight * (logs - centre))
     return shrunken
 
@@ -63,10 +62,12 @@ def _cells(values: np.ndarray) -> str:
     return " ".join(f"{value:.3g}" for value in values)
 
 
-def one_table(table: str, seed: int, form: str, data: Halves | None = None) -> dict[str, Any]:
+def one_table(
+    table: str, seed: int, form: str, data: Halves | None = None, candidates: Any = None
+) -> dict[str, Any]:
     """Fit one split of a table and compare what learners were told with their test rows."""
     data, start = data or split(table, seed), time.process_time()
-    told = promises(data.X, data.y, data.groups, form, None)
+    told = promises(data.X, data.y, data.groups, form, candidates)
     seconds = time.process_time() - start
     known = np.isin(data.groups_test, told.learners)
     X, y, groups = data.X_test[known], data.y_test[known], data.groups_test[known]
