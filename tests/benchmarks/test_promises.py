@@ -15,7 +15,17 @@ import pytest
 pytest.importorskip("pandas")
 
 FOLDER = Path(__file__).parents[2] / "benchmarks" / "quality" / "promises"
-MODULES = ["promised", "federations", "simulated", "on_tables", "page", "run"]
+MODULES = [
+    "promised",
+    "federations",
+    "simulated",
+    "on_tables",
+    "cells",
+    "simulated_page",
+    "tables_page",
+    "page",
+    "run",
+]
 OF_OTHERS = ["tables", "untouched", "more_tables"]
 NAN = float("nan")
 
@@ -99,7 +109,7 @@ def test_true_gains_are_those_of_the_expected_losses(bench: Any, four: Any) -> N
 
 
 def test_what_was_said_wrongly_is_counted(bench: Any, four: Any) -> None:
-    alone, others = [2.0, 1.0, 1.0, NAN], [0.0, 2.0, 1.0, 0.5]
+    alone, others = [2.0, 1.0, 1.0, NAN], [0.0, 1.2, 1.0, 0.5]
     said = Said(four, ["collaborate", "collaborate", "stay alone", "collaborate"], alone, others)
     line = bench.simulated.federation_line(said, bench.simulated.truth_of(four, said))
     counted = {name: line[name] for name in ("compared", "gainers", "same", "told", "false", "tiny")}
@@ -107,9 +117,12 @@ def test_what_was_said_wrongly_is_counted(bench: Any, four: Any) -> None:
     assert (line["large"], line["found"], line["harmed"], line["warned"]) == (1, 1, 1, 0)
     # To predict exactly as alone is no loss, so "stay alone" is wrong there; it is counted apart, too.
     assert (line["stay"], line["stay_false"], line["stay_same"], line["tiny_told"]) == (1, 1, 1, 1)
-    # True gains of .8, -1.5 and 0; intervals from 0 to .6.
+    # True gains of .8, -.22 and 0; intervals from 0 to .6.
     assert (line["bounded"], line["inside"]) == (3, 1)
-    assert (line["promised"], line["realised"]) == ("0.5000", "-0.3500")
+    assert (line["promised"], line["realised"]) == ("0.5000", "0.2900")
+    said.verdict[2] = "collaborate"
+    # A gain of exactly zero is no reason to collaborate.
+    assert bench.simulated.federation_line(said, bench.simulated.truth_of(four, said))["false"] == 2
 
 
 def test_few_test_rows_are_believed_little(bench: Any) -> None:
@@ -150,7 +163,7 @@ def test_numbers_of_a_table_are_those_of_its_learners(bench: Any) -> None:
             "sure": "3 0 0 2.5 nan",
         },
     ]
-    found = bench.page.table_numbers(lines)
+    found = bench.tables_page.table_numbers(lines)
     assert (found["compared"], found["told"], found["stay"], found["worse"]) == (8, 3, 2, 1)
     assert found["stay_better"] == 1
     assert found["gain"] == pytest.approx(0.5 / 3)
@@ -158,19 +171,19 @@ def test_numbers_of_a_table_are_those_of_its_learners(bench: Any) -> None:
     # By learner: mean of -.1 and .3 over two splits, and .3.
     assert found["off"] == pytest.approx((0.1 + 0.3) / 2)
     assert found["off_se"] == pytest.approx(np.std([0.1, 0.3], ddof=1) / np.sqrt(2))
-    row = bench.page.table_row(found)
+    row = bench.tables_page.table_row(found)
     assert row[-1] == "**55.6**"
 
 
 def test_a_rate_is_a_mean_over_federations(bench: Any) -> None:
     lines = [{"false": "1", "told": "2"}, {"false": "0", "told": "0"}, {"false": "1", "told": "1"}]
-    assert bench.page.false_rate(lines, "false", "told")[0] == pytest.approx(0.5)
+    assert bench.simulated_page.false_rate(lines, "false", "told")[0] == pytest.approx(0.5)
     counts = [
         {"compared": "20", "gainers": "1", "large": "1", "found": "0"},
         {"compared": "20", "gainers": "2", "large": "2", "found": "1"},
     ]
     # Less than a tenth gain in the first.
-    assert bench.page.power(counts) == (2, 0.5)
+    assert bench.simulated_page.power(counts) == (2, 0.5)
 
 
 def _run(bench: Any, out: Path, *words: str) -> list[dict[str, str]]:

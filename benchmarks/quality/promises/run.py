@@ -21,9 +21,10 @@ from pathlib import Path
 from typing import Any
 
 import on_tables
+from cells import read
 from federations import KINDS
 from joblib import Parallel, delayed
-from page import read, write_page
+from page import write_page
 from promised import FORMS
 from simulated import LEARNER_COLUMNS, one_federation
 

@@ -24,12 +24,14 @@ class Truth:
     """What learners lose on new rows, arrays of shape (L,).
 
     ``gain`` is the share of the error alone that predicting with others saves, ``in_se`` the same in standard
-    errors: those of a mean over as many rows as the learner has.
+    errors: those of a mean over as many rows as the learner has. ``own_mean`` is what the mean of its own
+    responses loses, which is the least that a learner without a model of its own can do.
     """
 
     alone: np.ndarray
     others: np.ndarray
     in_se: np.ndarray
+    own_mean: np.ndarray
 
     @property
     def gain(self) -> np.ndarray:
@@ -42,15 +44,17 @@ def truth_of(data: Federation, told: Promises) -> Truth:
     """Measure each learner on fresh rows, in the order of ``told.learners``."""
     alone = told.alone(data.fresh_X, data.fresh_groups)
     others = told.others(data.fresh_X, data.fresh_groups)
-    losses: list[tuple[float, float, float]] = []
+    losses: list[tuple[float, ...]] = []
     for learner in told.learners:
         rows, place = data.fresh_groups == learner, int(np.flatnonzero(data.names == learner)[0])
         signal, y, noise = data.fresh_signal[rows], data.fresh_y[rows], data.noise_variance[place]
         mine, theirs = (float(np.mean((signal - part[rows]) ** 2)) for part in (alone, others))
+        own_mean = float(np.mean((signal - data.y[data.groups == learner].mean()) ** 2))
         spread = float(np.std((y - alone[rows]) ** 2 - (y - others[rows]) ** 2, ddof=1))
         error = spread / np.sqrt(np.count_nonzero(data.groups == learner))
         same = not error > 0
-        losses.append((noise + mine, noise + theirs, 0.0 if same else (mine - theirs) / error))
+        in_se = 0.0 if same else (mine - theirs) / error
+        losses.append((noise + mine, noise + theirs, in_se, noise + own_mean))
     return Truth(*np.array(losses).T)
 
 
@@ -89,6 +93,7 @@ def federation_line(told: Promises, truth: Truth) -> dict[str, Any]:
         "inside": _share(inside),
         "tiny": _share(~told.compared),
         "tiny_told": _share(~told.compared & (told.verdict == COLLABORATE)),
+        "tiny_worse": _share(~told.compared & (truth.others > truth.own_mean)),
     }
 
 
