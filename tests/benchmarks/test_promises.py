@@ -23,6 +23,7 @@ MODULES = [
     "cells",
     "simulated_page",
     "tables_page",
+    "figure",
     "page",
     "run",
 ]
@@ -227,3 +228,84 @@ def test_a_table_is_measured(bench: Any, form: str) -> None:
     compared = np.array(list(line["verdicts"])) != "x"
     assert compared.any()
     assert np.array_equal(np.isfinite(realised), compared)
+
+
+@pytest.fixture(scope="module")
+def few_draws(bench: Any) -> list[dict[str, Any]]:
+    """The two smallest of twenty draws of three kinds in each form: nobody gains, most do, some of them do."""
+    if not bench.promised.takes_using(bench.promised.CoterieRegressor()):
+        pytest.skip("this version's verdicts are not calibrated")
+    lines = []
+    for kind in ("own truths, many rows", "many predictors", "nearly the same"):
+        sizes = {draw: len(bench.federations.federation(kind, draw).names) for draw in range(1000, 1020)}
+        for draw in sorted(sizes, key=sizes.__getitem__)[:2]:
+            forms = bench.promised.FORMS
+            lines += [bench.simulated.one_federation(kind, form, "linear", draw)[0] for form in forms]
+    return lines
+
+
+def test_few_draws_keep_the_bounds(bench: Any, few_draws: list[dict[str, Any]]) -> None:
+    rate = bench.simulated_page.false_rate
+    # Means over 18 federations: the committed results hold each kind to .1.
+    assert rate(few_draws, "false", "told")[0] <= 0.12
+    assert rate(few_draws, "stay_false", "stay")[0] <= 0.12
+    large, found = bench.simulated_page.power(few_draws)
+    assert large >= 10
+    assert found >= 0.7
+
+
+def test_few_draws_promise_what_is_true(bench: Any, few_draws: list[dict[str, Any]]) -> None:
+    promised, true = (
+        np.array([float(line[name]) for line in few_draws if line["promised"]])
+        for name in ("promised", "realised")
+    )
+    assert np.mean(promised - true) == pytest.approx(0.0, abs=0.05)
+    assert sum(line["inside"] for line in few_draws) >= 0.8 * sum(line["bounded"] for line in few_draws) > 0
+
+
+def _committed(bench: Any, name: str) -> list[dict[str, str]]:
+    lines = bench.cells.read(FOLDER / name)
+    if not lines:
+        pytest.skip(f"{name} is not committed yet")
+    return lines
+
+
+def test_the_committed_federations_keep_the_bounds(bench: Any) -> None:
+    lines = _committed(bench, "simulated.csv")
+    page = bench.simulated_page
+    assert {line["kind"] for line in lines} == set(bench.federations.KINDS)
+    for form in bench.promised.FORMS:
+        mine = [line for line in lines if line["form"] == form and line["candidates"] == "linear"]
+        for kind in bench.federations.KINDS:
+            some = [line for line in mine if line["kind"] == kind]
+            assert page.false_rate(some, "false", "told")[0] <= page.MOST_FALSE, (form, kind)
+            assert page.false_rate(some, "stay_false", "stay")[0] <= page.MOST_FALSE, (form, kind)
+        assert page.power(mine)[1] >= page.LEAST_FOUND, form
+    assert sum(line["candidates"] == "linear" for line in lines) >= 1000
+    assert sum(line["candidates"] == "default" for line in lines) >= 100
+
+
+def test_the_committed_tables_keep_the_bounds(bench: Any) -> None:
+    lines = _committed(bench, "tables.csv")
+    page = bench.tables_page
+    every = [n for form in bench.promised.FORMS for n in _numbers_of(bench, lines, form)]
+    for form in bench.promised.FORMS:
+        numbers = _numbers_of(bench, lines, form)
+        assert all(n["gain"] > 0 for n in numbers if n["told"]), form
+        judged = [abs(n["off"]) <= page.SURE * n["off_se"] for n in numbers if np.isfinite(n["off_se"])]
+        assert np.mean(judged) >= 0.9, form
+        gained = sum(n["gain"] * n["told"] for n in numbers if n["told"])
+        assert gained >= page.LEAST_CAUGHT * sum(n["all_gain"] * n["compared"] for n in numbers), form
+    assert sum(n["worse"] for n in every) <= 0.03 * sum(n["told"] for n in every)
+
+
+def _numbers_of(bench: Any, lines: list[dict[str, str]], form: str) -> list[dict[str, float]]:
+    return list(bench.tables_page.numbers_by_table([ln for ln in lines if ln["form"] == form]).values())
+
+
+def test_the_page_is_made_from_the_results(bench: Any, tmp_path: Path) -> None:
+    _committed(bench, "simulated.csv")
+    for name in ("simulated.csv", "tables.csv"):
+        (tmp_path / name).write_bytes((FOLDER / name).read_bytes())
+    bench.page.write_page(FOLDER / "README.head.md", tmp_path)
+    assert (tmp_path / "README.md").read_text() == (FOLDER / "README.md").read_text()

@@ -105,22 +105,18 @@ def summary_of_tables(numbers: dict[str, dict[str, float]]) -> str:
     )
 
 
+def numbers_by_table(lines: list[Line]) -> dict[str, dict[str, float]]:
+    """Return the numbers of each table, for lines of one form."""
+    names = dict.fromkeys(line["table"] for line in lines)
+    return {name: table_numbers([line for line in lines if line["table"] == name]) for name in names}
+
+
 def tables_part(lines: list[Line]) -> list[str]:
     """Return the tables of real data, one for each form."""
     text = []
     for form in dict.fromkeys(line["form"] for line in lines):
-        mine = [line for line in lines if line["form"] == form]
-        numbers = {
-            name: table_numbers([line for line in mine if line["table"] == name])
-            for name in dict.fromkeys(line["table"] for line in mine)
-        }
+        numbers = numbers_by_table([line for line in lines if line["form"] == form])
         rows = [[name, *table_row(n)] for name, n in numbers.items()]
-        text += [
-            f"### {form}",
-            "",
-            summary_of_tables(numbers),
-            "",
-            *markdown(["table", *TABLE_HEAD], rows),
-            "",
-        ]
+        text += [f"### {form}", "", summary_of_tables(numbers), ""]
+        text += [*markdown(["table", *TABLE_HEAD], rows), ""]
     return text
