@@ -232,7 +232,7 @@ def test_a_table_is_measured(bench: Any, form: str) -> None:
 
 @pytest.fixture(scope="module")
 def few_draws(bench: Any) -> list[dict[str, Any]]:
-    """The two smallest of twenty draws of three kinds in each form: nobody gains, most do, some of them do."""
+    """The two smallest of twenty draws of three kinds in each form: nobody gains, most, some."""
     if not bench.promised.takes_using(bench.promised.CoterieRegressor()):
         pytest.skip("this version's verdicts are not calibrated")
     lines = []
