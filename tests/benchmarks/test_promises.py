@@ -223,7 +223,7 @@ def test_a_table_is_measured(bench: Any, form: str) -> None:
     )
     line = bench.on_tables.one_table("some", 0, form, halves, "linear")
     assert set(line) == set(bench.on_tables.COLUMNS)
-    assert set(line["verdicts"]) <= set("csndx")
+    assert set(line["verdicts"]) <= set("csndfx")
     realised = np.array(line["realised"].split(), dtype=float)
     compared = np.array(list(line["verdicts"])) != "x"
     assert compared.any()

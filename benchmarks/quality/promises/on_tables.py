@@ -19,7 +19,7 @@ from tables import TABLES, Halves
 from untouched import NAMES as OF_R
 from untouched import untouched_tables
 
-LETTERS = {COLLABORATE: "c", STAY_ALONE: "s", NO_DIFFERENCE: "n", "does not belong": "d"}
+LETTERS = {COLLABORATE: "c", STAY_ALONE: "s", NO_DIFFERENCE: "n", "does not belong": "d", "too few rows": "f"}
 # A learner without a model of its own, or without test rows.
 NOT_COMPARED = "x"
 
