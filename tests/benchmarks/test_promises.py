@@ -214,6 +214,19 @@ def test_an_interrupted_run_continues(bench: Any, tmp_path: Path, capsys: Any) -
     assert "| one truth, few rows | 2 |" in page
 
 
+def test_without_a_part_everything_is_run(bench: Any, tmp_path: Path, monkeypatch: Any) -> None:
+    asked = []
+    monkeypatch.setattr(bench.run, "run", lambda each, keep: asked.append(each))
+    monkeypatch.setattr(sys, "argv", ["run.py", "--out", str(tmp_path)])
+    bench.run.main()
+    parts = [(each.part, each.candidates, each.draws) for each in asked]
+    assert parts == [("simulated", "linear", 24), ("simulated", "default", 3), ("tables", "linear", 24)]
+    # So many federations are asked for.
+    count = len(bench.federations.KINDS) * len(bench.promised.FORMS)
+    assert 24 * count >= 1000
+    assert 3 * count >= 100
+
+
 @pytest.mark.parametrize("form", ["auto", "nested averages", "average"])
 def test_a_table_is_measured(bench: Any, form: str) -> None:
     train, test = (bench.federations.federation("many predictors", 0) for _ in range(2))
