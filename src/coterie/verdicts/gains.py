@@ -20,7 +20,7 @@ from coterie.verdicts.admission import Admission, joined_ids, second_clusters
 from coterie.verdicts.bootstrap import Stability
 from coterie.verdicts.cluster_fit import ClusterFit
 from coterie.verdicts.gain_model import Expected, GainModel, fit_gain_model
-from coterie.verdicts.learning import SHARED_ROWS, compare, decay_of, reached_with_all
+from coterie.verdicts.learning import compare, decay_of, reached_with_all
 from coterie.verdicts.verdict import (
     BY_ITSELF,
     FEW_ROWS,
@@ -41,6 +41,8 @@ ERRORS = ("error_alone", "error_with", "error_all")
 
 # Errors below this share of the noise level are rounding: nothing can be gained on them.
 ROUNDING = 1e-6
+# Sites judge by halves of their rows.
+HALF = 0.5
 
 
 class Gains(dict[str, Array]):
@@ -223,7 +225,7 @@ def measure_gains(
     shares = share_of_rows(selection), alone.share
     rounding = ROUNDING * selection.noise
     early = selection.residuals, alone.residuals, coterie.residuals
-    compared, measured = compare(*early, weights, learners.loss, shares, rounding)
+    compared, measured = compare(*early, weights, learners.loss, rounding)
     decay = decay_of(compared, shares)
     own = _own_weights(coterie, labels, selection.n_rows)
     by_itself = own > 1 - 1e-9
@@ -236,7 +238,7 @@ def measure_gains(
             table[column] = table[column] * ratio
     fall = (np.log(reached) - np.log(reached_with))[measured]
     ratios = np.log(compared.alone / compared.others) + fall
-    errors = compared.errors(selection.inflation)
+    errors = compared.errors(alone.share, selection.inflation)
     sees = ~by_itself[measured]
     model = fit_gain_model(ratios[sees], errors[sees], compared.n_rows[sees], decay)
     measured = measured & ~by_itself
@@ -250,7 +252,7 @@ def measure_gains(
     by_others = coterie.method == "auto"
     cases = [
         (np.full(len(labels), len(labels) == 1), STAY_ALONE, NOBODY_ELSE),
-        (by_itself & (company == 0) & (not by_others), STAY_ALONE, NO_COMPANY),
+        (by_itself & (company == 0) & (not by_others), NO_DIFFERENCE, NO_COMPANY),
         (by_itself, NO_DIFFERENCE, BY_ITSELF),
         (no_error & ~measured, NO_DIFFERENCE, NO_ERROR),
     ]
@@ -297,13 +299,13 @@ def with_verdicts(
     fits = np.asarray(cluster_fit.fits.any(axis=1))
     measured = np.isfinite(table["gain"]) & (table["gain_se"] > 0) & (table["gain"] < 1) & (company > 0)
     kept = 1 - table["gain"][measured]
-    errors = SHARED_ROWS * table["gain_se"][measured] / kept
+    errors = np.sqrt(1 + 1 / HALF) * table["gain_se"][measured] / kept
     n_rows = np.asarray(table["n_rows"][measured], dtype=float)
     expected = fit_gain_model(-np.log(kept), errors, n_rows).expect(-np.log(kept), errors, n_rows)
     _with_expected(table, expected, measured)
     cases = [
         (np.full(len(fits), len(fits) == 1), STAY_ALONE, NOBODY_ELSE),
-        (company == 0, STAY_ALONE, NO_COMPANY),
+        (company == 0, NO_DIFFERENCE, NO_COMPANY),
     ]
     table["verdict"], reasons = _told(table["gain"], expected, measured, cases)
     table["reason"] = with_remarks(reasons, fits | (len(fits) == 1), bad_model)
@@ -376,13 +378,13 @@ def _placed_gains(
     else:
         share = share_of_rows(own)
         weights, judged = _weights(newcomers, np.arange(n)), (residuals[0], residuals[0], residuals[1])
-        compared, measured = compare(*judged, weights, newcomers.loss, (share, share), ROUNDING * own.noise)
+        compared, measured = compare(*judged, weights, newcomers.loss, ROUNDING * own.noise)
         reached = reached_with_all(newcomers.sizes, share, model.decay)
         for name in ("error_alone", "error_alone_se"):
             table[name] = table[name] * reached
         fall = np.log(reached)[measured]
         ratios = np.log(compared.alone / compared.others) + fall
-        expected = model.expect(ratios, compared.errors(own.inflation), compared.n_rows, harm=fall)
+        expected = model.expect(ratios, compared.errors(share, own.inflation), compared.n_rows, harm=fall)
         _with_expected(table, expected, measured)
         verdicts[:], reasons[:] = NO_DIFFERENCE, NO_ERROR
         verdicts[measured] = judge(expected)

@@ -21,9 +21,6 @@ from coterie.loss import Loss
 ROW_BOUND = 25.0
 # Pseudo-rows with the variance of the typical learner, where rows are too few to show their own.
 PSEUDO_ROWS = 20.0
-# Standard errors over rows times this are standard deviations of estimated about true log ratios. Folds share
-# rows, so their losses are not independent. Measured on simulated learners (`benchmarks/quality/promises`).
-SHARED_ROWS = 1.25
 _MOST_DECAY = 1e6
 
 
@@ -33,7 +30,7 @@ class Compared:
 
     ``early`` and ``alone`` (L,) are errors of own models fitted on a smaller and a larger share of the rows,
     ``others`` (L,) those with others; ``n_rows`` (L,) counts the rows behind them. ``variances`` (L,) are of
-    the relative differences by row, the dependence of the own model on its rows included.
+    the relative differences by row.
     """
 
     early: Array
@@ -42,11 +39,16 @@ class Compared:
     n_rows: Array
     variances: Array
 
-    def errors(self, inflation: float) -> Array:
-        """Return the standard errors of log ratios, of shape (L,)."""
+    def errors(self, share: float, inflation: float) -> Array:
+        """Return the standard errors of log ratios (L,), of models fitted on a share of the rows.
+
+        The models of different folds share rows, so their losses are not independent. The correction is that
+        of Nadeau and Bengio (2003): with F folds a mean over rows has 1 + F / (F - 1) times the variance that
+        independent rows would give it. ``inflation`` is the factor for rows that depend on each other.
+        """
         typical = np.exp(np.log(self.variances).mean()) if len(self.variances) else 1.0
         pooled = (self.n_rows * self.variances + PSEUDO_ROWS * typical) / (self.n_rows + PSEUDO_ROWS)
-        spread: Array = SHARED_ROWS * np.sqrt(inflation * pooled / self.n_rows)
+        spread: Array = np.sqrt((1 + 1 / share) * inflation * pooled / self.n_rows)
         return spread
 
 
@@ -56,16 +58,14 @@ def compare(
     others: Sequence[Array],
     weights: Sequence[Array | None],
     loss: Loss,
-    shares: tuple[float, float],
     rounding: Array,
 ) -> tuple[Compared, Array]:
     """Compare learners by their residuals (n, C); return also who could be compared, of shape (L,).
 
-    ``early`` and ``alone`` are of own models fitted on the two ``shares`` of the rows. Errors below
-    ``rounding`` (L,) are no errors: who has no other cannot be compared.
+    ``early`` and ``alone`` are of own models fitted on a smaller and a larger share of the rows. Errors
+    below ``rounding`` (L,) are no errors: who has no other cannot be compared.
     """
     rows, measured = [], np.zeros(len(alone), dtype=bool)
-    ahead = _ahead(shares)
     for j, parts in enumerate(zip(early, alone, others, strict=True)):
         known = np.all([np.isfinite(part).all(axis=1) for part in parts], axis=0)
         if np.count_nonzero(known) < 2:
@@ -78,20 +78,11 @@ def compare(
         if max(errors[1:]) <= rounding[j] or not np.isfinite(errors).all():
             continue
         errors = [max(error, rounding[j], 1e-12 * max(errors)) for error in errors]
-        # What the own model would lose with all rows, by row: its variance shows how much it depends on them.
-        reached = (1 + ahead) * own - ahead * first
-        level = max(float(np.mean(weight * reached)), shares[1] * errors[1])
-        relative = weight * (reached / level - shared / errors[2])
+        relative = weight * (own / errors[1] - shared / errors[2])
         measured[j] = True
         rows.append((*errors, float(len(own)), max(float(relative.var(ddof=1)), 1e-12)))
     columns = np.array(rows).reshape(-1, 5).T
     return Compared(*columns), measured
-
-
-def _ahead(shares: tuple[float, float]) -> float:
-    """Return how far all rows lie behind the larger share, in units of the step between the shares."""
-    smaller, larger = shares
-    return (1 / larger - 1) / (1 / smaller - 1 / larger) if smaller < larger else 0.0
 
 
 def decay_of(compared: Compared, shares: tuple[float, float]) -> float:
