@@ -12,7 +12,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.optimize import brentq
 
 from coterie._arrays import Array
 from coterie.loss import Loss
@@ -99,15 +98,12 @@ def decay_of(compared: Compared, shares: tuple[float, float]) -> float:
     smaller, larger = shares
     if smaller >= larger or not len(compared.alone):
         return 0.0
-    n = compared.n_rows
     fall = np.mean(compared.early / compared.others) / np.mean(compared.alone / compared.others)
-
-    def excess(decay: float) -> float:
-        return float(np.mean((1 + decay / (smaller * n)) / (1 + decay / (larger * n))) - fall)
-
-    if excess(0.0) >= 0:
+    # Solves fall = mean(1 + decay / (smaller n)) / mean(1 + decay / (larger n)).
+    steepness = np.mean(1 / compared.n_rows) * (1 / smaller - fall / larger)
+    if fall <= 1:
         return 0.0
-    return float(brentq(excess, 0.0, _MOST_DECAY)) if excess(_MOST_DECAY) > 0 else _MOST_DECAY
+    return min(float((fall - 1) / steepness), _MOST_DECAY) if steepness > 0 else _MOST_DECAY
 
 
 def reached_with_all(n_rows: Array, share: float, decay: float) -> Array:
