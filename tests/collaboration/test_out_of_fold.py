@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 from sklearn.linear_model import LinearRegression
+from sklearn.model_selection import KFold, ShuffleSplit, TimeSeriesSplit
 from sklearn.neighbors import KNeighborsRegressor
 
 from coterie import CoterieRegressor, cross_evaluate, select_models
@@ -119,3 +120,17 @@ def test_predictions_are_kept_within_what_the_cluster_makes_plausible(method: st
     low, high = plausible_ranges(learners, TRUTH)[TRUTH[learners.owner]].T
     assert (predicted >= low - 1e-9).all()
     assert (predicted <= high + 1e-9).all()
+
+
+@pytest.mark.parametrize("splitter", [KFold(2), KFold(3), ShuffleSplit(3, random_state=0), TimeSeriesSplit(3)])
+@pytest.mark.parametrize("collaboration", ["pooled", "average"])
+def test_the_folds_of_a_splitter_are_those_of_a_fit(collaboration: str, splitter: Any) -> None:
+    options = {"collaboration": collaboration, "splitter": splitter, "n_bootstrap": 0}
+    model = CoterieRegressor(["lr", "ridge"], n_clusters=2, **options).fit(DATA.X, DATA.y, groups=DATA.groups)
+    left = model.collaboration_.residuals
+    held_out = [folds >= 0 for folds in model.selection_.folds]
+    assert all((np.isfinite(part[:, 0]) == known).all() for part, known in zip(left, held_out, strict=True))
+    assert np.nanmean(np.concatenate(left) ** 2) == pytest.approx(DATA.noise_variance[0], rel=0.5)
+    # Nothing is extrapolated from two equal shares of the rows.
+    alone = [np.nanmean(part**2) for part in model.record_.alone.residuals]
+    assert_allclose(model.gains_["error_alone"], alone)

@@ -64,12 +64,19 @@ def test_between_equal_shares_nothing_is_extrapolated() -> None:
     assert table.variances[0] == pytest.approx(1e-12)
 
 
+def test_folds_of_one_splitter_are_equal_shares_though_sizes_round_them() -> None:
+    nearly = (0.6666, 0.66667)
+    assert decay_of(compared_of(5.0, shares=nearly), nearly) == 0.0
+    first, second = residuals_of(2.0), residuals_of(1.9)
+    assert measured((first, second, second), shares=nearly)[0].variances[0] == pytest.approx(1e-12)
+
+
 def test_errors_that_rise_with_more_rows_are_not_extrapolated() -> None:
     table = compared_of(3.0)
     assert decay_of(replace(table, early=table.alone, alone=table.early), SHARES) == 0.0
     nobody = Compared(*(np.zeros(0) for _ in range(5)))
     assert decay_of(nobody, SHARES) == 0.0
-    assert nobody.errors(1.0).shape == (0,)
+    assert nobody.errors(1.0, nobody.typical).shape == (0,)
 
 
 def test_errors_that_fall_beyond_all_bounds_have_the_largest_decay() -> None:
@@ -128,9 +135,9 @@ def test_without_any_error_nobody_is_compared() -> None:
 def test_few_rows_take_their_variance_from_the_typical_learner() -> None:
     sizes, variances = np.array([3.0, 3000.0, 300.0]), np.array([1e-12, 1.0, 100.0])
     table = Compared(*(np.ones(3) for _ in range(3)), sizes, variances)
-    errors = table.errors(1.0)
+    errors = table.errors(1.0, table.typical)
     # Three rows that hardly vary are no evidence of a small variance.
     assert errors[0] > 1e-3
-    many = table.errors(1.0)[1] ** 2 * sizes[1]
+    many = table.errors(1.0, table.typical)[1] ** 2 * sizes[1]
     assert many == pytest.approx(1.25**2, rel=0.05)
-    np.testing.assert_allclose(table.errors(4.0), 2 * errors)
+    np.testing.assert_allclose(table.errors(4.0, table.typical), 2 * errors)

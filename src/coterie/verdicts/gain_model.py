@@ -47,7 +47,8 @@ class GainModel:
 
     ``weights`` (S,) are the probabilities of `SPREADS`. For each of these, ``coefficients`` (S, 2) and
     ``covariances`` (S, 2, 2) are of the mean and of its slope in 1 / n, which is centred and scaled by
-    ``typical``, the mean of 1 / n. ``decay`` says how fast errors alone fall with more rows; see `learning`.
+    ``typical``, the mean of 1 / n. ``decay`` says how fast errors alone fall with more rows, and ``variance``
+    how much the typical learner's rows differ; see `learning`.
     """
 
     weights: Array
@@ -55,8 +56,10 @@ class GainModel:
     covariances: Array = field(repr=False)
     typical: float
     decay: float = 0.0
+    variance: float = 1.0
 
-    def _design(self, n_rows: Array) -> Array:
+    def design(self, n_rows: Array) -> Array:
+        """Return the mean's and the slope's part in what learners with so many rows may expect, (L, 2)."""
         return np.column_stack([np.ones(len(n_rows)), 1 / n_rows / self.typical - 1])
 
     def expect(self, ratios: Array, errors: Array, n_rows: Array, harm: Array | float = 0.0) -> Expected:
@@ -64,7 +67,7 @@ class GainModel:
 
         Others harm a learner whose log ratio is below ``harm`` (L,).
         """
-        design, squares = self._design(n_rows), errors * errors
+        design, squares = self.design(n_rows), errors * errors
         tau = (SPREADS * SPREADS)[:, None]
         prior = self.coefficients @ design.T
         unsure = np.einsum("ni,sij,nj->sn", design, self.covariances, design)
@@ -80,11 +83,13 @@ class GainModel:
         return Expected(mean, spread, mean - margin, mean + margin, loss, no_harm)
 
 
-def fit_gain_model(ratios: Array, errors: Array, n_rows: Array, decay: float = 0.0) -> GainModel:
+def fit_gain_model(
+    ratios: Array, errors: Array, n_rows: Array, decay: float = 0.0, variance: float = 1.0
+) -> GainModel:
     """Fit the model to log ratios (L,) with standard errors (L,) of learners with so many rows (L,)."""
     typical = float(np.mean(1 / n_rows)) if len(n_rows) else 1.0
-    empty = GainModel(np.zeros(0), np.zeros((0, 2)), np.zeros((0, 2, 2)), typical, decay)
-    design = empty._design(n_rows)
+    empty = GainModel(np.zeros(0), np.zeros((0, 2)), np.zeros((0, 2, 2)), typical, decay, variance)
+    design = empty.design(n_rows)
     likelihoods, coefficients, covariances = [], [], []
     for spread in SPREADS:
         variances = spread * spread + errors * errors
@@ -97,7 +102,8 @@ def fit_gain_model(ratios: Array, errors: Array, n_rows: Array, decay: float = 0
         coefficients.append(found)
         covariances.append(covariance)
     weights = np.exp(np.array(likelihoods) - max(likelihoods))
-    return GainModel(weights / weights.sum(), np.array(coefficients), np.array(covariances), typical, decay)
+    each = weights / weights.sum(), np.array(coefficients), np.array(covariances)
+    return GainModel(*each, typical, decay, variance)
 
 
 NOTHING_MEASURED = fit_gain_model(np.zeros(0), np.zeros(0), np.zeros(0))

@@ -38,6 +38,8 @@ from coterie.verdicts.verdict import (
 
 # The columns of errors: alone, with the coterie, with all. Each has its standard error beside it, *_se.
 ERRORS = ("error_alone", "error_with", "error_all")
+# The columns of what others are expected to save.
+GAINS = ("gain", "gain_se", "gain_low", "gain_high")
 
 # Errors below this share of the noise level are rounding: nothing can be gained on them.
 ROUNDING = 1e-6
@@ -227,8 +229,7 @@ def measure_gains(
     decay = decay_of(compared, shares)
     own = _own_weights(coterie, labels, selection.n_rows)
     by_itself = own > 1 - 1e-9
-    reached = reached_with_all(selection.n_rows, alone.share, decay) if shares[0] < shares[1] else None
-    reached = np.ones(len(labels)) if reached is None else reached
+    reached = reached_with_all(selection.n_rows, alone.share, decay)
     # The part of a prediction with others that is the own model's becomes better with all rows, too.
     reached_with = 1 - own * own * (1 - reached)
     for name, ratio in (("error_alone", reached), ("error_with", reached_with)):
@@ -236,15 +237,15 @@ def measure_gains(
             table[column] = table[column] * ratio
     fall = (np.log(reached) - np.log(reached_with))[measured]
     ratios = np.log(compared.alone / compared.others) + fall
-    errors = compared.errors(selection.inflation)
+    errors = compared.errors(selection.inflation, compared.typical)
     sees = ~by_itself[measured]
-    model = fit_gain_model(ratios[sees], errors[sees], compared.n_rows[sees], decay)
+    model = fit_gain_model(ratios[sees], errors[sees], compared.n_rows[sees], decay, compared.typical)
     measured = measured & ~by_itself
     expected = model.expect(ratios[sees], errors[sees], compared.n_rows[sees], harm=fall[sees])
     _with_expected(table, expected, measured)
     with np.errstate(invalid="ignore"):
         no_error = table["error_alone"] <= rounding * (1 if units is None else units.spread_y[order] ** 2)
-    for column in ("gain", "gain_se", "gain_low", "gain_high"):
+    for column in GAINS:
         table[column][by_itself | (~measured & no_error)] = 0.0
     company = np.bincount(labels)[labels] - 1
     by_others = coterie.method == "auto"
@@ -374,15 +375,16 @@ def _placed_gains(
     if own is None or model is None:
         _with_expected(table, nothing, measured)
     else:
-        share = share_of_rows(own)
+        # Who is admitted beside whom makes no difference: what the others' rows tell is in the model.
+        share = np.array([training.mean() for training in own.training])
         weights, judged = _weights(newcomers, np.arange(n)), (residuals[0], residuals[0], residuals[1])
-        compared, measured = compare(*judged, weights, newcomers.loss, (share, share), ROUNDING * own.noise)
+        compared, measured = compare(*judged, weights, newcomers.loss, (1.0, 1.0), ROUNDING * own.noise)
         reached = reached_with_all(newcomers.sizes, share, model.decay)
         for name in ("error_alone", "error_alone_se"):
             table[name] = table[name] * reached
         fall = np.log(reached)[measured]
         ratios = np.log(compared.alone / compared.others) + fall
-        expected = model.expect(ratios, compared.errors(own.inflation), compared.n_rows, harm=fall)
+        expected = model.expect(ratios, compared.errors(own.inflation, model.variance), compared.n_rows, harm=fall)
         _with_expected(table, expected, measured)
         verdicts[:], reasons[:] = NO_DIFFERENCE, NO_ERROR
         verdicts[measured] = judge(expected)

@@ -24,6 +24,8 @@ PSEUDO_ROWS = 20.0
 # rows, so their losses are not independent. Measured on simulated learners (`benchmarks/quality/promises`).
 SHARED_ROWS = 1.25
 _MOST_DECAY = 1e6
+# Shares of the rows that are nearer to each other show no fall of the error; those of a splitter are the same.
+_LEAST_STEP = 0.05
 
 
 @dataclass(frozen=True)
@@ -41,9 +43,13 @@ class Compared:
     n_rows: Array
     variances: Array
 
-    def errors(self, inflation: float) -> Array:
-        """Return the standard errors of log ratios, of shape (L,)."""
-        typical = np.exp(np.log(self.variances).mean()) if len(self.variances) else 1.0
+    @property
+    def typical(self) -> float:
+        """The variance of the typical learner."""
+        return float(np.exp(np.log(self.variances).mean())) if len(self.variances) else 1.0
+
+    def errors(self, inflation: float, typical: float) -> Array:
+        """Return the standard errors of log ratios, of shape (L,); few rows vary as ``typical`` ones do."""
         pooled = (self.n_rows * self.variances + PSEUDO_ROWS * typical) / (self.n_rows + PSEUDO_ROWS)
         spread: Array = SHARED_ROWS * np.sqrt(inflation * pooled / self.n_rows)
         return spread
@@ -90,13 +96,13 @@ def compare(
 def _ahead(shares: tuple[float, float]) -> float:
     """Return how far all rows lie behind the larger share, in units of the step between the shares."""
     smaller, larger = shares
-    return (1 / larger - 1) / (1 / smaller - 1 / larger) if smaller < larger else 0.0
+    return (1 / larger - 1) / (1 / smaller - 1 / larger) if smaller + _LEAST_STEP < larger else 0.0
 
 
 def decay_of(compared: Compared, shares: tuple[float, float]) -> float:
     """Return how fast errors alone fall with more rows, from the errors at the two shares of the rows."""
     smaller, larger = shares
-    if smaller >= larger or not len(compared.alone):
+    if smaller + _LEAST_STEP >= larger or not len(compared.alone):
         return 0.0
     fall = np.mean(compared.early / compared.others) / np.mean(compared.alone / compared.others)
     # Solves fall = mean(1 + decay / (smaller n)) / mean(1 + decay / (larger n)).
@@ -106,7 +112,7 @@ def decay_of(compared: Compared, shares: tuple[float, float]) -> float:
     return min(float((fall - 1) / steepness), _MOST_DECAY) if steepness > 0 else _MOST_DECAY
 
 
-def reached_with_all(n_rows: Array, share: float, decay: float) -> Array:
+def reached_with_all(n_rows: Array, share: Array | float, decay: float) -> Array:
     """Return the error with all rows over that with a share of them, of shape (L,)."""
     ratio: Array = (1 + decay / n_rows) / (1 + decay / (share * n_rows))
     return ratio
