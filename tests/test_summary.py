@@ -68,6 +68,15 @@ def test_the_same_table_has_the_same_averages(model, conclusion):
         assert len(numbers) > 5
         assert {name: other[name] for name in numbers} == pytest.approx({name: one[name] for name in numbers})
     assert theirs["pays"]["verdicts"] == mine["pays"]["verdicts"]
+    assert theirs["answer"] == mine["answer"]
+
+
+def test_the_shares_that_learners_take_are_averaged(model, conclusion):
+    taken = summarize(model.record_)["pays"]["taken"]
+    assert list(taken) == ["alone", "coterie", "all adapted"]
+    assert taken["alone"] == pytest.approx(np.nanmean(model.gains_["from_alone"]))
+    assert sum(taken.values()) == pytest.approx(1)
+    assert summarize(conclusion)["pays"]["taken"] == {}
 
 
 def test_mean_and_typical_gains_are_those_of_the_table(model):
@@ -75,10 +84,21 @@ def test_mean_and_typical_gains_are_those_of_the_table(model):
     assert pays["mean_gain"] == pytest.approx(np.nanmean(gains["gain"]))
     assert pays["median_gain"] == pytest.approx(np.nanmedian(gains["gain"]))
     assert (pays["least_gain"], pays["most_gain"]) == (np.nanmin(gains["gain"]), np.nanmax(gains["gain"]))
-    assert pays["n_measured"] == 6
-    assert pays["n_better"] == (gains["gain"] > 0).sum()
+    assert pays["typical_gain"] == pays["median_gain"]
+    told = gains["verdict"]
+    assert (pays["n_compared"], pays["n_too_few_rows"]) == (6, 1)
+    assert pays["n_gain"] == (told == "collaborate").sum()
+    assert pays["n_no_difference"] == (told == "no clear difference").sum()
+    assert pays["n_lose"] == (told == "stay alone").sum()
+    assert pays["n_gain"] + pays["n_no_difference"] + pays["n_lose"] == 6
+    # The learner that is too small to be compared is in none of the errors.
+    compared = np.isfinite(gains["gain"])
     for name in ERRORS:
-        assert pays[name] == pytest.approx(np.nanmean(gains[name]))
+        assert pays[name] == pytest.approx(gains[name][compared].mean())
+        assert pays[name.replace("error", "rmse")] == pytest.approx(np.sqrt(pays[name]))
+    assert pays["rmse_with_too_few_rows"] == pytest.approx(np.sqrt(gains["error_with"][~compared][0]))
+    assert pays["target"] is None
+    assert summarize(model.record_, target="price")["pays"]["target"] == "price"
     assert sum(pays["verdicts"].values()) == summarize(model.record_)["n_learners"] == 7
 
 
@@ -90,9 +110,7 @@ def test_learners_who_were_admitted_count_but_did_not_shape_the_clusters(model):
 
 def test_who_does_not_belong_is_named_with_the_reason(conclusion):
     assert summarize(conclusion)["does_not_belong"] == []
-    stranger = Gain(
-        **vars(conclusion.gains[0]) | {"verdict": "does not belong", "reason": "its data disagree"}
-    )
+    stranger = Gain(**vars(conclusion.gains[0]) | {"fits": False, "reason": "its data disagree"})
     changed = Conclusion(**vars(conclusion) | {"gains": (stranger, *conclusion.gains[1:])})
     expected = [{"learner": stranger.learner, "reason": "its data disagree"}]
     assert summarize(changed)["does_not_belong"] == expected

@@ -72,8 +72,8 @@ ANSWER = Answer("north", question_key(QUESTION), (((0.5, None),),), ((0.1, 0.2),
 ERRORS = (1.0, 0.1, 0.9, 0.1, 2.0, 0.1)
 CONCLUSION = Conclusion(
     gains=(
-        Gain("north", 0, "ridge", 20, *ERRORS, 0.1, 0.1, "collaborate", "", 0.9, -1),
-        Gain("south", 0, "ridge", 60, *ERRORS, 0.1, 0.1, "collaborate", "", 0.9, -1),
+        Gain("north", 0, "ridge", 20, *ERRORS, 0.1, 0.1, 0.0, 0.2, "collaborate", "", True, 0.9, -1),
+        Gain("south", 0, "ridge", 60, *ERRORS, 0.1, 0.1, 0.0, 0.2, "collaborate", "", True, 0.9, -1),
     ),
     models={"north": "aa", "south": "bb"},
     rule="held-out",

@@ -77,5 +77,7 @@ def test_a_newcomer_whom_no_cluster_fits_predicts_with_its_own_model() -> None:
     y = 50 + 40 * X[:, 0] - 70 * X[:, 1]
     assert model.admit(X, y, groups=["odd"] * 30).tolist() == [-1]
     (new,) = model.record_.newcomers
-    assert new.weight_row is None
     np.testing.assert_allclose(model.predict(X, groups=["odd"] * 30), new.model.predict(X))
+    # What the nearest cluster would say is there, too.
+    others = model.predict(X, groups=["odd"] * 30, using="others")
+    assert np.mean((y - others) ** 2) > 10 * np.mean((y - new.model.predict(X)) ** 2)

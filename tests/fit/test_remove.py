@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from coterie import CoterieRegressor, collaborate, load, save
+from coterie import CoterieRegressor, load, save
 from coterie.datasets import make_linear_learners
+from coterie.fit.run import collaborate_all
 
 TRUTHS = [[2.0, 0, 1], [-2.0, 1, 0]]
 DATA = make_linear_learners(8, n_rows=30, coefficients=TRUTHS, random_state=0)
@@ -42,16 +43,12 @@ def test_what_is_left_is_what_a_fit_of_the_same_clusters_has(method: str, standa
     kept = [0, 1, 3, 4, 6, 7]
     assert model.learner_ids_.tolist() == DATA.learner_ids[kept].tolist()
     assert model.learner_labels_.tolist() == labels[kept].tolist()
-    again = collaborate(
-        model.selection_,
-        model.partition_,
-        model.record_.learners,
-        method=method,
-        candidates=["lr"],
-        random_state=0,
-    )
-    for one, other in zip(model.collaboration_.residuals, again.residuals, strict=True):
-        assert_allclose(one, other)
+    fit = model.record_
+    parts = fit.selection, fit.exchange, fit.partition, fit.learners
+    again = collaborate_all(fit.options, fit.seed, *parts)
+    for one, other in ((fit.collaboration, again.coterie), (fit.alone, again.alone)):
+        for mine, theirs in zip(one.residuals, other.residuals, strict=True):
+            assert_allclose(mine, theirs)
     rows = staying(["learner 02", "learner 05"])
     assert np.isfinite(model.predict(DATA.X[rows], groups=DATA.groups[rows])).all()
     with pytest.warns(UserWarning, match="Learner 'learner 02' was not seen in fit, and is predicted by"):
@@ -61,12 +58,10 @@ def test_what_is_left_is_what_a_fit_of_the_same_clusters_has(method: str, standa
 def test_clusters_that_lost_nobody_predict_as_before() -> None:
     model = fitted()
     other = np.isin(DATA.groups, DATA.learner_ids[model.learner_labels_ == 1])
-    before = model.predict(DATA.X[other], groups=DATA.groups[other])
-    models = model.collaboration_.models
+    before = model.predict(DATA.X[other], groups=DATA.groups[other], using="others")
     model.remove("learner 00")
-    assert_array_equal(model.predict(DATA.X[other], groups=DATA.groups[other]), before)
-    untouched = [fit for fit in models if any(fit is now for now in model.collaboration_.models)]
-    assert len(untouched) == 1
+    after = model.predict(DATA.X[other], groups=DATA.groups[other], using="others")
+    assert_array_equal(after, before)
 
 
 def test_the_pooled_model_forgets_the_rows() -> None:
@@ -76,7 +71,7 @@ def test_the_pooled_model_forgets_the_rows() -> None:
     from sklearn.linear_model import LinearRegression
 
     expected = LinearRegression().fit(DATA.X[mine], DATA.y[mine]).predict(DATA.X[mine])
-    assert_allclose(model.predict(DATA.X[mine], groups=DATA.groups[mine]), expected)
+    assert_allclose(model.predict(DATA.X[mine], groups=DATA.groups[mine], using="others"), expected)
 
 
 def test_records_follow() -> None:
@@ -109,7 +104,9 @@ def test_one_left_alone_in_its_cluster_is_told_so() -> None:
     model.remove(["learner 03", "learner 05", "learner 07"])
     place = model.learner_ids_.tolist().index("learner 01")
     assert not model.cluster_fit_.fits[place].any()
-    assert model.gains_["verdict"][place] == "does not belong"
+    assert not model.gains_["fits"][place]
+    assert model.gains_["verdict"][place] == "stay alone"
+    assert model.gains_["reason"][place].startswith("Nobody shares its cluster.")
 
 
 @pytest.mark.parametrize("standardize", [None, "learner"])
@@ -134,7 +131,10 @@ def test_newcomers_stay_when_others_leave(method: str, standardize: str | None) 
     if standardize is None and method != "local":
         mine = groups == "new 0"
         assert_allclose(
-            model.predict(X[mine], groups=groups[mine]), model.predict(X[mine], groups=["learner 04"] * 30)
+            *(
+                model.predict(X[mine], groups=who, using="others")
+                for who in (groups[mine], ["learner 04"] * 30)
+            )
         )
 
 

@@ -112,8 +112,6 @@ def test_the_table_shows_the_columns_that_there_are():
 def test_reasons_stand_beside_verdicts(model):
     summary = json.loads(Report(model).json())
     for row in summary["gains"]:
-        row |= {"verdict": "does not belong", "reason": "its <data> disagree"}
+        row |= {"verdict": "stay alone", "reason": "its <data> disagree"}
     html = page(summary)
-    assert (
-        '<span class="chip does-not-belong">does not belong</span> <small>its &lt;data&gt; disagree' in html
-    )
+    assert '<span class="chip stay-alone">stay alone</span> <small>its &lt;data&gt; disagree' in html

@@ -1,5 +1,4 @@
 from coterie.report.words import (
-    answer_words,
     curves_words,
     differences_words,
     gains_words,
@@ -59,23 +58,21 @@ def test_the_number_of_coteries_is_explained():
 
 
 PAYS = {
-    "n_measured": 4,
-    "n_better": 3,
-    "median_gain": 0.2,
+    "n_compared": 4,
+    "typical_gain": 0.2,
     "least_gain": -0.1,
     "most_gain": 0.5,
-    "median_share_all": 2.0,
-    "verdicts": {"collaborate": 3, "stay alone": 1, "does not belong": 0},
+    "verdicts": {"collaborate": 3, "stay alone": 1, "no clear difference": 0, "too few rows": 0},
 }
 
 
 def test_gains_say_whether_it_pays():
     data = {"left_out": 0, "not_measured": 1, "learners": ["a"]}
     text = gains_words(data, PAYS)[0]
-    assert "3 of 4 learners predict better with the coterie than alone" in text
+    assert "The typical learner's is 20%, from \u221210% to 50%." in text
     assert "Verdicts: 3 collaborate, 1 stay alone." in text
     assert "1 learner had no error alone" in text
-    assert "could an error alone be measured" in gains_words(data, PAYS | {"n_measured": 0})[0]
+    assert "could an error alone be measured" in gains_words(data, PAYS | {"n_compared": 0})[0]
     assert "40 between them" in gains_words(data | {"left_out": 40}, PAYS)[0]
 
 
@@ -115,15 +112,3 @@ def test_differences_name_the_predictor_and_the_region():
 def test_weights_are_told_on_average():
     data = {"names": ["alone", "3 coteries", "all"], "mean": [0.25, 0.75, 0.0], "left_out": 0}
     assert "On average: 25% alone, 75% 3 coteries." in weights_words(data)[0]
-
-
-def test_the_answer_counts_members_and_those_alone():
-    coteries = [{"n_learners": size} for size in (4, 1, 1)]
-    facts = {"n_learners": 6, "n_clusters": 3, "coteries": coteries, "rule": "held-out", "pays": PAYS}
-    facts["does_not_belong"] = [{"learner": "x", "reason": ""}]
-    words = answer_words(facts)
-    assert words[0] == "The 6 learners fall into 3 coteries, of 4 members and 2 learners by themselves."
-    assert words[-1] == "Learner x does not belong to any coterie."
-    one = facts | {"n_clusters": 1, "coteries": [{"n_learners": 6}], "does_not_belong": []}
-    assert "one coterie: no split of them predicts better" in answer_words(one)[0]
-    assert "as requested" in answer_words(one | {"rule": "given"})[0]

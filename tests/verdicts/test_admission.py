@@ -328,8 +328,8 @@ def test_a_stranger_belongs_to_none_of_these_and_predicts_alone(
     assert_allclose(model.predict(X, groups=groups), LinearRegression().fit(X, y).predict(X))
     gains = {name: column[-1] for name, column in model.gains_.items()}
     assert gains["cluster"] == -1
-    assert gains["verdict"] == "does not belong"
-    assert gains["reason"] == "its data disagree with everybody"
+    assert (gains["verdict"], gains["fits"]) == ("stay alone", False)
+    assert gains["reason"] == "No cluster of others describes its data. It predicts with its own model."
     assert gains["error_with"] > 3 * gains["error_alone"]
     assert np.isnan(gains["membership"])
     assert gains["second_cluster"] == model.admission_.nearest[0]
@@ -345,8 +345,8 @@ def test_a_stranger_of_few_rows_is_placed_but_not_surely() -> None:
     X, y, groups = stranger(5)
     assert model.admit(X, y, groups=groups)[0] >= 0
     assert model.admission_.sure.tolist() == [False]
-    assert model.gains_["reason"][-1] == "too few rows to be sure"
-    assert model.gains_["verdict"][-1] == "collaborate"
+    assert model.gains_["reason"][-1].startswith("It has no model of its own to compare with")
+    assert model.gains_["verdict"][-1] == "too few rows"
 
 
 def test_admission_says_how_sure_it_is() -> None:

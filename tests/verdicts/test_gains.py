@@ -11,6 +11,7 @@ from coterie import CoterieRegressor
 from coterie.datasets import make_linear_learners
 from coterie.verdicts import Gains
 from coterie.verdicts.gains import error_and_spread, gain_of, gain_spread
+from coterie.verdicts.learning import reached_with_all
 
 COLUMNS = [
     "learner",
@@ -25,8 +26,11 @@ COLUMNS = [
     "error_all_se",
     "gain",
     "gain_se",
+    "gain_low",
+    "gain_high",
     "verdict",
     "reason",
+    "fits",
     "membership",
     "second_cluster",
 ]
@@ -84,19 +88,34 @@ def test_gains_have_a_row_per_learner() -> None:
     assert gains["cluster"].tolist() == DATA.truth.tolist()
     assert gains["model"].tolist() == ["lr"] * 6
     assert gains["n_rows"].tolist() == SIZES
-    assert_allclose(gains["gain"], 1 - gains["error_with"] / gains["error_alone"])
+    assert np.all(gains["gain_low"] < gains["gain"])
+    assert np.all(gains["gain"] < gains["gain_high"])
+    assert gains["fits"].tolist() == [True] * 6
+
+
+def falls(model: CoterieRegressor) -> np.ndarray:
+    """Return the error of own models of all rows over that of the folds' models."""
+    share, decay = model.record_.alone.share, model.record_.gain_model.decay
+    assert share == pytest.approx(0.75, abs=0.01)
+    return reached_with_all(np.array(SIZES), share, decay)
 
 
 @pytest.mark.parametrize("collaboration", ["pooled", "average", "local", "global"])
 def test_gains_are_the_errors_of_honest_residuals(collaboration: str) -> None:
     model = fitted(collaboration=collaboration)
+    falling = falls(model)
+    assert np.all(falling <= 1)
+    shares = {"local": np.ones(6), "average": np.array(SIZES) / np.bincount(DATA.truth, SIZES)[DATA.truth]}
+    own = shares.get(collaboration, np.zeros(6))
     for place in range(6):
-        alone = model.selection_.residuals[place][:, 0] ** 2
+        alone = model.record_.alone.residuals[place][:, 0] ** 2
         coterie = model.collaboration_.residuals[place][:, 0] ** 2
-        assert model.gains_["error_alone"][place] == pytest.approx(alone.mean())
-        assert model.gains_["error_with"][place] == pytest.approx(coterie.mean())
+        # The own model becomes better with all rows, and so does its part in a prediction with others.
+        with_all = 1 - own[place] ** 2 * (1 - falling[place])
+        assert model.gains_["error_alone"][place] == pytest.approx(alone.mean() * falling[place])
+        assert model.gains_["error_with"][place] == pytest.approx(coterie.mean() * with_all)
         assert model.gains_["error_with_se"][place] == pytest.approx(
-            coterie.std(ddof=1) / np.sqrt(SIZES[place])
+            coterie.std(ddof=1) / np.sqrt(SIZES[place]) * with_all
         )
 
 
@@ -107,7 +126,10 @@ def test_a_coterie_of_one_truth_pays_and_all_together_do_not() -> None:
 
 
 def test_local_gains_nothing_and_global_gains_what_all_do() -> None:
-    assert_allclose(fitted(collaboration="local").gains_["gain"], 0.0)
+    alone = fitted(collaboration="local").gains_
+    assert_allclose(alone["gain"], 0.0)
+    assert_allclose(alone["error_with"], alone["error_alone"])
+    assert set(alone["reason"]) == {"It takes nothing from others."}
     everybody = fitted(collaboration="global").gains_
     assert_allclose(everybody["error_with"], everybody["error_all"])
 
@@ -179,10 +201,11 @@ def test_rows_count_by_their_weight() -> None:
     for place in range(6):
         mine = weights[DATA.groups == DATA.learner_ids[place]]
         for name, residuals in (
-            ("error_alone", model.selection_.residuals[place][:, 0]),
+            ("error_alone", model.record_.alone.residuals[place][:, 0]),
             ("error_with", model.collaboration_.residuals[place][:, 0]),
         ):
-            assert model.gains_[name][place] == pytest.approx(np.average(residuals**2, weights=mine))
+            fall = falls(model)[place] if name == "error_alone" else 1.0
+            assert model.gains_[name][place] == pytest.approx(np.average(residuals**2, weights=mine) * fall)
     # Weights of one size say nothing.
     for name, column in weighted(np.full(len(DATA.y), 7.0)).gains_.items():
         if column.dtype.kind == "f":
@@ -214,19 +237,52 @@ def test_the_spread_of_the_gain_is_paired_over_rows() -> None:
     assert np.isnan(gain_spread(np.empty((0, 1)), np.empty((0, 1)), None, 0.0))
 
 
-def test_everybody_collaborates_where_there_are_two_clear_truths() -> None:
-    gains = fitted().gains_
-    assert gains["verdict"].tolist() == ["collaborate"] * 6
-    assert gains["reason"].tolist() == [""] * 6
-    assert gains["membership"].tolist() == [1.0] * 6
-    assert gains["second_cluster"].tolist() == (1 - np.asarray(DATA.truth)).tolist()
+@pytest.mark.parametrize("collaboration", ["auto", "pooled", "average"])
+def test_everybody_collaborates_where_there_are_two_clear_truths(collaboration: str) -> None:
+    data = make_linear_learners(16, n_rows=12, coefficients=[[2, 0, 1], [-2, 1, 0]], random_state=0)
+    model = CoterieRegressor(["lr"], n_clusters=2, collaboration=collaboration)
+    gains = model.fit(data.X, data.y, groups=data.groups).gains_
+    assert gains["verdict"].tolist() == ["collaborate"] * 16
+    assert all(reason.startswith("Others are expected to save ") for reason in gains["reason"])
+    assert gains["membership"].min() > 0.9
+    assert gains["second_cluster"].tolist() == (1 - np.asarray(data.truth)).tolist()
     assert np.all(gains["gain_se"] > 0)
+
+
+def test_the_error_alone_is_that_of_a_model_of_all_rows() -> None:
+    # Judged by halves, an own model of twelve rows seems to lose twice as much as it does on new rows.
+    truths = [[2, 0, 1], [-2, 1, 0]]
+    data = make_linear_learners(60, n_rows=12, coefficients=truths, noise_variance=1.0, random_state=3)
+    new = make_linear_learners(60, n_rows=200, coefficients=truths, noise_variance=1.0, random_state=4)
+    model = CoterieRegressor(["lr"], n_clusters=2, n_bootstrap=0).fit(data.X, data.y, groups=data.groups)
+    squares = (new.y - model.predict(new.X, groups=new.groups, using="alone")) ** 2
+    halves = np.mean([part**2 for part in model.selection_.residuals])
+    assert halves > 1.2 * squares.mean()
+    assert model.gains_["error_alone"].mean() == pytest.approx(squares.mean(), rel=0.12)
+
+
+def test_who_is_told_to_stay_alone_takes_nothing_from_others() -> None:
+    rng = np.random.default_rng(0)
+    groups, X = np.repeat(np.arange(8), 60), rng.normal(size=(480, 2))
+    # One coterie of two truths: the larger side pulls the smaller one where it is wrong.
+    y = np.where(groups < 6, 3, -3) * X[:, 0] + 0.3 * rng.normal(size=480)
+    model = CoterieRegressor(["lr"], n_clusters=1, collaboration="pooled", n_bootstrap=0)
+    gains = model.fit(X, y, groups=groups).gains_
+    assert gains["verdict"][6:].tolist() == ["stay alone"] * 2
+    assert np.all(gains["gain"][6:] < 0)
+    assert gains["fits"][6:].tolist() == [False] * 2
+    mine = groups == 7
+    own = model.selection_.models[7].predict(X[mine])
+    assert_allclose(model.predict(X[mine], groups=groups[mine]), own)
+    others = model.predict(X[mine], groups=groups[mine], using="others")
+    assert np.mean((y[mine] - others) ** 2) > 5 * np.mean((y[mine] - own) ** 2)
 
 
 def test_one_model_for_two_truths_suits_nobody() -> None:
     model = CoterieRegressor(["lr"], n_clusters=1, collaboration="pooled")
     model.fit(DATA.X, DATA.y, groups=DATA.groups)
-    assert set(model.gains_["verdict"]) <= {"does not belong", "stay alone"}
+    assert set(model.gains_["verdict"]) == {"stay alone"}
+    assert not model.gains_["fits"].any()
     assert model.gains_["second_cluster"].tolist() == [-1] * 6
 
 
@@ -236,11 +292,11 @@ def test_a_cluster_each_leaves_everybody_alone() -> None:
     assert model.gains_["gain"].tolist() == [0.0] * 6
     # Others of the same truth would predict them well enough: they could, but do not.
     assert set(model.gains_["verdict"]) == {"stay alone"}
-    assert set(model.gains_["reason"]) == {"nobody shares its cluster"}
+    assert set(model.gains_["reason"]) == {"Nobody shares its cluster."}
 
 
 def test_one_learner_is_told_that_it_is_alone() -> None:
     model = CoterieRegressor(["lr"]).fit(DATA.X[:20], DATA.y[:20])
     assert model.gains_["verdict"].tolist() == ["stay alone"]
-    assert model.gains_["reason"].tolist() == ["there is nobody else"]
+    assert model.gains_["reason"].tolist() == ["There is nobody else to learn from."]
     assert model.gains_["membership"].tolist() == [1.0]

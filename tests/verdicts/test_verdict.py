@@ -1,57 +1,91 @@
+"""The verdicts, and sentences that agree with the numbers beside them."""
+
+from __future__ import annotations
+
+import re
+
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from coterie.verdicts.gain_model import Expected
 from coterie.verdicts.verdict import (
     BAD_DATA,
-    BAD_DATA_BUT_GAINS,
-    BEYOND,
+    BAD_MODEL,
     COLLABORATE,
-    COSTS,
-    DOES_NOT_BELONG,
-    NO_COMPANY,
-    NOBODY_ELSE,
-    NOT_SURELY_WORSE,
+    NO_DIFFERENCE,
     STAY_ALONE,
-    decide,
+    VERDICTS,
+    judge,
+    reason_for,
+    with_remarks,
 )
+
+
+def expected(means: list[float], losses: list[float], no_harms: list[float] | None = None) -> Expected:
+    """Return what learners may expect with such chances of a loss, and of no harm."""
+    mean, loss = np.array(means), np.array(losses)
+    spread = np.full(len(mean), 0.1)
+    no_harm = 1 - loss if no_harms is None else np.array(no_harms)
+    return Expected(mean, spread, mean - 0.2, mean + 0.2, loss, no_harm)
+
+
+def test_who_surely_gains_collaborates_and_who_surely_loses_stays_alone() -> None:
+    told = judge(expected([0.3, 0.01, -0.3], [0.001, 0.45, 0.999]))
+    assert told.tolist() == [COLLABORATE, NO_DIFFERENCE, STAY_ALONE]
+    assert set(told.tolist()) < set(VERDICTS)
+
+
+def test_a_verdict_never_contradicts_the_expected_gain() -> None:
+    # A skewed posterior may have its mean on the other side of zero than most of its mass.
+    assert judge(expected([-0.1, 0.1], [0.01, 0.99])).tolist() == [NO_DIFFERENCE] * 2
+
+
+def test_harm_is_judged_by_its_own_chance() -> None:
+    # It loses with all rows taken into account, but not by what was measured.
+    assert judge(expected([-0.3], [0.99], [0.4])).tolist() == [NO_DIFFERENCE]
+    assert judge(expected([-0.3], [0.99], [0.05])).tolist() == [STAY_ALONE]
+
+
+def test_nobody_is_judged_where_nobody_could_be_compared() -> None:
+    assert judge(expected([], [])).shape == (0,)
 
 
 @pytest.mark.parametrize(
-    ("gain", "gain_se", "company", "fits", "verdict", "reason"),
+    ("verdict", "gain", "sentence"),
     [
-        (0.3, 0.1, 2, True, COLLABORATE, ""),
-        (-0.1, 0.1, 2, True, COLLABORATE, NOT_SURELY_WORSE),
-        (0.0, 0.0, 2, True, COLLABORATE, ""),
-        (np.nan, np.nan, 2, True, COLLABORATE, ""),
-        (-0.3, 0.1, 2, True, STAY_ALONE, COSTS),
-        (0.0, 0.0, 0, True, STAY_ALONE, NO_COMPANY),
-        (0.0, 0.0, 0, False, DOES_NOT_BELONG, BAD_DATA),
-        (-3.0, 0.1, 2, False, DOES_NOT_BELONG, BAD_DATA),
-        (0.3, 0.1, 0, True, COLLABORATE, BEYOND),
-        (0.3, 0.1, 0, False, DOES_NOT_BELONG, BAD_DATA_BUT_GAINS),
-        # What pays is worth having, whatever the clusters say.
-        (0.3, 0.1, 2, False, COLLABORATE, ""),
+        (COLLABORATE, 0.3, "Others are expected to save 30 % of its error."),
+        (STAY_ALONE, -0.3, "Others are expected to add 30 % to its error."),
+        (STAY_ALONE, -4.0, "Others are expected to multiply its error by 5."),
+        (NO_DIFFERENCE, 0.1, "Others are expected to save 10 % of its error, but a loss is possible."),
+        (NO_DIFFERENCE, -0.1, "Others are expected to add 10 % to its error, but a gain is possible."),
+        (COLLABORATE, 0.003, "Others are expected to change its error by less than 1 %."),
     ],
 )
-def test_the_verdict_follows_the_numbers(
-    gain: float, gain_se: float, company: int, fits: bool, verdict: str, reason: str
-) -> None:
-    # A second learner, so that the first one is not alone in the world.
-    columns = (np.array([first, second]) for first, second in ((gain, 0.1), (gain_se, 0.1), (company, 3)))
-    verdicts, reasons = decide(*columns, np.array([fits, True]))
-    assert verdicts.tolist() == [verdict, COLLABORATE]
-    assert reasons.tolist() == [reason, ""]
+def test_the_sentence_says_the_number(verdict: str, gain: float, sentence: str) -> None:
+    assert reason_for(verdict, gain) == sentence
 
 
-def test_who_predicts_by_itself_because_that_is_better_stays_alone() -> None:
-    nothing = np.zeros(3)
-    by_itself = np.array([True, False, True])
-    verdicts, reasons = decide(nothing, nothing, np.array([2, 2, 0]), np.ones(3, dtype=bool), by_itself)
-    assert verdicts.tolist() == [STAY_ALONE, COLLABORATE, STAY_ALONE]
-    assert reasons.tolist() == [COSTS, "", NO_COMPANY]
+@given(st.floats(-50, 0.999), st.sampled_from([COLLABORATE, NO_DIFFERENCE, STAY_ALONE]))
+def test_the_sentence_agrees_with_the_number(gain: float, verdict: str) -> None:
+    sentence = reason_for(verdict, gain)
+    numbers = re.findall(r"[\d.]+(?:e\+\d+)?", sentence.rstrip("."))
+    said = float(numbers[0].rstrip("."))
+    if "save" in sentence:
+        assert said / 100 == pytest.approx(gain, abs=0.0051)
+    elif "add" in sentence:
+        assert -said / 100 == pytest.approx(gain, abs=0.0051)
+    elif "multiply" in sentence:
+        assert said == pytest.approx(1 - gain, rel=0.01)
+    else:
+        assert abs(gain) < 0.01
+    assert ("possible" in sentence) == (verdict == NO_DIFFERENCE)
 
 
-def test_the_only_learner_stays_alone() -> None:
-    verdicts, reasons = decide(np.zeros(1), np.zeros(1), np.zeros(1, dtype=int), np.zeros(1, dtype=bool))
-    assert verdicts.tolist() == [STAY_ALONE]
-    assert reasons.tolist() == [NOBODY_ELSE]
+def test_remarks_on_data_and_model_stand_behind_the_reason() -> None:
+    reasons, fits = np.array(["One.", "Two.", ""]), np.array([True, False, False])
+    assert with_remarks(reasons, fits).tolist() == ["One.", f"Two. {BAD_DATA}", BAD_DATA]
+    models = np.array([True, False, True])
+    both = with_remarks(reasons, fits, models)
+    assert both.tolist() == [f"One. {BAD_MODEL}", f"Two. {BAD_DATA}", f"{BAD_DATA} {BAD_MODEL}"]

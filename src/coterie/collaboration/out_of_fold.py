@@ -8,6 +8,7 @@ fold.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -35,6 +36,23 @@ def _averaged(
     return left
 
 
+def _folds_left(selection: Selection) -> Selection:
+    """Return the selection with the folds in which rows are left, by which candidates compete on them.
+
+    Where a splitter's only other fold is held out, each learner's rows are cut into two blocks.
+    """
+    folds, training = [], []
+    for held_out, trained in zip(selection.folds, selection.training, strict=True):
+        left = [k for k, rows in enumerate(trained) if rows.any() and (held_out == k).any()]
+        if left:
+            folds.append(np.where(np.isin(held_out, left), np.searchsorted(left, held_out), -1))
+            training.append(trained[left])
+        else:
+            folds.append(np.arange(len(held_out)) * 2 // max(len(held_out), 1))
+            training.append(folds[-1] != np.arange(2)[:, None])
+    return replace(selection, folds=tuple(folds), training=tuple(training))
+
+
 def _pooled(
     learners: Learners,
     selection: Selection,
@@ -47,7 +65,7 @@ def _pooled(
     left = np.full_like(learners.y, np.nan)
     for fold, (those, kept) in enumerate(zip(labels, own.folds.training, strict=True)):
         ahead = own.folds.held_out == fold
-        without = selection_without(selection, learners, kept, own.models[fold])
+        without = _folds_left(selection_without(selection, learners, kept, own.models[fold]))
         pooled = pool_rows(without, learners.only(kept), those, list(sets), recipe.seed, recipe.engine)
         predicted = pooled.predict_columns(learners.X[ahead], those[learners.owner[ahead]])
         left[ahead] = learners.y[ahead] - predicted

@@ -15,7 +15,7 @@ from coterie.federated.participants import Participants
 from coterie.method.search import Found
 from coterie.records import Exchange, Partition
 from coterie.verdicts.cluster_fit import ClusterFit, Comparison, judge_cluster_fit
-from coterie.verdicts.gains import ERRORS, ROUNDING, Gains, gain_of, with_verdicts
+from coterie.verdicts.gains import ERRORS, GAINS, ROUNDING, Gains, gain_of, with_verdicts
 from coterie.verdicts.outliers import bad_models
 from coterie.verdicts.verdict import COLLABORATE, STAY_ALONE
 
@@ -51,7 +51,7 @@ def _unmeasured(participants: Participants, partition: Partition) -> Gains:
     sites = partition.learner_ids
     shares = [participants.shares[site] for site in sites.tolist()]
     errors = [f"{name}{ending}" for name in ERRORS for ending in ("", "_se")]
-    numbers = {name: np.full(len(sites), np.nan) for name in (*errors, "gain", "gain_se", "membership")}
+    numbers = {name: np.full(len(sites), np.nan) for name in (*errors, *GAINS, "membership")}
     return Gains(
         learner=sites,
         cluster=partition.labels,
@@ -84,6 +84,8 @@ def conclusion_by_losses(participants: Participants, found: Found) -> Conclusion
     table = _unmeasured(participants, partition)
     table["verdict"] = np.where(company > 0, COLLABORATE, STAY_ALONE)
     table["reason"] = np.full(len(company), NOT_MEASURED)
+    # Nobody judged whom a cluster describes: nobody is said to be outside.
+    table["fits"] = np.ones(len(company), dtype=bool)
     table["second_cluster"] = np.full(len(company), -1)
     return _concluded(participants, partition, table, 0)
 

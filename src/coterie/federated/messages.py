@@ -373,7 +373,8 @@ class Gain:
     """A site's row in the table of gains, with the names of a row of ``CoterieRegressor.gains_``.
 
     Errors and gains are None for a site whose model stands apart, and where they were not measured;
-    ``membership`` is None likewise. ``second_cluster`` is -1 where there is no other cluster.
+    ``membership`` is None likewise. ``fits`` tells whether some cluster of others describes the site's data.
+    ``second_cluster`` is -1 where there is no other cluster.
     """
 
     learner: str
@@ -388,8 +389,11 @@ class Gain:
     error_all_se: float | None
     gain: float | None
     gain_se: float | None
+    gain_low: float | None
+    gain_high: float | None
     verdict: str
     reason: str
+    fits: bool
     membership: float | None
     second_cluster: int
 

@@ -21,6 +21,8 @@ SPREADS = np.r_[0.0, np.geomspace(0.003, 1.5, 24)]
 PRIOR_SPREAD = 1.0
 # Of the learners who are told the same, this share may be told so wrongly.
 FALSE_DISCOVERIES = 0.1
+# Nobody is told anything that is wrong with a larger chance, however sure the others are.
+LARGEST_CHANCE = 0.25
 # The probability of the interval in which a gain is expected.
 COVERAGE = 0.9
 
@@ -47,7 +49,8 @@ class GainModel:
 
     ``weights`` (S,) are the probabilities of `SPREADS`. For each of these, ``coefficients`` (S, 2) and
     ``covariances`` (S, 2, 2) are of the mean and of its slope in 1 / n, which is centred and scaled by
-    ``typical``, the mean of 1 / n. ``decay`` says how fast errors alone fall with more rows; see `learning`.
+    ``typical``, the mean of 1 / n. ``decay`` says how fast errors alone fall with more rows, and ``variance``
+    how much the typical learner's rows differ; see `learning`.
     """
 
     weights: Array
@@ -55,16 +58,26 @@ class GainModel:
     covariances: Array = field(repr=False)
     typical: float
     decay: float = 0.0
+    variance: float = 1.0
 
-    def _design(self, n_rows: Array) -> Array:
+    def design(self, n_rows: Array) -> Array:
+        """Return the mean's and the slope's part in what learners with so many rows may expect, (L, 2)."""
         return np.column_stack([np.ones(len(n_rows)), 1 / n_rows / self.typical - 1])
 
-    def expect(self, ratios: Array, errors: Array, n_rows: Array, harm: Array | float = 0.0) -> Expected:
+    def expect(
+        self,
+        ratios: Array,
+        errors: Array,
+        n_rows: Array,
+        harm: Array | float = 0.0,
+        luck: Array | float = 0.0,
+    ) -> Expected:
         """Return what learners may expect whose log ratios (L,) were measured with standard errors (L,).
 
-        Others harm a learner whose log ratio is below ``harm`` (L,).
+        Others harm a learner whose log ratio is below ``harm`` (L,). ``luck`` (L,) is the standard deviation
+        of what a learner gets about what learners like it get on average; the interval allows for it.
         """
-        design, squares = self._design(n_rows), errors * errors
+        design, squares = self.design(n_rows), errors * errors
         tau = (SPREADS * SPREADS)[:, None]
         prior = self.coefficients @ design.T
         unsure = np.einsum("ni,sij,nj->sn", design, self.covariances, design)
@@ -76,15 +89,18 @@ class GainModel:
         spreads = np.sqrt(np.maximum(variances, 1e-300))
         loss = self.weights @ norm.cdf(0.0, means, spreads)
         no_harm = self.weights @ norm.sf(harm, means, spreads)
+        spread = np.sqrt(spread * spread + luck * luck)
         margin = norm.isf((1 - COVERAGE) / 2) * spread
         return Expected(mean, spread, mean - margin, mean + margin, loss, no_harm)
 
 
-def fit_gain_model(ratios: Array, errors: Array, n_rows: Array, decay: float = 0.0) -> GainModel:
+def fit_gain_model(
+    ratios: Array, errors: Array, n_rows: Array, decay: float = 0.0, variance: float = 1.0
+) -> GainModel:
     """Fit the model to log ratios (L,) with standard errors (L,) of learners with so many rows (L,)."""
     typical = float(np.mean(1 / n_rows)) if len(n_rows) else 1.0
-    empty = GainModel(np.zeros(0), np.zeros((0, 2)), np.zeros((0, 2, 2)), typical, decay)
-    design = empty._design(n_rows)
+    empty = GainModel(np.zeros(0), np.zeros((0, 2)), np.zeros((0, 2, 2)), typical, decay, variance)
+    design = empty.design(n_rows)
     likelihoods, coefficients, covariances = [], [], []
     for spread in SPREADS:
         variances = spread * spread + errors * errors
@@ -97,7 +113,8 @@ def fit_gain_model(ratios: Array, errors: Array, n_rows: Array, decay: float = 0
         coefficients.append(found)
         covariances.append(covariance)
     weights = np.exp(np.array(likelihoods) - max(likelihoods))
-    return GainModel(weights / weights.sum(), np.array(coefficients), np.array(covariances), typical, decay)
+    each = weights / weights.sum(), np.array(coefficients), np.array(covariances)
+    return GainModel(*each, typical, decay, variance)
 
 
 NOTHING_MEASURED = fit_gain_model(np.zeros(0), np.zeros(0), np.zeros(0))
@@ -106,10 +123,11 @@ NOTHING_MEASURED = fit_gain_model(np.zeros(0), np.zeros(0), np.zeros(0))
 def discoveries(chances: Array, rate: float = FALSE_DISCOVERIES) -> Array:
     """Tell for whom something holds, given the chance (L,) for each that it does not.
 
-    The mean chance among those for whom it is said to hold is at most ``rate``, and each one's below a half.
+    The mean chance among those for whom it is said to hold is at most ``rate``, and nobody's is above a
+    quarter.
     """
     order = np.argsort(chances, kind="stable")
     so_far = np.cumsum(chances[order]) / np.arange(1, len(chances) + 1)
     holds = np.zeros(len(chances), dtype=bool)
-    holds[order[(so_far <= rate) & (chances[order] < 0.5)]] = True
+    holds[order[(so_far <= rate) & (chances[order] <= LARGEST_CHANCE)]] = True
     return holds

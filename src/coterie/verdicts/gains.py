@@ -20,7 +20,7 @@ from coterie.verdicts.admission import Admission, joined_ids, second_clusters
 from coterie.verdicts.bootstrap import Stability
 from coterie.verdicts.cluster_fit import ClusterFit
 from coterie.verdicts.gain_model import Expected, GainModel, fit_gain_model
-from coterie.verdicts.learning import compare, decay_of, reached_with_all
+from coterie.verdicts.learning import compare, decay_of, luck_of, reached_with_all
 from coterie.verdicts.verdict import (
     BY_ITSELF,
     FEW_ROWS,
@@ -38,6 +38,8 @@ from coterie.verdicts.verdict import (
 
 # The columns of errors: alone, with the coterie, with all. Each has its standard error beside it, *_se.
 ERRORS = ("error_alone", "error_with", "error_all")
+# The columns of what others are expected to save.
+GAINS = ("gain", "gain_se", "gain_low", "gain_high")
 
 # Errors below this share of the noise level are rounding: nothing can be gained on them.
 ROUNDING = 1e-6
@@ -229,8 +231,7 @@ def measure_gains(
     decay = decay_of(compared, shares)
     own = _own_weights(coterie, labels, selection.n_rows)
     by_itself = own > 1 - 1e-9
-    reached = reached_with_all(selection.n_rows, alone.share, decay) if shares[0] < shares[1] else None
-    reached = np.ones(len(labels)) if reached is None else reached
+    reached = reached_with_all(selection.n_rows, alone.share, decay)
     # The part of a prediction with others that is the own model's becomes better with all rows, too.
     reached_with = 1 - own * own * (1 - reached)
     for name, ratio in (("error_alone", reached), ("error_with", reached_with)):
@@ -238,15 +239,16 @@ def measure_gains(
             table[column] = table[column] * ratio
     fall = (np.log(reached) - np.log(reached_with))[measured]
     ratios = np.log(compared.alone / compared.others) + fall
-    errors = compared.errors(alone.share, selection.inflation)
+    errors = compared.errors(alone.share, selection.inflation, compared.typical)
     sees = ~by_itself[measured]
-    model = fit_gain_model(ratios[sees], errors[sees], compared.n_rows[sees], decay)
+    model = fit_gain_model(ratios[sees], errors[sees], compared.n_rows[sees], decay, compared.typical)
     measured = measured & ~by_itself
-    expected = model.expect(ratios[sees], errors[sees], compared.n_rows[sees], harm=fall[sees])
+    luck = luck_of(errors, alone.share)
+    expected = model.expect(ratios[sees], errors[sees], compared.n_rows[sees], fall[sees], luck[sees])
     _with_expected(table, expected, measured)
     with np.errstate(invalid="ignore"):
         no_error = table["error_alone"] <= rounding * (1 if units is None else units.spread_y[order] ** 2)
-    for column in ("gain", "gain_se", "gain_low", "gain_high"):
+    for column in GAINS:
         table[column][by_itself | (~measured & no_error)] = 0.0
     company = np.bincount(labels)[labels] - 1
     by_others = coterie.method == "auto"
@@ -301,7 +303,8 @@ def with_verdicts(
     kept = 1 - table["gain"][measured]
     errors = np.sqrt(1 + 1 / HALF) * table["gain_se"][measured] / kept
     n_rows = np.asarray(table["n_rows"][measured], dtype=float)
-    expected = fit_gain_model(-np.log(kept), errors, n_rows).expect(-np.log(kept), errors, n_rows)
+    model, ratios = fit_gain_model(-np.log(kept), errors, n_rows), -np.log(kept)
+    expected = model.expect(ratios, errors, n_rows, luck=luck_of(errors, HALF))
     _with_expected(table, expected, measured)
     cases = [
         (np.full(len(fits), len(fits) == 1), STAY_ALONE, NOBODY_ELSE),
@@ -376,7 +379,8 @@ def _placed_gains(
     if own is None or model is None:
         _with_expected(table, nothing, measured)
     else:
-        share = share_of_rows(own)
+        # Who is admitted beside whom makes no difference: what the others' rows tell is in the model.
+        share = np.array([training.mean() for training in own.training])
         weights, judged = _weights(newcomers, np.arange(n)), (residuals[0], residuals[0], residuals[1])
         compared, measured = compare(*judged, weights, newcomers.loss, ROUNDING * own.noise)
         reached = reached_with_all(newcomers.sizes, share, model.decay)
@@ -384,7 +388,9 @@ def _placed_gains(
             table[name] = table[name] * reached
         fall = np.log(reached)[measured]
         ratios = np.log(compared.alone / compared.others) + fall
-        expected = model.expect(ratios, compared.errors(share, own.inflation), compared.n_rows, harm=fall)
+        errors = compared.errors(share[measured], own.inflation, model.variance)
+        luck = luck_of(errors, share[measured])
+        expected = model.expect(ratios, errors, compared.n_rows, fall, luck)
         _with_expected(table, expected, measured)
         verdicts[:], reasons[:] = NO_DIFFERENCE, NO_ERROR
         verdicts[measured] = judge(expected)

@@ -12,7 +12,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.optimize import brentq
 
 from coterie._arrays import Array
 from coterie.loss import Loss
@@ -22,6 +21,8 @@ ROW_BOUND = 25.0
 # Pseudo-rows with the variance of the typical learner, where rows are too few to show their own.
 PSEUDO_ROWS = 20.0
 _MOST_DECAY = 1e6
+# Shares of the rows that are nearer to each other show no fall of the error; a splitter's are the same.
+_LEAST_STEP = 0.05
 
 
 @dataclass(frozen=True)
@@ -39,14 +40,19 @@ class Compared:
     n_rows: Array
     variances: Array
 
-    def errors(self, share: float, inflation: float) -> Array:
+    @property
+    def typical(self) -> float:
+        """The variance of the typical learner."""
+        return float(np.exp(np.log(self.variances).mean())) if len(self.variances) else 1.0
+
+    def errors(self, share: Array | float, inflation: float, typical: float) -> Array:
         """Return the standard errors of log ratios (L,), of models fitted on a share of the rows.
 
         The models of different folds share rows, so their losses are not independent. The correction is that
         of Nadeau and Bengio (2003): with F folds a mean over rows has 1 + F / (F - 1) times the variance that
-        independent rows would give it. ``inflation`` is the factor for rows that depend on each other.
+        independent rows would give it. ``inflation`` is the factor for rows that depend on each other; few
+        rows vary as the ``typical`` learner's do.
         """
-        typical = np.exp(np.log(self.variances).mean()) if len(self.variances) else 1.0
         pooled = (self.n_rows * self.variances + PSEUDO_ROWS * typical) / (self.n_rows + PSEUDO_ROWS)
         spread: Array = np.sqrt((1 + 1 / share) * inflation * pooled / self.n_rows)
         return spread
@@ -88,20 +94,26 @@ def compare(
 def decay_of(compared: Compared, shares: tuple[float, float]) -> float:
     """Return how fast errors alone fall with more rows, from the errors at the two shares of the rows."""
     smaller, larger = shares
-    if smaller >= larger or not len(compared.alone):
+    if smaller + _LEAST_STEP >= larger or not len(compared.alone):
         return 0.0
-    n = compared.n_rows
     fall = np.mean(compared.early / compared.others) / np.mean(compared.alone / compared.others)
-
-    def excess(decay: float) -> float:
-        return float(np.mean((1 + decay / (smaller * n)) / (1 + decay / (larger * n))) - fall)
-
-    if excess(0.0) >= 0:
+    # Solves fall = mean(1 + decay / (smaller n)) / mean(1 + decay / (larger n)).
+    steepness = np.mean(1 / compared.n_rows) * (1 / smaller - fall / larger)
+    if fall <= 1:
         return 0.0
-    return float(brentq(excess, 0.0, _MOST_DECAY)) if excess(_MOST_DECAY) > 0 else _MOST_DECAY
+    return min(float((fall - 1) / steepness), _MOST_DECAY) if steepness > 0 else _MOST_DECAY
 
 
-def reached_with_all(n_rows: Array, share: float, decay: float) -> Array:
+def reached_with_all(n_rows: Array, share: Array | float, decay: float) -> Array:
     """Return the error with all rows over that with a share of them, of shape (L,)."""
     ratio: Array = (1 + decay / n_rows) / (1 + decay / (share * n_rows))
     return ratio
+
+
+def luck_of(errors: Array, share: Array | float) -> Array:
+    """Return the part (L,) of standard errors that says how a model fares by the luck of its own rows.
+
+    What a learner gains in the end differs by as much from what such learners gain on average.
+    """
+    luck: Array = errors / np.sqrt(1 + share)
+    return luck

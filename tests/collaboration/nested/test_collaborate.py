@@ -8,9 +8,11 @@ from sklearn.ensemble import RandomForestRegressor
 from sklearn.model_selection import KFold
 
 from coterie import CoterieRegressor, cluster_learners, cross_evaluate, select_models
-from coterie.collaboration.nested import nest_coteries
+from coterie.candidates import candidates_per_learner
+from coterie.collaboration.nested import Recipe, folds_of, nest_coteries, own_by_fold
 from coterie.collaboration.nested.folds import block_folds
 from coterie.datasets import make_stress
+from coterie.engines import ThreadEngine
 from coterie.rows.learners import gather_learners
 
 FORMS = ["pooled", "average"]
@@ -35,12 +37,23 @@ def nested(data, *, form="pooled", n_clusters=2, candidates=("lr",), splitter=No
     return nest_coteries(selection, exchange, partition, **data, **settings, **options)
 
 
+def mean_squares(found, data, candidates=("lr",)):
+    """Return the mean squared errors with others and alone, by the same folds."""
+    learners = gather_learners(**data, caller="test")
+    selection = select_models(learners, candidates=list(candidates)).aligned_to(learners.ids)
+    recipe = Recipe(2, "noise", "pooled", False, 0, ThreadEngine())
+    sets = candidates_per_learner(list(candidates), learners.ids.tolist())
+    own = own_by_fold(learners, selection, folds_of(learners, selection, 4, None, 0), sets, recipe)
+    parts = found.residuals, own.judged(learners).residuals
+    return tuple(float(np.mean(np.concatenate(part) ** 2)) for part in parts)
+
+
 @pytest.mark.parametrize("form", FORMS)
 def test_two_truths_are_learnt_together(form):
     found = nested(rows(), form=form)
     new = np.array([[2.0, 0.0], [2.0, 0.0]])
     np.testing.assert_allclose(found.predict(new, found.weight_rows[[0, 1]]), [2, -2], atol=0.3)
-    with_coterie, alone = (np.mean(np.square(part)) for part in (found.residuals, found.alone_residuals))
+    with_coterie, alone = mean_squares(found, rows())
     assert with_coterie < alone
     assert with_coterie == pytest.approx(0.09, rel=0.25)
 
@@ -214,7 +227,7 @@ def test_models_that_are_told_serve_learners_of_whom_no_two_are_alike():
     # Much of what learners predict with, and nothing of what all learners share.
     assert found.weights[found.weight_rows][:, are_told].sum(axis=1).mean() > 0.3
     assert not found.weights[found.all_row, are_told].any()
-    with_coterie, alone = (np.mean(np.square(part)) for part in (found.residuals, found.alone_residuals))
+    with_coterie, alone = mean_squares(found, data, ("rf", "ridge"))
     assert with_coterie < 0.8 * alone
 
 

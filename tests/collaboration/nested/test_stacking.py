@@ -1,12 +1,9 @@
 """How learners weigh the dictionary, seen through a fit: many rows, few rows, none."""
 
-import warnings
-
 import numpy as np
 import pytest
 
 from coterie import CoterieRegressor
-from coterie.collaboration.nested import stacking
 
 
 def learners_of(sizes, seed=0, slope=2.0, noise=0.3):
@@ -55,27 +52,3 @@ def test_what_is_predicted_stays_plausible():
         predicted = model.predict(far, groups=[learner] * 3)
         assert (predicted > low - margin).all()
         assert (predicted < high + margin).all()
-
-
-def test_a_learner_is_sent_alone_where_the_mixture_is_surely_worse(monkeypatch):
-    sent = []
-    decide = stacking.who_stays_alone
-
-    def told(chances):
-        # The guard is told that the first learner's mixture is surely worse.
-        chances = np.r_[1e-9, np.ones(len(chances) - 1)]
-        sent.append(decide(chances))
-        return sent[-1]
-
-    monkeypatch.setattr(stacking, "who_stays_alone", told)
-    X, y, groups, _ = learners_of((40,) * 6)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        model = CoterieRegressor(candidates="linear", n_bootstrap=0).fit(X, y, groups=groups)
-    nested = model.collaboration_
-    assert sent[0].tolist() == [True] + [False] * 5
-    assert nested.shares[0].tolist() == [1] + [0] * (len(nested.share_names) - 1)
-    assert nested.shares[1:, 0].max() < 1
-    np.testing.assert_array_equal(nested.residuals[0], nested.alone_residuals[0])
-    own = model.record_.selection.models[0]
-    np.testing.assert_allclose(model.predict(X[:40], groups=groups[:40]), own.predict(X[:40]))

@@ -1,0 +1,143 @@
+"""How much each learner loses alone, and how that is extrapolated to all its rows."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from coterie._arrays import Array
+from coterie.loss import SQUARED_ERROR
+from coterie.verdicts.learning import Compared, compare, decay_of, reached_with_all
+
+SHARES = (0.5, 0.75)
+SIZES = np.array([12.0, 20, 40, 80, 160])
+
+
+def follows(decay: float, n: Array, share: float) -> Array:
+    """Return errors of models that saw a share of the rows."""
+    return 1 + decay / (share * n)
+
+
+def compared_of(decay: float, others: float = 1.0, shares: tuple[float, float] = SHARES) -> Compared:
+    errors = [follows(decay, SIZES, share) for share in shares]
+    return Compared(*errors, np.full(len(SIZES), others), SIZES, np.ones(len(SIZES)))
+
+
+def residuals_of(error: float, n: int = 40) -> Array:
+    """Return residuals with this mean square and no outlier."""
+    return np.full((n, 1), np.sqrt(error)) * np.where(np.arange(n) % 2, 1, -1)[:, None]
+
+
+def measured(*parts: Any, rounding: float = 1e-9, weights: Any = None, **options: Any) -> Any:
+    """Compare one learner for each tuple of residuals: early, alone and with others."""
+    columns = zip(*parts, strict=True)
+    given = [None] * len(parts) if weights is None else weights
+    options = {"shares": SHARES, **options}
+    return compare(*columns, given, SQUARED_ERROR, rounding=np.full(len(parts), rounding), **options)
+
+
+@pytest.mark.parametrize("decay", [0.5, 3.0, 20.0])
+@pytest.mark.parametrize("others", [0.4, 1.0])
+def test_the_decay_of_errors_that_follow_it_is_found(decay: float, others: float) -> None:
+    found = decay_of(compared_of(decay, others), SHARES)
+    assert found == pytest.approx(decay)
+    reached = reached_with_all(SIZES, SHARES[1], found)
+    np.testing.assert_allclose(follows(decay, SIZES, SHARES[1]) * reached, follows(decay, SIZES, 1.0))
+
+
+def test_who_has_few_rows_comes_further_with_all_of_them() -> None:
+    reached = reached_with_all(SIZES, 0.75, 5.0)
+    assert np.all(np.diff(reached) > 0)
+    assert np.all(reached < 1)
+    assert reached_with_all(SIZES, 1.0, 5.0).tolist() == [1.0] * 5
+
+
+def test_between_equal_shares_nothing_is_extrapolated() -> None:
+    assert decay_of(compared_of(5.0, shares=(0.5, 0.5)), (0.5, 0.5)) == 0.0
+    assert reached_with_all(SIZES, 0.5, 0.0).tolist() == [1.0] * 5
+    first, second = residuals_of(2.0), residuals_of(1.0)
+    table, _ = measured((first, first, second), shares=(0.5, 0.5))
+    # The differences by row are those of the errors themselves: all rows alike, they do not vary.
+    assert table.variances[0] == pytest.approx(1e-12)
+
+
+def test_folds_of_one_splitter_are_equal_shares_though_sizes_round_them() -> None:
+    nearly = (0.6666, 0.66667)
+    assert decay_of(compared_of(5.0, shares=nearly), nearly) == 0.0
+    first, second = residuals_of(2.0), residuals_of(1.9)
+    assert measured((first, second, second), shares=nearly)[0].variances[0] == pytest.approx(1e-12)
+
+
+def test_errors_that_rise_with_more_rows_are_not_extrapolated() -> None:
+    table = compared_of(3.0)
+    assert decay_of(replace(table, early=table.alone, alone=table.early), SHARES) == 0.0
+    nobody = Compared(*(np.zeros(0) for _ in range(5)))
+    assert decay_of(nobody, SHARES) == 0.0
+    assert nobody.errors(1.0, nobody.typical).shape == (0,)
+
+
+def test_errors_that_fall_beyond_all_bounds_have_the_largest_decay() -> None:
+    table = compared_of(0.0)
+    steep = replace(table, early=1e9 * table.early)
+    assert np.isfinite(decay_of(steep, SHARES))
+
+
+def test_errors_are_means_of_squares_over_rows() -> None:
+    table, who = measured((residuals_of(3.0), residuals_of(2.0), residuals_of(1.0)))
+    assert who.tolist() == [True]
+    assert (table.early[0], table.alone[0], table.others[0]) == pytest.approx((3, 2, 1))
+    assert table.n_rows.tolist() == [40]
+
+
+def test_rows_count_by_their_weight() -> None:
+    left = np.r_[np.ones(20), np.full(20, 2.0)][:, None]
+    weights = np.r_[np.ones(20), np.zeros(20)]
+    table, _ = measured((left, left, left), weights=[weights])
+    assert table.alone[0] == pytest.approx(1.0)
+
+
+def test_a_wild_row_does_not_decide() -> None:
+    calm = np.random.default_rng(0).normal(size=(60, 1))
+    wild = calm.copy()
+    wild[0] = 1e6
+    table, _ = measured((calm, wild, calm))
+    assert table.alone[0] < 5 * table.others[0]
+
+
+def test_rows_that_no_fold_holds_out_say_nothing() -> None:
+    gaps = residuals_of(2.0)
+    gaps[:10] = np.nan
+    full = residuals_of(1.0)
+    full[:10] = 50.0
+    table, who = measured((gaps, gaps, full))
+    assert who.tolist() == [True]
+    assert table.n_rows.tolist() == [30]
+    assert table.others[0] == pytest.approx(1.0)
+    nothing = np.full((40, 1), np.nan)
+    one = nothing.copy()
+    one[0] = 1.0
+    _, who = measured((nothing, full, full), (one, full, full), (full, full, full))
+    assert who.tolist() == [False, False, True]
+
+
+def test_without_any_error_nobody_is_compared() -> None:
+    zero, some = np.zeros((20, 1)), residuals_of(1.0, 20)
+    table, who = measured((zero, zero, zero), (some, some, zero), (zero, zero, some))
+    # One error is enough: the other one counts as rounding.
+    assert who.tolist() == [False, True, True]
+    assert np.isfinite(np.log(table.alone / table.others)).all()
+    assert (table.alone > table.others).tolist() == [True, False]
+
+
+def test_few_rows_take_their_variance_from_the_typical_learner() -> None:
+    sizes, variances = np.array([3.0, 3000.0, 300.0]), np.array([1e-12, 1.0, 100.0])
+    table = Compared(*(np.ones(3) for _ in range(3)), sizes, variances)
+    errors = table.errors(1.0, table.typical)
+    # Three rows that hardly vary are no evidence of a small variance.
+    assert errors[0] > 1e-3
+    many = table.errors(1.0, table.typical)[1] ** 2 * sizes[1]
+    assert many == pytest.approx(1.25**2, rel=0.05)
+    np.testing.assert_allclose(table.errors(4.0, table.typical), 2 * errors)
