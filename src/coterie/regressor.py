@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import fields, replace
-from numbers import Integral
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -473,8 +473,41 @@ class CoterieRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         ndarray of shape (N,)
             Predictions.
         """
+        X, place = self._rows_and_places(X, groups, "CoterieRegressor.predict")
+        return self.record_.predict(X, place)
+
+    def predict_interval(self, X: Any, groups: Any = None, coverage: float = 0.9) -> Array:
+        """Return intervals in which the responses of rows lie with a given probability.
+
+        They are made from residuals out of fold: those of the learner, and of its coterie where its own are
+        few. Learners that were admitted, and those that the fit has not seen, get intervals, too.
+
+        Parameters
+        ----------
+        X : array-like or table of shape (N, p)
+            Predictors, with the columns of ``fit``.
+        groups : array-like of shape (N,), str, or None, default=None
+            As for ``predict``.
+        coverage : float, default=0.9
+            The share of responses that are to lie inside, between 0 and 1.
+
+        Returns
+        -------
+        ndarray of shape (N, 2)
+            Lower and upper end of each interval; the prediction lies between them.
+        """
+        number = isinstance(coverage, Real) and not isinstance(coverage, (bool, np.bool_))
+        if not (number and 0 < coverage < 1):
+            raise ValueError(
+                "The 'coverage' argument of CoterieRegressor.predict_interval must be a number "
+                f"between 0 and 1, such as 0.9. Got {shown(coverage)}."
+            )
+        X, place = self._rows_and_places(X, groups, "CoterieRegressor.predict_interval")
+        return self.record_.predict_interval(X, place, float(coverage))
+
+    def _rows_and_places(self, X: Any, groups: Any, caller: str) -> tuple[Array, Array]:
+        """Check rows to be predicted; return them in units of the fit, and the places of their learners."""
         check_is_fitted(self)
-        caller = "CoterieRegressor.predict"
         X, groups = self._split_groups(X, groups, caller)
         X, names = self._checked(X, caller)
         ids = None if groups is None else as_ids(groups, caller)
@@ -483,7 +516,7 @@ class CoterieRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         check_finite(X, names, np.arange(len(X)), shown_ids, caller)
         X = divided(X, self.record_.exponents)
         check_size(X, names, caller)
-        return self.record_.predict(X, place)
+        return X, place
 
     def _html_repr(self) -> str:
         diagram: str = estimator_html_repr(self)

@@ -14,6 +14,7 @@ import numpy as np
 from coterie.candidates import candidates_per_learner, names_learners
 from coterie.collaboration.nested import FewRows, Nested, NestedCollaboration
 from coterie.engines import resolve_engine
+from coterie.fit.intervals import newcomer_residuals
 from coterie.fit.options import Options
 from coterie.fit.record import Fit, Newcomer
 from coterie.method.select import BLOCKS, select_models
@@ -125,7 +126,10 @@ def _with(fit: Fit, newcomers: Learners, with_models: bool) -> Fit:
         newcomers, theirs = newcomers.standardized()
         units = units.joined(theirs)
     own, placed = _place(fit, newcomers, with_models)
-    collaboration = fit.collaboration
+    collaboration, intervals = fit.collaboration, fit.intervals
+    if intervals is not None:
+        rows = newcomer_residuals(newcomers, placed, own, collaboration, fit.seed)
+        intervals = intervals.joined(newcomers.ids, placed.labels, rows)
     weight_rows = collaboration.newcomer_weight_rows[placed.nearest]
     if isinstance(collaboration, NestedCollaboration):
         collaboration, weight_rows = collaboration.with_newcomers(newcomers, placed.nearest)
@@ -145,6 +149,7 @@ def _with(fit: Fit, newcomers: Learners, with_models: bool) -> Fit:
         admission=placed if fit.admission is None else fit.admission.joined(placed),
         newcomers=(*fit.newcomers, *added),
         units=units,
+        intervals=intervals,
     )
 
 

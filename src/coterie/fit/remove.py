@@ -16,6 +16,7 @@ from coterie._arrays import Array
 from coterie._options import listed
 from coterie.collaboration.forms import collaborate, one_model_each
 from coterie.collaboration.nested import FewRows, Nested
+from coterie.fit.intervals import intervals_without
 from coterie.fit.record import Fit, Newcomer
 from coterie.fit.run import collaborate_all, gains_of, settings_of
 from coterie.method.spectral import tidy_labels
@@ -188,7 +189,7 @@ def _without_notes(fit: Fit, leaving: set[Any]) -> Fit:
 
 def remove_learners(fit: Fit, leaving: set[Any]) -> Fit:
     """Return the fit without some learners; it needs its rows where one that shaped the clusters leaves."""
-    before, labels_before = fit.collaboration, fit.partition.labels
+    whole, before, labels_before = fit, fit.collaboration, fit.partition.labels
     shown = [learner for learner in fit.learner_ids.tolist() if learner not in leaving]
     staying = positions_without(fit.selection.learner_ids, leaving)
     partition, old = partition_without(fit.partition, staying)
@@ -227,4 +228,5 @@ def remove_learners(fit: Fit, leaving: set[Any]) -> Fit:
     newcomers = _newcomers_without(fit, before, leaving, admission, nested)
     fit = replace(fit, newcomers=newcomers, admission=admission)
     fit = replace(fit, gains=_table_without(fit, admission, nested)).shown_in_order(shown)
+    fit = intervals_without(whole, fit, nested, again=bool(len(gone) or few_left))
     return _without_notes(fit, leaving)

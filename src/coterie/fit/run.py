@@ -16,6 +16,7 @@ from coterie.collaboration.forms import collaborate
 from coterie.collaboration.nested import FewRows, Nested, NestedCollaboration, Recipe, nest_learners
 from coterie.engines import resolve_engine
 from coterie.fit.admit import admit_learners, place_few, told_apart, with_few
+from coterie.fit.intervals import measured_intervals
 from coterie.fit.options import Options
 from coterie.fit.record import Fit
 from coterie.method.cluster import search_clusters
@@ -189,6 +190,7 @@ def fit_selected(
     fit = replace(fit, gains=gains_of(fit))
     if nested is not None and few is not None and placed is not None:
         fit = with_few(fit, few.learners, placed, nested)
+    fit = replace(fit, intervals=measured_intervals(fit, nested))
     return fit if apart is None else admit_learners(fit, apart)
 
 

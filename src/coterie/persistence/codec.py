@@ -38,13 +38,15 @@ from coterie.persistence.rules import NUMBERS, array
 from coterie.records import Collaboration, Curve, Exchange, LossTiles, Partition, Selection, SimilarityTiles
 from coterie.rows.learners import Learners, Standardization
 from coterie.rows.wild import WildCells
-from coterie.verdicts import Admission, ClusterFit, Gains, Stability
+from coterie.verdicts import Admission, ClusterFit, Gains, Intervals, Stability
+from coterie.verdicts.spread import Scales, Spread
 
 _KINDS = (
     *(Selection, Exchange, LandmarkTiles, Partition, Curve, Collaboration, NestedCollaboration, SerialScore),
     *(Learners, SquaredError, WildCells, Standardization, Newcomer, Stability, ClusterFit, Admission),
     *(TableRecipe, ColumnPlan, Fitted, Read),
     *(AverageNewcomers, PooledNewcomers, Describer, Ratios, Units),
+    *(Intervals, Scales, Spread),
 )
 RECORDS: dict[str, type[Any]] = {cls.__name__: cls for cls in _KINDS}
 MAPPINGS: dict[str, type[dict[Any, Any]]] = {"dict": dict, "Gains": Gains}

@@ -7,6 +7,7 @@ from coterie.verdicts.bootstrap import Stability, bootstrap_clustering, bootstra
 from coterie.verdicts.cluster_fit import ClusterFit, measure_cluster_fit
 from coterie.verdicts.differences import Differences, Region, compare_clusters
 from coterie.verdicts.gains import Gains, few_gains, measure_gains, newcomer_gains
+from coterie.verdicts.intervals import Intervals
 from coterie.verdicts.outliers import Outliers, bad_models, find_outliers, outliers_among
 from coterie.verdicts.verdict import VERDICTS
 
@@ -16,6 +17,7 @@ __all__ = [
     "ClusterFit",
     "Differences",
     "Gains",
+    "Intervals",
     "Outliers",
     "Region",
     "Stability",
