@@ -26,6 +26,7 @@ from coterie.fit.remove import remove_learners
 from coterie.fit.run import fit_learners
 from coterie.loss import SQUARED_ERROR
 from coterie.records import Collaboration, Exchange, Partition, Selection
+from coterie.rows.cautions import cautions
 from coterie.rows.ids import as_ids
 from coterie.rows.learners import Learners, gather_learners
 from coterie.rows.numbers import divided, extreme_exponents
@@ -273,9 +274,9 @@ class CoterieRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         if groups is None:
             # One learner, hence one cluster, whatever n_clusters says.
             options = replace(options, n_clusters=1)
-        self.record_ = fit_learners(
-            learners, options, seed=as_entropy(self.random_state), exponents=exponents
-        )
+        seed = as_entropy(self.random_state)
+        fit = fit_learners(learners, options, seed=seed, exponents=exponents)
+        self.record_ = fit.with_notes(cautions(learners, names))
         return self
 
     def fit_sources(self, sources: Mapping[Any, RowSource], *, memory: Any = "2GiB") -> CoterieRegressor:
@@ -305,7 +306,11 @@ class CoterieRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         head = first_rows(sources)
         validate_data(self, head, skip_check_array=True)
         seed = as_entropy(self.random_state)
-        self.record_ = fit_sources(options, sources, memory, seed=seed, n_features=self.n_features_in_)
+        fit = fit_sources(options, sources, memory, seed=seed, n_features=self.n_features_in_)
+        if fit.units is None:
+            # Rows that were standardised no longer show what they were.
+            fit = fit.with_notes(cautions(fit.learners, column_names(head)))
+        self.record_ = fit
         return self
 
     def check_options(self) -> Options:

@@ -93,6 +93,11 @@ class Fit:
         """Whether the rows are there; a saved model may be without them."""
         return len(self.learners.y) > 0
 
+    def with_notes(self, notes: tuple[str, ...]) -> Fit:
+        """Return the same fit with further notes on its partition, before the others."""
+        partition = replace(self.partition, notes=(*notes, *self.partition.notes))
+        return replace(self, partition=partition)
+
     def shown_in_order(self, learner_ids: list[Any]) -> Fit:
         """Return the same fit with its table in the order of some ids."""
         return replace(self, gains=self.gains.of(learner_ids))

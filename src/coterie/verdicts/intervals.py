@@ -45,7 +45,9 @@ def _upper(values: Array, weights: Array, owner: Array, size: int, level: float)
     last = np.maximum(ends - 1, 0)
     above = np.clip(np.searchsorted(reached, wanted), np.minimum(ends - counts, last), last)
     below = np.clip(above - 1, np.minimum(ends - counts, last), last)
-    share = np.clip((reached[above] - wanted) / weights[order][above], 0.0, 1.0)
+    # Rounding may leave a row of little weight without any.
+    steps = np.maximum(weights[order][above], 1e-300)
+    share = np.clip((reached[above] - wanted) / steps, 0.0, 1.0)
     quantiles: Array = share * ranked[below] + (1 - share) * ranked[above]
     return quantiles
 
