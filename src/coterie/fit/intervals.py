@@ -55,9 +55,12 @@ def measured_intervals(fit: Fit, nested: Nested | None) -> Intervals:
     coterie, with_all = (record.aligned_to(learners.ids) for record in (fit.collaboration, fit.with_all))
     clusters = fit.partition.aligned_to(learners.ids).labels
     residuals, shared = list(coterie.residuals), list(with_all.residuals)
+    narrowed = np.full(len(learners), narrowing(fit.selection, fit.collaboration, fit.options.n_folds))
     if nested is not None and fit.few is not None and nested.few_residuals:
         learners = joined_learners(learners, fit.few)
         assert fit.admission is not None, "learners with few rows were placed"
+        # Own models tell nothing of those that have none.
+        narrowed = np.r_[narrowed, np.ones(len(fit.few))]
         clusters = np.r_[clusters, fit.admission.aligned_to(fit.few.ids).nearest]
         residuals += nested.few_residuals
         shared += nested.few_all_residuals
@@ -69,7 +72,7 @@ def measured_intervals(fit: Fit, nested: Nested | None) -> Intervals:
         learners.X,
         learners.scalar_y,
         learners.weights,
-        narrowed=narrowing(fit.selection, fit.collaboration, fit.options.n_folds),
+        narrowed=narrowed,
         seed=fit.seed,
     )
 

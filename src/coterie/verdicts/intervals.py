@@ -207,7 +207,7 @@ def measure_intervals(
     weights: Array | None,
     *,
     by_row: bool = True,
-    narrowed: float = 1.0,
+    narrowed: Array | float = 1.0,
     seed: int = 0,
 ) -> Intervals:
     """Learn from honest residuals where new responses of learners will lie.
@@ -224,8 +224,8 @@ def measure_intervals(
         Weights of the rows.
     by_row : bool, default=True
         Learn how the scatter depends on the row.
-    narrowed : float, default=1.0
-        Residuals of final models as a share of these residuals, which are those of models of fewer rows.
+    narrowed : ndarray of shape (M,) or float, default=1.0
+        Residuals of each learner's final model as a share of these, which are those of models of fewer rows.
     seed : int, default=0
         Seed of the trees that learn it.
 
