@@ -329,6 +329,8 @@ class Collaboration(Aligned):
         Honest residual of each row of each learner under this collaboration.
     loss : Loss, default=SQUARED_ERROR
         What residuals cost, and how models answer.
+    plausible : ndarray of shape (M, 2) or None, default=None
+        What the predictions of each row of ``weights`` are clipped to; None: nothing is clipped.
     """
 
     method: str
@@ -339,6 +341,7 @@ class Collaboration(Aligned):
     newcomer_weight_rows: Array
     residuals: tuple[Array, ...] = field(metadata=BY_LEARNER, repr=False)
     loss: Loss = field(default=SQUARED_ERROR, kw_only=True)
+    plausible: Array | None = field(default=None, kw_only=True, repr=False)
 
     @property
     def by_pooled_rows(self) -> bool:
@@ -380,4 +383,38 @@ class Collaboration(Aligned):
             for position in np.flatnonzero(self.weights[weight_row]):
                 part = self.loss.predict(self.models[position], X[mine])
                 prediction[mine] += self.weights[weight_row, position] * part
-        return prediction
+        return self._kept_plausible(prediction, weight_rows)
+
+    def _kept_plausible(self, prediction: Array, weight_rows: Array) -> Array:
+        """Return predictions (N, C) within what responses make plausible."""
+        if self.plausible is None:
+            return prediction
+        low, high = self.plausible[weight_rows].T[..., None]
+        return np.clip(prediction, low, high)
+
+
+@dataclass(frozen=True)
+class Alone(Aligned):
+    """How learners predict alone, and how well they do so.
+
+    Parameters
+    ----------
+    learner_ids : ndarray of shape (L,)
+        The learners.
+    residuals : tuple of ndarray of shape (n_j, C)
+        Residual of each row under the learner's own model, chosen and fitted without the row's fold; NaN
+        where no fold holds the row out.
+    share : float
+        Share of a learner's rows that each fold trains on.
+    bounds : ndarray of shape (L, 2)
+        What the predictions of each learner's own model are clipped to.
+    """
+
+    residuals: tuple[Array, ...] = field(metadata=BY_LEARNER, repr=False)
+    share: float
+    bounds: Array = field(metadata=BY_LEARNER, repr=False)
+
+
+def share_of_rows(selection: Selection) -> float:
+    """Return the share of a learner's rows that the models behind the residuals of Select were fitted on."""
+    return float(np.mean([training.mean() for training in selection.training]))

@@ -16,12 +16,12 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from coterie._arrays import Array
 from coterie._notebook import summary_html
-from coterie._options import listed, shown
+from coterie._options import check_option, listed, shown
 from coterie._seeds import as_entropy
 from coterie.fit.admit import admit_learners, place_learners
 from coterie.fit.options import Options
 from coterie.fit.out_of_core import RowSource, first_rows, fit_sources
-from coterie.fit.record import Fit
+from coterie.fit.record import USING, Fit
 from coterie.fit.remove import remove_learners
 from coterie.fit.run import fit_learners
 from coterie.loss import SQUARED_ERROR
@@ -431,10 +431,9 @@ class CoterieRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     def remove(self, learner_ids: Any) -> CoterieRegressor:
         """Take learners out of the model: their rows, losses and models, and what was fitted on their rows.
 
-        Costs no losses and no new clusters. Nested coteries are fitted again on the rows that are left, since
-        their models are fitted on everybody's rows. With ``collaboration="pooled"`` only the models of the
-        clusters that lost a member, and that of all rows, are fitted again. How sure the clusters are, and
-        how well other clusters predict a learner, stays as ``fit`` measured it.
+        Costs no losses and no new clusters. What the others predict with is fitted again on the rows that are
+        left, and judged again. How sure the clusters are, and how well other clusters predict a learner,
+        stays as ``fit`` measured it.
 
         Parameters
         ----------
@@ -461,8 +460,8 @@ class CoterieRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         self.record_ = remove_learners(self._record(), leaving)
         return self
 
-    def predict(self, X: Any, groups: Any = None) -> Array:
-        """Predict rows, each with the coterie of the learner who holds it.
+    def predict(self, X: Any, groups: Any = None, using: str = "verdict") -> Array:
+        """Predict rows, each as it is best for the learner who holds it.
 
         Parameters
         ----------
@@ -472,14 +471,19 @@ class CoterieRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             Id of the learner who holds each row, or the name of the column of X that holds it. None:
             the column used in ``fit``, or the only learner there is. Learners that the fit has not seen are
             predicted by what all learners share, with a warning; see ``unknown_learners``.
+        using : {"verdict", "alone", "others"}, default="verdict"
+            ``"verdict"``: learners who are told to stay alone are predicted by their own models, all others
+            with others. ``"alone"`` and ``"others"`` are one of the two for everybody, to compare.
 
         Returns
         -------
         ndarray of shape (N,)
             Predictions.
         """
+        check_is_fitted(self)
+        check_option(using, "using", USING)
         X, place = self._rows_and_places(X, groups, "CoterieRegressor.predict")
-        return self.record_.predict(X, place)
+        return self.record_.predict(X, place, using)
 
     def predict_interval(self, X: Any, groups: Any = None, coverage: float = 0.9) -> Array:
         """Return intervals in which the responses of rows lie with a given probability.

@@ -14,11 +14,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from coterie._answer import answer_sentences
 from coterie._arrays import Array
 from coterie.fit.record import Fit
 from coterie.records import Partition
 from coterie.verdicts.gains import ERRORS
-from coterie.verdicts.verdict import DOES_NOT_BELONG, VERDICTS
+from coterie.verdicts.verdict import COLLABORATE, NO_DIFFERENCE, STAY_ALONE, TOO_FEW_ROWS, VERDICTS
 
 if TYPE_CHECKING:
     # Loaded only by those who have the extra.
@@ -94,6 +95,10 @@ def _of_known(function: Callable[[Array], Any], values: Any) -> float | None:
     return float(function(known)) if len(known) else None
 
 
+def _root(error: float | None) -> float | None:
+    return None if error is None or error < 0 else math.sqrt(error)
+
+
 def _averages(columns: Columns, mine: Any = slice(None)) -> dict[str, float | None]:
     """Return mean errors, and the mean and the median gain, over some learners."""
     averages = {name: _of_known(np.mean, columns[name][mine]) for name in ERRORS}
@@ -110,7 +115,10 @@ def _coteries(columns: Columns, n_clusters: int, *, named: bool) -> list[dict[st
         if named:
             coterie["learners"] = plain_list(columns["learner"][mine].tolist())
         if "gain" in columns:
-            coterie |= {"n_rows": int(np.sum(columns["n_rows"][mine])), **_averages(columns, mine)}
+            coterie |= {"n_rows": int(np.sum(columns["n_rows"][mine]))}
+            averages = _averages(columns, mine & np.isfinite(np.asarray(columns["gain"], dtype=float)))
+            coterie |= averages
+            coterie |= {f"rmse_{name.removeprefix('error_')}": _root(averages[name]) for name in ERRORS}
             models = Counter(str(model) for model in columns["model"][mine] if model)
             coterie["models"] = dict(models.most_common())
         coteries.append(coterie)
@@ -123,25 +131,39 @@ def _verdicts(verdicts: Iterable[Any]) -> dict[str, int]:
     return dict(Counter({name: counts[name] for name in (*VERDICTS, *counts)}).most_common())
 
 
-def _pays(columns: Columns) -> dict[str, Any]:
-    """Return what the coteries bring; gains are those of the learners whose error alone is known."""
-    gain = _known(columns["gain"])
-    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        shares = np.asarray(columns["error_all"], float) / np.asarray(columns["error_alone"], float)
+def _pays(columns: Columns, target: str | None) -> dict[str, Any]:
+    """Return what others bring, over the learners who could be compared; the same ones in every number."""
+    verdicts = np.asarray(columns["verdict"])
+    gain = np.asarray(columns["gain"], dtype=float)
+    compared = np.isfinite(gain)
+    small = verdicts == TOO_FEW_ROWS
+    averages = _averages(columns, compared)
+    few = _of_known(np.mean, np.asarray(columns["error_with"], dtype=float)[small])
     return {
-        **_averages(columns),
+        "target": target,
+        "n_compared": int(compared.sum()),
+        "n_gain": int((verdicts[compared] == COLLABORATE).sum()),
+        "n_lose": int(((verdicts == STAY_ALONE) & (gain < 0)).sum()),
+        "n_no_difference": int((verdicts[compared] == NO_DIFFERENCE).sum()),
+        "n_too_few_rows": int(small.sum()),
+        "typical_gain": averages["median_gain"],
+        **{f"rmse_{name.removeprefix('error_')}": _root(averages[name]) for name in ERRORS},
+        "rmse_with_too_few_rows": _root(few),
+        **averages,
         "least_gain": _of_known(np.min, gain),
         "most_gain": _of_known(np.max, gain),
-        "n_measured": len(gain),
-        "n_better": int((gain > 0).sum()),
-        # With all learners, as a share of the error alone.
-        "median_share_all": _of_known(np.median, shares),
-        "verdicts": _verdicts(columns["verdict"]),
+        "taken": {
+            name.removeprefix("from_").replace("_", " "): _of_known(np.mean, column)
+            for name, column in columns.items()
+            if name.startswith("from_")
+        },
+        "verdicts": _verdicts(verdicts),
     }
 
 
 def _does_not_belong(columns: Columns) -> list[dict[str, Any]]:
-    outside = np.asarray(columns["verdict"]) == DOES_NOT_BELONG
+    """Return whose data no cluster of others describes."""
+    outside = ~np.asarray(columns["fits"], dtype=bool)
     return table_rows({name: columns[name][outside] for name in ("learner", "reason")})
 
 
@@ -155,11 +177,13 @@ def _bootstrap(found: Fit) -> dict[str, Any] | None:
     }
 
 
-def summarize(found: Fit | Partition | Conclusion, *, named: bool = True) -> dict[str, Any]:
+def summarize(
+    found: Fit | Partition | Conclusion, *, named: bool = True, target: str | None = None
+) -> dict[str, Any]:
     """Return the answer of a fit, of a partition or of a federated conclusion.
 
     Without ``named``, the lists and the table that name every learner are left out. A partition has no
-    ``pays`` (None) and a ``gains`` table with learners and clusters only.
+    ``pays`` (None) and a ``gains`` table with learners and clusters only. ``target`` names the response.
     """
     columns = learner_columns(found)
     # Who found the clusters: newcomers have no part in their number, their rule and their notes.
@@ -175,7 +199,7 @@ def summarize(found: Fit | Partition | Conclusion, *, named: bool = True) -> dic
         "clear": bool(source.clear),
         "rule": source.rule,
         "coteries": _coteries(columns, source.n_clusters, named=named),
-        "pays": _pays(columns) if measured else None,
+        "pays": _pays(columns, target) if measured else None,
         "does_not_belong": _does_not_belong(columns) if measured else [],
         "left_out": dict(getattr(found, "left_out", {})),
         "rules": _rules(source.curves, source.rule),
@@ -185,4 +209,4 @@ def summarize(found: Fit | Partition | Conclusion, *, named: bool = True) -> dic
     }
     if named:
         summary["gains"] = table_rows(columns)
-    return summary
+    return {"answer": answer_sentences(summary), **summary}

@@ -136,7 +136,7 @@ def run_fit(
             with gathered_warnings(notes):
                 notes += _fit(model, rows, place, scheduler)
             model.table_ = recipe
-            summary = summarize(model.record_)
+            summary = summarize(model.record_, target=recipe.target)
             # What was warned of may be among the model's own notes, too.
             summary["notes"] = list(dict.fromkeys([*notes, *summary["notes"]]))
             summary["columns"] = [asdict(plan) | {"features": list(plan.features)} for plan in recipe.columns]

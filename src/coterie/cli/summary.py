@@ -73,30 +73,19 @@ def show_line(text: str, style: str | None = None) -> None:
 
 
 def _show_coteries(summary: Mapping[str, Any]) -> None:
-    clear = "" if summary["clear"] else ", but no clear ones"
-    show_line(f"{summary['n_learners']} learners, {summary['n_clusters']} coteries{clear}", style="bold")
     lines: list[dict[str, Any]] = []
     for coterie in summary["coteries"]:
         line = {"cluster": coterie["cluster"], "learners": named(coterie["learners"])}
         line["number"] = len(coterie["learners"])
         if summary["pays"]:
-            line |= {"alone": coterie["error_alone"], "with it": coterie["error_with"]}
-            line["gain"] = _share(coterie["mean_gain"])
+            line |= {"alone": coterie["rmse_alone"], "with others": coterie["rmse_with"]}
+            line["typical gain"] = _share(coterie["median_gain"])
         lines.append(line)
     show_rows(list(lines[0]), lines)
 
 
-def _show_gains(summary: Mapping[str, Any]) -> None:
-    pays = summary["pays"]
-    show_line(
-        f"Does it pay? Mean squared error, held out: alone {_number(pays['error_alone'])}, with the coterie "
-        f"{_number(pays['error_with'])}, with all {_number(pays['error_all'])}; "
-        f"mean gain {_share(pays['mean_gain'])}."
-    )
-    verdicts = ", ".join(f"{name} {count}" for name, count in pays["verdicts"].items() if count)
-    show_line(f"Verdicts: {verdicts}.")
+def _show_outside(summary: Mapping[str, Any]) -> None:
     outside = summary["does_not_belong"]
-    show_line(f"Who does not belong? {f'{len(outside)} learners' if outside else 'Nobody'}.")
     for entry in outside[:_NAMED]:
         show_line(f"  {entry['learner']}: {entry['reason']}")
     if len(outside) > _NAMED:
@@ -105,9 +94,14 @@ def _show_gains(summary: Mapping[str, Any]) -> None:
 
 def show_summary(summary: Mapping[str, Any]) -> None:
     """Print what `coterie.summary.summarize` returned, as answers to the questions that one has."""
-    _show_coteries(summary)
+    first, *others = summary["answer"]
+    show_line(first, style="bold")
+    for sentence in others:
+        show_line(sentence)
     if summary["pays"]:
-        _show_gains(summary)
+        _show_outside(summary)
+    if summary["clear"] or summary["n_clusters"] == 1:
+        _show_coteries(summary)
     show_line(f"Why {summary['n_clusters']}? {_why(summary)}")
     for plan in summary.get("columns", ()):
         if plan["kind"] != "number" or "missing" in plan["remark"]:

@@ -19,6 +19,7 @@ from coterie._options import check_option, listed
 from coterie._seeds import as_entropy, generator_for, integer_seed
 from coterie.candidates import candidates_per_learner
 from coterie.collaboration.nested.folds import selected_folds
+from coterie.collaboration.nested.guard import widened
 from coterie.engines import Engine, counted, resolve_engine
 from coterie.loss import Loss
 from coterie.method.fitting import FitJob, Fitted, choose_candidate, quiet_fits
@@ -36,6 +37,12 @@ def average_weights(n_rows: Array, labels: Array) -> Array:
     # A cluster without members predicts nothing.
     shares: Array = np.divide(weights, total, out=np.full_like(weights, np.nan), where=total > 0)
     return shares
+
+
+def plausible_ranges(learners: Learners, labels: Array) -> Array:
+    """Return what the responses of each cluster make plausible, of shape (K, 2)."""
+    homes = labels[learners.owner]
+    return np.array([widened(learners.scalar_y[homes == k]) for k in range(int(labels.max()) + 1)])
 
 
 def averaged_residuals(
@@ -58,7 +65,7 @@ def _by_own_models(
 ) -> Collaboration:
     """Let everybody predict with its own model, or with the average of its cluster's models."""
     weights, weight_rows, residuals = average_weights(selection.n_rows, labels), labels, selection.residuals
-    newcomer_weight_rows = np.arange(len(weights))
+    newcomer_weight_rows, plausible = np.arange(len(weights)), plausible_ranges(learners, labels)
     if method == "average":
         averages = model_averages(selection.models, learners, engine)
         honest = np.concatenate(selection.residuals)
@@ -68,6 +75,7 @@ def _by_own_models(
         # A newcomer has no model here yet: it predicts with the average of its coterie.
         weight_rows, newcomer_weight_rows = np.arange(len(labels)), len(labels) + newcomer_weight_rows
         weights = np.vstack([np.eye(len(labels)), weights])
+        plausible = np.vstack([plausible_ranges(learners, np.arange(len(labels))), plausible])
     return Collaboration(
         learner_ids=learners.ids,
         method=method,
@@ -78,6 +86,7 @@ def _by_own_models(
         newcomer_weight_rows=newcomer_weight_rows,
         residuals=residuals,
         loss=learners.loss,
+        plausible=plausible,
     )
 
 
@@ -122,6 +131,7 @@ def one_model_each(
     names: Iterable[str],
     residuals: tuple[Array, ...],
     loss: Loss,
+    plausible: Array,
 ) -> Collaboration:
     """Return how learners predict whose clusters have one pooled model each."""
     each = tuple(models)
@@ -135,12 +145,14 @@ def one_model_each(
         newcomer_weight_rows=np.arange(len(each)),
         residuals=residuals,
         loss=loss,
+        plausible=plausible,
     )
 
 
-def _pooled(
+def pool_rows(
     selection: Selection, learners: Learners, labels: Array, sets: list[Any], entropy: int, engine: Engine
 ) -> Collaboration:
+    """Give each cluster of ``labels`` (L,) one model of pooled rows, among its members' candidates."""
     clusters = [np.flatnonzero(labels == k) for k in range(int(labels.max()) + 1)]
     several = [members for members in clusters if len(members) > 1]
     jobs = [_pooled_job(learners, selection, sets, members, entropy) for members in several]
@@ -153,7 +165,8 @@ def _pooled(
         for j, part in zip(members, np.split(result.residuals, cuts), strict=True):
             residuals[j] = part
     models, names = (fitted.model for fitted in chosen), (fitted.name for fitted in chosen)
-    return one_model_each(learners.ids, labels, models, names, tuple(residuals), learners.loss)
+    plausible = plausible_ranges(learners, labels)
+    return one_model_each(learners.ids, labels, models, names, tuple(residuals), learners.loss, plausible)
 
 
 def collaborate(
@@ -225,7 +238,7 @@ def collaborate(
     else:
         shared_labels = labels if method == "pooled" else np.zeros_like(labels)
         sets = candidates_per_learner(candidates, learners.ids.tolist())
-        result = _pooled(chosen, learners, shared_labels, sets, as_entropy(random_state), runner)
+        result = pool_rows(chosen, learners, shared_labels, sets, as_entropy(random_state), runner)
         if method == "global":
             one = np.zeros(int(labels.max()) + 1, dtype=int)
             result = replace(result, method="global", newcomer_weight_rows=one)

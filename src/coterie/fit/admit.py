@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from coterie.candidates import candidates_per_learner, names_learners
+from coterie.collaboration.forms import plausible_ranges
 from coterie.collaboration.nested import FewRows, Nested, NestedCollaboration
 from coterie.engines import resolve_engine
 from coterie.fit.intervals import newcomer_residuals
@@ -82,13 +83,13 @@ def place_few(
 def with_few(fit: Fit, small: Learners, placed: Admission, nested: Nested) -> Fit:
     """Return the fit with learners whose few rows were pooled with the others'."""
     residuals = nested.few_residuals, nested.few_all_residuals
-    gains = few_gains(small, placed, residuals, np.bincount(fit.partition.labels))
+    gains = few_gains(small, placed, residuals)
     rows = zip(small.ids.tolist(), nested.few_weight_rows.tolist(), strict=True)
     return replace(
         fit,
         gains=fit.gains.joined(gains),
         admission=placed,
-        newcomers=tuple(Newcomer(learner, weight_row=row) for learner, row in rows),
+        newcomers=tuple(Newcomer(learner, row) for learner, row in rows),
     )
 
 
@@ -127,21 +128,18 @@ def _with(fit: Fit, newcomers: Learners, with_models: bool) -> Fit:
         units = units.joined(theirs)
     own, placed = _place(fit, newcomers, with_models)
     collaboration, intervals = fit.collaboration, fit.intervals
-    if intervals is not None:
-        rows = newcomer_residuals(newcomers, placed, own, collaboration, fit.seed)
-        intervals = intervals.joined(newcomers.ids, placed.labels, rows)
     weight_rows = collaboration.newcomer_weight_rows[placed.nearest]
     if isinstance(collaboration, NestedCollaboration):
         collaboration, weight_rows = collaboration.with_newcomers(newcomers, placed.nearest)
-    added = []
-    for place, learner in enumerate(newcomers.ids.tolist()):
-        if placed.labels[place] < 0:
-            assert own is not None, "only a learner with a model of its own can fit no cluster"
-            added.append(Newcomer(learner, model=own.models[place]))
-        else:
-            added.append(Newcomer(learner, weight_row=int(weight_rows[place])))
-    company = np.bincount(fit.partition.labels)
-    gains = newcomer_gains(newcomers, own, placed, collaboration, fit.with_all, company, units)
+    added = [Newcomer(*each) for each in zip(newcomers.ids.tolist(), weight_rows.tolist(), strict=True)]
+    if own is not None:
+        bounds = plausible_ranges(newcomers, np.arange(len(newcomers)))
+        models = zip(added, own.models, bounds, strict=True)
+        added = [replace(new, model=model, bounds=limits) for new, model, limits in models]
+    gains = newcomer_gains(newcomers, own, placed, collaboration, fit.with_all, fit.gain_model, units)
+    if intervals is not None:
+        rows = newcomer_residuals(newcomers, placed, own, fit.collaboration, gains["verdict"], fit.seed)
+        intervals = intervals.joined(newcomers.ids, placed.labels, rows)
     return replace(
         fit,
         collaboration=collaboration,

@@ -11,34 +11,28 @@ from coterie._arrays import Array
 from coterie.collaboration.nested import Nested, NestedCollaboration
 from coterie.collaboration.nested.folds import random_folds
 from coterie.fit.record import Fit
-from coterie.records import Collaboration, Selection
+from coterie.records import Alone, Collaboration, Selection, share_of_rows
 from coterie.rows.ids import positions_of
 from coterie.rows.learners import Learners, joined_learners
 from coterie.verdicts import Admission
 from coterie.verdicts.intervals import Intervals, measure_intervals
 from coterie.verdicts.spread import Residuals
+from coterie.verdicts.verdict import STAY_ALONE
 
 # Folds of newcomers' rows: each is predicted by the newcomer as the other rows describe it.
 FOLDS = 4
 
 
-def _share_trained_on(selection: Selection) -> float:
-    """Return the share of its rows that a learner's model was fitted on when it predicted the others."""
-    return float(np.mean([training.mean() for training in selection.training]))
-
-
-def narrowing(selection: Selection, collaboration: Collaboration, n_folds: int) -> float:
+def narrowing(selection: Selection, alone: Alone) -> float:
     """Return the residuals of final models as a share of those out of fold, which saw fewer rows.
 
     Own models tell how residuals shrink as rows are added: they were fitted on half of the rows in Select,
-    and on more in the folds of nested coteries. Residuals are taken to fall by a power of the number of rows.
+    and on more in the folds of Collaborate. Residuals are taken to fall by a power of the number of rows.
     """
-    if not isinstance(collaboration, NestedCollaboration):
-        return 1.0
-    fewer, more = _share_trained_on(selection), 1 - 1 / n_folds
+    fewer, more = share_of_rows(selection), alone.share
     sizes = [
         np.array([np.nanmean(np.abs(part)) if np.isfinite(part).any() else np.nan for part in parts])
-        for parts in (selection.residuals, collaboration.alone_residuals)
+        for parts in (selection.residuals, alone.residuals)
     ]
     with np.errstate(divide="ignore", invalid="ignore"):
         logs = np.log(sizes[0] / sizes[1])
@@ -49,13 +43,21 @@ def narrowing(selection: Selection, collaboration: Collaboration, n_folds: int) 
     return float(more**slope)
 
 
+def _stay_alone(fit: Fit, ids: Array) -> Array:
+    """Tell which learners predict with their own models."""
+    stays: Array = fit.gains.of(ids.tolist())["verdict"] == STAY_ALONE
+    return stays
+
+
 def measured_intervals(fit: Fit, nested: Nested | None) -> Intervals:
     """Return what intervals are made from: residuals of those who shape clusters, and of pooled few rows."""
     learners = fit.learners
     coterie, with_all = (record.aligned_to(learners.ids) for record in (fit.collaboration, fit.with_all))
+    alone = fit.alone.aligned_to(learners.ids)
     clusters = fit.partition.aligned_to(learners.ids).labels
-    residuals, shared = list(coterie.residuals), list(with_all.residuals)
-    narrowed = np.full(len(learners), narrowing(fit.selection, fit.collaboration, fit.options.n_folds))
+    pairs = zip(_stay_alone(fit, learners.ids), alone.residuals, coterie.residuals, strict=True)
+    residuals, shared = [own if stays else mixed for stays, own, mixed in pairs], list(with_all.residuals)
+    narrowed = np.full(len(learners), narrowing(fit.selection, fit.alone))
     if nested is not None and fit.few is not None and nested.few_residuals:
         learners = joined_learners(learners, fit.few)
         assert fit.admission is not None, "learners with few rows were placed"
@@ -93,9 +95,14 @@ def _held_out(newcomers: Learners, nearest: Array, collaboration: NestedCollabor
 
 
 def newcomer_residuals(
-    newcomers: Learners, placed: Admission, own: Selection | None, collaboration: Collaboration, seed: int
+    newcomers: Learners,
+    placed: Admission,
+    own: Selection | None,
+    collaboration: Collaboration,
+    verdicts: Array,
+    seed: int,
 ) -> Residuals:
-    """Return honest residuals of newcomers under what they will predict with.
+    """Return honest residuals of newcomers under what they will predict with, as their verdicts (M,) have it.
 
     ``collaboration`` is that before they joined.
     """
@@ -104,8 +111,8 @@ def newcomer_residuals(
     else:
         weight_rows = collaboration.newcomer_weight_rows[placed.nearest][newcomers.owner]
         left = (newcomers.y - collaboration.predict_columns(newcomers.X, weight_rows))[:, 0]
-    for j in np.flatnonzero(placed.labels < 0).tolist():
-        assert own is not None, "only a learner with a model of its own can fit no cluster"
+    for j in np.flatnonzero(verdicts == STAY_ALONE).tolist():
+        assert own is not None, "only a learner with a model of its own can stay alone"
         left[newcomers.span(j)] = own.residuals[j][:, 0]
     known = np.isfinite(left)
     features = np.column_stack([newcomers.X, newcomers.scalar_y - left])[known]

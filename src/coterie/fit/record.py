@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -14,28 +14,30 @@ import numpy as np
 from coterie._arrays import Array
 from coterie._options import listed
 from coterie.fit.options import Options
-from coterie.records import Collaboration, Exchange, Partition, Selection
+from coterie.records import Alone, Collaboration, Exchange, Partition, Selection
 from coterie.rows.ids import positions_of
 from coterie.rows.learners import Learners, Standardization
-from coterie.verdicts import Admission, ClusterFit, Gains, Intervals, Stability
+from coterie.verdicts import Admission, ClusterFit, GainModel, Gains, Intervals, Stability
+from coterie.verdicts.verdict import STAY_ALONE
 
 # The place of a learner that the fit has not seen.
 UNKNOWN = -1
+# What a prediction uses.
+USING = ("verdict", "alone", "others")
 
 
 @dataclass(frozen=True)
 class Newcomer:
     """A learner that was placed after the clusters had been found, and how it predicts.
 
-    It is new, or has too few rows to shape clusters.
-
-    It predicts with row ``weight_row`` of the collaboration's weights, or with its own ``model`` if no
-    cluster fits it.
+    It is new, or has too few rows to shape clusters. With others it predicts by row ``weight_row`` of the
+    collaboration's weights, alone with its own ``model``, kept within ``bounds`` (2,), if it has one.
     """
 
     learner_id: Any
-    weight_row: int | None = None
+    weight_row: int
     model: Any = None
+    bounds: Array = field(default_factory=lambda: np.array([-np.inf, np.inf]), repr=False)
 
 
 @dataclass(frozen=True)
@@ -44,14 +46,15 @@ class Fit:
 
     ``learners`` are the rows of those that shaped the clusters, in the units of the models. The records of
     the stages, ``selection`` to ``collaboration``, are in the order in which the learners first appeared;
-    ``with_all`` says how each would predict with everybody. ``cluster_fit`` tells how well each cluster
-    describes each learner, ``stability`` how sure the clusters are, where rows were resampled. ``gains`` has
-    a row per learner, newcomers too, in the order shown to the user; ``admission`` says where newcomers were
-    placed, None while there are none. ``units`` has each learner's centre and spread, newcomers behind the
-    others, where rows were standardised. Predictors were divided by two to the power of ``exponents``, of
-    shape (p,). From ``seed`` every random split derives. A learner needed ``min_rows`` to shape the clusters.
-    ``few`` has the rows of learners that had fewer, where these are pooled with the others'.
-    ``intervals`` has what prediction intervals are made from.
+    ``with_all`` says how each would predict with everybody, and ``alone`` with its own model.
+    ``cluster_fit`` tells how well each cluster describes each learner, ``stability`` how sure the clusters
+    are, where rows were resampled. ``gains`` has a row per learner, newcomers too, in the order shown to the
+    user; ``gain_model`` is the model across learners behind it, by which newcomers are judged. ``admission``
+    says where newcomers were placed, None while there are none. ``units`` has each learner's centre and
+    spread, newcomers behind the others, where rows were standardised. Predictors were divided by two to the
+    power of ``exponents``, of shape (p,). From ``seed`` every random split derives. A learner needed
+    ``min_rows`` to shape the clusters. ``few`` has the rows of learners that had fewer, where these are
+    pooled with the others'. ``intervals`` has what prediction intervals are made from.
     """
 
     options: Options
@@ -61,9 +64,11 @@ class Fit:
     partition: Partition
     collaboration: Collaboration
     with_all: Collaboration
+    alone: Alone
     cluster_fit: ClusterFit
     stability: Stability | None
     gains: Gains
+    gain_model: GainModel
     admission: Admission | None
     newcomers: tuple[Newcomer, ...]
     units: Standardization | None
@@ -102,34 +107,51 @@ class Fit:
         """Return the same fit with its table in the order of some ids."""
         return replace(self, gains=self.gains.of(learner_ids))
 
-    def _weight_rows(self) -> dict[int, int]:
-        """Return the row of the collaboration's weights by place; who predicts alone has none."""
-        ids, coterie = self.learners.ids.tolist(), self.collaboration
-        weight_row = dict(zip(coterie.learner_ids.tolist(), coterie.weight_rows.tolist(), strict=True))
-        shaping = {place: weight_row[learner] for place, learner in enumerate(ids)}
-        new = {
-            len(ids) + p: each.weight_row
-            for p, each in enumerate(self.newcomers)
-            if each.weight_row is not None
-        }
-        return shaping | new
+    def _weight_rows(self) -> Array:
+        """Return the row of the collaboration's weights by place."""
+        coterie = self.collaboration
+        shaping = dict(zip(coterie.learner_ids.tolist(), coterie.weight_rows.tolist(), strict=True))
+        known = [shaping[learner] for learner in self.learners.ids.tolist()]
+        return np.array([*known, *(new.weight_row for new in self.newcomers)], dtype=int)
 
-    def _predict_inside(self, X: Array, places: Array) -> Array:
+    def _own_model(self, place: int) -> tuple[Any, Array] | None:
+        """Return the own model of the learner at a place and its bounds, None if it has none."""
+        late = place - len(self.learners)
+        if late >= 0:
+            new = self.newcomers[late]
+            return None if new.model is None else (new.model, new.bounds)
+        position = positions_of([self.learners.ids.tolist()[place]], self.selection.learner_ids.tolist())[0]
+        return self.selection.models[position], self.alone.bounds[position]
+
+    def _who_predicts_alone(self, using: str) -> Array:
+        """Tell the places, of shape (L + M,), whose learners predict with their own models."""
+        n = len(self.learners) + len(self.newcomers)
+        if using != "verdict":
+            return np.full(n, using == "alone")
+        verdicts = dict(zip(self.gains["learner"].tolist(), self.gains["verdict"].tolist(), strict=True))
+        everybody = [*self.learners.ids.tolist(), *(new.learner_id for new in self.newcomers)]
+        return np.array([verdicts[learner] == STAY_ALONE for learner in everybody])
+
+    def _predict_inside(self, X: Array, places: Array, using: str) -> Array:
         """Predict rows in the units of the models."""
-        loss = self.options.loss
-        weight_rows, prediction = self._weight_rows(), np.empty((len(X), loss.n_columns))
-        shared = np.isin(places, list(weight_rows))
-        rows = np.array([weight_rows[place] for place in places[shared].tolist()], dtype=int)
-        prediction[shared] = self.collaboration.predict_columns(X[shared], rows)
+        loss, alone = self.options.loss, self._who_predicts_alone(using)
+        prediction = np.empty((len(X), loss.n_columns))
         unknown = places == UNKNOWN
         if unknown.any():
             row = self.with_all.newcomer_weight_rows[0]
             everybody = np.full(np.count_nonzero(unknown), row)
             prediction[unknown] = self.with_all.predict_columns(X[unknown], everybody)
-        for place in np.unique(places[~shared & ~unknown]).tolist():
-            mine = places == place
-            model = self.newcomers[place - len(self.learners)].model
-            prediction[mine] = loss.predict(model, X[mine])
+        with_others = ~unknown & ~alone[places]
+        rows = self._weight_rows()[places[with_others]]
+        prediction[with_others] = self.collaboration.predict_columns(X[with_others], rows)
+        for place in np.unique(places[~unknown & ~with_others]).tolist():
+            mine, own = np.flatnonzero(places == place), self._own_model(place)
+            if own is None:
+                who = listed([self.newcomers[place - len(self.learners)].learner_id])
+                raise ValueError(
+                    f"Learner {who} has no model of its own: predict it with using='verdict' or 'others'."
+                )
+            prediction[mine] = np.clip(loss.predict(own[0], X[mine]), *own[1])
         return prediction
 
     def places_of(self, ids: list[Any] | None, n_rows: int, caller: str) -> Array:
@@ -170,14 +192,17 @@ class Fit:
         places[seen] = positions_of([i for i in ids if i in known], everybody)
         return places
 
-    def predict(self, X: Array, places: Array) -> Array:
-        """Predict rows of X, divided by ``exponents``, for learners at some places (see `places_of`)."""
+    def predict(self, X: Array, places: Array, using: str = "verdict") -> Array:
+        """Predict rows of X, divided by ``exponents``, for learners at some places (see `places_of`).
+
+        ``using`` is one of `USING`: as the verdict has it, with the own model, or with others.
+        """
         if self.units is None:
-            predictions = self._predict_inside(X, places)
+            predictions = self._predict_inside(X, places, using)
         else:
             # A learner that the fit has not seen has the units of the average one, behind all others.
             units = self.units.joined(self.units.average())
-            inside = self._predict_inside(units.forward_X(X, places), places)
+            inside = self._predict_inside(units.forward_X(X, places), places, using)
             predictions = units.backward_y(inside, places)
         return self.options.loss.shown(predictions)
 
@@ -185,8 +210,10 @@ class Fit:
         """Return intervals (N, 2) around the predictions of the same rows."""
         assert self.intervals is not None, "intervals are measured at the end of a fit"
         if self.units is None:
-            return self.intervals.around(X, self._predict_inside(X, places)[:, 0], places, coverage)
+            return self.intervals.around(
+                X, self._predict_inside(X, places, "verdict")[:, 0], places, coverage
+            )
         units = self.units.joined(self.units.average())
         X = units.forward_X(X, places)
-        inside = self.intervals.around(X, self._predict_inside(X, places)[:, 0], places, coverage)
+        inside = self.intervals.around(X, self._predict_inside(X, places, "verdict")[:, 0], places, coverage)
         return np.column_stack([units.backward_y(end[:, None], places) for end in inside.T])

@@ -1,8 +1,7 @@
 """Learners leave a fit: their rows, losses and models go, and what was fitted on their rows.
 
-Nothing is selected, exchanged or clustered again. Nested coteries are fitted again, since their models are of
-everybody's rows. With one model for each cluster, those that lost a member and the model of all rows are
-refitted; averages of models are weighted anew.
+Nothing is selected, exchanged or clustered again. Everybody collaborates anew, since models are of
+everybody's rows and verdicts of everybody's gains.
 """
 
 from __future__ import annotations
@@ -14,17 +13,14 @@ import numpy as np
 
 from coterie._arrays import Array
 from coterie._options import listed
-from coterie.collaboration.forms import collaborate, one_model_each
 from coterie.collaboration.nested import FewRows, Nested
 from coterie.fit.intervals import intervals_without
 from coterie.fit.record import Fit, Newcomer
-from coterie.fit.run import collaborate_all, gains_of, settings_of
+from coterie.fit.run import collaborate_all, judged
 from coterie.method.spectral import tidy_labels
-from coterie.records import Collaboration, Partition, Selection
-from coterie.rows.ids import positions_of
-from coterie.rows.learners import Learners
+from coterie.records import Collaboration, Partition
 from coterie.rows.wild import notes_on
-from coterie.verdicts import Admission, ClusterFit, Gains, Stability, few_gains, second_clusters
+from coterie.verdicts import Admission, ClusterFit, Stability, few_gains, second_clusters
 
 
 def positions_without(ids: Array, leaving: set[Any]) -> Array:
@@ -84,34 +80,6 @@ def admission_without(admission: Admission, staying: Array, old: Array) -> Admis
     )
 
 
-def pooled_without(
-    before: Collaboration,
-    old: Array,
-    touched: Array,
-    selection: Selection,
-    partition: Partition,
-    shaping: Learners,
-    settings: dict[str, Any],
-) -> Collaboration:
-    """Return the pooled models of the clusters that are left; those that lost a member are refitted.
-
-    ``old`` of shape (K,) has the old number of each cluster that is left, ``touched`` the new numbers of
-    the clusters that lost a member. The other records are of those who stay.
-    """
-    models = [before.models[k] for k in old]
-    names = [before.names[k] for k in old]
-    residuals = dict(zip(before.learner_ids.tolist(), before.residuals, strict=True))
-    for k in touched.tolist():
-        members = np.flatnonzero(partition.labels == k)
-        one = replace(partition.take(members), labels=np.zeros(len(members), dtype=int))
-        theirs = np.sort(positions_of(one.learner_ids.tolist(), shaping.ids.tolist()))
-        refitted = collaborate(selection, one, shaping.take(theirs), method="pooled", **settings)
-        models[k], names[k] = refitted.models[0], refitted.names[0]
-        residuals.update(zip(refitted.learner_ids.tolist(), refitted.residuals, strict=True))
-    honest = tuple(residuals[learner] for learner in partition.learner_ids.tolist())
-    return one_model_each(partition.learner_ids, partition.labels, models, names, honest, shaping.loss)
-
-
 def _few_left(fit: Fit, admission: Admission | None) -> FewRows | None:
     """Return the learners with few rows who stay, and their clusters."""
     if fit.few is None or admission is None:
@@ -119,20 +87,11 @@ def _few_left(fit: Fit, admission: Admission | None) -> FewRows | None:
     return FewRows(fit.few, admission.aligned_to(fit.few.ids).nearest)
 
 
-def _collaborate_again(
-    fit: Fit, before: Collaboration, old: Array, touched: Array, few: FewRows | None
-) -> tuple[Fit, Nested | None]:
-    parts, nested = (fit.selection, fit.partition, fit.learners), None
-    if before.method == "pooled" and fit.n_clusters > 1:
-        settings = {**settings_of(fit.options, fit.seed), "candidates": fit.options.chosen_candidates}
-        coterie = pooled_without(before, old, touched, *parts, settings)
-        with_all = collaborate(*parts, method="global", **settings)
-    else:
-        selection, partition, learners = parts
-        coterie, with_all, nested = collaborate_all(
-            fit.options, fit.seed, selection, fit.exchange, partition, learners, few
-        )
-    return replace(fit, collaboration=coterie, with_all=with_all), nested
+def _collaborate_again(fit: Fit, few: FewRows | None) -> tuple[Fit, Nested | None]:
+    parts = fit.selection, fit.exchange, fit.partition, fit.learners
+    together = collaborate_all(fit.options, fit.seed, *parts, few)
+    fit = replace(fit, collaboration=together.coterie, with_all=together.with_all, alone=together.alone)
+    return fit, together.nested
 
 
 def _newcomers_without(
@@ -151,16 +110,15 @@ def _newcomers_without(
     rows = {learner: int(weight_rows[home]) for learner, home in homes.items()}
     if nested is not None and fit.few is not None:
         rows |= dict(zip(fit.few.ids.tolist(), nested.few_weight_rows.tolist(), strict=True))
-    return tuple(
-        new if new.weight_row is None else replace(new, weight_row=rows[new.learner_id]) for new in staying
-    )
+    return tuple(replace(new, weight_row=rows[new.learner_id]) for new in staying)
 
 
-def _table_without(fit: Fit, admission: Admission | None, nested: Nested | None) -> Gains:
+def _judged_again(fit: Fit, admission: Admission | None, nested: Nested | None) -> Fit:
     """Measure the gains of those whose rows are here; newcomers keep theirs, with new numbers."""
-    table = gains_of(fit)
+    before, fit = fit.gains, judged(fit)
+    table = fit.gains
     if admission is None:
-        return table
+        return fit
     placed_late = [new.learner_id for new in fit.newcomers]
     if nested is not None and fit.few is not None:
         pooled = fit.few.ids.tolist()
@@ -168,14 +126,14 @@ def _table_without(fit: Fit, admission: Admission | None, nested: Nested | None)
         units = None if fit.units is None else fit.units.take(n + np.arange(len(pooled)))
         few = admission.aligned_to(fit.few.ids)
         residuals = nested.few_residuals, nested.few_all_residuals
-        table = table.joined(few_gains(fit.few, few, residuals, np.bincount(fit.partition.labels), units))
+        table = table.joined(few_gains(fit.few, few, residuals, units))
         placed_late = [learner for learner in placed_late if learner not in set(pooled)]
     if not placed_late:
-        return table
-    added = fit.gains.of(placed_late)
+        return replace(fit, gains=table)
+    added = before.of(placed_late)
     placed = admission.aligned_to(added["learner"])
     added["cluster"], added["second_cluster"] = placed.labels, second_clusters(placed)
-    return table.joined(added)
+    return replace(fit, gains=table.joined(added))
 
 
 def _without_notes(fit: Fit, leaving: set[Any]) -> Fit:
@@ -223,10 +181,9 @@ def remove_learners(fit: Fit, leaving: set[Any]) -> Fit:
         )
     nested = None
     if len(gone) or few_left:
-        touched = np.flatnonzero(np.isin(old, labels_before[gone]))
-        fit, nested = _collaborate_again(fit, before, old, touched, _few_left(fit, admission))
+        fit, nested = _collaborate_again(fit, _few_left(fit, admission))
     newcomers = _newcomers_without(fit, before, leaving, admission, nested)
     fit = replace(fit, newcomers=newcomers, admission=admission)
-    fit = replace(fit, gains=_table_without(fit, admission, nested)).shown_in_order(shown)
+    fit = _judged_again(fit, admission, nested).shown_in_order(shown)
     fit = intervals_without(whole, fit, nested, again=bool(len(gone) or few_left))
     return _without_notes(fit, leaving)

@@ -6,14 +6,16 @@ folder.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from coterie._arrays import Array
-from coterie.collaboration.forms import collaborate
-from coterie.collaboration.nested import FewRows, Nested, NestedCollaboration, Recipe, nest_learners
+from coterie.candidates import candidates_per_learner
+from coterie.collaboration.forms import collaborate, plausible_ranges
+from coterie.collaboration.nested import FewRows, Nested, Recipe, folds_of, nest_learners, own_by_fold
+from coterie.collaboration.out_of_fold import left_out_of_fold
 from coterie.engines import resolve_engine
 from coterie.fit.admit import admit_learners, place_few, told_apart, with_few
 from coterie.fit.intervals import measured_intervals
@@ -23,9 +25,16 @@ from coterie.method.cluster import search_clusters
 from coterie.method.exchange import cross_evaluate
 from coterie.method.search import SearchOptions, check_n_clusters
 from coterie.method.select import select_models
-from coterie.records import Collaboration, Exchange, Partition, Selection
+from coterie.records import Alone, Collaboration, Exchange, Partition, Selection, share_of_rows
 from coterie.rows.learners import Learners, Standardization
-from coterie.verdicts import Gains, bad_models, bootstrap_clustering, measure_cluster_fit, measure_gains
+from coterie.verdicts import (
+    NOTHING_MEASURED,
+    Gains,
+    bad_models,
+    bootstrap_clustering,
+    measure_cluster_fit,
+    measure_gains,
+)
 
 
 def rows_were_left_out(selection: Selection, learners: Learners) -> bool:
@@ -47,6 +56,12 @@ def settings_of(options: Options, seed: int) -> dict[str, Any]:
     return {"random_state": seed, "engine": options.engine, "n_jobs": options.n_jobs}
 
 
+def _recipe(options: Options, seed: int, labels: Array) -> Recipe:
+    """Return how the clusters of some labels were made, so that they can be made again."""
+    engine, chosen = resolve_engine(options.engine, options.n_jobs), int(labels.max()) + 1
+    return Recipe(chosen, options.scale, options.refine, options.robust, seed, engine, options.landmarks)
+
+
 def _nested(
     options: Options,
     seed: int,
@@ -58,15 +73,13 @@ def _nested(
 ) -> Nested:
     """Return how learners predict with nested coteries, in the order in which they first appeared."""
     labels = partition.aligned_to(learners.ids).labels
-    engine = resolve_engine(options.engine, options.n_jobs)
-    chosen = int(labels.max()) + 1
     nested = nest_learners(
         learners,
         selection.aligned_to(learners.ids),
         exchange.aligned_to(learners.ids),
         labels,
         options.chosen_candidates,
-        Recipe(chosen, options.scale, options.refine, options.robust, seed, engine, options.landmarks),
+        _recipe(options, seed, labels),
         form="average" if options.refine == "average" else "pooled",
         n_folds=options.n_folds,
         splitter=options.splitter,
@@ -83,6 +96,43 @@ def pools_few_rows(options: Options, selection: Selection, learners: Learners) -
     return pooled and not rows_were_left_out(selection, learners)
 
 
+@dataclass(frozen=True)
+class Collaborated:
+    """How learners predict with others, with all and alone, in the order in which they first appeared."""
+
+    coterie: Collaboration
+    with_all: Collaboration
+    alone: Alone
+    nested: Nested | None = None
+
+
+def _plain(
+    options: Options,
+    seed: int,
+    selection: Selection,
+    partition: Partition,
+    learners: Learners,
+) -> Collaborated:
+    """Return how learners predict with one of the plain forms, judged on rows that these have not seen."""
+    settings = {**settings_of(options, seed), "candidates": options.chosen_candidates}
+    coterie = collaborate(selection, partition, learners, method=options.collaboration, **settings)
+    with_all = coterie
+    if partition.n_clusters > 1 or coterie.method != "pooled":
+        with_all = collaborate(selection, partition, learners, method="global", **settings)
+    inside = selection.aligned_to(learners.ids)
+    labels = partition.aligned_to(learners.ids).labels
+    sets = candidates_per_learner(options.chosen_candidates, learners.ids.tolist())
+    recipe = _recipe(options, seed, labels)
+    folds = folds_of(learners, inside, options.n_folds, options.splitter, seed)
+    own = own_by_fold(learners, inside, folds, sets, recipe)
+    alone = own.judged(learners).take(learners.appearance)
+    # With one model of all rows, nothing but the choice of its candidate has seen a row that it is judged by.
+    if coterie.method != "global" and coterie is not with_all:
+        left = left_out_of_fold(coterie.method, labels, learners, inside, own, sets, recipe)
+        coterie = replace(coterie, residuals=tuple(left[j] for j in learners.appearance))
+    return Collaborated(coterie, with_all, alone)
+
+
 def collaborate_all(
     options: Options,
     seed: int,
@@ -91,31 +141,30 @@ def collaborate_all(
     partition: Partition,
     learners: Learners,
     few: FewRows | None = None,
-) -> tuple[Collaboration, Collaboration, Nested | None]:
-    """Return how learners predict with their coteries, and with all; and nested coteries, if they do so."""
+) -> Collaborated:
+    """Return how learners predict with others, with all, and alone."""
     method = options.collaboration
-    settings = {**settings_of(options, seed), "candidates": options.chosen_candidates}
     if rows_were_left_out(selection, learners) and method in ("auto", "average", "local"):
+        settings = {**settings_of(options, seed), "candidates": options.chosen_candidates}
         method = "average" if method == "auto" else method
         coterie = collaborate(selection, partition, learners, method=method, **settings)
-        return coterie, _averaged_with_all(selection, partition, learners, settings), None
+        with_all = _averaged_with_all(selection, partition, learners, settings)
+        bounds = plausible_ranges(learners, np.arange(len(learners)))[learners.appearance]
+        # Models of all rows are judged by the halves on which they were chosen.
+        alone = Alone(selection.learner_ids, selection.residuals, share_of_rows(selection), bounds)
+        return Collaborated(coterie, with_all, alone)
     if method == "auto":
         nested = _nested(options, seed, selection, exchange, partition, learners, few)
-        return nested.collaboration, nested.collaboration.with_all(), nested
-    coterie = collaborate(selection, partition, learners, method=method, **settings)
-    if partition.n_clusters == 1 and coterie.method == "pooled":
-        return coterie, coterie, None
-    return coterie, collaborate(selection, partition, learners, method="global", **settings), None
+        alone = nested.alone.take(learners.appearance)
+        return Collaborated(nested.collaboration, nested.collaboration.with_all(), alone, nested)
+    return _plain(options, seed, selection, partition, learners)
 
 
-def gains_of(fit: Fit) -> Gains:
-    """Return the table of the learners that shaped the clusters."""
-    alone = fit.selection
-    if isinstance(fit.collaboration, NestedCollaboration):
-        # All three on the same folds, so that they can be compared.
-        alone = replace(alone, residuals=fit.collaboration.alone_residuals)
-    return measure_gains(
-        alone,
+def judged(fit: Fit) -> Fit:
+    """Return the fit with the table of the learners that shaped the clusters."""
+    gains, model = measure_gains(
+        fit.selection,
+        fit.alone,
         fit.partition,
         fit.collaboration,
         fit.with_all,
@@ -125,6 +174,7 @@ def gains_of(fit: Fit) -> Gains:
         None if fit.units is None else fit.units.take(np.arange(len(fit.learners))),
         bad_models(fit.exchange, fit.partition, fit.cluster_fit),
     )
+    return replace(fit, gains=gains, gain_model=model)
 
 
 def fit_selected(
@@ -164,7 +214,7 @@ def fit_selected(
         pooled, apart = told_apart(small, learners)
         if pooled is not None:
             few, placed = place_few(pooled, selection, partition, learners, options, seed)
-    coterie, with_all, nested = collaborate_all(options, seed, selection, exchange, partition, learners, few)
+    together = collaborate_all(options, seed, selection, exchange, partition, learners, few)
     stability = None
     if options.n_replicates:
         stability = bootstrap_clustering(clustering, n_replicates=options.n_replicates, entropy=seed)
@@ -174,11 +224,13 @@ def fit_selected(
         selection=selection,
         exchange=exchange,
         partition=partition,
-        collaboration=coterie,
-        with_all=with_all,
-        cluster_fit=measure_cluster_fit(clustering, selection, coterie),
+        collaboration=together.coterie,
+        with_all=together.with_all,
+        alone=together.alone,
+        cluster_fit=measure_cluster_fit(clustering, selection, together.coterie),
         stability=stability,
         gains=Gains(),
+        gain_model=NOTHING_MEASURED,
         admission=None,
         newcomers=(),
         units=units,
@@ -187,10 +239,10 @@ def fit_selected(
         min_rows=min_rows,
         few=None if few is None else few.learners,
     )
-    fit = replace(fit, gains=gains_of(fit))
-    if nested is not None and few is not None and placed is not None:
-        fit = with_few(fit, few.learners, placed, nested)
-    fit = replace(fit, intervals=measured_intervals(fit, nested))
+    fit = judged(fit)
+    if together.nested is not None and few is not None and placed is not None:
+        fit = with_few(fit, few.learners, placed, together.nested)
+    fit = replace(fit, intervals=measured_intervals(fit, together.nested))
     return fit if apart is None else admit_learners(fit, apart)
 
 

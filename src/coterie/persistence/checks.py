@@ -21,9 +21,9 @@ from coterie.persistence.archive import unfit
 from coterie.persistence.codec import checked_fields
 from coterie.persistence.parameters import MOST, MOST_COLUMNS, MOST_FITS, cleaned, may_be, n_columns, n_fits
 from coterie.persistence.rules import Rule, Sizes, array, rules_of, stay_within, within
-from coterie.records import Collaboration
+from coterie.records import Alone, Collaboration
 from coterie.rows.learners import Learners, Standardization
-from coterie.verdicts import Admission, ClusterFit, Intervals, Stability
+from coterie.verdicts import Admission, ClusterFit, GainModel, Intervals, Stability
 from coterie.verdicts.spread import Scales, Spread
 
 # What trees of nested coteries are added to.
@@ -49,12 +49,12 @@ SHAPES: dict[type[Any], dict[str, Rule]] = {
     Standardization: rules_of("centre_x: e p, spread_x: e p, centre_y: e c, spread_y: e"),
     LandmarkTiles: {"marks": within("c", "n"), **rules_of("from_marks: c n, to_marks: n c")},
     Collaboration: {
-        "weights": array("w m"),
+        **rules_of("weights: w m, plausible: maybe w 2"),
         "weight_rows": within("n", "w"),
         "newcomer_weight_rows": within("k", "w"),
     },
     NestedCollaboration: rules_of(
-        "bounds: m 2, corrections: w q, correction_bounds: w 2, limits: 2 p, plausible: w 2, "
+        "bounds: m 2, corrections: w q, correction_bounds: w 2, limits: 2 p, "
         "told: w t, sees: bool m t, shares: n s"
     ),
     AverageNewcomers: rules_of("ratios: 2, units: p"),
@@ -68,6 +68,8 @@ SHAPES: dict[type[Any], dict[str, Rule]] = {
         **rules_of("losses: double n k, fits: bool n k, related: bool k"),
         "nearest_other": within("n", "k", -1),
     },
+    Alone: rules_of("bounds: n 2"),
+    GainModel: rules_of("weights: g, coefficients: g 2, covariances: g 2 2"),
     Stability: {**rules_of("membership: double n k, shares: s"), "n_clusters": array("s", "i")},
     Intervals: {
         **rules_of("scales: double e, counted: bool e, shared: double u 2"),
@@ -153,7 +155,7 @@ def _check_nested(record: NestedCollaboration, sizes: Sizes, n_rows: Array, what
     _need(all(getattr(model, "n_features_in_", n) == n for model, n in asked), what)
     _need(record.form in ("pooled", "average") and 0 <= record.all_row < len(record.weights), what)
     _check_newcomers_of(record.newcomers, known, what)
-    for residuals in (record.plain_residuals, record.alone_residuals, record.all_residuals):
+    for residuals in (record.plain_residuals, record.all_residuals):
         _check_rows(residuals, n_rows, what)
 
 
@@ -170,8 +172,8 @@ def _check_collaboration(record: Collaboration, sizes: Sizes, n_rows: Array) -> 
 def _check_newcomers(state: dict[str, Any], sizes: Sizes) -> None:
     newcomers, admission = state["newcomers"], state["admission"]
     n_weight_rows, what = len(state["collaboration"].weights), "a newcomer"
-    _need(all((new.weight_row is None) == hasattr(new.model, "predict") for new in newcomers), what)
-    _need(all(new.weight_row is None or 0 <= new.weight_row < n_weight_rows for new in newcomers), what)
+    _need(all(new.model is None or hasattr(new.model, "predict") for new in newcomers), what)
+    _need(all(0 <= new.weight_row < n_weight_rows and new.bounds.shape == (2,) for new in newcomers), what)
     _need((admission is None) == (not newcomers), "an Admission")
     if admission is not None:
         _need(_is_about(admission, [new.learner_id for new in newcomers]), "an Admission")
@@ -265,7 +267,7 @@ def check_fit(state: dict[str, Any], held: dict[str, Any], shown: Any, labels: A
         "k": state["partition"].n_clusters,
     }
     _check_learners(learners, sizes, rows)
-    for name in ("selection", "exchange", "partition", "collaboration", "with_all"):
+    for name in ("selection", "exchange", "partition", "collaboration", "with_all", "alone"):
         _check_record(state[name], ids)
     place = {learner: j for j, learner in enumerate(ids)}
     n_rows = learners.sizes[[place[i] for i in selection.learner_ids.tolist()]]
@@ -280,6 +282,9 @@ def check_fit(state: dict[str, Any], held: dict[str, Any], shown: Any, labels: A
     _check_exchange(state, sizes, rows)
     for name in ("collaboration", "with_all"):
         _check_collaboration(state[name], sizes, n_rows)
+    _check_rows(state["alone"].residuals, n_rows, "an Alone")
+    for name, kind in (("alone", Alone), ("gain_model", GainModel)):
+        _check_shapes(kind, state[name], sizes, f"{'an' if name == 'alone' else 'a'} {kind.__name__}")
     _check_newcomers(state, sizes)
     if state["units"] is not None:
         everybody = {**sizes, "e": sizes["n"] + sizes["a"]}

@@ -35,15 +35,25 @@ from coterie.method.landmarks import LandmarkTiles
 from coterie.method.order import SerialScore
 from coterie.persistence.archive import PersistenceError, need, unfit
 from coterie.persistence.rules import NUMBERS, array
-from coterie.records import Collaboration, Curve, Exchange, LossTiles, Partition, Selection, SimilarityTiles
+from coterie.records import (
+    Alone,
+    Collaboration,
+    Curve,
+    Exchange,
+    LossTiles,
+    Partition,
+    Selection,
+    SimilarityTiles,
+)
 from coterie.rows.learners import Learners, Standardization
 from coterie.rows.wild import WildCells
-from coterie.verdicts import Admission, ClusterFit, Gains, Intervals, Stability
+from coterie.verdicts import Admission, ClusterFit, GainModel, Gains, Intervals, Stability
 from coterie.verdicts.spread import Scales, Spread
 
 _KINDS = (
     *(Selection, Exchange, LandmarkTiles, Partition, Curve, Collaboration, NestedCollaboration, SerialScore),
     *(Learners, SquaredError, WildCells, Standardization, Newcomer, Stability, ClusterFit, Admission),
+    *(Alone, GainModel),
     *(TableRecipe, ColumnPlan, Fitted, Read),
     *(AverageNewcomers, PooledNewcomers, Describer, Ratios, Units),
     *(Intervals, Scales, Spread),

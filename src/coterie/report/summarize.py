@@ -96,7 +96,6 @@ def report_summary(subject: Subject, title: str | None = None) -> dict[str, Any]
     """Return all that a report says, under a heading: texts, numbers, lists and dicts, as JSON knows them."""
     return {
         "title": DEFAULT_TITLE if title is None else str(title),
-        "answer": words.answer_words(subject.summary),
         **subject.summary,
         "sections": _sections(subject),
         "settings": _settings(subject),

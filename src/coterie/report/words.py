@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 
 from coterie._text import counted, joined, number, percent
-from coterie.report.subject import full_names
 
 
 def _without_admitted(data: dict[str, Any]) -> str:
@@ -109,20 +108,17 @@ def curves_words(data: dict[str, Any]) -> list[str]:
 def gains_words(data: dict[str, Any], pays: dict[str, Any]) -> list[str]:
     """Say whether it pays."""
     text = (
-        "Each row is a learner: its error with its coterie (coloured) and with all learners (cross) as a "
+        "Each row is a learner: its error with others (coloured) and with all learners (cross) as a "
         "share of its error alone (the line at 100%). Left of the line is better. All errors are on rows "
         "that no model had seen."
     )
-    if not pays["n_measured"]:
+    if not pays["n_compared"]:
         return [f"{text} For no learner could an error alone be measured."]
     text += (
-        f" {pays['n_better']} of {counted(pays['n_measured'], 'learner')} predict better with the coterie "
-        f"than alone; the typical saving is {percent(pays['median_gain'])} of the error "
-        f"(from {percent(pays['least_gain'])} to {percent(pays['most_gain'])})."
+        f" A gain is what others are expected to save of the error alone, by the evidence of all learners. "
+        f"The typical learner's is {percent(pays['typical_gain'])}, from {percent(pays['least_gain'])} to "
+        f"{percent(pays['most_gain'])}."
     )
-    if pays["median_share_all"] is not None:
-        everybody = percent(pays["median_share_all"])
-        text += f" With all learners the typical error would be {everybody} of the error alone."
     verdicts = [f"{count} {name}" for name, count in pays["verdicts"].items() if count]
     text += f" Verdicts: {', '.join(verdicts)}."
     if data["left_out"]:
@@ -203,31 +199,3 @@ def weights_words(data: dict[str, Any]) -> list[str]:
     if data["left_out"]:
         text += f" The picture shows {len(data['learners'])} learners from both ends."
     return [text]
-
-
-def answer_words(summary: dict[str, Any]) -> list[str]:
-    """Say in two or three sentences what was found."""
-    learners, k = counted(summary["n_learners"], "learner"), summary["n_clusters"]
-    sizes = [coterie["n_learners"] for coterie in summary["coteries"]]
-    if k == 1:
-        why = ", as requested" if summary["rule"] == "given" else ": no split of them predicts better"
-        text = f"The {learners} are one coterie{why}."
-    else:
-        alone = sum(size == 1 for size in sizes)
-        several = [size for size in sizes if size > 1]
-        members = f"of {joined([str(size) for size in several], 8)} members" if several else ""
-        single = f"{counted(alone, 'learner')} by {'itself' if alone == 1 else 'themselves'}" if alone else ""
-        parts = " and ".join(part for part in (members, single) if part)
-        text = f"The {learners} fall into {counted(k, 'coterie')}, {parts}."
-    words = [text]
-    pays = summary["pays"]
-    if pays is not None and pays["n_measured"]:
-        words.append(
-            f"Learning with the coterie lowers the error of {pays['n_better']} of {pays['n_measured']}; "
-            f"the typical saving is {percent(pays['median_gain'])}."
-        )
-    strangers = full_names(stranger["learner"] for stranger in summary["does_not_belong"])
-    if strangers:
-        who = "Learner {} does" if len(strangers) == 1 else "Learners {} do"
-        words.append(f"{who.format(joined(strangers))} not belong to any coterie.")
-    return words

@@ -1,7 +1,7 @@
-"""Does it pay? Each learner's error alone, with its coterie and with all, on rows that no model had seen.
+"""Does it pay? Each learner's error alone, with others and with all, on rows that no model had seen.
 
-The three are measured on the same split of the rows and by models that were fitted on about the same share of
-them, so that they can be compared.
+Clusters, models and weights are made without the rows that judge them. The error alone is that of a model of
+all the learner's rows (`learning`); gains and verdicts come from a model across learners (`gain_model`).
 """
 
 from __future__ import annotations
@@ -13,19 +13,36 @@ import numpy as np
 
 from coterie._arrays import Array
 from coterie.loss import SQUARED_ERROR, Loss
-from coterie.records import Collaboration, Partition, Selection
+from coterie.records import Alone, Collaboration, Partition, Selection, share_of_rows
 from coterie.rows.ids import positions_of
 from coterie.rows.learners import Learners, Standardization
 from coterie.verdicts.admission import Admission, joined_ids, second_clusters
 from coterie.verdicts.bootstrap import Stability
 from coterie.verdicts.cluster_fit import ClusterFit
-from coterie.verdicts.verdict import BAD_MODEL, FEW_ROWS, decide
+from coterie.verdicts.gain_model import Expected, GainModel, fit_gain_model
+from coterie.verdicts.learning import compare, decay_of, reached_with_all
+from coterie.verdicts.verdict import (
+    BY_ITSELF,
+    FEW_ROWS,
+    NO_COMPANY,
+    NO_DIFFERENCE,
+    NO_ERROR,
+    NOBODY_ELSE,
+    OUTSIDE,
+    STAY_ALONE,
+    TOO_FEW_ROWS,
+    judge,
+    reason_for,
+    with_remarks,
+)
 
 # The columns of errors: alone, with the coterie, with all. Each has its standard error beside it, *_se.
 ERRORS = ("error_alone", "error_with", "error_all")
 
 # Errors below this share of the noise level are rounding: nothing can be gained on them.
 ROUNDING = 1e-6
+# Sites judge by halves of their rows.
+HALF = 0.5
 
 
 class Gains(dict[str, Array]):
@@ -111,38 +128,61 @@ def gain_spread(
     return _standard_error((theirs - error_coterie / error_alone * mine) / error_alone, share)
 
 
-def _table(
+def _errors(
     described: dict[str, Array],
     residuals: Sequence[tuple[Array, ...]],
     learners: Learners,
     units: Standardization | None,
-    noise: Array,
     inflation: float,
 ) -> Gains:
-    """Return the columns that describe learners, and the errors and gains that residuals show.
+    """Return the columns that describe learners, and the errors that residuals show.
 
-    ``residuals`` has those alone, with the coterie and with all, by learner in the order of the columns.
+    ``residuals`` has those alone, with others and with all, by learner in the order of the columns.
     """
     table, wider = Gains(described), np.sqrt(inflation)
     order = positions_of(table["learner"].tolist(), learners.ids.tolist())
-    weights = [None if learners.weights is None else learners.weights[learners.span(j)] for j in order]
+    weights = _weights(learners, order)
     # The units of newcomers stand behind those of the learners before them.
     unit = np.ones(len(order)) if units is None else units.spread_y[-len(learners) :][order]
-    scaled = [[u * part for u, part in zip(unit, parts, strict=True)] for parts in residuals]
-    for name, parts in zip(ERRORS, scaled, strict=True):
-        weighted = zip(parts, weights, strict=True)
-        errors = np.array([error_and_spread(*each, learners.loss) for each in weighted])
+    for name, parts in zip(ERRORS, residuals, strict=True):
+        scaled = (u * part for u, part in zip(unit, parts, strict=True))
+        errors = np.array(
+            [error_and_spread(part, w, learners.loss) for part, w in zip(scaled, weights, strict=True)]
+        )
         table[name], table[f"{name}_se"] = errors[:, 0], errors[:, 1] * wider
-    rounding = ROUNDING * noise * unit**2
-    table["gain"] = gain_of(table["error_alone"], table["error_with"], rounding)
-    paired = zip(scaled[0], scaled[1], weights, rounding, strict=True)
-    spreads = [gain_spread(*each, learners.loss) for each in paired]
-    table["gain_se"] = np.array(spreads) * wider
     return table
+
+
+def _weights(learners: Learners, order: Array) -> list[Array | None]:
+    return [None if learners.weights is None else learners.weights[learners.span(j)] for j in order]
+
+
+def _with_expected(table: Gains, expected: Expected, measured: Array) -> None:
+    """Add the columns of gains: what others are expected to save, as a share of the error alone."""
+    saved = {
+        "gain": 1 - np.exp(-expected.mean),
+        "gain_se": np.exp(-expected.mean) * expected.spread,
+        "gain_low": 1 - np.exp(-expected.low),
+        "gain_high": 1 - np.exp(-expected.high),
+    }
+    for name, values in saved.items():
+        table[name] = np.full(len(measured), np.nan)
+        table[name][measured] = values
+
+
+def _own_weights(coterie: Collaboration, labels: Array, n_rows: Array) -> Array:
+    """Return how much of what a learner predicts with others is its own model, of shape (L,)."""
+    if "from_alone" in coterie.taken:
+        return coterie.taken["from_alone"]
+    if coterie.method == "average":
+        return np.asarray(n_rows / np.bincount(labels, n_rows)[labels], dtype=float)
+    alone = coterie.method == "local" or (coterie.method == "pooled" and np.bincount(labels)[labels] == 1)
+    return np.where(alone, np.ones(len(labels)), 0.0)
 
 
 def measure_gains(
     selection: Selection,
+    alone: Alone,
     partition: Partition,
     coterie: Collaboration,
     everybody: Collaboration,
@@ -151,8 +191,8 @@ def measure_gains(
     stability: Stability | None = None,
     units: Standardization | None = None,
     bad_model: Array | None = None,
-) -> Gains:
-    """Compare learning alone, with the coterie and with all, and say what to do.
+) -> tuple[Gains, GainModel]:
+    """Compare learning alone, with others and with all, and say what to do.
 
     All records are of the same learners in the same order, but for ``learners``, who hold their rows.
     ``everybody`` is the collaboration with all. With ``units``, where rows were standardised inside each
@@ -161,51 +201,115 @@ def measure_gains(
 
     Returns
     -------
-    Gains
+    gains : Gains
         Columns ``learner``, ``cluster``, ``model``, ``n_rows``; ``error_alone``, ``error_with``,
-        ``error_all`` (mean squared errors, held out: alone, with the coterie, with all) with their
-        standard errors; ``gain``, the share of the error alone that the coterie saves, and ``gain_se``;
-        ``verdict``, ``reason``, ``membership``, ``second_cluster``; what each takes from whom, where
-        the collaboration says so.
+        ``error_all`` (mean squared errors, held out: alone with all rows, with others, with all) with their
+        standard errors; ``gain``, the share of the error alone that others are expected to save, its
+        standard error ``gain_se`` and its interval ``gain_low`` to ``gain_high``; ``verdict``, ``reason``;
+        ``fits``, whether some cluster of others describes the learner's data; ``membership``,
+        ``second_cluster``; what each takes from whom, where the collaboration says so.
+    model : GainModel
+        The model across learners, by which newcomers are judged.
     """
-    labels, taken = partition.labels, coterie.taken
+    labels, taken = partition.labels, dict(coterie.taken)
     described = {
         "learner": selection.learner_ids,
         "cluster": labels,
         "model": np.array(selection.names),
         "n_rows": selection.n_rows,
     }
-    residuals = selection.residuals, coterie.residuals, everybody.residuals
-    table = _table(described, residuals, learners, units, selection.noise, selection.inflation)
+    residuals = alone.residuals, coterie.residuals, everybody.residuals
+    table = _errors(described, residuals, learners, units, selection.inflation)
+    order = positions_of(selection.learner_ids.tolist(), learners.ids.tolist())
+    weights = _weights(learners, order)
+    shares = share_of_rows(selection), alone.share
+    rounding = ROUNDING * selection.noise
+    early = selection.residuals, alone.residuals, coterie.residuals
+    compared, measured = compare(*early, weights, learners.loss, rounding)
+    decay = decay_of(compared, shares)
+    own = _own_weights(coterie, labels, selection.n_rows)
+    by_itself = own > 1 - 1e-9
+    reached = reached_with_all(selection.n_rows, alone.share, decay) if shares[0] < shares[1] else None
+    reached = np.ones(len(labels)) if reached is None else reached
+    # The part of a prediction with others that is the own model's becomes better with all rows, too.
+    reached_with = 1 - own * own * (1 - reached)
+    for name, ratio in (("error_alone", reached), ("error_with", reached_with)):
+        for column in (name, f"{name}_se"):
+            table[column] = table[column] * ratio
+    fall = (np.log(reached) - np.log(reached_with))[measured]
+    ratios = np.log(compared.alone / compared.others) + fall
+    errors = compared.errors(alone.share, selection.inflation)
+    sees = ~by_itself[measured]
+    model = fit_gain_model(ratios[sees], errors[sees], compared.n_rows[sees], decay)
+    measured = measured & ~by_itself
+    expected = model.expect(ratios[sees], errors[sees], compared.n_rows[sees], harm=fall[sees])
+    _with_expected(table, expected, measured)
+    with np.errstate(invalid="ignore"):
+        no_error = table["error_alone"] <= rounding * (1 if units is None else units.spread_y[order] ** 2)
+    for column in ("gain", "gain_se", "gain_low", "gain_high"):
+        table[column][by_itself | (~measured & no_error)] = 0.0
+    company = np.bincount(labels)[labels] - 1
+    by_others = coterie.method == "auto"
+    cases = [
+        (np.full(len(labels), len(labels) == 1), STAY_ALONE, NOBODY_ELSE),
+        (by_itself & (company == 0) & (not by_others), NO_DIFFERENCE, NO_COMPANY),
+        (by_itself, NO_DIFFERENCE, BY_ITSELF),
+        (no_error & ~measured, NO_DIFFERENCE, NO_ERROR),
+    ]
+    table["verdict"], table["reason"] = _told(table["gain"], expected, measured, cases)
+    fits = np.asarray(cluster_fit.fits.any(axis=1))
+    table["reason"] = with_remarks(table["reason"], fits | (len(labels) == 1), bad_model)
     membership = np.full(len(labels), np.nan)
     if stability is not None:
         membership = stability.membership[np.arange(len(labels)), labels]
-    by_itself = taken["from_alone"] > 1 - 1e-9 if "from_alone" in taken else False
-    table = with_verdicts(table, cluster_fit, membership, bad_model, by_itself)
-    table.update(taken)
-    return table
+    table["fits"], table["membership"] = fits, membership
+    table["second_cluster"] = cluster_fit.nearest_other
+    table.update(_used(taken, table["verdict"]))
+    return table, model
+
+
+def _told(
+    gain: Array, expected: Expected, measured: Array, cases: list[tuple[Array, str, str]]
+) -> tuple[Array, Array]:
+    """Return verdicts and reasons: those of the first case that holds, else what is expected."""
+    verdicts, reasons = np.full(len(gain), TOO_FEW_ROWS, dtype=object), np.full(len(gain), FEW_ROWS, object)
+    verdicts[measured] = judge(expected)
+    for j in np.flatnonzero(measured):
+        reasons[j] = reason_for(verdicts[j], float(gain[j]))
+    for holds, verdict, reason in reversed(cases):
+        verdicts[holds], reasons[holds] = verdict, reason
+    return verdicts.astype(str), reasons.astype(str)
+
+
+def _used(taken: dict[str, Array], verdicts: Array) -> dict[str, Array]:
+    """Return what learners take from whom, those who stay alone everything from themselves."""
+    alone = verdicts == STAY_ALONE
+    return {name: np.where(alone, float(name == "from_alone"), part) for name, part in taken.items()}
 
 
 def with_verdicts(
-    table: Gains,
-    cluster_fit: ClusterFit,
-    membership: Array,
-    bad_model: Array | None = None,
-    by_itself: Array | bool = False,
+    table: Gains, cluster_fit: ClusterFit, membership: Array, bad_model: Array | None = None
 ) -> Gains:
-    """Add to a table of errors and gains what to do, and how sure it is.
+    """Add to a table of errors and of gains with standard errors what to do, and how sure it is.
 
     ``membership`` (L,) says how sure clusters are, NaN where not known; ``bad_model`` (L,) whose model
-    disagrees with everybody though its data do not; ``by_itself`` (L,) who predicts by its own model alone,
-    because with others it did worse.
+    disagrees with everybody though its data do not.
     """
     company = np.bincount(table["cluster"])[table["cluster"]] - 1
     fits = np.asarray(cluster_fit.fits.any(axis=1))
-    verdicts, reasons = decide(table["gain"], table["gain_se"], company, fits, by_itself)
-    if bad_model is not None:
-        both = np.array([f"{reason}; {BAD_MODEL}" if reason else BAD_MODEL for reason in reasons.tolist()])
-        reasons = np.where(bad_model, both, reasons)
-    table["verdict"], table["reason"] = verdicts, reasons
+    measured = np.isfinite(table["gain"]) & (table["gain_se"] > 0) & (table["gain"] < 1) & (company > 0)
+    kept = 1 - table["gain"][measured]
+    errors = np.sqrt(1 + 1 / HALF) * table["gain_se"][measured] / kept
+    n_rows = np.asarray(table["n_rows"][measured], dtype=float)
+    expected = fit_gain_model(-np.log(kept), errors, n_rows).expect(-np.log(kept), errors, n_rows)
+    _with_expected(table, expected, measured)
+    cases = [
+        (np.full(len(fits), len(fits) == 1), STAY_ALONE, NOBODY_ELSE),
+        (company == 0, NO_DIFFERENCE, NO_COMPANY),
+    ]
+    table["verdict"], reasons = _told(table["gain"], expected, measured, cases)
+    table["reason"] = with_remarks(reasons, fits | (len(fits) == 1), bad_model)
+    table["fits"] = fits
     table["membership"], table["second_cluster"] = membership, cluster_fit.nearest_other
     return table
 
@@ -216,15 +320,15 @@ def newcomer_gains(
     admission: Admission,
     coterie: Collaboration,
     everybody: Collaboration,
-    company: Array,
+    model: GainModel,
     units: Standardization | None = None,
 ) -> Gains:
     """Compare the same for newcomers, on whose rows no model of a coterie was fitted.
 
-    ``own`` has their own models, in the same order; None: they have too few rows, and the error alone, the
-    gain and its standard error are NaN. ``company`` (K,) counts the learners in each cluster. The columns are
-    those of `measure_gains`. Where no cluster fits, the cluster is -1, the error with the coterie is that of
-    the nearest one, and the membership is NaN.
+    ``own`` has their own models, in the same order; None: they have too few rows, and the error alone and the
+    gain are NaN. ``model`` is that of the learners who were there before. The columns are those of
+    `measure_gains`. Where no cluster fits, the cluster is -1, the error with others is that of the nearest
+    one, and the membership is NaN.
     """
     unknown = tuple(np.full((size, newcomers.y.shape[1]), np.nan) for size in newcomers.sizes)
     residuals = [unknown if own is None else own.residuals]
@@ -232,14 +336,13 @@ def newcomer_gains(
         weight_rows = collaboration.newcomer_weight_rows[admission.nearest][newcomers.owner]
         left = newcomers.y - collaboration.predict_columns(newcomers.X, weight_rows)
         residuals.append(tuple(np.split(left, newcomers.offsets[1:-1])))
-    return _placed_gains(newcomers, own, admission, residuals, company, units)
+    return _placed_gains(newcomers, own, admission, residuals, model, units)
 
 
 def few_gains(
     small: Learners,
     admission: Admission,
     residuals: tuple[tuple[Array, ...], tuple[Array, ...]],
-    company: Array,
     units: Standardization | None = None,
 ) -> Gains:
     """Return the same for learners whose few rows were pooled with the others'.
@@ -247,7 +350,7 @@ def few_gains(
     ``residuals`` has their honest residuals with others, and under what all learners share.
     """
     unknown = tuple(np.full((size, small.y.shape[1]), np.nan) for size in small.sizes)
-    return _placed_gains(small, None, admission, [unknown, *residuals], company, units)
+    return _placed_gains(small, None, admission, [unknown, *residuals], None, units)
 
 
 def _placed_gains(
@@ -255,7 +358,7 @@ def _placed_gains(
     own: Selection | None,
     admission: Admission,
     residuals: Sequence[tuple[Array, ...]],
-    company: Array,
+    model: GainModel | None,
     units: Standardization | None,
 ) -> Gains:
     """Return the table of learners that were placed when the clusters were known."""
@@ -266,15 +369,32 @@ def _placed_gains(
         "model": np.array([""] * n if own is None else own.names),
         "n_rows": newcomers.sizes,
     }
-    noise = np.zeros(n) if own is None else own.noise
-    inflation = 1.0 if own is None else own.inflation
-    table = _table(described, residuals, newcomers, units, noise, inflation)
-    fits = admission.labels >= 0
-    # Who joins no cluster gains nothing by the nearest one.
-    gain = np.where(fits, table["gain"], 0.0)
-    table["verdict"], reasons = decide(gain, table["gain_se"], company[admission.nearest], fits)
-    table["reason"] = reasons if own is not None else np.full(n, FEW_ROWS)
+    table = _errors(described, residuals, newcomers, units, 1.0 if own is None else own.inflation)
+    fits, measured = admission.labels >= 0, np.zeros(n, dtype=bool)
+    verdicts, reasons = np.full(n, TOO_FEW_ROWS, dtype=object), np.full(n, FEW_ROWS, dtype=object)
+    nothing = Expected(*(np.zeros(0) for _ in range(6)))
+    if own is None or model is None:
+        _with_expected(table, nothing, measured)
+    else:
+        share = share_of_rows(own)
+        weights, judged = _weights(newcomers, np.arange(n)), (residuals[0], residuals[0], residuals[1])
+        compared, measured = compare(*judged, weights, newcomers.loss, ROUNDING * own.noise)
+        reached = reached_with_all(newcomers.sizes, share, model.decay)
+        for name in ("error_alone", "error_alone_se"):
+            table[name] = table[name] * reached
+        fall = np.log(reached)[measured]
+        ratios = np.log(compared.alone / compared.others) + fall
+        expected = model.expect(ratios, compared.errors(share, own.inflation), compared.n_rows, harm=fall)
+        _with_expected(table, expected, measured)
+        verdicts[:], reasons[:] = NO_DIFFERENCE, NO_ERROR
+        verdicts[measured] = judge(expected)
+        for j in np.flatnonzero(measured):
+            reasons[j] = reason_for(verdicts[j], float(table["gain"][j]))
+        # Who joins no cluster predicts alone, whatever the nearest one would bring.
+        verdicts[~fits], reasons[~fits] = STAY_ALONE, OUTSIDE
+    table["verdict"], table["reason"] = verdicts.astype(str), reasons.astype(str)
     nearest = admission.probabilities[np.arange(n), admission.nearest]
+    table["fits"] = fits
     table["membership"] = np.where(fits, nearest, np.nan)
     table["second_cluster"] = second_clusters(admission)
     return table

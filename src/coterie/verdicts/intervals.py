@@ -27,6 +27,9 @@ from coterie.verdicts.spread import Residuals, Scales, Spread, learn_scales, lea
 SHAPE_ROWS = (16.0, 64.0, 256.0, 1e12)
 # The coverage by which they are chosen.
 USUAL = 0.9
+# The same for the scale of newcomers, at most: models have not been fitted to their rows, so that they may be
+# predicted worse than learners of the fit are, however alike these are.
+NEWCOMER_ROWS = 4.0
 
 
 def _upper(values: Array, weights: Array, owner: Array, size: int, level: float) -> Array:
@@ -140,13 +143,14 @@ class Intervals(Aligned):
 
     def joined(self, learner_ids: Array, clusters: Array, rows: Residuals) -> Intervals:
         """Return the record with newcomers behind the others; ``rows`` are theirs."""
+        base = replace(self.base, pseudo_rows=min(self.base.pseudo_rows, NEWCOMER_ROWS))
         sizes = np.abs(rows.values) / (factors := self.spread.at(rows.features))
-        units = factors * self.base.without_each(rows, sizes)
+        units = factors * base.without_each(rows, sizes)
         parts = _by_learner(np.column_stack([rows.values / units, rows.weights]), rows)
         return replace(
             self,
             learner_ids=joined_ids(self.learner_ids, learner_ids),
-            scales=np.r_[self.scales, self.base.of(clusters, *rows.sums(sizes))],
+            scales=np.r_[self.scales, base.of(clusters, *rows.sums(sizes))],
             clusters=np.r_[self.clusters, clusters],
             counted=np.r_[self.counted, np.zeros(len(clusters), dtype=bool)],
             residuals=(*self.residuals, *parts),

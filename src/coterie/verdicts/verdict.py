@@ -1,9 +1,9 @@
-"""The verdict on each learner, in words that it can check against the numbers of its row.
+"""The verdict on each learner, and a sentence that says why, in the numbers of its row.
 
-*Collaborate*: it has company, and the coterie's error is lower than its own or not significantly higher; or
-it has none, but predicts surely better with what it takes from others.
-*Stay alone*: nobody shares its cluster though somebody could, or its coterie costs it more than noise does.
-*Does not belong*: no cluster of others predicts it as well as its own noise allows.
+*Collaborate*: its error is expected to be lower with others. *Stay alone*: it is expected to be higher; the
+learner then predicts with its own model. *No clear difference*: neither is sure; the learner predicts with
+others. Of those who are told to collaborate at most a tenth is told so wrongly, in the mean, and likewise of
+those who are told to stay alone. *Too few rows*: the learner has no model of its own to compare with.
 """
 
 from __future__ import annotations
@@ -11,50 +11,57 @@ from __future__ import annotations
 import numpy as np
 
 from coterie._arrays import Array
+from coterie.verdicts.gain_model import Expected, discoveries
 
 COLLABORATE = "collaborate"
+NO_DIFFERENCE = "no clear difference"
 STAY_ALONE = "stay alone"
-DOES_NOT_BELONG = "does not belong"
-VERDICTS = (COLLABORATE, STAY_ALONE, DOES_NOT_BELONG)
+TOO_FEW_ROWS = "too few rows"
+VERDICTS = (COLLABORATE, NO_DIFFERENCE, STAY_ALONE, TOO_FEW_ROWS)
 
-BAD_DATA = "its data disagree with everybody"
-BAD_DATA_BUT_GAINS = "its data disagree with everybody, though it gains by what they share"
-BAD_MODEL = "its own model predicts nobody else well"
-NO_COMPANY = "nobody shares its cluster"
-NOBODY_ELSE = "there is nobody else"
-BEYOND = "it gains from learners beyond its cluster"
-COSTS = "its coterie predicts it worse than it does itself"
-NOT_SURELY_WORSE = "costs it nothing beyond noise"
-FEW_ROWS = "too few rows to be sure"
+BAD_DATA = "No cluster of others describes its data."
+BAD_MODEL = "Its own model predicts nobody else well."
+NO_COMPANY = "Nobody shares its cluster."
+NOBODY_ELSE = "There is nobody else to learn from."
+BY_ITSELF = "It takes nothing from others."
+FEW_ROWS = "It has no model of its own to compare with, and predicts with others."
+NO_ERROR = "Its error is zero alone and with others."
+OUTSIDE = f"{BAD_DATA} It predicts with its own model."
 
-# A gain counts as one, or as a cost, beyond this many of its standard errors.
-STANDARD_ERRORS = 2.0
+# Below this share an expected change is called none, as it would be shown as 0 %.
+_SHOWN = 0.005
 
 
-def decide(
-    gain: Array, gain_se: Array, company: Array, fits: Array, by_itself: Array | bool = False
-) -> tuple[Array, Array]:
-    """Return the verdict on each learner, one of `VERDICTS`, and its reason, empty where numbers say it all.
+def _change(gain: float) -> str:
+    """Say what others do to an error, the gain being the share of it that they save."""
+    if abs(gain) < _SHOWN:
+        return "change its error by less than 1 %"
+    if gain > 0:
+        return f"save {gain:.0%} of its error".replace("%", " %")
+    if gain < -1:
+        return f"multiply its error by {1 - gain:.3g}"
+    return f"add {-gain:.0%} to its error".replace("%", " %")
 
-    All are arrays of shape (L,). ``gain`` is the share of the error alone that the coterie saves, NaN where
-    there is no error alone; ``company`` counts the learners in the same cluster beside this one; ``fits``
-    tells whether some cluster of others predicts the learner as well as its own noise allows; ``by_itself``
-    whether it predicts by its own model alone, because with others it did worse.
-    """
-    margin = STANDARD_ERRORS * np.nan_to_num(gain_se, nan=0.0)
-    with np.errstate(invalid="ignore"):
-        pays, costs, worse = gain > margin, gain < -margin, gain < 0
-    if len(gain) == 1 and not company[0]:
-        return np.array([STAY_ALONE]), np.array([NOBODY_ELSE])
-    alone = company == 0
-    cases = [
-        (pays & ~alone, COLLABORATE, ""),
-        (pays & ~fits, DOES_NOT_BELONG, BAD_DATA_BUT_GAINS),
-        (~fits, DOES_NOT_BELONG, BAD_DATA),
-        (pays, COLLABORATE, BEYOND),
-        (alone, STAY_ALONE, NO_COMPANY),
-        (costs | by_itself, STAY_ALONE, COSTS),
-        (worse, COLLABORATE, NOT_SURELY_WORSE),
-    ]
-    conditions, verdicts, reasons = zip(*cases, strict=True)
-    return np.select(conditions, verdicts, COLLABORATE), np.select(conditions, reasons, "")
+
+def reason_for(verdict: str, gain: float) -> str:
+    """Return the sentence that says why, in the number that stands beside it."""
+    sentence = f"Others are expected to {_change(gain)}"
+    if verdict != NO_DIFFERENCE:
+        return f"{sentence}."
+    return f"{sentence}, but {'a loss' if gain > 0 else 'a gain'} is possible."
+
+
+def judge(expected: Expected) -> Array:
+    """Return the verdicts on learners who could be compared, of shape (L,)."""
+    helps = discoveries(expected.chance_of_loss) & (expected.mean > 0)
+    harms = discoveries(expected.chance_of_no_harm) & (expected.mean < 0)
+    return np.select([helps, harms], [COLLABORATE, STAY_ALONE], NO_DIFFERENCE)
+
+
+def with_remarks(reasons: Array, fits: Array, bad_model: Array | None = None) -> Array:
+    """Return the reasons with what else is to be said of a learner's data and model."""
+    remarks = [np.where(fits, "", BAD_DATA)]
+    if bad_model is not None:
+        remarks.append(np.where(bad_model, BAD_MODEL, ""))
+    rows = zip(reasons.tolist(), *(column.tolist() for column in remarks), strict=True)
+    return np.array([" ".join(part for part in row if part) for row in rows])

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from coterie.collaboration.nested.collaborate import FewRows, Nested, nest_coteries, nest_learners
 from coterie.collaboration.nested.newcomers import PooledNewcomers
+from coterie.collaboration.nested.own import folds_of, own_by_fold
 from coterie.collaboration.nested.record import AverageNewcomers, NestedCollaboration
 from coterie.collaboration.nested.resolutions import Recipe
 
@@ -22,6 +23,8 @@ __all__ = [
     "NestedCollaboration",
     "PooledNewcomers",
     "Recipe",
+    "folds_of",
     "nest_coteries",
     "nest_learners",
+    "own_by_fold",
 ]

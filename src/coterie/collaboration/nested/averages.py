@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 
 from coterie._arrays import Array
-from coterie.collaboration.nested.folds import Folds
 from coterie.collaboration.nested.guard import guarded
+from coterie.collaboration.nested.own import OwnByFold
 from coterie.collaboration.nested.resolutions import Recipe, nested_labels
 from coterie.collaboration.nested.shared import Averages, Shared
 from coterie.method.refine.averages import bounded_weights, how_models_travel, membership
@@ -60,15 +60,15 @@ def average_dictionary(
     selection: Selection,
     exchange: Exchange,
     labels: Array,
-    folds: Folds,
-    bounds: Array,
+    own: OwnByFold,
     recipe: Recipe,
 ) -> Averages:
     """Average the learners' models at all resolutions.
 
     Records are of the same learners in the same order. Each learner's rows are used for its own answers only.
-    ``labels`` (L,) are the chosen clusters, ``bounds`` (L, 2) what each learner's model is clipped to.
+    ``labels`` (L,) are the chosen clusters.
     """
+    folds, bounds = own.folds, own.bounds
     models = [selection.models] * len(folds)
     counts, without, full = nested_labels(learners, selection, labels, folds, models, recipe)
     travel = np.where(exchange.isolated, np.inf, how_models_travel(exchange))
@@ -85,7 +85,10 @@ def average_dictionary(
             for j in np.unique(learners.owner[ahead]):
                 mine = np.flatnonzero(ahead & (learners.owner == j))
                 positions, shares = averages.terms_of(j)
-                predictions[mine, place] = shares @ table[np.ix_(positions, mine)]
+                # Where nobody else is of use it is the learner's own model, and that has seen these rows.
+                by_itself = positions.tolist() == [j]
+                others = shares @ table[np.ix_(positions, mine)]
+                predictions[mine, place] = own.predictions[mine] if by_itself else others
     excluded = wild_models(table, learners)
     shared = tuple(_shared(count, full[count], weights, excluded) for count in (*counts, 1))
     return Averages(counts, shared, predictions)

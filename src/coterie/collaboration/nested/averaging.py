@@ -9,7 +9,7 @@ import numpy as np
 from coterie._arrays import Array
 from coterie.collaboration.nested.averages import average_dictionary
 from coterie.collaboration.nested.folds import Folds
-from coterie.collaboration.nested.guard import who_stays_alone
+from coterie.collaboration.nested.own import OwnByFold
 from coterie.collaboration.nested.parties import RowParty
 from coterie.collaboration.nested.record import AverageNewcomers, NestedCollaboration
 from coterie.collaboration.nested.resolutions import Recipe, share_names
@@ -80,20 +80,17 @@ def nest_averages(
     selection: Selection,
     exchange: Exchange,
     labels: Array,
-    folds: Folds,
-    bounds: Array,
-    alone: Array,
+    own: OwnByFold,
     recipe: Recipe,
 ) -> NestedCollaboration:
-    """Mix own models and averages of models; ``alone`` (N,) has own models' predictions out of fold."""
-    averages = average_dictionary(learners, selection, exchange, labels, folds, bounds, recipe)
+    """Mix own models and averages of models."""
+    folds, bounds, alone = own.folds, own.bounds, own.predictions
+    averages = average_dictionary(learners, selection, exchange, labels, own, recipe)
     parties = _parties(learners, selection, folds, alone, averages.out_of_fold)
     agreement = agree(parties)
     mixtures = [mix(party, agreement, j) for j, party in enumerate(parties)]
-    for j in np.flatnonzero(who_stays_alone(np.array([mixture.chance for mixture in mixtures]))):
-        mixtures[j] = mixtures[j].sent_alone()
     n, n_clusters = len(learners), int(labels.max()) + 1
-    own = np.array([_weights_of(j, mixture, averages, n) for j, mixture in enumerate(mixtures)])
+    weights = np.array([_weights_of(j, mixture, averages, n) for j, mixture in enumerate(mixtures)])
     # Where everybody stands alone, who joins somebody predicts with that one's model.
     counts = [shared.count for shared in averages.shared]
     joined = None if n_clusters == n else counts.index(n_clusters)
@@ -110,7 +107,7 @@ def nest_averages(
         method="auto",
         models=selection.models,
         names=selection.names,
-        weights=np.vstack([own, newcomers, all_weights]),
+        weights=np.vstack([weights, newcomers, all_weights]),
         weight_rows=np.arange(n),
         newcomer_weight_rows=n + np.arange(n_clusters),
         residuals=tuple(mixture.residuals[:, None] for mixture in mixtures),
@@ -121,7 +118,6 @@ def nest_averages(
         plausible=np.tile([-np.inf, np.inf], (n + n_clusters + 1, 1)),
         form="average",
         plain_residuals=tuple(np.split(learners.y - plain[:, None], cuts)),
-        alone_residuals=tuple(np.split(learners.y - alone[:, None], cuts)),
         all_residuals=tuple(np.split(learners.y - averages.out_of_fold[:, [everybody]], cuts)),
         all_row=n + n_clusters,
         share_names=share_names(averages.counts),

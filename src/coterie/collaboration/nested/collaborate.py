@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,11 +14,11 @@ from coterie._seeds import as_entropy
 from coterie.candidates import candidates_per_learner
 from coterie.collaboration.nested.averaging import nest_averages
 from coterie.collaboration.nested.families import by_least_squares
-from coterie.collaboration.nested.folds import Folds, block_folds, joined_folds, random_folds, selected_folds
-from coterie.collaboration.nested.guard import guarded, widened
+from coterie.collaboration.nested.folds import joined_folds
+from coterie.collaboration.nested.own import OwnByFold, folds_of, own_by_fold
 from coterie.collaboration.nested.pooled import fit_dictionary
 from coterie.collaboration.nested.record import AverageNewcomers, NestedCollaboration
-from coterie.collaboration.nested.resolutions import Recipe, labels_without_fold, refit_alone
+from coterie.collaboration.nested.resolutions import Recipe, labels_without_fold
 from coterie.collaboration.nested.stacking import (
     assemble,
     plausible_columns,
@@ -29,7 +28,7 @@ from coterie.collaboration.nested.stacking import (
 )
 from coterie.collaboration.nested.views import Table
 from coterie.engines import Steps, resolve_engine
-from coterie.records import Exchange, Partition, Selection
+from coterie.records import Alone, Exchange, Partition, Selection
 from coterie.rows.learners import Learners, gather_learners, joined_learners
 
 log = logging.getLogger(__name__)
@@ -43,21 +42,6 @@ class FewRows:
 
     learners: Learners
     labels: Array = field(repr=False)
-
-
-def _alone(learners: Learners, folds: Folds, models: Sequence[tuple[Any, ...]]) -> tuple[Array, Array]:
-    """Return the bounds (L, 2) of everybody's own model, and its predictions out of fold, of shape (N,)."""
-    bounds = np.array([widened(learners.scalar_y[learners.span(j)]) for j in range(len(learners))])
-    predictions = np.full(len(learners.y), np.nan)
-    for fold, own in enumerate(models):
-        for j in range(len(learners)):
-            span = learners.span(j)
-            ahead = np.flatnonzero(folds.held_out[span] == fold) + span.start
-            kept = np.flatnonzero(folds.training[fold, span]) + span.start
-            if len(ahead):
-                limits = np.array(widened(learners.scalar_y[kept]))
-                predictions[ahead] = guarded(own[j], learners.X[ahead], limits)
-    return bounds, predictions
 
 
 def _only_one(learners: Learners, selection: Selection) -> NestedCollaboration:
@@ -79,7 +63,6 @@ def _only_one(learners: Learners, selection: Selection) -> NestedCollaboration:
         plausible=np.array([[-np.inf, np.inf]]),
         form="pooled",
         plain_residuals=selection.residuals,
-        alone_residuals=selection.residuals,
         all_residuals=selection.residuals,
         all_row=0,
         share_names=("alone",),
@@ -96,10 +79,7 @@ def _nest_pooled(
     learners: Learners,
     selection: Selection,
     labels: Array,
-    folds: Folds,
-    own: Sequence[tuple[Any, ...]],
-    bounds: Array,
-    alone: Array,
+    own: OwnByFold,
     few: FewRows | None,
     trees: str,
     levels: bool,
@@ -108,6 +88,7 @@ def _nest_pooled(
 ) -> tuple[NestedCollaboration, Array]:
     """Mix own models and models of pooled rows; return also the residuals (M, 2) of those with few rows."""
     everybody, shaping = learners, np.ones(len(learners), dtype=bool)
+    folds, alone = own.folds, own.predictions
     if few is not None:
         everybody = joined_learners(learners, few.learners)
         shaping = np.arange(len(everybody)) < len(learners)
@@ -116,9 +97,7 @@ def _nest_pooled(
         alone = np.r_[alone, np.full(len(few.learners.y), np.nan)]
 
     def labels_without(fold: int) -> Array:
-        return labels_without_fold(
-            learners, selection, folds.training[fold, : len(learners.y)], own[fold], recipe
-        )
+        return labels_without_fold(learners, selection, own.folds.training[fold], own.models[fold], recipe)
 
     table = Table.of(everybody, shaping, labels, folds, labels_without, levels=levels)
     alone = table.units.response(alone)
@@ -127,7 +106,7 @@ def _nest_pooled(
     dictionary = fit_dictionary(table, alone, scales, trees, recipe.engine, recipe.seed, steps)
     columns = plausible_columns(table, dictionary.out_of_fold)
     stacked = weigh(table, dictionary, columns, alone, variances)
-    nested = assemble(table, selection, bounds, dictionary, stacked, alone)
+    nested = assemble(table, selection, own.bounds, dictionary, stacked)
     left = np.column_stack([stacked.residuals, table.rows.y - dictionary.plain[:, 0]]) * table.units.size
     return nested, left[len(learners.y) :]
 
@@ -136,12 +115,13 @@ def _nest_pooled(
 class Nested:
     """Nested coteries, and what was measured of learners with few rows.
 
-    ``few_residuals`` and ``few_all_residuals`` have the honest residuals of their rows, by learner: with
-    others, and under what all learners share. ``few_weight_rows`` (M,) are their rows of the collaboration's
-    weights.
+    ``alone`` says how the learners with models of their own do alone. ``few_residuals`` and
+    ``few_all_residuals`` have the honest residuals of the rows of the others, by learner: with others, and
+    under what all learners share. ``few_weight_rows`` (M,) are their rows of the collaboration's weights.
     """
 
     collaboration: NestedCollaboration
+    alone: Alone
     few_residuals: tuple[Array, ...] = field(default=(), repr=False)
     few_all_residuals: tuple[Array, ...] = field(default=(), repr=False)
     few_weight_rows: Array = field(default_factory=lambda: np.zeros(0, dtype=int))
@@ -170,33 +150,21 @@ def nest_learners(
     centred: the level of some of its rows would then tell the rows that are left.
     """
     if len(learners) == 1 and few is None:
-        return Nested(_only_one(learners, selection))
+        bounds = np.array([[-np.inf, np.inf]])
+        return Nested(_only_one(learners, selection), Alone(learners.ids, selection.residuals, 0.5, bounds))
     sets = candidates_per_learner(candidates, learners.ids.tolist())
-    # More folds than rows would hold out nothing.
-    n_folds = min(n_folds, int(learners.sizes.max()))
-    if splitter is not None:
-        folds = selected_folds(selection)
-    elif selection.in_order:
-        folds = block_folds(learners, n_folds)
-    else:
-        folds = random_folds(learners, n_folds, recipe.seed)
+    folds = folds_of(learners, selection, n_folds, splitter, recipe.seed)
     steps = Steps("Collaborate", 2 * len(folds) + 2)
-    own = []
-    for kept in folds.training:
-        own.append(refit_alone(learners, kept, selection, sets, recipe))
-        steps.done()
-    bounds, alone = _alone(learners, folds, own)
+    own = own_by_fold(learners, selection, folds, sets, recipe, steps.done)
     if form == "average":
-        nested = nest_averages(learners, selection, exchange, labels, folds, bounds, alone, recipe)
+        nested = nest_averages(learners, selection, exchange, labels, own, recipe)
         steps.finish()
-        return Nested(nested)
+        return Nested(nested, own.judged(learners))
     if trees == "full" and all(by_least_squares(c) for some in sets for c in some.values()):
         trees = "none"
     elif not levels:
         trees = "without levels"
-    nested, left = _nest_pooled(
-        learners, selection, labels, folds, own, bounds, alone, few, trees, levels, recipe, steps
-    )
+    nested, left = _nest_pooled(learners, selection, labels, own, few, trees, levels, recipe, steps)
     log.info(
         "Nested coteries: %d models of pooled rows and %d of single learners fitted over %d folds.",
         nested.n_fits,
@@ -204,10 +172,11 @@ def nest_learners(
         len(folds),
     )
     steps.finish()
+    alone = own.judged(learners)
     if few is None:
-        return Nested(nested)
+        return Nested(nested, alone)
     parts = [tuple(np.split(column[:, None], few.learners.offsets[1:-1])) for column in left.T]
-    return Nested(nested, parts[0], parts[1], len(learners) + np.arange(len(few.learners)))
+    return Nested(nested, alone, parts[0], parts[1], len(learners) + np.arange(len(few.learners)))
 
 
 def nest_coteries(

@@ -46,14 +46,10 @@ class NestedCollaboration(Collaboration):
         What each line is clipped to.
     limits : ndarray of shape (2, p)
         What predictors are clipped to before they enter a line.
-    plausible : ndarray of shape (M, 2)
-        What the predictions of each row of ``weights`` are clipped to.
     form : {"pooled", "average"}
         What shared predictors are: models of pooled rows, or averages of the learners' models.
     plain_residuals : tuple of ndarray
         Honest residual of each row under what its cluster shares, with nothing of its own.
-    alone_residuals : tuple of ndarray
-        Honest residual of each row under the learner's own model, by the same folds.
     all_residuals : tuple of ndarray
         Honest residual of each row under what all learners share, by the same folds.
     all_row : int
@@ -80,10 +76,8 @@ class NestedCollaboration(Collaboration):
     corrections: Array = field(repr=False)
     correction_bounds: Array = field(repr=False)
     limits: Array = field(repr=False)
-    plausible: Array = field(repr=False)
     form: str
     plain_residuals: tuple[Array, ...] = field(metadata=BY_LEARNER, repr=False)
-    alone_residuals: tuple[Array, ...] = field(metadata=BY_LEARNER, repr=False)
     all_residuals: tuple[Array, ...] = field(metadata=BY_LEARNER, repr=False)
     all_row: int
     share_names: tuple[str, ...]
@@ -125,6 +119,7 @@ class NestedCollaboration(Collaboration):
 
         Each predicts with its cluster of ``labels``, and with an offset and slopes of its own.
         """
+        assert self.plausible is not None
         joined = self.newcomer_weight_rows[labels]
         parts = self._averaged(newcomers, joined) if isinstance(self.newcomers, AverageNewcomers) else None
         if parts is None:
@@ -155,6 +150,7 @@ class NestedCollaboration(Collaboration):
             corrections[place, : len(found) - 1] += found[:-1]
             corrections[place, -1] += found[-1]
             bounds[place] = widened(linear_values(newcomers.X[span], corrections[place, None])[:, 0])
+        assert self.plausible is not None
         return self.weights[joined], corrections, bounds, self.told[joined], self.plausible[joined]
 
     def predict_columns(self, X: Array, weight_rows: Array) -> Array:
@@ -173,5 +169,4 @@ class NestedCollaboration(Collaboration):
                 rows = np.column_stack([rows, self.told[weight_rows[mine]][:, sees]])
             part = guarded(self.models[position], rows, self.bounds[position])
             prediction[mine] += share[mine] * part
-        plausible = self.plausible[weight_rows]
-        return np.clip(prediction, plausible[:, 0], plausible[:, 1])[:, None]
+        return self._kept_plausible(prediction[:, None], weight_rows)

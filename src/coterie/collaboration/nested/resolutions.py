@@ -124,6 +124,7 @@ def selection_without(selection: Selection, learners: Learners, kept: Array, mod
     """
     masks = np.split(kept, learners.offsets[1:-1])
     folds = [part[mask] for part, mask in zip(selection.folds, masks, strict=True)]
+    training = [part[:, mask] for part, mask in zip(selection.training, masks, strict=True)]
     residuals = [part[mask] for part, mask in zip(selection.residuals, masks, strict=True)]
     left = learners.only(kept)
     errors = []
@@ -138,6 +139,7 @@ def selection_without(selection: Selection, learners: Learners, kept: Array, mod
         n_rows=left.sizes,
         candidate_losses=({},) * len(left),
         folds=tuple(folds),
+        training=tuple(training),
         residuals=tuple(residuals),
     )
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from coterie._arrays import Array
-from coterie.collaboration.nested.guard import chance_of_excess, who_stays_alone, widened
+from coterie.collaboration.nested.guard import widened
 from coterie.collaboration.nested.members import KNOW_THE_ID, TREES_OF_ALL, TREES_OF_COTERIE
 from coterie.collaboration.nested.newcomers import Placed, PooledNewcomers, own_lines
 from coterie.collaboration.nested.pooled import Dictionary
@@ -124,12 +124,6 @@ def weigh(table: Table, dictionary: Dictionary, columns: Array, alone: Array, va
     bounds = table.units.response(_plausible(table))[table.labels[owner]]
     mixed = np.clip(mixed, bounds[:, 0], bounds[:, 1])
     left = np.where(folds >= 0, y - mixed, np.nan)
-    own = y - alone
-    spans = [table.learners.span(j) for j in range(n_own)]
-    chances = [chance_of_excess(left[span], own[span], table.rows.weights[span]) for span in spans]
-    for j in np.flatnonzero(who_stays_alone(np.array(chances))):
-        weights_alone[j], members[j] = 1.0, 0.0
-        left[spans[j]] = np.where(folds[spans[j]] >= 0, own[spans[j]], np.nan)
     return Stacked(weights_alone, members, newcomers, left, learnt.shrinkage)
 
 
@@ -169,7 +163,6 @@ def assemble(
     own_bounds: Array,
     dictionary: Dictionary,
     stacked: Stacked,
-    alone: Array,
 ) -> NestedCollaboration:
     """Put together how everybody predicts: those with own models, those without, newcomers, and with all."""
     view, units, n_features = dictionary.view, table.units, table.learners.n_features
@@ -232,10 +225,8 @@ def assemble(
         if model is not None
     ]
     share_names, shares = _shares(stacked, dictionary, n_own)
-    left = units.size * np.column_stack(
-        [stacked.residuals, table.rows.y - alone, table.rows.y[:, None] - dictionary.plain]
-    )
-    own = [tuple(left[table.learners.span(j), [c]] for j in range(n_own)) for c in range(4)]
+    left = units.size * np.column_stack([stacked.residuals, table.rows.y[:, None] - dictionary.plain])
+    own = [tuple(left[table.learners.span(j), [c]] for j in range(n_own)) for c in range(3)]
     return NestedCollaboration(
         learner_ids=table.learners.ids[:n_own],
         method="auto",
@@ -251,9 +242,8 @@ def assemble(
         limits=limits,
         plausible=kept_within,
         form="pooled",
-        plain_residuals=own[3],
-        alone_residuals=own[1],
-        all_residuals=own[2],
+        plain_residuals=own[2],
+        all_residuals=own[1],
         all_row=n_rows - 1,
         share_names=share_names,
         shares=shares,

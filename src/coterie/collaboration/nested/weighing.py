@@ -9,7 +9,7 @@ import numpy as np
 
 from coterie._arrays import Array
 from coterie.collaboration.nested.effects import best_ratios, linear_values, slope_units
-from coterie.collaboration.nested.guard import chance_of_excess, widened
+from coterie.collaboration.nested.guard import widened
 from coterie.collaboration.nested.parties import RowParty
 from coterie.collaboration.nested.weights import Weights, learn_weights
 
@@ -44,21 +44,13 @@ class Mixture:
 
     ``alone`` is the weight of its own model, ``shared`` (E,) those of the shared models; ``correction``
     (p + 1,) are slopes and intercept of its own; ``residuals`` (n,) are honest: weights were learnt without
-    the row's fold, and so are ``own_residuals`` (n,), those of its own model. ``chance`` is how likely the
-    mixture loses so much more than the own model by chance.
+    the row's fold.
     """
 
     alone: float
     shared: Array
     correction: Array
     residuals: Array
-    own_residuals: Array
-    chance: float
-
-    def sent_alone(self) -> Mixture:
-        """Return how the learner predicts with its own model only."""
-        nothing = np.zeros_like(self.shared), np.zeros_like(self.correction)
-        return Mixture(1.0, *nothing, self.own_residuals, self.own_residuals, 0.0)
 
 
 def mix(party: RowParty, agreement: Agreement, place: int) -> Mixture:
@@ -67,13 +59,11 @@ def mix(party: RowParty, agreement: Agreement, place: int) -> Mixture:
     held_out = agreement.weights.held_out[:, place]
     residuals = party.y - np.einsum("nc,nc->n", columns, held_out[np.maximum(party.folds, 0)])
     weights = agreement.weights.personal[place]
-    own = np.where(party.folds >= 0, party.y - party.alone, np.nan)
     n_shared = party.shared.shape[1]
     parts = weights[1:].reshape(2, n_shared)
     coefficients = party.coefficients(agreement.units, agreement.ratios)
     correction = np.einsum("ve,vep->p", parts, coefficients)
-    chance = chance_of_excess(residuals, own, party.weights)
-    return Mixture(float(weights[0]), parts.sum(axis=0), correction, residuals, own, chance)
+    return Mixture(float(weights[0]), parts.sum(axis=0), correction, residuals)
 
 
 def correction_bounds(X: Array, correction: Array) -> tuple[float, float]:

@@ -1,0 +1,94 @@
+"""The answer in a few sentences: the same in the terminal, on the page, in JSON and in a notebook."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from coterie._text import counted, joined, number, percent, shown_name
+
+Summary = Mapping[str, Any]
+
+
+def _coteries(summary: Summary) -> str:
+    """Say who learns with whom."""
+    learners, k = counted(summary["n_learners"], "learner"), summary["n_clusters"]
+    if summary["n_learners"] == 1:
+        return "There is one learner, and nobody to learn from."
+    sizes = [coterie["n_learners"] for coterie in summary["coteries"]]
+    if k == 1:
+        why = ", as requested" if summary["rule"] == "given" else ": no split of them predicts better"
+        return f"The {learners} are one coterie{why}."
+    if not summary["clear"]:
+        return f"There are no clear coteries among the {learners}."
+    alone = sum(size == 1 for size in sizes)
+    several = [size for size in sizes if size > 1]
+    members = f"of {joined([str(size) for size in several], 8)} members" if several else ""
+    single = f"{counted(alone, 'learner')} by {'itself' if alone == 1 else 'themselves'}" if alone else ""
+    parts = " and ".join(part for part in (members, single) if part)
+    return f"The {learners} fall into {counted(k, 'coterie')}, {parts}."
+
+
+def _taken(pays: Summary) -> str:
+    """Say whom predictions come from, where there are no groups to speak of."""
+    parts = [
+        f"{percent(share)} from {'itself' if name == 'alone' else name}"
+        for name, share in pays["taken"].items()
+        if share is not None and round(100 * share)
+    ]
+    return f"On average a learner takes {joined(parts, 9)}." if parts else ""
+
+
+def _verdicts(pays: Summary) -> str:
+    """Count who gains and who loses."""
+    gain, lose, neither = pays["n_gain"], pays["n_lose"], pays["n_no_difference"]
+    compared = pays["n_compared"]
+    text = f"Learning with others is expected to pay for {gain} of {counted(compared, 'learner')}"
+    rest = []
+    if lose:
+        rest.append(f"to cost {lose}")
+    if neither:
+        rest.append(f"to make no clear difference for {neither}")
+    return f"{', '.join([text, *rest])}."
+
+
+def _errors(pays: Summary) -> str:
+    target = f" of {pays['target']}" if pays["target"] else ""
+    parts = [
+        f"{name} {number(pays[f'rmse_{key}'])}"
+        for name, key in (("alone", "alone"), ("with others", "with"), ("with all", "all"))
+        if pays[f"rmse_{key}"] is not None
+    ]
+    typical = pays["typical_gain"]
+    saved = ""
+    if typical is not None:
+        what = "saves" if typical >= 0 else "loses"
+        saved = f"The typical learner {what} {percent(abs(typical))} of its squared error. "
+    return f"{saved}Root mean squared error{target} on rows not seen: {', '.join(parts)}."
+
+
+def _small(pays: Summary) -> str:
+    """Say what learners get who are too small to be compared."""
+    count = pays["n_too_few_rows"]
+    who = f"{counted(count, 'learner')} {'has' if count == 1 else 'have'} too few rows to be compared"
+    if pays["rmse_with_too_few_rows"] is None:
+        return f"{who}."
+    return f"{who}; with others the root mean squared error is {number(pays['rmse_with_too_few_rows'])}."
+
+
+def answer_sentences(summary: Summary) -> list[str]:
+    """Return the answer of a summary (see `coterie.summary.summarize`), the most important sentence first."""
+    pays = summary["pays"]
+    sentences = [_coteries(summary)]
+    if pays is not None:
+        if not summary["clear"] and summary["n_clusters"] > 1:
+            sentences.append(_taken(pays))
+        if pays["n_compared"]:
+            sentences += [_verdicts(pays), _errors(pays)]
+        if pays["n_too_few_rows"]:
+            sentences.append(_small(pays))
+    outside = [shown_name(row["learner"]) for row in summary["does_not_belong"]]
+    if outside and (summary["clear"] or summary["n_clusters"] == 1):
+        who = "learner" if len(outside) == 1 else "learners"
+        sentences.append(f"The data of {who} {joined(outside)} fit no coterie of others.")
+    return [sentence for sentence in sentences if sentence]

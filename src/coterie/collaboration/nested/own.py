@@ -1,0 +1,71 @@
+"""Everybody's own model, chosen and fitted again without each fold."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from coterie._arrays import Array
+from coterie.collaboration.nested.folds import Folds, block_folds, random_folds, selected_folds
+from coterie.collaboration.nested.guard import guarded, widened
+from coterie.collaboration.nested.resolutions import Recipe, refit_alone
+from coterie.records import Alone, Selection
+from coterie.rows.learners import Learners
+
+
+@dataclass(frozen=True)
+class OwnByFold:
+    """Own models without each fold, of the learners in order.
+
+    ``models`` has a tuple of L models for each fold, ``predictions`` (N,) are those out of fold, NaN where no
+    fold holds the row out, and ``bounds`` (L, 2) what predictions of the models of all rows are clipped to.
+    """
+
+    folds: Folds
+    models: tuple[tuple[Any, ...], ...] = field(repr=False)
+    predictions: Array = field(repr=False)
+    bounds: Array = field(repr=False)
+
+    def judged(self, learners: Learners) -> Alone:
+        """Return how well everybody does alone."""
+        left = learners.y - self.predictions[:, None]
+        parts = tuple(np.split(left, learners.offsets[1:-1]))
+        return Alone(learners.ids, parts, float(self.folds.training.mean()), self.bounds)
+
+
+def folds_of(learners: Learners, selection: Selection, n_folds: int, splitter: Any, seed: int) -> Folds:
+    """Return the folds: those of a splitter, blocks where rows are in order, else random ones."""
+    # More folds than rows would hold out nothing.
+    n_folds = min(n_folds, int(learners.sizes.max()))
+    if splitter is not None:
+        return selected_folds(selection)
+    if selection.in_order:
+        return block_folds(learners, n_folds)
+    return random_folds(learners, n_folds, seed)
+
+
+def own_by_fold(
+    learners: Learners,
+    selection: Selection,
+    folds: Folds,
+    sets: Sequence[dict[str, Any]],
+    recipe: Recipe,
+    done: Callable[[], None] = lambda: None,
+) -> OwnByFold:
+    """Let everybody choose and fit its model without each fold; ``done`` is called after each."""
+    bounds = np.array([widened(learners.scalar_y[learners.span(j)]) for j in range(len(learners))])
+    predictions, models = np.full(len(learners.y), np.nan), []
+    for fold, training in enumerate(folds.training):
+        own = refit_alone(learners, training, selection, sets, recipe)
+        models.append(own)
+        done()
+        for j in range(len(learners)):
+            span = learners.span(j)
+            ahead = np.flatnonzero(folds.held_out[span] == fold) + span.start
+            if len(ahead):
+                limits = np.array(widened(learners.scalar_y[span][training[span]]))
+                predictions[ahead] = guarded(own[j], learners.X[ahead], limits)
+    return OwnByFold(folds, tuple(models), predictions, bounds)

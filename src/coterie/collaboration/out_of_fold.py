@@ -1,0 +1,84 @@
+"""What the plain forms of collaboration lose on rows that neither models nor clusters have seen.
+
+The clusters are made again without each fold, as those of nested coteries are. With averages, the models of
+others have never seen a learner's rows; with pooled rows, models are chosen and fitted again without the
+fold.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from coterie._arrays import Array
+from coterie.collaboration.forms import average_weights, averaged_residuals, plausible_ranges, pool_rows
+from coterie.collaboration.nested.own import OwnByFold
+from coterie.collaboration.nested.resolutions import Recipe, labels_without_fold, selection_without
+from coterie.method.refine.averages import model_averages
+from coterie.records import Selection
+from coterie.rows.learners import Learners
+
+
+def _averaged(
+    learners: Learners, selection: Selection, own: OwnByFold, labels: Array, recipe: Recipe
+) -> Array:
+    """Return residuals (N, C) of all rows under the averages of the clusters of each fold, labels (F, L)."""
+    averages = model_averages(selection.models, learners, recipe.engine)
+    alone = learners.y - own.predictions[:, None]
+    left = np.full_like(learners.y, np.nan)
+    for fold, those in enumerate(labels):
+        ahead = own.folds.held_out == fold
+        weights = average_weights(selection.n_rows, those)
+        left[ahead] = averaged_residuals(averages, weights, those, learners.owner, learners.y, alone)[ahead]
+    return left
+
+
+def _pooled(
+    learners: Learners,
+    selection: Selection,
+    own: OwnByFold,
+    labels: Array,
+    sets: Sequence[dict[str, Any]],
+    recipe: Recipe,
+) -> Array:
+    """Return residuals (N, C) of all rows under models of the pooled rows of each fold's clusters."""
+    left = np.full_like(learners.y, np.nan)
+    for fold, (those, kept) in enumerate(zip(labels, own.folds.training, strict=True)):
+        ahead = own.folds.held_out == fold
+        without = selection_without(selection, learners, kept, own.models[fold])
+        pooled = pool_rows(without, learners.only(kept), those, list(sets), recipe.seed, recipe.engine)
+        predicted = pooled.predict_columns(learners.X[ahead], those[learners.owner[ahead]])
+        left[ahead] = learners.y[ahead] - predicted
+    return left
+
+
+def left_out_of_fold(
+    method: str,
+    labels: Array,
+    learners: Learners,
+    selection: Selection,
+    own: OwnByFold,
+    sets: Sequence[dict[str, Any]],
+    recipe: Recipe,
+) -> list[Array]:
+    """Return the residuals of everybody's rows under a plain form; all is in the order of ``learners``.
+
+    ``labels`` (L,) are the clusters.
+    """
+    without = np.tile(labels, (len(own.folds), 1))
+    if recipe.chosen > 1 and method != "local":
+        for fold, kept in enumerate(own.folds.training):
+            # Averages need nobody's model refitted: those of others have not seen the learner's rows.
+            models = selection.models if method == "average" else own.models[fold]
+            without[fold] = labels_without_fold(learners, selection, kept, models, recipe)
+    if method == "local":
+        left = learners.y - own.predictions[:, None]
+    elif method == "average":
+        left = _averaged(learners, selection, own, without, recipe)
+    else:
+        left = _pooled(learners, selection, own, without, sets, recipe)
+    low, high = plausible_ranges(learners, labels)[labels[learners.owner]].T[..., None]
+    left = learners.y - np.clip(learners.y - left, low, high)
+    return list(np.split(left, learners.offsets[1:-1]))
