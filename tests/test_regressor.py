@@ -501,6 +501,20 @@ def test_a_table_s_index_does_not_matter(model: CoterieRegressor) -> None:
     assert np.array_equal(again.predict(frame, groups=SITES), model.predict(DATA.X, groups=SITES))
 
 
+def test_intervals_hold_predictions(model: CoterieRegressor) -> None:
+    ends, predicted = model.predict_interval(DATA.X, SITES), model.predict(DATA.X, SITES)
+    assert ends.shape == (len(DATA.y), 2)
+    assert ((ends[:, 0] <= predicted) & (predicted <= ends[:, 1])).all()
+    assert 0.85 < ((ends[:, 0] <= DATA.y) & (DATA.y <= ends[:, 1])).mean() <= 1
+    assert (np.ptp(model.predict_interval(DATA.X, SITES, coverage=0.5), axis=1) < np.ptp(ends, axis=1)).all()
+
+
+@pytest.mark.parametrize("coverage", [0, 1, -0.1, 90, np.nan, "0.9", None, True])
+def test_a_coverage_is_a_share(coverage: Any, model: CoterieRegressor) -> None:
+    with pytest.raises(ValueError, match=r"a number between 0 and 1, such as 0\.9\. Got"):
+        model.predict_interval(DATA.X, SITES, coverage=coverage)
+
+
 def test_a_regressor_that_is_not_fitted_says_so_and_has_no_results():
     with pytest.raises(NotFittedError, match="not fitted yet"):
         _ = CoterieRegressor().gains_

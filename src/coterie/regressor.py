@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import fields, replace
-from numbers import Integral
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -26,6 +26,7 @@ from coterie.fit.remove import remove_learners
 from coterie.fit.run import fit_learners
 from coterie.loss import SQUARED_ERROR
 from coterie.records import Collaboration, Exchange, Partition, Selection
+from coterie.rows.cautions import cautions
 from coterie.rows.ids import as_ids
 from coterie.rows.learners import Learners, gather_learners
 from coterie.rows.numbers import divided, extreme_exponents
@@ -273,9 +274,9 @@ class CoterieRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         if groups is None:
             # One learner, hence one cluster, whatever n_clusters says.
             options = replace(options, n_clusters=1)
-        self.record_ = fit_learners(
-            learners, options, seed=as_entropy(self.random_state), exponents=exponents
-        )
+        seed = as_entropy(self.random_state)
+        fit = fit_learners(learners, options, seed=seed, exponents=exponents)
+        self.record_ = fit.with_notes(cautions(learners, names))
         return self
 
     def fit_sources(self, sources: Mapping[Any, RowSource], *, memory: Any = "2GiB") -> CoterieRegressor:
@@ -305,7 +306,11 @@ class CoterieRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         head = first_rows(sources)
         validate_data(self, head, skip_check_array=True)
         seed = as_entropy(self.random_state)
-        self.record_ = fit_sources(options, sources, memory, seed=seed, n_features=self.n_features_in_)
+        fit = fit_sources(options, sources, memory, seed=seed, n_features=self.n_features_in_)
+        if fit.units is None:
+            # Rows that were standardised no longer show what they were.
+            fit = fit.with_notes(cautions(fit.learners, column_names(head)))
+        self.record_ = fit
         return self
 
     def check_options(self) -> Options:
@@ -477,7 +482,41 @@ class CoterieRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         """
         check_is_fitted(self)
         check_option(using, "using", USING)
-        caller = "CoterieRegressor.predict"
+        X, place = self._rows_and_places(X, groups, "CoterieRegressor.predict")
+        return self.record_.predict(X, place, using)
+
+    def predict_interval(self, X: Any, groups: Any = None, coverage: float = 0.9) -> Array:
+        """Return intervals in which the responses of rows lie with a given probability.
+
+        They are made from residuals out of fold: those of the learner, and of its coterie where its own are
+        few. Learners that were admitted, and those that the fit has not seen, get intervals, too.
+
+        Parameters
+        ----------
+        X : array-like or table of shape (N, p)
+            Predictors, with the columns of ``fit``.
+        groups : array-like of shape (N,), str, or None, default=None
+            As for ``predict``.
+        coverage : float, default=0.9
+            The share of responses that are to lie inside, between 0 and 1.
+
+        Returns
+        -------
+        ndarray of shape (N, 2)
+            Lower and upper end of each interval; the prediction lies between them.
+        """
+        number = isinstance(coverage, Real) and not isinstance(coverage, (bool, np.bool_))
+        if not (number and 0 < coverage < 1):
+            raise ValueError(
+                "The 'coverage' argument of CoterieRegressor.predict_interval must be a number "
+                f"between 0 and 1, such as 0.9. Got {shown(coverage)}."
+            )
+        X, place = self._rows_and_places(X, groups, "CoterieRegressor.predict_interval")
+        return self.record_.predict_interval(X, place, float(coverage))
+
+    def _rows_and_places(self, X: Any, groups: Any, caller: str) -> tuple[Array, Array]:
+        """Check rows to be predicted; return them in units of the fit, and the places of their learners."""
+        check_is_fitted(self)
         X, groups = self._split_groups(X, groups, caller)
         X, names = self._checked(X, caller)
         ids = None if groups is None else as_ids(groups, caller)
@@ -486,7 +525,7 @@ class CoterieRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         check_finite(X, names, np.arange(len(X)), shown_ids, caller)
         X = divided(X, self.record_.exponents)
         check_size(X, names, caller)
-        return self.record_.predict(X, place, using)
+        return X, place
 
     def _html_repr(self) -> str:
         diagram: str = estimator_html_repr(self)

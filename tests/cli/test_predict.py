@@ -17,6 +17,24 @@ def test_predictions_are_the_model_s_in_the_order_of_the_table(run, fitted, tabl
     np.testing.assert_allclose(answer["prediction"], model.predict(X, table["site"]))
 
 
+def test_intervals_are_two_more_columns(run, fitted, table):
+    outcome = run("predict", fitted, "table.csv", "--interval", ".8")
+    assert outcome.code == 0
+    answer = pl.read_csv(outcome.out.encode())
+    assert answer.columns == ["site", "prediction", "prediction_low", "prediction_high"]
+    ends = coterie.load(fitted).predict_interval(table.select("x0", "x1"), table["site"], coverage=0.8)
+    np.testing.assert_allclose(answer.select("prediction_low", "prediction_high").to_numpy(), ends)
+
+
+def test_an_interval_that_is_none(run, fitted, tmp_path):
+    for coverage in ("90", "0", "1", "nan"):
+        assert (
+            "a number between 0 and 1"
+            in run("predict", fitted, "table.csv", "--interval", coverage).complaint
+        )
+    assert "a sealed folder" in run("predict", str(tmp_path), "table.csv", "--interval", ".9").complaint
+
+
 def test_a_table_without_target_and_with_gaps_is_predicted(run, fitted, table):
     later = (
         table.drop("y")

@@ -20,6 +20,14 @@ _REMEDY_OF_LIBRARY = "Use admit to place newcomers, or set unknown_learners='rai
 _REMEDY = "Use `coterie admit` to place newcomers."
 
 
+def _check_interval(coverage: float | None, folder: bool) -> None:
+    """Refuse a coverage that is none, and one of a sealed folder, whose sites keep their residuals."""
+    if coverage is not None and not 0 < coverage < 1:
+        raise CommandError(f"--interval takes a number between 0 and 1, such as .9. Got {coverage:g}.")
+    if coverage is not None and folder:
+        raise CommandError("--interval needs a model of `coterie fit`: a sealed folder has no residuals.")
+
+
 def _column(name: str, n_rows: int, kept: Any, predicted: Any) -> polars.Series:
     """Return predictions in the order of the table, null where a row has none."""
     import numpy as np
@@ -30,19 +38,26 @@ def _column(name: str, n_rows: int, kept: Any, predicted: Any) -> polars.Series:
     return pl.Series(name, predictions, nan_to_null=True)
 
 
-def _from_model(model: str, tables: list[str], **text: Any) -> tuple[list[polars.Series], tuple[str, ...]]:
-    """Return the learners and the predictions of a fitted model, and notes."""
+def _from_model(
+    model: str, tables: list[str], coverage: float | None, **text: Any
+) -> tuple[list[polars.Series], tuple[str, ...]]:
+    """Return the learners and the predictions of a fitted model, with intervals if asked for, and notes."""
     from coterie.cli.models import open_with_rows
     from coterie.cli.progress import gathered_warnings
 
     fitted, frame, rows = open_with_rows(model, tables, with_target=False, **text)
     notes = list(rows.notes)
     with one_sentence(), gathered_warnings(notes):
-        predicted = fitted.predict(rows.X, groups=rows.groups)
+        found = {"": fitted.predict(rows.X, groups=rows.groups)}
+        if coverage is not None:
+            ends = fitted.predict_interval(rows.X, groups=rows.groups, coverage=coverage)
+            found |= {"_low": ends[:, 0], "_high": ends[:, 1]}
     said = [note.replace(_REMEDY_OF_LIBRARY, _REMEDY) for note in notes]
     group = fitted.table_.group
-    name = "prediction" if group != "prediction" else "predicted"
-    return [frame[group], _column(name, frame.height, rows.kept, predicted)], tuple(said)
+    # A column of the learner's own name is never hidden.
+    name = "predicted" if group.startswith("prediction") else "prediction"
+    columns = [_column(name + end, frame.height, rows.kept, values) for end, values in found.items()]
+    return [frame[group], *columns], tuple(said)
 
 
 def _from_folder(
@@ -78,6 +93,10 @@ def predict(
     ],
     tables: Annotated[list[str], Argument(metavar="TABLE...", help="Files with the columns of the fit.")],
     out: Annotated[str | None, Option(help="CSV file for the predictions; default: stdout.")] = None,
+    interval: Annotated[
+        float | None,
+        Option(metavar="COVERAGE", help="Add the ends of intervals that hold this share of responses: .9."),
+    ] = None,
     delimiter: Delimiter = None,
     encoding: Encoding = "utf-8",
     force: ReplaceFile = False,
@@ -93,13 +112,14 @@ def predict(
     from coterie.cli.reading import read_tables
     from coterie.cli.spreadsheets import write_csv
 
+    _check_interval(interval, Path(model).is_dir())
     if out is not None:
         check_file(Path(out), force=force)
     text: dict[str, Any] = {"delimiter": delimiter, "encoding": encoding}
     if Path(model).is_dir():
         answer, notes = _from_folder(model, name, known_keys, read_tables(tables, **text))
     else:
-        answer, notes = _from_model(model, tables, **text)
+        answer, notes = _from_model(model, tables, interval, **text)
     say_notes(notes)
     content = write_csv(pl.DataFrame(answer))
     if out is not None:

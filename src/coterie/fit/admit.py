@@ -15,6 +15,7 @@ from coterie.candidates import candidates_per_learner, names_learners
 from coterie.collaboration.forms import plausible_ranges
 from coterie.collaboration.nested import FewRows, Nested, NestedCollaboration
 from coterie.engines import resolve_engine
+from coterie.fit.intervals import newcomer_residuals
 from coterie.fit.options import Options
 from coterie.fit.record import Fit, Newcomer
 from coterie.method.select import BLOCKS, select_models
@@ -126,7 +127,7 @@ def _with(fit: Fit, newcomers: Learners, with_models: bool) -> Fit:
         newcomers, theirs = newcomers.standardized()
         units = units.joined(theirs)
     own, placed = _place(fit, newcomers, with_models)
-    collaboration = fit.collaboration
+    collaboration, intervals = fit.collaboration, fit.intervals
     weight_rows = collaboration.newcomer_weight_rows[placed.nearest]
     if isinstance(collaboration, NestedCollaboration):
         collaboration, weight_rows = collaboration.with_newcomers(newcomers, placed.nearest)
@@ -136,6 +137,9 @@ def _with(fit: Fit, newcomers: Learners, with_models: bool) -> Fit:
         models = zip(added, own.models, bounds, strict=True)
         added = [replace(new, model=model, bounds=limits) for new, model, limits in models]
     gains = newcomer_gains(newcomers, own, placed, collaboration, fit.with_all, fit.gain_model, units)
+    if intervals is not None:
+        rows = newcomer_residuals(newcomers, placed, own, fit.collaboration, gains["verdict"], fit.seed)
+        intervals = intervals.joined(newcomers.ids, placed.labels, rows)
     return replace(
         fit,
         collaboration=collaboration,
@@ -143,6 +147,7 @@ def _with(fit: Fit, newcomers: Learners, with_models: bool) -> Fit:
         admission=placed if fit.admission is None else fit.admission.joined(placed),
         newcomers=(*fit.newcomers, *added),
         units=units,
+        intervals=intervals,
     )
 
 

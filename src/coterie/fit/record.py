@@ -17,7 +17,7 @@ from coterie.fit.options import Options
 from coterie.records import Alone, Collaboration, Exchange, Partition, Selection
 from coterie.rows.ids import positions_of
 from coterie.rows.learners import Learners, Standardization
-from coterie.verdicts import Admission, ClusterFit, GainModel, Gains, Stability
+from coterie.verdicts import Admission, ClusterFit, GainModel, Gains, Intervals, Stability
 from coterie.verdicts.verdict import STAY_ALONE
 
 # The place of a learner that the fit has not seen.
@@ -54,7 +54,7 @@ class Fit:
     spread, newcomers behind the others, where rows were standardised. Predictors were divided by two to the
     power of ``exponents``, of shape (p,). From ``seed`` every random split derives. A learner needed
     ``min_rows`` to shape the clusters. ``few`` has the rows of learners that had fewer, where these are
-    pooled with the others'.
+    pooled with the others'. ``intervals`` has what prediction intervals are made from.
     """
 
     options: Options
@@ -76,6 +76,7 @@ class Fit:
     seed: int
     min_rows: int
     few: Learners | None = None
+    intervals: Intervals | None = None
 
     @property
     def learner_ids(self) -> Array:
@@ -96,6 +97,11 @@ class Fit:
     def has_rows(self) -> bool:
         """Whether the rows are there; a saved model may be without them."""
         return len(self.learners.y) > 0
+
+    def with_notes(self, notes: tuple[str, ...]) -> Fit:
+        """Return the same fit with further notes on its partition, before the others."""
+        partition = replace(self.partition, notes=(*notes, *self.partition.notes))
+        return replace(self, partition=partition)
 
     def shown_in_order(self, learner_ids: list[Any]) -> Fit:
         """Return the same fit with its table in the order of some ids."""
@@ -179,7 +185,7 @@ class Fit:
             f"Learner {listed(unknown)} was not seen in fit, and is predicted by what all learners share. "
             "Use admit to place newcomers, or set unknown_learners='raise'.",
             UserWarning,
-            stacklevel=3,
+            stacklevel=4,
         )
         seen = np.array([i in known for i in ids])
         places = np.full(n_rows, UNKNOWN)
@@ -199,3 +205,15 @@ class Fit:
             inside = self._predict_inside(units.forward_X(X, places), places, using)
             predictions = units.backward_y(inside, places)
         return self.options.loss.shown(predictions)
+
+    def predict_interval(self, X: Array, places: Array, coverage: float) -> Array:
+        """Return intervals (N, 2) around the predictions of the same rows."""
+        assert self.intervals is not None, "intervals are measured at the end of a fit"
+        if self.units is None:
+            return self.intervals.around(
+                X, self._predict_inside(X, places, "verdict")[:, 0], places, coverage
+            )
+        units = self.units.joined(self.units.average())
+        X = units.forward_X(X, places)
+        inside = self.intervals.around(X, self._predict_inside(X, places, "verdict")[:, 0], places, coverage)
+        return np.column_stack([units.backward_y(end[:, None], places) for end in inside.T])

@@ -14,6 +14,7 @@ import numpy as np
 from coterie._arrays import Array
 from coterie._options import listed
 from coterie.collaboration.nested import FewRows, Nested
+from coterie.fit.intervals import intervals_without
 from coterie.fit.record import Fit, Newcomer
 from coterie.fit.run import collaborate_all, judged
 from coterie.method.spectral import tidy_labels
@@ -146,7 +147,7 @@ def _without_notes(fit: Fit, leaving: set[Any]) -> Fit:
 
 def remove_learners(fit: Fit, leaving: set[Any]) -> Fit:
     """Return the fit without some learners; it needs its rows where one that shaped the clusters leaves."""
-    before, labels_before = fit.collaboration, fit.partition.labels
+    whole, before, labels_before = fit, fit.collaboration, fit.partition.labels
     shown = [learner for learner in fit.learner_ids.tolist() if learner not in leaving]
     staying = positions_without(fit.selection.learner_ids, leaving)
     partition, old = partition_without(fit.partition, staying)
@@ -184,4 +185,5 @@ def remove_learners(fit: Fit, leaving: set[Any]) -> Fit:
     newcomers = _newcomers_without(fit, before, leaving, admission, nested)
     fit = replace(fit, newcomers=newcomers, admission=admission)
     fit = _judged_again(fit, admission, nested).shown_in_order(shown)
+    fit = intervals_without(whole, fit, nested, again=bool(len(gone) or few_left))
     return _without_notes(fit, leaving)

@@ -18,6 +18,7 @@ from coterie.collaboration.nested import FewRows, Nested, Recipe, folds_of, nest
 from coterie.collaboration.out_of_fold import left_out_of_fold
 from coterie.engines import resolve_engine
 from coterie.fit.admit import admit_learners, place_few, told_apart, with_few
+from coterie.fit.intervals import measured_intervals
 from coterie.fit.options import Options
 from coterie.fit.record import Fit
 from coterie.method.cluster import search_clusters
@@ -241,6 +242,7 @@ def fit_selected(
     fit = judged(fit)
     if together.nested is not None and few is not None and placed is not None:
         fit = with_few(fit, few.learners, placed, together.nested)
+    fit = replace(fit, intervals=measured_intervals(fit, together.nested))
     return fit if apart is None else admit_learners(fit, apart)
 
 

@@ -23,7 +23,8 @@ from coterie.persistence.parameters import MOST, MOST_COLUMNS, MOST_FITS, cleane
 from coterie.persistence.rules import Rule, Sizes, array, rules_of, stay_within, within
 from coterie.records import Alone, Collaboration
 from coterie.rows.learners import Learners, Standardization
-from coterie.verdicts import Admission, ClusterFit, GainModel, Stability
+from coterie.verdicts import Admission, ClusterFit, GainModel, Intervals, Stability
+from coterie.verdicts.spread import Scales, Spread
 
 # What trees of nested coteries are added to.
 BASES = {"nothing", "line", "coterie line", "level"}
@@ -70,6 +71,12 @@ SHAPES: dict[type[Any], dict[str, Rule]] = {
     Alone: rules_of("bounds: n 2"),
     GainModel: rules_of("weights: g, coefficients: g 2, covariances: g 2 2"),
     Stability: {**rules_of("membership: double n k, shares: s"), "n_clusters": array("s", "i")},
+    Intervals: {
+        **rules_of("scales: double e, counted: bool e, shared: double u 2"),
+        "clusters": within("e", "k", -1),
+    },
+    Scales: rules_of("centres: double d"),
+    Spread: rules_of("bounds: double 2"),
     Admission: {
         "labels": within("a", "k", -1),
         "nearest": within("a", "k"),
@@ -171,6 +178,19 @@ def _check_newcomers(state: dict[str, Any], sizes: Sizes) -> None:
     if admission is not None:
         _need(_is_about(admission, [new.learner_id for new in newcomers]), "an Admission")
         _check_shapes(Admission, admission, sizes, "an Admission")
+
+
+def _check_intervals(record: Intervals, ids: list[Any], sizes: Sizes) -> None:
+    what, base, spread = "prediction intervals", record.base, record.spread
+    _need(record.learner_ids.tolist() == ids and len(record.residuals) == len(ids), what)
+    _check_shapes(Intervals, record, {**sizes, "e": len(ids)}, what)
+    _need(len(record.shared) > 0 and all(array("r 2", "f")(part, {}) for part in record.residuals), what)
+    _need(any(len(record.residuals[j]) for j in np.flatnonzero(record.counted)), what)
+    _check_shapes(Scales, base, {"d": sizes["k"] + 1}, what)
+    _check_shapes(Spread, spread, {}, what)
+    _need(min(base.pseudo_rows, record.pseudo_rows) > 0 and np.isfinite(base.centres).all(), what)
+    width = getattr(spread.model, "n_features_in_", sizes["q"])
+    _need((spread.model is None or hasattr(spread.model, "predict")) and width == sizes["q"], what)
 
 
 def _check_table(gains: dict[Any, Any], ids: Any, labels: Any, sizes: Sizes) -> None:
@@ -276,6 +296,9 @@ def check_fit(state: dict[str, Any], held: dict[str, Any], shown: Any, labels: A
             _need(_is_about(record, ids), what)
             _check_shapes(type(record), record, sizes, what)
     _need(state["stability"] is None or state["stability"].n_replicates > 0, "a Stability")
+    if state["intervals"] is not None:
+        placed = [new.learner_id for new in state["newcomers"]]
+        _check_intervals(state["intervals"], [*ids, *placed], sizes)
     _check_table(state["gains"], shown, labels, sizes)
     _need(array("p", "iu")(state["exponents"], sizes), "a unit of a column")
     _need(stay_within(state["exponents"], 1100, -1100), "a unit of a column")

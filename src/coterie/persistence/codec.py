@@ -47,7 +47,8 @@ from coterie.records import (
 )
 from coterie.rows.learners import Learners, Standardization
 from coterie.rows.wild import WildCells
-from coterie.verdicts import Admission, ClusterFit, GainModel, Gains, Stability
+from coterie.verdicts import Admission, ClusterFit, GainModel, Gains, Intervals, Stability
+from coterie.verdicts.spread import Scales, Spread
 
 _KINDS = (
     *(Selection, Exchange, LandmarkTiles, Partition, Curve, Collaboration, NestedCollaboration, SerialScore),
@@ -55,6 +56,7 @@ _KINDS = (
     *(Alone, GainModel),
     *(TableRecipe, ColumnPlan, Fitted, Read),
     *(AverageNewcomers, PooledNewcomers, Describer, Ratios, Units),
+    *(Intervals, Scales, Spread),
 )
 RECORDS: dict[str, type[Any]] = {cls.__name__: cls for cls in _KINDS}
 MAPPINGS: dict[str, type[dict[Any, Any]]] = {"dict": dict, "Gains": Gains}

@@ -8,6 +8,7 @@ from coterie.verdicts.cluster_fit import ClusterFit, measure_cluster_fit
 from coterie.verdicts.differences import Differences, Region, compare_clusters
 from coterie.verdicts.gain_model import NOTHING_MEASURED, GainModel
 from coterie.verdicts.gains import Gains, few_gains, measure_gains, newcomer_gains
+from coterie.verdicts.intervals import Intervals
 from coterie.verdicts.outliers import Outliers, bad_models, find_outliers, outliers_among
 from coterie.verdicts.verdict import VERDICTS
 
@@ -19,6 +20,7 @@ __all__ = [
     "Differences",
     "GainModel",
     "Gains",
+    "Intervals",
     "Outliers",
     "Region",
     "Stability",

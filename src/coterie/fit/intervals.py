@@ -1,0 +1,142 @@
+"""Prediction intervals of a fit: which honest residuals they are made from, and who joins or leaves."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from coterie._arrays import Array
+from coterie.collaboration.nested import Nested, NestedCollaboration
+from coterie.collaboration.nested.folds import random_folds
+from coterie.fit.record import Fit
+from coterie.records import Alone, Collaboration, Selection, share_of_rows
+from coterie.rows.ids import positions_of
+from coterie.rows.learners import Learners, joined_learners
+from coterie.verdicts import Admission
+from coterie.verdicts.intervals import Intervals, measure_intervals
+from coterie.verdicts.spread import Residuals
+from coterie.verdicts.verdict import STAY_ALONE
+
+# Folds of newcomers' rows: each is predicted by the newcomer as the other rows describe it.
+FOLDS = 4
+
+
+def narrowing(selection: Selection, alone: Alone) -> float:
+    """Return the residuals of final models as a share of those out of fold, which saw fewer rows.
+
+    Own models tell how residuals shrink as rows are added: they were fitted on half of the rows in Select,
+    and on more in the folds of Collaborate. Residuals are taken to fall by a power of the number of rows.
+    """
+    fewer, more = share_of_rows(selection), alone.share
+    sizes = [
+        np.array([np.nanmean(np.abs(part)) if np.isfinite(part).any() else np.nan for part in parts])
+        for parts in (selection.residuals, alone.residuals)
+    ]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        logs = np.log(sizes[0] / sizes[1])
+    logs = logs[np.isfinite(logs)]
+    if more <= fewer or not len(logs):
+        return 1.0
+    slope = max(float(np.median(logs)), 0.0) / np.log(more / fewer)
+    return float(more**slope)
+
+
+def _stay_alone(fit: Fit, ids: Array) -> Array:
+    """Tell which learners predict with their own models."""
+    stays: Array = fit.gains.of(ids.tolist())["verdict"] == STAY_ALONE
+    return stays
+
+
+def measured_intervals(fit: Fit, nested: Nested | None) -> Intervals:
+    """Return what intervals are made from: residuals of those who shape clusters, and of pooled few rows."""
+    learners = fit.learners
+    coterie, with_all = (record.aligned_to(learners.ids) for record in (fit.collaboration, fit.with_all))
+    alone = fit.alone.aligned_to(learners.ids)
+    clusters = fit.partition.aligned_to(learners.ids).labels
+    pairs = zip(_stay_alone(fit, learners.ids), alone.residuals, coterie.residuals, strict=True)
+    residuals, shared = [own if stays else mixed for stays, own, mixed in pairs], list(with_all.residuals)
+    narrowed = np.full(len(learners), narrowing(fit.selection, fit.alone))
+    if nested is not None and fit.few is not None and nested.few_residuals:
+        learners = joined_learners(learners, fit.few)
+        assert fit.admission is not None, "learners with few rows were placed"
+        # Own models tell nothing of those that have none.
+        narrowed = np.r_[narrowed, np.ones(len(fit.few))]
+        clusters = np.r_[clusters, fit.admission.aligned_to(fit.few.ids).nearest]
+        residuals += nested.few_residuals
+        shared += nested.few_all_residuals
+    return measure_intervals(
+        learners.ids,
+        clusters,
+        [part[:, 0] for part in residuals],
+        [part[:, 0] for part in shared],
+        learners.X,
+        learners.scalar_y,
+        learners.weights,
+        narrowed=narrowed,
+        seed=fit.seed,
+    )
+
+
+def _held_out(newcomers: Learners, nearest: Array, collaboration: NestedCollaboration, seed: int) -> Array:
+    """Return residuals (N,) of newcomers, each described by its other rows; NaN where it has none."""
+    residuals, several = np.full(len(newcomers.y), np.nan), np.flatnonzero(newcomers.sizes > 1)
+    if not len(several):
+        return residuals
+    some, homes = newcomers.take(several), nearest[several]
+    places = np.flatnonzero(np.isin(newcomers.owner, several))
+    folds = random_folds(some, FOLDS, seed)
+    for kept in folds.training:
+        described, weight_rows = collaboration.with_newcomers(some.only(kept), homes)
+        predicted = described.predict_columns(some.X[~kept], weight_rows[some.owner[~kept]])
+        residuals[places[~kept]] = (some.y[~kept] - predicted)[:, 0]
+    return residuals
+
+
+def newcomer_residuals(
+    newcomers: Learners,
+    placed: Admission,
+    own: Selection | None,
+    collaboration: Collaboration,
+    verdicts: Array,
+    seed: int,
+) -> Residuals:
+    """Return honest residuals of newcomers under what they will predict with, as their verdicts (M,) have it.
+
+    ``collaboration`` is that before they joined.
+    """
+    if isinstance(collaboration, NestedCollaboration):
+        left = _held_out(newcomers, placed.nearest, collaboration, seed)
+    else:
+        weight_rows = collaboration.newcomer_weight_rows[placed.nearest][newcomers.owner]
+        left = (newcomers.y - collaboration.predict_columns(newcomers.X, weight_rows))[:, 0]
+    for j in np.flatnonzero(verdicts == STAY_ALONE).tolist():
+        assert own is not None, "only a learner with a model of its own can stay alone"
+        left[newcomers.span(j)] = own.residuals[j][:, 0]
+    known = np.isfinite(left)
+    features = np.column_stack([newcomers.X, newcomers.scalar_y - left])[known]
+    weights = np.ones(len(left)) if newcomers.weights is None else newcomers.weights
+    return Residuals(left[known], newcomers.owner[known], placed.labels, features, weights[known])
+
+
+def intervals_without(before: Fit, fit: Fit, nested: Nested | None, *, again: bool) -> Fit:
+    """Return a fit that some have left with its intervals; ``again`` says that models were fitted anew.
+
+    The residuals of those who were placed late are kept: their rows are not.
+    """
+    if before.intervals is None:
+        return fit
+    there = [*fit.learners.ids.tolist(), *(new.learner_id for new in fit.newcomers)]
+    if not again:
+        kept: Any = before.intervals.take(positions_of(there, before.intervals.learner_ids.tolist()))
+        return replace(fit, intervals=kept)
+    measured = measured_intervals(fit, nested)
+    known = set(measured.learner_ids.tolist())
+    late = positions_of([i for i in there if i not in known], before.intervals.learner_ids.tolist())
+    if len(late):
+        labels = dict(zip(fit.learner_ids.tolist(), fit.labels.tolist(), strict=True))
+        others = before.intervals.take(late)
+        homes = np.array([labels[learner] for learner in others.learner_ids.tolist()])
+        measured = measured.beside(replace(others, clusters=homes))
+    return replace(fit, intervals=measured.take(positions_of(there, measured.learner_ids.tolist())))

@@ -1,0 +1,183 @@
+"""What a reader should know about a table before trusting a number: sentences, not refusals.
+
+A column may give the response away, number the rows or name the learner; the response may be a code; rows may
+be few. A fit then runs as always, and its errors look better, or mean less, than the reader thinks. Each
+caution names the column. Honest tables give none; see the tests.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.stats import rankdata
+from sklearn.isotonic import isotonic_regression
+
+from coterie._arrays import Array
+from coterie.rows.learners import Learners
+
+
+@dataclass(frozen=True)
+class CautionRule:
+    """From where on a table is worth a sentence."""
+
+    # Share of the variance inside learners that one column explains. Of the tables of
+    # benchmarks/quality/real_tables none has more than .99.
+    determined: float = 0.999
+    # A column with a rank correlation below this does not explain so much. Of two values, a column that
+    # tells them apart has .87.
+    related: float = 0.8
+    # Whole numbers may be codes of classes if there are no more.
+    most_codes: int = 5
+    # Rows for each coefficient of a line, all learners together.
+    rows_each: int = 5
+    # Numbered rows, or learners, may have gaps, and small tables have numbers by chance.
+    gaps: float = 2.0
+    fewest_rows: int = 20
+    fewest_learners: int = 5
+    # More rows show no more.
+    most_rows: int = 5_000
+
+
+CAUTION = CautionRule()
+
+
+def _whole(values: Array) -> bool:
+    return bool(np.array_equal(values, np.round(values)))
+
+
+def _consecutive(values: Array) -> bool:
+    """Tell whether different whole numbers follow each other, in any order, with some gaps."""
+    return bool(values.max() - values.min() < CAUTION.gaps * len(values))
+
+
+def _numbers_rows(column: Array, rows: Array) -> bool:
+    """Tell whether a column numbers the rows, which stood in places ``rows`` (N,) of the table."""
+    if len(column) < CAUTION.fewest_rows or not _whole(column) or len(np.unique(column)) < len(column):
+        return False
+    steps = np.diff(column[np.argsort(rows)])
+    return bool((steps > 0).all() or (steps < 0).all() or _consecutive(column))
+
+
+def _names_learners(column: Array, learners: Learners) -> bool:
+    """Tell whether a column has one number for each learner: its id, or consecutive ones."""
+    firsts = column[learners.offsets[:-1]]
+    distinct = len(np.unique(firsts)) == len(learners)
+    if len(learners) < 2 or not distinct or not np.array_equal(column, firsts[learners.owner]):
+        return False
+    ids = learners.ids
+    if ids.dtype.kind in "iuf":
+        return bool(np.array_equal(firsts, ids.astype(float)))
+    return len(learners) >= CAUTION.fewest_learners and _whole(firsts) and _consecutive(firsts)
+
+
+def _left_by_lines(x: Array, y: Array, owner: Array, counts: Array) -> float:
+    """Return the share of the variance inside learners that a line on one column leaves, for each its own."""
+
+    def centred(values: Array) -> Array:
+        return values - (np.bincount(owner, values) / counts)[owner]
+
+    u, v = centred(x), centred(y)
+    spread, common = np.bincount(owner, u * u), np.bincount(owner, u * v)
+    slopes = np.divide(common, spread, out=np.zeros_like(common), where=spread > 0)
+    # A line goes through any two rows: each costs its learner two of its rows.
+    free = max(len(y) - 2 * len(counts), 0) / max(len(y) - len(counts), 1)
+    return float(np.sum((v - slopes[owner] * u) ** 2)) / (float(v @ v) * free) if free else 1.0
+
+
+def _determines(x: Array, y: Array, owner: Array, counts: Array) -> bool:
+    """Tell whether one column, by a rising or falling relation, leaves next to nothing of the response."""
+    within = float(np.sum((y - (np.bincount(owner, y) / counts)[owner]) ** 2))
+    order = np.argsort(x, kind="stable")
+    # Rows with the same value get the same prediction.
+    _, ties = np.unique(x[order], return_inverse=True)
+    sizes = np.bincount(ties)
+    means = np.bincount(ties, y[order]) / sizes
+    left = []
+    for rising in (True, False):
+        fitted = isotonic_regression(means, sample_weight=sizes, increasing=rising)[ties]
+        left.append(float(np.sum((y[order] - fitted) ** 2)) / within)
+    return min(*left, _left_by_lines(x, y, owner, counts)) < 1 - CAUTION.determined
+
+
+def _determining(learners: Learners) -> list[int]:
+    """Return the columns that nearly determine the response."""
+    some = np.arange(len(learners.y))
+    if len(some) > CAUTION.most_rows:
+        some = some[np.linspace(0, len(some) - 1, CAUTION.most_rows).astype(int)]
+    X, y = learners.X[some], learners.scalar_y[some]
+    owner = np.unique(learners.owner[some], return_inverse=True)[1]
+    counts = np.bincount(owner)
+    # In ordinary units, for sums of squares.
+    y = (y - y.mean()) / (np.abs(y - y.mean()).max() or 1.0)
+    levels = (np.bincount(owner, y) / counts)[owner]
+    if len(y) < CAUTION.fewest_rows or np.ptp(y - levels) < 1e-9:
+        return []
+    found = []
+    for column in np.flatnonzero(np.ptp(X, axis=0) > 0).tolist():
+        x = X[:, column] / np.abs(X[:, column]).max()
+        if any(_related(*pair) for pair in ((x, y), _inside(x, y, owner, counts))) and _determines(
+            x, y, owner, counts
+        ):
+            found.append(column)
+    return found
+
+
+def _inside(x: Array, y: Array, owner: Array, counts: Array) -> tuple[Array, Array]:
+    """Return both less the learner's mean, in units of the learner's spread."""
+    parts = []
+    for values in (x, y):
+        centred = values - (np.bincount(owner, values) / counts)[owner]
+        spread = np.sqrt(np.bincount(owner, centred**2) / counts)[owner]
+        parts.append(np.divide(centred, spread, out=np.zeros_like(centred), where=spread > 0))
+    return parts[0], parts[1]
+
+
+def _related(x: Array, y: Array) -> bool:
+    ranks = rankdata(np.column_stack([x, y]), axis=0)
+    ranks -= ranks.mean(axis=0)
+    sizes = np.sqrt((ranks**2).sum(axis=0))
+    return bool(abs(ranks[:, 0] @ ranks[:, 1]) > CAUTION.related * sizes[0] * sizes[1] > 0)
+
+
+def _of_response(y: Array) -> Iterator[str]:
+    found = np.unique(y)
+    if len(found) == 1:
+        yield "The response is the same in all rows, so there is nothing to learn."
+    elif len(found) == 2:
+        yield (
+            f"The response has two values only, {found[0]:g} and {found[1]:g}, and is fitted as a number: a "
+            "prediction is an average of the two, not a class."
+        )
+    elif len(found) <= CAUTION.most_codes and _whole(found):
+        yield (
+            f"The response has {len(found)} whole values only, from {found[0]:g} to {found[-1]:g}, and "
+            "is fitted as a number: that is right for a rating or a count, and wrong for codes of classes."
+        )
+
+
+def cautions(learners: Learners, names: Sequence[str] | None = None) -> tuple[str, ...]:
+    """Return what a reader of a fit of these rows should know about the table, in sentences.
+
+    ``names`` are those of the columns; None: they have no names but their positions.
+    """
+
+    def column(position: int) -> str:
+        return f"Column {names[position]!r}" if names else f"Column {position}"
+
+    said, n_rows, n_features = list(_of_response(learners.scalar_y)), len(learners.y), learners.n_features
+    if n_rows < CAUTION.rows_each * (n_features + 1):
+        many = f"{n_features} predictor{'s' if n_features > 1 else ''}"
+        said.append(f"There are {n_rows} rows for {many}, which is few: errors and gains are known badly.")
+    said += [
+        f"{column(position)} alone nearly determines the response: leave it out if it is known later."
+        for position in _determining(learners)
+    ]
+    for position in range(n_features):
+        values = learners.X[:, position]
+        if len(learners) > 1 and _numbers_rows(values, learners.rows):
+            said.append(f"{column(position)} seems to number the rows: leave it out unless it is a time.")
+        elif _names_learners(values, learners):
+            said.append(f"{column(position)} seems to name the learner, who is known already: leave it out.")
+    return tuple(said)

@@ -1,0 +1,266 @@
+"""Prediction intervals: where new responses of a learner will lie, with a given probability.
+
+An interval reaches from the prediction to quantiles of residuals. These residuals are honest: no model had
+seen the row (cross-conformal prediction). A learner with ten rows has ten of them, which is too few for a
+quantile of its own. So residuals are taken in units of each learner's scale (`coterie.verdicts.spread`), and
+the quantiles of a learner are shrunken to those of its coterie, and these to those of all learners. Each
+residual is divided by the scale that its learner would have without it, so that the quantiles allow for not
+knowing the scale.
+
+Both ends have quantiles of their own, since many responses are skewed. A learner that the fit has not seen
+gets quantiles of the residuals under what all learners share, in which all learners count equally.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from coterie._arrays import Array
+from coterie.records import BY_LEARNER, Aligned
+from coterie.verdicts.admission import joined_ids
+from coterie.verdicts.spread import Residuals, Scales, Spread, learn_scales, learn_spread
+
+# Pseudo-rows of the coterie that a learner's quantiles are tried with; with the last, all have the same.
+SHAPE_ROWS = (16.0, 64.0, 256.0, 1e12)
+# The coverage by which they are chosen.
+USUAL = 0.9
+# The same for the scale of newcomers, at most: models have not been fitted to their rows, so that they may be
+# predicted worse than learners of the fit are, however alike these are.
+NEWCOMER_ROWS = 4.0
+
+
+def _upper(values: Array, weights: Array, owner: Array, size: int, level: float) -> Array:
+    """Return the quantile of each group's values at a level, of shape (size,); the largest beyond that.
+
+    Of n sorted values it is the one in place (n + 1) times the level, between two of them if need be, so that
+    a further value lies below it with that probability. Values count by their weights. A group without values
+    gets some number.
+    """
+    order = np.lexsort((values, owner))
+    ranked, reached = values[order], np.cumsum(weights[order])
+    counts = np.bincount(owner, minlength=size)
+    ends = np.cumsum(counts)
+    before = np.r_[0.0, reached][ends - counts]
+    wanted = before + level * (np.r_[0.0, reached][ends] - before + 1)
+    last = np.maximum(ends - 1, 0)
+    above = np.clip(np.searchsorted(reached, wanted), np.minimum(ends - counts, last), last)
+    below = np.clip(above - 1, np.minimum(ends - counts, last), last)
+    # Rounding may leave a row of little weight without any.
+    steps = np.maximum(weights[order][above], 1e-300)
+    share = np.clip((reached[above] - wanted) / steps, 0.0, 1.0)
+    quantiles: Array = share * ranked[below] + (1 - share) * ranked[above]
+    return quantiles
+
+
+def _mixed(own: Array, n_rows: Array, shared: Array, pseudo_rows: float) -> Array:
+    shares = n_rows / (n_rows + pseudo_rows)
+    mixture: Array = shares * own + (1 - shares) * shared
+    return mixture
+
+
+def _upper_tails(
+    values: Array, weights: Array, owner: Array, clusters: Array, counted: Array, pseudo: float, level: float
+) -> Array:
+    """Return the upper quantile of each learner, of shape (M,), shrunken to its cluster's and to all's.
+
+    Learners that are not ``counted`` (M,) do not contribute to the others'. Those in cluster -1 have none.
+    """
+    pooled, n_clusters = counted[owner], int(clusters.max(initial=0)) + 1
+    some, heavy, homes = values[pooled], weights[pooled], clusters[owner][pooled]
+    everybody = _upper(some, heavy, np.zeros(len(some), dtype=int), 1, level)
+    inside = _upper(some, heavy, homes, n_clusters, level)
+    shared = np.r_[_mixed(inside, np.bincount(homes, heavy, n_clusters), everybody, pseudo), everybody]
+    own = _upper(values, weights, owner, len(clusters), level)
+    return _mixed(own, np.bincount(owner, weights, len(clusters)), shared[clusters], pseudo)
+
+
+@dataclass(frozen=True)
+class Intervals(Aligned):
+    """What prediction intervals are made from.
+
+    Parameters
+    ----------
+    learner_ids : ndarray of shape (M,)
+        Learners of the fit, then those that were placed later.
+    scales : ndarray of shape (M,)
+        The unit of each learner's residuals.
+    clusters : ndarray of shape (M,)
+        The cluster of each; -1: none.
+    counted : ndarray of bool, shape (M,)
+        Whose residuals are pooled with those of others: not those of newcomers.
+    residuals : tuple of ndarray of shape (n_j, 2)
+        Honest residuals of each learner in units of its scale, and the weights of their rows.
+    shared : ndarray of shape (N, 2)
+        The same under what all learners share, in units of the response; the weights of each learner's rows
+        sum to one.
+    base : Scales
+        What the scales of newcomers are shrunken to.
+    spread : Spread
+        How far residuals scatter from row to row.
+    pseudo_rows : float
+        Rows of the coterie that each learner's quantiles are shrunken by.
+    """
+
+    scales: Array = field(metadata=BY_LEARNER)
+    clusters: Array = field(metadata=BY_LEARNER)
+    counted: Array = field(metadata=BY_LEARNER)
+    residuals: tuple[Array, ...] = field(metadata=BY_LEARNER, repr=False)
+    shared: Array = field(repr=False)
+    base: Scales = field(repr=False)
+    spread: Spread = field(repr=False)
+    pseudo_rows: float
+
+    def tails(self, coverage: float) -> Array:
+        """Return the lower and upper end for each learner in units of its scale, of shape (M + 1, 2).
+
+        The last row is that of a learner that the fit has not seen.
+        """
+        level = (1 + coverage) / 2
+        values, weights = np.concatenate(self.residuals).T
+        owner = np.repeat(np.arange(len(self.residuals)), [len(part) for part in self.residuals])
+        ends = []
+        for sign in (-1.0, 1.0):
+            of_learners = _upper_tails(
+                sign * values, weights, owner, self.clusters, self.counted, self.pseudo_rows, level
+            )
+            nobody = np.zeros(len(self.shared), dtype=int)
+            of_unseen = _upper(sign * self.shared[:, 0], self.shared[:, 1], nobody, 1, level)
+            # The prediction itself is always inside.
+            ends.append(sign * np.maximum(np.r_[of_learners, of_unseen], 0.0))
+        return np.column_stack(ends)
+
+    def around(self, X: Array, predictions: Array, places: Array, coverage: float) -> Array:
+        """Return intervals (N, 2) of rows around predictions (N,), for learners at some places.
+
+        -1 is the place of a learner that the fit has not seen.
+        """
+        factors = self.spread.at(np.column_stack([X, predictions])) * np.r_[self.scales, 1.0][places]
+        ends: Array = predictions[:, None] + factors[:, None] * self.tails(coverage)[places]
+        return ends
+
+    def joined(self, learner_ids: Array, clusters: Array, rows: Residuals) -> Intervals:
+        """Return the record with newcomers behind the others; ``rows`` are theirs."""
+        base = replace(self.base, pseudo_rows=min(self.base.pseudo_rows, NEWCOMER_ROWS))
+        sizes = np.abs(rows.values) / (factors := self.spread.at(rows.features))
+        units = factors * base.without_each(rows, sizes)
+        parts = _by_learner(np.column_stack([rows.values / units, rows.weights]), rows)
+        return replace(
+            self,
+            learner_ids=joined_ids(self.learner_ids, learner_ids),
+            scales=np.r_[self.scales, base.of(clusters, *rows.sums(sizes))],
+            clusters=np.r_[self.clusters, clusters],
+            counted=np.r_[self.counted, np.zeros(len(clusters), dtype=bool)],
+            residuals=(*self.residuals, *parts),
+        )
+
+    def beside(self, others: Intervals) -> Intervals:
+        """Return the record with learners of another one behind, as they were measured there."""
+        return replace(
+            self,
+            learner_ids=joined_ids(self.learner_ids, others.learner_ids),
+            scales=np.r_[self.scales, others.scales],
+            clusters=np.r_[self.clusters, others.clusters],
+            counted=np.r_[self.counted, others.counted],
+            residuals=(*self.residuals, *others.residuals),
+        )
+
+
+def _by_learner(values: Array, rows: Residuals) -> tuple[Array, ...]:
+    counts = np.bincount(rows.owner, minlength=rows.n_learners)
+    return tuple(np.split(values, np.cumsum(counts)[:-1]))
+
+
+def _pinball(values: Array, ends: Array, level: float) -> Array:
+    """Return what quantiles lose at a level on values that they have not seen."""
+    left = values - ends
+    return np.maximum(level * left, (level - 1) * left)
+
+
+def _shape_rows(values: Array, rows: Residuals) -> float:
+    """Return how many rows of the coterie learners' quantiles are shrunken by: what loses least.
+
+    Quantiles are learnt from every other row and judged by the rest, both ways.
+    """
+    counts = np.bincount(rows.owner, minlength=rows.n_learners)
+    place = np.arange(len(values)) - np.repeat(np.cumsum(counts) - counts, counts)
+    everybody, level = np.ones(rows.n_learners, dtype=bool), (1 + USUAL) / 2
+
+    def lost(pseudo: float) -> Iterator[float]:
+        for sign, half in ((s, h) for s in (-1.0, 1.0) for h in (0, 1)):
+            learnt = place % 2 == half
+            if learnt.all() or not learnt.any():
+                yield 0.0
+                continue
+            parts = sign * values[learnt], rows.weights[learnt], rows.owner[learnt]
+            ends = _upper_tails(*parts, rows.clusters, everybody, pseudo, level)[rows.owner[~learnt]]
+            yield float(np.sum(rows.weights[~learnt] * _pinball(sign * values[~learnt], ends, level)))
+
+    return -min((sum(lost(pseudo)), -pseudo) for pseudo in SHAPE_ROWS)[1]
+
+
+def measure_intervals(
+    learner_ids: Array,
+    clusters: Array,
+    residuals: Sequence[Array],
+    shared: Sequence[Array],
+    X: Array,
+    y: Array,
+    weights: Array | None,
+    *,
+    by_row: bool = True,
+    narrowed: Array | float = 1.0,
+    seed: int = 0,
+) -> Intervals:
+    """Learn from honest residuals where new responses of learners will lie.
+
+    Parameters
+    ----------
+    learner_ids, clusters : ndarray of shape (M,)
+        The learners, and the cluster of each.
+    residuals, shared : sequence of ndarray of shape (n_j,)
+        Residuals of the predictions that the learners use, and of what all share; NaN where not known.
+    X, y : ndarray of shape (N, p) and (N,)
+        The rows, in the order of the residuals.
+    weights : ndarray of shape (N,) or None
+        Weights of the rows.
+    by_row : bool, default=True
+        Learn how the scatter depends on the row.
+    narrowed : ndarray of shape (M,) or float, default=1.0
+        Residuals of each learner's final model as a share of these, which are those of models of fewer rows.
+    seed : int, default=0
+        Seed of the trees that learn it.
+
+    Returns
+    -------
+    Intervals
+        What intervals are made from.
+    """
+    left, left_by_all = np.concatenate(residuals), np.concatenate(shared)
+    known = np.isfinite(left) & np.isfinite(left_by_all)
+    if not known.any():
+        raise ValueError("There is no row that was held out, so nothing tells how wide intervals must be.")
+    owner = np.repeat(np.arange(len(clusters)), [len(part) for part in residuals])[known]
+    heavy = np.ones(len(owner)) if weights is None else weights[known]
+    left, left_by_all, X, y = left[known], left_by_all[known], X[known], y[known]
+    rows = Residuals(left, owner, clusters, np.column_stack([X, y - left]), heavy)
+    spread, factors, factors_by_all = Spread(), np.ones(len(left)), np.ones(len(left))
+    if by_row:
+        spread, factors, factors_by_all = learn_spread(rows, np.column_stack([X, y - left_by_all]), seed)
+    sizes = np.abs(left) / factors
+    base = learn_scales(rows, sizes)
+    values = left / (factors * base.without_each(rows, sizes))
+    n_rows, sums = rows.sums(sizes)
+    return Intervals(
+        learner_ids=learner_ids,
+        scales=narrowed * base.of(clusters, n_rows, sums),
+        clusters=clusters,
+        counted=np.ones(len(clusters), dtype=bool),
+        residuals=_by_learner(np.column_stack([values, heavy]), rows),
+        shared=np.column_stack([left_by_all / factors_by_all, heavy / n_rows[owner]]),
+        base=base,
+        spread=spread,
+        pseudo_rows=_shape_rows(values, rows),
+    )
