@@ -58,7 +58,8 @@ def test_so_it_does_in_every_form_of_a_fit(collaboration: str) -> None:
     model.fit(DATA.X, DATA.y, groups=DATA.groups)
     fit = model.record_
     for parts in (fit.collaboration.residuals, fit.with_all.residuals, fit.alone.residuals):
-        # Lines, which nested coteries have too, lose little more than the noise; who has seen the rows, nothing.
+        # Lines, which nested coteries have, too, lose little more than the noise.
+        # A neighbour that has seen the row loses nothing.
         assert np.mean(np.concatenate(parts) ** 2) > 0.8 * DATA.noise_variance[0]
 
 
@@ -99,7 +100,7 @@ def test_clusters_are_made_without_the_fold(method: str, monkeypatch: pytest.Mon
 
     honest = left_of(method)[2]
     monkeypatch.setattr(out_of_fold, "labels_without_fold", swapped)
-    learners, own, left = left_of(method)
+    _learners, own, left = left_of(method)
     np.testing.assert_array_equal(seen, own.folds.training)
     # The names of clusters do not matter, who is in them does: folds 1 and 3 mix the truths.
     same = np.isin(own.folds.held_out, [0, 2])

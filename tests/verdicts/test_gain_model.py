@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 from coterie._arrays import Array
 from coterie.verdicts.gain_model import (
-    FALSE_DISCOVERIES,
     NOTHING_MEASURED,
     Expected,
     discoveries,
