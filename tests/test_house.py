@@ -9,8 +9,9 @@ from pathlib import Path
 SOURCE = Path(__file__).parents[1] / "src" / "coterie"
 
 # Version 0.1 had 34,250 lines, and the rebuilt house 28,500 for the same features. The rest pools the rows of
-# tiny learners, predicts unseen ones, and describes learners to models of everybody's rows.
-MOST_LINES = 30_200
+# tiny learners, predicts unseen ones, describes learners to models of everybody's rows, makes every form honest
+# out of fold, bounds predictions by intervals and looks for what is wrong with a table.
+MOST_LINES = 32_000
 
 
 def private_accesses(tree: ast.Module) -> Iterator[tuple[int, str]]:

@@ -105,7 +105,7 @@ def test_one_left_alone_in_its_cluster_is_told_so() -> None:
     place = model.learner_ids_.tolist().index("learner 01")
     assert not model.cluster_fit_.fits[place].any()
     assert not model.gains_["fits"][place]
-    assert model.gains_["verdict"][place] == "stay alone"
+    assert model.gains_["verdict"][place] == "no clear difference"
     assert model.gains_["reason"][place].startswith("Nobody shares its cluster.")
 
 

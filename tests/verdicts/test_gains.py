@@ -291,7 +291,7 @@ def test_a_cluster_each_leaves_everybody_alone() -> None:
     model.fit(DATA.X, DATA.y, groups=DATA.groups)
     assert model.gains_["gain"].tolist() == [0.0] * 6
     # Others of the same truth would predict them well enough: they could, but do not.
-    assert set(model.gains_["verdict"]) == {"stay alone"}
+    assert set(model.gains_["verdict"]) == {"no clear difference"}
     assert set(model.gains_["reason"]) == {"Nobody shares its cluster."}
 
 

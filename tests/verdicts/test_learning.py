@@ -31,12 +31,11 @@ def residuals_of(error: float, n: int = 40) -> Array:
     return np.full((n, 1), np.sqrt(error)) * np.where(np.arange(n) % 2, 1, -1)[:, None]
 
 
-def measured(*parts: Any, rounding: float = 1e-9, weights: Any = None, **options: Any) -> Any:
+def measured(*parts: Any, rounding: float = 1e-9, weights: Any = None) -> Any:
     """Compare one learner for each tuple of residuals: early, alone and with others."""
     columns = zip(*parts, strict=True)
     given = [None] * len(parts) if weights is None else weights
-    options = {"shares": SHARES, **options}
-    return compare(*columns, given, SQUARED_ERROR, rounding=np.full(len(parts), rounding), **options)
+    return compare(*columns, given, SQUARED_ERROR, rounding=np.full(len(parts), rounding))
 
 
 @pytest.mark.parametrize("decay", [0.5, 3.0, 20.0])
@@ -58,17 +57,16 @@ def test_who_has_few_rows_comes_further_with_all_of_them() -> None:
 def test_between_equal_shares_nothing_is_extrapolated() -> None:
     assert decay_of(compared_of(5.0, shares=(0.5, 0.5)), (0.5, 0.5)) == 0.0
     assert reached_with_all(SIZES, 0.5, 0.0).tolist() == [1.0] * 5
-    first, second = residuals_of(2.0), residuals_of(1.0)
-    table, _ = measured((first, first, second), shares=(0.5, 0.5))
-    # The differences by row are those of the errors themselves: all rows alike, they do not vary.
+
+
+def test_rows_that_are_all_alike_do_not_vary() -> None:
+    table, *_ = measured((residuals_of(2.0), residuals_of(2.0), residuals_of(1.0)))
     assert table.variances[0] == pytest.approx(1e-12)
 
 
 def test_folds_of_one_splitter_are_equal_shares_though_sizes_round_them() -> None:
     nearly = (0.6666, 0.66667)
     assert decay_of(compared_of(5.0, shares=nearly), nearly) == 0.0
-    first, second = residuals_of(2.0), residuals_of(1.9)
-    assert measured((first, second, second), shares=nearly)[0].variances[0] == pytest.approx(1e-12)
 
 
 def test_errors_that_rise_with_more_rows_are_not_extrapolated() -> None:
@@ -76,7 +74,7 @@ def test_errors_that_rise_with_more_rows_are_not_extrapolated() -> None:
     assert decay_of(replace(table, early=table.alone, alone=table.early), SHARES) == 0.0
     nobody = Compared(*(np.zeros(0) for _ in range(5)))
     assert decay_of(nobody, SHARES) == 0.0
-    assert nobody.errors(1.0, nobody.typical).shape == (0,)
+    assert nobody.errors(1.0, 1.0, nobody.typical).shape == (0,)
 
 
 def test_errors_that_fall_beyond_all_bounds_have_the_largest_decay() -> None:
@@ -86,7 +84,7 @@ def test_errors_that_fall_beyond_all_bounds_have_the_largest_decay() -> None:
 
 
 def test_errors_are_means_of_squares_over_rows() -> None:
-    table, who = measured((residuals_of(3.0), residuals_of(2.0), residuals_of(1.0)))
+    table, who, _ = measured((residuals_of(3.0), residuals_of(2.0), residuals_of(1.0)))
     assert who.tolist() == [True]
     assert (table.early[0], table.alone[0], table.others[0]) == pytest.approx((3, 2, 1))
     assert table.n_rows.tolist() == [40]
@@ -95,7 +93,7 @@ def test_errors_are_means_of_squares_over_rows() -> None:
 def test_rows_count_by_their_weight() -> None:
     left = np.r_[np.ones(20), np.full(20, 2.0)][:, None]
     weights = np.r_[np.ones(20), np.zeros(20)]
-    table, _ = measured((left, left, left), weights=[weights])
+    table, *_ = measured((left, left, left), weights=[weights])
     assert table.alone[0] == pytest.approx(1.0)
 
 
@@ -103,7 +101,7 @@ def test_a_wild_row_does_not_decide() -> None:
     calm = np.random.default_rng(0).normal(size=(60, 1))
     wild = calm.copy()
     wild[0] = 1e6
-    table, _ = measured((calm, wild, calm))
+    table, *_ = measured((calm, wild, calm))
     assert table.alone[0] < 5 * table.others[0]
 
 
@@ -112,21 +110,22 @@ def test_rows_that_no_fold_holds_out_say_nothing() -> None:
     gaps[:10] = np.nan
     full = residuals_of(1.0)
     full[:10] = 50.0
-    table, who = measured((gaps, gaps, full))
+    table, who, _ = measured((gaps, gaps, full))
     assert who.tolist() == [True]
     assert table.n_rows.tolist() == [30]
     assert table.others[0] == pytest.approx(1.0)
     nothing = np.full((40, 1), np.nan)
     one = nothing.copy()
     one[0] = 1.0
-    _, who = measured((nothing, full, full), (one, full, full), (full, full, full))
+    _, who, _ = measured((nothing, full, full), (one, full, full), (full, full, full))
     assert who.tolist() == [False, False, True]
 
 
 def test_without_any_error_nobody_is_compared() -> None:
     zero, some = np.zeros((20, 1)), residuals_of(1.0, 20)
-    table, who = measured((zero, zero, zero), (some, some, zero), (zero, zero, some))
+    table, who, exact = measured((zero, zero, zero), (some, some, zero), (zero, zero, some))
     # One error is enough: the other one counts as rounding.
+    assert exact.tolist() == [True, False, False]
     assert who.tolist() == [False, True, True]
     assert np.isfinite(np.log(table.alone / table.others)).all()
     assert (table.alone > table.others).tolist() == [True, False]
@@ -135,9 +134,15 @@ def test_without_any_error_nobody_is_compared() -> None:
 def test_few_rows_take_their_variance_from_the_typical_learner() -> None:
     sizes, variances = np.array([3.0, 3000.0, 300.0]), np.array([1e-12, 1.0, 100.0])
     table = Compared(*(np.ones(3) for _ in range(3)), sizes, variances)
-    errors = table.errors(1.0, table.typical)
+    errors = table.errors(1.0, 1.0, table.typical)
     # Three rows that hardly vary are no evidence of a small variance.
     assert errors[0] > 1e-3
-    many = table.errors(1.0, table.typical)[1] ** 2 * sizes[1]
-    assert many == pytest.approx(1.25**2, rel=0.05)
-    np.testing.assert_allclose(table.errors(4.0, table.typical), 2 * errors)
+    assert errors[1] ** 2 * sizes[1] == pytest.approx(2.0, rel=0.05)
+    np.testing.assert_allclose(table.errors(1.0, 4.0, table.typical), 2 * errors)
+
+
+def test_folds_that_share_rows_know_less_than_their_rows_say() -> None:
+    table = Compared(*(np.ones(1) for _ in range(3)), np.array([1e6]), np.ones(1))
+    four_folds, two_folds = (table.errors(share, 1.0, 1.0)[0] ** 2 * 1e6 for share in (0.75, 0.5))
+    assert four_folds == pytest.approx(1 + 4 / 3)
+    assert two_folds == pytest.approx(1 + 2 / 1)

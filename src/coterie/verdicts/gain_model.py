@@ -79,16 +79,18 @@ class GainModel:
         """
         design, squares = self.design(n_rows), errors * errors
         tau = (SPREADS * SPREADS)[:, None]
-        prior = self.coefficients @ design.T
+        # Sums over the spreads only, row by row: the last bit does not depend on the learner's place.
+        prior = self.coefficients[:, :1] * design[:, 0] + self.coefficients[:, 1:] * design[:, 1]
         unsure = np.einsum("ni,sij,nj->sn", design, self.covariances, design)
         share = np.divide(tau, tau + squares, out=np.zeros((len(tau), len(squares))), where=tau > 0)
         means = prior + share * (ratios - prior)
         variances = share * squares + (1 - share) ** 2 * unsure
-        mean = self.weights @ means
-        spread = np.sqrt(np.maximum(self.weights @ (variances + means * means) - mean * mean, 0.0))
+        weights = self.weights[:, None]
+        mean = (weights * means).sum(axis=0)
+        spread = np.sqrt(np.maximum((weights * (variances + means * means)).sum(axis=0) - mean * mean, 0.0))
         spreads = np.sqrt(np.maximum(variances, 1e-300))
-        loss = self.weights @ norm.cdf(0.0, means, spreads)
-        no_harm = self.weights @ norm.sf(harm, means, spreads)
+        loss = (weights * norm.cdf(0.0, means, spreads)).sum(axis=0)
+        no_harm = (weights * norm.sf(harm, means, spreads)).sum(axis=0)
         spread = np.sqrt(spread * spread + luck * luck)
         margin = norm.isf((1 - COVERAGE) / 2) * spread
         return Expected(mean, spread, mean - margin, mean + margin, loss, no_harm)
@@ -97,7 +99,12 @@ class GainModel:
 def fit_gain_model(
     ratios: Array, errors: Array, n_rows: Array, decay: float = 0.0, variance: float = 1.0
 ) -> GainModel:
-    """Fit the model to log ratios (L,) with standard errors (L,) of learners with so many rows (L,)."""
+    """Fit the model to log ratios (L,) with standard errors (L,) of learners with so many rows (L,).
+
+    Learners are sorted first: the last bit must not depend on their order.
+    """
+    order = np.lexsort((n_rows, errors, ratios))
+    ratios, errors, n_rows = ratios[order], errors[order], n_rows[order]
     typical = float(np.mean(1 / n_rows)) if len(n_rows) else 1.0
     empty = GainModel(np.zeros(0), np.zeros((0, 2)), np.zeros((0, 2, 2)), typical, decay, variance)
     design = empty.design(n_rows)

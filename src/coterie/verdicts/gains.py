@@ -227,7 +227,7 @@ def measure_gains(
     shares = share_of_rows(selection), alone.share
     rounding = ROUNDING * selection.noise
     early = selection.residuals, alone.residuals, coterie.residuals
-    compared, measured = compare(*early, weights, learners.loss, rounding)
+    compared, measured, exact = compare(*early, weights, learners.loss, rounding)
     decay = decay_of(compared, shares)
     own = _own_weights(coterie, labels, selection.n_rows)
     by_itself = own > 1 - 1e-9
@@ -246,17 +246,15 @@ def measure_gains(
     luck = luck_of(errors, alone.share)
     expected = model.expect(ratios[sees], errors[sees], compared.n_rows[sees], fall[sees], luck[sees])
     _with_expected(table, expected, measured)
-    with np.errstate(invalid="ignore"):
-        no_error = table["error_alone"] <= rounding * (1 if units is None else units.spread_y[order] ** 2)
     for column in GAINS:
-        table[column][by_itself | (~measured & no_error)] = 0.0
+        table[column][by_itself | exact] = 0.0
     company = np.bincount(labels)[labels] - 1
     by_others = coterie.method == "auto"
     cases = [
         (np.full(len(labels), len(labels) == 1), STAY_ALONE, NOBODY_ELSE),
         (by_itself & (company == 0) & (not by_others), NO_DIFFERENCE, NO_COMPANY),
         (by_itself, NO_DIFFERENCE, BY_ITSELF),
-        (no_error & ~measured, NO_DIFFERENCE, NO_ERROR),
+        (exact, NO_DIFFERENCE, NO_ERROR),
     ]
     table["verdict"], table["reason"] = _told(table["gain"], expected, measured, cases)
     fits = np.asarray(cluster_fit.fits.any(axis=1))
@@ -382,7 +380,7 @@ def _placed_gains(
         # Who is admitted beside whom makes no difference: what the others' rows tell is in the model.
         share = np.array([training.mean() for training in own.training])
         weights, judged = _weights(newcomers, np.arange(n)), (residuals[0], residuals[0], residuals[1])
-        compared, measured = compare(*judged, weights, newcomers.loss, ROUNDING * own.noise)
+        compared, measured, exact = compare(*judged, weights, newcomers.loss, ROUNDING * own.noise)
         reached = reached_with_all(newcomers.sizes, share, model.decay)
         for name in ("error_alone", "error_alone_se"):
             table[name] = table[name] * reached
@@ -392,7 +390,9 @@ def _placed_gains(
         luck = luck_of(errors, share[measured])
         expected = model.expect(ratios, errors, compared.n_rows, fall, luck)
         _with_expected(table, expected, measured)
-        verdicts[:], reasons[:] = NO_DIFFERENCE, NO_ERROR
+        verdicts[exact], reasons[exact] = NO_DIFFERENCE, NO_ERROR
+        for column in GAINS:
+            table[column][exact] = 0.0
         verdicts[measured] = judge(expected)
         for j in np.flatnonzero(measured):
             reasons[j] = reason_for(verdicts[j], float(table["gain"][j]))

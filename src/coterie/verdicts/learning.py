@@ -4,6 +4,8 @@ Residuals out of fold come from models that saw a part of the rows. Small learne
 with 16 rows, an own model judged by halves errs twice as much as the one that the learner would use. Two
 splits with different shares of the rows show how fast the error falls, and it is extrapolated to all rows. An
 error is taken to be 1 + decay / m with m rows, times the learner's noise; the decay is one for all learners.
+
+What is averaged over learners is sorted before: the last bit must not depend on their order.
 """
 
 from __future__ import annotations
@@ -43,7 +45,7 @@ class Compared:
     @property
     def typical(self) -> float:
         """The variance of the typical learner."""
-        return float(np.exp(np.log(self.variances).mean())) if len(self.variances) else 1.0
+        return float(np.exp(np.sort(np.log(self.variances)).mean())) if len(self.variances) else 1.0
 
     def errors(self, share: Array | float, inflation: float, typical: float) -> Array:
         """Return the standard errors of log ratios (L,), of models fitted on a share of the rows.
@@ -65,13 +67,13 @@ def compare(
     weights: Sequence[Array | None],
     loss: Loss,
     rounding: Array,
-) -> tuple[Compared, Array]:
-    """Compare learners by their residuals (n, C); return also who could be compared, of shape (L,).
+) -> tuple[Compared, Array, Array]:
+    """Compare learners by their residuals (n, C); return also who could be compared, and who is exact.
 
     ``early`` and ``alone`` are of own models fitted on a smaller and a larger share of the rows. Errors
-    below ``rounding`` (L,) are no errors: who has no other cannot be compared.
+    below ``rounding`` (L,) are no errors: who has no other is exact, and cannot be compared.
     """
-    rows, measured = [], np.zeros(len(alone), dtype=bool)
+    rows, measured, exact = [], np.zeros(len(alone), dtype=bool), np.zeros(len(alone), dtype=bool)
     for j, parts in enumerate(zip(early, alone, others, strict=True)):
         known = np.all([np.isfinite(part).all(axis=1) for part in parts], axis=0)
         if np.count_nonzero(known) < 2:
@@ -81,14 +83,15 @@ def compare(
         given = weights[j]
         weight = np.ones(len(own)) if given is None else given[known] / max(given[known].mean(), 1e-300)
         errors = [float(np.mean(weight * part)) for part in (first, own, shared)]
-        if max(errors[1:]) <= rounding[j] or not np.isfinite(errors).all():
+        exact[j] = max(errors[1:]) <= rounding[j]
+        if exact[j] or not np.isfinite(errors).all():
             continue
         errors = [max(error, rounding[j], 1e-12 * max(errors)) for error in errors]
         relative = weight * (own / errors[1] - shared / errors[2])
         measured[j] = True
         rows.append((*errors, float(len(own)), max(float(relative.var(ddof=1)), 1e-12)))
     columns = np.array(rows).reshape(-1, 5).T
-    return Compared(*columns), measured
+    return Compared(*columns), measured, exact
 
 
 def decay_of(compared: Compared, shares: tuple[float, float]) -> float:
@@ -96,9 +99,13 @@ def decay_of(compared: Compared, shares: tuple[float, float]) -> float:
     smaller, larger = shares
     if smaller + _LEAST_STEP >= larger or not len(compared.alone):
         return 0.0
-    fall = np.mean(compared.early / compared.others) / np.mean(compared.alone / compared.others)
+    early, alone, rows = (
+        float(np.sort(part).mean())
+        for part in (compared.early / compared.others, compared.alone / compared.others, 1 / compared.n_rows)
+    )
+    fall = early / alone
     # Solves fall = mean(1 + decay / (smaller n)) / mean(1 + decay / (larger n)).
-    steepness = np.mean(1 / compared.n_rows) * (1 / smaller - fall / larger)
+    steepness = rows * (1 / smaller - fall / larger)
     if fall <= 1:
         return 0.0
     return min(float((fall - 1) / steepness), _MOST_DECAY) if steepness > 0 else _MOST_DECAY

@@ -274,7 +274,7 @@ def test_rows_in_time_order_are_held_out_in_blocks(monkeypatch):
     mine = np.isin(data.groups, data.learner_ids[:6])
     made = []
     monkeypatch.setattr(
-        "coterie.collaboration.nested.collaborate.block_folds",
+        "coterie.collaboration.nested.own.block_folds",
         lambda *how: made.append(block_folds(*how)) or made[-1],
     )
     found = nested({"X": data.X[mine], "y": data.y[mine], "groups": data.groups[mine]}, n_clusters=1)
