@@ -9,8 +9,8 @@ from pathlib import Path
 SOURCE = Path(__file__).parents[1] / "src" / "coterie"
 
 # Version 0.1 had 34,250 lines, and the rebuilt house 28,500 for the same features. The rest pools the rows of
-# tiny learners, predicts unseen ones, describes learners to models of everybody's rows, makes every form honest
-# out of fold, bounds predictions by intervals and looks for what is wrong with a table.
+# tiny learners, predicts unseen ones, describes learners to models of everybody's rows, makes every form
+# honest out of fold, bounds predictions by intervals and looks for what is wrong with a table.
 MOST_LINES = 32_000
 
 
