@@ -128,6 +128,7 @@ SQUARES = {
     ("method/spectral.py", "points - points.mean(axis=0)"): "distances of k-means",
     ("rows/learners.py", "(self.X - centre_x[self.owner]).T"): "spread of predictors",
     ("verdicts/gains.py", "weights * deviations"): "variance of losses",
+    ("verdicts/gains.py", "own"): "the own model's weight",
     ("verdicts/gain_model.py", "*"): "variances of log ratios of losses",
     ("rows/cautions.py", "*"): "correlations of columns, before anything is fitted",
     ("verdicts/differences.py", "*"): "distance of two models' predictions",

@@ -78,7 +78,7 @@ FIXED = {
     Selection: {"dependent", "in_order", "inflation"},
     Exchange: {"source"},
     Partition: {"similarity", "eigenvalues", "scale", "rule", "curves", "clear", "notes"},
-    Collaboration: {"method", "models", "names", "weights", "newcomer_weight_rows", "loss"},
+    Collaboration: {"method", "models", "names", "weights", "newcomer_weight_rows", "loss", "plausible"},
 }
 
 

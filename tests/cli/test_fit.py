@@ -43,9 +43,9 @@ def test_the_results_are_files_that_agree_with_the_library(run, here, table):
 
 def test_the_summary_answers_the_questions(run, here):
     shown = run("fit", "table.csv", *QUIET).out
-    assert "6 learners, 2 coteries" in shown
+    assert "The 6 learners fall into 2 coteries" in shown
     assert "a, c, e" in shown
-    assert "Does it pay?" in shown
+    assert "Learning with others is expected to" in shown
     assert "Why 2? held-out" in shown
     assert "Results are in coterie-table/" in shown
 

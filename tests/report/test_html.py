@@ -102,7 +102,7 @@ def test_a_number_that_is_not_json_fails_here(partition):
 def test_the_table_shows_the_columns_that_there_are():
     first = {"learner": "a", "cluster": 0, "gain": 0.25, "gain_se": 0.1}
     table = table_of([first, {"learner": "b", "cluster": -1, "gain": None, "gain_se": None}])
-    assert [head["heading"] for head in table["heads"]] == ["Learner", "Coterie", "Saved"]
+    assert [head["heading"] for head in table["heads"]] == ["Learner", "Coterie", "Expected gain"]
     first, second = table["rows"]
     assert first[2] == {"text": "25%", "sort": 0.25, "note": "\u00b110%"}
     assert second[1]["text"] == "\u2013"

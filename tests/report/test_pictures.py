@@ -108,10 +108,8 @@ def test_both_ends_are_sorted_distinct_and_bounded(count, most):
 def test_gains_are_sorted_and_shares_of_the_error_alone(model):
     picture = gains_picture(as_subject(model))
     assert picture["coterie"] == sorted(picture["coterie"])
-    first = picture["errors"]
-    np.testing.assert_allclose(
-        picture["coterie"], np.array(first["error_with"]) / np.array(first["error_alone"]), rtol=1e-4
-    )
+    gain = model.gains_["gain"]
+    np.testing.assert_allclose(picture["coterie"], np.sort(1 - gain[np.isfinite(gain)]), rtol=1e-4)
     assert picture["measured"] + picture["not_measured"] == 13
     assert picture["left_out"] == 0
 

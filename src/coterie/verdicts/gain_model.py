@@ -64,6 +64,11 @@ class GainModel:
         """Return the mean's and the slope's part in what learners with so many rows may expect, (L, 2)."""
         return np.column_stack([np.ones(len(n_rows)), 1 / n_rows / self.typical - 1])
 
+    def _averaged(self, values: Array) -> Array:
+        """Return the mean over spreads of values (S, L), summed row by row for one learner as for many."""
+        averages: Array = np.cumsum(self.weights[:, None] * values, axis=0)[-1]
+        return averages
+
     def expect(
         self,
         ratios: Array,
@@ -79,18 +84,19 @@ class GainModel:
         """
         design, squares = self.design(n_rows), errors * errors
         tau = (SPREADS * SPREADS)[:, None]
-        # Sums over the spreads only, row by row: the last bit does not depend on the learner's place.
         prior = self.coefficients[:, :1] * design[:, 0] + self.coefficients[:, 1:] * design[:, 1]
-        unsure = np.einsum("ni,sij,nj->sn", design, self.covariances, design)
+        slope = design[:, 1]
+        unsure = self.covariances[:, :1, 0] + slope * (
+            2 * self.covariances[:, :1, 1] + slope * self.covariances[:, 1:, 1]
+        )
         share = np.divide(tau, tau + squares, out=np.zeros((len(tau), len(squares))), where=tau > 0)
         means = prior + share * (ratios - prior)
         variances = share * squares + (1 - share) ** 2 * unsure
-        weights = self.weights[:, None]
-        mean = (weights * means).sum(axis=0)
-        spread = np.sqrt(np.maximum((weights * (variances + means * means)).sum(axis=0) - mean * mean, 0.0))
+        mean = self._averaged(means)
+        spread = np.sqrt(np.maximum(self._averaged(variances + means * means) - mean * mean, 0.0))
         spreads = np.sqrt(np.maximum(variances, 1e-300))
-        loss = (weights * norm.cdf(0.0, means, spreads)).sum(axis=0)
-        no_harm = (weights * norm.sf(harm, means, spreads)).sum(axis=0)
+        loss = self._averaged(norm.cdf(0.0, means, spreads))
+        no_harm = self._averaged(norm.sf(harm, means, spreads))
         spread = np.sqrt(spread * spread + luck * luck)
         margin = norm.isf((1 - COVERAGE) / 2) * spread
         return Expected(mean, spread, mean - margin, mean + margin, loss, no_harm)
