@@ -89,6 +89,18 @@ def test_predictions_and_shares_add_up():
     np.testing.assert_allclose(found.predict(data["X"], found.weight_rows[data["groups"]]), one_by_one)
 
 
+def test_an_average_of_nobody_else_is_the_learner_itself():
+    data = rows(n=40)
+    odd = data["groups"] == 7
+    data["y"][odd] = 5 * data["X"][odd, 1]
+    found = nested(data, form="average", n_clusters=3)
+    np.testing.assert_allclose(found.shares.sum(axis=1), 1)
+    np.testing.assert_allclose(found.shares[:, 0], np.diag(found.weights[found.weight_rows]))
+    # It takes little from others, though its weight is spread over several resolutions.
+    assert found.shares[7, 0] > 0.8
+    assert found.shares[:7, 0].max() < 0.5
+
+
 @pytest.mark.parametrize("form", FORMS)
 def test_predictions_stay_in_sight_of_the_rows(form):
     data = rows()

@@ -49,7 +49,9 @@ def _shares(mixtures: Sequence[Mixture], averages: Averages) -> Array:
     for j, mixture in enumerate(mixtures):
         shares[j, 0] = mixture.alone
         for shared, weight in zip(averages.shared, mixture.shared, strict=True):
-            shares[j, places[shared.count]] += weight
+            # Where nobody else is of use, the average is the learner's own model.
+            by_itself = shared.terms_of(j)[0].tolist() == [j]
+            shares[j, 0 if by_itself else places[shared.count]] += weight
     return shares
 
 
