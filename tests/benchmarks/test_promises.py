@@ -154,12 +154,14 @@ def test_numbers_of_a_table_are_those_of_its_learners(bench: Any) -> None:
         {
             "verdicts": "ccnsx",
             "promised": "0.4 0.2 0 -0.5 nan",
+            "measured": "0.4 0.2 0 -0.5 nan",
             "realised": "0.5 -0.1 0.1 -0.2 nan",
             "sure": "3 -2.5 0 -3 nan",
         },
         {
             "verdicts": "cnnsx",
             "promised": "0.4 0.2 0 -0.5 nan",
+            "measured": "0.6 0.1 0 -0.5 nan",
             "realised": "0.1 0.1 0.1 0.3 nan",
             "sure": "3 0 0 2.5 nan",
         },
@@ -171,7 +173,10 @@ def test_numbers_of_a_table_are_those_of_its_learners(bench: Any) -> None:
     assert found["caught"] == pytest.approx(0.5 / 0.9)
     # By learner: mean of -.1 and .3 over two splits, and .3.
     assert found["off"] == pytest.approx((0.1 + 0.3) / 2)
-    assert found["off_se"] == pytest.approx(np.std([0.1, 0.3], ddof=1) / np.sqrt(2))
+    # And all promises together rest on log ratios of .5 (two splits) and .2.
+    kept = 1 - (0.4 + 0.2 + 0.4) / 3
+    parts = np.std([0.1, 0.3], ddof=1), kept * np.std([0.5, 0.2], ddof=1)
+    assert found["off_se"] == pytest.approx(np.hypot(*parts) / np.sqrt(2))
     row = bench.tables_page.table_row(found)
     assert row[-1] == "**55.6**"
 

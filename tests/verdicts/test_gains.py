@@ -239,10 +239,10 @@ def test_the_spread_of_the_gain_is_paired_over_rows() -> None:
 
 @pytest.mark.parametrize("collaboration", ["auto", "pooled", "average"])
 def test_everybody_collaborates_where_there_are_two_clear_truths(collaboration: str) -> None:
-    data = make_linear_learners(16, n_rows=12, coefficients=[[2, 0, 1], [-2, 1, 0]], random_state=0)
+    data = make_linear_learners(32, n_rows=20, coefficients=(np.eye(2, 10) * 4 - 2).tolist(), random_state=0)
     model = CoterieRegressor(["lr"], n_clusters=2, collaboration=collaboration)
     gains = model.fit(data.X, data.y, groups=data.groups).gains_
-    assert gains["verdict"].tolist() == ["collaborate"] * 16
+    assert gains["verdict"].tolist() == ["collaborate"] * 32
     assert all(reason.startswith("Others are expected to save ") for reason in gains["reason"])
     assert gains["membership"].min() > 0.9
     assert gains["second_cluster"].tolist() == (1 - np.asarray(data.truth)).tolist()

@@ -23,7 +23,8 @@ def follows(decay: float, n: Array, share: float) -> Array:
 
 def compared_of(decay: float, others: float = 1.0, shares: tuple[float, float] = SHARES) -> Compared:
     errors = [follows(decay, SIZES, share) for share in shares]
-    return Compared(*errors, np.full(len(SIZES), others), SIZES, np.ones(len(SIZES)))
+    rest = np.full(len(SIZES), others), SIZES, np.ones(len(SIZES)), np.ones(len(SIZES))
+    return Compared(*errors, *rest)
 
 
 def residuals_of(error: float, n: int = 40) -> Array:
@@ -72,7 +73,7 @@ def test_folds_of_one_splitter_are_equal_shares_though_sizes_round_them() -> Non
 def test_errors_that_rise_with_more_rows_are_not_extrapolated() -> None:
     table = compared_of(3.0)
     assert decay_of(replace(table, early=table.alone, alone=table.early), SHARES) == 0.0
-    nobody = Compared(*(np.zeros(0) for _ in range(5)))
+    nobody = Compared(*(np.zeros(0) for _ in range(6)))
     assert decay_of(nobody, SHARES) == 0.0
     assert nobody.errors(1.0, 1.0, nobody.typical).shape == (0,)
 
@@ -88,6 +89,13 @@ def test_errors_are_means_of_squares_over_rows() -> None:
     assert who.tolist() == [True]
     assert (table.early[0], table.alone[0], table.others[0]) == pytest.approx((3, 2, 1))
     assert table.n_rows.tolist() == [40]
+
+
+def test_how_far_predictions_are_apart_does_not_depend_on_noise() -> None:
+    noise = residuals_of(1.0)
+    table, *_ = measured((noise, noise, noise - 0.5))
+    assert table.distances[0] == pytest.approx(0.25)
+    assert table.apart[0] == pytest.approx(0.25 / np.sqrt(table.alone[0] * table.others[0]))
 
 
 def test_rows_count_by_their_weight() -> None:
@@ -133,7 +141,7 @@ def test_without_any_error_nobody_is_compared() -> None:
 
 def test_few_rows_take_their_variance_from_the_typical_learner() -> None:
     sizes, variances = np.array([3.0, 3000.0, 300.0]), np.array([1e-12, 1.0, 100.0])
-    table = Compared(*(np.ones(3) for _ in range(3)), sizes, variances)
+    table = Compared(*(np.ones(3) for _ in range(3)), sizes, variances, np.ones(3))
     errors = table.errors(1.0, 1.0, table.typical)
     # Three rows that hardly vary are no evidence of a small variance.
     assert errors[0] > 1e-3
@@ -142,7 +150,7 @@ def test_few_rows_take_their_variance_from_the_typical_learner() -> None:
 
 
 def test_folds_that_share_rows_know_less_than_their_rows_say() -> None:
-    table = Compared(*(np.ones(1) for _ in range(3)), np.array([1e6]), np.ones(1))
+    table = Compared(*(np.ones(1) for _ in range(3)), np.array([1e6]), np.ones(1), np.ones(1))
     four_folds, two_folds = (table.errors(share, 1.0, 1.0)[0] ** 2 * 1e6 for share in (0.75, 0.5))
     assert four_folds == pytest.approx(1 + 4 / 3)
     assert two_folds == pytest.approx(1 + 2 / 1)

@@ -23,7 +23,20 @@ LETTERS = {COLLABORATE: "c", STAY_ALONE: "s", NO_DIFFERENCE: "n", "does not belo
 # A learner without a model of its own, or without test rows.
 NOT_COMPARED = "x"
 
-COLUMNS = ["table", "seed", "form", "k", "seconds", "verdicts", "promised", "low", "high", "realised", "sure"]
+COLUMNS = [
+    "table",
+    "seed",
+    "form",
+    "k",
+    "seconds",
+    "verdicts",
+    "promised",
+    "low",
+    "high",
+    "measured",
+    "realised",
+    "sure",
+]
 
 
 def levels(losses: list[np.ndarray]) -> np.ndarray:
@@ -91,6 +104,7 @@ def one_table(
         "promised": _cells(told.gain),
         "low": _cells(told.low),
         "high": _cells(told.high),
+        "measured": _cells(told.measured),
         "realised": _cells(realised),
         "sure": _cells(sure),
     }

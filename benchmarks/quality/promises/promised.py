@@ -32,7 +32,8 @@ class Promises:
     """A fitted model, and what it told its learners.
 
     Arrays of shape (L,) are in the order of `learners`. ``compared`` are the learners with an error alone;
-    the others are too small for a model of their own.
+    the others are too small for a model of their own. ``measured`` is the logarithm of each learner's
+    measured error alone over that with others, before what all learners show is taken into account.
     """
 
     model: Any
@@ -42,6 +43,7 @@ class Promises:
     low: np.ndarray
     high: np.ndarray
     compared: np.ndarray
+    measured: np.ndarray
     ranges: dict[str, tuple[float, float]]
 
     def alone(self, X: np.ndarray, groups: np.ndarray) -> np.ndarray:
@@ -89,6 +91,7 @@ def promises(X: np.ndarray, y: np.ndarray, groups: np.ndarray, form: str, candid
         warnings.simplefilter("ignore")
         model = CoterieRegressor(**options).fit(X, y, groups=groups)
     gains = model.gains_
+    alone, others = (np.asarray(gains[name], dtype=float) for name in ("error_alone", "error_with"))
     learners = np.asarray(gains["learner"]).astype(str)
     unknown = np.full(len(learners), np.nan)
     return Promises(
@@ -98,6 +101,7 @@ def promises(X: np.ndarray, y: np.ndarray, groups: np.ndarray, form: str, candid
         np.asarray(gains["gain"], dtype=float),
         np.asarray(gains.get("gain_low", unknown), dtype=float),
         np.asarray(gains.get("gain_high", unknown), dtype=float),
-        np.isfinite(np.asarray(gains["error_alone"], dtype=float)),
+        np.isfinite(alone),
+        np.log(np.maximum(alone, 1e-300) / np.maximum(others, 1e-300)),
         {learner: _range(y[groups == learner]) for learner in learners.tolist()},
     )

@@ -22,17 +22,25 @@ def _letters(line: Line) -> np.ndarray:
 def table_numbers(lines: list[Line]) -> dict[str, float]:
     """Return what the splits of one table show about one form.
 
-    A learner's promises and realised gains are averaged over the splits that tell it to collaborate; the
-    standard error is over learners.
+    A learner's promises and realised gains are averaged over the splits that tell it to collaborate. The
+    standard error of their difference has two parts, both over learners: that of the differences, and that
+    of the measured log ratios on which all promises of a table rest together.
     """
     letters = np.array([_letters(line) for line in lines])
-    promised, realised, sure = (
-        np.array([_numbers(line, name) for line in lines]) for name in ("promised", "realised", "sure")
+    promised, measured, realised, sure = (
+        np.array([_numbers(line, name) for line in lines])
+        for name in ("promised", "measured", "realised", "sure")
     )
     compared, told = letters != "x", letters == "c"
     excess, gain = np.where(told, promised - realised, np.nan), np.where(told, realised, np.nan)
     someone = told.any(axis=0)
-    off = mean_and_error(np.nanmean(excess[:, someone], axis=0)) if someone.any() else (math.nan, math.nan)
+    off, shared = (
+        mean_and_error(np.nanmean(np.where(told, part, np.nan)[:, someone], axis=0))
+        if someone.any()
+        else (math.nan, math.nan)
+        for part in (excess, measured)
+    )
+    kept = 1 - float(promised[told].mean()) if told.any() else math.nan
     total = float(realised[compared].sum())
     stay = letters == "s"
     return {
@@ -49,7 +57,7 @@ def table_numbers(lines: list[Line]) -> dict[str, float]:
         "all_gain": total / max(int(compared.sum()), 1),
         "caught": float(realised[told].sum()) / total if total > 0 else math.nan,
         "off": off[0],
-        "off_se": off[1],
+        "off_se": math.hypot(off[1], kept * shared[1]),
     }
 
 

@@ -69,7 +69,7 @@ SHAPES: dict[type[Any], dict[str, Rule]] = {
         "nearest_other": within("n", "k", -1),
     },
     Alone: rules_of("bounds: n 2"),
-    GainModel: rules_of("weights: g, coefficients: g 2, covariances: g 2 2"),
+    GainModel: rules_of("weights: g, shares: g, variances: g"),
     Stability: {**rules_of("membership: double n k, shares: s"), "n_clusters": array("s", "i")},
     Intervals: {
         **rules_of("scales: double e, counted: bool e, shared: double u 2"),

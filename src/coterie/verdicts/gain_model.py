@@ -1,9 +1,12 @@
 """What a learner may expect to gain, from the evidence of all learners.
 
-A learner with few rows knows its own gain badly. A normal model across learners says what such a learner may
-expect: the logarithm of the error alone over the error with others has a mean that depends on the number of
-rows, and a spread between learners. Both are integrated out, so that a spread that is estimated as zero does
-not make anybody sure.
+A learner with few rows knows its own gain badly. A model across learners says what such a learner may expect.
+Where predictions alone and with others are close to each other, there is little to gain and little to lose.
+So the logarithm of the error alone over the error with others is taken to be a share of their mean squared
+distance: near one where all of the distance is the learner's own error, near minus one where it is the
+others'. The distance that a learner's rows show is uncertain, too; what is used is its geometric mean with
+the distance that is typical of so many rows. Shares have a mean and a spread between learners. Both are
+integrated out, so that a spread that is estimated as zero does not make anybody sure.
 """
 
 from __future__ import annotations
@@ -15,14 +18,21 @@ from scipy.stats import norm
 
 from coterie._arrays import Array
 
-# Spreads between learners that are weighed against each other, as logarithms; zero is one of them.
+# Spreads of the share between learners that are weighed against each other; zero is one of them.
 SPREADS = np.r_[0.0, np.geomspace(0.003, 1.5, 24)]
-# A priori the mean and its slope in 1 / n are normal with this standard deviation.
-PRIOR_SPREAD = 1.0
-# Of the learners who are told the same, this share may be told so wrongly.
-FALSE_DISCOVERIES = 0.1
+# A priori the mean share is normal around zero with this standard deviation: it lies between -1 and 1.
+PRIOR_SPREAD = 0.5
+# What a learner gets differs by luck from what learners like it get on average. An own model of k parameters
+# errs by a chi-squared number with k degrees of freedom over n, which is skewed: how much a learner gains has
+# this variance below its mean and above it, where the unit is the distance of the predictions over n.
+LUCK_BELOW, LUCK_ABOVE = 2.0, 6.0
+# Quantiles of a normal distribution by which averages over it are computed.
+QUANTILES = norm.ppf((np.arange(11) + 0.5) / 11)
+# The mean chance to be wrong, over learners who are told the same. Chances are computed on the careful side:
+# of those who are told so less than a tenth is told so wrongly (`benchmarks/quality/promises`).
+FALSE_DISCOVERIES = 0.12
 # Nobody is told anything that is wrong with a larger chance, however sure the others are.
-LARGEST_CHANCE = 0.25
+LARGEST_CHANCE = 0.3
 # The probability of the interval in which a gain is expected.
 COVERAGE = 0.9
 
@@ -47,22 +57,18 @@ class Expected:
 class GainModel:
     """The model across learners, fitted.
 
-    ``weights`` (S,) are the probabilities of `SPREADS`. For each of these, ``coefficients`` (S, 2) and
-    ``covariances`` (S, 2, 2) are of the mean and of its slope in 1 / n, which is centred and scaled by
-    ``typical``, the mean of 1 / n. ``decay`` says how fast errors alone fall with more rows, and ``variance``
-    how much the typical learner's rows differ; see `learning`.
+    ``weights`` (S,) are the probabilities of `SPREADS`. For each of these, ``shares`` (S,) and ``variances``
+    (S,) are the posterior mean and variance of the mean share. Predictions of the typical learner are
+    ``typical`` / n apart. ``decay`` says how fast errors alone fall with more rows, and ``variance`` how much
+    the typical learner's rows differ; see `learning`.
     """
 
     weights: Array
-    coefficients: Array = field(repr=False)
-    covariances: Array = field(repr=False)
-    typical: float
+    shares: Array = field(repr=False)
+    variances: Array = field(repr=False)
+    typical: float = 0.0
     decay: float = 0.0
     variance: float = 1.0
-
-    def design(self, n_rows: Array) -> Array:
-        """Return the mean's and the slope's part in what learners with so many rows may expect, (L, 2)."""
-        return np.column_stack([np.ones(len(n_rows)), 1 / n_rows / self.typical - 1])
 
     def _averaged(self, values: Array) -> Array:
         """Return the mean over spreads of values (S, L), summed row by row for one learner as for many."""
@@ -70,74 +76,87 @@ class GainModel:
         return averages
 
     def expect(
-        self,
-        ratios: Array,
-        errors: Array,
-        n_rows: Array,
-        harm: Array | float = 0.0,
-        luck: Array | float = 0.0,
+        self, ratios: Array, errors: Array, apart: Array, n_rows: Array, harm: Array | float = 0.0
     ) -> Expected:
         """Return what learners may expect whose log ratios (L,) were measured with standard errors (L,).
 
-        Others harm a learner whose log ratio is below ``harm`` (L,). ``luck`` (L,) is the standard deviation
-        of what a learner gets about what learners like it get on average; the interval allows for it.
+        Predictions alone and with others are ``apart`` (L,), on so many rows (L,). Others harm a learner
+        whose log ratio is below ``harm`` (L,).
         """
-        design, squares = self.design(n_rows), errors * errors
-        tau = (SPREADS * SPREADS)[:, None]
-        prior = self.coefficients[:, :1] * design[:, 0] + self.coefficients[:, 1:] * design[:, 1]
-        slope = design[:, 1]
-        unsure = self.covariances[:, :1, 0] + slope * (
-            2 * self.covariances[:, :1, 1] + slope * self.covariances[:, 1:, 1]
-        )
-        share = np.divide(tau, tau + squares, out=np.zeros((len(tau), len(squares))), where=tau > 0)
+        apart = usual_distance(apart, n_rows, self.typical)
+        squares, tau = errors * errors, (SPREADS[:, None] * apart) ** 2
+        prior, unsure = self.shares[:, None] * apart, self.variances[:, None] * apart * apart
+        share = tau / np.maximum(tau + squares, 1e-300)
         means = prior + share * (ratios - prior)
         variances = share * squares + (1 - share) ** 2 * unsure
         mean = self._averaged(means)
         spread = np.sqrt(np.maximum(self._averaged(variances + means * means) - mean * mean, 0.0))
-        spreads = np.sqrt(np.maximum(variances, 1e-300))
-        loss = self._averaged(norm.cdf(0.0, means, spreads))
-        no_harm = self._averaged(norm.sf(harm, means, spreads))
-        spread = np.sqrt(spread * spread + luck * luck)
-        margin = norm.isf((1 - COVERAGE) / 2) * spread
-        return Expected(mean, spread, mean - margin, mean + margin, loss, no_harm)
+        # The distance in units of the error alone, a mean over rows.
+        luck = apart * np.exp(-ratios / 2) / n_rows
+        above = np.sqrt(variances + LUCK_ABOVE * luck)
+        no_harm = self._averaged(norm.sf(harm, means, np.maximum(above, 1e-150)))
+        margin = norm.isf((1 - COVERAGE) / 2)
+        low = mean - margin * np.sqrt(spread**2 + LUCK_BELOW * luck)
+        high = mean + margin * np.sqrt(spread**2 + LUCK_ABOVE * luck)
+        spreads = (high - low) / (2 * margin)
+        return Expected(mean, spreads, low, high, chance_of_loss(mean, spread, apart, n_rows), no_harm)
+
+
+def chance_of_loss(mean: Array, spread: Array, apart: Array, n_rows: Array) -> Array:
+    """Return the chance (L,) that a learner's own model happens to be better than what others predict.
+
+    The log ratio that such learners have on average is normal (``mean``, ``spread``). It and the distance of
+    the predictions say what own models err, and what others do. How the own model of this learner fares is a
+    chi-squared number, with as many degrees of freedom as a model with such an error has parameters. Its cube
+    root is nearly normal (Wilson and Hilferty, 1931).
+    """
+    ratios = mean + spread * QUANTILES[:, None]
+    own, others = np.maximum((apart + ratios) / 2, 0.0), np.maximum((apart - ratios) / 2, 0.0)
+    variance = 2 / (9 * np.maximum(n_rows * own, 1e-9))
+    cubic = np.cbrt(others / np.maximum(own, 1e-300))
+    chances = norm.cdf((cubic - (1 - variance)) / np.sqrt(variance))
+    # Others who err by nothing cost nothing.
+    chance: Array = np.where(others > 0, chances, 0.0).mean(axis=0)
+    return chance
+
+
+def usual_distance(apart: Array, n_rows: Array, typical: float) -> Array:
+    """Return how far predictions (L,) are taken to be apart.
+
+    That is as the rows say and as is typical of so many, in equal parts; as the rows say, if nothing is typical.
+    """
+    distance: Array = np.sqrt(apart * (typical / n_rows)) if typical > 0 else apart
+    return distance
 
 
 def fit_gain_model(
-    ratios: Array, errors: Array, n_rows: Array, decay: float = 0.0, variance: float = 1.0
+    ratios: Array, errors: Array, apart: Array, n_rows: Array, decay: float = 0.0, variance: float = 1.0
 ) -> GainModel:
-    """Fit the model to log ratios (L,) with standard errors (L,) of learners with so many rows (L,).
+    """Fit the model to log ratios (L,) with standard errors (L,), of predictions that are so far apart (L,).
 
     Learners are sorted first: the last bit must not depend on their order.
     """
-    order = np.lexsort((n_rows, errors, ratios))
-    ratios, errors, n_rows = ratios[order], errors[order], n_rows[order]
-    typical = float(np.mean(1 / n_rows)) if len(n_rows) else 1.0
-    empty = GainModel(np.zeros(0), np.zeros((0, 2)), np.zeros((0, 2, 2)), typical, decay, variance)
-    design = empty.design(n_rows)
-    likelihoods, coefficients, covariances = [], [], []
-    for spread in SPREADS:
-        variances = spread * spread + errors * errors
-        weighted = design / variances[:, None]
-        precision = design.T @ weighted + np.eye(2) / PRIOR_SPREAD**2
-        covariance = np.linalg.inv(precision)
-        found = covariance @ (weighted.T @ ratios)
-        left = ratios @ (ratios / variances) - found @ precision @ found
-        likelihoods.append(-0.5 * (np.log(variances).sum() + np.linalg.slogdet(precision)[1] + left))
-        coefficients.append(found)
-        covariances.append(covariance)
-    weights = np.exp(np.array(likelihoods) - max(likelihoods))
-    each = weights / weights.sum(), np.array(coefficients), np.array(covariances)
-    return GainModel(*each, typical, decay, variance)
+    order = np.lexsort((n_rows, apart, errors, ratios))
+    ratios, errors, apart, n_rows = ratios[order], errors[order], apart[order], n_rows[order]
+    typical = float(np.median(apart * n_rows)) if len(apart) else 0.0
+    apart = usual_distance(apart, n_rows, typical)
+    noise = (SPREADS[:, None] * apart) ** 2 + errors * errors
+    precisions = (apart * apart / noise).sum(axis=1) + 1 / PRIOR_SPREAD**2
+    shares = (apart * ratios / noise).sum(axis=1) / precisions
+    left = (ratios * ratios / noise).sum(axis=1) - shares * shares * precisions
+    likelihoods = -0.5 * (np.log(noise).sum(axis=1) + np.log(precisions) + left)
+    weights = np.exp(likelihoods - likelihoods.max())
+    return GainModel(weights / weights.sum(), shares, 1 / precisions, typical, decay, variance)
 
 
-NOTHING_MEASURED = fit_gain_model(np.zeros(0), np.zeros(0), np.zeros(0))
+NOTHING_MEASURED = fit_gain_model(np.zeros(0), np.zeros(0), np.zeros(0), np.zeros(0))
 
 
 def discoveries(chances: Array, rate: float = FALSE_DISCOVERIES) -> Array:
     """Tell for whom something holds, given the chance (L,) for each that it does not.
 
-    The mean chance among those for whom it is said to hold is at most ``rate``, and nobody's is above a
-    quarter.
+    The mean chance among those for whom it is said to hold is at most ``rate``, and nobody's is above
+    `LARGEST_CHANCE`.
     """
     order = np.argsort(chances, kind="stable")
     so_far = np.cumsum(chances[order]) / np.arange(1, len(chances) + 1)

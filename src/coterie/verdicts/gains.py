@@ -20,7 +20,7 @@ from coterie.verdicts.admission import Admission, joined_ids, second_clusters
 from coterie.verdicts.bootstrap import Stability
 from coterie.verdicts.cluster_fit import ClusterFit
 from coterie.verdicts.gain_model import Expected, GainModel, fit_gain_model
-from coterie.verdicts.learning import compare, decay_of, luck_of, reached_with_all
+from coterie.verdicts.learning import compare, decay_of, reached_with_all
 from coterie.verdicts.verdict import (
     BY_ITSELF,
     FEW_ROWS,
@@ -241,10 +241,10 @@ def measure_gains(
     ratios = np.log(compared.alone / compared.others) + fall
     errors = compared.errors(alone.share, selection.inflation, compared.typical)
     sees = ~by_itself[measured]
-    model = fit_gain_model(ratios[sees], errors[sees], compared.n_rows[sees], decay, compared.typical)
+    evidence = ratios[sees], errors[sees], compared.apart[sees], compared.n_rows[sees]
+    model = fit_gain_model(*evidence, decay, compared.typical)
     measured = measured & ~by_itself
-    luck = luck_of(errors, alone.share)
-    expected = model.expect(ratios[sees], errors[sees], compared.n_rows[sees], fall[sees], luck[sees])
+    expected = model.expect(*evidence, fall[sees])
     _with_expected(table, expected, measured)
     for column in GAINS:
         table[column][by_itself | exact] = 0.0
@@ -299,10 +299,12 @@ def with_verdicts(
     fits = np.asarray(cluster_fit.fits.any(axis=1))
     measured = np.isfinite(table["gain"]) & (table["gain_se"] > 0) & (table["gain"] < 1) & (company > 0)
     kept = 1 - table["gain"][measured]
-    errors = np.sqrt(1 + 1 / HALF) * table["gain_se"][measured] / kept
+    spreads = table["gain_se"][measured] / kept
     n_rows = np.asarray(table["n_rows"][measured], dtype=float)
-    model, ratios = fit_gain_model(-np.log(kept), errors, n_rows), -np.log(kept)
-    expected = model.expect(ratios, errors, n_rows, luck=luck_of(errors, HALF))
+    # Squared errors of predictions differ from row to row by four times their distance, if noise is normal.
+    apart = n_rows * spreads * spreads / 4
+    evidence = -np.log(kept), np.sqrt(1 + 1 / HALF) * spreads, apart, n_rows
+    expected = fit_gain_model(*evidence).expect(*evidence)
     _with_expected(table, expected, measured)
     cases = [
         (np.full(len(fits), len(fits) == 1), STAY_ALONE, NOBODY_ELSE),
@@ -387,8 +389,7 @@ def _placed_gains(
         fall = np.log(reached)[measured]
         ratios = np.log(compared.alone / compared.others) + fall
         errors = compared.errors(share[measured], own.inflation, model.variance)
-        luck = luck_of(errors, share[measured])
-        expected = model.expect(ratios, errors, compared.n_rows, fall, luck)
+        expected = model.expect(ratios, errors, compared.apart, compared.n_rows, fall)
         _with_expected(table, expected, measured)
         verdicts[exact], reasons[exact] = NO_DIFFERENCE, NO_ERROR
         for column in GAINS:

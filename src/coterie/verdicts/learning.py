@@ -33,7 +33,8 @@ class Compared:
 
     ``early`` and ``alone`` (L,) are errors of own models fitted on a smaller and a larger share of the rows,
     ``others`` (L,) those with others; ``n_rows`` (L,) counts the rows behind them. ``variances`` (L,) are of
-    the relative differences by row.
+    the relative differences by row, ``distances`` (L,) the mean squared distances of predictions alone and
+    with others.
     """
 
     early: Array
@@ -41,6 +42,13 @@ class Compared:
     others: Array
     n_rows: Array
     variances: Array
+    distances: Array
+
+    @property
+    def apart(self) -> Array:
+        """How far predictions alone and with others are from each other, beside their errors."""
+        apart: Array = self.distances / np.sqrt(self.alone * self.others)
+        return apart
 
     @property
     def typical(self) -> float:
@@ -83,14 +91,16 @@ def compare(
         given = weights[j]
         weight = np.ones(len(own)) if given is None else given[known] / max(given[known].mean(), 1e-300)
         errors = [float(np.mean(weight * part)) for part in (first, own, shared)]
+        between = loss.by_row(alone[j][known] - others[j][known], bound if bound > 0 else None)
         exact[j] = max(errors[1:]) <= rounding[j]
         if exact[j] or not np.isfinite(errors).all():
             continue
         errors = [max(error, rounding[j], 1e-12 * max(errors)) for error in errors]
         relative = weight * (own / errors[1] - shared / errors[2])
         measured[j] = True
-        rows.append((*errors, float(len(own)), max(float(relative.var(ddof=1)), 1e-12)))
-    columns = np.array(rows).reshape(-1, 5).T
+        distance = float(np.mean(weight * between))
+        rows.append((*errors, float(len(own)), max(float(relative.var(ddof=1)), 1e-12), distance))
+    columns = np.array(rows).reshape(-1, 6).T
     return Compared(*columns), measured, exact
 
 
@@ -115,12 +125,3 @@ def reached_with_all(n_rows: Array, share: Array | float, decay: float) -> Array
     """Return the error with all rows over that with a share of them, of shape (L,)."""
     ratio: Array = (1 + decay / n_rows) / (1 + decay / (share * n_rows))
     return ratio
-
-
-def luck_of(errors: Array, share: Array | float) -> Array:
-    """Return the part (L,) of standard errors that says how a model fares by the luck of its own rows.
-
-    What a learner gains in the end differs by as much from what such learners gain on average.
-    """
-    luck: Array = errors / np.sqrt(1 + share)
-    return luck
