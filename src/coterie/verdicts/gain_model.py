@@ -123,7 +123,7 @@ def chance_of_loss(mean: Array, spread: Array, apart: Array, n_rows: Array) -> A
 def usual_distance(apart: Array, n_rows: Array, typical: float) -> Array:
     """Return how far predictions (L,) are taken to be apart.
 
-    That is as the rows say and as is typical of so many, in equal parts; as the rows say, if nothing is typical.
+    That is as the rows say and as is typical, in equal parts; if nothing is typical, as the rows say.
     """
     distance: Array = np.sqrt(apart * (typical / n_rows)) if typical > 0 else apart
     return distance
