@@ -15,6 +15,7 @@ from coterie.verdicts.gain_model import (
     Expected,
     chance_of_loss,
     discoveries,
+    expect_gains,
     fit_gain_model,
     usual_distance,
 )
@@ -91,6 +92,18 @@ def test_the_chance_of_loss_is_that_of_own_models_of_so_many_parameters(
     true = np.mean(errs < others * own)
     known = np.array([own * (1 - others)]), np.zeros(1), np.array([own * (1 + others)]), np.array([n_rows])
     assert chance_of_loss(*known)[0] == pytest.approx(true, abs=0.01)
+
+
+def test_those_who_are_unlike_everybody_are_not_told_what_holds_for_the_others() -> None:
+    evidence, fits = columns([0.5] * 12 + [0.05], [0.1] * 12 + [0.3]), np.arange(13) < 12
+    together, _ = expect_gains(*evidence, np.ones(13, dtype=bool), np.zeros(13))
+    apart, model = expect_gains(*evidence, fits, np.zeros(13))
+    assert judge(together).tolist() == [COLLABORATE] * 13
+    assert judge(apart).tolist() == [COLLABORATE] * 12 + ["no clear difference"]
+    # Newcomers that fit are judged by those who fit.
+    known = columns([0.5] * 12, [0.1] * 12)
+    np.testing.assert_allclose(model.shares, fit_gain_model(*known).shares)
+    np.testing.assert_allclose(apart.mean[:12], fit_gain_model(*known).expect(*known).mean)
 
 
 def test_others_who_err_by_nothing_cost_nothing_and_who_err_by_all_the_distance_do() -> None:

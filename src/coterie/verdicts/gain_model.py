@@ -11,7 +11,7 @@ integrated out, so that a spread that is estimated as zero does not make anybody
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 
 import numpy as np
 from scipy.stats import norm
@@ -51,6 +51,17 @@ class Expected:
     high: Array
     chance_of_loss: Array
     chance_of_no_harm: Array
+
+    @classmethod
+    def of_groups(cls, parts: list[tuple[Array, Expected]]) -> Expected:
+        """Put together what groups of learners may expect; each mask (L,) tells who is in the group."""
+        columns = []
+        for each in fields(cls):
+            column = np.zeros(len(parts[0][0]))
+            for mine, part in parts:
+                column[mine] = getattr(part, each.name)
+            columns.append(column)
+        return cls(*columns)
 
 
 @dataclass(frozen=True)
@@ -150,6 +161,29 @@ def fit_gain_model(
 
 
 NOTHING_MEASURED = fit_gain_model(np.zeros(0), np.zeros(0), np.zeros(0), np.zeros(0))
+
+
+def expect_gains(
+    ratios: Array,
+    errors: Array,
+    apart: Array,
+    n_rows: Array,
+    fits: Array,
+    harm: Array,
+    decay: float = 0.0,
+    variance: float = 1.0,
+) -> tuple[Expected, GainModel]:
+    """Return what learners may expect from what all of them measured, and the model of those who fit.
+
+    Those whose data some cluster of others describes (``fits``, (L,)) gain by others in another way than
+    those who are unlike everybody. Each of the two kinds has a model of its own.
+    """
+    parts, models = [], []
+    for mine in (fits, ~fits):
+        evidence = ratios[mine], errors[mine], apart[mine], n_rows[mine]
+        models.append(fit_gain_model(*evidence, decay, variance))
+        parts.append((mine, models[-1].expect(*evidence, harm[mine])))
+    return Expected.of_groups(parts), models[0]
 
 
 def discoveries(chances: Array, rate: float = FALSE_DISCOVERIES) -> Array:

@@ -19,7 +19,7 @@ from coterie.rows.learners import Learners, Standardization
 from coterie.verdicts.admission import Admission, joined_ids, second_clusters
 from coterie.verdicts.bootstrap import Stability
 from coterie.verdicts.cluster_fit import ClusterFit
-from coterie.verdicts.gain_model import Expected, GainModel, fit_gain_model
+from coterie.verdicts.gain_model import Expected, GainModel, expect_gains
 from coterie.verdicts.learning import compare, decay_of, reached_with_all
 from coterie.verdicts.verdict import (
     BY_ITSELF,
@@ -241,10 +241,18 @@ def measure_gains(
     ratios = np.log(compared.alone / compared.others) + fall
     errors = compared.errors(alone.share, selection.inflation, compared.typical)
     sees = ~by_itself[measured]
-    evidence = ratios[sees], errors[sees], compared.apart[sees], compared.n_rows[sees]
-    model = fit_gain_model(*evidence, decay, compared.typical)
+    fits = np.asarray(cluster_fit.fits.any(axis=1))
+    expected, model = expect_gains(
+        ratios[sees],
+        errors[sees],
+        compared.apart[sees],
+        compared.n_rows[sees],
+        fits[measured][sees],
+        fall[sees],
+        decay,
+        compared.typical,
+    )
     measured = measured & ~by_itself
-    expected = model.expect(*evidence, fall[sees])
     _with_expected(table, expected, measured)
     for column in GAINS:
         table[column][by_itself | exact] = 0.0
@@ -257,7 +265,6 @@ def measure_gains(
         (exact, NO_DIFFERENCE, NO_ERROR),
     ]
     table["verdict"], table["reason"] = _told(table["gain"], expected, measured, cases)
-    fits = np.asarray(cluster_fit.fits.any(axis=1))
     table["reason"] = with_remarks(table["reason"], fits | (len(labels) == 1), bad_model)
     membership = np.full(len(labels), np.nan)
     if stability is not None:
@@ -303,8 +310,8 @@ def with_verdicts(
     n_rows = np.asarray(table["n_rows"][measured], dtype=float)
     # Squared errors of predictions differ from row to row by four times their distance, if noise is normal.
     apart = n_rows * spreads * spreads / 4
-    evidence = -np.log(kept), np.sqrt(1 + 1 / HALF) * spreads, apart, n_rows
-    expected = fit_gain_model(*evidence).expect(*evidence)
+    errors = np.sqrt(1 + 1 / HALF) * spreads
+    expected, _ = expect_gains(-np.log(kept), errors, apart, n_rows, fits[measured], np.zeros(len(kept)))
     _with_expected(table, expected, measured)
     cases = [
         (np.full(len(fits), len(fits) == 1), STAY_ALONE, NOBODY_ELSE),
