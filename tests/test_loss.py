@@ -105,7 +105,6 @@ def test_arithmetic_that_knows_one_column_only_says_so() -> None:
 
 # What may be squared elsewhere: file, what is squared, and why it is no residual of a response.
 SQUARES = {
-    ("collaboration/nested/averages.py", "np.maximum(travel, 1e-06)"): "a ratio of losses",
     ("collaboration/nested/effects.py", "*"): "second moments of residuals: a closed form of the loss",
     ("collaboration/nested/line.py", "sums.products[:, -1]"): "second moments: a closed form of the loss",
     ("collaboration/nested/sums.py", "response"): "second moments: a closed form of the loss",

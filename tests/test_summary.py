@@ -8,7 +8,7 @@ import pytest
 from coterie import CoterieRegressor, cluster_learners
 from coterie.datasets import make_linear_learners
 from coterie.federated import Conclusion
-from coterie.federated.messages import Curve, Gain
+from coterie.federated.messages import Curve, Gain, Mixture
 from coterie.summary import plain, summarize, table_rows
 from coterie.verdicts.gains import ERRORS
 
@@ -35,6 +35,7 @@ def conclusion(model) -> Conclusion:
     }
     return Conclusion(
         gains=gains,
+        mixtures={row.learner: Mixture({row.learner: 1.0}, (0.0,), (0.0, 0.0)) for row in gains},
         models={row.learner: "0" * 64 for row in gains},
         rule=model.partition_.rule,
         clear=True,

@@ -173,9 +173,9 @@ def main() -> None:
         seconds = time.perf_counter() - began
         strange = strange_files(home, sites)
         sizes = [path.stat().st_size for path in (home / "box").iterdir()]
-    local = CoterieRegressor(
-        options.candidates.split(","), refine="average", collaboration="average", n_bootstrap=0
-    ).fit(X, y, groups=groups)
+    local = CoterieRegressor(options.candidates.split(","), refine="average", n_bootstrap=0).fit(
+        X, y, groups=groups
+    )
     labels = dict(zip(local.learner_ids_.tolist(), local.learner_labels_.tolist(), strict=True))
     home_of_last = found["labels"][sites[-1]]
     accused = {site for site, label in found["labels"].items() if label != home_of_last}

@@ -21,10 +21,12 @@ from sklearn.preprocessing import MinMaxScaler, PolynomialFeatures, StandardScal
 from coterie.federated import wire
 from coterie.federated.messages import (
     Answer,
-    Gram,
+    Judging,
     Loss,
     Member,
+    Mixing,
     Pairing,
+    Products,
     Question,
     Score,
     Share,
@@ -65,14 +67,34 @@ def models() -> list[bytes]:
 def messages() -> list[bytes]:
     """Return one message of every kind that sites send each other before the end."""
     model = models()[0]
-    share = Share("north", 20, 0.5, 1.0, 2.0, ("a", "b", "c"), "y", "lr", model, ("lr",), 0, {"coterie": "0"})
-    gram = Gram(((1.0, 0.5), (0.5, 1.0)), (0.1, 0.2), 3.0, 0.5)
+    share = Share(
+        "north",
+        20,
+        0.5,
+        1.0,
+        2.0,
+        ("a", "b", "c"),
+        "y",
+        "lr",
+        model,
+        ("lr",),
+        0,
+        {"coterie": "0"},
+        (1.0,) * 3,
+    )
     losses = {"north": Loss(share.sha, 0.5), "south": Loss("bb", None)}
-    members = (Member("north", share.sha, 1.0, 20, 0.7), Member("south", "bb", 2.0, 30, 0.6))
+    members = (Member("north", share.sha, 1.0, 0.7), Member("south", "bb", 2.0, 0.6))
     pairing = Pairing((0, 1), ((0, 0), (1, 1)), (0, 0), ((0, 0), (0, 0)))
-    question = Question(members, ((0, 0), (0, 1)), (pairing,), ((0, 0),), clipped=True)
+    mixing = Mixing(((0, 0),), (((0.1, 0.0),), ((0.1, 1.0),)))
+    judging = Judging((0, 0), mixing, ((((0.5, 0.5, 0.0),) * 3,) * 2))
+    question = Question(members, (1.0, 1.0, 0.0), ((0, 0), (0, 1)), (pairing,), mixing, judging)
     errors = ((1.0, 0.1), (0.9, 0.1), (2.0, 0.1))
-    verdict = Verdict(((-0.1, 0.2), None), (0.1, 0.2), (0.0, 0.1), errors, 0.1, (1.0, 0.0))
-    answer = Answer("north", question_key(question), (((0.5, None),),), ((0.1, 0.2),), (verdict,))
-    score = Score("north", share.sha, losses, 0.7, 0.01, (10, 10), (gram, gram))
+    measured = (1.2, 1.0, 0.9, 20, 0.3, False, 1.0)
+    line, limits = (0.1, 0.0, 0.0, -0.2), (-1.0, 1.0)
+    verdict = Verdict(((-0.1, 0.2),), (0.1, 0.2), (0.0, 0.1), errors, *measured, (1.0,), line, limits)
+    products = Products((((5.0, 1.0, 1.0), (1.0, 4.0, 2.0), (1.0, 2.0, 4.0)),) * 2, (10.0, 10.0))
+    halves = (((0.5, 0.4),), ((0.5, 0.4), (None, 0.3)))
+    grids = (((0.0, -1.0), (-2.0, -3.0)),) * 2
+    answer = Answer("north", question_key(question), halves, grids, ((0.1, 0.2),), products, verdict)
+    score = Score("north", share.sha, losses, 0.7, 0.01, (10, 10))
     return [encode(message) for message in (share, score, question, answer)]

@@ -67,6 +67,9 @@ class CoterieRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     refine : {"pooled", "average", None}, default="pooled"
         How clusters predict when learners are moved to the cluster that predicts them best. None: nobody
         is moved, as in the paper.
+    refine_rounds : int or None, default=None
+        How often learners are moved at most. None: 10, and 2 where clusters predict by averages, as sites
+        that answer by messages pay a visit for each.
     collaboration : {"auto", "pooled", "average", "local", "global"}, default="auto"
         What a learner predicts with. ``"auto"``: nested coteries, which mix its own model, models of its
         coterie and models of all, weighted by held-out rows. With ``refine="average"`` averages of the
@@ -178,6 +181,7 @@ class CoterieRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         max_clusters: int | None = None,
         scale: Any = "noise",
         refine: str | None = "pooled",
+        refine_rounds: int | None = None,
         collaboration: str = "auto",
         nested_folds: int = 4,
         robust: bool = False,
@@ -201,6 +205,7 @@ class CoterieRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         self.max_clusters = max_clusters
         self.scale = scale
         self.refine = refine
+        self.refine_rounds = refine_rounds
         self.collaboration = collaboration
         self.nested_folds = nested_folds
         self.robust = robust

@@ -65,7 +65,7 @@ def test_a_dry_run_lists_what_is_revealed_and_writes_nothing(run, site):
         "sha256",
     ):
         assert words in outcome.out
-    assert "--reveal-gram" in outcome.out
+    assert "sums of products" in outcome.out
     assert os.listdir(site / "box") == []
 
 
@@ -173,13 +173,6 @@ def test_half_of_what_blurs_is_refused(run, site, option):
     assert os.listdir(site / "box") == ["share-a.coterie"]
 
 
-def test_gram_matrices_beside_blurred_losses_are_refused(run, site):
-    blurred = ("--epsilon", "1", "--clip", "2")
-    share(run, *blurred)
-    complaint = run("score", "a.csv", "--name", "a", "--folder", "box", *blurred, "--reveal-gram").complaint
-    assert "take one of them" in complaint
-
-
 def test_a_preset_of_several_candidates_cannot_be_blurred(run, site):
     complaint = share(run, "--epsilon", "10", "--clip", "4", candidates="linear").complaint
     assert "Only one linear candidate can be blurred" in complaint
@@ -222,7 +215,7 @@ def test_a_dry_run_of_a_blurred_share_lists_no_numbers_that_are_not_sent(run, si
     listed = share(run, "--epsilon", "1", "--clip", "2", "--dry-run").out
     assert "the error of the model: not revealed" in listed
     assert "spends epsilon again" in listed
-    assert "--reveal-gram" not in listed
+    assert "sums of products" not in listed
 
 
 @pytest.mark.parametrize("column", ["a\tb", "a\u00a0b", "a" * 501])

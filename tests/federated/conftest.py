@@ -46,7 +46,7 @@ class Sites:
         )
 
 
-def make_sites(data, candidates=CANDIDATES, *, reveal_gram=False, seed=0) -> Sites:
+def make_sites(data, candidates=CANDIDATES, *, seed=0) -> Sites:
     """Return a site for every learner of a dataset."""
     parties = {}
     for learner in dict.fromkeys(data.groups.tolist()):
@@ -55,7 +55,7 @@ def make_sites(data, candidates=CANDIDATES, *, reveal_gram=False, seed=0) -> Sit
             data.X[mine], data.y[mine], site=learner, candidates=candidates, seed=seed
         )
     shares = [share(party) for party in parties.values()]
-    scores = [score(party, shares, reveal_gram=reveal_gram) for party in parties.values()]
+    scores = [score(party, shares) for party in parties.values()]
     return Sites(parties, shares, scores)
 
 

@@ -17,10 +17,13 @@ from coterie.federated.messages import (
     Conclusion,
     Curve,
     Gain,
-    Gram,
+    Judging,
     Loss,
     Member,
+    Mixing,
+    Mixture,
     Pairing,
+    Products,
     ProtocolError,
     Question,
     Score,
@@ -47,7 +50,6 @@ SHARE = Share(
     software={"coterie": "0.1.0"},
     privacy=Blur(1.0, 1e-6, 10.0),
 )
-GRAM = Gram(((1.0, 0.5), (0.5, 1.0)), (0.1, 0.2), 3.0, 0.5)
 SCORE = Score(
     site="north",
     sha="aa",
@@ -55,26 +57,44 @@ SCORE = Score(
     noise=0.7,
     noise_variance=0.01,
     half_sizes=(10, 10),
-    grams=(GRAM, GRAM),
 )
-MEMBERS = (Member("north", "aa", 1.0, 20, 0.7), Member("south", "bb", 2.0, 30, 0.6))
+MEMBERS = (Member("north", "aa", 1.0, 0.7), Member("south", "bb", 2.0, 0.6))
 PAIRING = Pairing((0, 1), ((0, 0), (1, 1)), (0, 0), ((0, 0), (0, 0)))
-QUESTION = Question(MEMBERS, ((0, 0), (0, 1)), (PAIRING,), ((0, 0),), clipped=True)
+MIXING = Mixing(((0, 0),), (((0.1, 0.0),), ((0.1, 1.0),)))
+JUDGING = Judging((0, 0), MIXING, ((((0.5, 0.5, 0.0),) * 3),) * 2)
+QUESTION = Question(MEMBERS, (1.0, 0.0), ((0, 0), (0, 1)), (PAIRING,), MIXING, JUDGING)
 VERDICT = Verdict(
-    clusters=((-0.1, 0.2), None),
+    clusters=((-0.1, 0.2),),
     constant=(0.1, 0.2),
     coterie=(0.0, 0.1),
     errors=((1.0, 0.1), (0.9, 0.1), (2.0, 0.1)),
-    gain_error=0.1,
-    membership=(1.0, 0.0),
+    early=1.2,
+    alone=1.0,
+    others=0.9,
+    n_rows=20,
+    variance=0.3,
+    distance=0.2,
+    exact=False,
+    inflation=1.0,
+    membership=(1.0,),
+    line=(0.1, 0.0, -0.2),
+    limits=(-1.0, 1.0),
 )
-ANSWER = Answer("north", question_key(QUESTION), (((0.5, None),),), ((0.1, 0.2),), (VERDICT,))
+# Residuals of three columns on four folds of five rows.
+PRODUCTS = Products((((5.0, 1.0, 1.0), (1.0, 4.0, 2.0), (1.0, 2.0, 4.0)),) * 4, (5.0,) * 4)
+GRID = ((0.0, *(-1.0,) * 11), *((-2.0,) * 12,) * 11)
+HALVES = (((0.5, 0.4),), ((0.5, 0.4), (None, 0.3)))
+ANSWER = Answer("north", question_key(QUESTION), HALVES, (GRID, GRID), ((0.1, 0.2),), PRODUCTS, VERDICT)
 ERRORS = (1.0, 0.1, 0.9, 0.1, 2.0, 0.1)
 CONCLUSION = Conclusion(
     gains=(
         Gain("north", 0, "ridge", 20, *ERRORS, 0.1, 0.1, 0.0, 0.2, "collaborate", "", True, 0.9, -1),
         Gain("south", 0, "ridge", 60, *ERRORS, 0.1, 0.1, 0.0, 0.2, "collaborate", "", True, 0.9, -1),
     ),
+    mixtures={
+        "north": Mixture({"north": 0.75, "south": 0.25}, (0.1, 0.0, -0.2), (-1.0, 1.0)),
+        "south": Mixture({"south": 1.0}, (0.0, 0.0, 0.0), (0.0, 0.0)),
+    },
     models={"north": "aa", "south": "bb"},
     rule="held-out",
     clear=True,
@@ -149,6 +169,8 @@ def test_another_version_is_refused_by_name(version):
         ("privacy", {"epsilon": 1.0}),
         ("target", "x" * 1000),
         ("seed", -1),
+        ("spreads", [1.0]),
+        ("privacy", None),
     ],
 )
 def test_a_field_of_another_kind_is_refused(name, value):
@@ -208,6 +230,13 @@ def test_a_message_that_is_too_large_is_not_parsed(monkeypatch):
         lambda body: body.update(labellings=[[0, 0]] * 201),
         lambda body: body.update(members=[]),
         lambda body: body["members"][0].update(weight=0.0),
+        lambda body: body.update(units=[-1.0, 0.0]),
+        lambda body: body["mixing"].update(labellings=[]),
+        lambda body: body["mixing"].update(ratios=[[], []]),
+        lambda body: body["mixing"].update(ratios=[[[-1.0, 0.0]], [[0.1, 0.0]]]),
+        lambda body: body["judging"].update(labels=[0]),
+        lambda body: body["judging"].update(weights=[]),
+        lambda body: body["judging"]["weights"][0][0].pop(),
     ],
 )
 def test_a_question_out_of_range_is_refused(change):
@@ -229,13 +258,56 @@ def test_a_site_scores_its_own_model():
         replace(SCORE, losses={"south": Loss("bb", 1.0)})
 
 
-def test_a_coterie_is_weighed_by_rows():
-    assert CONCLUSION.weights("south") == {"north": 0.25, "south": 0.75}
+def test_a_site_predicts_as_its_verdict_says():
+    assert CONCLUSION.mixture("north") == CONCLUSION.mixtures["north"]
+    assert CONCLUSION.mixture("north", using="alone") == Mixture({"north": 1.0}, (0.0, 0.0, 0.0), (0.0, 0.0))
+    alone = replace(CONCLUSION.gains[0], verdict="stay alone")
+    staying = replace(CONCLUSION, gains=(alone, CONCLUSION.gains[1]))
+    assert staying.mixture("north").weights == {"north": 1.0}
+    assert staying.mixture("north", using="others") == CONCLUSION.mixtures["north"]
     assert CONCLUSION.n_clusters == 1
     with pytest.raises(ProtocolError, match="left out: It did not score"):
-        CONCLUSION.weights("west")
+        CONCLUSION.mixture("west")
     with pytest.raises(ProtocolError, match="no site 'east'"):
-        CONCLUSION.weights("east")
+        CONCLUSION.mixture("east")
+    with pytest.raises(ValueError, match="'using' option must be one of"):
+        CONCLUSION.mixture("north", using="all")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda body: body["mixtures"].pop("south"),
+        lambda body: body["mixtures"]["south"].update(weights={}),
+        lambda body: body["mixtures"]["south"].update(weights={"south": 0.5}),
+        lambda body: body["mixtures"]["south"].update(weights={"south": 2.0, "north": -1.0}),
+        lambda body: body["mixtures"]["south"].update(weights={"stranger": 1.0}),
+        lambda body: body["mixtures"]["south"].update(limits=[1.0, -1.0]),
+    ],
+)
+def test_a_mixture_that_is_none_is_refused(change):
+    with pytest.raises(ProtocolError):
+        decode(changed(CONCLUSION, lambda outer: change(outer["body"])))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda body: body["products"]["folds"][0].pop(),
+        lambda body: body["products"].update(folds=[], counts=[]),
+        lambda body: body["products"].update(counts=[1.0] * 3),
+        lambda body: body["products"].update(counts=[-1.0] * 4),
+        lambda body: body["likelihoods"][0][0].pop(),
+        lambda body: body["likelihoods"][0][0].__setitem__(0, 5.0),
+        lambda body: body["verdict"].update(variance=0.0),
+        lambda body: body["verdict"].update(distance=-1.0),
+        lambda body: body["verdict"].update(inflation=0.0),
+        lambda body: body["verdict"].update(limits=[1.0, 0.0]),
+    ],
+)
+def test_an_answer_out_of_range_is_refused(change):
+    with pytest.raises(ProtocolError):
+        decode(changed(ANSWER, lambda outer: change(outer["body"])))
 
 
 json_values = st.recursive(

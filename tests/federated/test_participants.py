@@ -43,7 +43,7 @@ def test_other_columns_another_order_and_another_target_are_left_out(sites):
     shares = changed(sites.shares, 0, columns=("x0", "x1", "z"))
     shares = changed(shares, 1, columns=("x1", "x0", "x2"))
     shares = changed(shares, 2, target="z")
-    shares = changed(shares, 3, columns=("x0", "x1"))
+    shares = changed(shares, 3, columns=("x0", "x1"), spreads=(1.0, 1.0))
     found = attend(shares, sites.scores)
     reasons = [found.left_out[share.site] for share in shares[:4]]
     assert reasons == [
@@ -70,7 +70,7 @@ def test_who_contradicts_itself_is_left_out(sites):
     site = sites.shares[0].site
     lied = changed(sites.shares, 0, error=sites.shares[0].error / 2)
     assert "states the error" in attend(lied, sites.scores).left_out[site]
-    private = changed(lied, 0, privacy=Blur(1.0, 1e-5, 1.0))
+    private = changed(lied, 0, privacy=Blur(1.0, 1e-5, 1.0), spreads=())
     assert site in attend(private, sites.scores).shares
     halves = changed(sites.scores, 0, half_sizes=(20, 19))
     assert "shared 40 rows and scored on 39" in attend(sites.shares, halves).left_out[site]

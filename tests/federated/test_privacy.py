@@ -173,13 +173,6 @@ def test_what_cannot_be_read_has_no_loss_when_blurred_either(sites):
     assert [found.losses[m.site].value is None for m in shares[:4]] == [False, True, True, False]
 
 
-def test_gram_matrices_are_not_blurred(sites):
-    party = next(iter(sites.parties.values()))
-    shares = [share(party, blur=BLUR), *sites.shares[1:]]
-    with pytest.raises(ProtocolError, match="not both"):
-        score(party, shares, blur=BLUR, reveal_gram=True)
-
-
 def test_a_promise_that_no_noise_keeps_is_refused_in_a_sentence():
     with pytest.raises(ProtocolError, match="larger epsilon or delta"):
         gaussian_scale(1e-9, 1e-12, 1.0)

@@ -22,6 +22,7 @@ from coterie.federated import (
     share,
     wire,
 )
+from coterie.federated.messages import Mixture
 from coterie.federated.peers import evaluate_peers
 from coterie.federated.site import pooled_variance
 
@@ -134,15 +135,34 @@ def test_the_variance_of_all_responses_is_pooled_from_moments(eight, sites):
     assert pooled_variance(constant) == 0.0
 
 
-def test_a_coterie_predicts_by_its_weighted_models(eight, sites):
-    weights = {"learner 00": 0.25, "learner 02": 0.75}
+def test_a_site_predicts_by_its_mixture(eight, sites, conclusion):
+    mixture = Mixture({"learner 00": 0.25, "learner 02": 0.75}, (0.5, 0.0, 0.0, 1.0), (0.8, 1.2))
+    mixed = replace(conclusion, mixtures={**conclusion.mixtures, "learner 00": mixture})
     models = {m.site: wire.unpack(m.model, 3) for m in sites.shares}
     expected = 0.25 * predicted(models["learner 00"], eight.X) + 0.75 * predicted(
         models["learner 02"], eight.X
     )
-    assert np.allclose(predict(eight.X, "learner 00", sites.shares, weights), expected)
-    with pytest.raises(ProtocolError, match="'learner 02', of the coterie of 'learner 00', is not here"):
-        predict(eight.X, "learner 00", sites.shares[:1], weights)
+    expected += np.clip(0.5 * eight.X[:, 0] + 1.0, 0.8, 1.2)
+    assert np.allclose(predict(eight.X, "learner 00", sites.shares, mixed, using="others"), expected)
+    with pytest.raises(ProtocolError, match="'learner 02', which 'learner 00' predicts with, is not here"):
+        predict(eight.X, "learner 00", sites.shares[:1], mixed, using="others")
+
+
+def test_models_are_kept_within_what_their_response_makes_plausible(eight, sites, conclusion):
+    far = np.full((1, 3), 1e6)
+    share_ = sites.shares[0]
+    reached = predict(far, share_.site, sites.shares, conclusion, using="alone")
+    assert abs(reached[0] - share_.response_mean) == pytest.approx(7 * share_.response_variance**0.5)
+
+
+def test_shares_of_another_run_are_refused(eight, sites, conclusion):
+    X, y = rows_of(eight, "learner 02")
+    again = share(make_party(X[:30], y[:30], site="learner 02", candidates=["ridge"]))
+    with pytest.raises(ProtocolError, match="two different shares of 'learner 02'"):
+        predict(eight.X, "learner 00", [*sites.shares, again], conclusion)
+    renewed = [again if m.site == "learner 02" else m for m in sites.shares]
+    with pytest.raises(ProtocolError, match="'learner 02' is not the one that the conclusion is about"):
+        predict(eight.X, "learner 00", renewed, conclusion)
 
 
 def test_the_same_rows_seed_and_name_share_the_same(eight, sites):

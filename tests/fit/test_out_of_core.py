@@ -126,6 +126,7 @@ OPTIONS: list[dict[str, Any]] = [
     *({"scale": scale} for scale in ("median", 0.5)),
     *({"refine": refine} for refine in ("average", None)),
     *({"collaboration": method} for method in ("pooled", "average", "local", "global")),
+    {"refine": "average", "refine_rounds": 3},
     {"refine": "average", "collaboration": "average"},
     {"nested_folds": 2},
     {"robust": True},

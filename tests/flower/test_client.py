@@ -58,10 +58,9 @@ def test_sites_with_tables_conclude_and_predict_with_their_coterie(
     site, output = tables[0]["site"], Path(tables[0]["output"])
     conclusion = decode((output / "conclusion.json").read_bytes(), "conclusion")
     shares = [decode(path.read_bytes(), "share") for path in output.glob("share-*.json")]
-    weights = conclusion.weights(site)
-    assert {share.site for share in shares} == set(weights)
+    assert {share.site for share in shares} == set(conclusion.mixtures[site].weights)
     mine = data.groups == site
-    error = np.mean((predict(data.X[mine], site, shares, weights) - data.y[mine]) ** 2)
+    error = np.mean((predict(data.X[mine], site, shares, conclusion) - data.y[mine]) ** 2)
     assert error < np.var(data.y[mine])
 
 

@@ -250,7 +250,7 @@ def site_tables(folder: Path) -> list[dict[str, Any]]:
         path = folder / f"rows{k}.csv"
         columns = {f"x{j}": data.X[mine, j] for j in range(3)} | {"y": data.y[mine]}
         pl.DataFrame(columns).write_csv(path)
-        configs.append({"site": site, "table": path, "target": "y", "reveal-gram": "true"})
+        configs.append({"site": site, "table": path, "target": "y"})
     return configs
 
 

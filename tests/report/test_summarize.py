@@ -6,7 +6,7 @@ import pytest
 import coterie
 from coterie import CoterieRegressor, Report
 from coterie.federated import Conclusion
-from coterie.federated.messages import Curve, Gain
+from coterie.federated.messages import Curve, Gain, Mixture
 from coterie.report.subject import as_subject
 from coterie.report.summarize import report_summary
 from coterie.summary import table_rows
@@ -72,6 +72,7 @@ def test_a_conclusion_of_sites_has_a_report(model):
     rows = [row | {"learner": f"site {place:02d}"} for place, row in enumerate(table_rows(table))]
     conclusion = Conclusion(
         gains=tuple(Gain(**row) for row in rows),
+        mixtures={row["learner"]: Mixture({row["learner"]: 1.0}, (0.0,), (0.0, 0.0)) for row in rows},
         models={row["learner"]: "0" * 64 for row in rows},
         rule="held-out",
         clear=True,

@@ -10,7 +10,7 @@ from sklearn.neighbors import KNeighborsRegressor
 from coterie import CoterieRegressor
 from coterie.datasets import make_linear_learners
 from coterie.verdicts import Gains
-from coterie.verdicts.gains import error_and_spread, gain_of, gain_spread
+from coterie.verdicts.gains import error_and_spread
 from coterie.verdicts.learning import reached_with_all
 
 COLUMNS = [
@@ -72,13 +72,6 @@ def test_gains_say_what_each_learner_takes_from_whom() -> None:
     assert_allclose(taken.sum(axis=1), 1)
     model.admit(DATA.X[:20], DATA.y[:20], groups=["new"] * 20)
     assert np.isnan(model.gains_["from_alone"]).tolist() == [False] * 6 + [True]
-
-
-def test_the_gain_is_the_share_of_the_error_alone_that_is_saved() -> None:
-    alone = np.array([4.0, 4.0, 4.0, 0.0, 1e-30, np.nan])
-    coterie = np.array([1.0, 4.0, 8.0, 0.0, 3e-30, 1.0])
-    # Errors that are rounding are neither gained nor lost.
-    assert_allclose(gain_of(alone, coterie, np.full(6, 1e-20)), [0.75, 0.0, -1.0, 0.0, 0.0, np.nan])
 
 
 def test_gains_have_a_row_per_learner() -> None:
@@ -221,20 +214,6 @@ def test_errors_are_in_the_units_of_the_response() -> None:
         spread = DATA.y[DATA.groups == DATA.learner_ids[place]].std()
         inside = np.mean(standardized.collaboration_.residuals[place][:, 0] ** 2)
         assert standardized.gains_["error_with"][place] == pytest.approx(inside * spread**2)
-
-
-def test_the_spread_of_the_gain_is_paired_over_rows() -> None:
-    rng = np.random.default_rng(0)
-    alone = rng.normal(size=400)
-    # The same errors, all smaller: the gain is known without error though the errors are not.
-    assert gain_spread(alone[:, None], 0.5 * alone[:, None], None, 0.0) == pytest.approx(0.0, abs=1e-12)
-    other = rng.normal(size=400)
-    draws = rng.integers(400, size=(4000, 400))
-    bootstrapped = 1 - np.mean(other[draws] ** 2, axis=1) / np.mean(alone[draws] ** 2, axis=1)
-    spread = gain_spread(alone[:, None], other[:, None], None, 0.0)
-    assert spread == pytest.approx(bootstrapped.std(), rel=0.1)
-    assert gain_spread(np.zeros((5, 1)), np.zeros((5, 1)), None, 1e-9) == 0.0
-    assert np.isnan(gain_spread(np.empty((0, 1)), np.empty((0, 1)), None, 0.0))
 
 
 @pytest.mark.parametrize("collaboration", ["auto", "pooled", "average"])

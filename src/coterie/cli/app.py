@@ -23,6 +23,7 @@ from coterie.cli.printing import sentence
 from coterie.cli.report import report
 from coterie.cli.score import score
 from coterie.cli.share import share
+from coterie.cli.status import status
 
 # What typer's parser raises: click is a package beside older versions of typer and a part of newer ones.
 _parsing: Any = sys.modules[typer.BadParameter.__module__]
@@ -55,7 +56,7 @@ def _root(
 
 
 app.command("conclude")(conclude_command)
-for command in (demo, fit, predict, admit, report, inspect, share, score, keygen):
+for command in (demo, fit, predict, admit, report, inspect, share, score, status, keygen):
     app.command()(command)
 
 

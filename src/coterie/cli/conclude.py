@@ -53,7 +53,7 @@ def conclude_command(
     min_rows: Annotated[int | None, Option(min=1, help="Rows that a site needs; default: as a fit.")] = None,
     refine_rounds: Annotated[
         int, Option(min=1, help="How often sites are moved at most; each costs a round.")
-    ] = 10,
+    ] = 2,
     seed: Annotated[int, Option(min=0, help="Of k-means; as at the sites.")] = 0,
     rounds: Annotated[
         bool, Option("--rounds/--no-rounds", help="Ask further questions, or conclude by losses alone.")

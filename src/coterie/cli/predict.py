@@ -76,14 +76,14 @@ def _from_folder(
             raise CommandError(f"The conclusion of the folder cannot be used: conclude again. {why}")
         if contents.conclusion is None:
             raise CommandError("The folder has no conclusion yet: run `coterie conclude` first.")
-        weights = contents.conclusion.weights(site)
+        weights = contents.conclusion.mixture(site).weights
         mine = contents.share_of(site)
         members = [share for share in contents.shares if share.site in weights]
         for share in members:
             if share.sha != contents.conclusion.models[share.site]:
                 raise CommandError(f"{share.site!r} has shared another model since: conclude again.")
         rows = site_rows(frame, None, mine.columns, what="a predictor of the model")
-        predicted = predict_federated(rows.X, site, members, weights)
+        predicted = predict_federated(rows.X, site, members, contents.conclusion)
     return [_column("prediction", frame.height, rows.kept, predicted)], rows.notes
 
 

@@ -13,6 +13,7 @@ from coterie.cli.reading import read_tables
 from coterie.cli.sites import site_rows
 from coterie.federated import Conclusion, Party, Question, Settings, Share
 from coterie.federated.folder import Contents, SealedFolder, file_name
+from coterie.federated.messages import Blur
 from coterie.federated.participants import find_participants
 from coterie.federated.peers import evaluate_peers, is_comparable
 from coterie.federated.questions import MOST_QUESTIONS, due_questions, memory_of
@@ -55,21 +56,19 @@ def _say_troubles(party: Party, contents: Contents, *, blurred: bool) -> None:
 
 
 def put_score(
-    party: Party, sealed: SealedFolder, contents: Contents, signer: Signer | None, options: dict[str, Any]
+    party: Party, sealed: SealedFolder, contents: Contents, signer: Signer | None, blur: Blur | None
 ) -> bool:
     """Put the score of the shares that are there; tell whether it is new."""
     earlier = next((each for each in contents.scores if each.site == party.site), None)
     shas = {share.site: share.sha for share in contents.shares}
-    # Scoring again with Gram matrices adds them; without, it does not take them back.
-    complete = earlier is not None and (earlier.grams is not None or not options["reveal_gram"])
-    if earlier is not None and complete and {s: e.sha for s, e in earlier.losses.items()} == shas:
+    if earlier is not None and {s: e.sha for s, e in earlier.losses.items()} == shas:
         return False
-    _say_troubles(party, contents, blurred=options["blur"] is not None)
+    _say_troubles(party, contents, blurred=blur is not None)
     with cache_errors():
-        if options["blur"] is not None:
-            mine = blurred_score(party, contents.shares, options["blur"])
+        if blur is not None:
+            mine = blurred_score(party, contents.shares, blur)
         else:
-            mine = federated.score(party, contents.shares, **options)
+            mine = federated.score(party, contents.shares)
     return sealed.put(mine, signer, replace=True)
 
 
@@ -153,7 +152,7 @@ def go_on(
                 "state": "asking",
                 "round": rounds,
                 # Rounds that were asked with other settings count, and have no bound in common.
-                "of_at_most": settings.refine_rounds + 1 if rounds <= settings.refine_rounds + 1 else None,
+                "of_at_most": settings.most_rounds if rounds <= settings.most_rounds else None,
                 "waiting": dict.fromkeys(missing, "It has not answered."),
             }
         gone |= dict.fromkeys(missing, "it did not answer.")

@@ -19,9 +19,6 @@ def score(
     name: Annotated[str, Option(help="Name of this site, as shared.")] = "",
     folder: Folder = "",
     order: Annotated[str, Option(help="auto or none, as shared.")] = "auto",
-    reveal_gram: Annotated[
-        bool, Option("--reveal-gram", help="Reveal more, and save the rounds if all sites do.")
-    ] = False,
     wait: Annotated[
         float, Option(min=0, help="Seconds to go on answering, in a folder that is kept in step.")
     ] = 0.0,
@@ -39,8 +36,6 @@ def score(
     from coterie.federated.sent import epsilon_spent
 
     require(name=name)
-    if reveal_gram and epsilon is not None:
-        raise CommandError("--reveal-gram would send what --epsilon blurs: take one of them.")
     if wait and epsilon is not None:
         raise CommandError(
             "--wait would spend --epsilon again whenever somebody shares another model: score once, when all "
@@ -51,7 +46,7 @@ def score(
     check_wait(wait)
     signer = open_signer(sign, sealed)
     check_signer(sealed, signer, name)
-    options = {"reveal_gram": reveal_gram, "blur": make_blur(epsilon, delta, clip)}
+    blur = make_blur(epsilon, delta, clip)
     text = {"delimiter": delimiter, "encoding": encoding}
     with one_sentence():
         seen = looks(partial(sealed.read, answers_of=name), wait)
@@ -59,7 +54,7 @@ def score(
         party = own_party(first.share_of(name), tables, target, rows_in_order, **text)
         noted: dict[str, str] = {}
         for contents in chain([first], seen):
-            scored = put_score(party, sealed, contents, signer, options)
+            scored = put_score(party, sealed, contents, signer, blur)
             answers = answer_questions(party, sealed, contents, signer, noted)
             if scored:
                 tell(f"{name} scored {len(contents.shares)} models.")

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 LATER = (
     "Later, `coterie score` reveals, as numbers: the mean squared error of every site's model on your rows;",
     "  your noise level; the sizes of two halves of your rows; in each further round the mean errors of",
-    "  averages of models on both halves, with standard errors. With --reveal-gram also all products of the",
-    "  models' predictions, which can tell the second moments of your rows.",
+    "  averages of models on both halves, how likely offsets and slopes of each size are, sums of products",
+    "  of the residuals of a few averages, and in the end your own slopes and intercept beside them.",
 )
 LATER_BLURRED = (
     "Later, `coterie score --epsilon` reveals, as numbers: the mean squared error of every site's model on",
@@ -42,6 +42,8 @@ def revealed(share: Share) -> list[str]:
         numbers = [
             f"mean and variance of the target: {share.response_mean:.6g}, {share.response_variance:.6g}",
             f"mean squared error of the model on its own rows: {share.error:.6g}",
+            "standard deviation of each predictor: "
+            + ", ".join(f"{each:.6g}" for each in share.spreads[:12]),
             f"the model: {share.family}, {len(share.model)} bytes, sha256 {share.sha[:16]}",
         ]
     return [

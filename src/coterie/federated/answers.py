@@ -8,29 +8,56 @@ question to the sites.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from coterie._arrays import Array
-from coterie.federated.messages import Answer, Member, Pairing, ProtocolError, Question, Verdict, question_key
-from coterie.method.refine.grams import GramAverages
+from coterie.collaboration.nested.effects import OFFSET_RATIOS, SLOPE_RATIOS
+from coterie.federated.messages import (
+    Answer,
+    Judging,
+    Labels,
+    Member,
+    Mixing,
+    Pairing,
+    Products,
+    ProtocolError,
+    Question,
+    Verdict,
+    question_key,
+)
 from coterie.method.spectral import tidy_labels
-
-Labels = tuple[int, ...]
 
 # Two machines may compute weights that differ in their last digits; questions about them are the same.
 SAME_WEIGHT = 1e-6
+# A Gram matrix has no negative eigenvalue beyond this share of its largest.
+ROUNDING = 1e-8
 
 
 class NotAnsweredError(Exception):
     """The sites have to be asked first."""
 
 
-def _in_message(labels: Array) -> Any:
+def in_message(labels: Array) -> Any:
     """Return labels or picks, of shape (L,) or (L, 2), as they stand in messages."""
     return tuple(tuple(entry) if isinstance(entry, list) else entry for entry in labels.tolist())
+
+
+def _check_products(question: Question, answer: Answer) -> None:
+    """Refuse products of residuals that no residuals can have."""
+    mixing, products = question.mixing, answer.products
+    if (mixing is None) != (products is None):
+        raise ProtocolError(f"{answer.site!r} did not answer all that it was asked.")
+    if mixing is None or products is None:
+        return
+    tables = np.array(products.folds)
+    values = np.linalg.eigvalsh(tables) if len(tables[0]) == 2 * len(mixing.labellings) + 1 else None
+    if values is None or not np.allclose(tables, np.swapaxes(tables, 1, 2), rtol=ROUNDING, atol=0):
+        raise ProtocolError(f"{answer.site!r} answered with products of something else.")
+    if (values.min(axis=1) < -ROUNDING * np.abs(values).max(axis=1)).any():
+        raise ProtocolError(f"{answer.site!r} answered with products that no residuals have.")
 
 
 def check_answer(question: Question, answer: Answer) -> Answer:
@@ -39,16 +66,23 @@ def check_answer(question: Question, answer: Answer) -> Answer:
     if answer.question != question_key(question) or answer.site not in sites:
         raise ProtocolError(f"{answer.site!r} answered a question that it was not asked.")
     place = sites.index(answer.site)
-    wanted = (len(question.labellings), len(question.pairings), len(question.verdicts))
-    if (len(answer.halves), len(answer.pairings), len(answer.verdicts)) != wanted:
+    n_labellings = len(question.labellings)
+    wanted = (n_labellings, n_labellings, len(question.pairings), question.judging is None)
+    given = (len(answer.halves), len(answer.likelihoods), len(answer.pairings), answer.verdict is None)
+    if given != wanted:
         raise ProtocolError(f"{answer.site!r} did not answer all that it was asked.")
     for labels, halves in zip(question.labellings, answer.halves, strict=True):
         if len(halves) != max(labels) + 1 or None in halves[labels[place]]:
             raise ProtocolError(f"{answer.site!r} did not answer for every cluster.")
-    for labels, verdict in zip(question.verdicts, answer.verdicts, strict=True):
-        n_clusters = max(labels) + 1
+    if any(np.shape(table) != (len(OFFSET_RATIOS), len(SLOPE_RATIOS)) for table in answer.likelihoods):
+        raise ProtocolError(f"{answer.site!r} answered likelihoods on another grid.")
+    _check_products(question, answer)
+    if question.judging is not None and answer.verdict is not None:
+        n_clusters, verdict = max(question.judging.labels) + 1, answer.verdict
         if len(verdict.clusters) != n_clusters or len(verdict.membership) not in (0, n_clusters):
             raise ProtocolError(f"{answer.site!r} did not judge every cluster.")
+        if len(verdict.line) != len(question.units) + 1:
+            raise ProtocolError(f"{answer.site!r} answered with a line of other columns.")
     return answer
 
 
@@ -60,6 +94,14 @@ def same_members(ours: Sequence[Member], theirs: Sequence[Member], *numbers: str
     return np.allclose(first, second, rtol=SAME_WEIGHT, atol=0)
 
 
+def same_judging(ours: Judging | None, theirs: Judging | None) -> bool:
+    """Tell whether two questions for a verdict differ by rounding only."""
+    if ours is None or theirs is None:
+        return ours is theirs
+    same = replace(ours, weights=theirs.weights) == theirs
+    return same and np.allclose(ours.weights, theirs.weights, rtol=0, atol=SAME_WEIGHT)
+
+
 @dataclass(frozen=True)
 class Answered:
     """A question and the answers to it, by site; checked."""
@@ -67,10 +109,12 @@ class Answered:
     question: Question
     answers: Mapping[str, Answer]
 
-    def is_about(self, members: Sequence[Member], *, clipped: bool) -> bool:
+    def is_about(self, members: Sequence[Member], units: Sequence[float]) -> bool:
         """Tell whether the question was about these members, with these weights, and all have answered."""
-        same = same_members(members, self.question.members, "weight") and self.question.clipped == clipped
-        return same and set(self.answers) == {member.site for member in members}
+        same = same_members(members, self.question.members, "weight", "noise")
+        alike = len(units) == len(self.question.units)
+        alike = alike and np.allclose(units, self.question.units, rtol=SAME_WEIGHT, atol=0)
+        return same and alike and set(self.answers) == {member.site for member in members}
 
 
 def _halves(answers: Sequence[Answer], place: int) -> Array:
@@ -79,30 +123,38 @@ def _halves(answers: Sequence[Answer], place: int) -> Array:
     return np.moveaxis(np.array(columns), 0, 1)
 
 
+def _part_of(products: Products, places: Array) -> tuple[Array, Array]:
+    """Return the products (F, C, C) of some columns, and the rows (F,) behind them."""
+    return np.array(products.folds)[:, places[:, None], places], np.array(products.counts)
+
+
 class AnsweredLosses:
     """What clusters lose, as far as the sites have answered in earlier rounds.
 
     ``members``, sorted by site, are those whose models are averaged; ``half_sizes``, of shape (L, 2), are the
-    rows in their halves. ``grams`` answers for losses on halves where all sites revealed their Gram matrices.
+    rows in their halves; ``units`` (p,) are common units of the predictors.
     """
 
     def __init__(
         self,
         members: Sequence[Member],
         half_sizes: Array,
+        units: Sequence[float],
         answered: Sequence[Answered],
-        grams: GramAverages | None = None,
     ) -> None:
-        self.members, self.half_sizes = tuple(members), half_sizes
+        self.members, self.half_sizes, self._units = tuple(members), half_sizes, tuple(units)
         self.noise = np.array([member.noise for member in members])
-        self._grams = grams
         # By part of a question and what it is about: what is known, and what has to be asked, each once, in
         # the order in which it was wanted.
         self._known: dict[tuple[str, Any], Any] = {}
         self._wanted: dict[tuple[str, Any], None] = {}
+        self._mixings: list[tuple[Mixing, list[Products]]] = []
+        self._judgings: list[tuple[Judging, list[Verdict]]] = []
+        self._mixing: Mixing | None = None
+        self._judging: Judging | None = None
         self.rounds = 0
         for each in answered:
-            if each.is_about(members, clipped=self.clipped):
+            if each.is_about(members, self._units):
                 self._learn(each)
                 self.rounds += 1
 
@@ -111,10 +163,15 @@ class AnsweredLosses:
         replies = [answered.answers[member.site] for member in self.members]
         for place, labels in enumerate(question.labellings):
             self._known["labellings", labels] = _halves(replies, place)
+            self._known["likelihoods", labels] = np.array([reply.likelihoods[place] for reply in replies])
         for place, pairing in enumerate(question.pairings):
             self._known["pairings", pairing] = np.array([reply.pairings[place] for reply in replies]).T
-        for place, labels in enumerate(question.verdicts):
-            self._known["verdicts", labels] = [reply.verdicts[place] for reply in replies]
+        if question.mixing is not None:
+            products = [reply.products for reply in replies if reply.products is not None]
+            self._mixings.append((question.mixing, products))
+        if question.judging is not None:
+            verdicts = [reply.verdict for reply in replies if reply.verdict is not None]
+            self._judgings.append((question.judging, verdicts))
 
     def _answer(self, part: str, about: Labels | Pairing) -> Any:
         """Return what the sites answered; None where they have to be asked, which is noted."""
@@ -123,35 +180,33 @@ class AnsweredLosses:
         return self._known.get((part, about))
 
     @property
-    def clipped(self) -> bool:
-        """Whether squared residuals are bounded; Gram matrices know plain squares only."""
-        return self._grams is None
-
-    @property
     def has_questions(self) -> bool:
         """Whether something has to be asked."""
-        return bool(self._wanted)
+        return bool(self._wanted) or self._mixing is not None or self._judging is not None
 
     def question_now(self) -> Question:
         """Return all that has to be asked, in one question."""
-        labellings, pairings, verdicts = (
+        labellings, pairings = (
             tuple(about for wanted, about in self._wanted if wanted == part)
-            for part in ("labellings", "pairings", "verdicts")
+            for part in ("labellings", "pairings")
         )
-        return Question(self.members, labellings, pairings, verdicts, self.clipped)
+        return Question(self.members, self._units, labellings, pairings, self._mixing, self._judging)
 
     def on_halves(self, labels: Array) -> Array:
         """Return mean losses of shape (K, L, 2); where they are not known, note it and raise."""
         # Labellings that differ in the names of clusters only are one question.
         tidy = tidy_labels(labels)
-        key = "labellings", _in_message(tidy)
-        if self._grams is not None and key not in self._known:
-            self._known[key] = self._grams.on_halves(tidy)
-        if (found := self._answer(*key)) is None:
+        if (found := self._answer("labellings", in_message(tidy))) is None:
             raise NotAnsweredError
         halves = np.full((int(labels.max()) + 1, *found.shape[1:]), np.inf)
         halves[labels] = found[tidy]
         return halves
+
+    def likelihoods(self, labels: Array) -> Array:
+        """Return log-likelihoods (L, offsets, slopes) of a tidy labelling whose losses are known."""
+        self.on_halves(labels)
+        found: Array = self._known["likelihoods", in_message(labels)]
+        return found
 
     def paired_t(
         self, labels: Array, picks: Array, other_labels: Array, other_picks: Array
@@ -161,18 +216,48 @@ class AnsweredLosses:
         Calling it worse lets the rule look at all numbers of clusters that it might have to compare, so that
         one round answers for all of them. Nothing is concluded from it.
         """
-        pairing = Pairing(*map(_in_message, (labels, picks, other_labels, other_picks)))
+        pairing = Pairing(*map(in_message, (labels, picks, other_labels, other_picks)))
         found = self._answer("pairings", pairing)
         excess, error = (np.full(len(labels), np.inf), np.zeros(len(labels))) if found is None else found
         return excess, error
-
-    def verdicts(self, labels: Array) -> list[Verdict] | None:
-        """Return what a labelling brings each member; None where it has to be asked, which is noted."""
-        verdicts: list[Verdict] | None = self._answer("verdicts", _in_message(labels))
-        return verdicts
 
     def candidates(self) -> list[Array]:
         """Return the labellings that are to be compared, one of which will be chosen."""
         pairings = [about for _, about in self._wanted if isinstance(about, Pairing)]
         found = dict.fromkeys(labels for p in pairings for labels in (p.labels, p.other_labels))
         return [np.array(labels) for labels in found]
+
+    def products(self, mixing: Mixing) -> tuple[Array, Array] | None:
+        """Return products (L, F, C, C) and rows (L, F), asked for these labellings or more; None: not yet."""
+        n_shared = len(mixing.labellings)
+        for asked, products in self._mixings:
+            if not set(mixing.labellings) <= set(asked.labellings):
+                continue
+            places = np.array([asked.labellings.index(labels) for labels in mixing.labellings])
+            if any(
+                tuple(theirs[place] for place in places) != ours
+                for ours, theirs in zip(mixing.ratios, asked.ratios, strict=True)
+            ):
+                continue
+            columns = np.r_[0, 1 + places, 1 + len(asked.labellings) + places]
+            parts = [_part_of(each, columns) for each in products]
+            # A site with fewer rows than folds has fewer folds.
+            n_folds = max(len(counts) for _, counts in parts)
+            whole = np.zeros((len(parts), n_folds, 2 * n_shared + 1, 2 * n_shared + 1))
+            rows = np.zeros((len(parts), n_folds))
+            for place, (tables, counts) in enumerate(parts):
+                whole[place, : len(tables)], rows[place, : len(counts)] = tables, counts
+            return whole, rows
+        return None
+
+    def ask_products(self, mixing: Mixing) -> None:
+        """Note that products are to be asked for."""
+        self._mixing = mixing
+
+    def verdicts(self, judging: Judging) -> list[Verdict] | None:
+        """Return what a partition and a mixture bring each member; None: to be asked, which is noted."""
+        for asked, verdicts in self._judgings:
+            if same_judging(judging, asked):
+                return verdicts
+        self._judging = judging
+        return None

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
 
 from coterie._arrays import Array
-from coterie.federated.messages import Conclusion, Curve, Gain, Member, Verdict
+from coterie.collaboration.forms import average_weights
+from coterie.federated.messages import Conclusion, Curve, Gain, Mixture, Verdict
 from coterie.federated.participants import Participants
+from coterie.federated.peers import N_FOLDS
 from coterie.method.search import Found
 from coterie.records import Exchange, Partition
 from coterie.verdicts.cluster_fit import ClusterFit, Comparison, judge_cluster_fit
-from coterie.verdicts.gains import ERRORS, GAINS, ROUNDING, Gains, gain_of, with_verdicts
+from coterie.verdicts.gains import ERRORS, GAINS, Comparisons, Gains, add_gains
+from coterie.verdicts.learning import Measured, compared
 from coterie.verdicts.outliers import bad_models
 from coterie.verdicts.verdict import COLLABORATE, STAY_ALONE
 
@@ -28,22 +31,37 @@ def _plain(value: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def _cluster_fit(
-    partition: Partition, places: Array, members: Sequence[Member], verdicts: Sequence[Verdict], losses: Array
-) -> ClusterFit:
+@dataclass(frozen=True)
+class Mixed:
+    """How M members predict and what it brings them.
+
+    ``models`` (M, M) are the weights of each member's mixture, and ``alone`` (M,) the part of its own model
+    beside averages; ``verdicts`` is what the members answered, and ``losses`` (K, M) the clusters' mean
+    losses on them.
+    """
+
+    models: Array
+    alone: Array
+    verdicts: Sequence[Verdict]
+    losses: Array
+
+
+def _cluster_fit(partition: Partition, places: Array, sizes: Array, noise: Array, mixed: Mixed) -> ClusterFit:
     """Return how the members stand, by the sites' own comparisons."""
-    excess, errors = np.full(losses.shape, np.inf), np.zeros(losses.shape)
-    for place, verdict in enumerate(verdicts):
+    if not mixed.verdicts:
+        n_sites = len(partition.labels)
+        unknown = np.full((n_sites, partition.n_clusters), np.inf)
+        related = np.ones(partition.n_clusters, dtype=bool)
+        return ClusterFit.of(partition.learner_ids, partition.labels, unknown, np.isfinite(unknown), related)
+    excess, errors = np.full(mixed.losses.shape, np.inf), np.zeros(mixed.losses.shape)
+    for place, verdict in enumerate(mixed.verdicts):
         for k, pair in enumerate(verdict.clusters):
             if pair is not None:
                 excess[k, place], errors[k, place] = pair
-    constant = np.array([verdict.constant for verdict in verdicts]).T
-    sizes = np.array([member.n_rows for member in members])
-    noise = np.array([member.noise for member in members])
-    coterie = (*np.array([verdict.coterie for verdict in verdicts]).T, sizes)
-    return judge_cluster_fit(
-        partition, places, Comparison(losses, excess, errors, *constant), coterie, sizes, noise
-    )
+    constant = np.array([verdict.constant for verdict in mixed.verdicts]).T
+    coterie = (*np.array([verdict.coterie for verdict in mixed.verdicts]).T, sizes)
+    comparison = Comparison(mixed.losses, excess, errors, *constant)
+    return judge_cluster_fit(partition, places, comparison, coterie, sizes, noise)
 
 
 def _unmeasured(participants: Participants, partition: Partition) -> Gains:
@@ -61,20 +79,46 @@ def _unmeasured(participants: Participants, partition: Partition) -> Gains:
     )
 
 
-def _gains(
-    participants: Participants, partition: Partition, places: Array, verdicts: Sequence[Verdict], noise: Array
-) -> Gains:
-    """Return the table of errors, gains and memberships, NaN for sites that stand apart."""
-    table = _unmeasured(participants, partition)
-    for place, name in enumerate(ERRORS):
-        pairs = np.array([verdict.errors[place] for verdict in verdicts])
-        table[name][places], table[f"{name}_se"][places] = pairs.T
-    table["gain"] = gain_of(table["error_alone"], table["error_with"], ROUNDING * noise)
-    for place, verdict in zip(places.tolist(), verdicts, strict=True):
-        table["gain_se"][place] = np.nan if verdict.gain_error is None else verdict.gain_error
-        if verdict.membership:
-            table["membership"][place] = verdict.membership[partition.labels[place]]
-    return table
+def _comparisons(n_sites: int, places: Array, mixed: Mixed) -> Comparisons:
+    """Return what the members answered about their errors; who stands apart takes all from itself."""
+    each, inflation, own = [Measured()] * n_sites, np.ones(n_sites), np.ones(n_sites)
+    for place, verdict in zip(places.tolist(), mixed.verdicts, strict=True):
+        errors = verdict.early, verdict.alone, verdict.others
+        each[place] = Measured(errors, verdict.n_rows, verdict.variance, verdict.distance, verdict.exact)
+        inflation[place] = verdict.inflation
+    own[places] = mixed.alone
+    return Comparisons(
+        *compared(each), shares=(1 / 2, 1 - 1 / N_FOLDS), inflation=inflation, own=own, by_others=True
+    )
+
+
+def _plain_mixtures(participants: Participants, partition: Partition) -> dict[str, Mixture]:
+    """Return the averages of each coterie's models, weighted by rows."""
+    sites, n_features = partition.learner_ids.tolist(), _n_features(participants)
+    n_rows = np.array([participants.shares[site].n_rows for site in sites])
+    weights = average_weights(n_rows, partition.labels)[partition.labels]
+    return {site: _mixture(sites, mine, n_features) for site, mine in zip(sites, weights, strict=True)}
+
+
+def _n_features(participants: Participants) -> int:
+    return len(next(iter(participants.shares.values())).columns)
+
+
+def _mixture(sites: Sequence[str], weights: Array, n_features: int) -> Mixture:
+    """Return a mixture without a line."""
+    used = {site: float(weight) for site, weight in zip(sites, weights, strict=True) if weight > 0}
+    return Mixture(used, (0.0,) * (n_features + 1), (0.0, 0.0))
+
+
+def _mixtures(participants: Participants, partition: Partition, places: Array, mixed: Mixed) -> Any:
+    """Return how each site predicts with others; who stands apart predicts alone."""
+    sites, n_features = partition.learner_ids.tolist(), _n_features(participants)
+    whole = {site: _mixture([site], np.ones(1), n_features) for site in sites}
+    members = [sites[place] for place in places]
+    for site, weights, verdict in zip(members, mixed.models, mixed.verdicts, strict=True):
+        models = _mixture(members, weights, n_features).weights
+        whole[site] = Mixture(models, verdict.line, verdict.limits)
+    return whole
 
 
 def conclusion_by_losses(participants: Participants, found: Found) -> Conclusion:
@@ -87,15 +131,20 @@ def conclusion_by_losses(participants: Participants, found: Found) -> Conclusion
     # Nobody judged whom a cluster describes: nobody is said to be outside.
     table["fits"] = np.ones(len(company), dtype=bool)
     table["second_cluster"] = np.full(len(company), -1)
-    return _concluded(participants, partition, table, 0)
+    return _concluded(participants, partition, table, _plain_mixtures(participants, partition), 0)
 
 
 def _concluded(
-    participants: Participants, partition: Partition, table: Mapping[str, Array], rounds: int
+    participants: Participants,
+    partition: Partition,
+    table: Mapping[str, Array],
+    mixtures: Mapping[str, Mixture],
+    rounds: int,
 ) -> Conclusion:
     rows = zip(*(table[field.name] for field in fields(Gain)), strict=True)
     return Conclusion(
         gains=tuple(Gain(*map(_plain, row)) for row in rows),
+        mixtures=mixtures,
         models={site: share.sha for site, share in participants.shares.items()},
         rule=partition.rule,
         clear=bool(partition.clear),
@@ -115,25 +164,32 @@ def _concluded(
 
 
 def conclusion_from(
-    participants: Participants,
-    exchange: Exchange,
-    found: Found,
-    members: Sequence[Member],
-    verdicts: Sequence[Verdict],
-    losses: Array,
-    rounds: int,
+    participants: Participants, exchange: Exchange, found: Found, mixed: Mixed | None, rounds: int
 ) -> Conclusion:
     """Return the conclusion of the sites in ``exchange``, sorted by site.
 
-    ``members`` are those whose models gave finite losses, ``verdicts`` what the partition brings each of
-    them, ``losses``, of shape (K, M), the clusters' mean losses on them, and ``rounds`` the rounds of
-    questions.
+    ``mixed`` says how those whose models gave finite losses predict; None where there is only one of them.
+    ``rounds`` counts the rounds of questions.
     """
     partition = found.partition
     places = np.searchsorted(partition.learner_ids, found.learner_ids)
-    cluster_fit = _cluster_fit(partition, places, members, verdicts, losses)
-    table = _gains(participants, partition, places, verdicts, exchange.noise)
-    table = with_verdicts(
-        table, cluster_fit, table["membership"], bad_models(exchange, partition, cluster_fit)
+    if mixed is None:
+        nothing = np.zeros((0, len(places)))
+        mixed = Mixed(np.ones((0, 0)), np.ones(0), (), nothing)
+        places = places[:0]
+    sizes = np.array(
+        [participants.shares[site].n_rows for site in partition.learner_ids[places]], dtype=float
     )
-    return _concluded(participants, partition, table, rounds)
+    cluster_fit = _cluster_fit(partition, places, sizes, exchange.noise[places], mixed)
+    table = _unmeasured(participants, partition)
+    for place, name in enumerate(ERRORS):
+        pairs = np.array([verdict.errors[place] for verdict in mixed.verdicts]).reshape(-1, 2)
+        table[name][places], table[f"{name}_se"][places] = pairs.T
+    for place, verdict in zip(places.tolist(), mixed.verdicts, strict=True):
+        if verdict.membership:
+            table["membership"][place] = verdict.membership[partition.labels[place]]
+    comparisons = _comparisons(len(partition.labels), places, mixed)
+    add_gains(table, comparisons, cluster_fit, bad_models(exchange, partition, cluster_fit))
+    return _concluded(
+        participants, partition, table, _mixtures(participants, partition, places, mixed), rounds
+    )

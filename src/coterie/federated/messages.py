@@ -13,9 +13,11 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, get_args
 
+from coterie._options import check_option
 from coterie.federated.codec import LARGEST, from_plain, parse, to_text
 from coterie.federated.codec import ProtocolError as ProtocolError
 from coterie.rows.threshold import FEWEST_ROWS
+from coterie.verdicts.verdict import STAY_ALONE
 
 MOST_COLUMNS = 10_000
 MOST_SITES = 10_000
@@ -87,6 +89,8 @@ class Share:
         Of everything random.
     software : mapping of str to str
         Versions.
+    spreads : tuple of float, default=()
+        Standard deviation of each predictor, for common units of slopes; empty where the site blurs.
     privacy : Blur or None, default=None
         How the model was made private, where it was.
     """
@@ -103,6 +107,7 @@ class Share:
     candidates: tuple[str, ...]
     seed: int
     software: Mapping[str, str]
+    spreads: tuple[float, ...] = ()
     privacy: Blur | None = None
 
     def __post_init__(self) -> None:
@@ -119,6 +124,9 @@ class Share:
         )
         require(len(set(self.columns)) == len(self.columns), f"Two columns of {self.site!r} have one name.")
         require(self.seed >= 0, f"The seed of {self.site!r} is negative.")
+        told = len(self.columns) if self.privacy is None else 0
+        good = len(self.spreads) == told and min(self.spreads, default=0.0) >= 0
+        require(good, f"{self.site!r} must state a spread for each column, and none where it blurs.")
         require(len(self.model) > 0, f"The model of {self.site!r} is empty.")
 
     @property
@@ -142,26 +150,6 @@ class Loss:
 
 
 @dataclass(frozen=True)
-class Gram:
-    """Mean products of all models' predictions with each other and with the response, on half of the rows.
-
-    The models are in the order of `Score.losses` sorted by site, without those that have no loss. ``square``
-    is the mean square of the response, ``own`` that of the site's own honest residuals.
-    """
-
-    models: tuple[tuple[float, ...], ...]
-    response: tuple[float, ...]
-    square: float
-    own: float
-
-    def __post_init__(self) -> None:
-        size = len(self.response)
-        good = len(self.models) == size and all(len(row) == size for row in self.models)
-        require(good, "A Gram matrix must be square, with a product with the response for every model.")
-        require(min(self.square, self.own) >= 0, "A mean square is negative.")
-
-
-@dataclass(frozen=True)
 class Score:
     """What everybody's models lose on a site's rows.
 
@@ -179,8 +167,8 @@ class Score:
         Sampling variance of the logarithm of the former.
     half_sizes : tuple of int
         Rows in the two halves on which averages are scored.
-    grams : tuple of Gram, or None, default=None
-        For each half, where the site agreed to reveal it.
+    tied : bool, default=False
+        Whether more than half of its responses are one value.
     privacy : Blur or None, default=None
         How the losses were made private, where they were.
     """
@@ -191,7 +179,7 @@ class Score:
     noise: float
     noise_variance: float
     half_sizes: tuple[int, int]
-    grams: tuple[Gram, Gram] | None = None
+    tied: bool = False
     privacy: Blur | None = None
 
     def __post_init__(self) -> None:
@@ -202,11 +190,6 @@ class Score:
         require(self.noise > 0, f"The noise level of {self.site!r} is not positive.")
         require(self.noise_variance >= 0, f"The variance of the noise of {self.site!r} is negative.")
         require(min(self.half_sizes) >= 0, f"A half of {self.site!r} has a negative number of rows.")
-
-    @property
-    def finite(self) -> tuple[str, ...]:
-        """The sites whose models have a loss, sorted."""
-        return tuple(sorted(site for site, loss in self.losses.items() if loss.value is not None))
 
 
 # Loss on the two halves of a site's rows; null where a cluster has nobody to predict with.
@@ -229,20 +212,18 @@ def _check_picks(picks: Picks, labels: tuple[int, ...]) -> None:
 class Member:
     """One whose model takes part in averages.
 
-    ``weight`` is what the model, named by its sha256, weighs in the averages that decide; ``n_rows`` is what
-    it weighs in those that predict. ``noise`` is the site's noise level.
+    ``weight`` is what the model, named by its sha256, weighs in averages. ``noise`` is the site's noise
+    level.
     """
 
     site: str
     sha: str
     weight: float
-    n_rows: int
     noise: float
 
     def __post_init__(self) -> None:
         check_site(self.site)
         require(self.weight > 0 and self.noise > 0, f"The weight or noise of {self.site!r} is not positive.")
-        require(self.n_rows >= FEWEST_ROWS, f"A site needs {FEWEST_ROWS} rows. Got {self.n_rows}.")
 
 
 @dataclass(frozen=True)
@@ -258,6 +239,52 @@ class Pairing:
     other_picks: Picks
 
 
+Labels = tuple[int, ...]
+Table = tuple[tuple[float, ...], ...]
+
+
+@dataclass(frozen=True)
+class Mixing:
+    """What is mixed: own models and the averages of some labellings.
+
+    ``ratios`` has, first for an offset only and then for offset and slopes, the variances of offset and
+    slopes of each labelling's averages, in units of the noise.
+    """
+
+    labellings: tuple[Labels, ...]
+    ratios: tuple[tuple[tuple[float, float], ...], tuple[tuple[float, float], ...]]
+
+    def __post_init__(self) -> None:
+        require(0 < len(self.labellings) <= MOST_LABELLINGS, "A mixture has no or too many labellings.")
+        good = all(len(part) == len(self.labellings) for part in self.ratios)
+        require(good, "There must be ratios for every labelling of a mixture.")
+        require(min(min(pair) for part in self.ratios for pair in part) >= 0, "A ratio is negative.")
+
+
+@dataclass(frozen=True)
+class Judging:
+    """What has to be judged: a partition, and what each member takes from whom.
+
+    ``labels`` is the partition and ``mixing`` what is mixed. ``weights`` has a table for each member: weights
+    of its own model, the averages with an offset, and the averages with offset and slopes; first those learnt
+    without each fold of its rows, then those that stay.
+    """
+
+    labels: Labels
+    mixing: Mixing
+    weights: tuple[Table, ...]
+
+    def __post_init__(self) -> None:
+        n_columns = 2 * len(self.mixing.labellings) + 1
+        sizes = {(len(table), len(row)) for table in self.weights for row in table}
+        require(
+            len(self.weights) == len(self.labels)
+            and len(sizes) == 1
+            and {c for _, c in sizes} == {n_columns},
+            "There must be weights of every column for each member.",
+        )
+
+
 @dataclass(frozen=True)
 class Question:
     """What the parties are asked next: losses of averages of their models.
@@ -266,35 +293,42 @@ class Question:
     ----------
     members : tuple of Member
         Whose models are averaged, sorted by site.
+    units : tuple of float
+        Common units of the predictors; zero where slopes are not corrected.
     labellings : tuple of tuple of int
         For each, what the average of every cluster loses on both halves of the site's rows, its own model
-        left out.
+        left out, and how likely offsets and slopes of each size are.
     pairings : tuple of Pairing
         For each, how much more the first way loses on the site's rows than the second.
-    verdicts : tuple of tuple of int
-        For each labelling, what it would bring the site.
-    clipped : bool
-        Whether squared residuals count up to the site's bound only, so that outlying rows do not decide.
+    mixing : Mixing or None, default=None
+        For which averages the products of the residuals are asked.
+    judging : Judging or None, default=None
+        What is asked to be judged.
     """
 
     members: tuple[Member, ...]
-    labellings: tuple[tuple[int, ...], ...]
+    units: tuple[float, ...]
+    labellings: tuple[Labels, ...]
     pairings: tuple[Pairing, ...]
-    verdicts: tuple[tuple[int, ...], ...]
-    clipped: bool
+    mixing: Mixing | None = None
+    judging: Judging | None = None
 
     def __post_init__(self) -> None:
         n = len(self.members)
         sites = [member.site for member in self.members]
         require(0 < n <= MOST_SITES, f"A question is about 1 to {MOST_SITES} members. Got {n}.")
         require(sites == sorted(set(sites)), "The members of a question must differ and be sorted.")
-        n_labellings = len(self.labellings) + len(self.pairings) + len(self.verdicts)
+        require(min(self.units, default=0.0) >= 0, "A unit is negative.")
+        mixings = [self.mixing, None if self.judging is None else self.judging.mixing]
+        mixed = [labels for mixing in mixings if mixing is not None for labels in mixing.labellings]
+        judged = [] if self.judging is None else [self.judging.labels]
+        n_labellings = len(self.labellings) + len(self.pairings) + len(mixed)
         require(
             n_labellings <= MOST_LABELLINGS,
             f"A question asks for {n_labellings} labellings: at most {MOST_LABELLINGS}.",
         )
         both = ((p.labels, p.other_labels) for p in self.pairings)
-        for labels in (*self.labellings, *self.verdicts, *(part for pair in both for part in pair)):
+        for labels in (*self.labellings, *mixed, *judged, *(part for pair in both for part in pair)):
             _check_labels(labels, n)
         for pairing in self.pairings:
             _check_picks(pairing.picks, pairing.labels)
@@ -302,29 +336,63 @@ class Question:
 
 
 @dataclass(frozen=True)
+class Products:
+    """Sums of products of a site's out-of-fold residuals, fold by fold, and the number of rows behind them.
+
+    The columns are those of `Judging.weights`.
+    """
+
+    folds: tuple[Table, ...]
+    counts: tuple[float, ...]
+
+    def __post_init__(self) -> None:
+        sizes = {(len(table), len(row)) for table in self.folds for row in table}
+        square = len(sizes) == 1 and all(rows == columns for rows, columns in sizes)
+        require(square and len(self.counts) == len(self.folds) > 1, "Products come as square tables by fold.")
+        require(min(self.counts) >= 0, "A number of rows is negative.")
+
+
+@dataclass(frozen=True)
 class Verdict:
-    """What a labelling would bring a site, in numbers of its own rows.
+    """What a partition and a mixture bring a site, in numbers of its own rows.
 
     ``clusters``: how much more each cluster loses than the site's own honest model; None: nobody is there.
     ``constant``: how much more the site's cluster loses than the mean of its response. ``coterie``: how much
-    more the site's coterie, its own model included, loses than the site alone. ``errors``: mean squared
-    error, held out, and its standard error: alone, with the coterie, with all. ``gain_error``: standard error
-    of the gain; None where the error alone is no more than rounding. ``membership``: how often each cluster
-    predicts the site best when its rows are resampled; empty: not measured.
+    more the average of the site's coterie loses than the site alone. ``errors``: mean squared error, held
+    out, and its standard error: alone, with others, with all. ``early``, ``alone`` and ``others`` are mean
+    bounded losses of own models of half of the rows, of more of them, and with others; on ``n_rows`` rows,
+    with the ``variance`` of relative differences and the mean squared ``distance`` of predictions alone and
+    with others; zeros where nothing could be compared, and ``exact`` where
+    there is no error. ``inflation`` is the factor for rows that depend on each other. ``membership``: how
+    often each cluster predicts the site best when its rows are resampled; empty: not measured. ``line`` are
+    slopes and intercept that the site adds to its mixture, and ``limits`` what the line is kept within.
     """
 
     clusters: tuple[Excess | None, ...]
     constant: Excess
     coterie: Excess
     errors: tuple[Excess, Excess, Excess]
-    gain_error: float | None
+    early: float
+    alone: float
+    others: float
+    n_rows: int
+    variance: float
+    distance: float
+    exact: bool
+    inflation: float
     membership: tuple[float, ...]
+    line: tuple[float, ...]
+    limits: tuple[float, float]
 
     def __post_init__(self) -> None:
         spreads = [pair[1] for pair in (*self.clusters, self.constant, self.coterie) if pair is not None]
-        good = min((*spreads, self.gain_error or 0.0, *(part for pair in self.errors for part in pair))) >= 0
+        numbers = self.early, self.alone, self.others, self.n_rows, self.variance
+        good = min((*spreads, *numbers, *(part for pair in self.errors for part in pair))) >= 0
         require(good, "An error or its spread is negative.")
+        whole = self.n_rows == 0 or (min(numbers) > 0 and self.distance >= 0)
+        require(whole and self.inflation > 0, "What could be compared must have an error and a spread.")
         require(all(0 <= share <= 1 for share in self.membership), "A membership is no share.")
+        require(self.limits[0] <= self.limits[1], "The limits of a line are the wrong way round.")
 
 
 @dataclass(frozen=True)
@@ -339,23 +407,33 @@ class Answer:
         The sha256 of the question.
     halves : tuple of tuple of Halves
         For each labelling and cluster, the loss on both halves.
+    likelihoods : tuple of tuple of tuple of float
+        For each labelling, the log-likelihoods of offsets and slopes on a grid, from the largest one.
     pairings : tuple of Excess
         For each pairing.
-    verdicts : tuple of Verdict
-        For each labelling asked about.
+    products : Products or None, default=None
+        For what is mixed.
+    verdict : Verdict or None, default=None
+        On what is judged.
     """
 
     site: str
     question: str
     halves: tuple[tuple[Halves, ...], ...]
+    likelihoods: tuple[Table, ...]
     pairings: tuple[Excess, ...]
-    verdicts: tuple[Verdict, ...]
+    products: Products | None = None
+    verdict: Verdict | None = None
 
     def __post_init__(self) -> None:
         check_site(self.site)
         values = (v for labelling in self.halves for pair in labelling for v in pair if v is not None)
         require(all(value >= 0 for value in values), f"{self.site!r} answered a negative loss.")
         require(all(pair[1] >= 0 for pair in self.pairings), f"{self.site!r} answered a negative spread.")
+        sizes = {len(row) for table in self.likelihoods for row in table}
+        require(len(sizes) <= 1, f"The likelihoods of {self.site!r} are no tables.")
+        largest = max((v for table in self.likelihoods for row in table for v in row), default=0.0)
+        require(largest <= 0, f"{self.site!r} answered a likelihood above the largest one.")
 
 
 @dataclass(frozen=True)
@@ -399,6 +477,25 @@ class Gain:
 
 
 @dataclass(frozen=True)
+class Mixture:
+    """How a site predicts with others: a weighted sum of models, and a line of its own.
+
+    ``weights`` has what each model weighs, by site. ``line`` are slopes and intercept, and the line is kept
+    within ``limits``.
+    """
+
+    weights: Mapping[str, float]
+    line: tuple[float, ...]
+    limits: tuple[float, float]
+
+    def __post_init__(self) -> None:
+        require(len(self.weights) > 0, "A mixture must have a model.")
+        good = min(self.weights.values()) >= 0 and abs(sum(self.weights.values()) - 1) < 1e-6
+        require(good, "The weights of a mixture must be shares that sum to one.")
+        require(self.limits[0] <= self.limits[1], "The limits of a line are the wrong way round.")
+
+
+@dataclass(frozen=True)
 class Conclusion:
     """Who learns with whom, and what it brings.
 
@@ -406,6 +503,8 @@ class Conclusion:
     ----------
     gains : tuple of Gain
         A row per site, sorted by site.
+    mixtures : mapping of str to Mixture
+        How each site predicts with others.
     models : mapping of str to str
         The sha256 of each site's model.
     rule : str
@@ -423,6 +522,7 @@ class Conclusion:
     """
 
     gains: tuple[Gain, ...]
+    mixtures: Mapping[str, Mixture]
     models: Mapping[str, str]
     rule: str
     clear: bool
@@ -436,6 +536,9 @@ class Conclusion:
         require(len(sites) > 0, "A conclusion must be about at least one site.")
         require(sites == sorted(set(sites)), "The sites of a conclusion must differ and be sorted.")
         require(set(self.models) == set(sites), "A conclusion must name the model of every site.")
+        require(set(self.mixtures) == set(sites), "A conclusion must say how every site predicts.")
+        named = {member for mixture in self.mixtures.values() for member in mixture.weights}
+        require(named <= set(sites), "A mixture has a model that the conclusion does not name.")
         labels = {row.cluster for row in self.gains}
         require(labels == set(range(len(labels))), "Coteries must be numbered from 0.")
         require(all(row.n_rows >= FEWEST_ROWS for row in self.gains), "A site has too few rows.")
@@ -450,30 +553,35 @@ class Conclusion:
         """Number of clusters."""
         return len(set(self.labels.values()))
 
-    def weights(self, site: str) -> dict[str, float]:
-        """Return what each member's model weighs when a site predicts with its coterie.
+    def mixture(self, site: str, *, using: str = "verdict") -> Mixture:
+        """Return how a site predicts.
 
         Parameters
         ----------
         site : str
-            Whose coterie.
+            Who predicts.
+        using : {"verdict", "others", "alone"}, default="verdict"
+            As the verdict has it, with others, or with its own model.
 
         Returns
         -------
-        dict of str to float
-            By site; they sum to one, and members count by their rows.
+        Mixture
+            What each model weighs, and the site's own line.
         """
-        if site not in self.labels:
+        check_option(using, "using", ("verdict", "others", "alone"))
+        row = next((row for row in self.gains if row.learner == site), None)
+        if row is None:
             why = self.left_out.get(site)
             raise ProtocolError(
                 f"The conclusion has no site {site!r}." if why is None else f"{site!r} was left out: {why}"
             )
-        rows = {row.learner: row.n_rows for row in self.gains if row.cluster == self.labels[site]}
-        return {member: count / sum(rows.values()) for member, count in rows.items()}
+        if using == "alone" or (using == "verdict" and row.verdict == STAY_ALONE):
+            return Mixture({site: 1.0}, (0.0,) * len(self.mixtures[site].line), (0.0, 0.0))
+        return self.mixtures[site]
 
 
 # Raised whenever a message gains, loses or changes a field.
-VERSION = 2
+VERSION = 3
 
 Message = Share | Score | Question | Answer | Conclusion
 KINDS: Mapping[str, type[Any]] = {kind.__name__.lower(): kind for kind in get_args(Message)}

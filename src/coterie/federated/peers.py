@@ -5,13 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from coterie._arrays import Array
+from coterie.candidates import candidates_per_learner
+from coterie.collaboration.nested import Recipe, folds_of, own_by_fold
+from coterie.collaboration.nested.guard import model_bounds
+from coterie.collaboration.nested.own import OwnByFold
+from coterie.engines import ThreadEngine
 from coterie.federated import wire
-from coterie.federated.messages import ProtocolError, Share, check_site
+from coterie.federated.messages import Conclusion, ProtocolError, Share, check_site
 from coterie.method.select import select_models
 from coterie.records import Selection
 from coterie.rows.learners import Learners, gather_learners
@@ -19,6 +25,8 @@ from coterie.rows.tables import column_names
 
 # Half of the digits of the largest number in a message, less some for the arithmetic on squares.
 LARGEST_RESPONSE = 1e45
+# Folds of a site's rows on which weights are learnt: ``nested_folds`` of a local fit.
+N_FOLDS = 4
 
 
 @dataclass(frozen=True)
@@ -26,9 +34,10 @@ class Party:
     """A site, its rows, and what Select found on them; never leaves the site.
 
     Its randomness derives from its name and the seed. ``learners`` has its rows, as the only learner.
-    ``candidates`` are what competed. ``seen`` has what peers' models predict on these rows, or why they do
-    not, by the model's sha256: a model is evaluated once, however many rounds there are. ``spent`` are the
-    seconds that evaluating them took, of those that all models have together.
+    ``candidates`` are the names of what competed, ``sets`` the candidates. ``seen`` has what peers' models
+    predict on these rows, or why they do not, by the model's sha256: a model is evaluated once, however many
+    rounds there are. ``spent`` are the seconds that evaluating them took, of those that all models have
+    together.
     """
 
     site: str
@@ -38,6 +47,7 @@ class Party:
     target: str
     candidates: tuple[str, ...]
     seed: int
+    sets: tuple[Mapping[str, Any], ...] = field(default=(), repr=False, compare=False)
     seen: dict[str, Any] = field(default_factory=dict, repr=False, compare=False)
     spent: list[float] = field(default_factory=list, repr=False, compare=False)
 
@@ -45,6 +55,13 @@ class Party:
     def n_features(self) -> int:
         """Number of predictors."""
         return self.learners.n_features
+
+    @cached_property
+    def own(self) -> OwnByFold:
+        """The own model without each fold, as a local fit makes it."""
+        recipe = Recipe(1, "noise", "average", False, self.seed, ThreadEngine())
+        folds = folds_of(self.learners, self.selection, N_FOLDS, None, self.seed)
+        return own_by_fold(self.learners, self.selection, folds, [dict(each) for each in self.sets], recipe)
 
 
 def _check_size(y: Any) -> None:
@@ -106,7 +123,8 @@ def make_party(
     if len(found) != learners.n_features:
         raise ValueError(f"{len(found)} names do not fit {learners.n_features} columns: pass one each.")
     texts = [candidates] if isinstance(candidates, str) else list(candidates)
-    return Party(site, learners, selection, tuple(found), target, tuple(map(str, texts)), int(seed))
+    sets = tuple(candidates_per_learner(candidates, learners.ids.tolist()))
+    return Party(site, learners, selection, tuple(found), target, tuple(map(str, texts)), int(seed), sets)
 
 
 def other_columns(peer: Share, columns: Sequence[str], target: str) -> str:
@@ -185,8 +203,10 @@ def squares_by_row(party: Party, shares: Sequence[Share]) -> tuple[tuple[str, ..
     return tuple(models), np.where(np.isnan(squares), np.inf, squares)
 
 
-def predict(X: Any, site: str, shares: Sequence[Share], weights: Mapping[str, float]) -> Array:
-    """Predict a site's rows with the models of its coterie.
+def predict(
+    X: Any, site: str, shares: Sequence[Share], conclusion: Conclusion, *, using: str = "verdict"
+) -> Array:
+    """Predict a site's rows as the conclusion says.
 
     Parameters
     ----------
@@ -195,24 +215,56 @@ def predict(X: Any, site: str, shares: Sequence[Share], weights: Mapping[str, fl
     site : str
         Who predicts.
     shares : sequence of Share
-        At least those of the coterie.
-    weights : mapping of str to float
-        From `Conclusion.weights`.
+        At least those of the models that the site uses; each must be the one that was concluded from.
+    conclusion : Conclusion
+        Who learns with whom.
+    using : {"verdict", "others", "alone"}, default="verdict"
+        As the verdict has it, with others, or with the site's own model.
 
     Returns
     -------
     ndarray of shape (n,)
-        The members' models, averaged.
+        Predictions.
     """
-    by_site = {peer.site: peer for peer in shares}
-    lacking = [member for member in weights if member not in by_site]
+    mixture, rows = conclusion.mixture(site, using=using), np.asarray(X, dtype=float)
+    by_site = concluded_shares(shares, conclusion)
+    used = {member: weight for member, weight in mixture.weights.items() if weight > 0}
+    lacking = [member for member in used if member not in by_site]
     if lacking:
-        raise ProtocolError(f"The model of {lacking[0]!r}, of the coterie of {site!r}, is not here.")
-    rows = np.asarray(X, dtype=float)
-    models = [wire.unpack(by_site[member].model, rows.shape[1]) for member in weights]
-    found = wire.predict_each(models, rows)
+        raise ProtocolError(f"The model of {lacking[0]!r}, which {site!r} predicts with, is not here.")
+    members = [by_site[member] for member in used]
+    found = wire.predict_each([wire.unpack(member.model, rows.shape[1]) for member in members], rows)
     if found.troubles:
         place, why = next(iter(found.troubles.items()))
-        raise ProtocolError(f"The model of {list(weights)[place]!r} {why}.")
-    prediction: Array = np.array(list(weights.values())) @ found.predictions
+        raise ProtocolError(f"The model of {members[place].site!r} {why}.")
+    kept = [
+        np.clip(part, *bounds)
+        for part, bounds in zip(found.predictions, [_bounds(member) for member in members], strict=True)
+    ]
+    line = np.clip(rows @ np.array(mixture.line[:-1]) + mixture.line[-1], *mixture.limits)
+    prediction: Array = np.array(list(used.values())) @ np.array(kept) + line
     return prediction
+
+
+def _bounds(share: Share) -> Array:
+    """Return what a model's predictions are kept within; a blurred share does not say."""
+    if share.privacy is not None:
+        return np.array([-np.inf, np.inf])
+    bounds: Array = model_bounds(np.array([share.response_mean]), np.array([share.response_variance]))[0]
+    return bounds
+
+
+def concluded_shares(shares: Sequence[Share], conclusion: Conclusion) -> dict[str, Share]:
+    """Return the shares that a conclusion was made from, by site; refuse another model or two of one name."""
+    found: dict[str, Share] = {}
+    for share in shares:
+        if share.site in found and found[share.site] != share:
+            raise ProtocolError(f"There are two different shares of {share.site!r}: leave the old one out.")
+        found[share.site] = share
+    for site, share in found.items():
+        if conclusion.models.get(site, share.sha) != share.sha:
+            raise ProtocolError(
+                f"The model of {site!r} is not the one that the conclusion is about: conclude again, or take "
+                "the share of the same run."
+            )
+    return found

@@ -2,28 +2,47 @@
 
 `conclude` runs the method on the answers that are there. What it still has to know is the next question; with
 all of it known, the answer is the conclusion. `coordinate` is the same as a generator, for carriers that wait
-for replies. The partition is that of a local fit with ``refine="average"`` on the same rows and seed; the
-weights are those of ``collaboration="average"``.
+for replies. Partition, weights and verdicts are those of a local fit with ``refine="average"`` on the same
+rows and seed: both ask the same functions.
 """
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
 import numpy as np
 
-from coterie.federated.answers import Answered, AnsweredLosses, NotAnsweredError, check_answer
-from coterie.federated.findings import conclusion_by_losses, conclusion_from
-from coterie.federated.messages import Answer, Conclusion, Member, ProtocolError, Question, Score, Share
+from coterie._arrays import Array
+from coterie.collaboration.nested.effects import slope_units
+from coterie.collaboration.nested.parties import AverageDictionary
+from coterie.collaboration.nested.resolutions import average_labels, resolution_counts, resolution_evidence
+from coterie.collaboration.nested.weighing import (
+    agree_on_ratios,
+    agree_on_weights,
+    homes_of,
+    mixed_models,
+    response_units,
+)
+from coterie.federated.answers import Answered, AnsweredLosses, NotAnsweredError, check_answer, in_message
+from coterie.federated.findings import Mixed, conclusion_by_losses, conclusion_from
+from coterie.federated.messages import (
+    Answer,
+    Conclusion,
+    Judging,
+    Member,
+    Mixing,
+    ProtocolError,
+    Question,
+    Score,
+    Share,
+)
 from coterie.federated.participants import Participants, find_participants
 from coterie.kernels.losses import DenseTiles
 from coterie.method.n_clusters.evidence import Evidence
-from coterie.method.n_clusters.held_out import best_refined, held_out
-from coterie.method.noise import shrunken_levels
+from coterie.method.noise import cautious_levels, shrunken_levels
 from coterie.method.refine.averages import model_weights
-from coterie.method.refine.grams import GramAverages
 from coterie.method.refine.losses import whole_losses
 from coterie.method.refine.moves import REFINE, refine_labels
 from coterie.method.search import (
@@ -36,9 +55,6 @@ from coterie.method.search import (
 )
 from coterie.method.spectral import check_scale, resolve_scale, tidy_labels
 from coterie.records import Exchange
-
-# Each round of Refine asks once; one more compares numbers of coteries and judges those that may be chosen.
-MOST_ROUNDS = REFINE.rounds + 1
 
 
 @dataclass(frozen=True)
@@ -55,8 +71,8 @@ class Settings:
         The factor a of the similarity exp(-a v).
     min_rows : int or None, default=None
         Rows that a site needs. None: as a local fit.
-    refine_rounds : int, default=10
-        How often sites are moved at most, as in `cluster_learners`; each costs a round of questions.
+    refine_rounds : int, default=2
+        How often sites are moved at most, as in `CoterieRegressor`; each costs a round of questions.
     seed : int, default=0
         For k-means.
     rounds : bool, default=True
@@ -68,9 +84,22 @@ class Settings:
     max_clusters: int | None = None
     scale: str | float = "noise"
     min_rows: int | None = None
-    refine_rounds: int = REFINE.rounds
+    refine_rounds: int = REFINE.rounds_of_averages
     seed: int = 0
     rounds: bool = True
+
+    @property
+    def most_rounds(self) -> int:
+        """How many rounds of questions there are at most.
+
+        Each round of Refine asks once. One more compares numbers of coteries and asks what weights are learnt
+        from, and the last one asks what all that brings.
+        """
+        return self.refine_rounds + 2
+
+
+# With the usual settings.
+MOST_ROUNDS = Settings().most_rounds
 
 
 def _exchange(participants: Participants) -> Exchange:
@@ -79,11 +108,13 @@ def _exchange(participants: Participants) -> Exchange:
     losses = np.array([[np.inf if v is None else v for v in row] for row in values])
     levels = np.array([participants.scores[site].noise for site in sites])
     variances = np.array([participants.scores[site].noise_variance for site in sites])
+    tied = np.array([participants.scores[site].tied for site in sites])
+    rows = np.array([participants.shares[site].n_rows for site in sites])
     return Exchange(
         learner_ids=np.array(sites),
         source=DenseTiles(losses),
         errors=losses.diagonal().copy(),
-        noise=shrunken_levels(levels, variances),
+        noise=shrunken_levels(cautious_levels(levels, rows, tied), variances),
         isolated=~np.isfinite(losses).all(axis=1),
     )
 
@@ -93,46 +124,72 @@ def _members(participants: Participants, known: Exchange) -> list[Member]:
     n_rows = np.array([participants.shares[site].n_rows for site in sites])
     weights = model_weights(n_rows, known.noise, known)
     return [
-        Member(site, participants.shares[site].sha, float(weight), int(n), float(noise))
-        for site, weight, n, noise in zip(sites, weights, n_rows, known.noise, strict=True)
+        Member(site, participants.shares[site].sha, float(weight), float(noise))
+        for site, weight, noise in zip(sites, weights, known.noise, strict=True)
     ]
 
 
-def _grams(participants: Participants, members: Sequence[Member]) -> GramAverages | None:
-    """Return the arithmetic of Gram matrices, where all sites revealed theirs."""
-    sites = [member.site for member in members]
-    products, responses, squares, own = [], [], [], []
-    for site in sites:
-        score = participants.scores[site]
-        if score.grams is None or any(len(gram.response) != len(score.finite) for gram in score.grams):
-            return None
-        places = [score.finite.index(other) for other in sites]
-        products.append([np.array(gram.models)[np.ix_(places, places)] for gram in score.grams])
-        responses.append([np.array(gram.response)[places] for gram in score.grams])
-        squares.append([gram.square for gram in score.grams])
-        own.append([gram.own for gram in score.grams])
-    weights = np.array([member.weight for member in members])
-    return GramAverages(np.array(products), np.array(responses), np.array(squares), np.array(own), weights)
+def _units(participants: Participants, members: Sequence[Member]) -> tuple[float, ...]:
+    """Return the common units of the predictors; zero where slopes are not corrected."""
+    units = slope_units(np.array([participants.shares[member.site].spreads for member in members]))
+    return tuple(np.where(np.isfinite(units), units, 0.0).tolist())
 
 
-def _answered(evidence: Evidence, losses: AnsweredLosses, n_clusters: int | str, rounds: int) -> bool:
-    """Tell whether the method can be run to its end; if not, note all that can be asked by now.
+def _look_ahead(evidence: Evidence, losses: AnsweredLosses, counts: Iterable[int], rounds: int) -> None:
+    """Note all labellings that Refine can ask about by now, for every number of clusters at once.
 
-    Refine goes on for every number of clusters at once, as far as the answers go, so that the rounds are
-    those of the longest path and not of all together.
+    Rounds are then those of the longest path and not of all together.
     """
-    try:
-        if isinstance(n_clusters, str):
-            held_out(evidence, losses, rounds=rounds)
-        else:
-            best_refined(evidence, losses, n_clusters, rounds=rounds)
-        return True
-    except NotAnsweredError:
-        counts = range(1, evidence.most + 1) if isinstance(n_clusters, str) else [n_clusters]
-        for count in counts:
-            with suppress(NotAnsweredError):
-                refine_labels(losses, tidy_labels(evidence.labels(count)), rounds=rounds)
-        return False
+    for count in counts:
+        with suppress(NotAnsweredError):
+            refine_labels(losses, tidy_labels(evidence.labels(count)), rounds=rounds)
+
+
+def _mixing(labellings: Sequence[Array], losses: AnsweredLosses) -> Mixing:
+    """Return what is mixed; offsets and slopes are of the size that the sites find likely."""
+    likelihoods = np.stack([losses.likelihoods(labels) for labels in labellings], axis=1)
+    first, second = (
+        tuple((offset, slope) for offset, slope in part) for part in agree_on_ratios(likelihoods).tolist()
+    )
+    return Mixing(tuple(in_message(labels) for labels in labellings), (first, second))
+
+
+def _mixed(
+    participants: Participants,
+    known: Exchange,
+    losses: AnsweredLosses,
+    labels: Array,
+    found: dict[int, Array],
+) -> Mixed | None:
+    """Return how the members predict with the chosen partition; None where they have to be asked."""
+    chosen = int(labels.max()) + 1
+    counts = resolution_counts(len(labels), chosen)
+    by_count = {**found, chosen: labels}
+    labellings = [*(by_count[count] for count in counts), np.zeros_like(labels)]
+    mixing = _mixing(labellings, losses)
+    products = losses.products(mixing)
+    if products is None:
+        losses.ask_products(mixing)
+        return None
+    shares = [participants.shares[member.site] for member in losses.members]
+    n_rows, means, variances = (
+        np.array([getattr(share, name) for share in shares])
+        for name in ("n_rows", "response_mean", "response_variance")
+    )
+    weights = agree_on_weights(*products, response_units(n_rows, means, variances))
+    whole = np.concatenate([weights.held_out, weights.personal[None]])
+    tables = tuple(tuple(map(tuple, table)) for table in np.swapaxes(whole, 0, 1).tolist())
+    judging = Judging(in_message(labels), mixing, tables)
+    verdicts = losses.verdicts(judging)
+    if verdicts is None:
+        return None
+    dictionary = AverageDictionary(tuple(labellings), np.zeros(0), np.array(mixing.ratios))
+    homes = np.array([homes_of(losses, each) for each in labellings])
+    in_averages = np.array([member.weight for member in losses.members])
+    everybody = slice(0, len(labels))
+    tile = known.source.tile(everybody, everybody)
+    models, shares_of = mixed_models(dictionary, homes, weights.personal, in_averages, tile)
+    return Mixed(models, shares_of[:, 0], verdicts, whole_losses(losses, labels))
 
 
 def conclude(
@@ -190,32 +247,34 @@ def conclude(
     known = exchange.take(finite_learners(exchange))
     members = _members(participants, known)
     half_sizes = np.array([participants.scores[member.site].half_sizes for member in members])
-    n_rows = np.array([member.n_rows for member in members])
-    losses = AnsweredLosses(members, half_sizes, answered, _grams(participants, members))
+    n_rows = np.array([participants.shares[member.site].n_rows for member in members])
+    losses = AnsweredLosses(members, half_sizes, _units(participants, members), answered)
     n_clusters = check_n_clusters(settings.n_clusters, len(exchange.learner_ids))
-    most = largest_count(len(members), n_clusters, settings.max_clusters)
-    scale = resolve_scale(known, settings.scale)
-    evidence = Evidence(known, scale, most, settings.seed, n_rows)
-    fixed = n_clusters if isinstance(n_clusters, str) else min(n_clusters, len(members))
-    if not _answered(evidence, losses, fixed, settings.refine_rounds):
-        return losses.question_now()
+    most, rounds = largest_count(len(members), n_clusters, settings.max_clusters), settings.refine_rounds
+    evidence = Evidence(known, resolve_scale(known, settings.scale), most, settings.seed, n_rows)
+    given = [] if isinstance(n_clusters, str) else [min(n_clusters, len(members)), 1]
+    _look_ahead(evidence, losses, given or range(1, most + 1), rounds)
+    finer, counts = resolution_evidence(known, n_rows, settings.seed)
+    _look_ahead(finer, losses, counts, rounds)
     n_features = len(next(iter(participants.shares.values())).columns)
     try:
         found = search_partition(exchange, Answerer(losses, n_rows, n_features), options)
+        resolutions = average_labels(known, losses, n_rows, settings.seed, rounds)
     except NotAnsweredError:
-        # Another rule chose more clusters than the held-out rule looked at.
         return losses.question_now()
-    for labels in losses.candidates():
-        losses.verdicts(tidy_labels(labels))
+    final = tidy_labels(found.partition.aligned_to(found.learner_ids).labels)
     if losses.has_questions:
+        # One of these will be chosen. What weights are learnt from is asked for all of them at once.
+        labellings = [*resolutions.values(), *map(tidy_labels, losses.candidates()), np.zeros_like(final)]
+        distinct = {labels.tobytes(): labels for labels in labellings}
+        losses.ask_products(_mixing(list(distinct.values()), losses))
         return losses.question_now()
-    final = found.partition.aligned_to(found.learner_ids).labels
-    verdicts = losses.verdicts(final)
-    if verdicts is None:
-        return losses.question_now()
-    return conclusion_from(
-        participants, exchange, found, members, verdicts, whole_losses(losses, final), losses.rounds
-    )
+    mixed = None
+    if len(members) > 1:
+        mixed = _mixed(participants, known, losses, final, resolutions)
+        if mixed is None:
+            return losses.question_now()
+    return conclusion_from(participants, exchange, found, mixed, losses.rounds)
 
 
 def _received(question: Question, replies: Sequence[Answer], round_: int) -> tuple[Answered, dict[str, str]]:

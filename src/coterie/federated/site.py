@@ -17,19 +17,22 @@ import sklearn
 from coterie._arrays import Array
 from coterie._version import __version__
 from coterie.candidates import PRESETS
-from coterie.collaboration.forms import average_weights, averaged_residuals
+from coterie.collaboration.nested.guard import model_bounds
+from coterie.collaboration.nested.parties import AverageDictionary, RowParty
 from coterie.federated import wire
 from coterie.federated.codec import LARGEST
 from coterie.federated.messages import (
     Answer,
     Blur,
-    Gram,
     Loss,
+    Mixing,
     Pairing,
+    Products,
     ProtocolError,
     Question,
     Score,
     Share,
+    Table,
     Verdict,
     question_key,
 )
@@ -44,7 +47,9 @@ from coterie.method.refine.losses import halves_of
 from coterie.records import Selection
 from coterie.verdicts.bootstrap import bootstrap_losses
 from coterie.verdicts.cluster_fit import compare_with_alone, coterie_excess
-from coterie.verdicts.gains import ROUNDING, error_and_spread, gain_spread
+from coterie.verdicts.gains import ROUNDING as SMALLEST_ERROR
+from coterie.verdicts.gains import error_and_spread
+from coterie.verdicts.learning import measure
 
 
 def software_versions() -> dict[str, str]:
@@ -92,6 +97,7 @@ def share(party: Party, *, blur: Blur | None = None) -> Share:
         candidates=party.candidates,
         seed=party.seed,
         software=software_versions(),
+        spreads=tuple(learners.X.std(axis=0).tolist()),
     )
     if blur is None:
         return open_share
@@ -109,6 +115,7 @@ def share(party: Party, *, blur: Blur | None = None) -> Share:
         response_mean=0.0,
         response_variance=blur.clip**2,
         model=wire.pack_affine(w, b),
+        spreads=(),
         privacy=blur,
     )
 
@@ -129,16 +136,6 @@ def _bounded(party: Party, shares: Sequence[Share]) -> tuple[Selection, float, f
     clip = clip_bound(residuals, smallest, tied=mostly_one_value(party.learners.y))
     level, variance = noise_statistics(residuals, clip, smallest)
     return replace(party.selection, clips=np.array([clip]), noise=np.array([level])), level, variance
-
-
-def _gram(table: Array, y: Array, own: Array) -> Gram:
-    products = table @ table.T / len(y)
-    return Gram(
-        models=tuple(tuple(row) for row in products.tolist()),
-        response=tuple((table @ y[:, 0] / len(y)).tolist()),
-        square=SQUARED_ERROR.mean(y),
-        own=SQUARED_ERROR.mean(own),
-    )
 
 
 def _score(
@@ -176,9 +173,7 @@ def _blurred_score(party: Party, by_site: Mapping[str, Share], blur: Blur) -> Sc
     return _score(party, by_site, values, level, variance, privacy=blur)
 
 
-def score(
-    party: Party, shares: Sequence[Share], *, reveal_gram: bool = False, blur: Blur | None = None
-) -> Score:
+def score(party: Party, shares: Sequence[Share], *, blur: Blur | None = None) -> Score:
     """Return what everybody's models lose on the site's rows.
 
     Parameters
@@ -187,9 +182,6 @@ def score(
         The site.
     shares : sequence of Share
         Everybody's, the site's own among them, one per site.
-    reveal_gram : bool, default=False
-        Send Gram matrices of all models' predictions as well. They save rounds, and reveal more: with as
-        many independent linear models as there are predictors, the second moments of the site's rows.
     blur : Blur or None, default=None
         Clip the squared residuals and blur the losses; the share must have been blurred, too.
 
@@ -206,28 +198,27 @@ def score(
     if blur is None and by_site[party.site].privacy is not None:
         raise ProtocolError(f"The share of {party.site!r} is blurred: blur the score as well.")
     if blur is not None:
-        if reveal_gram:
-            raise ProtocolError("Gram matrices are not blurred: reveal them, or blur the losses, not both.")
         return _blurred_score(party, by_site, blur)
     peers = evaluate_peers(party, shares)
     y = party.learners.y
     means = SQUARED_ERROR.by_row(peers.table[..., None] - y).mean(axis=1)
     values = {site: float(m) for site, m in zip(peers.sites, means, strict=True) if m <= LARGEST}
     _, level, variance = _bounded(party, shares)
-    grams = None
-    if reveal_gram:
-        second, own = halves_of(party.selection.folds[0]), party.selection.residuals[0]
-        kept = [site in values for site in peers.sites]
-        first, last = (
-            _gram(peers.table[np.ix_(kept, second == half)], y[second == half], own[second == half])
-            for half in (0, 1)
-        )
-        grams = first, last
-    return _score(party, by_site, values, level, variance, grams=grams)
+    return _score(party, by_site, values, level, variance, tied=mostly_one_value(y))
 
 
 def _sent(loss: float) -> float | None:
     return float(loss) if loss <= LARGEST else None
+
+
+def _as_table(values: Array) -> Table:
+    return tuple(tuple(row) for row in values.tolist())
+
+
+def units_of(question: Question) -> Array:
+    """Return the common units of the predictors; infinite where slopes are not corrected."""
+    units = np.array(question.units)
+    return np.where(units > 0, units, np.inf)
 
 
 def _pair(mean: Any, error: Any) -> tuple[float, float]:
@@ -243,32 +234,103 @@ def _paired(losses: AverageLosses, pairing: Pairing) -> tuple[float, float]:
         return _pair(*losses.paired_t(*(np.array(each) for each in arrays)))
 
 
-def _verdict(
-    losses: AverageLosses, labels: Array, n_rows: Array, noise: float, n_replicates: int, seed: int
-) -> Verdict:
-    y, holder, inflation = losses.learners.y, losses.holder, losses.selection.inflation
-    alone = losses.selection.residuals[0][losses.order]
-    with_coterie, with_all = (
-        averaged_residuals(losses.averages, average_weights(n_rows, each), each, holder, y, alone)
-        for each in (labels, np.zeros_like(labels))
-    )
-    errors = [error_and_spread(residuals) for residuals in (alone, with_coterie, with_all)]
-    first, second, third = (_pair(mean, error * inflation**0.5) for mean, error in errors)
-    found = compare_with_alone(losses, labels)
-    excess = zip(found.excess[:, 0], found.errors[:, 0], strict=True)
-    spread = gain_spread(alone, with_coterie, None, ROUNDING * noise) * np.sqrt(inflation)
-    membership: tuple[float, ...] = ()
-    if n_replicates:
-        stability = bootstrap_losses(losses, labels, {}, n_replicates=n_replicates, entropy=seed)
-        membership = tuple(stability.membership[0].tolist())
-    return Verdict(
-        clusters=tuple(_pair(mean, error) if np.isfinite(mean) else None for mean, error in excess),
-        constant=_pair(found.constant_excess, found.constant_errors),
-        coterie=_pair(*coterie_excess(with_coterie, alone, float(losses.selection.clips[0]), inflation)),
-        errors=(first, second, third),
-        gain_error=spread if np.isfinite(spread) else None,
-        membership=membership,
-    )
+class _Answering:
+    """A site's rows, and everybody's models on them, ready for a question."""
+
+    def __init__(self, party: Party, shares: Sequence[Share], question: Question) -> None:
+        self.party, self.question = party, question
+        self.sites = [member.site for member in question.members]
+        by_site = {peer.site: peer for peer in shares}
+        peers = evaluate_peers(party, [by_site[site] for site in self.sites])
+        table = np.full((len(self.sites), len(party.learners.y)), np.nan)
+        table[[self.sites.index(site) for site in peers.sites]] = peers.table
+        selection, _, _ = _bounded(party, [by_site[site] for site in self.sites])
+        self.place = self.sites.index(party.site)
+        self.noise = question.members[self.place].noise
+        weights = np.array([member.weight for member in question.members])
+        self.losses = AverageLosses.of_one(party.learners, selection, table[..., None], weights, self.place)
+        means, variances = (
+            np.array([getattr(by_site[site], name) for site in self.sites])
+            for name in ("response_mean", "response_variance")
+        )
+        own, inverse = party.own, np.argsort(self.losses.order)
+        self.rows = RowParty(
+            X=party.learners.X,
+            y=party.learners.scalar_y,
+            folds=own.folds.held_out,
+            n_folds=len(own.folds),
+            alone=own.predictions,
+            table=table,
+            bounds=model_bounds(means, variances),
+            model_weights=weights,
+            place=self.place,
+            losses=lambda labels: self.losses.by_row(labels)[:, inverse],
+            noise=self.noise,
+        )
+
+    def _dictionary(self, mixing: Mixing) -> AverageDictionary:
+        labellings = tuple(np.array(labels) for labels in mixing.labellings)
+        return AverageDictionary(labellings, units_of(self.question), np.array(mixing.ratios))
+
+    def likelihoods(self) -> tuple[Table, ...]:
+        """Return the log-likelihoods of offsets and slopes for all labellings."""
+        labellings = [np.array(labels) for labels in self.question.labellings]
+        if not labellings:
+            return ()
+        found = self.rows.likelihoods(labellings, units_of(self.question))
+        return tuple(_as_table(table) for table in found)
+
+    def products(self) -> Products | None:
+        """Return the products of the residuals of what is mixed."""
+        if self.question.mixing is None:
+            return None
+        grams, counts = self.rows.grams(self._dictionary(self.question.mixing))
+        return Products(tuple(_as_table(table) for table in grams), tuple(counts.tolist()))
+
+    def verdict(self, n_replicates: int) -> Verdict | None:
+        """Return what the partition and the mixture bring the site."""
+        judging, losses = self.question.judging, self.losses
+        if judging is None:
+            return None
+        labels, dictionary = np.array(judging.labels), self._dictionary(judging.mixing)
+        weights, y = np.array(judging.weights[self.place]), self.party.learners.y
+        selection, loss = losses.selection, self.party.learners.loss
+        early, alone = selection.residuals[0], y - self.party.own.predictions[:, None]
+        held_out = weights[: self.rows.n_folds]
+        mixed = self.rows.residuals(dictionary, held_out)[:, None]
+        with_all = y - self.rows.average(np.zeros_like(labels))[:, None]
+        shared = bool(np.bincount(labels).max() > 1)
+        plain = y - self.rows.average(labels)[:, None] if shared else alone
+        spread = selection.inflation**0.5
+        errors = [error_and_spread(residuals) for residuals in (alone, mixed, with_all)]
+        first, second, third = (_pair(mean, error * spread) for mean, error in errors)
+        found = compare_with_alone(losses, labels)
+        excess = zip(found.excess[:, 0], found.errors[:, 0], strict=True)
+        seen = measure(early, alone, mixed, None, loss, SMALLEST_ERROR * self.noise)
+        membership: tuple[float, ...] = ()
+        if n_replicates:
+            stability = bootstrap_losses(
+                losses, labels, {}, n_replicates=n_replicates, entropy=self.party.seed
+            )
+            membership = tuple(stability.membership[0].tolist())
+        line, limits = self.rows.correction(dictionary, weights[-1])
+        return Verdict(
+            clusters=tuple(_pair(mean, error) if np.isfinite(mean) else None for mean, error in excess),
+            constant=_pair(found.constant_excess, found.constant_errors),
+            coterie=_pair(*coterie_excess(plain, early, float(selection.clips[0]), selection.inflation)),
+            errors=(first, second, third),
+            early=seen.errors[0],
+            alone=seen.errors[1],
+            others=seen.errors[2],
+            n_rows=seen.n_rows,
+            variance=seen.variance,
+            distance=seen.distance,
+            exact=seen.exact,
+            inflation=float(selection.inflation),
+            membership=membership,
+            line=tuple(line.tolist()),
+            limits=limits,
+        )
 
 
 def answer(party: Party, shares: Sequence[Share], question: Question, *, n_replicates: int = 100) -> Answer:
@@ -305,26 +367,16 @@ def answer(party: Party, shares: Sequence[Share], question: Question, *, n_repli
         peer = by_site.get(member.site)
         if peer is None or peer.sha != member.sha:
             raise ProtocolError(f"The question is about a model of {member.site!r} that is not here.")
-    peers = evaluate_peers(party, [by_site[site] for site in sites])
-    table = np.full((len(sites), *party.learners.y.shape), np.nan)
-    table[[sites.index(site) for site in peers.sites]] = peers.table[..., None]
-    selection, _, _ = _bounded(party, [by_site[site] for site in sites])
-    if not question.clipped:
-        selection = replace(selection, clips=np.array([np.inf]))
-    place = sites.index(party.site)
-    weights = np.array([member.weight for member in question.members])
-    n_rows = np.array([member.n_rows for member in question.members])
-    losses = AverageLosses.of_one(party.learners, selection, table, weights, place)
-    noise = question.members[place].noise
+    answering = _Answering(party, shares, question)
+    losses = answering.losses
     labellings = [np.array(labels) for labels in question.labellings]
     halves = [losses.on_halves(labels)[:, 0] for labels in labellings]
     return Answer(
         site=party.site,
         question=question_key(question),
         halves=tuple(tuple((_sent(first), _sent(second)) for first, second in half) for half in halves),
+        likelihoods=answering.likelihoods(),
         pairings=tuple(_paired(losses, pairing) for pairing in question.pairings),
-        verdicts=tuple(
-            _verdict(losses, np.array(labels), n_rows, noise, n_replicates, party.seed)
-            for labels in question.verdicts
-        ),
+        products=answering.products(),
+        verdict=answering.verdict(n_replicates),
     )

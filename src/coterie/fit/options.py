@@ -13,6 +13,7 @@ from coterie.collaboration.forms import METHODS
 from coterie.kernels.devices import check_device
 from coterie.loss import SQUARED_ERROR, Loss
 from coterie.method.landmarks import how_many_landmarks
+from coterie.method.refine.moves import REFINE
 from coterie.method.search import RULES
 from coterie.method.select import ORDERS
 from coterie.method.spectral import check_scale
@@ -38,6 +39,7 @@ class Options:
     max_clusters: int | None = None
     scale: Any = "noise"
     refine: str | None = "pooled"
+    refine_rounds: int | None = None
     collaboration: str = "auto"
     nested_folds: int = 4
     robust: bool = False
@@ -61,6 +63,12 @@ class Options:
         if self.candidates is not None:
             return self.candidates
         return FAST_CANDIDATES if self.effort == "fast" else "default"
+
+    @property
+    def moves(self) -> int:
+        """How often learners are moved at most. Sites that answer by messages pay a visit for each."""
+        usual = REFINE.rounds_of_averages if self.refine == "average" else REFINE.rounds
+        return usual if self.refine_rounds is None else self.refine_rounds
 
     @property
     def trees(self) -> str:
@@ -88,6 +96,8 @@ class Options:
         check_option(self.robust, "robust", (True, False))
         check_option(self.order, "order", ORDERS)
         check_option(self.refine, "refine", ("pooled", "average", None))
+        if self.refine_rounds is not None:
+            check_count(self.refine_rounds, "refine_rounds")
         if isinstance(self.n_clusters, str):
             check_option(self.n_clusters, "n_clusters", RULES)
         else:

@@ -59,7 +59,9 @@ def settings_of(options: Options, seed: int) -> dict[str, Any]:
 def _recipe(options: Options, seed: int, labels: Array) -> Recipe:
     """Return how the clusters of some labels were made, so that they can be made again."""
     engine, chosen = resolve_engine(options.engine, options.n_jobs), int(labels.max()) + 1
-    return Recipe(chosen, options.scale, options.refine, options.robust, seed, engine, options.landmarks)
+    return Recipe(
+        chosen, options.scale, options.refine, options.robust, seed, engine, options.landmarks, options.moves
+    )
 
 
 def _nested(
@@ -203,6 +205,7 @@ def fit_selected(
         max_clusters=options.max_clusters,
         scale=options.scale,
         refine="average" if thinned and options.refine == "pooled" else options.refine,
+        refine_rounds=options.moves,
         seed=seed,
         device=options.device,
     )

@@ -95,7 +95,10 @@ def save_conclusion(context: Context, conclusion: Conclusion, shares: Sequence[S
         return
     place = Path(str(folder))
     place.mkdir(parents=True, exist_ok=True)
-    members = set(conclusion.weights(site)) if site in conclusion.labels else set()
+    members = set(conclusion.mixtures[site].weights) if site in conclusion.labels else set()
+    # Models of an earlier run are no part of this conclusion.
+    for old in place.glob("share-*.json"):
+        old.unlink()
     write_bytes(place / "conclusion.json", encode(conclusion))
     for peer in shares:
         if peer.site in members:
@@ -137,9 +140,8 @@ class _Site:
         if kept[OWN] not in [digest(message) for message in messages]:
             raise ProtocolError("Its own share did not come back as it was sent, so it does not score.")
         shares = _decoded(messages, Share)
-        reveal = str(context.node_config.get("reveal-gram", False)).lower() == "true"
         blur = _blur(context.node_config, "clip-losses", kept[SHARES])
-        mine = encode(score(self._load_party(context), shares, reveal_gram=reveal, blur=blur))
+        mine = encode(score(self._load_party(context), shares, blur=blur))
         context.state[KEPT] = ConfigRecord({OWN: kept[OWN], SHARES: messages})
         return [mine]
 

@@ -107,6 +107,14 @@ def shrunken_levels(levels: Array, variances: Array) -> Array:
     return shrunk
 
 
+def cautious_levels(levels: Array, rows: Array, tied: Array) -> Array:
+    """Return noise levels (L,) in which learners who are ``tied`` may have noise that they do not show."""
+    if not tied.any():
+        return levels
+    cautious = (rows * levels + NOISE.unseen * np.median(levels)) / (rows + NOISE.unseen)
+    return np.where(tied, cautious, levels)
+
+
 def noise_levels(
     residuals: Sequence[Array],
     clips: Array,
@@ -123,8 +131,7 @@ def noise_levels(
     smallest = smallest_level(variance)
     pairs = [noise_statistics(r, clip, smallest, loss) for r, clip in zip(residuals, clips, strict=True)]
     levels, variances = np.array(pairs).T
-    if tied is not None and tied.any():
+    if tied is not None:
         rows = np.array([len(known_rows(r)) for r in residuals])
-        cautious = (rows * levels + NOISE.unseen * np.median(levels)) / (rows + NOISE.unseen)
-        levels = np.where(tied, cautious, levels)
+        levels = cautious_levels(levels, rows, tied)
     return shrunken_levels(levels, variances)

@@ -7,6 +7,7 @@ all the learner's rows (`learning`); gains and verdicts come from a model across
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,7 @@ from coterie.verdicts.admission import Admission, joined_ids, second_clusters
 from coterie.verdicts.bootstrap import Stability
 from coterie.verdicts.cluster_fit import ClusterFit
 from coterie.verdicts.gain_model import Expected, GainModel, expect_gains
-from coterie.verdicts.learning import compare, decay_of, reached_with_all
+from coterie.verdicts.learning import Compared, compare, decay_of, reached_with_all
 from coterie.verdicts.verdict import (
     BY_ITSELF,
     FEW_ROWS,
@@ -43,8 +44,6 @@ GAINS = ("gain", "gain_se", "gain_low", "gain_high")
 
 # Errors below this share of the noise level are rounding: nothing can be gained on them.
 ROUNDING = 1e-6
-# Sites judge by halves of their rows.
-HALF = 0.5
 
 
 class Gains(dict[str, Array]):
@@ -105,29 +104,6 @@ def error_and_spread(
         return np.nan, np.nan
     mean = float(np.mean(share * losses))
     return mean, _standard_error(losses - mean, share)
-
-
-def gain_of(alone: Array, coterie: Array, rounding: Array) -> Array:
-    """Return 1 - coterie / alone, zero where both errors are no more than rounding of the response."""
-    nothing = (alone <= rounding) & (coterie <= rounding)
-    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        return np.where(nothing, 0.0, 1 - coterie / alone)
-
-
-def gain_spread(
-    alone: Array, coterie: Array, weights: Array | None, rounding: float, loss: Loss = SQUARED_ERROR
-) -> float:
-    """Return the standard error of the gain, paired over rows, by the delta method."""
-    known = (np.isfinite(alone) & np.isfinite(coterie)).all(axis=1)
-    weights = None if weights is None else weights[known]
-    mine, share = _counted(alone[known], weights, loss)
-    theirs, _ = _counted(coterie[known], weights, loss)
-    if not len(mine):
-        return np.nan
-    error_alone, error_coterie = np.mean(share * mine), np.mean(share * theirs)
-    if error_alone <= rounding:
-        return 0.0 if error_coterie <= rounding else np.nan
-    return _standard_error((theirs - error_coterie / error_alone * mine) / error_alone, share)
 
 
 def _errors(
@@ -223,15 +199,56 @@ def measure_gains(
     residuals = alone.residuals, coterie.residuals, everybody.residuals
     table = _errors(described, residuals, learners, units, selection.inflation)
     order = positions_of(selection.learner_ids.tolist(), learners.ids.tolist())
-    weights = _weights(learners, order)
-    shares = share_of_rows(selection), alone.share
     rounding = ROUNDING * selection.noise
     early = selection.residuals, alone.residuals, coterie.residuals
-    compared, measured, exact = compare(*early, weights, learners.loss, rounding)
-    decay = decay_of(compared, shares)
-    own = _own_weights(coterie, labels, selection.n_rows)
+    found = Comparisons(
+        *compare(*early, _weights(learners, order), learners.loss, rounding),
+        shares=(share_of_rows(selection), alone.share),
+        inflation=selection.inflation,
+        own=_own_weights(coterie, labels, selection.n_rows),
+        by_others=coterie.method == "auto",
+    )
+    table["membership"] = np.full(len(labels), np.nan)
+    if stability is not None:
+        table["membership"] = stability.membership[np.arange(len(labels)), labels]
+    model = add_gains(table, found, cluster_fit, bad_model)
+    table.update(_used(taken, table["verdict"]))
+    return table, model
+
+
+@dataclass(frozen=True)
+class Comparisons:
+    """What is known of L learners' errors, from rows that are here or from what sites answered.
+
+    ``compared`` are those who could be compared, who are ``measured`` (L,); those who are ``exact`` (L,) have
+    no error. Models behind the errors have seen two ``shares`` of the rows. ``inflation`` is the factor for
+    rows that depend on each other, ``own`` (L,) the weight of the own model in what is predicted with others,
+    and ``by_others`` tells whether more than the own cluster takes part in that.
+    """
+
+    compared: Compared
+    measured: Array
+    exact: Array
+    shares: tuple[float, float]
+    inflation: float | Array
+    own: Array
+    by_others: bool
+
+    @property
+    def inflation_of_measured(self) -> float | Array:
+        """The factor of those who could be compared."""
+        return self.inflation[self.measured] if isinstance(self.inflation, np.ndarray) else self.inflation
+
+
+def add_gains(
+    table: Gains, found: Comparisons, cluster_fit: ClusterFit, bad_model: Array | None = None
+) -> GainModel:
+    """Add gains and verdicts to a table of errors and memberships; return the model behind them."""
+    compared, measured, exact, own = found.compared, found.measured, found.exact, found.own
+    labels, share, membership = table["cluster"], found.shares[1], table.pop("membership")
+    decay = decay_of(compared, found.shares)
     by_itself = own > 1 - 1e-9
-    reached = reached_with_all(selection.n_rows, alone.share, decay)
+    reached = reached_with_all(table["n_rows"], share, decay)
     # The part of a prediction with others that is the own model's becomes better with all rows, too.
     reached_with = 1 - own * own * (1 - reached)
     for name, ratio in (("error_alone", reached), ("error_with", reached_with)):
@@ -239,7 +256,7 @@ def measure_gains(
             table[column] = table[column] * ratio
     fall = (np.log(reached) - np.log(reached_with))[measured]
     ratios = np.log(compared.alone / compared.others) + fall
-    errors = compared.errors(alone.share, selection.inflation, compared.typical)
+    errors = compared.errors(share, found.inflation_of_measured, compared.typical)
     sees = ~by_itself[measured]
     fits = np.asarray(cluster_fit.fits.any(axis=1))
     expected, model = expect_gains(
@@ -257,22 +274,17 @@ def measure_gains(
     for column in GAINS:
         table[column][by_itself | exact] = 0.0
     company = np.bincount(labels)[labels] - 1
-    by_others = coterie.method == "auto"
     cases = [
         (np.full(len(labels), len(labels) == 1), STAY_ALONE, NOBODY_ELSE),
-        (by_itself & (company == 0) & (not by_others), NO_DIFFERENCE, NO_COMPANY),
+        (by_itself & (company == 0) & (not found.by_others), NO_DIFFERENCE, NO_COMPANY),
         (by_itself, NO_DIFFERENCE, BY_ITSELF),
         (exact, NO_DIFFERENCE, NO_ERROR),
     ]
     table["verdict"], table["reason"] = _told(table["gain"], expected, measured, cases)
     table["reason"] = with_remarks(table["reason"], fits | (len(labels) == 1), bad_model)
-    membership = np.full(len(labels), np.nan)
-    if stability is not None:
-        membership = stability.membership[np.arange(len(labels)), labels]
     table["fits"], table["membership"] = fits, membership
     table["second_cluster"] = cluster_fit.nearest_other
-    table.update(_used(taken, table["verdict"]))
-    return table, model
+    return model
 
 
 def _told(
@@ -292,36 +304,6 @@ def _used(taken: dict[str, Array], verdicts: Array) -> dict[str, Array]:
     """Return what learners take from whom, those who stay alone everything from themselves."""
     alone = verdicts == STAY_ALONE
     return {name: np.where(alone, float(name == "from_alone"), part) for name, part in taken.items()}
-
-
-def with_verdicts(
-    table: Gains, cluster_fit: ClusterFit, membership: Array, bad_model: Array | None = None
-) -> Gains:
-    """Add to a table of errors and of gains with standard errors what to do, and how sure it is.
-
-    ``membership`` (L,) says how sure clusters are, NaN where not known; ``bad_model`` (L,) whose model
-    disagrees with everybody though its data do not.
-    """
-    company = np.bincount(table["cluster"])[table["cluster"]] - 1
-    fits = np.asarray(cluster_fit.fits.any(axis=1))
-    measured = np.isfinite(table["gain"]) & (table["gain_se"] > 0) & (table["gain"] < 1) & (company > 0)
-    kept = 1 - table["gain"][measured]
-    spreads = table["gain_se"][measured] / kept
-    n_rows = np.asarray(table["n_rows"][measured], dtype=float)
-    # Squared errors of predictions differ from row to row by four times their distance, if noise is normal.
-    apart = n_rows * spreads * spreads / 4
-    errors = np.sqrt(1 + 1 / HALF) * spreads
-    expected, _ = expect_gains(-np.log(kept), errors, apart, n_rows, fits[measured], np.zeros(len(kept)))
-    _with_expected(table, expected, measured)
-    cases = [
-        (np.full(len(fits), len(fits) == 1), STAY_ALONE, NOBODY_ELSE),
-        (company == 0, NO_DIFFERENCE, NO_COMPANY),
-    ]
-    table["verdict"], reasons = _told(table["gain"], expected, measured, cases)
-    table["reason"] = with_remarks(reasons, fits | (len(fits) == 1), bad_model)
-    table["fits"] = fits
-    table["membership"], table["second_cluster"] = membership, cluster_fit.nearest_other
-    return table
 
 
 def newcomer_gains(

@@ -55,7 +55,7 @@ class Compared:
         """The variance of the typical learner."""
         return float(np.exp(np.sort(np.log(self.variances)).mean())) if len(self.variances) else 1.0
 
-    def errors(self, share: Array | float, inflation: float, typical: float) -> Array:
+    def errors(self, share: Array | float, inflation: Array | float, typical: float) -> Array:
         """Return the standard errors of log ratios (L,), of models fitted on a share of the rows.
 
         The models of different folds share rows, so their losses are not independent. The correction is that
@@ -66,6 +66,52 @@ class Compared:
         pooled = (self.n_rows * self.variances + PSEUDO_ROWS * typical) / (self.n_rows + PSEUDO_ROWS)
         spread: Array = np.sqrt((1 + 1 / share) * inflation * pooled / self.n_rows)
         return spread
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What one learner's rows say of its errors: ``errors`` (3,) are early, alone and with others.
+
+    Where these are above rounding on at least two rows, ``n_rows`` counts the rows, ``variance`` is that of
+    the relative differences by row, and predictions alone and with others are at a squared ``distance``. Else
+    ``n_rows`` is zero; ``exact`` tells whether there is no error at all.
+    """
+
+    errors: tuple[float, float, float] = (0.0, 0.0, 0.0)
+    n_rows: int = 0
+    variance: float = 0.0
+    distance: float = 0.0
+    exact: bool = False
+
+
+def measure(
+    early: Array, alone: Array, others: Array, weights: Array | None, loss: Loss, rounding: float
+) -> Measured:
+    """Measure one learner by its residuals (n, C); see `compare`."""
+    parts = early, alone, others
+    known = np.all([np.isfinite(part).all(axis=1) for part in parts], axis=0)
+    if np.count_nonzero(known) < 2:
+        return Measured()
+    bound = ROW_BOUND * loss.noise_level(early[known])
+    first, own, shared = (loss.by_row(part[known], bound if bound > 0 else None) for part in parts)
+    weight = np.ones(len(own)) if weights is None else weights[known] / max(weights[known].mean(), 1e-300)
+    errors = [float(np.mean(weight * part)) for part in (first, own, shared)]
+    between = loss.by_row(alone[known] - others[known], bound if bound > 0 else None)
+    exact = max(errors[1:]) <= rounding
+    if exact or not np.isfinite(errors).all():
+        return Measured(exact=exact)
+    errors = [max(error, rounding, 1e-12 * max(errors)) for error in errors]
+    relative = weight * (own / errors[1] - shared / errors[2])
+    variance = max(float(relative.var(ddof=1)), 1e-12)
+    distance = float(np.mean(weight * between))
+    return Measured((errors[0], errors[1], errors[2]), len(own), variance, distance)
+
+
+def compared(each: Sequence[Measured]) -> tuple[Compared, Array, Array]:
+    """Return those who could be compared, who they are, and who is exact."""
+    rows = [(*one.errors, float(one.n_rows), one.variance, one.distance) for one in each if one.n_rows]
+    measured, exact = np.array([one.n_rows > 0 for one in each]), np.array([one.exact for one in each])
+    return Compared(*np.array(rows).reshape(-1, 6).T), measured, exact
 
 
 def compare(
@@ -81,27 +127,10 @@ def compare(
     ``early`` and ``alone`` are of own models fitted on a smaller and a larger share of the rows. Errors
     below ``rounding`` (L,) are no errors: who has no other is exact, and cannot be compared.
     """
-    rows, measured, exact = [], np.zeros(len(alone), dtype=bool), np.zeros(len(alone), dtype=bool)
-    for j, parts in enumerate(zip(early, alone, others, strict=True)):
-        known = np.all([np.isfinite(part).all(axis=1) for part in parts], axis=0)
-        if np.count_nonzero(known) < 2:
-            continue
-        bound = ROW_BOUND * loss.noise_level(parts[0][known])
-        first, own, shared = (loss.by_row(part[known], bound if bound > 0 else None) for part in parts)
-        given = weights[j]
-        weight = np.ones(len(own)) if given is None else given[known] / max(given[known].mean(), 1e-300)
-        errors = [float(np.mean(weight * part)) for part in (first, own, shared)]
-        between = loss.by_row(alone[j][known] - others[j][known], bound if bound > 0 else None)
-        exact[j] = max(errors[1:]) <= rounding[j]
-        if exact[j] or not np.isfinite(errors).all():
-            continue
-        errors = [max(error, rounding[j], 1e-12 * max(errors)) for error in errors]
-        relative = weight * (own / errors[1] - shared / errors[2])
-        measured[j] = True
-        distance = float(np.mean(weight * between))
-        rows.append((*errors, float(len(own)), max(float(relative.var(ddof=1)), 1e-12), distance))
-    columns = np.array(rows).reshape(-1, 6).T
-    return Compared(*columns), measured, exact
+    each = zip(early, alone, others, weights, rounding.tolist(), strict=True)
+    return compared(
+        [measure(first, own, shared, weight, loss, least) for first, own, shared, weight, least in each]
+    )
 
 
 def decay_of(compared: Compared, shares: tuple[float, float]) -> float:

@@ -3,87 +3,167 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from coterie.collaboration.nested.parties import RowParty
-from coterie.collaboration.nested.weighing import agree, mix
+from coterie.collaboration.nested.parties import (
+    AverageDictionary,
+    RowParty,
+    average_of,
+    models_left_out,
+)
+from coterie.collaboration.nested.weighing import agree_on_ratios, agree_on_weights
 
 UNITS = np.ones(2)
+# Model 0 is the party's own, 1 is off by an offset, 2 by noise; each is in a cluster of its own.
+EACH = np.arange(3)
+LABELLINGS = (np.array([0, 1, 0]), np.array([0, 0, 1]))
+
+
+def squares(y, table):
+    """What the averages of a labelling lose by row, where each cluster has one model of others."""
+    return lambda labels: np.array(
+        [np.square(y - table[[j for j in (1, 2) if labels[j] == k] or [0]].mean(axis=0)) for k in (0, 1)]
+    )
 
 
 def party(n: int = 24, offset: float = 2.0, seed: int = 0, **changes) -> RowParty:
-    """One learner whose own model is good and whose shared models are off by an offset, and by noise."""
+    """One learner whose own model is good and whose peers' models are off by an offset, and by noise."""
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n, 2))
     y = X[:, 0] + 0.1 * rng.normal(size=n)
-    shared = np.column_stack([y - offset + 0.01 * rng.normal(size=n), y + rng.normal(size=n)])
     alone = y + 0.3 * rng.normal(size=n)
-    made = RowParty(X, y, np.arange(n) % 3, 3, alone, shared, 0.01, None, 1e-12)
+    table = np.array([y, y - offset + 0.01 * rng.normal(size=n), y + rng.normal(size=n)])
+    made = RowParty(
+        X=X,
+        y=y,
+        folds=np.arange(n) % 3,
+        n_folds=3,
+        alone=alone,
+        table=table,
+        bounds=np.tile([-50.0, 50.0], (3, 1)),
+        model_weights=np.ones(3),
+        place=0,
+        losses=squares(y, table),
+        noise=0.01,
+    )
     return replace(made, **changes)
+
+
+def dictionary(offset=100.0, slope=0.0):
+    labellings = (np.array([1, 0, 1]),)
+    ratios = np.array([[[offset, 0.0]] * len(labellings), [[offset, slope]] * len(labellings)])
+    return AverageDictionary(labellings, UNITS, ratios)
+
+
+def test_wild_and_failing_models_and_the_own_one_are_left_out():
+    losses = np.array([1.0, 2.0, np.nan, 60.0, 1.5, np.inf, 1.2])
+    assert models_left_out(losses, 4).tolist() == [False, False, True, True, True, True, False]
+
+
+def test_an_average_is_of_the_members_that_are_of_use():
+    members, weights = np.array([True, True, False, True]), np.array([1.0, 3.0, 9.0, 0.0])
+    positions, shares = average_of(members, weights, np.array([False] * 4), 2)
+    assert positions.tolist() == [0, 1]
+    assert shares.tolist() == [0.25, 0.75]
+    positions, shares = average_of(members, weights, np.array([True, True, False, False]), 2)
+    assert (positions.tolist(), shares.tolist()) == ([2], [1.0])
+
+
+def test_rows_are_predicted_by_the_cluster_that_is_best_on_the_other_rows():
+    own = party(offset=20.0)
+    labels = np.array([1, 0, 1])
+    # By the loss of the offset model nobody would choose its cluster.
+    np.testing.assert_allclose(own.average(labels), own.table[2])
+    near = party(offset=0.0)
+    np.testing.assert_allclose(near.average(labels), near.table[1])
+
+
+def test_a_cluster_is_not_chosen_by_the_rows_that_it_predicts():
+    own = party(offset=0.0)
+    y = own.y.copy()
+    y[own.folds == 1] += 50
+    spoilt = replace(own, y=y, losses=squares(y, own.table), _averages={})
+    labels, ahead = np.array([1, 0, 1]), own.folds == 1
+    np.testing.assert_array_equal(spoilt.average(labels)[ahead], own.average(labels)[ahead])
+
+
+def test_predictions_of_others_stay_within_their_bounds():
+    own = party(offset=0.0, bounds=np.tile([-0.1, 0.1], (3, 1)))
+    assert np.abs(own.average(np.array([1, 0, 1]))).max() <= 0.1
+
+
+def test_where_nobody_else_is_of_use_the_own_model_predicts():
+    own = party()
+    own = replace(own, table=np.array([own.y, *np.full((2, 24), np.nan)]), _averages={})
+    np.testing.assert_array_equal(own.average(np.zeros(3, dtype=int)), own.alone)
 
 
 def test_columns_are_alone_then_offsets_then_slopes():
     own = party()
-    ratios = np.array([[[100.0, 0.0]] * 2, [[0.0, 0.0]] * 2])
-    columns = own.columns(UNITS, ratios)
+    columns = own.columns(AverageDictionary((np.array([1, 0, 1]),), UNITS, np.array([[[100, 0]], [[0, 0]]])))
     np.testing.assert_array_equal(columns[:, 0], own.alone)
-    np.testing.assert_allclose(columns[:, 1], own.y, atol=0.1)
-    np.testing.assert_array_equal(columns[:, 3:], own.shared)
+    np.testing.assert_array_equal(columns[:, 2], own.average(np.array([1, 0, 1])))
 
 
 def test_an_offset_does_not_know_the_row_that_it_corrects():
-    own = party()
-    ratios = np.array([[[100.0, 0.0]] * 2, [[100.0, 1.0]] * 2])
-    before = own.columns(UNITS, ratios)
+    own, about = party(), dictionary(slope=1.0)
+    before = own.columns(about)
     y = own.y.copy()
     y[own.folds == 1] += 50
-    after = replace(own, y=y).columns(UNITS, ratios)
+    after = replace(own, y=y, losses=squares(y, own.table), _averages={}).columns(about)
     np.testing.assert_array_equal(before[own.folds == 1], after[own.folds == 1])
     assert (before[own.folds != 1][:, 1:] != after[own.folds != 1][:, 1:]).any()
 
 
 def test_grams_are_the_products_of_the_residuals():
-    own = party()
-    ratios = np.array([[[1.0, 0.0]] * 2, [[1.0, 0.1]] * 2])
-    grams, counts = own.grams(UNITS, ratios)
-    residuals = (own.y[:, None] - own.columns(UNITS, ratios))[own.folds == 2]
-    np.testing.assert_allclose(grams[2], residuals.T @ residuals / own.y.var())
+    own, about = party(), dictionary(offset=1.0, slope=0.1)
+    grams, counts = own.grams(about)
+    residuals = (own.y[:, None] - own.columns(about))[own.folds == 2]
+    np.testing.assert_allclose(grams[2], residuals.T @ residuals)
     assert counts.tolist() == [8, 8, 8]
+
+
+def test_a_part_of_a_dictionary_has_a_part_of_the_gram_matrix():
+    # Sites send one matrix for all labellings that may be chosen.
+    own = party()
+    both = AverageDictionary(LABELLINGS, UNITS, np.full((2, 2, 2), 0.1))
+    one = AverageDictionary(LABELLINGS[1:], UNITS, np.full((2, 1, 2), 0.1))
+    part = np.ix_(range(3), [0, 2, 4], [0, 2, 4])
+    np.testing.assert_allclose(own.grams(both)[0][part], own.grams(one)[0])
 
 
 def test_rows_that_no_fold_holds_out_take_no_part():
     folds = np.arange(24) % 3
     folds[:5] = -1
-    own = party(folds=folds)
-    assert np.isnan(own.columns(UNITS, np.zeros((2, 2, 2)))[:5]).all()
-    _, counts = own.grams(UNITS, np.zeros((2, 2, 2)))
-    assert counts.sum() == 19
-    mixture = mix(own, agree([own, own]), 0)
-    assert np.isnan(mixture.residuals[:5]).all()
-    assert np.isfinite(mixture.residuals[5:]).all()
+    own, about = party(folds=folds), dictionary()
+    assert np.isnan(own.columns(about)[:5]).all()
+    assert own.grams(about)[1].sum() == 19
+    residuals = own.residuals(about, np.full((3, 3), 1 / 3))
+    assert np.isnan(residuals[:5]).all()
+    assert np.isfinite(residuals[5:]).all()
+
+
+def mixed(parties):
+    labellings = (np.array([1, 0, 1]),)
+    likelihoods = np.array([own.likelihoods(labellings, UNITS) for own in parties])
+    about = AverageDictionary(labellings, UNITS, agree_on_ratios(likelihoods))
+    grams, counts = zip(*(own.grams(about) for own in parties), strict=True)
+    units = np.array([max(own.y.var(), 1e-12) for own in parties])
+    return about, agree_on_weights(np.array(grams), np.array(counts), units)
 
 
 def test_the_better_predictors_get_the_weight_and_the_offset_is_found():
-    parties = [party(offset=offset, seed=seed) for seed, offset in enumerate([2.0, -1.0, 0.5, -3.0, 1.0])]
-    agreement = agree(parties)
+    offsets = [0.5, -0.6, 0.5, -0.4, 0.6]
+    parties = [party(offset=offset, seed=seed) for seed, offset in enumerate(offsets)]
+    about, weights = mixed(parties)
     for place, own in enumerate(parties):
-        mixture = mix(own, agreement, place)
-        assert mixture.shared[0] > 0.9
-        assert mixture.alone + mixture.shared.sum() == pytest.approx(1)
-        assert mixture.correction[-1] == pytest.approx((own.y - own.shared[:, 0]).mean(), rel=0.2)
-
-
-def test_one_whom_the_others_tell_nothing_has_no_say_in_the_common_weights():
-    parties = [party(seed=seed) for seed in range(8)]
-    rng = np.random.default_rng(9)
-    # The last one's shared models tell it nothing, whatever its offset.
-    odd = replace(parties[0], shared=5 * rng.normal(size=(24, 2)), alone=parties[0].y)
-    agreement = agree([*parties, odd])
-    assert agreement.weights.common[0] < 0.2
-    # It predicts badly with others; its verdict says so, no weight does.
-    mixture = mix(odd, agreement, 8)
-    assert np.mean(mixture.residuals**2) > 10 * np.mean(mix(parties[1], agreement, 1).residuals ** 2)
+        assert weights.personal[place, 1:].sum() > 0.9
+        correction, (low, high) = own.correction(about, weights.personal[place])
+        assert correction[-1] == pytest.approx(offsets[place], rel=0.2)
+        assert low <= correction[-1] <= high
 
 
 def test_a_response_that_does_not_vary_is_no_failure():
-    flat = [party(y=np.zeros(24), alone=np.zeros(24), shared=np.zeros((24, 2)), seed=s) for s in range(3)]
-    mixture = mix(flat[0], agree(flat), 0)
-    assert np.isfinite([mixture.alone, *mixture.shared, *mixture.correction, *mixture.residuals]).all()
+    flat = [party(y=np.zeros(24), alone=np.zeros(24), table=np.zeros((3, 24)), seed=s) for s in range(3)]
+    flat = [replace(own, losses=squares(own.y, own.table)) for own in flat]
+    about, weights = mixed(flat)
+    assert np.isfinite(flat[0].residuals(about, weights.held_out[:, 0])).all()
+    assert np.isfinite(flat[0].correction(about, weights.personal[0])[0]).all()

@@ -4,12 +4,10 @@ import numpy as np
 from sklearn.linear_model import LinearRegression
 
 from coterie.candidates import make_candidates
-from coterie.collaboration.nested.folds import random_folds
 from coterie.collaboration.nested.resolutions import (
     Recipe,
     labels_at,
     names_without,
-    nested_labels,
     refit_alone,
     resolution_counts,
     selection_without,
@@ -83,20 +81,3 @@ def test_truths_are_found_at_every_form_of_refinement(staged):
         assert np.array_equal(labels[2], truth)
         # Nobody of another truth shares one of the finer clusters.
         assert all(len(set(truth[labels[4] == k])) == 1 for k in np.unique(labels[4]))
-
-
-def test_a_fold_s_partition_does_not_know_its_rows(staged):
-    data = staged()
-    folds = random_folds(data.learners, 2, 0)
-    # The first learner's rows of fold 0 belong to the other truth.
-    y = data.learners.y.copy()
-    first = (folds.held_out == 0) & (data.learners.owner == 0)
-    y[first, 0] = -data.learners.X[first, 0]
-    spoilt = replace(data.learners, y=y)
-    sets = [make_candidates(["lr"])] * 8
-    models = [refit_alone(spoilt, kept, data.selection, sets, RECIPE) for kept in folds.training]
-    truth = np.arange(8) % 2
-    counts, (without, _), full = nested_labels(spoilt, data.selection, truth, folds, models, RECIPE)
-    assert np.array_equal(without[2], truth)
-    assert counts == (3, 2)
-    assert set(without) == set(full) == {3, 2, 1}

@@ -28,6 +28,7 @@ from coterie.collaboration.nested.stacking import (
 )
 from coterie.collaboration.nested.views import Table
 from coterie.engines import Steps, resolve_engine
+from coterie.method.refine.moves import REFINE
 from coterie.records import Alone, Exchange, Partition, Selection
 from coterie.rows.learners import Learners, gather_learners, joined_learners
 
@@ -193,6 +194,7 @@ def nest_coteries(
     candidates: Any = None,
     scale: Any = "noise",
     refine: str | None = "pooled",
+    refine_rounds: int = REFINE.rounds,
     robust: bool = False,
     landmarks: Any = None,
     sample_weight: Any = None,
@@ -222,7 +224,7 @@ def nest_coteries(
         The one that `select_models` was given: its folds are then used instead of random ones.
     candidates : str, list, dict or None, default=None
         As for `select_models`. Where all of them are linear by least squares, no trees take part.
-    scale, refine : optional
+    scale, refine, refine_rounds : optional
         As for `cluster_learners`; with them the partition is made again without each fold.
     robust, landmarks : optional
         As for `cross_evaluate`.
@@ -259,7 +261,7 @@ def nest_coteries(
         exchange.aligned_to(learners.ids),
         labels,
         candidates,
-        Recipe(int(labels.max()) + 1, scale, refine, robust, seed, runner, landmarks),
+        Recipe(int(labels.max()) + 1, scale, refine, robust, seed, runner, landmarks, refine_rounds),
         form=form,
         n_folds=n_folds,
         splitter=splitter,

@@ -20,6 +20,16 @@ def widened(values: Array) -> tuple[Array, Array]:
     return low - margin, high + margin
 
 
+# A model's predictions stay within this many standard deviations of the response it was fitted on.
+PLAUSIBLE_SPREADS = 7.0
+
+
+def model_bounds(means: Array, variances: Array) -> Array:
+    """Return what models' predictions are kept within, (L, 2), by mean and variance of their response."""
+    margins = PLAUSIBLE_SPREADS * np.sqrt(variances)
+    return np.column_stack([means - margins, means + margins])
+
+
 def guarded(model: Any, X: Array, bounds: Array) -> Array:
     """Return a model's predictions within its bounds; the middle of them where it fails.
 

@@ -1,23 +1,65 @@
-"""What a learner is asked when weights are learnt: numbers of its own rows, never the rows.
+"""What a learner answers about averages of models: numbers of its own rows, never the rows.
 
-A party knows its rows and what the dictionary's shared models predict there out of fold, its own model
-included. It is asked three things: the spread of its predictors, for common units; log-likelihoods on a
-grid, for the size of offsets and slopes; and the Gram matrix of its residuals fold by fold, for the
-weights. Summed over the parties these decide, so that parties whose rows may not move can answer by
-messages: E x 132 numbers and F x C x C numbers for E shared models, F folds and C = 2 E + 1 columns. With
-as many models as a party has rows and more, its Gram matrix tells its residuals up to a rotation: say so to
-whom it concerns.
+A party knows its rows, and what everybody's models predict there. Others' models have never seen its rows, so
+only its own model needs folds. At each resolution it predicts with the average of the cluster that loses
+least on its rows; for rows that a fold holds out, the cluster is chosen by the other rows. It answers two
+questions: log-likelihoods on a grid, for the size of offsets and slopes; and the Gram matrices of its
+residuals by fold, for the weights. Parties whose rows may not move answer by messages, and the same functions
+decide. With as many predictors as a party has rows, a Gram matrix tells the residuals up to a rotation.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from coterie._arrays import Array
 from coterie.collaboration.nested.effects import OwnRows, linear_values
 from coterie.collaboration.nested.guard import widened
+from coterie.loss import SQUARED_ERROR
+
+# A peer's model that loses this many times what the median model loses on my rows is wild there.
+WILD = 25.0
+# No learner says more against a size of offsets and slopes than this log-likelihood.
+LEAST_LIKELIHOOD = -20.0
+LIKELIHOOD_DIGITS = 3
+
+
+def models_left_out(losses: Array, place: int) -> Array:
+    """Tell which models the learner at ``place`` leaves out of averages: its own, wild and failing ones.
+
+    ``losses`` (M,) are those of everybody's models on its rows; a model that failed has none that is finite.
+    """
+    failed = ~np.isfinite(losses)
+    wild: Array = failed | (losses > WILD * np.median(np.where(failed, np.inf, losses)))
+    wild[place] = True
+    return wild
+
+
+def average_of(members: Array, model_weights: Array, left_out: Array, place: int) -> tuple[Array, Array]:
+    """Return the positions and weights of the models of a cluster that the learner at ``place`` averages.
+
+    ``members`` (M,) marks the cluster. Where nobody is of use, it is the learner's own model.
+    """
+    used = np.flatnonzero(members & ~left_out & (model_weights > 0))
+    if not len(used):
+        return np.array([place]), np.ones(1)
+    return used, model_weights[used] / model_weights[used].sum()
+
+
+@dataclass(frozen=True)
+class AverageDictionary:
+    """Which shared predictors there are: the averages of labellings of M learners, coarse ones last.
+
+    ``units`` (p,) are common units of the predictors; ``ratios`` (2, E, 2) are the variances of offsets and
+    slopes of each of the E averages, with an offset only and with both.
+    """
+
+    labellings: tuple[Array, ...]
+    units: Array
+    ratios: Array
 
 
 @dataclass(frozen=True)
@@ -25,8 +67,10 @@ class RowParty:
     """A learner who answers by numbers.
 
     ``folds`` (n,) is the fold that holds each row out; -1 for rows that take no part. ``alone`` (n,) has its
-    own model's predictions and ``shared`` (n, E) those of the shared models, out of fold. ``noise`` is its
-    noise level. Variances of the response below ``smallest`` are rounding.
+    own model's predictions out of fold, ``table`` (M, n) those of everybody's models, NaN where one failed,
+    and ``bounds`` (M, 2) what these are clipped to. ``model_weights`` (M,) is what models weigh in averages;
+    ``place`` says where the learner stands among them. ``losses`` returns what the averages of a labelling
+    lose by row, of shape (K, n). ``noise`` is its noise level.
     """
 
     X: Array
@@ -34,43 +78,73 @@ class RowParty:
     folds: Array
     n_folds: int
     alone: Array
-    shared: Array
+    table: Array
+    bounds: Array
+    model_weights: Array
+    place: int
+    losses: Callable[[Array], Array]
     noise: float
-    weights: Array | None
-    smallest: float
+    weights: Array | None = None
+    _averages: dict[bytes, Array] = field(default_factory=dict, repr=False, compare=False)
 
     @property
     def _seen(self) -> Array:
         return self.folds >= 0
 
-    @property
-    def _residuals(self) -> Array:
-        residuals: Array = self.y[:, None] - self.shared
-        return residuals
+    def _without_fold(self, labels: Array, losses: Array, kept: Array, ahead: Array) -> Array:
+        """Return the predictions of rows ahead by the average that predicts the kept rows best."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            by_model = SQUARED_ERROR.by_row((self.table[:, kept] - self.y[kept])[..., None]).mean(axis=1)
+        home = losses[:, kept].mean(axis=1).argmin()
+        left_out = models_left_out(by_model, self.place)
+        positions, shares = average_of(labels == home, self.model_weights, left_out, self.place)
+        if positions.tolist() == [self.place]:
+            # Its own model has seen these rows.
+            return np.asarray(self.alone[ahead])
+        part = self.table[np.ix_(positions, ahead)]
+        # A model that fails on a few rows only stands in with the middle of its bounds there.
+        middle = self.bounds[positions].mean(axis=1)[:, None]
+        part = np.clip(np.where(np.isfinite(part), part, middle), *self.bounds[positions].T[..., None])
+        predictions: Array = shares @ part
+        return predictions
 
-    def spreads(self) -> Array:
-        """Return the standard deviation of every predictor, of shape (p,)."""
-        spreads: Array = self.X.std(axis=0)
-        return spreads
+    def average(self, labels: Array) -> Array:
+        """Return what the averages of a labelling predict out of fold, of shape (n,)."""
+        key = labels.tobytes()
+        if key not in self._averages:
+            losses, predictions = self.losses(labels), np.full(len(self.y), np.nan)
+            for fold in range(self.n_folds):
+                ahead = np.flatnonzero(self.folds == fold)
+                kept = np.flatnonzero(self._seen & (self.folds != fold))
+                if len(ahead) and len(kept):
+                    predictions[ahead] = self._without_fold(labels, losses, kept, ahead)
+                else:
+                    predictions[ahead] = self.alone[ahead]
+            self._averages[key] = predictions
+        return self._averages[key]
 
-    def likelihoods(self, units: Array) -> Array:
-        """Return log-likelihoods of shape (E, offsets, slopes) of the shared models' residuals."""
+    def _shared(self, labellings: Sequence[Array]) -> Array:
+        """Return what the averages predict out of fold, of shape (n, E)."""
+        return np.column_stack([self.average(labels) for labels in labellings])
+
+    def likelihoods(self, labellings: Sequence[Array], units: Array) -> Array:
+        """Return log-likelihoods of shape (E, offsets, slopes) of the averages' residuals.
+
+        They are counted from the largest one, down to a bound, and rounded: more is not needed to choose.
+        """
         seen = self._seen
-        return OwnRows.of(self.X[seen], units, self.noise).likelihoods(self._residuals[seen])
+        residuals = self.y[seen, None] - self._shared(labellings)[seen]
+        found = OwnRows.of(self.X[seen], units, self.noise).likelihoods(residuals)
+        below = found - found.max(axis=(1, 2), keepdims=True)
+        return np.asarray(np.round(np.maximum(below, LEAST_LIKELIHOOD), LIKELIHOOD_DIGITS))
 
-    def _corrections(self, kept: Array, units: Array, ratios: Array, ahead: Array) -> Array:
-        """Return the corrections of shape (2, n', E) that kept rows call for on the rows ahead."""
-        own = OwnRows.of(self.X[kept], units, self.noise)
-        corrections = []
-        for ratio in ratios:
-            coefficients = own.coefficients(self._residuals[kept], ratio)
-            low, high = widened(linear_values(self.X[kept], coefficients))
-            corrections.append(np.clip(linear_values(self.X[ahead], coefficients), low, high))
-        return np.array(corrections)
+    def columns(self, dictionary: AverageDictionary) -> Array:
+        """Return the predictions of all columns, out of fold, of shape (n, C); NaN where none holds out.
 
-    def columns(self, units: Array, ratios: Array) -> Array:
-        """Return the predictions of all columns, out of fold, of shape (n, C); NaN where none holds out."""
-        n_shared = self.shared.shape[1]
+        The columns are its own model, the averages with an offset, and the averages with offset and slopes.
+        """
+        shared = self._shared(dictionary.labellings)
+        residuals, n_shared = self.y[:, None] - shared, shared.shape[1]
         columns = np.full((len(self.y), 2 * n_shared + 1), np.nan)
         for fold in range(self.n_folds):
             ahead = self.folds == fold
@@ -79,18 +153,18 @@ class RowParty:
                 continue
             columns[ahead, 0] = self.alone[ahead]
             corrections = np.zeros((2, int(ahead.sum()), n_shared))
-            if kept.any() and n_shared:
-                corrections = self._corrections(kept, units, ratios, ahead)
-            columns[ahead, 1:] = np.hstack([self.shared[ahead] + part for part in corrections])
+            if kept.any():
+                own = OwnRows.of(self.X[kept], dictionary.units, self.noise)
+                for place, ratio in enumerate(dictionary.ratios):
+                    coefficients = own.coefficients(residuals[kept], ratio)
+                    low, high = widened(linear_values(self.X[kept], coefficients))
+                    corrections[place] = np.clip(linear_values(self.X[ahead], coefficients), low, high)
+            columns[ahead, 1:] = np.hstack([shared[ahead] + part for part in corrections])
         return columns
 
-    def grams(self, units: Array, ratios: Array) -> tuple[Array, Array]:
-        """Return the Gram matrices of its residuals by fold, of shape (F, C, C), and their weights (F,).
-
-        The columns are its own model, the shared models with an offset (``ratios[0]``), and the shared
-        models with offset and slopes (``ratios[1]``). In units of the variance of its response.
-        """
-        residuals = self.y[:, None] - self.columns(units, ratios)
+    def grams(self, dictionary: AverageDictionary) -> tuple[Array, Array]:
+        """Return the Gram matrices of its residuals by fold, (F, C, C), and the rows' weights (F,)."""
+        residuals = self.y[:, None] - self.columns(dictionary)
         weights = np.ones(len(self.y)) if self.weights is None else self.weights
         n_columns = residuals.shape[1]
         grams, counts = np.zeros((self.n_folds, n_columns, n_columns)), np.zeros(self.n_folds)
@@ -99,17 +173,27 @@ class RowParty:
             rows = residuals[mine]
             grams[fold] = (rows * weights[mine, None]).T @ rows
             counts[fold] = weights[mine].sum()
-        return grams / max(float(self.y.var()), self.smallest), counts
+        return grams, counts
 
-    def coefficients(self, units: Array, ratios: Array) -> Array:
-        """Return offsets and slopes of shape (2, E, p + 1) from all rows that were held out."""
-        seen = self._seen
-        n_features = self.X.shape[1]
-        whole = np.zeros((2, self.shared.shape[1], n_features + 1))
-        if seen.any() and self.shared.shape[1]:
-            own = OwnRows.of(self.X[seen], units, self.noise)
-            for place, ratio in enumerate(ratios):
-                found = own.coefficients(self._residuals[seen], ratio)
-                whole[place, :, : found.shape[1] - 1] = found[:, :-1]
-                whole[place, :, -1] = found[:, -1]
-        return whole
+    def residuals(self, dictionary: AverageDictionary, held_out: Array) -> Array:
+        """Return honest residuals (n,) of a mixture; ``held_out`` (F, C) are weights without each fold."""
+        columns, weights = self.columns(dictionary), held_out[np.maximum(self.folds, 0)]
+        residuals: Array = self.y - np.einsum("nc,nc->n", columns, weights)
+        return residuals
+
+    def correction(self, dictionary: AverageDictionary, weights: Array) -> tuple[Array, tuple[float, float]]:
+        """Return the learner's own slopes and intercept, (p + 1,), under weights (C,) of the columns.
+
+        With it comes what the correction is clipped to: its range on the rows, with a margin.
+        """
+        seen, n_features = self._seen, self.X.shape[1]
+        shared = self._shared(dictionary.labellings)
+        whole = np.zeros(n_features + 1)
+        if seen.any():
+            own = OwnRows.of(self.X[seen], dictionary.units, self.noise)
+            for ratio, parts in zip(dictionary.ratios, weights[1:].reshape(2, shared.shape[1]), strict=True):
+                found = parts @ own.coefficients(self.y[seen, None] - shared[seen], ratio)
+                whole[: len(found) - 1] += found[:-1]
+                whole[-1] += found[-1]
+        low, high = widened(linear_values(self.X, whole[None])[:, 0])
+        return whole, (float(low), float(high))

@@ -18,7 +18,6 @@ import numpy as np
 from coterie._arrays import Array
 from coterie._seeds import generator_for, integer_seed
 from coterie.collaboration.nested.families import ModelFit, fit_or_replace
-from coterie.collaboration.nested.folds import Folds
 from coterie.engines import Engine
 from coterie.kernels.losses import predict_rows
 from coterie.method.exchange import cross_evaluate
@@ -27,7 +26,8 @@ from coterie.method.n_clusters.evidence import Evidence
 from coterie.method.n_clusters.held_out import best_refined
 from coterie.method.refine.averages import AverageLosses
 from coterie.method.refine.flexible import FLEXIBLE
-from coterie.method.refine.losses import LocalLosses
+from coterie.method.refine.losses import ClusterLosses, LocalLosses
+from coterie.method.refine.moves import REFINE
 from coterie.method.refine.pooled import PooledLosses
 from coterie.method.spectral import resolve_scale, tidy_labels
 from coterie.records import Exchange, Selection
@@ -55,8 +55,8 @@ def share_names(counts: Sequence[int]) -> tuple[str, ...]:
 class Recipe:
     """How the chosen clusters were made, so that they can be made again.
 
-    ``chosen`` is their number; from ``seed`` all randomness derives; ``engine`` runs the work. The others are
-    options of `cluster_learners` and `cross_evaluate`.
+    ``chosen`` is their number; from ``seed`` all randomness derives; ``engine`` runs the work; learners move
+    in ``rounds`` rounds at most. The others are options of `cluster_learners` and `cross_evaluate`.
     """
 
     chosen: int
@@ -66,6 +66,7 @@ class Recipe:
     seed: int
     engine: Engine
     landmarks: Any = None
+    rounds: int = REFINE.rounds
 
 
 def _choice(chosen: str, losses: dict[str, Array], kept: Array, weights: Array | None) -> str:
@@ -160,7 +161,9 @@ def _labels(
         scale = recipe.scale if k == recipe.chosen else "median"
         evidence = Evidence(exchange, resolve_scale(exchange, scale), most, recipe.seed, learners.sizes)
         plain = k == recipe.chosen and recipe.refine is None
-        found = evidence.labels(k) if plain else best_refined(evidence, losses, k, local)
+        found = (
+            evidence.labels(k) if plain else best_refined(evidence, losses, k, local, rounds=recipe.rounds)
+        )
         labels[k] = tidy_labels(found)
     return labels
 
@@ -205,25 +208,19 @@ def labels_without_fold(
     return labels_at(learners.only(kept), left, (recipe.chosen,), recipe)[recipe.chosen]
 
 
-def nested_labels(
-    learners: Learners,
-    selection: Selection,
-    labels: Array,
-    folds: Folds,
-    models: Sequence[tuple[Any, ...]],
-    recipe: Recipe,
-) -> tuple[tuple[int, ...], list[dict[int, Array]], dict[int, Array]]:
-    """Return the numbers of clusters, and the labels by number without each fold and on all rows.
+def resolution_evidence(exchange: Exchange, n_rows: Array, seed: int) -> tuple[Evidence, list[int]]:
+    """Return what clusters are made from at several resolutions, and their numbers."""
+    counts = [k for k in COUNTS if 2 * k <= len(n_rows)]
+    # Where dissimilarities span decades, the scale of noise leaves one crowd and many singles.
+    return Evidence(exchange, resolve_scale(exchange, "median"), max([1, *counts]), seed, n_rows), counts
 
-    ``labels`` (L,) are the chosen clusters, ``models`` has every learner's model without each fold. Beside
-    the numbers that are returned, labels have one cluster of all.
+
+def average_labels(
+    exchange: Exchange, losses: ClusterLosses, n_rows: Array, seed: int, rounds: int
+) -> dict[int, Array]:
+    """Cluster the learners at several resolutions, refined by averages of models: labels by number.
+
+    All losses are finite, and ``losses`` answers for these learners, with rows or by messages.
     """
-    counts = resolution_counts(len(learners), recipe.chosen)
-    one = {1: np.zeros(len(learners), dtype=int)}
-    without = []
-    for kept, own in zip(folds.training, models, strict=True):
-        left = selection_without(selection, learners, kept, own)
-        without.append(labels_at(learners.only(kept), left, counts, recipe) | one)
-    others = tuple(k for k in counts if k != recipe.chosen)
-    full = labels_at(learners, selection, others, recipe) | {recipe.chosen: labels} | one
-    return counts, without, full
+    evidence, counts = resolution_evidence(exchange, n_rows, seed)
+    return {k: tidy_labels(best_refined(evidence, losses, k, rounds=rounds)) for k in counts}

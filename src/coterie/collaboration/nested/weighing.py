@@ -1,72 +1,59 @@
-"""From what the parties answer to how each of them predicts."""
+"""From what the parties answer to how each predicts: the same for rows that are here and elsewhere."""
 
 from __future__ import annotations
-
-from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from coterie._arrays import Array
-from coterie.collaboration.nested.effects import best_ratios, linear_values, slope_units
-from coterie.collaboration.nested.guard import widened
-from coterie.collaboration.nested.parties import RowParty
+from coterie.collaboration.nested.effects import best_ratios
+from coterie.collaboration.nested.parties import AverageDictionary, average_of, models_left_out
 from coterie.collaboration.nested.weights import Weights, learn_weights
+from coterie.method.noise import pooled_variance, smallest_level
+from coterie.method.refine.losses import ClusterLosses, whole_losses
 
 
-@dataclass(frozen=True)
-class Agreement:
-    """What the parties agree on.
+def agree_on_ratios(likelihoods: Array) -> Array:
+    """Return the variances of offsets and slopes (2, E, 2), from log-likelihoods (L, E, offsets, slopes)."""
+    total = likelihoods.sum(axis=0)
+    return np.stack([best_ratios(total, slopes=slopes) for slopes in (False, True)])
 
-    ``units`` (p,) are common units of the predictors. ``ratios`` (2, E, 2) are variances of offsets and
-    slopes of each shared model, with an offset only and with both. ``weights`` run over the columns: alone,
-    shared with an offset, shared with offset and slopes.
+
+def response_units(sizes: Array, means: Array, variances: Array) -> Array:
+    """Return the variance of each learner's response, of shape (L,); what is rounding counts as its bound."""
+    return np.maximum(variances, smallest_level(pooled_variance(sizes, means[:, None], variances)))
+
+
+def agree_on_weights(grams: Array, counts: Array, units: Array) -> Weights:
+    """Learn weights from Gram matrices (L, F, C, C) and rows (L, F), in ``units`` (L,) of the response."""
+    return learn_weights(grams / units[:, None, None, None], counts)
+
+
+def homes_of(losses: ClusterLosses, labels: Array) -> Array:
+    """Return the cluster whose average loses least on each learner, of shape (L,)."""
+    homes: Array = whole_losses(losses, labels).argmin(axis=0)
+    return homes
+
+
+def mixed_models(
+    dictionary: AverageDictionary, homes: Array, weights: Array, model_weights: Array, losses: Array
+) -> tuple[Array, Array]:
+    """Return the weights of models (L, M) of each learner's mixture, and the shares of averages (L, E + 1).
+
+    ``homes`` (E, L) are the clusters that predict each learner, ``weights`` (L, C) its weights of columns,
+    and ``losses`` (M, L) what models lose on it. The first share is that of its own model.
     """
-
-    units: Array
-    ratios: Array
-    weights: Weights
-
-
-def agree(parties: Sequence[RowParty]) -> Agreement:
-    """Ask the parties and learn the weights; who has the rows applies them."""
-    units = slope_units(np.array([party.spreads() for party in parties]))
-    likelihoods = np.sum([party.likelihoods(units) for party in parties], axis=0)
-    ratios = np.stack([best_ratios(likelihoods, slopes=slopes) for slopes in (False, True)])
-    answers = [party.grams(units, ratios) for party in parties]
-    weights = learn_weights(np.array([gram for gram, _ in answers]), np.array([n for _, n in answers]))
-    return Agreement(units, ratios, weights)
-
-
-@dataclass(frozen=True)
-class Mixture:
-    """How one learner predicts.
-
-    ``alone`` is the weight of its own model, ``shared`` (E,) those of the shared models; ``correction``
-    (p + 1,) are slopes and intercept of its own; ``residuals`` (n,) are honest: weights were learnt without
-    the row's fold.
-    """
-
-    alone: float
-    shared: Array
-    correction: Array
-    residuals: Array
-
-
-def mix(party: RowParty, agreement: Agreement, place: int) -> Mixture:
-    """Apply what was agreed to the rows of the learner at a place among the parties."""
-    columns = party.columns(agreement.units, agreement.ratios)
-    held_out = agreement.weights.held_out[:, place]
-    residuals = party.y - np.einsum("nc,nc->n", columns, held_out[np.maximum(party.folds, 0)])
-    weights = agreement.weights.personal[place]
-    n_shared = party.shared.shape[1]
-    parts = weights[1:].reshape(2, n_shared)
-    coefficients = party.coefficients(agreement.units, agreement.ratios)
-    correction = np.einsum("ve,vep->p", parts, coefficients)
-    return Mixture(float(weights[0]), parts.sum(axis=0), correction, residuals)
-
-
-def correction_bounds(X: Array, correction: Array) -> tuple[float, float]:
-    """Return what a correction is clipped to: its range on the learner's rows, with a margin."""
-    low, high = widened(linear_values(X, correction[None])[:, 0])
-    return float(low), float(high)
+    n_shared = len(dictionary.labellings)
+    models = np.zeros((len(weights), len(model_weights)))
+    shares = np.column_stack([weights[:, 0], weights[:, 1:].reshape(-1, 2, n_shared).sum(axis=1)])
+    for place, mine in enumerate(shares):
+        models[place, place] = mine[0]
+        left_out = models_left_out(losses[:, place], place)
+        for column, (labels, home) in enumerate(zip(dictionary.labellings, homes[:, place], strict=True), 1):
+            share = float(mine[column])
+            if share > 0:
+                positions, parts = average_of(labels == home, model_weights, left_out, place)
+                models[place, positions] += share * parts
+                if positions.tolist() == [place]:
+                    # Nobody else is of use there: the average is the learner's own model.
+                    mine[0], mine[column] = mine[0] + share, 0.0
+    return models, shares

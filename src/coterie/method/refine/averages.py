@@ -176,7 +176,7 @@ class AverageLosses(LocalLosses):
         return cls(
             learner,
             selection,
-            weights,
+            np.where(np.isfinite(table).all(axis=(1, 2)), weights, 0.0),
             lambda kept: TabledAverages(table[:, kept.order], kept.holder),
             np.array([place]),
         )
@@ -187,7 +187,7 @@ class AverageLosses(LocalLosses):
         weights = membership(labels, n_clusters, self._weights)
         counts, totals = np.bincount(labels, minlength=n_clusters), weights.sum(axis=1)
         sums = self.averages.predict(weights)
-        residuals = self.learners.y - sums / np.where(counts > 0, totals, np.nan)[:, None, None]
+        residuals = self.learners.y - sums / np.where(totals > 0, totals, np.nan)[:, None, None]
         # What is left after taking oneself out of a cluster of one is rounding, not a weight; the same holds
         # where the others' models weigh next to nothing.
         rest = totals[labels] - self._weights

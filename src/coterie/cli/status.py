@@ -1,0 +1,84 @@
+"""``coterie status``: whose turn it is in a sealed folder, and what is missing. Nothing is written."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from coterie.cli.errors import one_sentence
+from coterie.cli.options import AsJson, Folder, KnownKeys
+from coterie.cli.printing import say, tell, tell_json
+
+if TYPE_CHECKING:
+    from coterie.federated.folder import Contents
+
+SHARING, SCORING, ANSWERING = "sharing", "scoring", "answering"
+CONCLUDING, CONCLUDED = "concluding", "concluded"
+
+
+def _missing_answers(contents: Contents) -> dict[str, str]:
+    """Return who has not answered the question that is open about the present models."""
+    shas = {share.site: share.sha for share in contents.shares}
+    asked = [
+        each
+        for each in contents.answered
+        if all(shas.get(member.site) == member.sha for member in each.question.members)
+    ]
+    missing = [[m.site for m in each.question.members if m.site not in each.answers] for each in asked]
+    # Where some were left out, the question was asked again of fewer.
+    fewest = min((len(each.question.members) for each in asked), default=0)
+    open_now = [who for who, each in zip(missing, asked, strict=True) if len(each.question.members) == fewest]
+    waiting = next((who for who in open_now if who), [])
+    return dict.fromkeys(waiting, "It has not answered: run score there.")
+
+
+def standing(contents: Contents) -> dict[str, Any]:
+    """Return how far the sites of a folder are, and whom they wait for."""
+    from coterie.cli.rounds import is_concluded
+    from coterie.federated.participants import find_participants
+
+    sites = [share.site for share in contents.shares]
+    found: dict[str, Any] = {"state": SHARING, "shared": sites, "waiting": {}, "left_out": {}}
+    if not sites:
+        return found
+    participants = find_participants(contents.shares, contents.scores)
+    found["left_out"] = dict(participants.left_out)
+    if is_concluded(contents, None):
+        assert contents.conclusion is not None
+        newer = [site for site in sites if site not in contents.conclusion.models]
+        left_out = contents.conclusion.left_out
+        later = [site for site in newer if site not in left_out]
+        return {**found, "state": CONCLUDED, "left_out": dict(left_out), "later": later}
+    if participants.waiting:
+        return {**found, "state": SCORING, "waiting": dict(participants.waiting)}
+    missing = _missing_answers(contents)
+    return {**found, "state": ANSWERING if missing else CONCLUDING, "waiting": missing}
+
+
+def status(folder: Folder = "", as_json: AsJson = False, known_keys: KnownKeys = None) -> None:
+    """Say whose turn it is in a sealed folder, and what is missing; nothing is written."""
+    from coterie.cli.sites import open_folder
+
+    with one_sentence():
+        contents = open_folder(folder, known_keys).read()
+        found = standing(contents)
+    found["troubles"] = dict(contents.troubles)
+    if as_json:
+        tell_json(found)
+        return
+    for name, why in contents.troubles.items():
+        say(f"Note: {name!r} is not used. {why}")
+    shared, state = len(found["shared"]), found["state"]
+    if state == SHARING:
+        tell("Nobody has shared: run `coterie share` at every site.")
+        return
+    tell(f"{shared} site{'s have' if shared > 1 else ' has'} shared.")
+    for site, why in found["waiting"].items():
+        tell(f"Waiting for {site}. {why}")
+    for site, why in found["left_out"].items():
+        tell(f"Left out: {site}. {why}")
+    if state == CONCLUDING:
+        tell("Nobody is waited for: run `coterie conclude`.")
+    if state == CONCLUDED:
+        tell("Concluded: each site can predict with `coterie predict`.")
+        for site in found["later"]:
+            tell(f"{site} shared later: run `coterie score` at every site, then `coterie conclude`.")
