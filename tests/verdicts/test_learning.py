@@ -78,6 +78,12 @@ def test_errors_that_rise_with_more_rows_are_not_extrapolated() -> None:
     assert nobody.errors(1.0, 1.0, nobody.typical).shape == (0,)
 
 
+def test_one_wild_learner_does_not_decide_how_fast_errors_fall() -> None:
+    table = compared_of(3.0)
+    wild = replace(table, early=table.early * np.r_[1e6, 1, 1, 1, 1])
+    assert decay_of(wild, SHARES) == pytest.approx(3.0, rel=0.35)
+
+
 def test_errors_that_fall_beyond_all_bounds_have_the_largest_decay() -> None:
     table = compared_of(0.0)
     steep = replace(table, early=1e9 * table.early)

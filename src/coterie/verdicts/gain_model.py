@@ -28,11 +28,10 @@ PRIOR_SPREAD = 0.5
 LUCK_BELOW, LUCK_ABOVE = 2.0, 6.0
 # Quantiles of a normal distribution by which averages over it are computed.
 QUANTILES = norm.ppf((np.arange(11) + 0.5) / 11)
-# The mean chance to be wrong, over learners who are told the same. Chances are computed on the careful side:
-# of those who are told so less than a tenth is told so wrongly (`benchmarks/quality/promises`).
-FALSE_DISCOVERIES = 0.12
+# Of the learners who are told the same, this share may be told so wrongly.
+FALSE_DISCOVERIES = 0.1
 # Nobody is told anything that is wrong with a larger chance, however sure the others are.
-LARGEST_CHANCE = 0.3
+LARGEST_CHANCE = 0.25
 # The probability of the interval in which a gain is expected.
 COVERAGE = 0.9
 

@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.optimize import brentq
 
 from coterie._arrays import Array
 from coterie.loss import Loss
@@ -134,20 +135,26 @@ def compare(
 
 
 def decay_of(compared: Compared, shares: tuple[float, float]) -> float:
-    """Return how fast errors alone fall with more rows, from the errors at the two shares of the rows."""
+    """Return how fast errors alone fall with more rows, from the errors at the two shares of the rows.
+
+    Learners count by their rows: with few rows, errors fall faster than 1 + decay / m says. No error falls by
+    more than the ratio of the shares, whatever the decay.
+    """
     smaller, larger = shares
     if smaller + _LEAST_STEP >= larger or not len(compared.alone):
         return 0.0
-    early, alone, rows = (
-        float(np.sort(part).mean())
-        for part in (compared.early / compared.others, compared.alone / compared.others, 1 / compared.n_rows)
-    )
-    fall = early / alone
-    # Solves fall = mean(1 + decay / (smaller n)) / mean(1 + decay / (larger n)).
-    steepness = rows * (1 / smaller - fall / larger)
-    if fall <= 1:
+    steepest = larger / smaller
+    n_rows = np.sort(compared.n_rows)
+    falls = np.minimum(compared.early / compared.alone, steepest) - 1
+    seen = float(np.sort(compared.n_rows * falls).mean())
+
+    def missing(decay: float) -> float:
+        """Return how much more errors would fall with a decay than they were seen to."""
+        return float((decay * (1 / smaller - 1 / larger) / (1 + decay / (larger * n_rows))).mean()) - seen
+
+    if missing(0.0) >= 0:
         return 0.0
-    return min(float((fall - 1) / steepness), _MOST_DECAY) if steepness > 0 else _MOST_DECAY
+    return float(brentq(missing, 0.0, _MOST_DECAY)) if missing(_MOST_DECAY) > 0 else _MOST_DECAY
 
 
 def reached_with_all(n_rows: Array, share: Array | float, decay: float) -> Array:
