@@ -81,7 +81,7 @@ def test_errors_that_rise_with_more_rows_are_not_extrapolated() -> None:
 def test_one_wild_learner_does_not_decide_how_fast_errors_fall() -> None:
     table = compared_of(3.0)
     wild = replace(table, early=table.early * np.r_[1e6, 1, 1, 1, 1])
-    assert decay_of(wild, SHARES) == pytest.approx(3.0, rel=0.35)
+    assert 3.0 <= decay_of(wild, SHARES) < 6.0
 
 
 def test_errors_that_fall_beyond_all_bounds_have_the_largest_decay() -> None:

@@ -61,6 +61,11 @@ def test_nobody_is_judged_where_nobody_could_be_compared() -> None:
         (NO_DIFFERENCE, 0.1, "Others are expected to save 10 % of its error, but a loss is possible."),
         (NO_DIFFERENCE, -0.1, "Others are expected to add 10 % to its error, but a gain is possible."),
         (COLLABORATE, 0.003, "Others are expected to change its error by less than 1 %."),
+        (
+            NO_DIFFERENCE,
+            -0.003,
+            "Others are expected to change its error by less than 1 %; a gain and a loss are possible.",
+        ),
     ],
 )
 def test_the_sentence_says_the_number(verdict: str, gain: float, sentence: str) -> None:

@@ -48,6 +48,8 @@ def reason_for(verdict: str, gain: float) -> str:
     sentence = f"Others are expected to {_change(gain)}"
     if verdict != NO_DIFFERENCE:
         return f"{sentence}."
+    if abs(gain) < _SHOWN:
+        return f"{sentence}; a gain and a loss are possible."
     return f"{sentence}, but {'a loss' if gain > 0 else 'a gain'} is possible."
 
 
