@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
@@ -88,7 +88,12 @@ def _comparisons(n_sites: int, places: Array, mixed: Mixed) -> Comparisons:
         inflation[place] = verdict.inflation
     own[places] = mixed.alone
     return Comparisons(
-        *compared(each), shares=(1 / 2, 1 - 1 / N_FOLDS), inflation=inflation, own=own, by_others=True
+        *compared(each),
+        shares=(1 / 2, 1 - 1 / N_FOLDS),
+        inflation=inflation,
+        own=own,
+        by_others=True,
+        bounded=True,
     )
 
 
@@ -164,12 +169,17 @@ def _concluded(
 
 
 def conclusion_from(
-    participants: Participants, exchange: Exchange, found: Found, mixed: Mixed | None, rounds: int
+    participants: Participants,
+    exchange: Exchange,
+    found: Found,
+    mixed: Mixed | None,
+    rounds: int,
+    notes: Sequence[str] = (),
 ) -> Conclusion:
     """Return the conclusion of the sites in ``exchange``, sorted by site.
 
     ``mixed`` says how those whose models gave finite losses predict; None where there is only one of them.
-    ``rounds`` counts the rounds of questions.
+    ``rounds`` counts the rounds of questions; ``notes`` are said beside those on the partition.
     """
     partition = found.partition
     places = np.searchsorted(partition.learner_ids, found.learner_ids)
@@ -190,6 +200,6 @@ def conclusion_from(
             table["membership"][place] = verdict.membership[partition.labels[place]]
     comparisons = _comparisons(len(partition.labels), places, mixed)
     add_gains(table, comparisons, cluster_fit, bad_models(exchange, partition, cluster_fit))
-    return _concluded(
-        participants, partition, table, _mixtures(participants, partition, places, mixed), rounds
-    )
+    mixtures = _mixtures(participants, partition, places, mixed)
+    concluded = _concluded(participants, partition, table, mixtures, rounds)
+    return replace(concluded, notes=(*concluded.notes, *notes))

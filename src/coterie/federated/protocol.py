@@ -26,6 +26,7 @@ from coterie.collaboration.nested.weighing import (
     response_units,
 )
 from coterie.federated.answers import Answered, AnsweredLosses, NotAnsweredError, check_answer, in_message
+from coterie.federated.consistency import contradictions, strange_numbers
 from coterie.federated.findings import Mixed, conclusion_by_losses, conclusion_from
 from coterie.federated.messages import (
     Answer,
@@ -54,6 +55,7 @@ from coterie.method.search import (
     search_partition,
 )
 from coterie.method.spectral import check_scale, resolve_scale, tidy_labels
+from coterie.method.voices import within_reach
 from coterie.records import Exchange
 
 
@@ -102,6 +104,18 @@ class Settings:
 MOST_ROUNDS = Settings().most_rounds
 
 
+def _with_failures_heard(losses: Array) -> Array:
+    """Return the losses in which models have failed only where most sites say so.
+
+    A single site may lie. Where others could evaluate a model, it counts as the worst of those that the site
+    could evaluate.
+    """
+    failed = ~np.isfinite(losses)
+    most = failed.sum(axis=1, keepdims=True) * 2 > len(losses)
+    worst = np.where(failed, 0.0, losses).max(axis=0, keepdims=True)
+    return np.where(failed & ~most, worst, losses)
+
+
 def _exchange(participants: Participants) -> Exchange:
     sites = list(participants.shares)
     values = [[participants.scores[j].losses[i].value for j in sites] for i in sites]
@@ -110,11 +124,13 @@ def _exchange(participants: Participants) -> Exchange:
     variances = np.array([participants.scores[site].noise_variance for site in sites])
     tied = np.array([participants.scores[site].tied for site in sites])
     rows = np.array([participants.shares[site].n_rows for site in sites])
+    losses = _with_failures_heard(losses)
+    noise = within_reach(shrunken_levels(cautious_levels(levels, rows, tied), variances))
     return Exchange(
         learner_ids=np.array(sites),
         source=DenseTiles(losses),
         errors=losses.diagonal().copy(),
-        noise=shrunken_levels(cautious_levels(levels, rows, tied), variances),
+        noise=noise,
         isolated=~np.isfinite(losses).all(axis=1),
     )
 
@@ -229,6 +245,9 @@ def conclude(
         whole = {**participants.left_out, **participants.waiting}
         why = next((f" {site!r}: {sentence}" for site, sentence in whole.items()), "")
         raise ProtocolError(f"There is no site left to conclude from.{why}")
+    if liars := contradictions(participants, answered):
+        left_out = {**(leave_out or {}), **liars}
+        return conclude(shares, scores, answered, settings=settings, leave_out=left_out)
     exchange = _exchange(participants)
     if exchange.isolated.all():
         raise ProtocolError("Every site's model failed somewhere: let the sites share other models.")
@@ -274,7 +293,8 @@ def conclude(
         mixed = _mixed(participants, known, losses, final, resolutions)
         if mixed is None:
             return losses.question_now()
-    return conclusion_from(participants, exchange, found, mixed, losses.rounds)
+    notes = (*strange_numbers(participants), *losses.objectors(final))
+    return conclusion_from(participants, exchange, found, mixed, losses.rounds, notes)
 
 
 def _received(question: Question, replies: Sequence[Answer], round_: int) -> tuple[Answered, dict[str, str]]:
