@@ -101,6 +101,7 @@ CONCLUSION = Conclusion(
     left_out={"west": "It did not score."},
     notes=(),
     rounds=3,
+    settings={"n_clusters": '"auto"'},
 )
 MESSAGES = (SHARE, SCORE, QUESTION, ANSWER, CONCLUSION)
 

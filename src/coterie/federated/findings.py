@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
@@ -126,7 +126,7 @@ def _mixtures(participants: Participants, partition: Partition, places: Array, m
     return whole
 
 
-def conclusion_by_losses(participants: Participants, found: Found) -> Conclusion:
+def conclusion_by_losses(participants: Participants, found: Found, settings: Mapping[str, str]) -> Conclusion:
     """Return the conclusion where sites were asked for losses only: clusters, and no gains."""
     partition = found.partition
     company = np.bincount(partition.labels)[partition.labels] - 1
@@ -136,7 +136,8 @@ def conclusion_by_losses(participants: Participants, found: Found) -> Conclusion
     # Nobody judged whom a cluster describes: nobody is said to be outside.
     table["fits"] = np.ones(len(company), dtype=bool)
     table["second_cluster"] = np.full(len(company), -1)
-    return _concluded(participants, partition, table, _plain_mixtures(participants, partition), 0)
+    mixtures = _plain_mixtures(participants, partition)
+    return _concluded(participants, partition, table, mixtures, 0, settings)
 
 
 def _concluded(
@@ -145,6 +146,7 @@ def _concluded(
     table: Mapping[str, Array],
     mixtures: Mapping[str, Mixture],
     rounds: int,
+    settings: Mapping[str, str],
 ) -> Conclusion:
     rows = zip(*(table[field.name] for field in fields(Gain)), strict=True)
     return Conclusion(
@@ -165,6 +167,7 @@ def _concluded(
         left_out=dict(participants.left_out) | dict(participants.waiting),
         notes=partition.notes,
         rounds=rounds,
+        settings=settings,
     )
 
 
@@ -174,12 +177,12 @@ def conclusion_from(
     found: Found,
     mixed: Mixed | None,
     rounds: int,
-    notes: Sequence[str] = (),
+    settings: Mapping[str, str],
 ) -> Conclusion:
     """Return the conclusion of the sites in ``exchange``, sorted by site.
 
     ``mixed`` says how those whose models gave finite losses predict; None where there is only one of them.
-    ``rounds`` counts the rounds of questions; ``notes`` are said beside those on the partition.
+    ``rounds`` counts the rounds of questions; ``settings`` are what it was concluded with.
     """
     partition = found.partition
     places = np.searchsorted(partition.learner_ids, found.learner_ids)
@@ -201,5 +204,4 @@ def conclusion_from(
     comparisons = _comparisons(len(partition.labels), places, mixed)
     add_gains(table, comparisons, cluster_fit, bad_models(exchange, partition, cluster_fit))
     mixtures = _mixtures(participants, partition, places, mixed)
-    concluded = _concluded(participants, partition, table, mixtures, rounds)
-    return replace(concluded, notes=(*concluded.notes, *notes))
+    return _concluded(participants, partition, table, mixtures, rounds, settings)

@@ -517,6 +517,8 @@ class Conclusion:
         What a reader should know.
     rounds : int
         Rounds of questions.
+    settings : mapping of str to str
+        How it was concluded, so that anybody can do it again.
     """
 
     gains: tuple[Gain, ...]
@@ -528,6 +530,7 @@ class Conclusion:
     left_out: Mapping[str, str]
     notes: tuple[str, ...]
     rounds: int
+    settings: Mapping[str, str]
 
     def __post_init__(self) -> None:
         sites = [row.learner for row in self.gains]

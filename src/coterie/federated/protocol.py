@@ -8,13 +8,16 @@ rows and seed: both ask the same functions.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
 
 from coterie._arrays import Array
+from coterie._codec import parse_json
+from coterie._options import check_count
 from coterie.collaboration.nested.effects import slope_units
 from coterie.collaboration.nested.parties import AverageDictionary
 from coterie.collaboration.nested.resolutions import average_labels, resolution_counts, resolution_evidence
@@ -89,6 +92,24 @@ class Settings:
     refine_rounds: int = REFINE.rounds_of_averages
     seed: int = 0
     rounds: bool = True
+
+    def as_text(self) -> dict[str, str]:
+        """Return the settings as a conclusion states them."""
+        return {each.name: json.dumps(getattr(self, each.name)) for each in fields(self)}
+
+    @classmethod
+    def from_text(cls, text: Mapping[str, str]) -> Settings:
+        """Return the settings that a conclusion states; refuse what are none."""
+        try:
+            found = cls(**{name: parse_json(value.encode()) for name, value in text.items()})
+            check_count(found.refine_rounds, "refine_rounds")
+            check_count(found.seed, "seed", least=0)
+            for count in (found.max_clusters, found.min_rows):
+                if count is not None:
+                    check_count(count, "number")
+            return found
+        except (TypeError, ValueError):
+            raise ProtocolError("The settings that the conclusion states are none of coterie's.") from None
 
     @property
     def most_rounds(self) -> int:
@@ -260,9 +281,8 @@ def conclude(
         seed=settings.seed,
     )
     if not settings.rounds or any(score.privacy is not None for score in participants.scores.values()):
-        return conclusion_by_losses(
-            participants, search_partition(exchange, Answerer(), replace(options, refine=None))
-        )
+        found = search_partition(exchange, Answerer(), replace(options, refine=None))
+        return conclusion_by_losses(participants, found, settings.as_text())
     known = exchange.take(finite_learners(exchange))
     members = _members(participants, known)
     half_sizes = np.array([participants.scores[member.site].half_sizes for member in members])
@@ -294,7 +314,8 @@ def conclude(
         if mixed is None:
             return losses.question_now()
     notes = (*strange_numbers(participants), *losses.objectors(final))
-    return conclusion_from(participants, exchange, found, mixed, losses.rounds, notes)
+    concluded = conclusion_from(participants, exchange, found, mixed, losses.rounds, settings.as_text())
+    return replace(concluded, notes=(*concluded.notes, *notes))
 
 
 def _received(question: Question, replies: Sequence[Answer], round_: int) -> tuple[Answered, dict[str, str]]:
