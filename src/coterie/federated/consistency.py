@@ -51,7 +51,9 @@ def _lose_too_much(answered: Answered, scores: Mapping[str, Score]) -> Array:
         shares = membership(np.array(labels), max(labels) + 1, weights)
         totals = shares @ known
         sums = shares @ np.where(known, losses, 0.0)
-        most = np.divide(sums, totals, out=np.full(sums.shape, np.inf), where=totals > 0)
+        # Where others weigh next to nothing, a site alone in its cluster is predicted by itself.
+        somebody = totals > ROUNDING * shares.sum(axis=1)[:, None]
+        most = np.divide(sums, totals, out=np.full(sums.shape, np.inf), where=somebody)
         found |= (np.isfinite(stated) & (stated > most * (1 + ROUNDING) + room)).any(axis=0)
     return found
 
