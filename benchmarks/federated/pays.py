@@ -1,12 +1,13 @@
-"""Does it pay where rows do not move? Real tables: alone, over messages, and the local default on pooled rows.
+"""Does it pay where rows do not move? Real tables: alone, over messages, and the local default on pooled
+rows.
 
     COTERIE_DATA=FOLDER python benchmarks/federated/pays.py [--tables ...] [--candidates ridge] [--minutes 10]
 
 Tables and splits are those of benchmarks/quality/real_tables. Each learner is a site in this process; sites
-share, score and answer, and every message is encoded and decoded on its way. Errors are means over sites of the
-mean squared error on test rows, over the sites that took part. "alone" is a site's own model, "over messages"
-what it predicts with by its verdict. The local default is `CoterieRegressor` with the same candidates, whose
-models see everybody's rows. Runs that are in pays.csv are not run again.
+share, score and answer, and every message is encoded and decoded on its way. Errors are means over sites of
+the mean squared error on test rows, over the sites that took part. "alone" is a site's own model, "over
+messages" what it predicts with by its verdict. The local default is `CoterieRegressor` with the same
+candidates, whose models see everybody's rows. Runs that are in pays.csv are not run again.
 """
 
 from __future__ import annotations
@@ -24,12 +25,12 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE.parent / "quality" / "real_tables"))
 
-import numpy as np
-from more_tables import NAMES, OFFICIAL, split
-from untouched import NAMES as OF_R
+import numpy as np  # noqa: E402
+from more_tables import NAMES, OFFICIAL, split  # noqa: E402
+from untouched import NAMES as OF_R  # noqa: E402
 
-from coterie import CoterieRegressor
-from coterie.federated import (
+from coterie import CoterieRegressor  # noqa: E402
+from coterie.federated import (  # noqa: E402
     answer,
     coordinate,
     decode,
@@ -141,7 +142,9 @@ def main() -> None:
     parser.add_argument("--tables", nargs="*", choices=ours, default=ours)
     parser.add_argument("--candidates", nargs="*", default=["ridge"])
     parser.add_argument("--seeds", type=int, default=1)
-    parser.add_argument("--minutes", type=float, default=10.0, help="start no run after so many of processor time")
+    parser.add_argument(
+        "--minutes", type=float, default=10.0, help="start no run after so many of processor time"
+    )
     parser.add_argument("--out", type=Path, default=HERE / "pays.csv")
     options = parser.parse_args()
     lines = list(csv.DictReader(options.out.open())) if options.out.exists() else []

@@ -14,7 +14,6 @@ from coterie.federated.participants import find_participants
 from .conftest import ask_all, make_sites
 
 
-
 def changed(messages, place, **changes):
     return [replace(m, **changes) if k == place else m for k, m in enumerate(messages)]
 

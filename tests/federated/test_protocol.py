@@ -131,7 +131,8 @@ def test_fewer_rounds_come_to_the_local_partition_with_as_many(moves):
 
 def test_every_site_predicts_as_in_the_local_fit(eight, sites, conclusion):
     model = local_fit(eight)
-    X, spread = np.random.default_rng(5).normal(size=(40, 3)), eight.y.std()
+    # Far rows, too, so that what predictions are kept within counts.
+    X, spread = 3 * np.random.default_rng(5).normal(size=(40, 3)), eight.y.std()
     for using in ("verdict", "others", "alone"):
         for site in model.learner_ids_.tolist():
             local = model.predict(X, groups=[site] * len(X), using=using)

@@ -122,7 +122,7 @@ def _mixtures(participants: Participants, partition: Partition, places: Array, m
     members = [sites[place] for place in places]
     for site, weights, verdict in zip(members, mixed.models, mixed.verdicts, strict=True):
         models = _mixture(members, weights, n_features).weights
-        whole[site] = Mixture(models, verdict.line, verdict.limits)
+        whole[site] = Mixture(models, verdict.line, verdict.limits, verdict.range)
     return whole
 
 

@@ -329,6 +329,7 @@ class _Answering:
             membership=membership,
             line=tuple(line.tolist()),
             limits=limits,
+            range=tuple(self.party.own.bounds[0].tolist()),
         )
 
 
