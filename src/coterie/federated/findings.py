@@ -15,6 +15,7 @@ from coterie.federated.messages import Conclusion, Curve, Gain, Mixture, Verdict
 from coterie.federated.participants import Participants
 from coterie.federated.peers import N_FOLDS
 from coterie.method.search import Found
+from coterie.method.voices import VOICES
 from coterie.records import Exchange, Partition
 from coterie.verdicts.cluster_fit import ClusterFit, Comparison, judge_cluster_fit
 from coterie.verdicts.gains import ERRORS, GAINS, Comparisons, Gains, add_gains
@@ -98,10 +99,12 @@ def _comparisons(n_sites: int, places: Array, mixed: Mixed) -> Comparisons:
 
 
 def _plain_mixtures(participants: Participants, partition: Partition) -> dict[str, Mixture]:
-    """Return the averages of each coterie's models, weighted by rows."""
+    """Return the averages of each coterie's models, weighted by rows, but none for more than twice the
+    median."""
     sites, n_features = partition.learner_ids.tolist(), _n_features(participants)
     n_rows = np.array([participants.shares[site].n_rows for site in sites])
-    weights = average_weights(n_rows, partition.labels)[partition.labels]
+    heard = np.minimum(n_rows, VOICES.weight * np.median(n_rows))
+    weights = average_weights(heard, partition.labels)[partition.labels]
     return {site: _mixture(sites, mine, n_features) for site, mine in zip(sites, weights, strict=True)}
 
 
