@@ -107,6 +107,7 @@ def test_arithmetic_that_knows_one_column_only_says_so() -> None:
 SQUARES = {
     ("collaboration/nested/effects.py", "*"): "second moments of residuals: a closed form of the loss",
     ("collaboration/nested/line.py", "sums.products[:, -1]"): "second moments: a closed form of the loss",
+    ("collaboration/nested/weighing.py", "scaled - np.median(scaled, axis=0)"): "distance of Gram matrices",
     ("collaboration/nested/sums.py", "response"): "second moments: a closed form of the loss",
     ("collaboration/nested/sums.py", "Z.shape[1]"): "number of predictors",
     ("kernels/affine.py", "learners.X - middle"): "spread of predictors",

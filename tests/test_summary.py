@@ -43,6 +43,7 @@ def conclusion(model) -> Conclusion:
         left_out={"far": "it did not answer."},
         notes=("Take care.",),
         rounds=3,
+        settings={},
     )
 
 

@@ -91,7 +91,7 @@ def messages() -> list[bytes]:
     errors = ((1.0, 0.1), (0.9, 0.1), (2.0, 0.1))
     measured = (1.2, 1.0, 0.9, 20, 0.3, False, 1.0)
     line, limits = (0.1, 0.0, 0.0, -0.2), (-1.0, 1.0)
-    verdict = Verdict(((-0.1, 0.2),), (0.1, 0.2), (0.0, 0.1), errors, *measured, (1.0,), line, limits)
+    verdict = Verdict(((-0.1, 0.2),), (0.1, 0.2), (0.0, 0.1), errors, *measured, (1.0,), line, limits, limits)
     products = Products((((5.0, 1.0, 1.0), (1.0, 4.0, 2.0), (1.0, 2.0, 4.0)),) * 2, (10.0, 10.0))
     halves = (((0.5, 0.4),), ((0.5, 0.4), (None, 0.3)))
     grids = (((0.0, -1.0), (-2.0, -3.0)),) * 2

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+from dataclasses import replace
 
 import polars as pl
 import pytest
@@ -13,6 +14,7 @@ from coterie import CoterieRegressor
 from coterie.federated import Question, answer, conclude, make_party, score, share
 from coterie.federated.folder import SealedFolder
 from coterie.federated.sealing import seal
+from coterie.federated.signing import read_key
 
 from .conftest import make_table
 
@@ -322,3 +324,68 @@ def test_a_forged_question_file_is_written_anew(run, scored):
     outcome = run("conclude", "--folder", "box")
     assert outcome.code == 3, outcome
     assert len(SealedFolder("box").read().answered) == 1
+
+
+def forge(run, signer=None, **changes):
+    """Put a conclusion of one's own into the folder."""
+    box = SealedFolder("box")
+    conclusion = box.read().conclusion
+    first, second = sorted(conclusion.mixtures)[:2]
+    changes = changes or {
+        "mixtures": {**conclusion.mixtures, first: replace(conclusion.mixtures[first], weights={second: 1.0})}
+    }
+    box.put(replace(conclusion, **changes), signer, replace=True)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        {"settings": {"n_clusters": "1"}},
+        {"settings": {"n_clusters": '"auto"', "stranger": "1"}},
+        {"settings": {"refine_rounds": '"many"'}},
+    ],
+)
+def test_a_conclusion_that_does_not_follow_is_not_used(run, concluded, changes):
+    forge(run, **changes)
+    outcome = run("predict", "box", "a.csv", "--name", "a")
+    assert outcome.code != 0
+    words = ("does not follow", "are not all here", "none of coterie's")
+    assert any(word in outcome.complaint for word in words), outcome
+
+
+def test_a_conclusion_with_other_settings_is_checked_with_these(run, scored):
+    options = ("--n-clusters", "3", "--refine-rounds", "1")
+    while run("conclude", "--folder", "box", *options).code:
+        score_all(run)
+    assert run("predict", "box", "a.csv", "--name", "a").code == 0
+    os.remove("box/score-b.coterie")
+    assert "conclude again" in run("predict", "box", "a.csv", "--name", "a").complaint
+
+
+def test_who_may_conclude_can_be_named(run, scored):
+    os.rename("box", "unsigned")
+    os.mkdir("box")
+    for site in SITES[:3]:
+        key = run("keygen", "--name", site, "--out", f"{site}.key").out.split()[-1]
+        with open("known.txt", "a") as file:
+            file.write(f"{site} {key}\n")
+    box = ("--folder", "box", "--known-keys", "known.txt")
+    for site in SITES[:3]:
+        options = ("--target", "y", "--name", site, "--candidates", "ridge", "--sign", f"{site}.key")
+        assert run("share", f"{site}.csv", *options, *box).code == 0
+    while True:
+        for site in SITES[:3]:
+            assert run("score", f"{site}.csv", "--name", site, "--sign", f"{site}.key", *box).code == 0
+        if run("conclude", "--sign", "b.key", *box).code == 0:
+            break
+    alone, listed = ("predict", "box", "a.csv", "--name", "a"), ("--known-keys", "known.txt")
+    honest = run(*alone, *listed).out
+    assert run(*alone, *listed, "--concluder", "b").out == honest
+    assert "not signed by 'a'" in run(*alone, *listed, "--concluder", "a").complaint
+    assert "has no key of 'z'" in run(*alone, *listed, "--concluder", "z").complaint
+    assert "needs --known-keys" in run(*alone, "--concluder", "b").complaint
+    # One of them signs a conclusion of its own.
+    forge(run, read_key("c.key"))
+    assert "does not follow" in run(*alone, *listed).complaint
+    assert "not signed by 'b'" in run(*alone, *listed, "--concluder", "b").complaint

@@ -41,6 +41,7 @@ VERDICT = Verdict(
     membership=(1.0, 0.0),
     line=(0.0, 0.0),
     limits=(0.0, 0.0),
+    range=(0.0, 1.0),
 )
 
 

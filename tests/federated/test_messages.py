@@ -79,6 +79,7 @@ VERDICT = Verdict(
     membership=(1.0,),
     line=(0.1, 0.0, -0.2),
     limits=(-1.0, 1.0),
+    range=(-3.0, 3.0),
 )
 # Residuals of three columns on four folds of five rows.
 PRODUCTS = Products((((5.0, 1.0, 1.0), (1.0, 4.0, 2.0), (1.0, 2.0, 4.0)),) * 4, (5.0,) * 4)
@@ -92,7 +93,7 @@ CONCLUSION = Conclusion(
         Gain("south", 0, "ridge", 60, *ERRORS, 0.1, 0.1, 0.0, 0.2, "collaborate", "", True, 0.9, -1),
     ),
     mixtures={
-        "north": Mixture({"north": 0.75, "south": 0.25}, (0.1, 0.0, -0.2), (-1.0, 1.0)),
+        "north": Mixture({"north": 0.75, "south": 0.25}, (0.1, 0.0, -0.2), (-1.0, 1.0), (-3.0, 3.0)),
         "south": Mixture({"south": 1.0}, (0.0, 0.0, 0.0), (0.0, 0.0)),
     },
     models={"north": "aa", "south": "bb"},
@@ -102,6 +103,7 @@ CONCLUSION = Conclusion(
     left_out={"west": "It did not score."},
     notes=(),
     rounds=3,
+    settings={"n_clusters": '"auto"'},
 )
 MESSAGES = (SHARE, SCORE, QUESTION, ANSWER, CONCLUSION)
 
@@ -259,12 +261,15 @@ def test_a_site_scores_its_own_model():
 
 
 def test_a_site_predicts_as_its_verdict_says():
-    assert CONCLUSION.mixture("north") == CONCLUSION.mixtures["north"]
-    assert CONCLUSION.mixture("north", using="alone") == Mixture({"north": 1.0}, (0.0, 0.0, 0.0), (0.0, 0.0))
+    # What the own model is kept within counts only where it predicts alone.
+    with_others = replace(CONCLUSION.mixtures["north"], range=None)
+    by_itself = Mixture({"north": 1.0}, (0.0, 0.0, 0.0), (0.0, 0.0), (-3.0, 3.0))
+    assert CONCLUSION.mixture("north") == with_others
+    assert CONCLUSION.mixture("north", using="alone") == by_itself
     alone = replace(CONCLUSION.gains[0], verdict="stay alone")
     staying = replace(CONCLUSION, gains=(alone, CONCLUSION.gains[1]))
     assert staying.mixture("north").weights == {"north": 1.0}
-    assert staying.mixture("north", using="others") == CONCLUSION.mixtures["north"]
+    assert staying.mixture("north", using="others") == with_others
     assert CONCLUSION.n_clusters == 1
     with pytest.raises(ProtocolError, match="left out: It did not score"):
         CONCLUSION.mixture("west")
@@ -303,6 +308,7 @@ def test_a_mixture_that_is_none_is_refused(change):
         lambda body: body["verdict"].update(distance=-1.0),
         lambda body: body["verdict"].update(inflation=0.0),
         lambda body: body["verdict"].update(limits=[1.0, 0.0]),
+        lambda body: body["verdict"].update(range=[1.0, 0.0]),
     ],
 )
 def test_an_answer_out_of_range_is_refused(change):

@@ -80,6 +80,7 @@ def test_a_conclusion_of_sites_has_a_report(model):
         left_out={"<far>": "it did not answer."},
         notes=("Take care.",),
         rounds=2,
+        settings={},
     )
     report = Report(conclusion)
     found = sections(report.summary)

@@ -15,6 +15,8 @@ from coterie.cli.printing import say_notes, tell
 if TYPE_CHECKING:
     import polars
 
+    from coterie.federated.folder import Contents, SealedFolder
+
 # What to do about learners that the fit has not seen: in Python, and here.
 _REMEDY_OF_LIBRARY = "Use admit to place newcomers, or set unknown_learners='raise'."
 _REMEDY = "Use `coterie admit` to place newcomers."
@@ -60,28 +62,46 @@ def _from_model(
     return [frame[group], *columns], tuple(said)
 
 
+def _check_concluder(sealed: SealedFolder, contents: Contents, concluder: str) -> None:
+    """Refuse a conclusion that the one named did not sign."""
+    known = sealed.known_keys
+    if known is None:
+        raise CommandError("--concluder needs --known-keys: a name alone is nobody's signature.")
+    if concluder not in known:
+        raise CommandError(f"The list of --known-keys has no key of {concluder!r}: add its line there.")
+    if contents.concluder != known[concluder]:
+        raise CommandError(f"The conclusion is not signed by {concluder!r}: let {concluder!r} conclude.")
+
+
 def _from_folder(
-    folder: str, site: str, known_keys: str | None, frame: polars.DataFrame
+    folder: str, site: str, known_keys: str | None, concluder: str | None, frame: polars.DataFrame
 ) -> tuple[list[polars.Series], tuple[str, ...]]:
     """Return the predictions of a site's coterie, and notes."""
     from coterie.cli.sites import open_folder, site_rows
     from coterie.federated import predict as predict_federated
+    from coterie.federated.recomputing import check_conclusion
 
     if not site:
         raise CommandError("--name is missing: say whose coterie predicts, as in --name SITE.")
     with one_sentence():
-        contents = open_folder(folder, known_keys).read()
+        sealed = open_folder(folder, known_keys)
+        contents = sealed.read()
         why = next((w for n, w in contents.troubles.items() if n.startswith("conclusion")), None)
         if contents.conclusion is None and why is not None:
             raise CommandError(f"The conclusion of the folder cannot be used: conclude again. {why}")
         if contents.conclusion is None:
             raise CommandError("The folder has no conclusion yet: run `coterie conclude` first.")
+        if concluder is not None:
+            _check_concluder(sealed, contents, concluder)
         weights = contents.conclusion.mixture(site).weights
         mine = contents.share_of(site)
         members = [share for share in contents.shares if share.site in weights]
         for share in members:
             if share.sha != contents.conclusion.models[share.site]:
                 raise CommandError(f"{share.site!r} has shared another model since: conclude again.")
+        if concluder is None:
+            # Whoever concluded may have written anything.
+            check_conclusion(contents.conclusion, contents.shares, contents.scores, contents.answered)
         rows = site_rows(frame, None, mine.columns, what="a predictor of the model")
         predicted = predict_federated(rows.X, site, members, contents.conclusion)
     return [_column("prediction", frame.height, rows.kept, predicted)], rows.notes
@@ -104,6 +124,13 @@ def predict(
     known_keys: Annotated[
         str | None, Option(metavar="FILE", help="With a sealed folder: accept these keys only.")
     ] = None,
+    concluder: Annotated[
+        str | None,
+        Option(
+            metavar="NAME",
+            help="With --known-keys: who may conclude; default: anybody, and the conclusion is checked.",
+        ),
+    ] = None,
 ) -> None:
     """Predict the rows of a table, in its order; rows without a learner have no prediction."""
     import polars as pl
@@ -117,7 +144,7 @@ def predict(
         check_file(Path(out), force=force)
     text: dict[str, Any] = {"delimiter": delimiter, "encoding": encoding}
     if Path(model).is_dir():
-        answer, notes = _from_folder(model, name, known_keys, read_tables(tables, **text))
+        answer, notes = _from_folder(model, name, known_keys, concluder, read_tables(tables, **text))
     else:
         answer, notes = _from_model(model, tables, interval, **text)
     say_notes(notes)

@@ -10,6 +10,7 @@ sealed folder or by Flower: `encode` and `decode` make bytes of them.
 
 from __future__ import annotations
 
+from coterie.federated.answering import answer
 from coterie.federated.answers import Answered, check_answer
 from coterie.federated.messages import (
     Answer,
@@ -23,7 +24,7 @@ from coterie.federated.messages import (
 )
 from coterie.federated.peers import Party, make_party, predict
 from coterie.federated.protocol import MOST_ROUNDS, Settings, conclude, coordinate
-from coterie.federated.site import answer, score, share
+from coterie.federated.site import score, share
 
 __all__ = [
     "MOST_ROUNDS",

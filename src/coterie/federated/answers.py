@@ -8,10 +8,11 @@ question to the sites.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy.stats import t as student
 
 from coterie._arrays import Array
 from coterie.collaboration.nested.effects import OFFSET_RATIOS, SLOPE_RATIOS
@@ -34,6 +35,8 @@ from coterie.method.spectral import tidy_labels
 SAME_WEIGHT = 1e-6
 # A Gram matrix has no negative eigenvalue beyond this share of its largest.
 ROUNDING = 1e-8
+# The chance that a site objects though nothing is wrong.
+OBJECTION = 1e-4
 
 
 class NotAnsweredError(Exception):
@@ -98,7 +101,8 @@ def same_judging(ours: Judging | None, theirs: Judging | None) -> bool:
     """Tell whether two questions for a verdict differ by rounding only."""
     if ours is None or theirs is None:
         return ours is theirs
-    same = replace(ours, weights=theirs.weights) == theirs
+    same = (ours.labels, ours.mixing) == (theirs.labels, theirs.mixing)
+    same = same and np.shape(ours.weights) == np.shape(theirs.weights)
     return same and np.allclose(ours.weights, theirs.weights, rtol=0, atol=SAME_WEIGHT)
 
 
@@ -117,7 +121,7 @@ class Answered:
         return same and alike and set(self.answers) == {member.site for member in members}
 
 
-def _halves(answers: Sequence[Answer], place: int) -> Array:
+def halves_answered(answers: Sequence[Answer], place: int) -> Array:
     """Return what was answered to one labelling, of shape (K, L, 2)."""
     columns = [[[np.inf if v is None else v for v in pair] for pair in a.halves[place]] for a in answers]
     return np.moveaxis(np.array(columns), 0, 1)
@@ -134,6 +138,8 @@ class AnsweredLosses:
     ``members``, sorted by site, are those whose models are averaged; ``half_sizes``, of shape (L, 2), are the
     rows in their halves; ``units`` (p,) are common units of the predictors.
     """
+
+    bounded = True
 
     def __init__(
         self,
@@ -162,7 +168,7 @@ class AnsweredLosses:
         question = answered.question
         replies = [answered.answers[member.site] for member in self.members]
         for place, labels in enumerate(question.labellings):
-            self._known["labellings", labels] = _halves(replies, place)
+            self._known["labellings", labels] = halves_answered(replies, place)
             self._known["likelihoods", labels] = np.array([reply.likelihoods[place] for reply in replies])
         for place, pairing in enumerate(question.pairings):
             self._known["pairings", pairing] = np.array([reply.pairings[place] for reply in replies]).T
@@ -220,6 +226,19 @@ class AnsweredLosses:
         found = self._answer("pairings", pairing)
         excess, error = (np.full(len(labels), np.inf), np.zeros(len(labels))) if found is None else found
         return excess, error
+
+    def objectors(self, labels: Array) -> list[str]:
+        """Return a sentence for a site that alone says that the chosen labelling is not good enough."""
+        chosen, notes = in_message(labels), []
+        for (part, about), found in self._known.items():
+            if part != "pairings" or about.labels != chosen:
+                continue
+            freedom = np.maximum(self.half_sizes.sum(axis=1) - 1, 1)
+            surely = (found[0] > student.isf(OBJECTION, freedom) * found[1]) & (found[0] > self.noise)
+            if surely.sum() == 1:
+                site = self.members[int(surely.argmax())].site
+                notes.append(f"{site!r} alone says that other coteries would predict it better.")
+        return list(dict.fromkeys(notes))
 
     def candidates(self) -> list[Array]:
         """Return the labellings that are to be compared, one of which will be chosen."""

@@ -15,6 +15,7 @@ from coterie.federated.messages import Conclusion, Curve, Gain, Mixture, Verdict
 from coterie.federated.participants import Participants
 from coterie.federated.peers import N_FOLDS
 from coterie.method.search import Found
+from coterie.method.voices import VOICES
 from coterie.records import Exchange, Partition
 from coterie.verdicts.cluster_fit import ClusterFit, Comparison, judge_cluster_fit
 from coterie.verdicts.gains import ERRORS, GAINS, Comparisons, Gains, add_gains
@@ -88,15 +89,22 @@ def _comparisons(n_sites: int, places: Array, mixed: Mixed) -> Comparisons:
         inflation[place] = verdict.inflation
     own[places] = mixed.alone
     return Comparisons(
-        *compared(each), shares=(1 / 2, 1 - 1 / N_FOLDS), inflation=inflation, own=own, by_others=True
+        *compared(each),
+        shares=(1 / 2, 1 - 1 / N_FOLDS),
+        inflation=inflation,
+        own=own,
+        by_others=True,
+        bounded=True,
     )
 
 
 def _plain_mixtures(participants: Participants, partition: Partition) -> dict[str, Mixture]:
-    """Return the averages of each coterie's models, weighted by rows."""
+    """Return the averages of each coterie's models, weighted by rows, but none for more than twice the
+    median."""
     sites, n_features = partition.learner_ids.tolist(), _n_features(participants)
     n_rows = np.array([participants.shares[site].n_rows for site in sites])
-    weights = average_weights(n_rows, partition.labels)[partition.labels]
+    heard = np.minimum(n_rows, VOICES.weight * np.median(n_rows))
+    weights = average_weights(heard, partition.labels)[partition.labels]
     return {site: _mixture(sites, mine, n_features) for site, mine in zip(sites, weights, strict=True)}
 
 
@@ -117,11 +125,11 @@ def _mixtures(participants: Participants, partition: Partition, places: Array, m
     members = [sites[place] for place in places]
     for site, weights, verdict in zip(members, mixed.models, mixed.verdicts, strict=True):
         models = _mixture(members, weights, n_features).weights
-        whole[site] = Mixture(models, verdict.line, verdict.limits)
+        whole[site] = Mixture(models, verdict.line, verdict.limits, verdict.range)
     return whole
 
 
-def conclusion_by_losses(participants: Participants, found: Found) -> Conclusion:
+def conclusion_by_losses(participants: Participants, found: Found, settings: Mapping[str, str]) -> Conclusion:
     """Return the conclusion where sites were asked for losses only: clusters, and no gains."""
     partition = found.partition
     company = np.bincount(partition.labels)[partition.labels] - 1
@@ -131,7 +139,8 @@ def conclusion_by_losses(participants: Participants, found: Found) -> Conclusion
     # Nobody judged whom a cluster describes: nobody is said to be outside.
     table["fits"] = np.ones(len(company), dtype=bool)
     table["second_cluster"] = np.full(len(company), -1)
-    return _concluded(participants, partition, table, _plain_mixtures(participants, partition), 0)
+    mixtures = _plain_mixtures(participants, partition)
+    return _concluded(participants, partition, table, mixtures, 0, settings)
 
 
 def _concluded(
@@ -140,6 +149,7 @@ def _concluded(
     table: Mapping[str, Array],
     mixtures: Mapping[str, Mixture],
     rounds: int,
+    settings: Mapping[str, str],
 ) -> Conclusion:
     rows = zip(*(table[field.name] for field in fields(Gain)), strict=True)
     return Conclusion(
@@ -160,16 +170,22 @@ def _concluded(
         left_out=dict(participants.left_out) | dict(participants.waiting),
         notes=partition.notes,
         rounds=rounds,
+        settings=settings,
     )
 
 
 def conclusion_from(
-    participants: Participants, exchange: Exchange, found: Found, mixed: Mixed | None, rounds: int
+    participants: Participants,
+    exchange: Exchange,
+    found: Found,
+    mixed: Mixed | None,
+    rounds: int,
+    settings: Mapping[str, str],
 ) -> Conclusion:
     """Return the conclusion of the sites in ``exchange``, sorted by site.
 
     ``mixed`` says how those whose models gave finite losses predict; None where there is only one of them.
-    ``rounds`` counts the rounds of questions.
+    ``rounds`` counts the rounds of questions; ``settings`` are what it was concluded with.
     """
     partition = found.partition
     places = np.searchsorted(partition.learner_ids, found.learner_ids)
@@ -190,6 +206,5 @@ def conclusion_from(
             table["membership"][place] = verdict.membership[partition.labels[place]]
     comparisons = _comparisons(len(partition.labels), places, mixed)
     add_gains(table, comparisons, cluster_fit, bad_models(exchange, partition, cluster_fit))
-    return _concluded(
-        participants, partition, table, _mixtures(participants, partition, places, mixed), rounds
-    )
+    mixtures = _mixtures(participants, partition, places, mixed)
+    return _concluded(participants, partition, table, mixtures, rounds, settings)

@@ -50,7 +50,8 @@ class Contents:
     """What a folder holds, as far as it can be read.
 
     There is one share for a name, for a share is read under its own file's name only. ``answered`` has the
-    questions with their answers; ``troubles`` are files that cannot be used, and why.
+    questions with their answers; ``troubles`` are files that cannot be used, and why. ``concluder`` is the
+    public key that signed the conclusion.
     """
 
     shares: tuple[Share, ...]
@@ -58,6 +59,7 @@ class Contents:
     answered: tuple[Answered, ...]
     conclusion: Conclusion | None
     troubles: Mapping[str, str]
+    concluder: str | None = None
 
     def share_of(self, site: str) -> Share:
         """Return the share of one site."""
@@ -201,6 +203,7 @@ class SealedFolder:
         questions = {question_key(m): m for m in messages.values() if isinstance(m, Question)}
         answers = {name: m for name, m in messages.items() if isinstance(m, Answer)}
         # A conclusion has one name, so there is one at most.
+        concluded = [name for name, m in messages.items() if isinstance(m, Conclusion)]
         conclusion = next((m for m in messages.values() if isinstance(m, Conclusion)), None)
         return Contents(
             shares=tuple(m for m in messages.values() if isinstance(m, Share)),
@@ -208,6 +211,7 @@ class SealedFolder:
             answered=_answered(questions, answers, troubles),
             conclusion=conclusion,
             troubles=troubles,
+            concluder=found[concluded[0]].header.key if concluded else None,
         )
 
     def put(self, message: Message, signer: Signer | None = None, *, replace: bool = False) -> bool:

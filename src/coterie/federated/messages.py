@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any, get_args
 
@@ -366,6 +366,7 @@ class Verdict:
     there is no error. ``inflation`` is the factor for rows that depend on each other. ``membership``: how
     often each cluster predicts the site best when its rows are resampled; empty: not measured. ``line`` are
     slopes and intercept that the site adds to its mixture, and ``limits`` what the line is kept within.
+    ``range`` is that of its response with a margin: its own model is kept within it where it predicts alone.
     """
 
     clusters: tuple[Excess | None, ...]
@@ -383,6 +384,7 @@ class Verdict:
     membership: tuple[float, ...]
     line: tuple[float, ...]
     limits: tuple[float, float]
+    range: tuple[float, float]
 
     def __post_init__(self) -> None:
         spreads = [pair[1] for pair in (*self.clusters, self.constant, self.coterie) if pair is not None]
@@ -392,7 +394,8 @@ class Verdict:
         whole = self.n_rows == 0 or (min(numbers) > 0 and self.distance >= 0)
         require(whole and self.inflation > 0, "What could be compared must have an error and a spread.")
         require(all(0 <= share <= 1 for share in self.membership), "A membership is no share.")
-        require(self.limits[0] <= self.limits[1], "The limits of a line are the wrong way round.")
+        ordered = self.limits[0] <= self.limits[1] and self.range[0] <= self.range[1]
+        require(ordered, "Limits are the wrong way round.")
 
 
 @dataclass(frozen=True)
@@ -481,18 +484,21 @@ class Mixture:
     """How a site predicts with others: a weighted sum of models, and a line of its own.
 
     ``weights`` has what each model weighs, by site. ``line`` are slopes and intercept, and the line is kept
-    within ``limits``.
+    within ``limits``. ``range`` is what the site's own model is kept within where it predicts alone; None:
+    not known.
     """
 
     weights: Mapping[str, float]
     line: tuple[float, ...]
     limits: tuple[float, float]
+    range: tuple[float, float] | None = None
 
     def __post_init__(self) -> None:
         require(len(self.weights) > 0, "A mixture must have a model.")
         good = min(self.weights.values()) >= 0 and abs(sum(self.weights.values()) - 1) < 1e-6
         require(good, "The weights of a mixture must be shares that sum to one.")
-        require(self.limits[0] <= self.limits[1], "The limits of a line are the wrong way round.")
+        ordered = self.range is None or self.range[0] <= self.range[1]
+        require(ordered and self.limits[0] <= self.limits[1], "Limits are the wrong way round.")
 
 
 @dataclass(frozen=True)
@@ -519,6 +525,8 @@ class Conclusion:
         What a reader should know.
     rounds : int
         Rounds of questions.
+    settings : mapping of str to str
+        How it was concluded, so that anybody can do it again.
     """
 
     gains: tuple[Gain, ...]
@@ -530,6 +538,7 @@ class Conclusion:
     left_out: Mapping[str, str]
     notes: tuple[str, ...]
     rounds: int
+    settings: Mapping[str, str]
 
     def __post_init__(self) -> None:
         sites = [row.learner for row in self.gains]
@@ -576,8 +585,9 @@ class Conclusion:
                 f"The conclusion has no site {site!r}." if why is None else f"{site!r} was left out: {why}"
             )
         if using == "alone" or (using == "verdict" and row.verdict == STAY_ALONE):
-            return Mixture({site: 1.0}, (0.0,) * len(self.mixtures[site].line), (0.0, 0.0))
-        return self.mixtures[site]
+            mine = self.mixtures[site]
+            return Mixture({site: 1.0}, (0.0,) * len(mine.line), (0.0, 0.0), mine.range)
+        return replace(self.mixtures[site], range=None)
 
 
 # Raised whenever a message gains, loses or changes a field.

@@ -237,10 +237,8 @@ def predict(
     if found.troubles:
         place, why = next(iter(found.troubles.items()))
         raise ProtocolError(f"The model of {members[place].site!r} {why}.")
-    kept = [
-        np.clip(part, *bounds)
-        for part, bounds in zip(found.predictions, [_bounds(member) for member in members], strict=True)
-    ]
+    bounds = [_bounds(member) if mixture.range is None else np.array(mixture.range) for member in members]
+    kept = [np.clip(part, *each) for part, each in zip(found.predictions, bounds, strict=True)]
     line = np.clip(rows @ np.array(mixture.line[:-1]) + mixture.line[-1], *mixture.limits)
     prediction: Array = np.array(list(used.values())) @ np.array(kept) + line
     return prediction

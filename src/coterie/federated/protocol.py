@@ -8,13 +8,16 @@ rows and seed: both ask the same functions.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
 
 from coterie._arrays import Array
+from coterie._codec import parse_json
+from coterie._options import check_count
 from coterie.collaboration.nested.effects import slope_units
 from coterie.collaboration.nested.parties import AverageDictionary
 from coterie.collaboration.nested.resolutions import average_labels, resolution_counts, resolution_evidence
@@ -26,6 +29,7 @@ from coterie.collaboration.nested.weighing import (
     response_units,
 )
 from coterie.federated.answers import Answered, AnsweredLosses, NotAnsweredError, check_answer, in_message
+from coterie.federated.consistency import contradictions, strange_numbers
 from coterie.federated.findings import Mixed, conclusion_by_losses, conclusion_from
 from coterie.federated.messages import (
     Answer,
@@ -54,6 +58,7 @@ from coterie.method.search import (
     search_partition,
 )
 from coterie.method.spectral import check_scale, resolve_scale, tidy_labels
+from coterie.method.voices import within_reach
 from coterie.records import Exchange
 
 
@@ -88,6 +93,24 @@ class Settings:
     seed: int = 0
     rounds: bool = True
 
+    def as_text(self) -> dict[str, str]:
+        """Return the settings as a conclusion states them."""
+        return {each.name: json.dumps(getattr(self, each.name)) for each in fields(self)}
+
+    @classmethod
+    def from_text(cls, text: Mapping[str, str]) -> Settings:
+        """Return the settings that a conclusion states; refuse what are none."""
+        try:
+            found = cls(**{name: parse_json(value.encode()) for name, value in text.items()})
+            check_count(found.refine_rounds, "refine_rounds")
+            check_count(found.seed, "seed", least=0)
+            for count in (found.max_clusters, found.min_rows):
+                if count is not None:
+                    check_count(count, "number")
+            return found
+        except (TypeError, ValueError):
+            raise ProtocolError("The settings that the conclusion states are none of coterie's.") from None
+
     @property
     def most_rounds(self) -> int:
         """How many rounds of questions there are at most.
@@ -102,6 +125,18 @@ class Settings:
 MOST_ROUNDS = Settings().most_rounds
 
 
+def _with_failures_heard(losses: Array) -> Array:
+    """Return the losses in which models have failed only where most sites say so.
+
+    A single site may lie. Where others could evaluate a model, it counts as the worst of those that the site
+    could evaluate.
+    """
+    failed = ~np.isfinite(losses)
+    most = failed.sum(axis=1, keepdims=True) * 2 > len(losses)
+    worst = np.where(failed, 0.0, losses).max(axis=0, keepdims=True)
+    return np.where(failed & ~most, worst, losses)
+
+
 def _exchange(participants: Participants) -> Exchange:
     sites = list(participants.shares)
     values = [[participants.scores[j].losses[i].value for j in sites] for i in sites]
@@ -110,11 +145,13 @@ def _exchange(participants: Participants) -> Exchange:
     variances = np.array([participants.scores[site].noise_variance for site in sites])
     tied = np.array([participants.scores[site].tied for site in sites])
     rows = np.array([participants.shares[site].n_rows for site in sites])
+    losses = _with_failures_heard(losses)
+    noise = within_reach(shrunken_levels(cautious_levels(levels, rows, tied), variances))
     return Exchange(
         learner_ids=np.array(sites),
         source=DenseTiles(losses),
         errors=losses.diagonal().copy(),
-        noise=shrunken_levels(cautious_levels(levels, rows, tied), variances),
+        noise=noise,
         isolated=~np.isfinite(losses).all(axis=1),
     )
 
@@ -229,6 +266,9 @@ def conclude(
         whole = {**participants.left_out, **participants.waiting}
         why = next((f" {site!r}: {sentence}" for site, sentence in whole.items()), "")
         raise ProtocolError(f"There is no site left to conclude from.{why}")
+    if liars := contradictions(participants, answered):
+        left_out = {**(leave_out or {}), **liars}
+        return conclude(shares, scores, answered, settings=settings, leave_out=left_out)
     exchange = _exchange(participants)
     if exchange.isolated.all():
         raise ProtocolError("Every site's model failed somewhere: let the sites share other models.")
@@ -241,9 +281,8 @@ def conclude(
         seed=settings.seed,
     )
     if not settings.rounds or any(score.privacy is not None for score in participants.scores.values()):
-        return conclusion_by_losses(
-            participants, search_partition(exchange, Answerer(), replace(options, refine=None))
-        )
+        found = search_partition(exchange, Answerer(), replace(options, refine=None))
+        return conclusion_by_losses(participants, found, settings.as_text())
     known = exchange.take(finite_learners(exchange))
     members = _members(participants, known)
     half_sizes = np.array([participants.scores[member.site].half_sizes for member in members])
@@ -274,7 +313,9 @@ def conclude(
         mixed = _mixed(participants, known, losses, final, resolutions)
         if mixed is None:
             return losses.question_now()
-    return conclusion_from(participants, exchange, found, mixed, losses.rounds)
+    notes = (*strange_numbers(participants), *losses.objectors(final))
+    concluded = conclusion_from(participants, exchange, found, mixed, losses.rounds, settings.as_text())
+    return replace(concluded, notes=(*concluded.notes, *notes))
 
 
 def _received(question: Question, replies: Sequence[Answer], round_: int) -> tuple[Answered, dict[str, str]]:

@@ -1,4 +1,4 @@
-"""What a site does with its rows: share its model, score everybody's, answer about averages of them.
+"""What a site does with its rows at first: share its model, and score everybody's.
 
 Pure functions from a `Party`, which holds the rows, and messages to a message. The arithmetic is that of the
 local stages, run on the rows of one learner.
@@ -14,27 +14,16 @@ from typing import Any
 import numpy as np
 import sklearn
 
-from coterie._arrays import Array
 from coterie._version import __version__
 from coterie.candidates import PRESETS
-from coterie.collaboration.nested.guard import model_bounds
-from coterie.collaboration.nested.parties import AverageDictionary, RowParty
 from coterie.federated import wire
 from coterie.federated.codec import LARGEST
 from coterie.federated.messages import (
-    Answer,
     Blur,
     Loss,
-    Mixing,
-    Pairing,
-    Products,
     ProtocolError,
-    Question,
     Score,
     Share,
-    Table,
-    Verdict,
-    question_key,
 )
 from coterie.federated.peers import Party, evaluate_peers, is_comparable, squares_by_row
 from coterie.federated.privacy import blurred_coefficients, blurred_means, check_blur, noise_of_level
@@ -42,14 +31,8 @@ from coterie.kernels.affine import affine_form
 from coterie.loss import SQUARED_ERROR
 from coterie.method.noise import clip_bound, mostly_one_value, noise_statistics, smallest_level
 from coterie.method.noise import pooled_variance as pool_variances
-from coterie.method.refine.averages import AverageLosses
 from coterie.method.refine.losses import halves_of
 from coterie.records import Selection
-from coterie.verdicts.bootstrap import bootstrap_losses
-from coterie.verdicts.cluster_fit import compare_with_alone, coterie_excess
-from coterie.verdicts.gains import ROUNDING as SMALLEST_ERROR
-from coterie.verdicts.gains import error_and_spread
-from coterie.verdicts.learning import measure
 
 
 def software_versions() -> dict[str, str]:
@@ -128,7 +111,7 @@ def pooled_variance(shares: Sequence[Share]) -> float:
     return pool_variances(counts, means, within)
 
 
-def _bounded(party: Party, shares: Sequence[Share]) -> tuple[Selection, float, float]:
+def bounded_selection(party: Party, shares: Sequence[Share]) -> tuple[Selection, float, float]:
     """Return the selection with the bound that the peers' responses call for, and the noise statistics."""
     # Whoever predicts something else, or from something else, says nothing about rounding here.
     smallest = smallest_level(pooled_variance([peer for peer in shares if is_comparable(party, peer)]))
@@ -203,180 +186,5 @@ def score(party: Party, shares: Sequence[Share], *, blur: Blur | None = None) ->
     y = party.learners.y
     means = SQUARED_ERROR.by_row(peers.table[..., None] - y).mean(axis=1)
     values = {site: float(m) for site, m in zip(peers.sites, means, strict=True) if m <= LARGEST}
-    _, level, variance = _bounded(party, shares)
+    _, level, variance = bounded_selection(party, shares)
     return _score(party, by_site, values, level, variance, tied=mostly_one_value(y))
-
-
-def _sent(loss: float) -> float | None:
-    return float(loss) if loss <= LARGEST else None
-
-
-def _as_table(values: Array) -> Table:
-    return tuple(tuple(row) for row in values.tolist())
-
-
-def units_of(question: Question) -> Array:
-    """Return the common units of the predictors; infinite where slopes are not corrected."""
-    units = np.array(question.units)
-    return np.where(units > 0, units, np.inf)
-
-
-def _pair(mean: Any, error: Any) -> tuple[float, float]:
-    pair = float(np.ravel(mean)[0]), float(np.ravel(error)[0])
-    if not np.isfinite(pair).all():
-        raise ProtocolError("The question is about a cluster that has nobody to predict with.")
-    return pair
-
-
-def _paired(losses: AverageLosses, pairing: Pairing) -> tuple[float, float]:
-    arrays = (pairing.labels, pairing.picks, pairing.other_labels, pairing.other_picks)
-    with np.errstate(invalid="ignore"):
-        return _pair(*losses.paired_t(*(np.array(each) for each in arrays)))
-
-
-class _Answering:
-    """A site's rows, and everybody's models on them, ready for a question."""
-
-    def __init__(self, party: Party, shares: Sequence[Share], question: Question) -> None:
-        self.party, self.question = party, question
-        self.sites = [member.site for member in question.members]
-        by_site = {peer.site: peer for peer in shares}
-        peers = evaluate_peers(party, [by_site[site] for site in self.sites])
-        table = np.full((len(self.sites), len(party.learners.y)), np.nan)
-        table[[self.sites.index(site) for site in peers.sites]] = peers.table
-        selection, _, _ = _bounded(party, [by_site[site] for site in self.sites])
-        self.place = self.sites.index(party.site)
-        self.noise = question.members[self.place].noise
-        weights = np.array([member.weight for member in question.members])
-        self.losses = AverageLosses.of_one(party.learners, selection, table[..., None], weights, self.place)
-        means, variances = (
-            np.array([getattr(by_site[site], name) for site in self.sites])
-            for name in ("response_mean", "response_variance")
-        )
-        own, inverse = party.own, np.argsort(self.losses.order)
-        self.rows = RowParty(
-            X=party.learners.X,
-            y=party.learners.scalar_y,
-            folds=own.folds.held_out,
-            n_folds=len(own.folds),
-            alone=own.predictions,
-            table=table,
-            bounds=model_bounds(means, variances),
-            model_weights=weights,
-            place=self.place,
-            losses=lambda labels: self.losses.by_row(labels)[:, inverse],
-            noise=self.noise,
-        )
-
-    def _dictionary(self, mixing: Mixing) -> AverageDictionary:
-        labellings = tuple(np.array(labels) for labels in mixing.labellings)
-        return AverageDictionary(labellings, units_of(self.question), np.array(mixing.ratios))
-
-    def likelihoods(self) -> tuple[Table, ...]:
-        """Return the log-likelihoods of offsets and slopes for all labellings."""
-        labellings = [np.array(labels) for labels in self.question.labellings]
-        if not labellings:
-            return ()
-        found = self.rows.likelihoods(labellings, units_of(self.question))
-        return tuple(_as_table(table) for table in found)
-
-    def products(self) -> Products | None:
-        """Return the products of the residuals of what is mixed."""
-        if self.question.mixing is None:
-            return None
-        grams, counts = self.rows.grams(self._dictionary(self.question.mixing))
-        return Products(tuple(_as_table(table) for table in grams), tuple(counts.tolist()))
-
-    def verdict(self, n_replicates: int) -> Verdict | None:
-        """Return what the partition and the mixture bring the site."""
-        judging, losses = self.question.judging, self.losses
-        if judging is None:
-            return None
-        labels, dictionary = np.array(judging.labels), self._dictionary(judging.mixing)
-        weights, y = np.array(judging.weights[self.place]), self.party.learners.y
-        selection, loss = losses.selection, self.party.learners.loss
-        early, alone = selection.residuals[0], y - self.party.own.predictions[:, None]
-        held_out = weights[: self.rows.n_folds]
-        mixed = self.rows.residuals(dictionary, held_out)[:, None]
-        with_all = y - self.rows.average(np.zeros_like(labels))[:, None]
-        shared = bool(np.bincount(labels).max() > 1)
-        plain = y - self.rows.average(labels)[:, None] if shared else alone
-        spread = selection.inflation**0.5
-        errors = [error_and_spread(residuals) for residuals in (alone, mixed, with_all)]
-        first, second, third = (_pair(mean, error * spread) for mean, error in errors)
-        found = compare_with_alone(losses, labels)
-        excess = zip(found.excess[:, 0], found.errors[:, 0], strict=True)
-        seen = measure(early, alone, mixed, None, loss, SMALLEST_ERROR * self.noise)
-        membership: tuple[float, ...] = ()
-        if n_replicates:
-            stability = bootstrap_losses(
-                losses, labels, {}, n_replicates=n_replicates, entropy=self.party.seed
-            )
-            membership = tuple(stability.membership[0].tolist())
-        line, limits = self.rows.correction(dictionary, weights[-1])
-        return Verdict(
-            clusters=tuple(_pair(mean, error) if np.isfinite(mean) else None for mean, error in excess),
-            constant=_pair(found.constant_excess, found.constant_errors),
-            coterie=_pair(*coterie_excess(plain, early, float(selection.clips[0]), selection.inflation)),
-            errors=(first, second, third),
-            early=seen.errors[0],
-            alone=seen.errors[1],
-            others=seen.errors[2],
-            n_rows=seen.n_rows,
-            variance=seen.variance,
-            distance=seen.distance,
-            exact=seen.exact,
-            inflation=float(selection.inflation),
-            membership=membership,
-            line=tuple(line.tolist()),
-            limits=limits,
-        )
-
-
-def answer(party: Party, shares: Sequence[Share], question: Question, *, n_replicates: int = 100) -> Answer:
-    """Return what averages of models lose on the site's rows.
-
-    Parameters
-    ----------
-    party : Party
-        The site.
-    shares : sequence of Share
-        Those that were scored.
-    question : Question
-        What is asked.
-    n_replicates : int, default=100
-        How often rows are resampled to see how sure the site's coterie is; 0: not at all.
-
-    Returns
-    -------
-    Answer
-        Scalars.
-
-    Raises
-    ------
-    ProtocolError
-        If the question is about models that were not shared, or not about this site.
-    """
-    sites = [member.site for member in question.members]
-    by_site = {peer.site: peer for peer in shares}
-    if party.site in by_site and by_site[party.site].privacy is not None:
-        raise ProtocolError(f"{party.site!r} blurs what it sends, and answers no further questions.")
-    if party.site not in sites:
-        raise ProtocolError(f"The question is not about {party.site!r}: there is nothing to answer.")
-    for member in question.members:
-        peer = by_site.get(member.site)
-        if peer is None or peer.sha != member.sha:
-            raise ProtocolError(f"The question is about a model of {member.site!r} that is not here.")
-    answering = _Answering(party, shares, question)
-    losses = answering.losses
-    labellings = [np.array(labels) for labels in question.labellings]
-    halves = [losses.on_halves(labels)[:, 0] for labels in labellings]
-    return Answer(
-        site=party.site,
-        question=question_key(question),
-        halves=tuple(tuple((_sent(first), _sent(second)) for first, second in half) for half in halves),
-        likelihoods=answering.likelihoods(),
-        pairings=tuple(_paired(losses, pairing) for pairing in question.pairings),
-        products=answering.products(),
-        verdict=answering.verdict(n_replicates),
-    )

@@ -25,6 +25,7 @@ from coterie.method.cluster import search_clusters
 from coterie.method.exchange import cross_evaluate
 from coterie.method.search import SearchOptions, check_n_clusters
 from coterie.method.select import select_models
+from coterie.method.voices import within_reach
 from coterie.records import Alone, Collaboration, Exchange, Partition, Selection, share_of_rows
 from coterie.rows.learners import Learners, Standardization
 from coterie.verdicts import (
@@ -197,6 +198,8 @@ def fit_selected(
     seeded = settings_of(options, seed)
     # Pooled models would see the rows that are here, single models have seen all: unlike things.
     thinned = rows_were_left_out(selection, learners)
+    if options.refine == "average":
+        selection = replace(selection, noise=within_reach(selection.noise))
     exchange = cross_evaluate(
         selection, learners, robust=options.robust, landmarks=options.landmarks, **seeded
     )

@@ -43,7 +43,7 @@ class RunSettings:
 
         It may have ``min-nodes``, ``min-sites``, ``wait-seconds``, ``round-seconds``, ``n-clusters``,
         ``max-clusters`` (0: as many as make sense), ``scale``, ``min-rows`` (0: by the number of predictors),
-        ``seed`` and ``rounds`` (False: by losses alone, without questions).
+        ``refine-rounds``, ``seed`` and ``rounds`` (False: by losses alone, without questions).
         """
         usual = cls()
         method = Settings(
@@ -51,6 +51,7 @@ class RunSettings:
             max_clusters=int(config.get("max-clusters", 0)) or None,
             scale=config.get("scale", usual.method.scale),
             min_rows=int(config.get("min-rows", 0)) or None,
+            refine_rounds=int(config.get("refine-rounds", usual.method.refine_rounds)),
             seed=int(config.get("seed", usual.method.seed)),
             rounds=bool(config.get("rounds", usual.method.rounds)),
         )

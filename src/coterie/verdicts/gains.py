@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from coterie._arrays import Array
+from coterie.collaboration.nested import NestedCollaboration
 from coterie.loss import SQUARED_ERROR, Loss
 from coterie.records import Alone, Collaboration, Partition, Selection, share_of_rows
 from coterie.rows.ids import positions_of
@@ -207,6 +208,7 @@ def measure_gains(
         inflation=selection.inflation,
         own=_own_weights(coterie, labels, selection.n_rows),
         by_others=coterie.method == "auto",
+        bounded=isinstance(coterie, NestedCollaboration) and coterie.form == "average",
     )
     table["membership"] = np.full(len(labels), np.nan)
     if stability is not None:
@@ -223,7 +225,8 @@ class Comparisons:
     ``compared`` are those who could be compared, who are ``measured`` (L,); those who are ``exact`` (L,) have
     no error. Models behind the errors have seen two ``shares`` of the rows. ``inflation`` is the factor for
     rows that depend on each other, ``own`` (L,) the weight of the own model in what is predicted with others,
-    and ``by_others`` tells whether more than the own cluster takes part in that.
+    and ``by_others`` tells whether more than the own cluster takes part in that. Where they are ``bounded``,
+    no learner counts for more than a multiple of what is typical.
     """
 
     compared: Compared
@@ -233,6 +236,7 @@ class Comparisons:
     inflation: float | Array
     own: Array
     by_others: bool
+    bounded: bool = False
 
     @property
     def inflation_of_measured(self) -> float | Array:
@@ -245,6 +249,8 @@ def add_gains(
 ) -> GainModel:
     """Add gains and verdicts to a table of errors and memberships; return the model behind them."""
     compared, measured, exact, own = found.compared, found.measured, found.exact, found.own
+    if found.bounded:
+        compared = compared.within_reach()
     labels, share, membership = table["cluster"], found.shares[1], table.pop("membership")
     decay = decay_of(compared, found.shares)
     by_itself = own > 1 - 1e-9

@@ -18,11 +18,14 @@ from scipy.optimize import brentq
 
 from coterie._arrays import Array
 from coterie.loss import Loss
+from coterie.method.voices import within_reach
 
 # Losses of rows count up to this many times the squared robust spread of the learner's residuals.
 ROW_BOUND = 25.0
 # Pseudo-rows with the variance of the typical learner, where rows are too few to show their own.
 PSEUDO_ROWS = 20.0
+# Numbers of rows differ more than other numbers do.
+ROWS_REACH = 1000.0
 _MOST_DECAY = 1e6
 # Shares of the rows that are nearer to each other show no fall of the error; a splitter's are the same.
 _LEAST_STEP = 0.05
@@ -55,6 +58,13 @@ class Compared:
     def typical(self) -> float:
         """The variance of the typical learner."""
         return float(np.exp(np.sort(np.log(self.variances)).mean())) if len(self.variances) else 1.0
+
+    def within_reach(self) -> Compared:
+        """Return the same with no learner's numbers far from what is typical; errors are then ratios."""
+        ratios = (self.early, self.alone, self.distances)
+        early, alone, distances = (within_reach(part / self.others) for part in ratios)
+        rows, variances = within_reach(self.n_rows, ROWS_REACH), within_reach(self.variances)
+        return Compared(early, alone, np.ones(len(alone)), rows, variances, distances)
 
     def errors(self, share: Array | float, inflation: Array | float, typical: float) -> Array:
         """Return the standard errors of log ratios (L,), of models fitted on a share of the rows.

@@ -172,7 +172,8 @@ def test_a_response_that_does_not_vary(form):
     data = rows(n_learners=4) | {"y": np.repeat([3.0, 3.0, 3.0, 5.0], 20)}
     found = nested(data, form=form, n_clusters=2)
     prediction = found.predict(data["X"], found.weight_rows[data["groups"]])
-    np.testing.assert_allclose(prediction, data["y"], atol=1e-6)
+    # Averages of others are as good as the own model, but for an offset that is shrunk a little.
+    np.testing.assert_allclose(prediction, data["y"], atol=1e-3 if form == "average" else 1e-6)
 
 
 @pytest.mark.parametrize("form", FORMS)

@@ -7,7 +7,6 @@ from coterie.collaboration.nested.parties import (
     AverageDictionary,
     RowParty,
     average_of,
-    models_left_out,
 )
 from coterie.collaboration.nested.weighing import agree_on_ratios, agree_on_weights
 
@@ -53,18 +52,23 @@ def dictionary(offset=100.0, slope=0.0):
     return AverageDictionary(labellings, UNITS, ratios)
 
 
-def test_wild_and_failing_models_and_the_own_one_are_left_out():
-    losses = np.array([1.0, 2.0, np.nan, 60.0, 1.5, np.inf, 1.2])
-    assert models_left_out(losses, 4).tolist() == [False, False, True, True, True, True, False]
-
-
 def test_an_average_is_of_the_members_that_are_of_use():
-    members, weights = np.array([True, True, False, True]), np.array([1.0, 3.0, 9.0, 0.0])
-    positions, shares = average_of(members, weights, np.array([False] * 4), 2)
+    members, weights = np.array([True, True, False, True, True]), np.array([1.0, 3.0, 9.0, 0.0, 5.0])
+    positions, shares = average_of(members, weights, np.ones(5), 4)
     assert positions.tolist() == [0, 1]
     assert shares.tolist() == [0.25, 0.75]
-    positions, shares = average_of(members, weights, np.array([True, True, False, False]), 2)
+    positions, shares = average_of(members, weights, np.array([np.nan, np.inf, 1.0, 1.0, 1.0]), 2)
+    assert (positions.tolist(), shares.tolist()) == ([4], [1.0])
+    positions, shares = average_of(members, np.zeros(5), np.ones(5), 2)
     assert (positions.tolist(), shares.tolist()) == ([2], [1.0])
+
+
+def test_a_model_that_is_wild_beside_those_of_its_cluster_is_left_out():
+    everybody, losses = np.ones(5, dtype=bool), np.array([1.0, 1.2, 0.9, 30.0, 0.1])
+    assert average_of(everybody, np.ones(5), losses, 4)[0].tolist() == [0, 1, 2]
+    # In a cluster of its like it is nothing special.
+    alike = average_of(everybody, np.ones(5), np.array([20.0, 30.0, 25.0, 40.0, 0.1]), 4)[0]
+    assert alike.tolist() == [0, 1, 2, 3]
 
 
 def test_rows_are_predicted_by_the_cluster_that_is_best_on_the_other_rows():

@@ -30,6 +30,7 @@ SIZES = np.array([[6, 4], [5, 5], [4, 6], [5, 5], [5, 5], [5, 5]])
 class Scripted:
     """Answers what clusters lose by a script: from the number of clusters to losses (K, L, 2)."""
 
+    bounded = False
     noise = np.full(6, 2.0)
     half_sizes = SIZES
 
@@ -133,6 +134,16 @@ def test_one_learner_who_is_significantly_worse_forbids_the_smaller_number(block
     for t, chosen in ((5.5, 1), (5.7, 2)):
         losses = Scripted(lambda k: [10 + alone, 10.0, 20, 20, 20, 20][k - 1], excess=t * alone[:, 0] / 60)
         assert held_out(blocks, losses, refine=False).curve.chosen == chosen, t
+        # Where learners are known by what they say, one of them may lie.
+        losses.bounded = True
+        assert held_out(blocks, losses, refine=False).curve.chosen == 1
+
+
+def test_two_learners_who_are_worse_forbid_it_where_voices_are_bounded(blocks: Evidence) -> None:
+    alone = np.array([0, 0, 60.0, 0, 60.0, 0])[:, None]
+    losses = Scripted(lambda k: [10 + alone, 10.0, 20, 20, 20, 20][k - 1], excess=alone[:, 0])
+    losses.bounded = True
+    assert held_out(blocks, losses, refine=False).curve.chosen == 2
 
 
 def test_the_search_ends_when_more_clusters_have_not_paid_for_a_while(
@@ -216,6 +227,7 @@ def test_one_model_of_a_second_form_may_be_as_good_as_several_clusters() -> None
     class Fixed:
         """Every cluster loses the same on every learner."""
 
+        bounded = False
         noise = np.ones(4)
         half_sizes = np.full((4, 2), 10)
 
@@ -236,6 +248,7 @@ def test_a_second_form_wins_by_a_sure_gain_or_with_fewer_clusters() -> None:
     class Fixed:
         """Every cluster loses the same on a learner."""
 
+        bounded = False
         noise = np.ones(12)
         half_sizes = np.full((12, 2), 10)
 

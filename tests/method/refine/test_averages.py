@@ -21,7 +21,9 @@ from coterie.method.refine.averages import (
     how_models_travel,
     membership,
     model_averages,
+    model_weights,
 )
+from coterie.method.voices import VOICES
 from coterie.records import Exchange, Selection
 from coterie.rows.learners import Learners
 
@@ -63,7 +65,7 @@ def by_hand(learners: Learners, selection: Selection, exchange: Exchange, labels
     if not members:
         return None
     weights = learners.sizes / selection.noise / np.array(travels(exchange)) ** 2
-    weights = np.minimum(weights / np.median(weights), LARGEST_WEIGHT)
+    weights = np.minimum(weights / np.median(weights), VOICES.weight)
     X, y = learners.X[learners.span(j)], learners.scalar_y[learners.span(j)]
     predictions = [selection.models[i].predict(X) for i in members]
     return y - np.average(predictions, axis=0, weights=weights[members])
@@ -161,16 +163,18 @@ def test_weights_are_bounded_so_that_nobody_drowns_the_others() -> None:
     assert bounded_weights(np.array([3.0])).tolist() == [1]
 
 
-def test_a_precise_learner_counts_more(
-    learners: Learners, linear: Selection, evaluate: Callable[..., Exchange], in_order: Callable[..., Any]
+def test_a_precise_learner_counts_more_but_within_bounds(
+    learners: Learners, linear: Selection, evaluate: Callable[..., Exchange]
 ) -> None:
-    precise = replace(linear, noise=np.array([1e-5, 1.0, 1.0, 1.0, 1.0]))
-    losses = AverageLosses.of_all(learners, precise, evaluate(learners, linear), ThreadEngine())
-    span = learners.span(4)
-    pooled = in_order(losses, losses.residuals(np.zeros(5, dtype=int), 1)[..., 0])[0, span]
-    assert np.allclose(
-        pooled, learners.scalar_y[span] - linear.models[0].predict(learners.X[span]), atol=1e-3
-    )
+    exchange = evaluate(learners, linear)
+    weights = model_weights(learners.sizes, linear.noise, exchange)
+    noise = np.array([linear.noise[0] / 1.5, *linear.noise[1:]])
+    assert model_weights(learners.sizes, noise, exchange)[0] > weights[0]
+    # Who says that it knows everything does not speak for all.
+    noise = np.array([1e-90, *linear.noise[1:]])
+    assert model_weights(learners.sizes, noise, exchange).tolist()[0] == VOICES.weight
+    sizes = np.array([2**53, *learners.sizes[1:]])
+    assert model_weights(sizes, linear.noise, exchange).max() == VOICES.weight
 
 
 def test_a_model_that_suits_nobody_counts_little(

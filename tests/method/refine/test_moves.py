@@ -20,6 +20,8 @@ TRUTH = DATA.truth.astype(np.int64)
 class Scripted:
     """Answers from a function of the labelling: losses of shape (K, L)."""
 
+    bounded = False
+
     def __init__(self, answer: Callable[[Any], Any], error: float = 0.0) -> None:
         self.answer, self.error = answer, error
         self.calls: list[list[int]] = []

@@ -20,30 +20,26 @@ from coterie.collaboration.nested.effects import OwnRows, linear_values
 from coterie.collaboration.nested.guard import widened
 from coterie.loss import SQUARED_ERROR
 
-# A peer's model that loses this many times what the median model loses on my rows is wild there.
-WILD = 25.0
+# A model that loses so many times what the median model of its cluster loses on my rows is wild there. One
+# whose owner lies about its own rows may be in the cluster of others.
+WILD = 4.0
 # No learner says more against a size of offsets and slopes than this log-likelihood.
 LEAST_LIKELIHOOD = -20.0
 LIKELIHOOD_DIGITS = 3
 
 
-def models_left_out(losses: Array, place: int) -> Array:
-    """Tell which models the learner at ``place`` leaves out of averages: its own, wild and failing ones.
-
-    ``losses`` (M,) are those of everybody's models on its rows; a model that failed has none that is finite.
-    """
-    failed = ~np.isfinite(losses)
-    wild: Array = failed | (losses > WILD * np.median(np.where(failed, np.inf, losses)))
-    wild[place] = True
-    return wild
-
-
-def average_of(members: Array, model_weights: Array, left_out: Array, place: int) -> tuple[Array, Array]:
+def average_of(members: Array, model_weights: Array, losses: Array, place: int) -> tuple[Array, Array]:
     """Return the positions and weights of the models of a cluster that the learner at ``place`` averages.
 
-    ``members`` (M,) marks the cluster. Where nobody is of use, it is the learner's own model.
+    ``members`` (M,) marks the cluster, and ``losses`` (M,) are those of everybody's models on the learner's
+    rows; a model that failed has none that is finite. Its own model, failing and wild ones are left out.
+    Where nobody is of use, it is the learner's own model.
     """
-    used = np.flatnonzero(members & ~left_out & (model_weights > 0))
+    others = members & np.isfinite(losses) & (model_weights > 0)
+    others[place] = False
+    if others.any():
+        others &= losses <= WILD * np.median(losses[others])
+    used = np.flatnonzero(others)
     if not len(used):
         return np.array([place]), np.ones(1)
     return used, model_weights[used] / model_weights[used].sum()
@@ -96,8 +92,7 @@ class RowParty:
         with np.errstate(over="ignore", invalid="ignore"):
             by_model = SQUARED_ERROR.by_row((self.table[:, kept] - self.y[kept])[..., None]).mean(axis=1)
         home = losses[:, kept].mean(axis=1).argmin()
-        left_out = models_left_out(by_model, self.place)
-        positions, shares = average_of(labels == home, self.model_weights, left_out, self.place)
+        positions, shares = average_of(labels == home, self.model_weights, by_model, self.place)
         if positions.tolist() == [self.place]:
             # Its own model has seen these rows.
             return np.asarray(self.alone[ahead])

@@ -27,7 +27,7 @@ from scipy.stats import t as student
 from coterie._arrays import Array
 from coterie.engines import report
 from coterie.method.n_clusters.evidence import Evidence
-from coterie.method.refine.losses import ClusterLosses, LocalRows
+from coterie.method.refine.losses import ClusterLosses, LocalRows, noise_ratios
 from coterie.method.refine.moves import REFINE, labelling_score, refine_labels
 from coterie.method.spectral import tidy_labels
 from coterie.records import Curve
@@ -117,7 +117,7 @@ def _try(losses: ClusterLosses, labels: Array) -> _Trial:
     scored = np.stack([halves[picks[:, h], everybody, h] for h in (0, 1)], axis=1)
     sizes = losses.half_sizes
     means = (scored * sizes).sum(axis=1) / sizes.sum(axis=1)
-    return _Trial(labels, picks, means / losses.noise)
+    return _Trial(labels, picks, noise_ratios(losses, means))
 
 
 def errors_allowed(n_learners: int) -> float:
@@ -140,8 +140,15 @@ def _good_enough(trial: _Trial, best: _Trial) -> bool:
 def _nobody_worse(losses: ClusterLosses, trial: _Trial, best: _Trial) -> bool:
     excess, error = losses.paired_t(trial.labels, trial.picks, best.labels, best.picks)
     freedom = np.maximum(losses.half_sizes.sum(axis=1) - 1, 1)
-    bound = student.isf(RULE.significance / len(excess), freedom)
-    return not bool(np.any((excess > bound * error) & (excess > RULE.negligible * losses.noise)))
+    n = len(excess)
+    # A single learner may lie, and one that differs predicts alone if the others do not help it. By chance two
+    # of them object as seldom at this level as one does at the other.
+    pairs = n * (n - 1) / 2
+    level = np.sqrt(RULE.significance / max(pairs, 1)) if losses.bounded else RULE.significance / n
+    objections = np.sum(
+        (excess > student.isf(level, freedom) * error) & (excess > RULE.negligible * losses.noise)
+    )
+    return bool(objections <= (1 if losses.bounded else 0))
 
 
 def _smallest(losses: ClusterLosses, trials: dict[int, _Trial]) -> int:

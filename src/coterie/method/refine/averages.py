@@ -15,6 +15,7 @@ from coterie.kernels.losses import predict_rows
 from coterie.loss import Loss
 from coterie.method.refine.losses import LocalLosses
 from coterie.method.refine.moment_starts import cluster_sums
+from coterie.method.voices import VOICES
 from coterie.records import Exchange, Selection
 from coterie.rows.learners import Learners
 
@@ -126,8 +127,12 @@ def how_models_travel(exchange: Exchange, block: int = 1024) -> Array:
 
 
 def model_weights(sizes: Array, noise: Array, exchange: Exchange) -> Array:
-    """Return what each model weighs in an average: its learner's precision, and how well it travels."""
-    return bounded_weights(sizes / noise / np.maximum(how_models_travel(exchange), 1e-6) ** 2)
+    """Return what each model weighs in an average: its learner's precision, and how well it travels.
+
+    The median model weighs one, and none weighs much more: a learner may say that it has any number of rows.
+    """
+    weights = bounded_weights(sizes / noise / np.maximum(how_models_travel(exchange), 1e-6) ** 2)
+    return np.asarray(np.minimum(weights, VOICES.weight))
 
 
 class AverageLosses(LocalLosses):
@@ -139,6 +144,8 @@ class AverageLosses(LocalLosses):
     ``weights`` of shape (L,) are from `model_weights`; ``predict`` returns the averages of models on the rows
     of the learners in the order in which they are kept here. ``places`` is as for `LocalLosses`.
     """
+
+    bounded = True
 
     def __init__(
         self,

@@ -19,12 +19,18 @@ import numpy as np
 from coterie._arrays import Array
 from coterie.kernels.limits import LIMITS
 from coterie.kernels.losses import learner_blocks
+from coterie.method.voices import heard
 from coterie.records import Curve, Selection
 from coterie.rows.learners import Learners
 
 
 class ClusterLosses(Protocol):
-    """Answers what the clusters of a labelling lose on each learner, from rows or by messages."""
+    """Answers what the clusters of a labelling lose on each learner, from rows or by messages.
+
+    Where they are ``bounded``, no single learner decides for the others; see `voices`.
+    """
+
+    bounded: bool
 
     @property
     def noise(self) -> Array:
@@ -94,12 +100,20 @@ def whole_losses(losses: ClusterLosses, labels: Array) -> Array:
     return whole
 
 
+def noise_ratios(losses: ClusterLosses, means: Array) -> Array:
+    """Return mean losses (L,) in units of the learners' noise, as far as each is heard."""
+    ratios: Array = means / losses.noise
+    return heard(ratios) if losses.bounded else ratios
+
+
 class LocalLosses(ABC):
     """Answers from rows that are here. What differs between forms is how a cluster predicts.
 
     ``selection`` is of the same learners, in the same order. ``places`` of shape (L,) says where they stand
     among those who are labelled; None: they are all of them.
     """
+
+    bounded = False
 
     def __init__(self, learners: Learners, selection: Selection, places: Array | None = None) -> None:
         second = np.concatenate([halves_of(folds) for folds in selection.folds])

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from coterie._arrays import Array
-from coterie.method.refine.losses import ClusterLosses, whole_losses
+from coterie.method.refine.losses import ClusterLosses, noise_ratios, whole_losses
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ def labelling_score(losses: ClusterLosses, labels: Array) -> float:
     """Return the mean over learners of the loss with their own cluster, in units of their noise."""
     whole = whole_losses(losses, labels)
     mine = whole[labels, np.arange(len(labels))]
-    return float(np.mean(mine / losses.noise))
+    return float(np.mean(noise_ratios(losses, mine)))
 
 
 def refine_labels(
@@ -55,7 +55,7 @@ def refine_labels(
     for _ in range(rounds):
         seen.add(labels.tobytes())
         whole = whole_losses(losses, labels)
-        score = float(np.mean(whole[labels, everybody] / losses.noise))
+        score = float(np.mean(noise_ratios(losses, whole[labels, everybody])))
         if score < best_score - 1e-12:
             best, best_score = labels, score
         nearest = whole.argmin(axis=0)

@@ -1,0 +1,146 @@
+"""What liars do to honest sites: their partition and their errors, beside those without liars.
+
+    python benchmarks/federated/liars.py [--draws 5] [--liars 1] [--only WORDS]
+
+Twelve honest sites of three truths, sixty rows each, and one site or more that lie, each with its own honest
+rows of some truth. ARI is of the honest sites among themselves; the error is their mean squared distance from
+the signal on new rows, over that without liars. The tables are liars.csv, and liars_3.csv of three who
+collude.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import os
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+import numpy as np
+from lies import LIES, Lie
+from sklearn.metrics import adjusted_rand_score
+
+from coterie.datasets import make_linear_learners
+from coterie.federated import (
+    Conclusion,
+    Party,
+    ProtocolError,
+    Share,
+    answer,
+    coordinate,
+    make_party,
+    predict,
+    score,
+    share,
+)
+
+HONEST, TRUTHS = 12, 3
+COLUMNS = ("lie", "draws", "least ARI", "mean ARI", "largest error ratio", "mean error ratio", "named")
+
+
+@cache
+def parties_of(seed: int, n_sites: int) -> tuple[Any, tuple[Party, ...]]:
+    """Return a draw and its sites; the last ones lie."""
+    data = make_linear_learners(n_sites, n_truths=TRUTHS, n_rows=60, n_features=6, random_state=seed)
+    parties = []
+    for site in data.learner_ids.tolist():
+        mine = data.groups == site
+        parties.append(make_party(data.X[mine], data.y[mine], site=site, candidates=["ridge"], seed=seed))
+    return data, tuple(parties)
+
+
+def concluded(parties: tuple[Party, ...], lie: Lie | None) -> tuple[Conclusion, list[Share]]:
+    """Run the protocol; the sites behind the honest ones lie."""
+    shares = [share(party) for party in parties]
+    liars = {party.site for party in parties[HONEST:]} if lie is not None else set()
+    if lie is not None:
+        shares = [lie.share(each, shares) if each.site in liars else each for each in shares]
+    scores = []
+    for party in parties:
+        told = score(party, shares)
+        scores.append(lie.score(told) if lie is not None and party.site in liars else told)
+    asking, by_site = coordinate(shares, scores), {party.site: party for party in parties}
+    try:
+        question = next(asking)
+        while True:
+            replies = []
+            for member in question.members:
+                reply = answer(by_site[member.site], shares, question, n_replicates=0)
+                replies.append(lie.answer(question, reply) if lie and member.site in liars else reply)
+            question = asking.send(replies)
+    except StopIteration as end:
+        return end.value, shares
+
+
+def errors_of(found: Conclusion, shares: list[Share], data: Any, sites: list[str]) -> np.ndarray:
+    """Return how far the honest sites' predictions of new rows are from the signal, of shape (12,)."""
+    X = np.random.default_rng(1).normal(size=(500, data.X.shape[1]))
+    errors = []
+    for place, site in enumerate(sites):
+        signal = X @ data.coefficients[data.truth[place]]
+        if site in found.labels:
+            errors.append(np.mean((predict(X, site, shares, found) - signal) ** 2))
+        else:
+            errors.append(np.inf)
+    return np.array(errors)
+
+
+def judged(lie: Lie | None, seed: int, n_liars: int) -> tuple[float, float, bool]:
+    """Return ARI and error of the honest sites, and whether a liar is named."""
+    data, parties = parties_of(seed, HONEST + n_liars)
+    sites = [party.site for party in parties[:HONEST]]
+    try:
+        found, shares = concluded(parties if lie is not None else parties[:HONEST], lie)
+    except ProtocolError:
+        return 0.0, np.inf, False
+    # Who was left out is in nobody's coterie.
+    labels = [found.labels.get(site, -1 - place) for place, site in enumerate(sites)]
+    liars = {party.site for party in parties[HONEST:]}
+    text = " ".join(found.notes)
+    named = any(site in found.left_out or repr(site) in text for site in liars)
+    ari = adjusted_rand_score(data.truth[:HONEST], labels)
+    return ari, float(errors_of(found, shares, data, sites).mean()), named
+
+
+def row_of(name: str, n_draws: int, n_liars: int = 1) -> dict[str, Any]:
+    """Return what a lie does, over some draws."""
+    aris, ratios, named = [], [], 0
+    for seed in range(n_draws):
+        ari, error, is_named = judged(LIES[name], seed, n_liars)
+        aris.append(ari)
+        ratios.append(error / judged(None, seed, n_liars)[1])
+        named += is_named
+    values = (name, n_draws, min(aris), np.mean(aris), max(ratios), np.mean(ratios), named)
+    return {
+        column: round(float(value), 3) if isinstance(value, float) else value
+        for column, value in zip(COLUMNS, values, strict=True)
+    }
+
+
+def main() -> None:
+    """Measure, and write the table."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--draws", type=int, default=5)
+    parser.add_argument("--liars", type=int, default=1)
+    parser.add_argument("--only", default="")
+    parser.add_argument("--out", type=Path, default=None)
+    options = parser.parse_args()
+    name = "liars.csv" if options.liars == 1 else f"liars_{options.liars}.csv"
+    with open(options.out or Path(__file__).with_name(name), "w", newline="") as file:
+        writer = csv.DictWriter(file, COLUMNS)
+        writer.writeheader()
+        for lie in LIES:
+            if options.only in lie:
+                row = row_of(lie, options.draws, options.liars)
+                writer.writerow(row)
+                file.flush()
+                print(row, flush=True)
+
+
+if __name__ == "__main__":
+    main()

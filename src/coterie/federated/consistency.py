@@ -1,0 +1,128 @@
+"""Whose answers cannot be true together, and whose numbers are far from everybody's.
+
+The average of models loses no more than the models lose on average, products of residuals tell the errors
+that a site states later, and bounded losses are no larger than losses. A site that breaks one of these is
+left out. Numbers that are possible but far from what is typical are bounded where they are used; the
+conclusion names the site.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from coterie._arrays import Array
+from coterie.federated.answers import Answered, halves_answered
+from coterie.federated.messages import Answer, Member, Score, Share
+from coterie.federated.participants import Participants
+from coterie.method.refine.averages import membership
+from coterie.method.voices import VOICES
+from coterie.verdicts.gains import ROUNDING as SMALLEST_ERROR
+
+# Beyond what machines differ by.
+ROUNDING = 1e-6
+
+
+def _losses(members: Sequence[Member], scores: Mapping[str, Score]) -> Array:
+    """Return what models lost on members, models by members; NaN for own and failing models."""
+    columns = [[scores[j.site].losses.get(i.site) for i in members] for j in members]
+    losses = np.array([[np.nan if x is None or x.value is None else x.value for x in row] for row in columns])
+    np.fill_diagonal(losses, np.nan)
+    return losses.T
+
+
+def _lose_too_much(answered: Answered, scores: Mapping[str, Score]) -> Array:
+    """Tell on whom averages are said to lose more than their models do on average, of shape (M,)."""
+    members = answered.question.members
+    losses = _losses(members, scores)
+    # A model that failed at a site takes no part in its averages, nor does its own.
+    known = np.isfinite(losses)
+    sizes = np.array([scores[member.site].half_sizes for member in members], dtype=float)
+    room = ROUNDING * np.array([scores[member.site].noise for member in members])
+    weights, replies = (
+        np.array([member.weight for member in members]),
+        [answered.answers[m.site] for m in members],
+    )
+    found = np.zeros(len(members), dtype=bool)
+    for place, labels in enumerate(answered.question.labellings):
+        halves = halves_answered(replies, place)
+        stated = (np.where(sizes > 0, halves, 0.0) * sizes).sum(axis=2) / sizes.sum(axis=1)
+        shares = membership(np.array(labels), max(labels) + 1, weights)
+        totals = shares @ known
+        sums = shares @ np.where(known, losses, 0.0)
+        # Where others weigh next to nothing, a site alone in its cluster is predicted by itself.
+        somebody = totals > ROUNDING * shares.sum(axis=1)[:, None]
+        most = np.divide(sums, totals, out=np.full(sums.shape, np.inf), where=somebody)
+        found |= (np.isfinite(stated) & (stated > most * (1 + ROUNDING) + room)).any(axis=0)
+    return found
+
+
+def _tells_two_things(share: Share, noise: float, before: Sequence[Answer], answer: Answer) -> bool:
+    """Tell whether a site's verdict has other errors than the products of its residuals."""
+    verdict = answer.verdict
+    if verdict is None:
+        return False
+    # Errors below this share of the noise are rounding.
+    least, room = SMALLEST_ERROR * noise, 1 + ROUNDING
+    alone, others = verdict.errors[0][0], verdict.errors[1][0]
+    bounded = verdict.alone <= alone * room + least and verdict.others <= others * room + least
+    if not bounded or verdict.n_rows > share.n_rows:
+        return True
+    for earlier in before:
+        if earlier.products is not None:
+            tables, counts = earlier.products.folds, earlier.products.counts
+            own = sum(table[0][0] for table in tables) / max(sum(counts), 1.0)
+            if abs(own - alone) > ROUNDING * max(own, alone) + least or sum(counts) > share.n_rows * room:
+                return True
+    return False
+
+
+def contradictions(participants: Participants, answered: Sequence[Answered]) -> dict[str, str]:
+    """Return the sites whose answers cannot be true together, and why."""
+    found: dict[str, str] = {}
+    levels: dict[str, float] = {}
+    before: dict[str, list[Answer]] = {site: [] for site in participants.scores}
+    for each in answered:
+        shas = {site: share.sha for site, share in participants.shares.items()}
+        members = {member.site: member.sha for member in each.question.members}
+        if set(each.answers) != set(members) or not members.items() <= shas.items():
+            # It was asked of others, or some have not answered yet.
+            continue
+        levels |= {member.site: member.noise for member in each.question.members}
+        for site, answer in each.answers.items():
+            before[site].append(answer)
+        for member, too_much in zip(
+            each.question.members, _lose_too_much(each, participants.scores), strict=True
+        ):
+            if too_much:
+                found[member.site] = "It states that averages lose more than their models do."
+    for site, answers in before.items():
+        for answer in answers:
+            share, noise = participants.shares[site], levels.get(site, 0.0)
+            if site not in found and _tells_two_things(share, noise, answers, answer):
+                found[site] = "The errors that it states at the end are not those of its residuals."
+    return found
+
+
+def _far(values: Mapping[str, float]) -> list[str]:
+    """Return whose value is beyond the reach of one voice."""
+    middle = float(np.median(list(values.values())))
+    reach = VOICES.ratio
+    return [site for site, value in values.items() if not middle / reach <= value <= middle * reach]
+
+
+def strange_numbers(participants: Participants) -> list[str]:
+    """Return a sentence for each site whose noise level, rows or failures are far from everybody's."""
+    scores, notes = participants.scores, []
+    if len(scores) > 2:
+        levels = {site: score.noise for site, score in scores.items()}
+        rows = {site: float(share.n_rows) for site, share in participants.shares.items()}
+        what = "is far from what is typical, and counts within bounds."
+        notes += [f"The noise level of {site!r} {what}" for site in _far(levels)]
+        notes += [f"The number of rows of {site!r} {what}" for site in _far(rows)]
+    for site in scores:
+        failing = [other for other in scores if scores[other].losses[site].value is None]
+        if failing and 2 * len(failing) <= len(scores):
+            notes.append(f"{failing[0]!r} could not evaluate the model of {site!r}, which most others could.")
+    return notes

@@ -1,0 +1,40 @@
+"""What one learner can do to a number that all learners share: little, whatever it says.
+
+Where rows may not move, a learner is known by what it says, and one of them may lie. So where clusters
+predict by averages of models, no value counts for more than some multiple of the median over learners, and
+what a single learner objects to is not decided by it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from coterie._arrays import Array
+
+
+@dataclass(frozen=True)
+class VoiceRule:
+    """How far one learner's voice reaches (benchmarks/federated/liars)."""
+
+    # No value counts as more than so many times the median over learners, nor as less than that part of it.
+    ratio: float = 10.0
+    # No model weighs more than so many times the median model.
+    weight: float = 2.0
+
+
+VOICES = VoiceRule()
+
+
+def within_reach(values: Array, ratio: float = VOICES.ratio) -> Array:
+    """Return positive values (L, ...) within a ratio of their median over learners."""
+    if not len(values):
+        return values
+    middle = np.median(values, axis=0)
+    return np.asarray(np.clip(values, middle / ratio, middle * ratio))
+
+
+def heard(ratios: Array) -> Array:
+    """Return ratios (L,) of losses to noise, none of them above the bound for one learner."""
+    return np.asarray(np.minimum(ratios, VOICES.ratio * np.median(ratios)))
