@@ -48,7 +48,7 @@ from coterie.method.n_clusters.evidence import Evidence
 from coterie.method.noise import cautious_levels, shrunken_levels
 from coterie.method.refine.averages import model_weights
 from coterie.method.refine.losses import whole_losses
-from coterie.method.refine.moves import REFINE, refine_labels
+from coterie.method.refine.moves import ROUNDS_OF_AVERAGES, refine_labels
 from coterie.method.search import (
     Answerer,
     SearchOptions,
@@ -89,7 +89,7 @@ class Settings:
     max_clusters: int | None = None
     scale: str | float = "noise"
     min_rows: int | None = None
-    refine_rounds: int = REFINE.rounds_of_averages
+    refine_rounds: int = ROUNDS_OF_AVERAGES
     seed: int = 0
     rounds: bool = True
 

@@ -13,7 +13,7 @@ from coterie.collaboration.forms import METHODS
 from coterie.kernels.devices import check_device
 from coterie.loss import SQUARED_ERROR, Loss
 from coterie.method.landmarks import how_many_landmarks
-from coterie.method.refine.moves import REFINE
+from coterie.method.refine.moves import REFINE, ROUNDS_OF_AVERAGES
 from coterie.method.search import RULES
 from coterie.method.select import ORDERS
 from coterie.method.spectral import check_scale
@@ -67,7 +67,7 @@ class Options:
     @property
     def moves(self) -> int:
         """How often learners are moved at most. Sites that answer by messages pay a visit for each."""
-        usual = REFINE.rounds_of_averages if self.refine == "average" else REFINE.rounds
+        usual = ROUNDS_OF_AVERAGES if self.refine == "average" else REFINE.rounds
         return usual if self.refine_rounds is None else self.refine_rounds
 
     @property

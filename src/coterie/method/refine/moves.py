@@ -26,12 +26,12 @@ class RefineRule:
     # After linear models have searched. With ten, flexible models split one curved truth in 2 of 64 draws
     # (with three in none), and the search takes half as long again.
     flexible_rounds: int = 3
-    # Where clusters are averages of models. In 20 draws of 30 sites of three truths, and 50 of five, one,
-    # two, three and ten rounds found the same number of clusters and, on average, the same labels.
-    rounds_of_averages: int = 2
 
 
 REFINE = RefineRule()
+# Where clusters are averages of models. In 20 draws of 30 sites of three truths, and 50 of five, one, two, three
+# and ten rounds found the same number of clusters and, on average, the same labels.
+ROUNDS_OF_AVERAGES = 2
 
 
 def labelling_score(losses: ClusterLosses, labels: Array) -> float:
