@@ -29,8 +29,8 @@ class RefineRule:
 
 
 REFINE = RefineRule()
-# Where clusters are averages of models. In 20 draws of 30 sites of three truths, and 50 of five, one, two, three
-# and ten rounds found the same number of clusters and, on average, the same labels.
+# Where clusters are averages of models. In 20 draws of 30 sites of three truths, and 50 of five, one, two,
+# three and ten rounds found the same number of clusters and, on average, the same labels.
 ROUNDS_OF_AVERAGES = 2
 
 
