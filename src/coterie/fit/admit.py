@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from coterie.candidates import candidates_per_learner, names_learners
+from coterie.candidates import ForClasses, candidates_per_learner, names_learners
 from coterie.collaboration.forms import plausible_ranges
 from coterie.collaboration.nested import FewRows, Nested, NestedCollaboration
 from coterie.engines import resolve_engine
@@ -29,12 +29,14 @@ FAR = 1.0
 
 def candidates_for(spec: Any, known: list[Any], newcomers: list[Any]) -> Any:
     """Return the candidates; a newcomer whom a mapping does not name chooses among everybody's."""
-    if not names_learners(spec, known) or all(learner in spec for learner in newcomers):
+    given = spec.spec if isinstance(spec, ForClasses) else spec
+    if not names_learners(spec, known) or all(learner in given for learner in newcomers):
         return spec
     everybody: dict[str, Any] = {}
-    for candidates in candidates_per_learner(spec, list(spec)):
+    for candidates in candidates_per_learner(spec, list(given)):
         everybody.update(candidates)
-    return {learner: spec.get(learner, everybody) for learner in newcomers}
+    filled = {learner: given.get(learner, everybody) for learner in newcomers}
+    return ForClasses(filled) if isinstance(spec, ForClasses) else filled
 
 
 def _alike(fit: Fit, newcomers: Learners) -> Iterator[tuple[Learners, bool]]:
@@ -51,6 +53,9 @@ def told_apart(small: Learners, learners: Learners) -> tuple[Learners | None, Le
     One row far from all responses of those who shape the clusters would move the models of everybody: its
     learner is placed when these have been fitted.
     """
+    if learners.loss.bounds is not None:
+        # Nothing that comes can be far from anything.
+        return small, None
     low, high = float(learners.scalar_y.min()), float(learners.scalar_y.max())
     far = (small.scalar_y < low - FAR * (high - low)) | (small.scalar_y > high + FAR * (high - low))
     apart = np.bincount(small.owner, far, len(small)) > 0

@@ -93,6 +93,7 @@ def _nested(
 def pools_few_rows(options: Options, selection: Selection, learners: Learners) -> bool:
     """Tell whether rows of learners that are too small for a model of their own are pooled."""
     pooled = options.collaboration == "auto" and options.refine != "average" and not options.standardize
+    pooled = pooled and learners.loss.bounds is None
     return pooled and not rows_were_left_out(selection, learners)
 
 
@@ -153,6 +154,8 @@ def collaborate_all(
         # Models of all rows are judged by the halves on which they were chosen.
         alone = Alone(selection.learner_ids, selection.residuals, share_of_rows(selection), bounds)
         return Collaborated(coterie, with_all, alone)
+    if method == "auto" and learners.loss.bounds is not None:
+        return _plain(replace(options, collaboration="pooled"), seed, selection, partition, learners)
     if method == "auto":
         nested = _nested(options, seed, selection, exchange, partition, learners, few)
         alone = nested.alone.take(learners.appearance)
@@ -242,7 +245,8 @@ def fit_selected(
     fit = judged(fit)
     if together.nested is not None and few is not None and placed is not None:
         fit = with_few(fit, few.learners, placed, together.nested)
-    fit = replace(fit, intervals=measured_intervals(fit, together.nested))
+    if learners.loss.bounds is None:
+        fit = replace(fit, intervals=measured_intervals(fit, together.nested))
     return fit if apart is None else admit_learners(fit, apart)
 
 

@@ -35,7 +35,7 @@ class _Prediction:
 
 
 def _predict(job: _Prediction) -> Array:
-    return guarded(job.model, job.X, job.bounds)
+    return guarded(job.model, job.X, job.bounds)[:, 0]
 
 
 def wild_models(table: Array, learners: Learners) -> Array:
@@ -88,7 +88,7 @@ def average_dictionary(
                 # Where nobody else is of use it is the learner's own model, and that has seen these rows.
                 by_itself = positions.tolist() == [j]
                 others = shares @ table[np.ix_(positions, mine)]
-                predictions[mine, place] = own.predictions[mine] if by_itself else others
+                predictions[mine, place] = own.predictions[mine, 0] if by_itself else others
     excluded = wild_models(table, learners)
     shared = tuple(_shared(count, full[count], weights, excluded) for count in (*counts, 1))
     return Averages(counts, shared, predictions)

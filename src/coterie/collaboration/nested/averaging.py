@@ -84,7 +84,7 @@ def nest_averages(
     recipe: Recipe,
 ) -> NestedCollaboration:
     """Mix own models and averages of models."""
-    folds, bounds, alone = own.folds, own.bounds, own.predictions
+    folds, bounds, alone = own.folds, own.bounds, own.predictions[:, 0]
     averages = average_dictionary(learners, selection, exchange, labels, own, recipe)
     parties = _parties(learners, selection, folds, alone, averages.out_of_fold)
     agreement = agree(parties)

@@ -8,6 +8,7 @@ import numpy as np
 
 from coterie._arrays import Array
 from coterie.kernels.losses import predict_rows
+from coterie.loss import SQUARED_ERROR, Loss
 
 # Predictions may leave the range of the rows behind them by this share of it.
 MARGIN = 0.3
@@ -20,12 +21,12 @@ def widened(values: Array) -> tuple[Array, Array]:
     return low - margin, high + margin
 
 
-def guarded(model: Any, X: Array, bounds: Array) -> Array:
-    """Return a model's predictions within its bounds; the middle of them where it fails.
+def guarded(model: Any, X: Array, bounds: Array, loss: Loss = SQUARED_ERROR) -> Array:
+    """Return a model's predictions (n, C) within its bounds; the middle of them where it fails.
 
     ``bounds`` (2,) are the lowest and highest prediction; infinite ones leave the model as it is.
     """
-    prediction: Array = predict_rows(model, X)[:, 0]
+    prediction: Array = predict_rows(model, X, loss)
     if not np.isfinite(bounds).all():
         return prediction
     # Half and half, for the sum of two large bounds may overflow.

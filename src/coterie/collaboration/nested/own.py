@@ -20,8 +20,9 @@ from coterie.rows.learners import Learners
 class OwnByFold:
     """Own models without each fold, of the learners in order.
 
-    ``models`` has a tuple of L models for each fold, ``predictions`` (N,) are those out of fold, NaN where no
-    fold holds the row out, and ``bounds`` (L, 2) what predictions of the models of all rows are clipped to.
+    ``models`` has a tuple of L models for each fold, ``predictions`` (N, C) are those out of fold, NaN where
+    no fold holds the row out, and ``bounds`` (L, 2) what predictions of the models of all rows are clipped
+    to.
     """
 
     folds: Folds
@@ -31,7 +32,7 @@ class OwnByFold:
 
     def judged(self, learners: Learners) -> Alone:
         """Return how well everybody does alone."""
-        left = learners.y - self.predictions[:, None]
+        left = learners.y - self.predictions
         parts = tuple(np.split(left, learners.offsets[1:-1]))
         return Alone(learners.ids, parts, float(self.folds.training.mean()), self.bounds)
 
@@ -56,8 +57,9 @@ def own_by_fold(
     done: Callable[[], None] = lambda: None,
 ) -> OwnByFold:
     """Let everybody choose and fit its model without each fold; ``done`` is called after each."""
-    bounds = np.array([widened(learners.scalar_y[learners.span(j)]) for j in range(len(learners))])
-    predictions, models = np.full(len(learners.y), np.nan), []
+    known = learners.loss.bounds
+    bounds = np.array([known or widened(learners.scalar_y[learners.span(j)]) for j in range(len(learners))])
+    predictions, models = np.full(learners.y.shape, np.nan), []
     for fold, training in enumerate(folds.training):
         own = refit_alone(learners, training, selection, sets, recipe)
         models.append(own)
@@ -66,6 +68,6 @@ def own_by_fold(
             span = learners.span(j)
             ahead = np.flatnonzero(folds.held_out[span] == fold) + span.start
             if len(ahead):
-                limits = np.array(widened(learners.scalar_y[span][training[span]]))
-                predictions[ahead] = guarded(own[j], learners.X[ahead], limits)
+                limits = np.array(known or widened(learners.scalar_y[span][training[span]]))
+                predictions[ahead] = guarded(own[j], learners.X[ahead], limits, learners.loss)
     return OwnByFold(folds, tuple(models), predictions, bounds)

@@ -111,7 +111,14 @@ def refit_alone(
         seed = integer_seed(generator_for(recipe.seed, learners.ids[j]))
         candidate = sets[j][names[j]]
         jobs.append(
-            ModelFit(candidate, learners.X[span], learners.scalar_y[span], weights, seed, selection.models[j])
+            ModelFit(
+                candidate,
+                learners.X[span],
+                learners.loss.target(learners.y[span]),
+                weights,
+                seed,
+                selection.models[j],
+            )
         )
     with quiet_fits():
         return tuple(recipe.engine.map(fit_or_replace, jobs))
