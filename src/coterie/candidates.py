@@ -129,9 +129,7 @@ def _checked(model: Any, noun: str) -> Any:
             )
         around = hasattr(model, "estimator") or hasattr(model, "estimators")
         if not hasattr(model, "predict_proba") and not around:
-            raise ValueError(
-                f"The candidate {name} has no predict_proba: wrap it in CalibratedClassifierCV."
-            )
+            raise ValueError(f"The candidate {name} has no predict_proba: wrap it in CalibratedClassifierCV.")
         return model
     if tags is not None and not tags.target_tags.single_output:
         raise ValueError(

@@ -99,7 +99,7 @@ class CoterieEstimator(BaseEstimator):  # type: ignore[misc]
         exponents = extreme_exponents(X)
         inside = {"exponents": exponents, "loss": options.loss, **fit_params}
         learners = gather_learners(X, y, groups, names=names, **inside, caller=caller)
-        warn_of(learners.wild)
+        warn_of(learners.wild, stacklevel=4)
         if groups is None:
             # One learner, hence one cluster, whatever n_clusters says.
             options = replace(options, n_clusters=1)

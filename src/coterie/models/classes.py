@@ -28,7 +28,8 @@ class OneClass(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def predict(self, X: Any) -> Array:
         """Return the one class."""
-        predicted: Array = self.classes_[self.predict_proba(X).argmax(axis=1)]
+        best = self.predict_proba(X).argmax(axis=1)
+        predicted: Array = self.classes_[best]
         return predicted
 
 
@@ -70,5 +71,6 @@ class VotingForest(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def predict(self, X: Any) -> Array:
         """Return the class with the largest share."""
-        predicted: Array = self.classes_[self.predict_proba(X).argmax(axis=1)]
+        best = self.predict_proba(X).argmax(axis=1)
+        predicted: Array = self.classes_[best]
         return predicted

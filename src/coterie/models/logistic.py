@@ -97,13 +97,13 @@ class QuickLogistic(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         X, y = validate_data(self, X, y, dtype=np.float64)
         check_classification_targets(y)
         weights = _check_sample_weight(sample_weight, X, dtype=np.float64)
+        X, y, weights = X[weights > 0], y[weights > 0], weights[weights > 0]
         self.classes_, codes = np.unique(y, return_inverse=True)
         if len(self.classes_) < 2:
             raise ValueError(f"QuickLogistic needs two classes. Got one class: {self.classes_[0]!r}.")
-        weights = weights / weights.mean()
-        centre = weights @ X / len(X)
+        centre = weights @ X / weights.sum()
         Z = X - centre
-        spread = np.sqrt(weights @ np.square(Z) / len(X))
+        spread = np.sqrt(weights @ np.square(Z) / weights.sum())
         spread[spread <= 10 * np.finfo(float).eps * np.abs(centre)] = np.inf
         spread[spread == 0] = np.inf
         left, singular, right = np.linalg.svd(Z / spread, full_matrices=False)
@@ -138,5 +138,6 @@ class QuickLogistic(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def predict(self, X: Any) -> Array:
         """Return the most probable class of each row."""
-        predicted: Array = self.classes_[self.predict_proba(X).argmax(axis=1)]
+        best = self.predict_proba(X).argmax(axis=1)
+        predicted: Array = self.classes_[best]
         return predicted

@@ -35,7 +35,7 @@ class _Prediction:
 
 
 def _predict(job: _Prediction) -> Array:
-    return guarded(job.model, job.X, job.bounds)[:, 0]
+    return guarded(job.model, job.X, job.bounds)
 
 
 def wild_models(table: Array, learners: Learners) -> Array:

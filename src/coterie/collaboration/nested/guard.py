@@ -21,7 +21,12 @@ def widened(values: Array) -> tuple[Array, Array]:
     return low - margin, high + margin
 
 
-def guarded(model: Any, X: Array, bounds: Array, loss: Loss = SQUARED_ERROR) -> Array:
+def guarded(model: Any, X: Array, bounds: Array) -> Array:
+    """Return a model's predictions (n,) of one column within its bounds, as `guarded_columns` does."""
+    return guarded_columns(model, X, bounds, SQUARED_ERROR)[:, 0]
+
+
+def guarded_columns(model: Any, X: Array, bounds: Array, loss: Loss) -> Array:
     """Return a model's predictions (n, C) within its bounds; the middle of them where it fails.
 
     ``bounds`` (2,) are the lowest and highest prediction; infinite ones leave the model as it is.

@@ -10,7 +10,7 @@ import numpy as np
 
 from coterie._arrays import Array
 from coterie.collaboration.nested.folds import Folds, block_folds, random_folds, selected_folds
-from coterie.collaboration.nested.guard import guarded, widened
+from coterie.collaboration.nested.guard import guarded_columns, widened
 from coterie.collaboration.nested.resolutions import Recipe, refit_alone
 from coterie.records import Alone, Selection
 from coterie.rows.learners import Learners
@@ -69,5 +69,5 @@ def own_by_fold(
             ahead = np.flatnonzero(folds.held_out[span] == fold) + span.start
             if len(ahead):
                 limits = np.array(known or widened(learners.scalar_y[span][training[span]]))
-                predictions[ahead] = guarded(own[j], learners.X[ahead], limits, learners.loss)
+                predictions[ahead] = guarded_columns(own[j], learners.X[ahead], limits, learners.loss)
     return OwnByFold(folds, tuple(models), predictions, bounds)

@@ -167,6 +167,6 @@ class NestedCollaboration(Collaboration):
             rows, sees = X[mine], self.sees[position]
             if sees.any():
                 rows = np.column_stack([rows, self.told[weight_rows[mine]][:, sees]])
-            part = guarded(self.models[position], rows, self.bounds[position])[:, 0]
+            part = guarded(self.models[position], rows, self.bounds[position])
             prediction[mine] += share[mine] * part
         return self._kept_plausible(prediction[:, None], weight_rows)

@@ -17,7 +17,7 @@ from sklearn.preprocessing import StandardScaler
 from coterie._arrays import Array
 from coterie._seeds import seeded_copy
 from coterie.kernels.logistic import is_line
-from coterie.loss import Loss
+from coterie.loss import SQUARED_ERROR, Loss
 from coterie.method.fitting import fit_model, quiet_fits
 from coterie.method.spectral import avoids_pairs, linkage_labels
 from coterie.models.classes import VotingForest
@@ -83,7 +83,7 @@ def has_curve(
     return any(_is_curve(candidate, learners) for candidate in others.values())
 
 
-def quick_forest(loss: Loss) -> Any:
+def quick_forest(loss: Loss = SQUARED_ERROR) -> Any:
     """Return the forest that judges clusters of flexible learners: few trees, cut at random.
 
     It fits thousands of rows in milliseconds whatever the learners' own models cost, and expresses

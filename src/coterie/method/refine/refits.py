@@ -24,11 +24,11 @@ from coterie.kernels.losses import predict_rows
 from coterie.method.fitting import fit_model, quiet_fits
 from coterie.method.refine.averages import AverageLosses, bounded_weights
 from coterie.method.refine.flexible import FLEXIBLE, has_curve, neighbourhoods, quick_forest
+from coterie.method.refine.logistic import LogisticLosses
 from coterie.method.refine.losses import LocalLosses, LocalRows, SecondForm
 from coterie.method.refine.pooled import PooledLosses
 from coterie.models.classes import OneClass
 from coterie.models.forest import QuickForest
-from coterie.models.logistic import QuickLogistic
 from coterie.records import Exchange, Selection
 from coterie.rows.learners import Learners
 
@@ -153,7 +153,8 @@ class BestFormLosses(LocalLosses):
         self, learners: Learners, selection: Selection, families: Sequence[Any], groups: Array
     ) -> None:
         super().__init__(learners, selection)
-        self.lines = PooledLosses(learners, selection)
+        of_classes = learners.loss.bounds is not None
+        self.lines = (LogisticLosses if of_classes else PooledLosses)(learners, selection)
         self._flexible = RefitLosses(learners, selection, self.lines, families[0])
         self._flexible.take_best_family(families, groups)
 
@@ -177,22 +178,6 @@ def _frequent_models(selection: Selection, n_features: int) -> tuple[list[Any], 
     models = [selection.models[names.index(name)] for name in frequent]
     lines = [model for model in models if is_line(model, n_features)]
     return lines, [model for model in models if all(model is not line for line in lines)]
-
-
-def _of_classes(
-    learners: Learners, selection: Selection, exchange: Exchange, curved: bool
-) -> tuple[LocalLosses, LocalRows]:
-    """Return the same for classes: moments search by lines of probabilities, and logistic models judge.
-
-    A line leaves unexplained what bends between nought and one, and learners who are judged alone by
-    logistic models would be set apart. ``curved`` says whether a forest may judge, too.
-    """
-    families: list[Any] = [QuickLogistic(alphas=(1.0,))]
-    if curved:
-        families.append(quick_forest(learners.loss))
-    best = BestFormLosses(learners, selection, families, neighbourhoods(exchange))
-    lines = best.lines
-    return best, LocalRows(quick=lines, suggest=lines.suggest, one_truth_test=lines.one_truth_test)
 
 
 def pooled_losses(
@@ -219,8 +204,9 @@ def pooled_losses(
         refits.take_best_family(families, neighbourhoods(exchange))
         return refits, LocalRows(quick=averages)
     curved = bool(curves) or has_curve(learners, selection, candidates)
-    if learners.loss.bounds is not None:
-        return _of_classes(learners, selection, exchange, curved)
+    if not curved and learners.loss.bounds is not None:
+        logistic = LogisticLosses(learners, selection)
+        return logistic, logistic.local
     if not curved:
         moments = PooledLosses(learners, selection)
         return moments, moments.local
@@ -229,7 +215,7 @@ def pooled_losses(
     # A default forest is no family of its own here: random cuts express as much at a third of its cost.
     own = [model for model in curves[:1] if type(getattr(model, "regressor", None)) is not QuickForest]
     best = BestFormLosses(learners, selection, [quick_forest(learners.loss), *own], neighbourhoods(exchange))
-    searched_by_lines = LocalRows(quick=best.lines, suggest=best.lines.suggest)
+    searched_by_lines = LocalRows(quick=best.lines, suggest=best.lines.local.suggest)
     if not lines:
         return best, searched_by_lines
     curve = [not is_line(model, learners.n_features) for model in selection.models]
