@@ -30,6 +30,10 @@ class Loss(ABC):
     bounds: ClassVar[tuple[float, float] | None] = None
     """What all responses lie within. Then none of them is far from the others. None: anything may come."""
 
+    def own_bounds(self, n_rows: int) -> tuple[float, float] | None:
+        """Return what a model of so many rows may predict at all; None: what its responses make plausible."""
+        return None
+
     @property
     @abstractmethod
     def n_columns(self) -> int:
@@ -50,6 +54,10 @@ class Loss(ABC):
     @abstractmethod
     def shown(self, predictions: Array) -> Array:
         """Return predictions of shape (N, C) as a user sees them."""
+
+    def columns(self, shown: Array) -> Array:
+        """Return predictions as a user sees them as columns of shape (N, C): `shown` turned back."""
+        return np.reshape(shown, (len(shown), -1))
 
     def by_row(self, residuals: Array, clips: Array | float | None = None) -> Array:
         """Return the losses of shape (...) of residuals of shape (..., C), at most ``clips`` if given."""
@@ -127,6 +135,11 @@ class BrierScore(Loss):
 
     n_classes: int = 2
 
+    def own_bounds(self, n_rows: int) -> tuple[float, float] | None:
+        """Return the bounds of the rule of succession: no rows show that a class is impossible."""
+        least = 1 / (n_rows + self.n_classes)
+        return least, 1 - least
+
     @property
     def n_columns(self) -> int:
         """One column for two classes, else a column for each."""
@@ -161,6 +174,10 @@ class BrierScore(Loss):
         nobody = np.full_like(inside, 1 / self.n_classes)
         shares: Array = np.divide(inside, totals, out=nobody, where=totals > 0)
         return shares
+
+    def columns(self, shown: Array) -> Array:
+        """Return probabilities of all classes (N, n_classes) as columns, of shape (N, C)."""
+        return shown[:, 1:] if self.n_classes == 2 else shown
 
     def noise_level(self, residuals: Array) -> float:
         """Return infinity: a rare class is no outlier, and no row counts for less."""

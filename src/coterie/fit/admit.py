@@ -12,8 +12,9 @@ from typing import Any
 import numpy as np
 
 from coterie.candidates import ForClasses, candidates_per_learner, names_learners
-from coterie.collaboration.forms import plausible_ranges
+from coterie.collaboration.classes import NestedClasses, NestedOfClasses
 from coterie.collaboration.nested import FewRows, Nested, NestedCollaboration
+from coterie.collaboration.nested.own import own_bounds
 from coterie.engines import resolve_engine
 from coterie.fit.intervals import newcomer_residuals
 from coterie.fit.options import Options
@@ -85,7 +86,7 @@ def place_few(
     return FewRows(small, placed.nearest), placed
 
 
-def with_few(fit: Fit, small: Learners, placed: Admission, nested: Nested) -> Fit:
+def with_few(fit: Fit, small: Learners, placed: Admission, nested: Nested | NestedOfClasses) -> Fit:
     """Return the fit with learners whose few rows were pooled with the others'."""
     residuals = nested.few_residuals, nested.few_all_residuals
     gains = few_gains(small, placed, residuals)
@@ -134,11 +135,11 @@ def _with(fit: Fit, newcomers: Learners, with_models: bool) -> Fit:
     own, placed = _place(fit, newcomers, with_models)
     collaboration, intervals = fit.collaboration, fit.intervals
     weight_rows = collaboration.newcomer_weight_rows[placed.nearest]
-    if isinstance(collaboration, NestedCollaboration):
+    if isinstance(collaboration, (NestedCollaboration, NestedClasses)):
         collaboration, weight_rows = collaboration.with_newcomers(newcomers, placed.nearest)
     added = [Newcomer(*each) for each in zip(newcomers.ids.tolist(), weight_rows.tolist(), strict=True)]
     if own is not None:
-        bounds = plausible_ranges(newcomers, np.arange(len(newcomers)))
+        bounds = np.array([own_bounds(newcomers, newcomers.span(j)) for j in range(len(newcomers))])
         models = zip(added, own.models, bounds, strict=True)
         added = [replace(new, model=model, bounds=limits) for new, model, limits in models]
     gains = newcomer_gains(newcomers, own, placed, collaboration, fit.with_all, fit.gain_model, units)

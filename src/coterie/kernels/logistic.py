@@ -20,6 +20,9 @@ from coterie.kernels.limits import LIMITS
 from coterie.models.logistic import QuickLogistic
 from coterie.rows.learners import Learners
 
+# Ways to answer that are lines behind a link.
+LOGISTIC_ANSWERS = (QuickLogistic.predict_proba, LogisticRegression.predict_proba)
+
 
 @dataclass(frozen=True)
 class LogisticForm:
@@ -48,7 +51,7 @@ def logistic_form(model: Any, n_features: int) -> LogisticForm | None:
             form = replace(form, coefficients=lines, intercepts=moved)
         return form
     answers = getattr(type(model), "predict_proba", None)
-    if answers not in (QuickLogistic.predict_proba, LogisticRegression.predict_proba):
+    if answers not in LOGISTIC_ANSWERS:
         return None
     one_by_one = isinstance(model, QuickLogistic) or (
         getattr(model, "multi_class", None) == "ovr" or getattr(model, "solver", None) == "liblinear"

@@ -37,6 +37,12 @@ class OwnByFold:
         return Alone(learners.ids, parts, float(self.folds.training.mean()), self.bounds)
 
 
+def own_bounds(learners: Learners, rows: Any) -> Array:
+    """Return what the own model of some rows may predict, of shape (2,)."""
+    known = learners.loss.own_bounds(len(learners.y[rows]))
+    return np.array(known or widened(learners.scalar_y[rows]))
+
+
 def folds_of(learners: Learners, selection: Selection, n_folds: int, splitter: Any, seed: int) -> Folds:
     """Return the folds: those of a splitter, blocks where rows are in order, else random ones."""
     # More folds than rows would hold out nothing.
@@ -57,8 +63,7 @@ def own_by_fold(
     done: Callable[[], None] = lambda: None,
 ) -> OwnByFold:
     """Let everybody choose and fit its model without each fold; ``done`` is called after each."""
-    known = learners.loss.bounds
-    bounds = np.array([known or widened(learners.scalar_y[learners.span(j)]) for j in range(len(learners))])
+    bounds = np.array([own_bounds(learners, learners.span(j)) for j in range(len(learners))])
     predictions, models = np.full(learners.y.shape, np.nan), []
     for fold, training in enumerate(folds.training):
         own = refit_alone(learners, training, selection, sets, recipe)
@@ -68,6 +73,6 @@ def own_by_fold(
             span = learners.span(j)
             ahead = np.flatnonzero(folds.held_out[span] == fold) + span.start
             if len(ahead):
-                limits = np.array(known or widened(learners.scalar_y[span][training[span]]))
+                limits = own_bounds(learners, span.start + np.flatnonzero(training[span]))
                 predictions[ahead] = guarded_columns(own[j], learners.X[ahead], limits, learners.loss)
     return OwnByFold(folds, tuple(models), predictions, bounds)

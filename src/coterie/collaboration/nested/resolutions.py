@@ -27,6 +27,7 @@ from coterie.method.n_clusters.evidence import Evidence
 from coterie.method.n_clusters.held_out import best_refined
 from coterie.method.refine.averages import AverageLosses
 from coterie.method.refine.flexible import FLEXIBLE
+from coterie.method.refine.logistic import LogisticLosses
 from coterie.method.refine.losses import LocalLosses
 from coterie.method.refine.pooled import PooledLosses
 from coterie.method.spectral import resolve_scale, tidy_labels
@@ -157,6 +158,9 @@ def _labels(
     if recipe.refine == "average" or learners.n_features > FLEXIBLE.predictors:
         losses: LocalLosses = AverageLosses.of_all(learners, selection, exchange, recipe.engine)
         local = None
+    elif learners.loss.bounds is not None:
+        losses = logistic = LogisticLosses(learners, selection)
+        local = logistic.local
     else:
         losses = moments = PooledLosses(learners, selection)
         local = moments.local
