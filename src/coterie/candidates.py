@@ -12,7 +12,7 @@ from typing import Any
 
 from sklearn.base import BaseEstimator
 from sklearn.compose import TransformedTargetRegressor
-from sklearn.ensemble import GradientBoostingClassifier, GradientBoostingRegressor
+from sklearn.ensemble import GradientBoostingRegressor
 from sklearn.linear_model import LarsCV
 from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 from sklearn.neural_network import MLPRegressor
@@ -21,6 +21,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVR
 
 from coterie._options import listed, shown
+from coterie.models.boosting import BoostedClasses
 from coterie.models.classes import VotingForest
 from coterie.models.forest import QuickForest
 from coterie.models.linear import Line, QuickElasticNet, QuickLasso, QuickRidge
@@ -66,7 +67,7 @@ PRESETS: dict[str, tuple[str, ...]] = {
 CLASS_KNOWN: dict[str, Callable[[], BaseEstimator]] = {
     "logistic": QuickLogistic,
     "rf": lambda: VotingForest(QuickForest(50, min_samples_leaf=2)),
-    "gb": GradientBoostingClassifier,
+    "gb": lambda: BoostedClasses(max_leaf_nodes=7, min_samples_leaf=5, early_stopping=False),
     "knn": lambda: _scaled(KNeighborsClassifier(5, weights="distance")),
 }
 

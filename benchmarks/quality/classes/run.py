@@ -2,7 +2,7 @@
 
     COTERIE_DATA=FOLDER python benchmarks/quality/classes/run.py [--tables ...] [--methods ...] [--seeds 2]
 
-A run that is in ``results.csv`` is not run again; ``--again`` runs it. Writes ``results.csv`` and ``README.md``.
+A run that is in ``results.csv`` is not run again, but for ``--again``. Writes ``results.csv``, ``README.md``.
 """
 
 from __future__ import annotations

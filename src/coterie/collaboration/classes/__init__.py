@@ -8,5 +8,6 @@ from __future__ import annotations
 
 from coterie.collaboration.classes.nest import NestedOfClasses, nest_classes
 from coterie.collaboration.classes.record import ClassNewcomers, NestedClasses, Scale
+from coterie.collaboration.classes.views import Directions
 
-__all__ = ["ClassNewcomers", "NestedClasses", "NestedOfClasses", "Scale", "nest_classes"]
+__all__ = ["ClassNewcomers", "Directions", "NestedClasses", "NestedOfClasses", "Scale", "nest_classes"]
