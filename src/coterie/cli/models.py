@@ -10,6 +10,7 @@ import polars as pl
 
 import coterie
 from coterie._files import write_bytes
+from coterie.classifier import CoterieClassifier
 from coterie.cli.errors import CommandError, disk_errors
 from coterie.cli.preparing import Rows, apply_recipe
 from coterie.cli.progress import gathered_warnings
@@ -41,7 +42,8 @@ def open_with_rows(
             "use coterie.load in Python."
         )
     frame = read_tables(tables, with_filename=recipe.by_file, **text)
-    rows = apply_recipe(frame, recipe, with_target=with_target)
+    classes = isinstance(model, CoterieClassifier)
+    rows = apply_recipe(frame, recipe, with_target=with_target, classes=classes)
     return model, frame, replace(rows, notes=(*notes, *rows.notes))
 
 
