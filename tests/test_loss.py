@@ -12,8 +12,9 @@ from sklearn.linear_model import LinearRegression
 
 import coterie
 from coterie.kernels.affine import AffineLosses, second_moments
-from coterie.loss import SQUARED_ERROR, Loss
+from coterie.loss import SQUARED_ERROR, BrierScore, Loss
 from coterie.method.refine.moment_starts import search_moments
+from coterie.models.classes import OneClass
 from coterie.rows.learners import gather_learners
 
 
@@ -103,8 +104,38 @@ def test_arithmetic_that_knows_one_column_only_says_so() -> None:
         AffineLosses(np.zeros((1, 3)), two)
 
 
+@pytest.mark.parametrize("n_classes", [2, 3, 5])
+def test_classes_become_columns_and_back(n_classes: int) -> None:
+    loss, codes = BrierScore(n_classes), np.arange(10) % n_classes
+    columns = loss.response(codes.astype(float))
+    assert columns.shape == (10, 1 if n_classes == 2 else n_classes) == (10, loss.n_columns)
+    assert loss.target(columns).tolist() == codes.tolist()
+    shown = loss.shown(columns)
+    assert shown.shape == (10, n_classes)
+    assert shown.argmax(axis=1).tolist() == codes.tolist()
+
+
+def test_probabilities_are_shown_within_bounds_and_sum_to_one() -> None:
+    assert BrierScore(2).shown(np.array([[-0.2], [0.4], [1.3]])).tolist() == [[1, 0], [0.6, 0.4], [0, 1]]
+    shown = BrierScore(3).shown(np.array([[-0.2, 0.5, 1.5], [0.0, -1.0, 0.0]]))
+    np.testing.assert_allclose(shown, [[0, 1 / 3, 2 / 3], [1 / 3, 1 / 3, 1 / 3]])
+
+
+@pytest.mark.parametrize(("n_classes", "expected"), [(2, [[1.0]]), (4, [[0, 1, 0, 0]])])
+def test_a_class_that_a_model_has_not_seen_has_the_probability_zero(n_classes: int, expected: Any) -> None:
+    only = OneClass().fit(np.zeros((3, 1)), np.array([1, 1, 1]))
+    assert BrierScore(n_classes).predict(only, np.zeros((1, 1))).tolist() == expected
+
+
+def test_no_row_of_a_rare_class_is_clipped() -> None:
+    assert BrierScore().noise_level(np.array([[0.0]] * 99 + [[1.0]])) == np.inf
+    assert BrierScore().bounds == (0, 1)
+    assert SQUARED_ERROR.bounds is None
+
+
 # What may be squared elsewhere: file, what is squared, and why it is no residual of a response.
 SQUARES = {
+    ("collaboration/classes/lines.py", "response"): "second moments of working responses",
     ("collaboration/nested/effects.py", "*"): "second moments of residuals: a closed form of the loss",
     ("collaboration/nested/line.py", "sums.products[:, -1]"): "second moments: a closed form of the loss",
     ("collaboration/nested/weighing.py", "scaled - np.median(scaled, axis=0)"): "distance of Gram matrices",
@@ -124,7 +155,9 @@ SQUARES = {
     ("method/order.py", "*"): "correlations of ranks",
     ("method/refine/averages.py", "np.maximum(how_models_travel(exchange), 1e-06)"): "a ratio of losses",
     ("method/refine/losses.py", "rows - mean[..., owner - start]"): "variance of losses",
+    ("method/refine/logistic.py", "d"): "number of predictors",
     ("method/refine/pooled.py", "d"): "number of predictors",
+    ("models/logistic.py", "Z"): "spread of predictors",
     ("method/spectral.py", "points - points.mean(axis=0)"): "distances of k-means",
     ("rows/learners.py", "(self.X - centre_x[self.owner]).T"): "spread of predictors",
     ("verdicts/gains.py", "weights * deviations"): "variance of losses",

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from coterie._version import __version__ as __version__
 
 if TYPE_CHECKING:
+    from coterie.classifier import CoterieClassifier as CoterieClassifier
     from coterie.collaboration.forms import collaborate as collaborate
     from coterie.encoding import TableEncoder as TableEncoder
     from coterie.fit.out_of_core import RowSource as RowSource
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 
 # A name is imported when it is first used: `coterie --help` need not wait for scikit-learn.
 _HOMES = {
+    "CoterieClassifier": "coterie.classifier",
     "CoterieRegressor": "coterie.regressor",
     "Report": "coterie.report",
     "RowSource": "coterie.fit.out_of_core",

@@ -67,11 +67,32 @@ def _errors(pays: Summary) -> str:
     return f"{saved}Root mean squared error{target} on rows not seen: {', '.join(parts)}."
 
 
-def _small(pays: Summary) -> str:
+def _scores(summary: Summary) -> str:
+    """Say how well classes are predicted."""
+    pays, scores = summary["pays"], summary["scores"]
+    target = f" of {pays['target']}" if pays["target"] else ""
+    saved, typical = "", pays["typical_gain"]
+    if typical is not None:
+        what = "saves" if typical >= 0 else "loses"
+        saved = f"The typical learner {what} {percent(abs(typical))} of its Brier score. "
+    if scores is None:
+        return saved.strip()
+    lines = []
+    for name, words in (("log_loss", "log loss"), ("brier", "Brier score"), ("accuracy", "accuracy")):
+        parts = [
+            f"{who} {number(scores[key][name])}"
+            for who, key in (("alone", "alone"), ("with others", "with"), ("with all", "all"))
+            if scores[key][name] is not None
+        ]
+        lines.append(f"{words} {', '.join(parts)}")
+    return f"{saved}On rows not seen{target}: {'; '.join(lines)}."
+
+
+def _small(pays: Summary, *, classes: bool = False) -> str:
     """Say what learners get who are too small to be compared."""
     count = pays["n_too_few_rows"]
     who = f"{counted(count, 'learner')} {'has' if count == 1 else 'have'} too few rows to be compared"
-    if pays["rmse_with_too_few_rows"] is None:
+    if pays["rmse_with_too_few_rows"] is None or classes:
         return f"{who}."
     return f"{who}; with others the root mean squared error is {number(pays['rmse_with_too_few_rows'])}."
 
@@ -84,9 +105,9 @@ def answer_sentences(summary: Summary) -> list[str]:
         if not summary["clear"] and summary["n_clusters"] > 1:
             sentences.append(_taken(pays))
         if pays["n_compared"]:
-            sentences += [_verdicts(pays), _errors(pays)]
+            sentences += [_verdicts(pays), _scores(summary) if "scores" in summary else _errors(pays)]
         if pays["n_too_few_rows"]:
-            sentences.append(_small(pays))
+            sentences.append(_small(pays, classes="scores" in summary))
     outside = [shown_name(row["learner"]) for row in summary["does_not_belong"]]
     if outside and (summary["clear"] or summary["n_clusters"] == 1):
         who = "learner" if len(outside) == 1 else "learners"

@@ -7,21 +7,25 @@ predict a standardised one, so that a change of unit changes nothing.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from sklearn.base import BaseEstimator
 from sklearn.compose import TransformedTargetRegressor
 from sklearn.ensemble import GradientBoostingRegressor
 from sklearn.linear_model import LarsCV
-from sklearn.neighbors import KNeighborsRegressor
+from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 from sklearn.neural_network import MLPRegressor
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVR
 
 from coterie._options import listed, shown
+from coterie.models.boosting import BoostedClasses
+from coterie.models.classes import VotingForest
 from coterie.models.forest import QuickForest
 from coterie.models.linear import Line, QuickElasticNet, QuickLasso, QuickRidge
+from coterie.models.logistic import QuickLogistic
 
 Candidates = dict[str, BaseEstimator]
 
@@ -60,13 +64,45 @@ PRESETS: dict[str, tuple[str, ...]] = {
 }
 
 
-def _named(name: str) -> BaseEstimator:
-    if name not in KNOWN:
-        raise ValueError(
-            f"The candidate {name!r} is not known. Known names: {listed(KNOWN, most=99)}; "
-            f"known presets: {listed(PRESETS, most=99)}. Or pass a scikit-learn regressor."
-        )
-    return KNOWN[name]()
+CLASS_KNOWN: dict[str, Callable[[], BaseEstimator]] = {
+    "logistic": QuickLogistic,
+    "rf": lambda: VotingForest(QuickForest(50, min_samples_leaf=2)),
+    "gb": lambda: BoostedClasses(max_leaf_nodes=7, min_samples_leaf=5, early_stopping=False),
+    "knn": lambda: _scaled(KNeighborsClassifier(5, weights="distance")),
+}
+
+CLASS_PRESETS: dict[str, tuple[str, ...]] = {
+    "default": ("logistic", "rf"),
+    "linear": ("logistic",),
+}
+
+
+@dataclass(frozen=True)
+class ForClasses:
+    """A specification of candidates whose names are those of classifiers."""
+
+    spec: Any = None
+
+
+@dataclass(frozen=True)
+class _Vocabulary:
+    """What names mean, and what a user may bring."""
+
+    known: Mapping[str, Callable[[], BaseEstimator]]
+    presets: Mapping[str, tuple[str, ...]]
+    noun: str
+
+    def named(self, name: str) -> BaseEstimator:
+        if name not in self.known:
+            raise ValueError(
+                f"The candidate {name!r} is not known. Known names: {listed(self.known, most=99)}; "
+                f"known presets: {listed(self.presets, most=99)}. Or pass a scikit-learn {self.noun}."
+            )
+        return self.known[name]()
+
+
+_OF_NUMBERS = _Vocabulary(KNOWN, PRESETS, "regressor")
+_OF_CLASSES = _Vocabulary(CLASS_KNOWN, CLASS_PRESETS, "classifier")
 
 
 def _tags(value: Any) -> Any:
@@ -77,22 +113,31 @@ def _tags(value: Any) -> Any:
         return None
 
 
-def _is_regressor(value: Any) -> bool:
+def _is_model(value: Any, noun: str) -> bool:
     if isinstance(value, type) or not hasattr(value, "fit"):
         return False
-    # Some scikit-learn regressors, such as stacks, have no predict before they are fitted.
-    return hasattr(value, "predict") or getattr(_tags(value), "estimator_type", None) == "regressor"
+    # Some of scikit-learn's, such as stacks, have no predict before they are fitted.
+    return hasattr(value, "predict") or getattr(_tags(value), "estimator_type", None) == noun
 
 
-def _checked(regressor: Any) -> Any:
-    """Return a regressor; refuse one that no learner could fit."""
-    tags = _tags(regressor)
+def _checked(model: Any, noun: str) -> Any:
+    """Return a candidate; refuse one that no learner could fit."""
+    tags, name = _tags(model), type(model).__name__
+    if noun == "classifier":
+        if getattr(tags, "estimator_type", "classifier") != "classifier":
+            raise ValueError(
+                f"The candidate {name} predicts numbers, and the response is a class: take a classifier."
+            )
+        around = hasattr(model, "estimator") or hasattr(model, "estimators")
+        if not hasattr(model, "predict_proba") and not around:
+            raise ValueError(f"The candidate {name} has no predict_proba: wrap it in CalibratedClassifierCV.")
+        return model
     if tags is not None and not tags.target_tags.single_output:
         raise ValueError(
-            f"The candidate {type(regressor).__name__} needs several responses, and learners have one: "
+            f"The candidate {name} needs several responses, and learners have one: "
             "take a regressor for a single response instead."
         )
-    return regressor
+    return model
 
 
 def _free_name(name: str, taken: Candidates) -> str:
@@ -100,21 +145,21 @@ def _free_name(name: str, taken: Candidates) -> str:
     return name if name not in taken else next(free for free in numbered if free not in taken)
 
 
-def _from_list(entries: Iterable[Any]) -> Candidates:
+def _from_list(entries: Iterable[Any], words: _Vocabulary) -> Candidates:
     chosen: Candidates = {}
     named: set[str] = set()
     for entry in entries:
         if isinstance(entry, str):
             # A name that a preset has brought already brings nothing new.
-            for name in (n for n in PRESETS.get(entry, (entry,)) if n not in named):
-                chosen[_free_name(name, chosen)] = _named(name)
+            for name in (n for n in words.presets.get(entry, (entry,)) if n not in named):
+                chosen[_free_name(name, chosen)] = words.named(name)
                 named.add(name)
-        elif _is_regressor(entry):
+        elif _is_model(entry, words.noun):
             last = entry.steps[-1][1] if isinstance(entry, Pipeline) else entry
-            chosen[_free_name(type(last).__name__.lower(), chosen)] = _checked(entry)
+            chosen[_free_name(type(last).__name__.lower(), chosen)] = _checked(entry, words.noun)
         else:
             raise ValueError(
-                "The 'candidates' option takes names, presets and scikit-learn regressors "
+                f"The 'candidates' option takes names, presets and scikit-learn {words.noun}s "
                 f"(instances, not classes). Got {shown(entry)}."
             )
     if not chosen:
@@ -127,10 +172,10 @@ def make_candidates(spec: Any = None) -> Candidates:
 
     Parameters
     ----------
-    spec : str, estimator, list, dict or None, default=None
+    spec : str, estimator, list, dict, ForClasses or None, default=None
         A preset (``"default"``, ``"linear"``, ``"paper"``), a name (``"rf"``, ``"lasso"``, ...), a
         scikit-learn regressor, a list of names and regressors, or a dict of name to either. None is
-        the preset ``"default"``.
+        the preset ``"default"``. Inside `ForClasses`, names and presets are those of classifiers.
 
     Returns
     -------
@@ -143,31 +188,36 @@ def make_candidates(spec: Any = None) -> Candidates:
     >>> list(make_candidates("linear"))
     ['lr', 'ridge', 'lasso']
     """
+    words = _OF_NUMBERS
+    if isinstance(spec, ForClasses):
+        words, spec = _OF_CLASSES, spec.spec
     if spec is None:
         spec = "default"
-    if isinstance(spec, str) or _is_regressor(spec):
-        return _from_list([spec])
+    if isinstance(spec, str) or _is_model(spec, words.noun):
+        return _from_list([spec], words)
     if isinstance(spec, Mapping):
         resolved = {}
         for name, entry in spec.items():
             if isinstance(entry, str):
-                entry = _named(entry)
-            if not _is_regressor(entry):
+                entry = words.named(entry)
+            if not _is_model(entry, words.noun):
                 raise ValueError(
-                    f"The candidate {name!r} must be a known name or a scikit-learn regressor. "
+                    f"The candidate {name!r} must be a known name or a scikit-learn {words.noun}. "
                     f"Got {shown(entry)}."
                 )
-            resolved[str(name)] = _checked(entry)
-        return resolved or _from_list([])
+            resolved[str(name)] = _checked(entry, words.noun)
+        return resolved or _from_list([], words)
     if isinstance(spec, Iterable):
-        return _from_list(spec)
+        return _from_list(spec, words)
     raise ValueError(
-        f"The 'candidates' option takes a preset ({listed(PRESETS)}), a list, or a dict. Got {shown(spec)}."
+        f"The 'candidates' option takes a preset ({listed(words.presets)}), a list, or a dict. "
+        f"Got {shown(spec)}."
     )
 
 
 def names_learners(spec: Any, learner_ids: Iterable[Any]) -> bool:
     """Tell a mapping of learners to candidates from a mapping of names to candidates."""
+    spec = spec.spec if isinstance(spec, ForClasses) else spec
     return isinstance(spec, Mapping) and not set(spec).isdisjoint(learner_ids)
 
 
@@ -180,6 +230,8 @@ def candidates_per_learner(spec: Any, learner_ids: Iterable[Any]) -> list[Candid
     if not names_learners(spec, ids):
         shared = make_candidates(spec)
         return [shared] * len(ids)
+    if isinstance(spec, ForClasses):
+        spec = {learner: ForClasses(each) for learner, each in spec.spec.items()}
     missing = [i for i in ids if i not in spec]
     if missing:
         raise ValueError(

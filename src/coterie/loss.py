@@ -27,8 +27,17 @@ class Loss(ABC):
     same for all of them.
     """
 
-    n_columns: ClassVar[int]
-    """Number of columns C of a response."""
+    bounds: ClassVar[tuple[float, float] | None] = None
+    """What all responses lie within. Then none of them is far from the others. None: anything may come."""
+
+    def own_bounds(self, n_rows: int) -> tuple[float, float] | None:
+        """Return what a model of so many rows may predict at all; None: what its responses make plausible."""
+        return None
+
+    @property
+    @abstractmethod
+    def n_columns(self) -> int:
+        """Number of columns C of a response."""
 
     @abstractmethod
     def response(self, y: Array) -> Array:
@@ -45,6 +54,10 @@ class Loss(ABC):
     @abstractmethod
     def shown(self, predictions: Array) -> Array:
         """Return predictions of shape (N, C) as a user sees them."""
+
+    def columns(self, shown: Array) -> Array:
+        """Return predictions as a user sees them as columns of shape (N, C): `shown` turned back."""
+        return np.reshape(shown, (len(shown), -1))
 
     def by_row(self, residuals: Array, clips: Array | float | None = None) -> Array:
         """Return the losses of shape (...) of residuals of shape (..., C), at most ``clips`` if given."""
@@ -81,7 +94,10 @@ class Loss(ABC):
 class SquaredError(Loss):
     """Squared error of a number, as in the paper."""
 
-    n_columns: ClassVar[int] = 1
+    @property
+    def n_columns(self) -> int:
+        """One column."""
+        return 1
 
     def response(self, y: Array) -> Array:
         """Return a response of shape (N,) as one column."""
@@ -104,3 +120,65 @@ class SquaredError(Loss):
 
 
 SQUARED_ERROR = SquaredError()
+
+
+@dataclass(frozen=True)
+class BrierScore(Loss):
+    """Squared error of probabilities, for classes that are numbered 0 to ``n_classes`` - 1.
+
+    Two classes have one column, the probability of the second; more have a column each. Models are
+    classifiers whose ``predict_proba`` is read. One may have seen some of the classes only: the others have
+    the probability zero.
+    """
+
+    bounds: ClassVar[tuple[float, float] | None] = (0.0, 1.0)
+
+    n_classes: int = 2
+
+    def own_bounds(self, n_rows: int) -> tuple[float, float] | None:
+        """Return the bounds of the rule of succession: no rows show that a class is impossible."""
+        least = 1 / (n_rows + self.n_classes)
+        return least, 1 - least
+
+    @property
+    def n_columns(self) -> int:
+        """One column for two classes, else a column for each."""
+        return 1 if self.n_classes == 2 else self.n_classes
+
+    def response(self, y: Array) -> Array:
+        """Return the numbers of classes, of shape (N,), as columns of noughts and ones."""
+        codes = np.asarray(y, dtype=int)
+        return codes[:, None].astype(float) if self.n_classes == 2 else np.eye(self.n_classes)[codes]
+
+    def target(self, response: Array) -> Array:
+        """Return the number of the class of each row, of shape (N,)."""
+        codes: Array = response[:, 0] if self.n_classes == 2 else response.argmax(axis=1)
+        return codes.astype(int)
+
+    def predict(self, model: Any, X: Array) -> Array:
+        """Return the probabilities of a classifier as columns."""
+        answered = np.asarray(model.predict_proba(X), dtype=float)
+        seen = np.asarray(model.classes_).astype(int)
+        if answered.shape != (len(X), len(seen)):
+            raise ValueError(f"predicted the shape {answered.shape} for {len(X)} rows")
+        whole = np.zeros((len(X), self.n_classes))
+        whole[:, seen] = answered
+        return whole[:, 1:] if self.n_classes == 2 else whole
+
+    def shown(self, predictions: Array) -> Array:
+        """Return probabilities of all classes, of shape (N, n_classes), that sum to one."""
+        inside = np.clip(predictions, 0.0, 1.0)
+        if self.n_classes == 2:
+            return np.column_stack([1 - inside, inside])
+        totals = inside.sum(axis=1, keepdims=True)
+        nobody = np.full_like(inside, 1 / self.n_classes)
+        shares: Array = np.divide(inside, totals, out=nobody, where=totals > 0)
+        return shares
+
+    def columns(self, shown: Array) -> Array:
+        """Return probabilities of all classes (N, n_classes) as columns, of shape (N, C)."""
+        return shown[:, 1:] if self.n_classes == 2 else shown
+
+    def noise_level(self, residuals: Array) -> float:
+        """Return infinity: a rare class is no outlier, and no row counts for less."""
+        return float("inf")

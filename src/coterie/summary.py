@@ -17,7 +17,7 @@ import numpy as np
 from coterie._answer import answer_sentences
 from coterie._arrays import Array
 from coterie.fit.record import Fit
-from coterie.records import Partition
+from coterie.records import Alone, Collaboration, Partition
 from coterie.verdicts.gains import ERRORS
 from coterie.verdicts.verdict import COLLABORATE, NO_DIFFERENCE, STAY_ALONE, TOO_FEW_ROWS, VERDICTS
 
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from coterie.federated.messages import Conclusion
 
 Columns = Mapping[str, Any]
+# Nobody is infinitely wrong.
+SUREST = 1e-6
 
 
 def plain(value: Any) -> Any:
@@ -161,6 +163,35 @@ def _pays(columns: Columns, target: str | None) -> dict[str, Any]:
     }
 
 
+def _class_scores(found: Fit) -> dict[str, dict[str, float | None]]:
+    """Return log loss, Brier score and accuracy on rows not seen, means over learners who shape clusters."""
+    loss, learners = found.options.loss, found.learners
+    ids = learners.ids
+    parts: dict[str, Alone | Collaboration] = {
+        "alone": found.alone.aligned_to(ids),
+        "with": found.collaboration.aligned_to(ids),
+        "all": found.with_all.aligned_to(ids),
+    }
+    scores = {}
+    for name, record in parts.items():
+        left = np.concatenate(record.residuals)
+        known = np.isfinite(left).all(axis=1)
+        owner, Y = learners.owner[known], learners.y[known]
+        shown, codes = loss.shown(Y - left[known]), loss.target(Y)
+        mine = np.clip(shown[np.arange(len(codes)), codes], SUREST, 1.0)
+        rows = {
+            "log_loss": -np.log(mine),
+            "brier": loss.by_row(left[known]),
+            "accuracy": (shown.argmax(axis=1) == codes).astype(float),
+        }
+        counts = np.bincount(owner, minlength=len(ids))
+        scores[name] = {
+            score: _of_known(np.mean, np.bincount(owner, values, len(ids))[counts > 0] / counts[counts > 0])
+            for score, values in rows.items()
+        }
+    return scores
+
+
 def _does_not_belong(columns: Columns) -> list[dict[str, Any]]:
     """Return whose data no cluster of others describes."""
     outside = ~np.asarray(columns["fits"], dtype=bool)
@@ -183,7 +214,8 @@ def summarize(
     """Return the answer of a fit, of a partition or of a federated conclusion.
 
     Without ``named``, the lists and the table that name every learner are left out. A partition has no
-    ``pays`` (None) and a ``gains`` table with learners and clusters only. ``target`` names the response.
+    ``pays`` (None) and a ``gains`` table with learners and clusters only. ``target`` names the response. Of
+    classes there are ``scores``: log loss, Brier score and accuracy; None where the rows are not there.
     """
     columns = learner_columns(found)
     # Who found the clusters: newcomers have no part in their number, their rule and their notes.
@@ -207,6 +239,8 @@ def summarize(
         "notes": list(source.notes),
         "rounds": getattr(found, "rounds", None),
     }
+    if isinstance(found, Fit) and found.options.loss.bounds is not None:
+        summary["scores"] = _class_scores(found) if found.has_rows else None
     if named:
         summary["gains"] = table_rows(columns)
     return {"answer": answer_sentences(summary), **summary}

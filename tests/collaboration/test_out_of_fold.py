@@ -87,7 +87,7 @@ def test_of_averages_the_own_part_is_without_the_fold() -> None:
 
 def test_alone_is_the_own_model_without_the_fold() -> None:
     learners, own, left = left_of("local")
-    assert_allclose(left, learners.scalar_y - own.predictions)
+    assert_allclose(left, learners.scalar_y - own.predictions[:, 0])
 
 
 @pytest.mark.parametrize("method", ["pooled", "average"])

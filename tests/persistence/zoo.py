@@ -44,7 +44,7 @@ from sklearn.kernel_approximation import Nystroem, RBFSampler
 from sklearn.kernel_ridge import KernelRidge
 from sklearn.linear_model import Lasso, LinearRegression, Ridge
 from sklearn.model_selection import GridSearchCV, KFold, RandomizedSearchCV, ShuffleSplit
-from sklearn.neighbors import KNeighborsRegressor, RadiusNeighborsRegressor
+from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor, RadiusNeighborsRegressor
 from sklearn.neural_network import MLPRegressor
 from sklearn.pipeline import FeatureUnion, make_pipeline
 from sklearn.preprocessing import (
@@ -67,8 +67,10 @@ from sklearn.svm import SVR, LinearSVR, NuSVR
 from sklearn.tree import DecisionTreeRegressor, ExtraTreeRegressor
 
 from coterie.candidates import KNOWN
-from coterie.models.boosting import BoostedTrees
+from coterie.models.boosting import BoostedClasses, BoostedTrees, LogOddsTrees
+from coterie.models.classes import OneClass, VotingForest
 from coterie.models.forest import QuickForest, RandomCuts
+from coterie.models.logistic import QuickLogistic
 
 SEED = {"random_state": 0}
 _drawn = np.random.default_rng(0)
@@ -169,8 +171,33 @@ MODELS: dict[str, Any] = {
 }
 
 
+_TWO, _THREE = (y > 2).astype(int), np.digitize(y, [1.5, 3.0])
+_BOOSTED = {"max_iter": 3, "min_samples_leaf": 3, **SEED}
+CLASSIFIERS: dict[str, tuple[Any, Any]] = {
+    f"{type(make()).__name__} of {count}": (make(), target)
+    for count, target in (("two", _TWO), ("three", _THREE))
+    for make in (
+        QuickLogistic,
+        linear_model.LogisticRegression,
+        lambda: BoostedClasses(categorical_features=[3], early_stopping=True, **_BOOSTED),
+        lambda: VotingForest(QuickForest(3, max_depth=3, **SEED)),
+        lambda: KNeighborsClassifier(3),
+    )
+}
+CLASSIFIERS |= {
+    "OneClass": (OneClass(), np.zeros(40, dtype=int)),
+    "RandomCuts of classes": (VotingForest(RandomCuts(3, max_depth=3, **SEED)), _THREE),
+    "KNeighborsClassifier by a tree": (KNeighborsClassifier(3, algorithm="kd_tree"), _THREE),
+    "LogisticRegressionCV": (linear_model.LogisticRegressionCV(Cs=2, cv=2), _TWO),
+}
+MODELS |= {name: model for name, (model, _) in CLASSIFIERS.items()}
+MODELS["LogOddsTrees"] = LogOddsTrees(BoostedTrees(**_BOOSTED))
+
+
 def fitted(name: str) -> Any:
     """Fit a model of the zoo."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return MODELS[name].fit(X, y)
+        if name == "LogOddsTrees":
+            return MODELS[name].fit(X, np.column_stack([y, -y]), np.ones((len(y), 2)))
+        return MODELS[name].fit(X, CLASSIFIERS[name][1] if name in CLASSIFIERS else y)

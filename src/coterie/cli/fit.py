@@ -26,13 +26,16 @@ def fit(
     group: Annotated[
         str, Option(help="Column that names the learner of each row; 'filename': a learner per file.")
     ] = "",
+    task: Annotated[
+        str, Option(help="classification, regression, or auto: texts and two values are classes.")
+    ] = "auto",
     features: options.Features = None,
     drop: options.Drop = None,
     candidates: Annotated[
         str | None,
         Option(
-            help="Presets (default, linear, paper) and names (rf, lasso, ...), by commas; "
-            "default: default, and ridge with --effort fast."
+            help="Presets (default, linear, paper) and names (rf, lasso, logistic, ...), by commas; "
+            "default: default, and ridge or logistic with --effort fast."
         ),
     ] = None,
     effort: Annotated[
@@ -83,6 +86,7 @@ def fit(
     from coterie.cli.preparing import prepare
     from coterie.cli.reading import FILENAME, find_files, read_tables, stem_of
     from coterie.cli.running import make_model, print_summary, run_fit
+    from coterie.cli.tasks import CLASSIFICATION, REGRESSION, check_task
 
     def place_for(stem: str) -> Workplace:
         return Workplace.named(out or f"coterie-{stem}", force=force, resume=resume)
@@ -105,12 +109,15 @@ def fit(
         raise CommandError("There is no table to fit: name a file, or try `coterie demo`.")
     require("name the column", target=target, group=group)
     clustering |= {"n_clusters": n_clusters, "landmarks": landmarks, "collaboration": collaboration}
-    model = make_model(candidates, **clustering, n_jobs=jobs, device=device, order=order, effort=effort)
+    clustering |= {"n_jobs": jobs, "device": device, "order": order, "effort": effort}
+    model = make_model(candidates, **clustering, task=check_task(task))
     columns: dict[str, Any] = {"target": target, "group": group, "by_file": group == FILENAME}
     columns |= {"features": options.split_names(features), "drop": options.split_names(drop)}
     if memory is not None:
         from coterie.cli.partitions import find_learners
 
+        if task == CLASSIFICATION:
+            raise CommandError("--memory does not take classes yet: leave it out, or fit numbers.")
         rows, recipe, stem = find_learners(tables, memory=memory, **columns)
         place = place_for(stem)
     else:
@@ -118,7 +125,10 @@ def fit(
         place = place_for(stem_of(find_files(tables)[0]) if one else "fit")
         by_file = columns["by_file"]
         frame = read_tables(tables, delimiter=delimiter, encoding=encoding, with_filename=by_file)
-        rows, recipe = prepare(frame, **columns)
+        rows, recipe = prepare(frame, **columns, task=task)
         del frame
+        if rows.classes and scheduler is not None:
+            raise CommandError("--scheduler does not take classes yet: leave it out, or fit numbers.")
+        model = make_model(candidates, **clustering, task=CLASSIFICATION if rows.classes else REGRESSION)
     summary = run_fit(model, rows, recipe, place, scheduler=scheduler, report=report)
     print_summary(summary, as_json=as_json)

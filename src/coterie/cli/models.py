@@ -10,18 +10,20 @@ import polars as pl
 
 import coterie
 from coterie._files import write_bytes
+from coterie.classifier import CoterieClassifier
 from coterie.cli.errors import CommandError, disk_errors
 from coterie.cli.preparing import Rows, apply_recipe
 from coterie.cli.progress import gathered_warnings
 from coterie.cli.reading import read_tables
-from coterie.regressor import CoterieRegressor
+from coterie.estimator import CoterieEstimator
 
 
-def open_model(path: str, notes: list[str]) -> CoterieRegressor:
+def open_model(path: str, notes: list[str]) -> CoterieEstimator:
     """Load a model; warnings go to the notes."""
     try:
         with gathered_warnings(notes):
-            return coterie.load(path)
+            model: CoterieEstimator = coterie.load(path)
+            return model
     # A file that is not whole, not ours, or not there: each has its own sentence.
     except (ValueError, OSError) as error:
         raise CommandError(str(error)) from None
@@ -29,7 +31,7 @@ def open_model(path: str, notes: list[str]) -> CoterieRegressor:
 
 def open_with_rows(
     path: str, tables: list[str], *, with_target: bool, **text: Any
-) -> tuple[CoterieRegressor, pl.DataFrame, Rows]:
+) -> tuple[CoterieEstimator, pl.DataFrame, Rows]:
     """Load a model of `coterie fit`; return it with a table and its rows, whose notes include the model's."""
     notes: list[str] = []
     model = open_model(path, notes)
@@ -40,7 +42,8 @@ def open_with_rows(
             "use coterie.load in Python."
         )
     frame = read_tables(tables, with_filename=recipe.by_file, **text)
-    rows = apply_recipe(frame, recipe, with_target=with_target)
+    classes = isinstance(model, CoterieClassifier)
+    rows = apply_recipe(frame, recipe, with_target=with_target, classes=classes)
     return model, frame, replace(rows, notes=(*notes, *rows.notes))
 
 

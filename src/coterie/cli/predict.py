@@ -35,6 +35,10 @@ def _column(name: str, n_rows: int, kept: Any, predicted: Any) -> polars.Series:
     import numpy as np
     import polars as pl
 
+    if predicted.dtype.kind != "f":
+        labels = np.full(n_rows, None, dtype=object)
+        labels[kept] = predicted.tolist()
+        return pl.Series(name, labels.tolist())
     predictions = np.full(n_rows, np.nan)
     predictions[kept] = predicted
     return pl.Series(name, predictions, nan_to_null=True)
@@ -44,13 +48,24 @@ def _from_model(
     model: str, tables: list[str], coverage: float | None, **text: Any
 ) -> tuple[list[polars.Series], tuple[str, ...]]:
     """Return the learners and the predictions of a fitted model, with intervals if asked for, and notes."""
+    from coterie.classifier import CoterieClassifier
     from coterie.cli.models import open_with_rows
     from coterie.cli.progress import gathered_warnings
 
     fitted, frame, rows = open_with_rows(model, tables, with_target=False, **text)
     notes = list(rows.notes)
     with one_sentence(), gathered_warnings(notes):
-        found = {"": fitted.predict(rows.X, groups=rows.groups)}
+        if isinstance(fitted, CoterieClassifier):
+            if coverage is not None:
+                raise CommandError(
+                    "--interval is for numbers: the model predicts classes and their probabilities."
+                )
+            probabilities = fitted.predict_proba(rows.X, groups=rows.groups)
+            found = {"": fitted.classes_[probabilities.argmax(axis=1)]}
+            labels = zip(fitted.classes_.tolist(), probabilities.T, strict=True)
+            found |= {f"_{label}": column for label, column in labels}
+        else:
+            found = {"": fitted.predict(rows.X, groups=rows.groups)}
         if coverage is not None:
             ends = fitted.predict_interval(rows.X, groups=rows.groups, coverage=coverage)
             found |= {"_low": ends[:, 0], "_high": ends[:, 1]}

@@ -13,9 +13,10 @@ from numpy.typing import NDArray
 
 from coterie._options import shown as shown_value
 from coterie.cli.errors import CommandError, one_sentence
+from coterie.cli.tasks import CLASSIFICATION, REGRESSION, class_values, said_of, task_of
 from coterie.encoding import TableEncoder, TableRecipe
+from coterie.estimator import CoterieEstimator
 from coterie.fit.out_of_core import RowSource
-from coterie.regressor import CoterieRegressor
 from coterie.rows.ids import id_array
 
 # How alike a column's name must be to be offered for one that is not there.
@@ -26,17 +27,20 @@ _ALIKE = 0.5
 class Rows:
     """The rows of a table, as the library takes them; y and groups have one entry per row of X.
 
+    ``classes`` says that y holds labels of classes, no numbers.
+
     Those of a site that has no learners but itself are an array of shape (n, p), without groups.
     """
 
     X: pl.DataFrame | NDArray[np.float64]
-    y: NDArray[np.float64] | None
+    y: NDArray[Any] | None
     groups: NDArray[np.str_] | None
     # Where each row stood in the table.
     kept: NDArray[np.int_]
     notes: tuple[str, ...]
+    classes: bool = False
 
-    def fit(self, model: CoterieRegressor) -> list[str]:
+    def fit(self, model: CoterieEstimator) -> list[str]:
         """Fit a model to them; return what is to be said of it."""
         model.fit(self.X, self.y, groups=self.groups)
         return []
@@ -50,7 +54,7 @@ class StreamedRows:
     memory: str
     notes: tuple[str, ...]
 
-    def fit(self, model: CoterieRegressor) -> list[str]:
+    def fit(self, model: CoterieEstimator) -> list[str]:
         """Fit a model to them; return what is to be said of it."""
         model.fit_sources(self.sources, memory=self.memory)
         there, read = sum(s.n_rows for s in self.sources.values()), int(model.gains_["n_rows"].sum())
@@ -109,8 +113,8 @@ def target_values(frame: pl.DataFrame, target: str) -> pl.Series:
             shown = odd if len(odd) else shown
         example = shown_value(shown[0]) if len(shown) else "nothing"
         raise CommandError(
-            f"The target {target!r} is not numeric (it holds {example}): coterie does regression, "
-            "so name a column of numbers."
+            f"The target {target!r} is not numeric (it holds {example}): "
+            "name a column of numbers, or of classes with `coterie fit --task classification`."
         )
     numbers = values.cast(pl.Float64)
     return numbers.set(~numbers.is_finite().fill_null(False), None)
@@ -158,7 +162,7 @@ def _dropped(count: int, total: int, column: str, what: str) -> list[str]:
 
 
 def _usable(
-    frame: pl.DataFrame, columns: Sequence[str], target: str | None, group: str
+    frame: pl.DataFrame, columns: Sequence[str], target: str | None, group: str, *, classes: bool
 ) -> tuple[pl.DataFrame, Any, pl.Series, Any, list[str]]:
     """Return predictors, responses, groups and positions of the usable rows, and what was left out."""
     names = learner_names(frame[group])
@@ -166,7 +170,7 @@ def _usable(
     notes = _dropped(int((~known).sum()), frame.height, group, "learner")
     values = None
     if target is not None:
-        values = target_values(frame, target)
+        values = (class_values if classes else target_values)(frame, target)
         answered = values.is_not_null()
         notes += _dropped(int((~answered & known).sum()), frame.height, target, "target")
         known = known & answered
@@ -188,25 +192,34 @@ def prepare(
     features: Sequence[str] = (),
     drop: Sequence[str] = (),
     by_file: bool = False,
+    task: str = REGRESSION,
 ) -> tuple[Rows, TableRecipe]:
-    """Decide what becomes of a table's columns; return rows to fit on, and the recipe for other tables."""
+    """Decide what becomes of a table's columns; return rows to fit on, and the recipe for other tables.
+
+    ``task`` says whether the target is fitted as classes or as numbers; ``"auto"``: as it looks.
+    """
     chosen = chosen_columns(frame.columns, target, group, features, drop)
-    used, y, names, kept, notes = _usable(frame, chosen, target, group)
+    classes = task_of(frame[target], task) == CLASSIFICATION
+    used, y, names, kept, notes = _usable(frame, chosen, target, group, classes=classes)
     _check_groups(names, group)
     with one_sentence():
         encoder = TableEncoder().fit(used)
     recipe = TableRecipe(target, group, encoder.columns_, by_file)
-    return Rows(encoder.transform(used), y, _as_array(names), kept, tuple(notes)), recipe
+    if classes:
+        notes.insert(0, said_of(y, target, task))
+    return Rows(encoder.transform(used), y, _as_array(names), kept, tuple(notes), classes), recipe
 
 
-def apply_recipe(frame: pl.DataFrame, recipe: TableRecipe, *, with_target: bool) -> Rows:
-    """Turn another table into rows, as `prepare` decided."""
+def apply_recipe(
+    frame: pl.DataFrame, recipe: TableRecipe, *, with_target: bool, classes: bool = False
+) -> Rows:
+    """Turn another table into rows, as `prepare` decided; ``classes``: the target holds labels."""
     needed = [plan.name for plan in recipe.columns if plan.kind != "left out"]
     check_columns([recipe.group], frame.columns, "the learners")
     check_columns([recipe.target] if with_target else [], frame.columns, "the target")
     check_columns(needed, frame.columns, "a predictor of the model")
     target = recipe.target if with_target else None
-    used, y, names, kept, notes = _usable(frame, needed, target, recipe.group)
+    used, y, names, kept, notes = _usable(frame, needed, target, recipe.group, classes=classes)
     with one_sentence():
         X = recipe.encoder.transform(used)
-    return Rows(X, y, _as_array(names), kept, tuple(notes))
+    return Rows(X, y, _as_array(names), kept, tuple(notes), classes)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,8 @@ import polars as pl
 
 import coterie
 from coterie._files import write_bytes
-from coterie.candidates import make_candidates
+from coterie.candidates import ForClasses, make_candidates
+from coterie.classifier import CoterieClassifier
 from coterie.cli.errors import CommandError, Interrupted, disk_errors, one_sentence
 from coterie.cli.folders import Workplace
 from coterie.cli.options import parse_count, parse_order, split_names
@@ -22,9 +23,11 @@ from coterie.cli.printing import say, tell, tell_json
 from coterie.cli.progress import gathered_warnings, shown_progress
 from coterie.cli.spreadsheets import write_csv
 from coterie.cli.summary import show_summary
+from coterie.cli.tasks import AUTO, CLASSIFICATION, REGRESSION
 from coterie.encoding import TableRecipe
 from coterie.engines import ThreadEngine
 from coterie.engines.checkpoints import CheckpointEngine
+from coterie.estimator import CoterieEstimator
 from coterie.fit.out_of_core import select_from_source
 from coterie.method.fitting import choose_candidate
 from coterie.method.spectral import avoids_pairs
@@ -39,14 +42,25 @@ def make_model(
     n_clusters: str = "auto",
     landmarks: str | None = None,
     order: str = "auto",
+    task: str = REGRESSION,
     **more: Any,
-) -> CoterieRegressor:
+) -> CoterieEstimator:
     """Return an estimator with the options of the command line, once they are known to be good.
 
-    An option that is None has the library's default.
+    An option that is None has the library's default. While the ``task`` is not known, candidates may be
+    regressors or classifiers.
     """
+    if task == AUTO:
+        options = {**more, "n_clusters": n_clusters, "landmarks": landmarks, "order": order}
+        try:
+            return make_model(candidates, **options)
+        except CommandError as error:
+            with suppress(CommandError):
+                return make_model(candidates, **options, task=CLASSIFICATION)
+            raise error
     names = None if candidates is None else split_names([candidates])
-    model = CoterieRegressor(
+    made = CoterieClassifier if task == CLASSIFICATION else CoterieRegressor
+    model: CoterieEstimator = made(
         candidates=names,
         n_clusters=parse_count(n_clusters),
         landmarks=None if landmarks is None else parse_count(landmarks),
@@ -54,7 +68,7 @@ def make_model(
         **{name: value for name, value in more.items() if value is not None},
     )
     with one_sentence():
-        make_candidates(names)
+        make_candidates(ForClasses(names) if task == CLASSIFICATION else names)
         model.check_options()
     return model
 
@@ -72,7 +86,7 @@ def _workers(scheduler: str | None, n_jobs: int | None) -> Iterator[Any]:
 
 
 def _fit(
-    model: CoterieRegressor, rows: Rows | StreamedRows, place: Workplace, scheduler: str | None
+    model: CoterieEstimator, rows: Rows | StreamedRows, place: Workplace, scheduler: str | None
 ) -> list[str]:
     """Fit, keeping every finished learner beside the results that are to come; return notes."""
     kept: list[Callable[[Any], Any]] = [choose_candidate, select_from_source]
@@ -105,7 +119,7 @@ def write_tables(folder: Path, tables: Mapping[str, pl.DataFrame], summary: dict
     write_bytes(folder / "summary.json", json.dumps(summary, indent=1).encode())
 
 
-def _write_results(model: CoterieRegressor, summary: dict[str, Any], folder: Path, *, report: bool) -> None:
+def _write_results(model: CoterieEstimator, summary: dict[str, Any], folder: Path, *, report: bool) -> None:
     gains = pl.DataFrame(dict(model.gains_), strict=False)
     tables = {"labels.csv": gains.select("learner", "cluster"), "gains.csv": gains}
     exchange = model.exchange_
@@ -119,7 +133,7 @@ def _write_results(model: CoterieRegressor, summary: dict[str, Any], folder: Pat
 
 
 def run_fit(
-    model: CoterieRegressor,
+    model: CoterieEstimator,
     rows: Rows | StreamedRows,
     recipe: TableRecipe,
     place: Workplace,

@@ -78,7 +78,9 @@ def _show_coteries(summary: Mapping[str, Any]) -> None:
         line = {"cluster": coterie["cluster"], "learners": named(coterie["learners"])}
         line["number"] = len(coterie["learners"])
         if summary["pays"]:
-            line |= {"alone": coterie["rmse_alone"], "with others": coterie["rmse_with"]}
+            # Of classes Brier scores, else root mean squared errors.
+            unit = "error" if "scores" in summary else "rmse"
+            line |= {"alone": coterie[f"{unit}_alone"], "with others": coterie[f"{unit}_with"]}
             line["typical gain"] = _share(coterie["median_gain"])
         lines.append(line)
     show_rows(list(lines[0]), lines)

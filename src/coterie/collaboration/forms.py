@@ -42,6 +42,8 @@ def average_weights(n_rows: Array, labels: Array) -> Array:
 def plausible_ranges(learners: Learners, labels: Array) -> Array:
     """Return what the responses of each cluster make plausible, of shape (K, 2)."""
     homes = labels[learners.owner]
+    if learners.loss.bounds is not None:
+        return np.tile(learners.loss.bounds, (int(labels.max()) + 1, 1))
     return np.array([widened(learners.scalar_y[homes == k]) for k in range(int(labels.max()) + 1)])
 
 

@@ -27,7 +27,7 @@ def _averaged(
 ) -> Array:
     """Return residuals (N, C) of all rows under the averages of the clusters of each fold, labels (F, L)."""
     averages = model_averages(selection.models, learners, recipe.engine)
-    alone = learners.y - own.predictions[:, None]
+    alone = learners.y - own.predictions
     left = np.full_like(learners.y, np.nan)
     for fold, those in enumerate(labels):
         ahead = own.folds.held_out == fold
@@ -92,7 +92,7 @@ def left_out_of_fold(
             models = selection.models if method == "average" else own.models[fold]
             without[fold] = labels_without_fold(learners, selection, kept, models, recipe)
     if method == "local":
-        left = learners.y - own.predictions[:, None]
+        left = learners.y - own.predictions
     elif method == "average":
         left = _averaged(learners, selection, own, without, recipe)
     else:

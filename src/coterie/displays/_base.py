@@ -10,17 +10,22 @@ from sklearn.utils.validation import check_is_fitted
 
 from coterie._arrays import Array
 from coterie.displays._look import open_axis
-from coterie.regressor import CoterieRegressor
+from coterie.estimator import CoterieEstimator
 
 
-def fitted(model: Any, display: type) -> CoterieRegressor:
-    """Return the model after a check that it is a `CoterieRegressor` and fitted."""
-    if not isinstance(model, CoterieRegressor):
+def fitted(model: Any, display: type) -> CoterieEstimator:
+    """Return the model after a check that it is one of our estimators and fitted."""
+    if not isinstance(model, CoterieEstimator):
         kind = isinstance(model, type)
         given = f"the class {model.__name__} itself" if kind else type(model).__name__
         raise TypeError(f"{display.__name__}.from_estimator takes a fitted CoterieRegressor. Got {given}.")
     check_is_fitted(model)
     return model
+
+
+def loss_name_of(model: CoterieEstimator) -> str:
+    """Return what the errors of a model are called."""
+    return "mean squared error" if model.record_.options.loss.bounds is None else "Brier score"
 
 
 def ids_or_positions(learner_ids: ArrayLike | None, count: int) -> Array:
@@ -46,7 +51,7 @@ class Display:
     figure_: Any
 
     @classmethod
-    def _of(cls, model: CoterieRegressor) -> Self:
+    def _of(cls, model: CoterieEstimator) -> Self:
         raise NotImplementedError
 
     def _size(self) -> tuple[float, float]:
@@ -70,7 +75,7 @@ class Display:
 
         Parameters
         ----------
-        model : CoterieRegressor
+        model : CoterieRegressor or CoterieClassifier
             Fitted.
 
         Returns

@@ -13,8 +13,8 @@ from coterie._options import check_option
 from coterie._text import counted
 from coterie.displays import _look
 from coterie.displays._base import Display
+from coterie.estimator import CoterieEstimator
 from coterie.records import Curve
-from coterie.regressor import CoterieRegressor
 from coterie.summary import deciding_first
 
 COLUMNS = 3
@@ -68,7 +68,7 @@ class ClusterCountDisplay(Display):
         self.n_clusters = n_clusters
 
     @classmethod
-    def _of(cls, model: CoterieRegressor) -> Self:
+    def _of(cls, model: CoterieEstimator) -> Self:
         partition = model.partition_
         return cls(partition.curves, rule=partition.rule, n_clusters=partition.n_clusters)
 

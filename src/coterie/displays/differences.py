@@ -46,7 +46,7 @@ class DifferencesDisplay(Display):
 
         Parameters
         ----------
-        model : CoterieRegressor
+        model : CoterieRegressor or CoterieClassifier
             Fitted, with its rows and more than one cluster.
         first : int, default=0
             A cluster.

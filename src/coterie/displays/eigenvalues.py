@@ -11,7 +11,7 @@ from coterie._arrays import Array
 from coterie._text import counted
 from coterie.displays._base import Display
 from coterie.displays._look import FAINT, INK, QUIET, calm, integer_ticks, styled
-from coterie.regressor import CoterieRegressor
+from coterie.estimator import CoterieEstimator
 
 
 class EigenvaluesDisplay(Display):
@@ -38,7 +38,7 @@ class EigenvaluesDisplay(Display):
         self.n_clusters = int(n_clusters)
 
     @classmethod
-    def _of(cls, model: CoterieRegressor) -> Self:
+    def _of(cls, model: CoterieEstimator) -> Self:
         partition = model.partition_
         # A learner whose losses are not finite has a cluster but no part in the spectrum, so the columns of
         # the embedding are counted, not the clusters.

@@ -13,7 +13,7 @@ from coterie._arrays import Array
 from coterie._text import counted
 from coterie.displays import _look
 from coterie.displays._base import Display, ids_or_positions
-from coterie.regressor import CoterieRegressor
+from coterie.estimator import CoterieEstimator
 
 # Pairs of columns are looked for among this many leading ones.
 MOST_COLUMNS = 12
@@ -91,7 +91,7 @@ class EmbeddingDisplay(Display):
         self._check_lengths(embedding=self.embedding, labels=self.labels, learner_ids=self.learner_ids)
 
     @classmethod
-    def _of(cls, model: CoterieRegressor) -> Self:
+    def _of(cls, model: CoterieEstimator) -> Self:
         partition = model.partition_
         return cls(partition.embedding, labels=partition.labels, learner_ids=partition.learner_ids)
 

@@ -11,8 +11,8 @@ from numpy.typing import ArrayLike
 from coterie._arrays import Array
 from coterie._text import MINUS, percent
 from coterie.displays import _look
-from coterie.displays._base import Display
-from coterie.regressor import CoterieRegressor
+from coterie.displays._base import Display, loss_name_of
+from coterie.estimator import CoterieEstimator
 from coterie.verdicts.gains import ERRORS
 
 COLUMNS = ("learner", "cluster", *ERRORS, "gain")
@@ -39,6 +39,9 @@ class GainsDisplay(Display):
     ['b', 'a']
     """
 
+    # What errors are called; another name where classes are predicted.
+    loss_name = "mean squared error"
+
     def __init__(self, gains: Mapping[str, ArrayLike]) -> None:
         missing = [name for name in COLUMNS if name not in gains]
         if missing:
@@ -49,8 +52,10 @@ class GainsDisplay(Display):
         self._check_lengths(**self.gains)
 
     @classmethod
-    def _of(cls, model: CoterieRegressor) -> Self:
-        return cls(model.gains_)
+    def _of(cls, model: CoterieEstimator) -> Self:
+        made = cls(model.gains_)
+        made.loss_name = loss_name_of(model)
+        return made
 
     def frame(self) -> dict[str, Array]:
         """Return the numbers that are drawn, from the top of the picture down.
@@ -82,7 +87,7 @@ class GainsDisplay(Display):
         size = 34 if named else max(5.0, 1500 / n)
         self._points(ax, table, rows, size, kwargs)
         self._scale(ax, np.concatenate([table[name] for name in ERRORS]))
-        ax.set_xlabel("mean squared error on rows not seen (lower is better)")
+        ax.set_xlabel(f"{self.loss_name} on rows not seen (lower is better)")
         size = _look.learner_rows(ax, table["learner"], "the largest gain at the top")
         if named:
             texts = [percent(gain, sign=True) for gain in table["gain"].tolist()]

@@ -9,9 +9,9 @@ from numpy.typing import ArrayLike
 
 from coterie._arrays import Array
 from coterie._text import shown_name
-from coterie.displays._base import Display, ids_or_positions
+from coterie.displays._base import Display, ids_or_positions, loss_name_of
 from coterie.displays._look import INK, axis_inches, cluster_colour, name_rows, open_axis, plain_log_ticks
-from coterie.regressor import CoterieRegressor
+from coterie.estimator import CoterieEstimator
 
 MOST_NAMES = 40
 # A cluster narrower than these shares of the axis has no room for its number, or for the word before it.
@@ -77,6 +77,9 @@ class LossHeatmapDisplay(Display):
 
     colorbar_: Any
 
+    # What errors are called; another name where classes are predicted.
+    loss_name = "mean squared error"
+
     def __init__(
         self,
         losses: ArrayLike,
@@ -98,10 +101,12 @@ class LossHeatmapDisplay(Display):
             )
 
     @classmethod
-    def _of(cls, model: CoterieRegressor) -> Self:
+    def _of(cls, model: CoterieEstimator) -> Self:
         exchange = model.exchange_
         labels = model.partition_.labels
-        return cls(exchange.losses, labels=labels, learner_ids=exchange.learner_ids, noise=exchange.noise)
+        made = cls(exchange.losses, labels=labels, learner_ids=exchange.learner_ids, noise=exchange.noise)
+        made.loss_name = loss_name_of(model)
+        return made
 
     def _per_noise(self) -> Array:
         if self.noise is None:
@@ -159,7 +164,7 @@ class LossHeatmapDisplay(Display):
         self._boundaries(ax, self.labels[order])
         self._axes_of_learners(ax, self.learner_ids[order])
         self.colorbar_ = self._colorbar(image, drawn)
-        unit = "mean squared error / noise of the learner" if per_noise else "mean squared error"
+        unit = f"{self.loss_name} / noise of the learner" if per_noise else self.loss_name
         self.colorbar_.set_label(unit)
         return self
 

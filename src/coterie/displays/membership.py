@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from coterie._arrays import Array
 from coterie.displays import _look
 from coterie.displays._base import Display, ids_or_positions
-from coterie.regressor import CoterieRegressor
+from coterie.estimator import CoterieEstimator
 
 # Learners of more clusters than this are told apart by position, not by a legend.
 MOST_IN_LEGEND = 10
@@ -59,7 +59,7 @@ class MembershipDisplay(Display):
             )
 
     @classmethod
-    def _of(cls, model: CoterieRegressor) -> Self:
+    def _of(cls, model: CoterieEstimator) -> Self:
         stability = model.stability_
         if stability is None:
             raise ValueError("The model was fitted without a bootstrap: fit it with n_bootstrap above 0.")

@@ -9,10 +9,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from coterie._arrays import Array
+from coterie.collaboration.classes import NestedClasses
 from coterie.collaboration.nested import NestedCollaboration
 from coterie.displays._base import Display
 from coterie.displays._look import learner_rows, legend_above, rows_size, stacked_bars
-from coterie.regressor import CoterieRegressor
+from coterie.estimator import CoterieEstimator
 
 # Colours mean clusters; sources are greys, from alone (dark) to all (light).
 DARKEST, LIGHTEST = 0.15, 0.88
@@ -53,9 +54,9 @@ class WeightsDisplay(Display):
             )
 
     @classmethod
-    def _of(cls, model: CoterieRegressor) -> Self:
+    def _of(cls, model: CoterieEstimator) -> Self:
         nested = model.collaboration_
-        if not isinstance(nested, NestedCollaboration):
+        if not isinstance(nested, (NestedCollaboration, NestedClasses)):
             raise ValueError(
                 f"The model was fitted with collaboration={nested.method!r}, which has no weights to show: "
                 "fit it with collaboration='auto'."

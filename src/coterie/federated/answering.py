@@ -89,7 +89,7 @@ class _Answering:
             y=party.learners.scalar_y,
             folds=own.folds.held_out,
             n_folds=len(own.folds),
-            alone=own.predictions,
+            alone=own.predictions[:, 0],
             table=table,
             bounds=model_bounds(means, variances),
             model_weights=weights,
@@ -125,7 +125,7 @@ class _Answering:
         labels, dictionary = np.array(judging.labels), self._dictionary(judging.mixing)
         weights, y = np.array(judging.weights[self.place]), self.party.learners.y
         selection, loss = losses.selection, self.party.learners.loss
-        early, alone = selection.residuals[0], y - self.party.own.predictions[:, None]
+        early, alone = selection.residuals[0], y - self.party.own.predictions
         held_out = weights[: self.rows.n_folds]
         mixed = self.rows.residuals(dictionary, held_out)[:, None]
         with_all = y - self.rows.average(np.zeros_like(labels))[:, None]

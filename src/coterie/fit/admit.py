@@ -11,9 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from coterie.candidates import candidates_per_learner, names_learners
-from coterie.collaboration.forms import plausible_ranges
+from coterie.candidates import ForClasses, candidates_per_learner, names_learners
+from coterie.collaboration.classes import NestedClasses, NestedOfClasses
 from coterie.collaboration.nested import FewRows, Nested, NestedCollaboration
+from coterie.collaboration.nested.own import own_bounds
 from coterie.engines import resolve_engine
 from coterie.fit.intervals import newcomer_residuals
 from coterie.fit.options import Options
@@ -29,12 +30,14 @@ FAR = 1.0
 
 def candidates_for(spec: Any, known: list[Any], newcomers: list[Any]) -> Any:
     """Return the candidates; a newcomer whom a mapping does not name chooses among everybody's."""
-    if not names_learners(spec, known) or all(learner in spec for learner in newcomers):
+    given = spec.spec if isinstance(spec, ForClasses) else spec
+    if not names_learners(spec, known) or all(learner in given for learner in newcomers):
         return spec
     everybody: dict[str, Any] = {}
-    for candidates in candidates_per_learner(spec, list(spec)):
+    for candidates in candidates_per_learner(spec, list(given)):
         everybody.update(candidates)
-    return {learner: spec.get(learner, everybody) for learner in newcomers}
+    filled = {learner: given.get(learner, everybody) for learner in newcomers}
+    return ForClasses(filled) if isinstance(spec, ForClasses) else filled
 
 
 def _alike(fit: Fit, newcomers: Learners) -> Iterator[tuple[Learners, bool]]:
@@ -51,6 +54,9 @@ def told_apart(small: Learners, learners: Learners) -> tuple[Learners | None, Le
     One row far from all responses of those who shape the clusters would move the models of everybody: its
     learner is placed when these have been fitted.
     """
+    if learners.loss.bounds is not None:
+        # Nothing that comes can be far from anything.
+        return small, None
     low, high = float(learners.scalar_y.min()), float(learners.scalar_y.max())
     far = (small.scalar_y < low - FAR * (high - low)) | (small.scalar_y > high + FAR * (high - low))
     apart = np.bincount(small.owner, far, len(small)) > 0
@@ -80,7 +86,7 @@ def place_few(
     return FewRows(small, placed.nearest), placed
 
 
-def with_few(fit: Fit, small: Learners, placed: Admission, nested: Nested) -> Fit:
+def with_few(fit: Fit, small: Learners, placed: Admission, nested: Nested | NestedOfClasses) -> Fit:
     """Return the fit with learners whose few rows were pooled with the others'."""
     residuals = nested.few_residuals, nested.few_all_residuals
     gains = few_gains(small, placed, residuals)
@@ -129,11 +135,11 @@ def _with(fit: Fit, newcomers: Learners, with_models: bool) -> Fit:
     own, placed = _place(fit, newcomers, with_models)
     collaboration, intervals = fit.collaboration, fit.intervals
     weight_rows = collaboration.newcomer_weight_rows[placed.nearest]
-    if isinstance(collaboration, NestedCollaboration):
+    if isinstance(collaboration, (NestedCollaboration, NestedClasses)):
         collaboration, weight_rows = collaboration.with_newcomers(newcomers, placed.nearest)
     added = [Newcomer(*each) for each in zip(newcomers.ids.tolist(), weight_rows.tolist(), strict=True)]
     if own is not None:
-        bounds = plausible_ranges(newcomers, np.arange(len(newcomers)))
+        bounds = np.array([own_bounds(newcomers, newcomers.span(j)) for j in range(len(newcomers))])
         models = zip(added, own.models, bounds, strict=True)
         added = [replace(new, model=model, bounds=limits) for new, model, limits in models]
     gains = newcomer_gains(newcomers, own, placed, collaboration, fit.with_all, fit.gain_model, units)

@@ -9,6 +9,7 @@ import numpy as np
 
 from coterie._arrays import Array
 from coterie._options import check_count, check_option, listed
+from coterie.candidates import ForClasses
 from coterie.collaboration.forms import METHODS
 from coterie.kernels.devices import check_device
 from coterie.loss import SQUARED_ERROR, Loss
@@ -22,7 +23,7 @@ from coterie.rows.threshold import FEWEST_ROWS, enough_rows, rows_needed
 SMALL_LEARNERS = ("admit", "drop", "raise")
 UNKNOWN_LEARNERS = ("warn", "raise")
 EFFORTS = ("full", "fast")
-FAST_CANDIDATES = ("ridge",)
+FAST_CANDIDATES, FAST_CLASS_CANDIDATES = ("ridge",), ("logistic",)
 FAST_FOLDS = 3
 # More cost time and memory, and tell nothing.
 MOST_FOLDS, MOST_REPLICATES = 1000, 100_000
@@ -32,7 +33,7 @@ MOST_SHAPING = 200
 
 @dataclass(frozen=True)
 class Options:
-    """How to fit; each field is the option of `CoterieRegressor` of the same name, but for the loss."""
+    """How to fit; each field is the option of the estimators of the same name, but for the loss."""
 
     candidates: Any = None
     n_clusters: Any = "auto"
@@ -59,7 +60,10 @@ class Options:
 
     @property
     def chosen_candidates(self) -> Any:
-        """What learners choose from; with little effort, the default is a ridge alone."""
+        """What learners choose from; with little effort, the default is a ridge alone, or a logistic one."""
+        if self.loss.bounds is not None:
+            fast = self.candidates is None and self.effort == "fast"
+            return ForClasses(FAST_CLASS_CANDIDATES if fast else self.candidates)
         if self.candidates is not None:
             return self.candidates
         return FAST_CANDIDATES if self.effort == "fast" else "default"

@@ -13,6 +13,7 @@ import numpy as np
 
 from coterie._arrays import Array
 from coterie._options import listed
+from coterie.collaboration.classes import NestedOfClasses
 from coterie.collaboration.nested import FewRows, Nested
 from coterie.fit.intervals import intervals_without
 from coterie.fit.record import Fit, Newcomer
@@ -87,7 +88,7 @@ def _few_left(fit: Fit, admission: Admission | None) -> FewRows | None:
     return FewRows(fit.few, admission.aligned_to(fit.few.ids).nearest)
 
 
-def _collaborate_again(fit: Fit, few: FewRows | None) -> tuple[Fit, Nested | None]:
+def _collaborate_again(fit: Fit, few: FewRows | None) -> tuple[Fit, Nested | NestedOfClasses | None]:
     parts = fit.selection, fit.exchange, fit.partition, fit.learners
     together = collaborate_all(fit.options, fit.seed, *parts, few)
     fit = replace(fit, collaboration=together.coterie, with_all=together.with_all, alone=together.alone)
@@ -95,7 +96,11 @@ def _collaborate_again(fit: Fit, few: FewRows | None) -> tuple[Fit, Nested | Non
 
 
 def _newcomers_without(
-    fit: Fit, before: Collaboration, leaving: set[Any], admission: Admission | None, nested: Nested | None
+    fit: Fit,
+    before: Collaboration,
+    leaving: set[Any],
+    admission: Admission | None,
+    nested: Nested | NestedOfClasses | None,
 ) -> tuple[Newcomer, ...]:
     """Return the newcomers who stay, with their ways of predicting among those that are left.
 
@@ -113,7 +118,7 @@ def _newcomers_without(
     return tuple(replace(new, weight_row=rows[new.learner_id]) for new in staying)
 
 
-def _judged_again(fit: Fit, admission: Admission | None, nested: Nested | None) -> Fit:
+def _judged_again(fit: Fit, admission: Admission | None, nested: Nested | NestedOfClasses | None) -> Fit:
     """Measure the gains of those whose rows are here; newcomers keep theirs, with new numbers."""
     before, fit = fit.gains, judged(fit)
     table = fit.gains
@@ -179,11 +184,12 @@ def remove_learners(fit: Fit, leaving: set[Any]) -> Fit:
             cluster_fit=cluster_fit_without(fit.cluster_fit, staying, partition, old),
             stability=None if stability is None else stability_without(stability, staying, partition, old),
         )
-    nested = None
+    nested: Nested | NestedOfClasses | None = None
     if len(gone) or few_left:
         fit, nested = _collaborate_again(fit, _few_left(fit, admission))
     newcomers = _newcomers_without(fit, before, leaving, admission, nested)
     fit = replace(fit, newcomers=newcomers, admission=admission)
     fit = _judged_again(fit, admission, nested).shown_in_order(shown)
-    fit = intervals_without(whole, fit, nested, again=bool(len(gone) or few_left))
+    if not isinstance(nested, NestedOfClasses):
+        fit = intervals_without(whole, fit, nested, again=bool(len(gone) or few_left))
     return _without_notes(fit, leaving)

@@ -13,6 +13,7 @@ import numpy as np
 
 from coterie._arrays import Array
 from coterie.candidates import candidates_per_learner
+from coterie.collaboration.classes import NestedOfClasses, nest_classes
 from coterie.collaboration.forms import collaborate, plausible_ranges
 from coterie.collaboration.nested import FewRows, Nested, Recipe, folds_of, nest_learners, own_by_fold
 from coterie.collaboration.out_of_fold import left_out_of_fold
@@ -93,6 +94,30 @@ def _nested(
     return replace(nested, collaboration=nested.collaboration.take(learners.appearance))
 
 
+def _nested_classes(
+    options: Options,
+    seed: int,
+    selection: Selection,
+    partition: Partition,
+    learners: Learners,
+    few: FewRows | None,
+) -> NestedOfClasses:
+    """Return the same for classes."""
+    labels = partition.aligned_to(learners.ids).labels
+    nested = nest_classes(
+        learners,
+        selection.aligned_to(learners.ids),
+        labels,
+        options.chosen_candidates,
+        _recipe(options, seed, labels),
+        n_folds=options.n_folds,
+        splitter=options.splitter,
+        few=few,
+        trees=options.trees,
+    )
+    return replace(nested, collaboration=nested.collaboration.take(learners.appearance))
+
+
 def pools_few_rows(options: Options, selection: Selection, learners: Learners) -> bool:
     """Tell whether rows of learners that are too small for a model of their own are pooled."""
     pooled = options.collaboration == "auto" and options.refine != "average" and not options.standardize
@@ -106,7 +131,7 @@ class Collaborated:
     coterie: Collaboration
     with_all: Collaboration
     alone: Alone
-    nested: Nested | None = None
+    nested: Nested | NestedOfClasses | None = None
 
 
 def _plain(
@@ -156,6 +181,15 @@ def collaborate_all(
         # Models of all rows are judged by the halves on which they were chosen.
         alone = Alone(selection.learner_ids, selection.residuals, share_of_rows(selection), bounds)
         return Collaborated(coterie, with_all, alone)
+    if method == "auto" and learners.loss.bounds is not None:
+        if len(learners) == 1 and few is None:
+            return _plain(replace(options, collaboration="local"), seed, selection, partition, learners)
+        if options.refine == "average":
+            return _plain(replace(options, collaboration="average"), seed, selection, partition, learners)
+        of_classes = _nested_classes(options, seed, selection, partition, learners, few)
+        alone = of_classes.alone.take(learners.appearance)
+        mixed = of_classes.collaboration
+        return Collaborated(mixed, mixed.with_all(), alone, of_classes)
     if method == "auto":
         nested = _nested(options, seed, selection, exchange, partition, learners, few)
         alone = nested.alone.take(learners.appearance)
@@ -248,7 +282,9 @@ def fit_selected(
     fit = judged(fit)
     if together.nested is not None and few is not None and placed is not None:
         fit = with_few(fit, few.learners, placed, together.nested)
-    fit = replace(fit, intervals=measured_intervals(fit, together.nested))
+    if learners.loss.bounds is None:
+        assert not isinstance(together.nested, NestedOfClasses), "classes have no intervals"
+        fit = replace(fit, intervals=measured_intervals(fit, together.nested))
     return fit if apart is None else admit_learners(fit, apart)
 
 

@@ -16,6 +16,7 @@ from coterie._arrays import Array
 from coterie.engines import Engine
 from coterie.kernels.affine import AffineLosses, Frame, affine_matrix
 from coterie.kernels.limits import LIMITS
+from coterie.kernels.logistic import logistic_form, logistic_losses
 from coterie.loss import SQUARED_ERROR, Loss
 from coterie.rows.learners import Learners
 
@@ -107,6 +108,11 @@ def loss_matrix(
         moments = AffineLosses(vectors[closed], learners)
         losses[closed] = moments.tile(slice(None), slice(None))
     rest = np.flatnonzero(~affine)
+    if learners.loss.bounds is not None and clips is None:
+        forms = {i: logistic_form(models[i], learners.n_features) for i in rest.tolist()}
+        lines = np.array([i for i, form in forms.items() if form is not None], dtype=int)
+        losses[lines] = logistic_losses([form for form in forms.values() if form is not None], learners)
+        rest = np.array([i for i, form in forms.items() if form is None], dtype=int)
     jobs = [_LossJob(models[i], learners, clips) for i in rest.tolist()]
     if jobs:
         losses[rest] = engine.map(_losses_of, jobs)

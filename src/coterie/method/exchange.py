@@ -129,7 +129,7 @@ def cross_evaluate(
         source = moments = AffineLosses(vectors, learners)
         errors, finite = chosen.errors, moments.finite
     else:
-        clips = chosen.clips if robust else None
+        clips = chosen.clips if robust and learners.loss.bounds is None else None
         runner = counted(resolve_engine(engine, n_jobs), "Exchange")
         if count is not None:
             seed = as_entropy(random_state) % 2**32

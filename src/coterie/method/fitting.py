@@ -25,6 +25,7 @@ from sklearn.utils.validation import has_fit_parameter
 from coterie._arrays import Array
 from coterie._seeds import seeded_copy
 from coterie.loss import SQUARED_ERROR, Loss
+from coterie.models.classes import OneClass
 
 
 @dataclass(frozen=True)
@@ -79,6 +80,8 @@ def quiet_fits() -> Iterator[None]:
         warnings.simplefilter("ignore", LinAlgWarning)
         warnings.filterwarnings("ignore", category=RuntimeWarning, module=r"sklearn|numpy|scipy")
         warnings.filterwarnings("ignore", message=".*R\\^2 score is not well-defined.*")
+        # Rows of one learner may hold nearly as many classes as there are rows.
+        warnings.filterwarnings("ignore", message="The number of unique classes is greater than")
         yield
 
 
@@ -101,6 +104,9 @@ def fit_model(model: Any, X: Array, y: Array, weights: Array | None = None) -> A
 
     Returns what ``fit`` returns; the model itself where ``fit`` returns nothing, as some regressors do.
     """
+    if y.dtype.kind == "i" and (y == y[0]).all():
+        # Numbers of classes, and there is one: hardly a classifier would take these rows.
+        return OneClass().fit(X, y)
     name = None if weights is None else weight_parameter(model)
     fitted = model.fit(X, y) if name is None else model.fit(X, y, **{name: weights})
     return model if fitted is None else fitted

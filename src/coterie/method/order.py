@@ -89,13 +89,22 @@ def in_sorted_order(X: Array, y: Array) -> bool:
     return len(is_sorted) > 0 and not any(_is_clock(columns[:, c]) for c in is_sorted if c >= y.shape[1])
 
 
-def serial_score(residuals: Array, X: Array, y: Array) -> SerialScore:
+def sorted_by_class(y: Array) -> bool:
+    """Tell whether classes, in columns of shape (n, C), come in blocks, as in a sorted table."""
+    changes = int(np.count_nonzero(np.any(y[1:] != y[:-1], axis=1)))
+    return bool(changes < 2 * len(np.unique(y, axis=0)))
+
+
+def serial_score(residuals: Array, X: Array, y: Array, *, of_classes: bool = False) -> SerialScore:
     """Return what a learner's held-out residuals say about the dependence of neighbouring rows.
 
     ``residuals`` and ``y`` have the shape (n, C), in the order of the rows; columns are averaged. It is
-    nothing for a learner whose rows are sorted, or whose residuals are rounding.
+    nothing for a learner whose rows are sorted, or whose residuals are rounding. ``of_classes`` says that the
+    response is classes: sorted ones have many ties.
     """
     n = len(residuals)
+    if of_classes and sorted_by_class(y):
+        return SerialScore()
     varied = np.ptp(residuals, axis=0) > 1e-9 * np.abs(y).max()
     if not varied.all() or in_sorted_order(X, y):
         return SerialScore()

@@ -236,7 +236,10 @@ def select_models(
     in_order = False
     if splitter is None and order is not None:
         parts = zip(fitted, jobs, strict=True)
-        in_order = rows_depend(serial_score(result.residuals, job.X, job.y) for result, job in parts)
+        in_order = rows_depend(
+            serial_score(result.residuals, job.X, job.y, of_classes=job.loss.bounds is not None)
+            for result, job in parts
+        )
         if in_order:
             jobs, fitted = fit_all(BLOCKS)
     folds, training = tuple(job.folds for job in jobs), tuple(job.training for job in jobs)

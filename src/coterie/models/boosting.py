@@ -10,7 +10,9 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
-from sklearn.ensemble import HistGradientBoostingRegressor
+import numpy as np
+from sklearn.base import BaseEstimator, RegressorMixin, clone
+from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
 from threadpoolctl import ThreadpoolController
 
 from coterie._arrays import Array
@@ -41,3 +43,54 @@ class BoostedTrees(HistGradientBoostingRegressor):  # type: ignore[misc]
         with _controller().limit(limits=1, user_api="openmp"):
             predicted: Array = super().predict(X)
         return predicted
+
+
+class BoostedClasses(HistGradientBoostingClassifier):  # type: ignore[misc]
+    """Histogram boosting of classes that fits and predicts with one thread.
+
+    Parameters are those of ``sklearn.ensemble.HistGradientBoostingClassifier``, and so are the trees.
+    """
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, **ahead: Any) -> BoostedClasses:
+        """Fit the trees to X of shape (N, p) and classes y (N,), rows weighted by ``sample_weight``.
+
+        ``ahead`` may name the rows by which boosting stops: ``X_val``, ``y_val``, ``sample_weight_val``.
+        """
+        with _controller().limit(limits=1, user_api="openmp"):
+            super().fit(X, y, sample_weight=sample_weight, **ahead)
+        return self
+
+    def predict_proba(self, X: Any) -> Array:
+        """Return the probabilities of the classes for rows of shape (N, p)."""
+        with _controller().limit(limits=1, user_api="openmp"):
+            predicted: Array = super().predict_proba(X)
+        return predicted
+
+
+class LogOddsTrees(RegressorMixin, BaseEstimator):  # type: ignore[misc]
+    """Boosted trees that add to given log-odds, a forest for each column.
+
+    Parameters
+    ----------
+    trees : BoostedTrees
+        What grows on working responses: how far a class is from its chance, by the curvature there.
+    """
+
+    def __init__(self, trees: Any) -> None:
+        self.trees = trees
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, **ahead: Any) -> LogOddsTrees:
+        """Fit to X of shape (N, p) and working responses y (N, C), weighted by ``sample_weight`` (N, C).
+
+        ``ahead`` may name the rows by which boosting stops, with columns like these.
+        """
+        self.n_features_in_ = X.shape[1]
+        self.estimators_ = []
+        for c in range(y.shape[1]):
+            mine = {name: part if name == "X_val" else part[:, c] for name, part in ahead.items()}
+            self.estimators_.append(clone(self.trees).fit(X, y[:, c], sample_weight[:, c], **mine))
+        return self
+
+    def predict(self, X: Any) -> Array:
+        """Return what is added to the log-odds of rows, of shape (N, C)."""
+        return np.column_stack([trees.predict(X) for trees in self.estimators_])

@@ -19,6 +19,8 @@ import sklearn
 from sklearn.utils.validation import check_is_fitted
 
 import coterie
+from coterie.classifier import CoterieClassifier
+from coterie.estimator import CoterieEstimator
 from coterie.fit.record import Fit
 from coterie.kernels.affine import AffineLosses, affine_matrix
 from coterie.kernels.losses import DenseTiles
@@ -37,6 +39,11 @@ from coterie.rows.learners import Learners
 __all__ = ["PersistenceError", "load", "save"]
 
 _ARRAYS = "arrays.npz"
+# What a file may hold, by the name that the manifest gives.
+KINDS: dict[str, type[CoterieEstimator]] = {
+    "CoterieRegressor": CoterieRegressor,
+    "CoterieClassifier": CoterieClassifier,
+}
 
 
 def _without_rows(learners: Learners) -> Learners:
@@ -86,14 +93,14 @@ def _affine_tiles(exchange: Exchange, selection: Selection, shaping: Learners) -
     return AffineLosses(vectors, shaping).take(positions)
 
 
-def save(model: CoterieRegressor, path: str | os.PathLike[str], *, rows: bool = True) -> None:
+def save(model: CoterieEstimator, path: str | os.PathLike[str], *, rows: bool = True) -> None:
     """Save a fitted model as a file that can be loaded without pickle.
 
     The file appears at once or not at all: a failure leaves the old file as it was.
 
     Parameters
     ----------
-    model : CoterieRegressor
+    model : CoterieRegressor or CoterieClassifier
         A fitted model.
     path : str or path-like
         The file, by convention ``*.coterie``. An old file is replaced.
@@ -122,11 +129,10 @@ def save(model: CoterieRegressor, path: str | os.PathLike[str], *, rows: bool = 
     >>> bool((again.predict(data.X, data.groups) == model.predict(data.X, data.groups)).all())
     True
     """
-    if type(model) is not CoterieRegressor:
-        raise TypeError(f"coterie.save takes a CoterieRegressor. Got {type(model).__name__}.")
-    check_is_fitted(
-        model, "record_", msg="This CoterieRegressor is not fitted yet: call fit before coterie.save."
-    )
+    if type(model) not in KINDS.values():
+        raise TypeError(f"coterie.save takes a {' or a '.join(KINDS)}. Got {type(model).__name__}.")
+    kind = type(model).__name__
+    check_is_fitted(model, "record_", msg=f"This {kind} is not fitted yet: call fit before coterie.save.")
     check_ids(model.learner_ids_)
     # A model that was loaded without rows has none to save.
     fit = model.record_
@@ -144,6 +150,7 @@ def save(model: CoterieRegressor, path: str | os.PathLike[str], *, rows: bool = 
         "scikit-learn": sklearn.__version__,
         "numpy": np.__version__,
         "rows": rows,
+        "estimator kind": kind,
         "parameters": {name: encoder.encode(value) for name, value in parameters.items()},
         "learners": {"ids": encoder.readable(fit.learner_ids), "labels": encoder.readable(fit.labels)},
         "estimator": {name: encoder.encode(value) for name, value in held.items()},
@@ -154,7 +161,7 @@ def save(model: CoterieRegressor, path: str | os.PathLike[str], *, rows: bool = 
 
 def _restored(
     manifest: dict[str, Any], members: dict[str, bytes], trusted: list[str | type], budget: Budget
-) -> CoterieRegressor:
+) -> CoterieEstimator:
     match manifest:
         case {
             "parameters": dict(parameters),
@@ -162,24 +169,27 @@ def _restored(
             "estimator": dict(attributes),
             "fit": dict(parts),
             "rows": bool(rows),
-        }:
+            "estimator kind": str(kind),
+        } if kind in KINDS:
             pass
         case _:
             raise unfit("has a manifest whose fields are missing or of the wrong type")
-    known = set(CoterieRegressor().get_params(deep=False))
+    known = set(KINDS[kind]().get_params(deep=False))
     if (
         set(parameters) - known
         or set(attributes) - set(Attributes.__annotations__)
         or set(parts) != set(PARTS)
     ):
-        raise unfit("names parameters or parts that a CoterieRegressor does not have")
+        raise unfit(f"names parameters or parts that a {kind} does not have")
     arrays = unpack_arrays(members[_ARRAYS])
     decoder = Decoder(arrays, lambda member: load_model(members[member], trusted, budget))
     given = {name: decoder.decode(value) for name, value in parameters.items()}
-    model = CoterieRegressor(**checked_parameters(given, attributes.get("n_features_in_")))
+    model = KINDS[kind](**checked_parameters(given, attributes.get("n_features_in_")))
     held = {name: decoder.decode(value) for name, value in attributes.items()}
     state = {name: decoder.decode(value) for name, value in parts.items()}
     shown_ids, labels = (decoder.decode(manifest["learners"][name]) for name in ("ids", "labels"))
+    if (kind == "CoterieClassifier") != ("classes_" in held):
+        raise unfit(f"holds classes that do not fit a {kind}")
     check_fit(state, held, shown_ids, labels, rows)
     if state["exchange"].source is None:
         source = _affine_tiles(state["exchange"], state["selection"], state["learners"])
@@ -192,7 +202,7 @@ def _restored(
     return model
 
 
-def load(path: str | os.PathLike[str], *, trusted: Iterable[str | type] = ()) -> CoterieRegressor:
+def load(path: str | os.PathLike[str], *, trusted: Iterable[str | type] = ()) -> Any:
     """Load a model that `save` wrote.
 
     No code from the file is run: types are built only where their names are in our table or in your list,
@@ -208,7 +218,7 @@ def load(path: str | os.PathLike[str], *, trusted: Iterable[str | type] = ()) ->
 
     Returns
     -------
-    CoterieRegressor
+    CoterieRegressor or CoterieClassifier
         The fitted model.
     """
     manifest, members = read_archive(Path(path))

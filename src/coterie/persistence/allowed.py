@@ -58,9 +58,10 @@ _SEEN = "n_features_in_: width"
 _LINE = _row(f"{_SEEN}, coef_: p, intercept_: scalar")
 _LINKED = _row(f"{_SEEN}, coef_: p, intercept_: scalar, _base_loss?: part")
 _PARTIAL_SQUARES = _row(f"{_SEEN}, coef_: 1 p, intercept_: 1, _x_mean: p, _x_std: p")
-_TREE = _row(f"{_SEEN}, n_outputs_: one, tree_: part", sound=sound.tree)
+_LOGISTIC = _row(f"{_SEEN}, classes_: any k, coef_: m p, intercept_: m", sound=sound.logistic)
+_TREE = _row(f"{_SEEN}, n_outputs_: many, tree_: part", sound=sound.tree)
 _FOREST = _row(
-    f"{_SEEN}, n_outputs_: one, estimators_: each part, estimator_?: part, estimator?: part",
+    f"{_SEEN}, n_outputs_: many, estimators_: each part, estimator_?: part, estimator?: part",
     sound=sound.forest,
 )
 _BOOSTING = _row(
@@ -72,6 +73,12 @@ _HISTOGRAM = _row(
     "_preprocessor?: maybe part, _baseline_prediction: 1 1, _predictors: each each part",
     sound=sound.histogram,
 )
+_HISTOGRAM_OF_CLASSES = _row(
+    f"{_SEEN}, classes_: any k, n_trees_per_iteration_: many, _n_features: width, _loss: part, "
+    "_bin_mapper: part, _preprocessor?: maybe part, _label_encoder?: part, _baseline_prediction: 1 t, "
+    "_predictors: each each part",
+    sound=sound.histogram,
+)
 _PREDICTOR = _row(
     "nodes: nodes, binned_left_cat_bitsets: uint k 8, raw_left_cat_bitsets: uint k 8",
     sound=sound.predictor,
@@ -79,6 +86,12 @@ _PREDICTOR = _row(
 _NEIGHBOURS = _row(
     f"{_SEEN}, _fit_X: float n p, _y: n, n_samples_fit_: many, _fit_method: method, _tree: maybe part, "
     "effective_metric_: metric, effective_metric_params_: table maybe real",
+    sound=sound.neighbours,
+)
+_NEIGHBOURS_OF_CLASSES = _row(
+    f"{_SEEN}, classes_: any k, outputs_2d_: false, _fit_X: float n p, _y: n, n_samples_fit_: many, "
+    "_fit_method: method, _tree: maybe part, effective_metric_: metric, "
+    "effective_metric_params_: table maybe real",
     sound=sound.neighbours,
 )
 _SUPPORT = _row(
@@ -148,11 +161,13 @@ _QUANTILES = _row(f"{_SEEN}, quantiles_: q p, references_: q")
 _SCORED = _row(f"{_SEEN}, scores_: p, pvalues_?: maybe p")
 _MASK = _row(f"{_SEEN}, support_: bool p, estimator_?: part")
 _LOSS = _row("closs: part, link: part, interval_y_true: part, interval_y_pred: part", sound=sound.loss)
+_LINK = _row("interval_y_pred?: part")
 _COMPILED_LOSS = Row(build=compiled.build_loss, loader="LossNode")
 _HIST = "sklearn.ensemble._hist_gradient_boosting"
 
 TYPES: dict[str, Row] = {
     # Lines
+    **_rows("coterie.models.logistic", "QuickLogistic", _LOGISTIC),
     **_rows("coterie.models.linear", "Line", _LINE),
     **_rows("coterie.models.linear", "QuickElasticNet QuickLasso QuickRidge", _LINE),
     **_rows("sklearn.cross_decomposition._pls", "PLSRegression", _PARTIAL_SQUARES),
@@ -162,6 +177,7 @@ TYPES: dict[str, Row] = {
     **_rows("sklearn.linear_model._glm.glm", "GammaRegressor PoissonRegressor TweedieRegressor", _LINKED),
     **_rows("sklearn.linear_model._huber", "HuberRegressor", _LINE),
     **_rows("sklearn.linear_model._least_angle", "Lars LarsCV LassoLars LassoLarsCV LassoLarsIC", _LINE),
+    **_rows("sklearn.linear_model._logistic", "LogisticRegression LogisticRegressionCV", _LOGISTIC),
     **_rows("sklearn.linear_model._omp", "OrthogonalMatchingPursuit OrthogonalMatchingPursuitCV", _LINE),
     **_rows("sklearn.linear_model._passive_aggressive", "PassiveAggressiveRegressor", _LINE),
     **_rows("sklearn.linear_model._quantile", "QuantileRegressor", _LINE),
@@ -172,6 +188,14 @@ TYPES: dict[str, Row] = {
     **_rows("sklearn.svm._classes", "LinearSVR", _LINE),
     # Trees
     **_rows("coterie.models.boosting", "BoostedTrees", _HISTOGRAM),
+    **_rows("coterie.models.boosting", "BoostedClasses", _HISTOGRAM_OF_CLASSES),
+    **_rows("coterie.models.boosting", "LogOddsTrees", _row(f"{_SEEN}, estimators_: each part")),
+    **_rows("coterie.models.classes", "OneClass", _row(f"{_SEEN}, classes_: any 1")),
+    **_rows(
+        "coterie.models.classes",
+        "VotingForest",
+        _row(f"{_SEEN}, classes_: any k, forest_: part", sound=sound.voting),
+    ),
     **_rows("coterie.models.forest", "QuickForest RandomCuts", _FOREST),
     **_rows("sklearn.ensemble._forest", "ExtraTreesRegressor RandomForestRegressor", _FOREST),
     **_rows("sklearn.ensemble._gb", "GradientBoostingRegressor", _BOOSTING),
@@ -191,6 +215,7 @@ TYPES: dict[str, Row] = {
     **_rows("sklearn.metrics._dist_metrics", " ".join(compiled.METRICS), Row(build=compiled.build_metric)),
     **_rows("sklearn.neighbors._ball_tree", "BallTree", Row(build=compiled.build_neighbours)),
     **_rows("sklearn.neighbors._kd_tree", "KDTree", Row(build=compiled.build_neighbours)),
+    **_rows("sklearn.neighbors._classification", "KNeighborsClassifier", _NEIGHBOURS_OF_CLASSES),
     **_rows("sklearn.neighbors._regression", "KNeighborsRegressor RadiusNeighborsRegressor", _NEIGHBOURS),
     **_rows("sklearn.neural_network._multilayer_perceptron", "MLPRegressor", _NETWORK),
     **_rows("sklearn.neural_network._stochastic_optimizers", "AdamOptimizer SGDOptimizer", Row()),
@@ -234,11 +259,16 @@ TYPES: dict[str, Row] = {
     **_rows("sklearn.preprocessing._encoders", "OneHotEncoder", _ONE_HOT),
     **_rows("sklearn.preprocessing._encoders", "OrdinalEncoder", _ORDINAL),
     **_rows("sklearn.preprocessing._function_transformer", "FunctionTransformer", Row()),
+    **_rows("sklearn.preprocessing._label", "LabelEncoder", _row("classes_: any k")),
     **_rows("sklearn.preprocessing._polynomial", "PolynomialFeatures", _POLYNOMIAL),
     **_rows("sklearn.preprocessing._target_encoder", "TargetEncoder", _TARGET_CODES),
     # Losses
     **_rows("sklearn._loss._loss", " ".join(sound.COMPILED_LOSSES), _COMPILED_LOSS),
-    **_rows("sklearn._loss.link", "IdentityLink LogLink", _row("interval_y_pred?: part")),
+    **_rows(
+        "sklearn._loss.link",
+        "IdentityLink LogLink LogitLink MultinomialLogit",
+        _row("interval_y_pred?: part"),
+    ),
     **_rows("sklearn._loss.link", "Interval", _row("low: real, high: real")),
     **_rows("sklearn._loss.loss", " ".join(sound.LOSSES), _LOSS),
     # Splits

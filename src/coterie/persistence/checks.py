@@ -9,6 +9,7 @@ from typing import Any, TypedDict
 import numpy as np
 
 from coterie._arrays import Array
+from coterie.collaboration.classes import ClassNewcomers, Directions, NestedClasses, Scale
 from coterie.collaboration.nested import AverageNewcomers, NestedCollaboration, PooledNewcomers
 from coterie.collaboration.nested.describing import Describer
 from coterie.collaboration.nested.sums import Units
@@ -16,6 +17,7 @@ from coterie.encoding import TableRecipe
 from coterie.encoding.columns import DATE_PARTS, ENCODERS
 from coterie.fit.record import Fit
 from coterie.kernels.losses import DenseTiles
+from coterie.loss import SQUARED_ERROR, BrierScore, Loss
 from coterie.method.landmarks import LandmarkTiles
 from coterie.persistence.archive import unfit
 from coterie.persistence.codec import checked_fields
@@ -28,6 +30,8 @@ from coterie.verdicts.spread import Scales, Spread
 
 # What trees of nested coteries are added to.
 BASES = {"nothing", "line", "coterie line", "level"}
+# What models of classes answer.
+KINDS = {"own", "trees", "cuts", "beside", "beside coterie"}
 # The parts of a fit; its options are the estimator's parameters.
 PARTS = tuple(part.name for part in fields(Fit) if part.name != "options")
 
@@ -37,6 +41,7 @@ class Attributes(TypedDict, total=False):
 
     n_features_in_: int
     feature_names_in_: Array
+    classes_: Array
     table_: TableRecipe
     _group_column: str | int | None
 
@@ -57,6 +62,13 @@ SHAPES: dict[type[Any], dict[str, Rule]] = {
         "bounds: m 2, corrections: w q, correction_bounds: w 2, limits: 2 p, "
         "told: w t, sees: bool m t, shares: n s"
     ),
+    NestedClasses: rules_of(
+        "line_weights: w 2, lines: w c q, coterie_lines: w c q, told: w t, sees: bool m t, "
+        "sees_line: bool m, shares: n s, calibration: maybe float v"
+    ),
+    ClassNewcomers: rules_of("common: c 1 q, coterie_common: c k q, weights: m, line_weights: 2"),
+    Scale: rules_of("centre: p, spread: p, low: p, high: p"),
+    Directions: rules_of("offsets: d c, slopes: x z"),
     AverageNewcomers: rules_of("ratios: 2, units: p"),
     Units: rules_of("centre: d, spread: d, low: d, high: d"),
     Describer: rules_of("common: b, directions: x d, scale: 2"),
@@ -159,12 +171,39 @@ def _check_nested(record: NestedCollaboration, sizes: Sizes, n_rows: Array, what
         _check_rows(residuals, n_rows, what)
 
 
+def _check_classes(record: NestedClasses, sizes: Sizes, n_rows: Array, what: str) -> None:
+    loss = record.loss
+    if not isinstance(loss, BrierScore):
+        raise unfit(f"holds {what} that does not fit the rest")
+    n_columns, newcomers = loss.n_columns, record.newcomers
+    inside = {**sizes, "c": n_columns, "s": len(record.share_names), "v": loss.n_classes}
+    known = _check_shapes(NestedClasses, record, inside, what)
+    _check_shapes(Scale, record.scale, known, what)
+    _need(len(record.kinds) == known["m"] and set(record.kinds) <= KINDS, what)
+    seen = known["p"] + record.sees.sum(axis=1) + n_columns * record.sees_line
+    for model, n, kind in zip(record.models, seen.tolist(), record.kinds, strict=True):
+        parts = getattr(model, "estimators_", None) if kind.startswith("beside") else [model]
+        fits = isinstance(parts, list) and (kind in ("own", "trees", "cuts") or len(parts) == n_columns)
+        _need(fits and all(getattr(part, "n_features_in_", n) == n for part in parts or ()), what)
+    _need(0 <= record.all_row < len(record.weights), what)
+    if newcomers is not None:
+        _check_shapes(ClassNewcomers, newcomers, known, what)
+        slopes = {"c": n_columns, "z": n_columns * known["p"]}
+        found = _check_shapes(Directions, newcomers.directions, slopes, what)
+        _need(found["d"] + found["x"] + (known["k"] > 1) <= known["t"], what)
+        _need(len(newcomers.ratios) == len(newcomers.coterie_ratios) == n_columns, what)
+    for residuals in (record.plain_residuals, record.all_residuals):
+        _check_rows(residuals, n_rows, what)
+
+
 def _check_collaboration(record: Collaboration, sizes: Sizes, n_rows: Array) -> None:
     what = f"a Collaboration by {record.method!r}"
     n_models = len(record.models)
     _need(len(record.names) == n_models > 0 and all(hasattr(m, "predict") for m in record.models), what)
     known = _check_shapes(Collaboration, record, {**sizes, "m": n_models}, what)
     _check_rows(record.residuals, n_rows, what)
+    if isinstance(record, NestedClasses):
+        _check_classes(record, known, n_rows, what)
     if isinstance(record, NestedCollaboration):
         _check_nested(record, known, n_rows, what)
 
@@ -258,6 +297,10 @@ def check_fit(state: dict[str, Any], held: dict[str, Any], shown: Any, labels: A
     checked_fields(Attributes, held)
     _need("n_features_in_" in held, "a number of predictors")
     learners, selection = state["learners"], state["selection"]
+    classes = held.get("classes_")
+    loss: Loss = SQUARED_ERROR if classes is None else BrierScore(len(classes))
+    _need(classes is None or (classes.ndim == 1 and len(np.unique(classes)) == len(classes) > 1), "classes")
+    _need(learners.loss == loss == state["collaboration"].loss, "a response")
     n_features, ids = held["n_features_in_"], learners.ids.tolist()
     sizes = {
         "n": len(ids),

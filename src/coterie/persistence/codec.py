@@ -21,6 +21,7 @@ import numpy as np
 
 from coterie._arrays import Array
 from coterie._codec import HintReader, Leaf
+from coterie.collaboration.classes import ClassNewcomers, Directions, NestedClasses, Scale
 from coterie.collaboration.nested import AverageNewcomers, NestedCollaboration, PooledNewcomers
 from coterie.collaboration.nested.describing import Describer
 from coterie.collaboration.nested.line import Ratios
@@ -29,7 +30,7 @@ from coterie.encoding import ColumnPlan, TableRecipe
 from coterie.fit.out_of_core import Read
 from coterie.fit.record import Newcomer
 from coterie.kernels.losses import DenseTiles
-from coterie.loss import SquaredError
+from coterie.loss import BrierScore, SquaredError
 from coterie.method.fitting import Fitted
 from coterie.method.landmarks import LandmarkTiles
 from coterie.method.order import SerialScore
@@ -57,6 +58,7 @@ _KINDS = (
     *(TableRecipe, ColumnPlan, Fitted, Read),
     *(AverageNewcomers, PooledNewcomers, Describer, Ratios, Units),
     *(Intervals, Scales, Spread),
+    *(BrierScore, NestedClasses, ClassNewcomers, Scale, Directions),
 )
 RECORDS: dict[str, type[Any]] = {cls.__name__: cls for cls in _KINDS}
 MAPPINGS: dict[str, type[dict[Any, Any]]] = {"dict": dict, "Gains": Gains}

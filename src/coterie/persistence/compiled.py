@@ -19,6 +19,8 @@ from coterie.persistence.rules import array, count, real, stay_within
 Build = Callable[[type[Any], Any, Any], Any]
 
 _NODES = ("left_child", "right_child", "feature", "threshold")
+# Columns of a response that a tree may predict.
+MOST_OUTPUTS = 10_000
 METRICS = {
     "ChebyshevDistance64": "chebyshev",
     "EuclideanDistance64": "euclidean",
@@ -41,20 +43,23 @@ def descends(left: Array, right: Array, inner: Array) -> bool:
 
 
 def build_tree(cls: type[Any], arguments: Any, state: Any) -> Any:
-    """Make a decision tree of one output."""
+    """Make a decision tree of numbers, with one output or several."""
     need(isinstance(arguments, tuple) and len(arguments) == 3 and isinstance(state, dict), "Tree")
     n_features, n_classes, n_outputs = arguments
-    one = isinstance(n_classes, np.ndarray) and n_classes.dtype == np.intp and n_classes.tolist() == [1]
-    need(one and n_outputs == 1 and type(n_outputs) is int and count(2**31, 1)(n_features, {}), "Tree")
+    need(
+        type(n_outputs) is int and 1 <= n_outputs <= MOST_OUTPUTS and count(2**31, 1)(n_features, {}), "Tree"
+    )
+    ones = isinstance(n_classes, np.ndarray) and n_classes.dtype == np.intp
+    need(ones and n_classes.tolist() == [1] * n_outputs, "Tree")
     nodes = state.get("nodes")
     need(array("n", "V")(nodes, {}) and set(_NODES) <= set(nodes.dtype.names or ()), "Tree")
     n = len(nodes)
-    rules = {"max_depth": count(n), "node_count": count(n, n), "values": array(f"{n} 1 1", "f")}
+    rules = {"max_depth": count(n), "node_count": count(n, n), "values": array(f"{n} {n_outputs} 1", "f")}
     need(all(rule(state.get(name), {}) for name, rule in rules.items()), "Tree")
     inner = nodes["left_child"] != -1
     need(descends(nodes["left_child"], nodes["right_child"], inner), "Tree")
     need(stay_within(nodes["feature"][inner], n_features), "Tree")
-    tree = cls(int(n_features), n_classes, 1)
+    tree = cls(int(n_features), n_classes, n_outputs)
     tree.__setstate__({name: state[name] for name in ("nodes", *rules)})
     return tree
 

@@ -24,7 +24,7 @@ METRICS = (
 )
 LOSSES = (
     *("AbsoluteError", "HalfGammaLoss", "HalfPoissonLoss", "HalfSquaredError", "HalfTweedieLoss"),
-    *("HalfTweedieLossIdentity", "HuberLoss", "PinballLoss"),
+    *("HalfTweedieLossIdentity", "HuberLoss", "PinballLoss", "HalfBinomialLoss", "HalfMultinomialLoss"),
 )
 COMPILED_LOSSES = tuple(f"Cy{name}" for name in LOSSES)
 # A kernel's matrix has an entry for each of these and each new row.
@@ -59,7 +59,12 @@ def _are(values: Any, *names: str) -> bool:
 
 def tree(held: Attributes) -> bool:
     """Check that a tree looks at the columns that it is given."""
-    return _are([held["tree_"]], "Tree") and held["tree_"].n_features == held["n_features_in_"]
+    grown = held["tree_"]
+    return (
+        _are([grown], "Tree")
+        and grown.n_features == held["n_features_in_"]
+        and grown.n_outputs == held["n_outputs_"]
+    )
 
 
 def _grown(trees: list[Any], width: int) -> bool:
@@ -69,7 +74,26 @@ def _grown(trees: list[Any], width: int) -> bool:
 
 def forest(held: Attributes) -> bool:
     """Check that all trees look at the columns of the forest."""
-    return len(held["estimators_"]) > 0 and _grown(list(held["estimators_"]), held["n_features_in_"])
+    trees = list(held["estimators_"])
+    alike = len(trees) > 0 and _grown(trees, held["n_features_in_"])
+    return alike and all(one.n_outputs_ == held["n_outputs_"] for one in trees)
+
+
+def voting(held: Attributes) -> bool:
+    """Check that a forest has a column for each class, one for two of them."""
+    grown, n_classes = held["forest_"], len(held["classes_"])
+    columns = 1 if n_classes <= 2 else n_classes
+    return (
+        _are([grown], "QuickForest", "RandomCuts")
+        and grown.n_features_in_ == held["n_features_in_"]
+        and grown.n_outputs_ == columns
+    )
+
+
+def logistic(held: Attributes) -> bool:
+    """Check that there is a line for each class, one for two of them."""
+    n_classes = len(held["classes_"])
+    return len(held["coef_"]) == (1 if n_classes == 2 else n_classes)
 
 
 def boosting(held: Attributes) -> bool:
@@ -112,7 +136,12 @@ def histogram(held: Attributes) -> bool:
     width, mapper, before = held["_n_features"], held["_bin_mapper"], held.get("_preprocessor")
     known = _categories(mapper, width) if _are([mapper], "_BinMapper") else None
     trees = [one for round_ in held["_predictors"] for one in round_]
-    if known is None or not _are(trees, "TreePredictor") or not all(len(r) == 1 for r in held["_predictors"]):
+    each_round = held["n_trees_per_iteration_"]
+    sizes = {len(round_) for round_ in held["_predictors"]} | {held["_baseline_prediction"].shape[1]}
+    if known is None or not _are(trees, "TreePredictor") or sizes != {each_round}:
+        return False
+    classes = held.get("classes_")
+    if classes is not None and each_round != (1 if len(classes) == 2 else len(classes)):
         return False
     for one in trees:
         inner = one.nodes[one.nodes["is_leaf"] == 0]
@@ -228,6 +257,6 @@ def loss(held: Attributes) -> bool:
     """Check that the parts of a loss are what their names say."""
     return (
         _are([held["closs"]], *COMPILED_LOSSES)
-        and _are([held["link"]], "IdentityLink", "LogLink")
+        and _are([held["link"]], "IdentityLink", "LogLink", "LogitLink", "MultinomialLogit")
         and _are([held["interval_y_true"], held["interval_y_pred"]], "Interval")
     )

@@ -123,7 +123,9 @@ def losses_picture(subject: Subject) -> dict[str, Any]:
         logarithms = _logarithms(values)
     blocks = _blocks(labels)
     names = full_names(partition.learner_ids)
+    of_classes = {"error": "Brier score"} if "scores" in subject.summary else {}
     return {
+        **of_classes,
         "unit": unit,
         "admitted": subject.summary["n_admitted"],
         "learners": [_block_name([names[p] for p in block]) for block in blocks],

@@ -10,11 +10,11 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from coterie._text import shown_name
+from coterie.estimator import CoterieEstimator
 from coterie.federated import Conclusion
 from coterie.fit.record import Fit
 from coterie.method.exchange import exchange_from_losses
 from coterie.records import Exchange, Partition
-from coterie.regressor import CoterieRegressor
 from coterie.summary import summarize
 
 # A name on a page may be long, not endless.
@@ -45,7 +45,7 @@ class Subject:
 
     partition: Partition | None = None
     exchange: Exchange | None = None
-    model: CoterieRegressor | None = None
+    model: CoterieEstimator | None = None
     conclusion: Conclusion | None = None
 
     @property
@@ -74,7 +74,7 @@ class Subject:
 
 def as_subject(found: Any, losses: Any = None) -> Subject:
     """Take apart what a report can be made from; ``losses`` are those that a partition was made from."""
-    if isinstance(found, CoterieRegressor):
+    if isinstance(found, CoterieEstimator):
         check_is_fitted(found)
         if losses is not None:
             raise ValueError("A fitted model has its own losses: pass losses= with a Partition only.")

@@ -24,7 +24,8 @@ def losses_words(data: dict[str, Any]) -> list[str]:
         cell = "the similarity of two learners, 1 when their models predict each other's rows as well as "
         cell += "their own"
     else:
-        cell = "the mean squared error of the model of one learner (row) on the rows of another (column)"
+        error = data.get("error", "mean squared error")
+        cell = f"the {error} of the model of one learner (row) on the rows of another (column)"
     if data["unit"] == "noise":
         cell += ", in units of the latter's noise level: 1 is its own model's error on rows not seen"
     first = f"Each cell is {cell}. Learners are ordered by coterie: coteries are blocks on the diagonal."

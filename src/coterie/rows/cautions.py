@@ -166,13 +166,15 @@ def cautions(learners: Learners, names: Sequence[str] | None = None) -> tuple[st
     def column(position: int) -> str:
         return f"Column {names[position]!r}" if names else f"Column {position}"
 
-    said, n_rows, n_features = list(_of_response(learners.scalar_y)), len(learners.y), learners.n_features
+    # Of classes it is known that they are no numbers.
+    said = [] if learners.loss.bounds is not None else list(_of_response(learners.scalar_y))
+    n_rows, n_features = len(learners.y), learners.n_features
     if n_rows < CAUTION.rows_each * (n_features + 1):
         many = f"{n_features} predictor{'s' if n_features > 1 else ''}"
         said.append(f"There are {n_rows} rows for {many}, which is few: errors and gains are known badly.")
     said += [
         f"{column(position)} alone nearly determines the response: leave it out if it is known later."
-        for position in _determining(learners)
+        for position in (_determining(learners) if learners.y.shape[1] == 1 else ())
     ]
     for position in range(n_features):
         values = learners.X[:, position]

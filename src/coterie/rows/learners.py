@@ -311,14 +311,17 @@ def gather_learners(
     wild: tuple[WildCells, ...] = ()
     if limits is None:
         # One learner alone harms nobody, and sites that keep their rows must answer as they would together.
-        limits = column_limits((*X.T, y)) if len(distinct) > 1 else UNLIMITED
+        # A rare class is no wild value.
+        columns = (*X.T, y) if loss.bounds is None else (*X.T, np.zeros(1))
+        limits = column_limits(columns) if len(distinct) > 1 else UNLIMITED
     if np.isfinite(limits).any():
         aside, wild = set_aside(X, y, owners, distinct, limits, names)
         X, y, owners, rows = X[~aside], y[~aside], owners[~aside], rows[~aside]
         weights = None if weights is None else weights[~aside]
     order = np.argsort(owners, kind="stable")
     sizes = np.bincount(owners, minlength=len(distinct))
-    _refuse_wild(y[order], sizes, distinct, "y", caller)
+    if loss.bounds is None:
+        _refuse_wild(y[order], sizes, distinct, "y", caller)
     if weights is not None:
         weights = weights / (np.bincount(owners, weights) / sizes)[owners]
     return Learners(

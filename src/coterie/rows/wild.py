@@ -205,7 +205,7 @@ def notes_on(cells: Sequence[WildCells]) -> tuple[str, ...]:
     return tuple(_note(*key, theirs) for key, theirs in found.items())
 
 
-def warn_of(cells: Sequence[WildCells]) -> None:
+def warn_of(cells: Sequence[WildCells], stacklevel: int = 3) -> None:
     """Warn of wild cells, in the name of whoever called the caller."""
     for note in notes_on(cells):
-        warnings.warn(note, UserWarning, stacklevel=3)
+        warnings.warn(note, UserWarning, stacklevel=stacklevel)

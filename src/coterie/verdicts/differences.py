@@ -15,6 +15,7 @@ from sklearn.tree import DecisionTreeRegressor
 from sklearn.utils.validation import check_is_fitted
 
 from coterie._arrays import Array
+from coterie._options import listed
 from coterie.kernels.losses import predict_rows
 from coterie.records import Selection
 
@@ -173,15 +174,35 @@ def _regions(X: Array, values: Array, names: list[str]) -> tuple[Region, ...]:
 
 
 def _predict_cluster(model: Any, selection: Selection, labels: Array, k: int, X: Array) -> Array:
-    """Predict with a cluster's pooled model, or with the average of its members' models, by their rows."""
+    """Predict columns (N, C) with a cluster's pooled model, or with its members' models, by their rows."""
     coterie = model.collaboration_
     if coterie.by_pooled_rows:
-        pooled: Array = coterie.predict(X, np.full(len(X), coterie.newcomer_weight_rows[k]))
+        pooled: Array = coterie.predict_columns(X, np.full(len(X), coterie.newcomer_weight_rows[k]))
         return pooled
     members = np.flatnonzero(labels == k)
     shares = selection.n_rows[members] / selection.n_rows[members].sum()
-    parts = [share * predict_rows(selection.models[j], X) for j, share in zip(members, shares, strict=True)]
-    return np.asarray(coterie.loss.shown(sum(parts)))
+    parts = [
+        share * predict_rows(selection.models[j], X, coterie.loss)
+        for j, share in zip(members, shares, strict=True)
+    ]
+    return np.asarray(sum(parts))
+
+
+def _column(model: Any, label: Any, differences: Array) -> int:
+    """Return the column of differences (N, C) to look at: that of a class, or where they are largest."""
+    classes = getattr(model, "classes_", None)
+    if label is None:
+        return int(np.abs(np.nan_to_num(differences)).mean(axis=0).argmax())
+    known = [] if classes is None else classes.tolist()
+    if label not in known:
+        raise ValueError(
+            f"The 'label' argument of compare_clusters must be a class of the model, {listed(known)}. "
+            f"Got {label!r}."
+            if known
+            else "The 'label' argument of compare_clusters is for classes, and the model predicts numbers."
+        )
+    # Of two classes there is one column, the probability of the second.
+    return known.index(label) if differences.shape[1] > 1 else 0
 
 
 def _checked(model: Any, cluster: Any, name: str) -> int:
@@ -194,17 +215,20 @@ def _checked(model: Any, cluster: Any, name: str) -> int:
     return int(cluster)
 
 
-def compare_clusters(model: Any, first: int, second: int) -> Differences:
+def compare_clusters(model: Any, first: int, second: int, label: Any = None) -> Differences:
     """Tell where the models of two clusters disagree.
 
     Parameters
     ----------
-    model : CoterieRegressor
+    model : CoterieRegressor or CoterieClassifier
         Fitted, with its rows.
     first : int
         A cluster.
     second : int
         Another.
+    label : class or None, default=None
+        Of classes, the one whose probability is compared. None: of two the second, of more the one on which
+        the clusters differ most.
 
     Returns
     -------
@@ -243,9 +267,16 @@ def compare_clusters(model: Any, first: int, second: int) -> Differences:
         rows = rows[np.linspace(0, len(rows) - 1, MOST_ROWS).astype(int)]
     X = shaping.X[rows]
 
-    def difference(rows: Array) -> Array:
+    def differences(rows: Array) -> Array:
         first, second = (_predict_cluster(model, selection, labels, k, rows) for k in pair)
         return first - second
+
+    column = _column(model, label, differences(X))
+    # The probability of the first of two classes falls as that of the second rises.
+    sign = -1.0 if label is not None and label == model.classes_[0] and len(model.classes_) == 2 else 1.0
+
+    def difference(rows: Array) -> Array:
+        return sign * differences(rows)[:, column]
 
     values = difference(X)
     usable = np.isfinite(values)

@@ -32,12 +32,12 @@ def test_predictions_are_those_of_models_without_the_fold(staged):
             ahead = np.flatnonzero(own.folds.held_out[span] == fold) + span.start
             predicted = own.models[fold][j].predict(data.learners.X[ahead])
             seen = data.learners.scalar_y[span][own.folds.training[fold][span]]
-            np.testing.assert_allclose(own.predictions[ahead], np.clip(predicted, *widened(seen)))
+            np.testing.assert_allclose(own.predictions[ahead, 0], np.clip(predicted, *widened(seen)))
 
 
 def test_a_model_that_memorises_shows_its_true_error(staged):
     data = staged(candidates=("knn",))
-    left = data.learners.scalar_y - own_of(data, ("knn",)).predictions
+    left = data.learners.scalar_y - own_of(data, ("knn",)).predictions[:, 0]
     # Noise of .3: nobody predicts a row that it has not seen better than that.
     assert np.mean(left**2) > 0.09
 
@@ -67,7 +67,7 @@ def test_how_well_everybody_does_alone_is_told_by_learner(staged):
     assert alone.share == pytest.approx(0.75)
     np.testing.assert_array_equal(alone.bounds, own.bounds)
     span = data.learners.span(2)
-    expected = data.learners.scalar_y[span] - own.predictions[span]
+    expected = data.learners.scalar_y[span] - own.predictions[span, 0]
     np.testing.assert_array_equal(alone.residuals[2][:, 0], expected)
 
 

@@ -78,7 +78,7 @@ def _parties(
                 y=learners.scalar_y[span],
                 folds=own.folds.held_out[span],
                 n_folds=len(own.folds),
-                alone=own.predictions[span],
+                alone=own.predictions[span, 0],
                 table=table[:, span],
                 bounds=bounds,
                 model_weights=weights,
@@ -184,7 +184,7 @@ def nest_averages(
     weights[np.ix_(kept, kept)], shares[kept] = mixtures.weights, mixtures.shares
     corrections, limits = np.zeros((n, n_features + 1)), np.zeros((n, 2))
     corrections[kept], limits[kept] = mixtures.corrections, mixtures.limits
-    alone = [own.predictions[learners.span(j)] for j in range(n)]
+    alone = [own.predictions[learners.span(j), 0] for j in range(n)]
     residuals = [y - mine for y, mine in zip(ys, alone, strict=True)]
     plain, everybody = residuals.copy(), residuals.copy()
     for place, j in enumerate(kept.tolist()):

@@ -89,7 +89,7 @@ def _nest_pooled(
 ) -> tuple[NestedCollaboration, Array]:
     """Mix own models and models of pooled rows; return also the residuals (M, 2) of those with few rows."""
     everybody, shaping = learners, np.ones(len(learners), dtype=bool)
-    folds, alone = own.folds, own.predictions
+    folds, alone = own.folds, own.predictions[:, 0]
     if few is not None:
         everybody = joined_learners(learners, few.learners)
         shaping = np.arange(len(everybody)) < len(learners)

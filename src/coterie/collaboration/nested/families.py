@@ -26,7 +26,7 @@ from coterie.method.fitting import fit_model
 
 # Affine, but not by least squares: moments would not do what they do.
 _OTHER_LOSSES = (HuberRegressor, LinearSVR, QuantileRegressor, SGDRegressor, TheilSenRegressor)
-_SCALERS = (StandardScaler, RobustScaler, MinMaxScaler, MaxAbsScaler)
+SCALERS = (StandardScaler, RobustScaler, MinMaxScaler, MaxAbsScaler)
 
 
 @dataclass(frozen=True)
@@ -58,11 +58,11 @@ def by_least_squares(candidate: Any) -> bool:
     """Tell whether a candidate, not fitted yet, is linear by least squares, with or without a penalty."""
     if type(candidate) is Pipeline:
         steps = [step for _, step in candidate.steps[:-1]]
-        plain = all(step in (None, "passthrough") or type(step) in _SCALERS for step in steps)
+        plain = all(step in (None, "passthrough") or type(step) in SCALERS for step in steps)
         return plain and by_least_squares(candidate.steps[-1][1])
     if type(candidate) is TransformedTargetRegressor:
         inside = LinearRegression() if candidate.regressor is None else candidate.regressor
-        return type(candidate.transformer) in _SCALERS and by_least_squares(inside)
+        return type(candidate.transformer) in SCALERS and by_least_squares(inside)
     affine = getattr(type(candidate), "predict", None) in AFFINE_PREDICTIONS
     if not affine or isinstance(candidate, _OTHER_LOSSES):
         return False

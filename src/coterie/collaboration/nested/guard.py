@@ -8,6 +8,7 @@ import numpy as np
 
 from coterie._arrays import Array
 from coterie.kernels.losses import predict_rows
+from coterie.loss import SQUARED_ERROR, Loss
 
 # Predictions may leave the range of the rows behind them by this share of it.
 MARGIN = 0.3
@@ -31,11 +32,16 @@ def model_bounds(means: Array, variances: Array) -> Array:
 
 
 def guarded(model: Any, X: Array, bounds: Array) -> Array:
-    """Return a model's predictions within its bounds; the middle of them where it fails.
+    """Return a model's predictions (n,) of one column within its bounds, as `guarded_columns` does."""
+    return guarded_columns(model, X, bounds, SQUARED_ERROR)[:, 0]
+
+
+def guarded_columns(model: Any, X: Array, bounds: Array, loss: Loss) -> Array:
+    """Return a model's predictions (n, C) within its bounds; the middle of them where it fails.
 
     ``bounds`` (2,) are the lowest and highest prediction; infinite ones leave the model as it is.
     """
-    prediction: Array = predict_rows(model, X)[:, 0]
+    prediction: Array = predict_rows(model, X, loss)
     if not np.isfinite(bounds).all():
         return prediction
     # Half and half, for the sum of two large bounds may overflow.

@@ -95,8 +95,8 @@ def own_effects(sums: Sums, common: Array, ratios: Ratios) -> Array:
     return own
 
 
-def _solved(sums: Sums, ratios: Ratios) -> tuple[Array, float]:
-    """Return the common coefficients, and minus twice the log marginal likelihood."""
+def _solved(sums: Sums, ratios: Ratios, noise: float | None = None) -> tuple[Array, float]:
+    """Return the common coefficients, and minus twice the log marginal likelihood; None: of unknown noise."""
     slopes = ratios.slope > 0 and sums.grams is not None
     matrix, vector, square, volume = (_with_slopes if slopes else _offsets_only)(sums, ratios)
     penalty = _penalty(ratios, len(vector))
@@ -105,6 +105,8 @@ def _solved(sums: Sums, ratios: Ratios) -> tuple[Array, float]:
     rows = sums.counts.sum()
     left = max(square - float(vector @ common), 1e-12 * max(rows, 1.0))
     volume += float(np.linalg.slogdet(system)[1]) - float(np.log(penalty).sum())
+    if noise is not None:
+        return common, left / noise + volume
     return common, float(rows * np.log(left / max(rows, 1.0)) + volume)
 
 
@@ -114,8 +116,11 @@ def fit_line(sums: Sums, ratios: Ratios) -> MixedLine:
     return MixedLine(common, own_effects(sums, common, ratios))
 
 
-def likely_ratios(parts: Sequence[Sums], *, offsets: bool = True) -> Ratios:
-    """Return the ratios under which the responses of all parts are most likely, each with its own line."""
+def likely_ratios(parts: Sequence[Sums], *, offsets: bool = True, noise: float | None = None) -> Ratios:
+    """Return the ratios under which the responses of all parts are most likely, each with its own line.
+
+    ``noise`` is its variance where that is known.
+    """
     slopes = parts[0].grams is not None and len(parts[0].total) > 1
     grids = {"offset": OFFSETS} if offsets else {}
     grids |= {"slope": SLOPES, "ridge": RIDGES} if slopes else {"ridge": RIDGES}
@@ -123,5 +128,7 @@ def likely_ratios(parts: Sequence[Sums], *, offsets: bool = True) -> Ratios:
     for _ in range(TURNS):
         for name, grid in grids.items():
             tried = [replace(best, **{name: float(value)}) for value in grid]
-            best = tried[int(np.argmin([sum(_solved(part, one)[1] for part in parts) for one in tried]))]
+            best = tried[
+                int(np.argmin([sum(_solved(part, one, noise)[1] for part in parts) for one in tried]))
+            ]
     return best

@@ -10,7 +10,7 @@ import numpy as np
 
 from coterie._arrays import Array
 from coterie.collaboration.nested.folds import Folds, block_folds, random_folds, selected_folds
-from coterie.collaboration.nested.guard import guarded, widened
+from coterie.collaboration.nested.guard import guarded_columns, widened
 from coterie.collaboration.nested.resolutions import Recipe, refit_alone
 from coterie.records import Alone, Selection
 from coterie.rows.learners import Learners
@@ -20,8 +20,9 @@ from coterie.rows.learners import Learners
 class OwnByFold:
     """Own models without each fold, of the learners in order.
 
-    ``models`` has a tuple of L models for each fold, ``predictions`` (N,) are those out of fold, NaN where no
-    fold holds the row out, and ``bounds`` (L, 2) what predictions of the models of all rows are clipped to.
+    ``models`` has a tuple of L models for each fold, ``predictions`` (N, C) are those out of fold, NaN where
+    no fold holds the row out, and ``bounds`` (L, 2) what predictions of the models of all rows are clipped
+    to.
     """
 
     folds: Folds
@@ -31,9 +32,15 @@ class OwnByFold:
 
     def judged(self, learners: Learners) -> Alone:
         """Return how well everybody does alone."""
-        left = learners.y - self.predictions[:, None]
+        left = learners.y - self.predictions
         parts = tuple(np.split(left, learners.offsets[1:-1]))
         return Alone(learners.ids, parts, float(self.folds.training.mean()), self.bounds)
+
+
+def own_bounds(learners: Learners, rows: Any) -> Array:
+    """Return what the own model of some rows may predict, of shape (2,)."""
+    known = learners.loss.own_bounds(len(learners.y[rows]))
+    return np.array(known or widened(learners.scalar_y[rows]))
 
 
 def folds_of(learners: Learners, selection: Selection, n_folds: int, splitter: Any, seed: int) -> Folds:
@@ -56,8 +63,8 @@ def own_by_fold(
     done: Callable[[], None] = lambda: None,
 ) -> OwnByFold:
     """Let everybody choose and fit its model without each fold; ``done`` is called after each."""
-    bounds = np.array([widened(learners.scalar_y[learners.span(j)]) for j in range(len(learners))])
-    predictions, models = np.full(len(learners.y), np.nan), []
+    bounds = np.array([own_bounds(learners, learners.span(j)) for j in range(len(learners))])
+    predictions, models = np.full(learners.y.shape, np.nan), []
     for fold, training in enumerate(folds.training):
         own = refit_alone(learners, training, selection, sets, recipe)
         models.append(own)
@@ -66,6 +73,6 @@ def own_by_fold(
             span = learners.span(j)
             ahead = np.flatnonzero(folds.held_out[span] == fold) + span.start
             if len(ahead):
-                limits = np.array(widened(learners.scalar_y[span][training[span]]))
-                predictions[ahead] = guarded(own[j], learners.X[ahead], limits)
+                limits = own_bounds(learners, span.start + np.flatnonzero(training[span]))
+                predictions[ahead] = guarded_columns(own[j], learners.X[ahead], limits, learners.loss)
     return OwnByFold(folds, tuple(models), predictions, bounds)

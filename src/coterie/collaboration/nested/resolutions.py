@@ -26,6 +26,7 @@ from coterie.method.n_clusters.evidence import Evidence
 from coterie.method.n_clusters.held_out import best_refined
 from coterie.method.refine.averages import AverageLosses
 from coterie.method.refine.flexible import FLEXIBLE
+from coterie.method.refine.logistic import LogisticLosses
 from coterie.method.refine.losses import ClusterLosses, LocalLosses
 from coterie.method.refine.moves import REFINE
 from coterie.method.refine.pooled import PooledLosses
@@ -112,7 +113,14 @@ def refit_alone(
         seed = integer_seed(generator_for(recipe.seed, learners.ids[j]))
         candidate = sets[j][names[j]]
         jobs.append(
-            ModelFit(candidate, learners.X[span], learners.scalar_y[span], weights, seed, selection.models[j])
+            ModelFit(
+                candidate,
+                learners.X[span],
+                learners.loss.target(learners.y[span]),
+                weights,
+                seed,
+                selection.models[j],
+            )
         )
     with quiet_fits():
         return tuple(recipe.engine.map(fit_or_replace, jobs))
@@ -151,6 +159,9 @@ def _labels(
     if recipe.refine == "average" or learners.n_features > FLEXIBLE.predictors:
         losses: LocalLosses = AverageLosses.of_all(learners, selection, exchange, recipe.engine)
         local = None
+    elif learners.loss.bounds is not None:
+        losses = logistic = LogisticLosses(learners, selection)
+        local = logistic.local
     else:
         losses = moments = PooledLosses(learners, selection)
         local = moments.local

@@ -37,6 +37,52 @@ def _weights(residuals: Array, clips: Array, learners: Learners) -> Array:
     return weights if learners.weights is None else weights * learners.weights
 
 
+def _share(
+    Z: Array, response: Array, weights: Array, size: float, learners: Learners, ridge: Array, seed: int
+) -> float:
+    """Return what two clusters explain of a response (N, C) beyond one, of so much in all."""
+    rows = Z * weights[:, None]
+    G = np.array([rows[span].T @ Z[span] for span in map(learners.span, range(len(learners)))])
+    c = np.add.reduceat(rows[:, :, None] * response[:, None], learners.offsets[:-1], axis=0)
+    total = c.sum(axis=0)
+    one = float(np.sum(np.linalg.solve(G.sum(axis=0) + ridge, total) * total))
+    return (-one - lowest_loss(G, c, ridge, 2, seed)) / size
+
+
+def compare_with_drawn_classes(
+    Z: Array, chances: Array, learners: Learners, ridge: Array, seed: int
+) -> tuple[float, float]:
+    """Compare the same where one truth gives the probabilities of classes: responses are drawn from it.
+
+    ``chances`` (N, C) are those of one model for everybody; of two classes, of the second. Their noise
+    differs from row to row, so that neither signs nor dealing would leave it as it is.
+    """
+    weights = np.ones(len(Z)) if learners.weights is None else learners.weights
+    weighted = Z * weights[:, None]
+    gram = weighted.T @ Z + ridge
+
+    def explained(response: Array) -> float:
+        """Return what two clusters explain of how far a response is from probabilities of one."""
+        left = response - chances
+        left = left - Z @ np.linalg.solve(gram, weighted.T @ left)
+        size = float(weights @ learners.loss.by_row(left))
+        return _share(Z, left, weights, size, learners, ridge, seed) if size > 0 else 0.0
+
+    generator, observed, drawn = np.random.default_rng(seed), explained(learners.y), []
+    ends = np.cumsum(chances, axis=1)
+    for _ in range(DRAWS):
+        chance = generator.random(len(Z))
+        if chances.shape[1] == 1:
+            codes = chance < chances[:, 0]
+        else:
+            codes = (chance[:, None] > ends[:, :-1]).sum(axis=1)
+        drawn.append(explained(learners.loss.response(codes)))
+        if drawn[-1] >= observed:
+            return 0.0, 0.0
+    gain, spread = observed - float(np.mean(drawn)), float(np.std(drawn))
+    return (gain / spread, gain) if spread > 0 else (0.0, 0.0)
+
+
 def compare_with_one_truth(
     Z: Array, residuals: Array, clips: Array, learners: Learners, ridge: Array, seed: int
 ) -> tuple[float, float]:
@@ -54,13 +100,7 @@ def compare_with_one_truth(
     n, d = Z.shape
 
     def share(response: Array, weights: Array, size: float) -> float:
-        """Return what two clusters explain beyond one, of so much in all."""
-        rows = Z * weights[:, None]
-        G = np.array([rows[span].T @ Z[span] for span in map(learners.span, range(len(learners)))])
-        c = np.add.reduceat(rows[:, :, None] * response[:, None], learners.offsets[:-1], axis=0)
-        total = c.sum(axis=0)
-        one = float(np.sum(np.linalg.solve(G.sum(axis=0) + ridge, total) * total))
-        return (-one - lowest_loss(G, c, ridge, 2, seed)) / size
+        return _share(Z, response, weights, size, learners, ridge, seed)
 
     weights = _weights(residuals, clips, learners)
     weighted = Z * weights[:, None]

@@ -16,9 +16,11 @@ from sklearn.preprocessing import StandardScaler
 
 from coterie._arrays import Array
 from coterie._seeds import seeded_copy
-from coterie.kernels.affine import affine_form
+from coterie.kernels.logistic import is_line
+from coterie.loss import SQUARED_ERROR, Loss
 from coterie.method.fitting import fit_model, quiet_fits
 from coterie.method.spectral import avoids_pairs, linkage_labels
+from coterie.models.classes import VotingForest
 from coterie.models.forest import RandomCuts
 from coterie.records import Exchange, Selection
 from coterie.rows.learners import Learners
@@ -59,7 +61,7 @@ def neighbourhoods(exchange: Exchange) -> Array:
 
 
 def _is_curve(candidate: Any, learners: Learners) -> bool:
-    """Tell whether a candidate, fitted on one learner's rows, is anything but affine; False if it fails."""
+    """Tell whether a candidate, fitted on one learner's rows, is anything but a line; False if it fails."""
     rows = learners.span(int(learners.sizes.argmax()))
     try:
         with quiet_fits():
@@ -67,7 +69,7 @@ def _is_curve(candidate: Any, learners: Learners) -> bool:
             fitted = fit_model(seeded_copy(candidate, 0), learners.X[rows].copy(), target)
     except Exception:
         return False
-    return affine_form(fitted, learners.n_features) is None
+    return not is_line(fitted, learners.n_features)
 
 
 def has_curve(
@@ -81,11 +83,13 @@ def has_curve(
     return any(_is_curve(candidate, learners) for candidate in others.values())
 
 
-def quick_forest() -> TransformedTargetRegressor:
+def quick_forest(loss: Loss = SQUARED_ERROR) -> Any:
     """Return the forest that judges clusters of flexible learners: few trees, cut at random.
 
     It fits thousands of rows in milliseconds whatever the learners' own models cost, and expresses
     steps, curves and interactions alike. The response is standardised: trees stop at an absolute impurity.
     """
     forest = RandomCuts(FLEXIBLE.trees, min_samples_leaf=FLEXIBLE.leaf, random_state=0)
+    if loss.bounds is not None:
+        return VotingForest(forest)
     return TransformedTargetRegressor(forest, transformer=StandardScaler())

@@ -19,13 +19,15 @@ from sklearn.ensemble import HistGradientBoostingRegressor
 
 from coterie._arrays import Array
 from coterie.engines import Engine
-from coterie.kernels.affine import affine_form, affine_matrix
+from coterie.kernels.logistic import is_line
 from coterie.kernels.losses import predict_rows
 from coterie.method.fitting import fit_model, quiet_fits
 from coterie.method.refine.averages import AverageLosses, bounded_weights
 from coterie.method.refine.flexible import FLEXIBLE, has_curve, neighbourhoods, quick_forest
+from coterie.method.refine.logistic import LogisticLosses
 from coterie.method.refine.losses import LocalLosses, LocalRows, SecondForm
 from coterie.method.refine.pooled import PooledLosses
+from coterie.models.classes import OneClass
 from coterie.models.forest import QuickForest
 from coterie.records import Exchange, Selection
 from coterie.rows.learners import Learners
@@ -151,7 +153,8 @@ class BestFormLosses(LocalLosses):
         self, learners: Learners, selection: Selection, families: Sequence[Any], groups: Array
     ) -> None:
         super().__init__(learners, selection)
-        self.lines = PooledLosses(learners, selection)
+        of_classes = learners.loss.bounds is not None
+        self.lines = (LogisticLosses if of_classes else PooledLosses)(learners, selection)
         self._flexible = RefitLosses(learners, selection, self.lines, families[0])
         self._flexible.take_best_family(families, groups)
 
@@ -173,7 +176,7 @@ def _frequent_models(selection: Selection, n_features: int) -> tuple[list[Any], 
     names = list(selection.names)
     frequent = sorted(set(names), key=lambda name: (-names.count(name), name))
     models = [selection.models[names.index(name)] for name in frequent]
-    lines = [model for model in models if affine_form(model, n_features) is not None]
+    lines = [model for model in models if is_line(model, n_features)]
     return lines, [model for model in models if all(model is not line for line in lines)]
 
 
@@ -192,23 +195,29 @@ def pooled_losses(
     model, else as a second form beside moments.
     """
     lines, curves = _frequent_models(selection, learners.n_features)
+    # Who has one class only chose nothing.
+    curves = [model for model in curves if type(model) is not OneClass]
     if learners.n_features > FLEXIBLE.predictors:
         families = [*lines[:1], *curves[:1]]
         averages = AverageLosses.of_all(learners, selection, exchange, engine)
         refits = RefitLosses(learners, selection, averages, families[0])
         refits.take_best_family(families, neighbourhoods(exchange))
         return refits, LocalRows(quick=averages)
-    if not curves and not has_curve(learners, selection, candidates):
+    curved = bool(curves) or has_curve(learners, selection, candidates)
+    if not curved and learners.loss.bounds is not None:
+        logistic = LogisticLosses(learners, selection)
+        return logistic, logistic.local
+    if not curved:
         moments = PooledLosses(learners, selection)
         return moments, moments.local
     # A learner alone is judged by its own family. Were clusters judged by a family that expresses less,
     # learners would be set apart.
     # A default forest is no family of its own here: random cuts express as much at a third of its cost.
     own = [model for model in curves[:1] if type(getattr(model, "regressor", None)) is not QuickForest]
-    best = BestFormLosses(learners, selection, [quick_forest(), *own], neighbourhoods(exchange))
-    searched_by_lines = LocalRows(quick=best.lines, suggest=best.lines.suggest)
+    best = BestFormLosses(learners, selection, [quick_forest(learners.loss), *own], neighbourhoods(exchange))
+    searched_by_lines = LocalRows(quick=best.lines, suggest=best.lines.local.suggest)
     if not lines:
         return best, searched_by_lines
-    affine = affine_matrix(selection.models, learners.n_features)[1]
-    second = SecondForm(best, searched_by_lines, always=bool(np.mean(~affine) >= FLEXIBLE.share))
+    curve = [not is_line(model, learners.n_features) for model in selection.models]
+    second = SecondForm(best, searched_by_lines, always=bool(np.mean(curve) >= FLEXIBLE.share))
     return best.lines, replace(best.lines.local, second=second)

@@ -1,0 +1,355 @@
+"""The scikit-learn face for classes: `CoterieClassifier`, whose ``fit`` is the stages in a row."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from sklearn.base import ClassifierMixin
+from sklearn.metrics import accuracy_score
+from sklearn.utils.validation import check_is_fitted
+
+from coterie._arrays import Array
+from coterie._options import check_option
+from coterie.engines.threads import is_client
+from coterie.estimator import CoterieEstimator
+from coterie.fit.options import Options
+from coterie.fit.record import USING
+from coterie.loss import BrierScore, Loss
+from coterie.rows.labels import class_labels, class_numbers
+
+
+class CoterieClassifier(ClassifierMixin, CoterieEstimator):  # type: ignore[misc]
+    """Cluster learners by how classes depend on X in their rows, and let each learn with its cluster.
+
+    The loss inside is the Brier score, the squared error of probabilities, so that the method of
+    `CoterieRegressor` carries over. The paper is about regression; this is our extension.
+
+    Parameters
+    ----------
+    candidates : str, list, dict or None, default=None
+        The models that learners choose from: a preset (``"default"``, ``"linear"``), names (``"logistic"``,
+        ``"rf"``, ``"gb"``, ``"knn"``), scikit-learn's classifiers with ``predict_proba``, a list of these, a
+        dict of name to classifier, or a mapping of learner id to any of these. None: ``"default"``, which is
+        logistic regression and random forest.
+    n_clusters : int or str, default="auto"
+        A number, or a rule: ``"held-out"`` (which ``"auto"`` means), ``"gap"``, ``"gap-jump"``,
+        ``"eigengap"``, ``"penalty"``, ``"cv"``. Without groups there is one cluster.
+    max_clusters : int or None, default=None
+        The largest number that a rule looks at. None: 2 sqrt(L), at least 8 and at most 20.
+    scale : {"noise", "median"} or float, default="noise"
+        The factor a of the similarity exp(-a v).
+    refine : {"pooled", "average", None}, default="pooled"
+        How clusters predict when learners are moved to the cluster that predicts them best. None: nobody
+        is moved, as in the paper.
+    collaboration : {"auto", "pooled", "average", "local", "global"}, default="auto"
+        What a learner predicts with. ``"auto"``: nested coteries, which mix its own model, models of its
+        coterie and models of all, weighted by held-out rows. With ``refine="average"`` averages of the
+        learners' models take the place of models of pooled rows. The others are one thing for everybody:
+        one model on its coterie's rows; the average of its coterie's models; its own; one model on all
+        rows.
+    nested_folds : int, default=4
+        Folds on which ``"auto"`` learns its weights. Each fits the learners' models and the shared ones
+        once; a ``splitter`` brings its own.
+    group_column : str, int or None, default=None
+        The column of X that holds the learner ids, in ``fit`` and ``predict`` alike. With it the
+        estimator works in ``cross_validate``, in a grid search and in a pipeline without routing.
+    small_learners : {"admit", "drop", "raise"}, default="admit"
+        What happens to learners with fewer than ``min_rows`` rows: they are placed when the clusters
+        have been found, left out, or refused. Nested coteries pool the rows of those that are placed.
+    min_rows : int or "auto", default="auto"
+        Rows that a learner needs to take part in the clustering. ``"auto"``: 2p + 5 where at least half
+        of the learners have as many, else 4; then the 200 largest learners take part.
+    splitter : scikit-learn splitter or None, default=None
+        Holds out rows that are not independent, such as blocks in time. None: random halves, or blocks where
+        ``order`` finds that rows depend on each other.
+    order : {"auto", None}, default="auto"
+        ``"auto"``: test whether neighbouring rows of a learner depend on each other, as rows in time order
+        do. If so, blocks are held out in Select, in the rule for the number of clusters and in the folds, and
+        a note in ``partition_.notes`` says so. None: rows are taken as independent. A ``splitter`` wins.
+    n_bootstrap : int, default=100
+        How often rows are resampled inside each learner to see how sure its cluster is, and the number of
+        clusters; no model is refitted. 0: not at all.
+    engine : {None, "threads"} or an object with ``map``, default=None
+        Who runs the work. Dask does not take classes yet.
+    random_state : int, RandomState or None, default=0
+        Seed. Each learner's randomness derives from it and from the learner's id.
+    n_jobs : int or None, default=None
+        Number of threads.
+    landmarks : int, "auto" or None, default=None
+        Learners with whom everybody exchanges, both ways, in place of everybody with everybody: 2 L m
+        evaluations, not L^2, for models without a closed form. ``"auto"``: 120 where there are more than
+        1,000 learners. How far that is from the exact clusters, ``partition_.notes`` says of a sample.
+    device : {"auto", "cpu", "cuda"}, default="auto"
+        Where the spectrum of more than 4,000 learners is computed, whose similarities are not stored: a GPU
+        where torch finds one, the processor, or the GPU.
+    unknown_learners : {"warn", "raise"}, default="warn"
+        What ``predict`` does with learners that the fit has not seen. ``"warn"``: they are predicted by what
+        all learners share, with a warning. ``"raise"``: they are refused.
+    effort : {"full", "fast"}, default="full"
+        ``"fast"``: rows are not resampled, and nested coteries learn their weights on at most three folds.
+        Where ``candidates`` is None, every learner has a logistic model and trees on pooled rows are few.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        The labels of the classes, sorted.
+    learner_ids_ : ndarray of shape (L,)
+        The learners, in order of first appearance.
+    learner_labels_ : ndarray of shape (L,)
+        Cluster of each learner, 0 to K - 1, the largest first.
+    n_clusters_ : int
+        Number of clusters.
+    selection_ : Selection
+        What Select found. This and the next three hold the learners that shaped the clusters.
+    exchange_ : Exchange
+        Losses and dissimilarities.
+    partition_ : Partition
+        Clusters, spectrum and the curves of all rules.
+    collaboration_ : Collaboration
+        How each learner predicts.
+    gains_ : Gains
+        A row per learner: Brier score alone, with its coterie, with all, held out; the gain, the verdict, and
+        how sure its cluster is.
+    cluster_fit_ : ClusterFit
+        How the learners stand towards the clusters: what each cluster loses on each learner, and whether
+        it predicts it as well as its own noise allows.
+    stability_ : Stability or None
+        How often learners keep their cluster and the rule its number when rows are resampled; None where
+        ``n_bootstrap`` is 0.
+    admission_ : Admission or None
+        Where newcomers and small learners were placed, and how surely; None while there are none.
+    min_rows_ : int
+        Rows that a learner needed to take part in the clustering.
+    n_features_in_ : int
+        Number of predictors.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the predictors, where X had names.
+    table_ : TableRecipe
+        How a table became X, where the command ``coterie fit`` made the model; set after ``fit``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from coterie import CoterieClassifier
+    >>> from coterie.datasets import make_linear_learners
+    >>> data = make_linear_learners(n_learners=12, n_truths=3, n_rows=100, random_state=0)
+    >>> y = np.where(data.y > 0, "yes", "no")
+    >>> model = CoterieClassifier(candidates="linear").fit(data.X, y, groups=data.groups)
+    >>> model.n_clusters_
+    3
+    >>> model.predict_proba(data.X[:2], groups=data.groups[:2]).shape
+    (2, 2)
+    """
+
+    def __init__(
+        self,
+        candidates: Any = None,
+        n_clusters: Any = "auto",
+        max_clusters: int | None = None,
+        scale: Any = "noise",
+        refine: str | None = "pooled",
+        collaboration: str = "auto",
+        nested_folds: int = 4,
+        group_column: str | int | None = None,
+        small_learners: str = "admit",
+        min_rows: Any = "auto",
+        splitter: Any = None,
+        order: str | None = "auto",
+        n_bootstrap: int = 100,
+        engine: Any = None,
+        random_state: Any = 0,
+        n_jobs: int | None = None,
+        landmarks: Any = None,
+        device: str = "auto",
+        unknown_learners: str = "warn",
+        effort: str = "full",
+    ) -> None:
+        self.candidates = candidates
+        self.n_clusters = n_clusters
+        self.max_clusters = max_clusters
+        self.scale = scale
+        self.refine = refine
+        self.collaboration = collaboration
+        self.nested_folds = nested_folds
+        self.group_column = group_column
+        self.small_learners = small_learners
+        self.min_rows = min_rows
+        self.splitter = splitter
+        self.order = order
+        self.n_bootstrap = n_bootstrap
+        self.engine = engine
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.landmarks = landmarks
+        self.device = device
+        self.unknown_learners = unknown_learners
+        self.effort = effort
+
+    def _loss(self) -> Loss:
+        return BrierScore(len(self.classes_) if hasattr(self, "classes_") else 2)
+
+    def _response(self, y: Any, options: Options, caller: str) -> tuple[Any, Options]:
+        y = class_labels(y, caller)
+        self.classes_ = np.unique(y)
+        if len(self.classes_) < 2:
+            raise ValueError(
+                f"{caller} needs rows of two classes at least. Got one class: {self.classes_.tolist()[0]!r}."
+            )
+        return class_numbers(y, self.classes_, caller), replace(options, loss=self._loss())
+
+    def _newcomers_response(self, y: Any, caller: str) -> Any:
+        return class_numbers(class_labels(y, caller), self.classes_, caller)
+
+    def fit(self, X: Any, y: Any, groups: Any = None, **fit_params: Any) -> CoterieClassifier:
+        """Select, exchange, cluster, collaborate.
+
+        Parameters
+        ----------
+        X : array-like or table of shape (N, p)
+            Predictors of all learners: an array, or a pandas, polars or pyarrow table.
+        y : array-like of shape (N,)
+            Class of each row: numbers, texts or truth values, two classes or more.
+        groups : array-like of shape (N,), str, or None, default=None
+            Learner id of each row, or the name of the column of X that holds it. None: one learner,
+            or ``group_column``.
+        **fit_params : dict
+            ``sample_weight``, an array-like of shape (N,), for the candidates that take it; it weights
+            the losses too.
+
+        Returns
+        -------
+        CoterieClassifier
+            Itself, fitted.
+        """
+        return self._fit(X, y, groups, fit_params)
+
+    def check_options(self) -> Options:
+        """Refuse an option that is not known, or does not take classes, before any row is read.
+
+        Returns
+        -------
+        Options
+            The options as one record.
+        """
+        if is_client(self.engine) or (isinstance(self.engine, str) and self.engine == "dask"):
+            raise ValueError(
+                "The engine 'dask' does not take classes yet: set engine=None, or fit numbers with "
+                "CoterieRegressor."
+            )
+        return super().check_options()
+
+    def fit_sources(self, sources: Any, *, memory: Any = "2GiB") -> CoterieClassifier:
+        """Refuse to fit out of core, which does not take classes yet.
+
+        Parameters
+        ----------
+        sources : mapping of learner id to source
+            As for `CoterieRegressor.fit_sources`.
+        memory : int or str, default="2GiB"
+            As for `CoterieRegressor.fit_sources`.
+
+        Returns
+        -------
+        CoterieClassifier
+            Nothing is returned: a NotImplementedError says so.
+        """
+        raise NotImplementedError(
+            "CoterieClassifier does not fit out of core yet: pass all rows to fit, or fit numbers with "
+            "CoterieRegressor.fit_sources."
+        )
+
+    def predict_proba(self, X: Any, groups: Any = None, using: str = "verdict") -> Array:
+        """Predict the probability of each class, row by row, as it is best for the learner who holds it.
+
+        Parameters
+        ----------
+        X : array-like or table of shape (N, p)
+            Predictors, with the columns of ``fit``.
+        groups : array-like of shape (N,), str, or None, default=None
+            Id of the learner who holds each row, or the name of the column of X that holds it. None:
+            the column used in ``fit``, or the only learner there is. Learners that the fit has not seen are
+            predicted by what all learners share, with a warning; see ``unknown_learners``.
+        using : {"verdict", "alone", "others"}, default="verdict"
+            ``"verdict"``: learners who are told to stay alone are predicted by their own models, all others
+            with others. ``"alone"`` and ``"others"`` are one of the two for everybody, to compare.
+
+        Returns
+        -------
+        ndarray of shape (N, n_classes)
+            Probabilities, in the order of ``classes_``; rows sum to one.
+        """
+        return self._probabilities(X, groups, using, "predict_proba")
+
+    def _probabilities(self, X: Any, groups: Any, using: str, method: str) -> Array:
+        check_is_fitted(self)
+        check_option(using, "using", USING)
+        X, place = self._rows_and_places(X, groups, self._called(method))
+        return self.record_.predict(X, place, using)
+
+    def predict_log_proba(self, X: Any, groups: Any = None, using: str = "verdict") -> Array:
+        """Predict the logarithm of the probability of each class.
+
+        Parameters
+        ----------
+        X : array-like or table of shape (N, p)
+            Predictors, with the columns of ``fit``.
+        groups : array-like of shape (N,), str, or None, default=None
+            Id of the learner who holds each row, or the name of the column of X that holds it. None:
+            the column used in ``fit``, or the only learner there is. Learners that the fit has not seen are
+            predicted by what all learners share, with a warning; see ``unknown_learners``.
+        using : {"verdict", "alone", "others"}, default="verdict"
+            ``"verdict"``: learners who are told to stay alone are predicted by their own models, all others
+            with others. ``"alone"`` and ``"others"`` are one of the two for everybody, to compare.
+
+        Returns
+        -------
+        ndarray of shape (N, n_classes)
+            Logarithms of probabilities, in the order of ``classes_``; minus infinity where one is zero.
+        """
+        with np.errstate(divide="ignore"):
+            return np.log(self._probabilities(X, groups, using, "predict_log_proba"))
+
+    def predict(self, X: Any, groups: Any = None, using: str = "verdict") -> Array:
+        """Predict the most probable class of each row.
+
+        Parameters
+        ----------
+        X : array-like or table of shape (N, p)
+            Predictors, with the columns of ``fit``.
+        groups : array-like of shape (N,), str, or None, default=None
+            Id of the learner who holds each row, or the name of the column of X that holds it. None:
+            the column used in ``fit``, or the only learner there is. Learners that the fit has not seen are
+            predicted by what all learners share, with a warning; see ``unknown_learners``.
+        using : {"verdict", "alone", "others"}, default="verdict"
+            ``"verdict"``: learners who are told to stay alone are predicted by their own models, all others
+            with others. ``"alone"`` and ``"others"`` are one of the two for everybody, to compare.
+
+        Returns
+        -------
+        ndarray of shape (N,)
+            Labels of classes.
+        """
+        probabilities = self._probabilities(X, groups, using, "predict")
+        predicted: Array = self.classes_[probabilities.argmax(axis=1)]
+        return predicted
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> float:
+        """Return the share of rows whose class is predicted.
+
+        Parameters
+        ----------
+        X, y : array-like
+            Predictors, of shape (N, p), and classes, of shape (N,).
+        sample_weight : array-like of shape (N,) or None, default=None
+            Weights of the rows.
+        groups : array-like of shape (N,), str, or None, default=None
+            As for ``predict``.
+
+        Returns
+        -------
+        float
+            Accuracy.
+        """
+        return float(accuracy_score(y, self.predict(X, groups=groups), sample_weight=sample_weight))

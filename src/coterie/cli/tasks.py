@@ -1,0 +1,82 @@
+"""Is a target a class or a number? What its column holds says so, unless the user does."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import polars as pl
+
+from coterie._options import listed, shown
+from coterie.cli.errors import CommandError
+
+AUTO, CLASSIFICATION, REGRESSION = "auto", "classification", "regression"
+TASKS = (AUTO, CLASSIFICATION, REGRESSION)
+# Text with more distinct entries than this is rather a name or a badly written number than a class.
+MOST_CLASSES = 50
+
+
+def check_task(task: str) -> str:
+    """Refuse a task that is not known."""
+    if task not in TASKS:
+        raise CommandError(f"--task must be one of {', '.join(TASKS)}. Got {task!r}.")
+    return task
+
+
+def _labels(values: pl.Series) -> pl.Series:
+    """Return labels, null where there is none; texts without the spaces around them."""
+    if values.dtype.is_float():
+        return values.set(~values.is_finite().fill_null(False), None)
+    if values.dtype == pl.String:
+        stripped = values.str.strip_chars()
+        return stripped.set(stripped == "", None)
+    if values.dtype in (pl.Categorical, pl.Enum):
+        return values.cast(pl.String)
+    return values
+
+
+def _are_numbers(texts: pl.Series) -> bool:
+    """Tell whether most distinct texts are numbers: then the others are gaps that are written in words."""
+    numbers = texts.cast(pl.Float64, strict=False).is_not_null()
+    return 2 * int(numbers.sum()) > len(texts)
+
+
+def task_of(values: pl.Series, task: str) -> str:
+    """Return whether a target is fitted as classes or as numbers.
+
+    Texts, truth values and numbers of two values are classes, if the user says nothing else.
+    """
+    if task != AUTO:
+        return task
+    distinct = _labels(values).drop_nulls().unique()
+    kind = distinct.dtype
+    if kind == pl.Boolean or (kind.is_numeric() and len(distinct) == 2):
+        return CLASSIFICATION
+    text = kind == pl.String and 1 < len(distinct) <= min(MOST_CLASSES, len(values) // 2)
+    return CLASSIFICATION if text and not _are_numbers(distinct) else REGRESSION
+
+
+def class_values(frame: pl.DataFrame, target: str) -> pl.Series:
+    """Return the labels of a target, null where they are missing."""
+    values = frame[target]
+    if values.dtype.is_nested() or values.dtype.is_temporal() or values.dtype == pl.Object:
+        raise CommandError(
+            f"The target {target!r} holds entries of type {values.dtype}, which are no classes."
+        )
+    labels = _labels(values)
+    distinct = labels.drop_nulls().n_unique()
+    if distinct == 1:
+        raise CommandError(
+            f"The target {target!r} has the one class {shown(labels.drop_nulls()[0])}: "
+            "there is nothing to tell apart."
+        )
+    return labels
+
+
+def said_of(y: Any, target: str, task: str) -> str:
+    """Say that a target is taken for classes, and what to do if it is not."""
+    import numpy as np
+
+    classes = np.unique(y)
+    text = f"The target {target!r} holds {len(classes)} classes: {listed(classes.tolist())}."
+    asked = task == CLASSIFICATION or classes.dtype.kind not in "biuf"
+    return text if asked else f"{text} To fit it as numbers, pass --task regression."

@@ -1,0 +1,214 @@
+"""How learners predict classes with nested coteries: weights on probabilities, then recalibration."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from coterie._arrays import Array
+from coterie.collaboration.classes.calibration import recalibrated
+from coterie.collaboration.classes.lines import ClassRows, effects_of, log_odds, probabilities
+from coterie.collaboration.classes.views import Directions
+from coterie.collaboration.nested.guard import guarded_columns
+from coterie.collaboration.nested.line import Ratios
+from coterie.kernels.losses import predict_rows
+from coterie.loss import SQUARED_ERROR
+from coterie.records import BY_LEARNER, Collaboration
+from coterie.rows.learners import Learners
+
+
+@dataclass(frozen=True)
+class Scale:
+    """Common units of predictors, which are clipped to ``low`` and ``high`` (p,) before they enter a line."""
+
+    centre: Array
+    spread: Array
+    low: Array
+    high: Array
+
+    @classmethod
+    def of(cls, X: Array) -> Scale:
+        """Return units in which rows (N, p) have mean zero and variance one."""
+        spread = X.std(axis=0)
+        return cls(X.mean(axis=0), np.where(spread > 0, spread, 1.0), X.min(axis=0), X.max(axis=0))
+
+    def rows(self, X: Array) -> Array:
+        """Return rows in these units, a column of ones behind them."""
+        return np.column_stack(
+            [(np.clip(X, self.low, self.high) - self.centre) / self.spread, np.ones(len(X))]
+        )
+
+
+@dataclass(frozen=True)
+class ClassNewcomers:
+    """How newcomers are described, and weigh the members.
+
+    ``common`` (C, 1, q) and ``coterie_common`` (C, K, q) are lines of all and of the coteries, ``ratios`` and
+    ``coterie_ratios`` say how far learners depart from them. ``weights`` (M,) are common weights of the
+    models that need no id, ``line_weights`` (2,) those of the lines.
+    """
+
+    common: Array = field(repr=False)
+    coterie_common: Array = field(repr=False)
+    ratios: tuple[Ratios, ...]
+    coterie_ratios: tuple[Ratios, ...]
+    directions: Directions
+    weights: Array
+    line_weights: Array
+
+
+@dataclass(frozen=True)
+class NestedClasses(Collaboration):
+    """What nested coteries hand on for classes: how each learner predicts, and what it takes from whom.
+
+    A prediction is the weighted sum of the probabilities of models and of two lines, recalibrated where that
+    pays. The first fields, up to ``residuals``, are those of `coterie.records.Collaboration`; weights of
+    models and of lines together sum to one.
+
+    Parameters
+    ----------
+    line_weights : ndarray of shape (W, 2)
+        Weights of the line of all and of the coterie's line, for each row of ``weights``.
+    lines : ndarray of shape (W, C, p + 1)
+        Line of all with what is the learner's own, in common units.
+    coterie_lines : ndarray of shape (W, C, p + 1)
+        Line of its coterie with what is the learner's own there.
+    scale : Scale
+        The common units.
+    kinds : tuple of str
+        What each model answers: ``"own"``, ``"trees"`` and ``"cuts"`` probabilities, ``"beside"`` and
+        ``"beside coterie"`` what is added to the log-odds of a line.
+    told : ndarray of shape (W, T)
+        What models are told of the learner of each row of ``weights``; NaN where it is not known.
+    sees : ndarray of bool, shape (len(models), T)
+        What each model is told of it, beside the predictors of the row.
+    sees_line : ndarray of bool, shape (len(models),)
+        Which models are told the log-odds of the line, too.
+    calibration : ndarray of shape (n_classes,) or None
+        Slope and levels of recalibration; None: none.
+    plain_residuals, all_residuals : tuple of ndarray
+        Honest residual of each row under what its coterie shares, and under what all learners share.
+    all_row : int
+        The row of ``weights`` that predicts with what all learners share; so predicts an unseen learner.
+    share_names : tuple of str
+        Whom learners take from.
+    shares : ndarray of shape (L, len(share_names))
+        How much each learner takes from each of them; rows sum to one.
+    shrinkage : float
+        Pseudo-rows of the average learner that each learner's own rows were weighed against.
+    n_fits : int
+        Models fitted to learn the weights, and to predict with.
+    newcomers : ClassNewcomers or None
+        How newcomers are described, and weigh the models; None where there is one learner.
+    """
+
+    line_weights: Array = field(repr=False)
+    lines: Array = field(repr=False)
+    coterie_lines: Array = field(repr=False)
+    scale: Scale = field(repr=False)
+    kinds: tuple[str, ...]
+    told: Array = field(repr=False)
+    sees: Array = field(repr=False)
+    sees_line: Array = field(repr=False)
+    calibration: Array | None
+    plain_residuals: tuple[Array, ...] = field(metadata=BY_LEARNER, repr=False)
+    all_residuals: tuple[Array, ...] = field(metadata=BY_LEARNER, repr=False)
+    all_row: int
+    share_names: tuple[str, ...]
+    shares: Array = field(metadata=BY_LEARNER)
+    shrinkage: float
+    n_fits: int
+    newcomers: ClassNewcomers | None = field(repr=False)
+
+    @property
+    def by_pooled_rows(self) -> bool:
+        """Whether a newcomer to a cluster predicts with a model of its members' pooled rows."""
+        return True
+
+    @property
+    def cluster_residuals(self) -> tuple[Array, ...] | None:
+        """Honest residuals under what the members of a cluster share."""
+        return self.plain_residuals
+
+    @property
+    def taken(self) -> dict[str, Array]:
+        """How much each learner takes from itself, from its coterie and from all."""
+        names = (f"from_{name.replace(' ', '_')}" for name in self.share_names)
+        return dict(zip(names, self.shares.T, strict=True))
+
+    def with_all(self) -> NestedClasses:
+        """Return how everybody would predict with what all learners share."""
+        return replace(
+            self,
+            method="global",
+            weight_rows=np.full(len(self.weight_rows), self.all_row),
+            newcomer_weight_rows=np.full(len(self.newcomer_weight_rows), self.all_row),
+            residuals=self.all_residuals,
+        )
+
+    def with_newcomers(self, newcomers: Learners, labels: Array) -> tuple[NestedClasses, Array]:
+        """Add newcomers, whose rows no model has seen; return the record, and their rows of ``weights``."""
+        known, weight_rows = self.newcomers, len(self.weights) + np.arange(len(newcomers))
+        if known is None:
+            return self, self.newcomer_weight_rows[labels]
+        weights = np.ones(len(newcomers.y)) if newcomers.weights is None else newcomers.weights
+        Z = self.scale.rows(newcomers.X)
+        rows = ClassRows(Z, newcomers.y, weights, newcomers.owner, len(newcomers))
+        everybody = np.zeros(len(newcomers), dtype=int)
+        own = effects_of(rows, known.common, everybody, known.ratios)
+        inside = effects_of(rows, known.coterie_common, labels, known.coterie_ratios)
+        told = np.full((len(newcomers), self.told.shape[1]), np.nan)
+        numbers = known.directions.numbers(own)
+        told[:, : numbers.shape[1]] = numbers
+        if known.coterie_common.shape[1] > 1:
+            told[:, numbers.shape[1]] = labels
+        added = replace(
+            self,
+            weights=np.vstack([self.weights, np.tile(known.weights, (len(newcomers), 1))]),
+            line_weights=np.vstack([self.line_weights, np.tile(known.line_weights, (len(newcomers), 1))]),
+            lines=np.concatenate([self.lines, (known.common[:, everybody] + own).transpose(1, 0, 2)]),
+            coterie_lines=np.concatenate(
+                [self.coterie_lines, (known.coterie_common[:, labels] + inside).transpose(1, 0, 2)]
+            ),
+            told=np.vstack([self.told, told]),
+        )
+        return added, weight_rows
+
+    def predict_columns(self, X: Array, weight_rows: Array) -> Array:
+        """Predict the columns of the response, of shape (N, C), each row in its own way."""
+        Z = self.scale.rows(X)
+        line = log_odds(Z, self.lines[weight_rows])
+        prediction = self.line_weights[weight_rows, :1] * probabilities(line)
+        inside = np.flatnonzero(self.line_weights[weight_rows, 1])
+        if len(inside):
+            values = log_odds(Z[inside], self.coterie_lines[weight_rows[inside]])
+            prediction[inside] += self.line_weights[weight_rows[inside], 1:] * probabilities(values)
+        used, places = np.unique(weight_rows, return_inverse=True)
+        # Each model predicts once, for the rows of all who take something from it.
+        for position in np.flatnonzero(self.weights[used].any(axis=0)).tolist():
+            share = self.weights[used, position][places]
+            mine = np.flatnonzero(share)
+            rows, sees = [X[mine]], self.sees[position]
+            if sees.any():
+                rows.append(self.told[weight_rows[mine]][:, sees])
+            if self.sees_line[position]:
+                rows.append(line[mine])
+            features = rows[0] if len(rows) == 1 else np.column_stack(rows)
+            base = line[mine]
+            if self.kinds[position] == "beside coterie":
+                base = log_odds(Z[mine], self.coterie_lines[weight_rows[mine]])
+            prediction[mine] += share[mine, None] * self._part(position, features, base)
+        if self.calibration is None:
+            return prediction
+        return self.loss.columns(recalibrated(self.loss.shown(prediction), self.calibration))
+
+    def _part(self, position: int, features: Array, base: Array) -> Array:
+        """Return the probabilities (n, C) of one model."""
+        model = self.models[position]
+        if self.kinds[position].startswith("beside"):
+            added = np.column_stack(
+                [predict_rows(part, features, SQUARED_ERROR)[:, 0] for part in model.estimators_]
+            )
+            return probabilities(base + added)
+        return guarded_columns(model, features, np.array(self.loss.bounds), self.loss)

@@ -1,0 +1,289 @@
+"""What the estimators share: how rows and ids come in, newcomers, who leaves, what a fit leaves behind."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterable, Iterator
+from dataclasses import fields, replace
+from numbers import Integral
+from typing import Any, Self
+
+import numpy as np
+from sklearn import get_config
+from sklearn.base import BaseEstimator
+from sklearn.utils import estimator_html_repr
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from coterie._arrays import Array
+from coterie._notebook import summary_html
+from coterie._options import listed, shown
+from coterie._seeds import as_entropy
+from coterie.fit.admit import admit_learners, place_learners
+from coterie.fit.options import Options
+from coterie.fit.record import Fit
+from coterie.fit.remove import remove_learners
+from coterie.fit.run import fit_learners
+from coterie.loss import Loss
+from coterie.records import Collaboration, Exchange, Partition, Selection
+from coterie.rows.cautions import cautions
+from coterie.rows.ids import as_ids
+from coterie.rows.learners import Learners, gather_learners
+from coterie.rows.numbers import divided, extreme_exponents
+from coterie.rows.tables import check_finite, check_predictors, check_size, column_names, split_group_column
+from coterie.rows.wild import warn_of
+from coterie.summary import summarize
+from coterie.verdicts import Admission, ClusterFit, Gains, Stability
+
+
+def _kept_in_record(name: str) -> Any:
+    """Return a property that hands on a field of ``record_``; the class docstring describes it."""
+
+    def get(model: CoterieEstimator) -> Any:
+        check_is_fitted(model, "record_")
+        return getattr(model.record_, name)
+
+    return property(get, doc=f"The fit has it as ``record_.{name}``.")
+
+
+class CoterieEstimator(BaseEstimator):  # type: ignore[misc]
+    """The part of `CoterieRegressor` and `CoterieClassifier` that does not ask what the response is."""
+
+    # Weights reach the candidates that take them; see ``fit``.
+    __metadata_request__fit = {"sample_weight": None}  # noqa: RUF012
+
+    learner_ids_: Array = _kept_in_record("learner_ids")
+    learner_labels_: Array = _kept_in_record("labels")
+    n_clusters_: int = _kept_in_record("n_clusters")
+    selection_: Selection = _kept_in_record("selection")
+    exchange_: Exchange = _kept_in_record("exchange")
+    partition_: Partition = _kept_in_record("partition")
+    collaboration_: Collaboration = _kept_in_record("collaboration")
+    gains_: Gains = _kept_in_record("gains")
+    cluster_fit_: ClusterFit = _kept_in_record("cluster_fit")
+    stability_: Stability | None = _kept_in_record("stability")
+    admission_: Admission | None = _kept_in_record("admission")
+    min_rows_: int = _kept_in_record("min_rows")
+
+    @abstractmethod
+    def _loss(self) -> Loss:
+        """Return what the response is, as far as it is known."""
+
+    def _response(self, y: Any, options: Options, caller: str) -> tuple[Any, Options]:
+        """Return the response of a fit in numbers, and the options with its loss."""
+        return y, options
+
+    def _newcomers_response(self, y: Any, caller: str) -> Any:
+        """Return the response of newcomers in numbers."""
+        return y
+
+    @classmethod
+    def _called(cls, method: str) -> str:
+        return f"{cls.__name__}.{method}"
+
+    def _fit(self, X: Any, y: Any, groups: Any, fit_params: dict[str, Any]) -> Self:
+        caller = self._called("fit")
+        options = self.check_options()
+        # What an earlier fit's table was says nothing of this one's.
+        self.__dict__.pop("table_", None)
+        unknown = sorted(set(fit_params) - {"sample_weight"})
+        if unknown:
+            raise TypeError(f"{caller} takes 'sample_weight' beside X, y and groups. Got {unknown[0]!r}.")
+        column = self.group_column if groups is None else groups
+        by_column = isinstance(column, str) or (groups is None and isinstance(column, Integral))
+        self._group_column = column if by_column else None
+        X, groups = self._split_groups(X, groups, caller)
+        if y is None:
+            raise ValueError(f"{caller} requires y to be passed, but the target y is None.")
+        X, names = self._checked(X, caller, reset=True)
+        y, options = self._response(y, options, caller)
+        exponents = extreme_exponents(X)
+        inside = {"exponents": exponents, "loss": options.loss, **fit_params}
+        learners = gather_learners(X, y, groups, names=names, **inside, caller=caller)
+        warn_of(learners.wild, stacklevel=4)
+        if groups is None:
+            # One learner, hence one cluster, whatever n_clusters says.
+            options = replace(options, n_clusters=1)
+        seed = as_entropy(self.random_state)
+        fit = fit_learners(learners, options, seed=seed, exponents=exponents)
+        self.record_ = fit.with_notes(cautions(learners, names))
+        return self
+
+    def check_options(self) -> Options:
+        """Refuse an option that is not known, before any row is read.
+
+        Returns
+        -------
+        Options
+            The options as one record.
+        """
+        given = self.get_params(deep=False)
+        known = {field.name for field in fields(Options)} - {"loss"}
+        options = Options(
+            loss=self._loss(), **{name: value for name, value in given.items() if name in known}
+        )
+        options.check()
+        if self.group_column is not None and not isinstance(self.group_column, (str, Integral)):
+            raise ValueError(
+                "The 'group_column' option must be the name or the position of a column of X. "
+                f"Got {shown(self.group_column)}."
+            )
+        return options
+
+    def _split_groups(self, X: Any, groups: Any, caller: str) -> tuple[Any, Any]:
+        column = self.group_column if groups is None else groups
+        if groups is None and column is None:
+            column = getattr(self, "_group_column", None)
+        if groups is not None and self.group_column is not None:
+            raise ValueError(
+                f"{caller} got learner ids twice: from groups and from group_column="
+                f"{self.group_column!r}. Pass one of them."
+            )
+        if isinstance(column, str) or (groups is None and isinstance(column, Integral)):
+            return split_group_column(X, column, caller)
+        return X, groups
+
+    def _checked(self, X: Any, caller: str, *, reset: bool = False) -> tuple[Array, list[str] | None]:
+        """Compare the columns of X with those of ``fit``, or note them; return an array, and their names."""
+        names = column_names(X)
+        if names is None:
+            X = check_predictors(X, caller)
+        validate_data(self, X, reset=reset, skip_check_array=True)
+        return check_predictors(X, caller), names
+
+    def admit(self, X: Any, y: Any, groups: Any = None) -> Array:
+        """Place newcomers into the coteries; they can then be predicted.
+
+        Parameters
+        ----------
+        X : array-like or table of shape (N, p)
+            Predictors of the newcomers, with the columns of ``fit``.
+        y : array-like of shape (N,)
+            Response.
+        groups : array-like of shape (N,), str, or None, default=None
+            Id of the newcomer who holds each row, or the name of the column of X that holds it.
+
+        Returns
+        -------
+        ndarray of shape (M,)
+            Cluster of each newcomer, in order of first appearance; -1 where none of the clusters predicts
+            it as well as its own noise allows: it then predicts with its own model. How sure the answer
+            is, ``admission_`` says.
+        """
+        newcomers = self._newcomers(X, y, groups, self._called("admit"))
+        self.record_ = admit_learners(self._record(), newcomers)
+        return self.learner_labels_[-len(newcomers) :]
+
+    def _record(self) -> Fit:
+        """Return the fit, to go on with under the options of now: a loaded model may have got an engine."""
+        return replace(self.record_, options=self.check_options())
+
+    def _newcomers(self, X: Any, y: Any, groups: Any, caller: str) -> Learners:
+        """Check the rows of newcomers and gather them."""
+        check_is_fitted(self)
+        X, groups = self._split_groups(X, groups, caller)
+        if groups is None:
+            raise ValueError(
+                f"{caller} needs an id for every row: pass groups, or set group_column before fit."
+            )
+        X, names = self._checked(X, caller)
+        fit = self.record_
+        y = self._newcomers_response(y, caller)
+        newcomers = gather_learners(
+            X, y, groups, names=names, exponents=fit.exponents, loss=fit.options.loss, caller=caller
+        )
+        warn_of(newcomers.wild)
+        known = set(self.learner_ids_.tolist()) & set(newcomers.ids.tolist())
+        method = caller.rpartition(".")[2]
+        if known:
+            raise ValueError(
+                f"Learner {listed(sorted(known, key=str))} is known already: {method} takes new ids."
+            )
+        self._need_rows(method)
+        return newcomers
+
+    def _need_rows(self, method: str) -> None:
+        if not self.record_.has_rows:
+            raise ValueError(
+                f"This model was saved without its rows, which {method} needs: save it with rows=True."
+            )
+
+    def place_stream(self, chunks: Iterable[tuple[Any, Any, Any]]) -> Iterator[Admission]:
+        """Say where newcomers belong, chunk by chunk, against the coteries as they are.
+
+        Nothing is added to the model: memory is that of a chunk, however many newcomers there are.
+
+        Parameters
+        ----------
+        chunks : iterable of tuple
+            Each ``(X, y, groups)`` as for ``admit``, all rows of a newcomer in one chunk.
+
+        Yields
+        ------
+        Admission
+            Of the newcomers of a chunk, in order of first appearance. Noise levels are shrunk towards
+            those of the chunk, so chunks should hold some dozens of newcomers.
+        """
+        for X, y, groups in chunks:
+            newcomers = self._newcomers(X, y, groups, self._called("place_stream"))
+            yield place_learners(self._record(), newcomers)
+
+    def remove(self, learner_ids: Any) -> Self:
+        """Take learners out of the model: their rows, losses and models, and what was fitted on their rows.
+
+        Costs no losses and no new clusters. What the others predict with is fitted again on the rows that are
+        left, and judged again. How sure the clusters are, and how well other clusters predict a learner,
+        stays as ``fit`` measured it.
+
+        Parameters
+        ----------
+        learner_ids : id or array-like of ids
+            Who leaves: learners of ``fit``, or newcomers.
+
+        Returns
+        -------
+        CoterieEstimator
+            Itself, without them.
+        """
+        check_is_fitted(self)
+        caller = self._called("remove")
+        single = isinstance(learner_ids, (str, bytes)) or np.ndim(learner_ids) == 0
+        leaving = set(as_ids([learner_ids] if single else learner_ids, caller).tolist())
+        unknown = leaving - set(self.learner_ids_.tolist())
+        if unknown:
+            raise ValueError(f"Learner {listed(sorted(unknown, key=str))} is not in the model.")
+        shaping = set(self.selection_.learner_ids.tolist())
+        if shaping <= leaving:
+            raise ValueError(f"{caller} must leave at least one learner that shaped the clusters.")
+        if shaping & leaving:
+            self._need_rows("remove")
+        self.record_ = remove_learners(self._record(), leaving)
+        return self
+
+    def _rows_and_places(self, X: Any, groups: Any, caller: str) -> tuple[Array, Array]:
+        """Check rows to be predicted; return them in units of the fit, and the places of their learners."""
+        check_is_fitted(self)
+        X, groups = self._split_groups(X, groups, caller)
+        X, names = self._checked(X, caller)
+        ids = None if groups is None else as_ids(groups, caller)
+        place = self.record_.places_of(None if ids is None else ids.tolist(), len(X), caller)
+        shown_ids = np.zeros(len(X), dtype=int) if ids is None else ids
+        check_finite(X, names, np.arange(len(X)), shown_ids, caller)
+        X = divided(X, self.record_.exponents)
+        check_size(X, names, caller)
+        return X, place
+
+    def _html_repr(self) -> str:
+        diagram: str = estimator_html_repr(self)
+        if not hasattr(self, "record_"):
+            return diagram
+        return summary_html(summarize(self.record_, named=False)) + diagram
+
+    # In scikit-learn 1.6 the next two make the diagram by themselves, without a look at `_html_repr`.
+    def _repr_html_inner(self) -> str:
+        return self._html_repr()
+
+    def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, Any]:
+        bundle = {"text/plain": repr(self)}
+        if get_config()["display"] == "diagram":
+            bundle["text/html"] = self._html_repr()
+        return bundle
