@@ -109,9 +109,29 @@ def _many_rows(n_rows: int) -> Lie:
     )
 
 
-def _wild_model(share: Share, others: list[Share]) -> Share:
-    w, b = wire.unpack(share.model, len(share.columns)).affine
-    return replace(share, model=wire.pack_affine(1e3 * w, 1e3 * b))
+def _scaled_model(factor: float) -> Callable[[Share, list[Share]], Share]:
+    """Share another model than was fitted, and score and answer about it truly."""
+
+    def changed(share: Share, others: list[Share]) -> Share:
+        w, b = wire.unpack(share.model, len(share.columns)).affine
+        return replace(share, model=wire.pack_affine(factor * w, factor * b))
+
+    return changed
+
+
+def _stealthy(factor: float) -> Lie:
+    """Share another model than was fitted, and hide it: the loss on the own rows is that of the fitted one."""
+    errors: dict[str, float] = {}
+
+    def shared(share: Share, others: list[Share]) -> Share:
+        errors[share.site] = share.error
+        return _scaled_model(factor)(share, others)
+
+    def scored(score: Score) -> Score:
+        own = replace(score.losses[score.site], value=errors[score.site])
+        return replace(score, losses={**score.losses, score.site: own})
+
+    return Lie(share=shared, score=scored)
 
 
 LIES: dict[str, Lie] = {
@@ -133,7 +153,8 @@ LIES: dict[str, Lie] = {
         score=_losses(lambda place, site, value: 0.0 if place % 3 else 1e3 * value)
     ),
     "answers at random": Lie(answer=_random),
-    "a wild model": Lie(share=_wild_model),
+    "a wild model": Lie(share=_scaled_model(1e3)),
+    "a model off by a third, well hidden": _stealthy(4 / 3),
     "another unit of the response": Lie(
         share=lambda share, others: replace(share, response_mean=1e40, response_variance=1e80)
     ),

@@ -18,6 +18,7 @@ NAMED = {
     "noise level 1e90",
     "answers at random",
     "a wild model",
+    "all models are useless",
     "own model useless, averages perfect",
     "own model perfect, averages useless",
     "others save everything",

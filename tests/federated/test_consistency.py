@@ -67,6 +67,14 @@ def test_strange_numbers_are_named(sites):
     assert not strange_numbers(find_participants(sites.shares, sites.scores))
 
 
+def test_a_site_that_no_model_suits_is_named(sites):
+    unlike = sites.scores[4]
+    losses = {s: loss if s == unlike.site else replace(loss, value=1e6) for s, loss in unlike.losses.items()}
+    scores = changed(sites.scores, 4, losses=losses)
+    found = strange_numbers(find_participants(sites.shares, scores))
+    assert found == [f"No other site's model suits the rows of {unlike.site!r}."]
+
+
 @pytest.mark.parametrize("candidates", [["ridge"], ["rf"]])
 def test_honest_sites_are_not_accused(candidates):
     data = make_stress("AR(1) noise .8, one truth", 7)

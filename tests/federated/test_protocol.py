@@ -266,3 +266,23 @@ def test_a_rule_may_choose_more_clusters_than_the_held_out_rule_looked_at():
         found = ask_all(sites, settings=Settings(n_clusters=rule))
         beyond += found.curves[rule].chosen > max(found.curves["held-out"].n_clusters)
     assert beyond
+
+
+@pytest.mark.parametrize("n_sites", [2, 3, 5])
+def test_few_sites_come_to_the_local_fit(n_sites):
+    data = make_linear_learners(n_learners=n_sites, n_truths=2, n_rows=30, n_features=2, random_state=3)
+    sites, model = make_sites(data), local_fit(data)
+    found = ask_all(sites)
+    assert found.labels == labels_of(model)
+    assert np.allclose([row.gain for row in found.gains], model.gains_["gain"], atol=1e-10)
+    for site in found.labels:
+        local = model.predict(data.X, groups=[site] * len(data.X), using="others")
+        travelled = predict(data.X, site, sites.shares, found, using="others")
+        assert np.abs(travelled - local).max() < 1e-8 * data.y.std()
+
+
+def test_a_column_that_does_not_vary_comes_to_the_local_fit(eight):
+    X = eight.X.copy()
+    X[:, 1] = 2.0
+    data = SimpleNamespace(X=X, y=eight.y, groups=eight.groups)
+    assert_equal(ask_all(make_sites(data)), local_fit(data))

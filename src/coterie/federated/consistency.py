@@ -17,7 +17,7 @@ from coterie.federated.answers import Answered, halves_answered
 from coterie.federated.messages import Answer, Member, Score, Share
 from coterie.federated.participants import Participants
 from coterie.method.refine.averages import membership
-from coterie.method.voices import VOICES
+from coterie.method.voices import VOICES, within_reach
 from coterie.verdicts.gains import ROUNDING as SMALLEST_ERROR
 
 # Beyond what machines differ by.
@@ -112,6 +112,18 @@ def _far(values: Mapping[str, float]) -> list[str]:
     return [site for site, value in values.items() if not middle / reach <= value <= middle * reach]
 
 
+def _unlike_all(scores: Mapping[str, Score]) -> list[str]:
+    """Return the sites on which even the best model of others is worse than is typical, by far."""
+    sites = list(scores)
+    best = []
+    for site in sites:
+        others = [scores[site].losses[other].value for other in sites if other != site]
+        best.append(min((value for value in others if value is not None), default=np.inf))
+    ratios = np.array(best) / within_reach(np.array([scores[site].noise for site in sites]))
+    found = ratios > VOICES.ratio**2 * np.median(ratios)
+    return [site for site, unlike in zip(sites, found, strict=True) if unlike]
+
+
 def strange_numbers(participants: Participants) -> list[str]:
     """Return a sentence for each site whose noise level, rows or failures are far from everybody's."""
     scores, notes = participants.scores, []
@@ -121,6 +133,7 @@ def strange_numbers(participants: Participants) -> list[str]:
         what = "is far from what is typical, and counts within bounds."
         notes += [f"The noise level of {site!r} {what}" for site in _far(levels)]
         notes += [f"The number of rows of {site!r} {what}" for site in _far(rows)]
+        notes += [f"No other site's model suits the rows of {site!r}." for site in _unlike_all(scores)]
     for site in scores:
         failing = [other for other in scores if scores[other].losses[site].value is None]
         if failing and 2 * len(failing) <= len(scores):
