@@ -155,8 +155,8 @@ def grow(job: ClassFit) -> Any:
     if (job.y == job.y[0]).all():
         return fit_model(BoostedClasses(), job.X, job.y)
     # Bins of weighted rows cost many times more.
-    weights = job.weights if np.ptp(job.weights) else None
-    return BoostedClasses(**_boosted(job)).fit(job.X, job.y, weights, **ahead)
+    counted = job.weights if np.ptp(job.weights) else None
+    return BoostedClasses(**_boosted(job)).fit(job.X, job.y, counted, **ahead)
 
 
 def rounds_of(model: Any) -> int:
