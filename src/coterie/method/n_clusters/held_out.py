@@ -140,8 +140,8 @@ def _good_enough(trial: _Trial, best: _Trial) -> bool:
 def _nobody_worse(losses: ClusterLosses, trial: _Trial, best: _Trial) -> bool:
     excess, error = losses.paired_t(trial.labels, trial.picks, best.labels, best.picks)
     freedom = np.maximum(losses.half_sizes.sum(axis=1) - 1, 1)
-    # A single learner may lie, and one that differs predicts alone if the others do not help it. Two that object
-    # by chance are as rare at this level as one is at the other.
+    # A single learner may lie, and one that differs predicts alone if the others do not help it. Two that
+    # object by chance are as rare at this level as one is at the other.
     level = np.sqrt(2 * RULE.significance) if losses.bounded else RULE.significance
     bound = student.isf(level / len(excess), freedom)
     objections = np.sum((excess > bound * error) & (excess > RULE.negligible * losses.noise))
