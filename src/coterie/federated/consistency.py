@@ -120,7 +120,7 @@ def _unlike_all(scores: Mapping[str, Score]) -> list[str]:
         others = [scores[site].losses[other].value for other in sites if other != site]
         best.append(min((value for value in others if value is not None), default=np.inf))
     ratios = np.array(best) / within_reach(np.array([scores[site].noise for site in sites]))
-    found = ratios > VOICES.ratio * VOICES.ratio * np.median(ratios)
+    found = ratios > VOICES.ratio**2 * np.median(ratios)
     return [site for site, unlike in zip(sites, found, strict=True) if unlike]
 
 
