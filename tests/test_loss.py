@@ -139,6 +139,7 @@ SQUARES = {
     ("collaboration/nested/effects.py", "*"): "second moments of residuals: a closed form of the loss",
     ("collaboration/nested/line.py", "sums.products[:, -1]"): "second moments: a closed form of the loss",
     ("collaboration/nested/weighing.py", "scaled - np.median(scaled, axis=0)"): "distance of Gram matrices",
+    ("federated/consistency.py", "VOICES.ratio"): "a ratio of losses",
     ("collaboration/nested/sums.py", "response"): "second moments: a closed form of the loss",
     ("collaboration/nested/sums.py", "Z.shape[1]"): "number of predictors",
     ("kernels/affine.py", "learners.X - middle"): "spread of predictors",

@@ -140,14 +140,11 @@ def _good_enough(trial: _Trial, best: _Trial) -> bool:
 def _nobody_worse(losses: ClusterLosses, trial: _Trial, best: _Trial) -> bool:
     excess, error = losses.paired_t(trial.labels, trial.picks, best.labels, best.picks)
     freedom = np.maximum(losses.half_sizes.sum(axis=1) - 1, 1)
-    n = len(excess)
-    # A single learner may lie, and one that differs predicts alone if the others do not help it. By chance
-    # two of them object as seldom at this level as one does at the other.
-    pairs = n * (n - 1) / 2
-    level = np.sqrt(RULE.significance / max(pairs, 1)) if losses.bounded else RULE.significance / n
-    objections = np.sum(
-        (excess > student.isf(level, freedom) * error) & (excess > RULE.negligible * losses.noise)
-    )
+    # A single learner may lie, and one that differs predicts alone if the others do not help it. Two that
+    # object by chance are as rare at this level as one is at the other.
+    level = np.sqrt(2 * RULE.significance) if losses.bounded else RULE.significance
+    bound = student.isf(level / len(excess), freedom)
+    objections = np.sum((excess > bound * error) & (excess > RULE.negligible * losses.noise))
     return bool(objections <= (1 if losses.bounded else 0))
 
 
