@@ -415,7 +415,7 @@ def test_a_missing_response_is_asked_for() -> None:
 
 
 def test_a_response_of_classes_is_refused() -> None:
-    assert "must be numeric, for coterie does regression" in refusal(lambda: fit(y=SITES))
+    assert "must be numeric: fit classes with CoterieClassifier" in refusal(lambda: fit(y=SITES))
 
 
 @pytest.mark.parametrize(

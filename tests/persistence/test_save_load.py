@@ -363,7 +363,7 @@ def test_what_is_no_fitted_coterie_is_refused(model: CoterieRegressor, tmp_path:
     path = tmp_path / "model.coterie"
     with pytest.raises(NotFittedError, match="not fitted yet: call fit before"):
         save(CoterieRegressor(), path)
-    with pytest.raises(TypeError, match=r"takes a CoterieRegressor\. Got Ridge"):
+    with pytest.raises(TypeError, match=r"takes a CoterieRegressor or a CoterieClassifier\. Got Ridge"):
         save(Ridge(), path)
 
     class Mine(CoterieRegressor):

@@ -213,7 +213,7 @@ def test_a_column_for_a_response_is_taken_with_a_warning() -> None:
         (None, "fit requires y to be passed, but the target y is None"),
         ([1j, 2, 3], "Complex data not supported in y of fit"),
         ([1, 2], r"The 'y' argument of fit must have one entry per row of X \(3\)\. Got 2"),
-        (["x", "y", "z"], "The 'y' argument of fit must be numeric, for coterie does regression"),
+        (["x", "y", "z"], "The 'y' argument of fit must be numeric: fit classes with CoterieClassifier"),
         (np.zeros((3, 2)), r"must have one dimension, one response per row of X\. Got the shape \(3, 2\)"),
         (5.0, "must have one dimension.* Got float"),
         ([10**400, 1, 2], "The 'y' argument of fit holds a number beyond the range of floating point"),

@@ -189,7 +189,7 @@ def check_response(y: Any, caller: str, n_rows: int) -> Array:
             "(1.8e308). Give y in other units.",
         }
         usual = (
-            f"The 'y' argument of {caller} must be numeric, for coterie does regression. "
+            f"The 'y' argument of {caller} must be numeric: fit classes with CoterieClassifier. "
             f"Got entries of type {values.dtype}."
         )
         raise ValueError(why.get(error.why, usual)) from None
