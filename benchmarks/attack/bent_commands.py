@@ -28,18 +28,17 @@ OPTIONS = {
         "--collaboration", "--out", "--seed", "--jobs", "--landmarks", "--device", "--scheduler", "--memory",
         "--delimiter", "--encoding", "--from-nvflare", "--metric", "--nosuch", "",
     ),
-    "predict": ("--out", "--delimiter", "--encoding", "--name", "--known-keys", "--nosuch", ""),
+    "predict": ("--out", "--delimiter", "--encoding", "--name", "--known-keys", "--own", "--nosuch", ""),
     "admit": ("--out", "--delimiter", "--encoding", ""),
     "inspect": ("",),
     "report": ("--out", ""),
     "keygen": ("--name", "--out"),
     "share": (
         "--target", "--name", "--folder", "--features", "--drop", "--candidates", "--seed", "--sign",
-        "--known-keys", "--epsilon", "--delta", "--clip", "--delimiter", "--encoding", "",
+        "--known-keys", "--epsilon", "--delta", "--schema", "--moments", "--delimiter", "--encoding", "",
     ),
     "score": (
-        "--target", "--name", "--folder", "--wait", "--sign", "--known-keys", "--epsilon", "--delta",
-        "--clip", "--delimiter", "--encoding", "",
+        "--target", "--name", "--folder", "--wait", "--sign", "--known-keys", "--delimiter", "--encoding", "",
     ),
     "conclude": (
         "--folder", "--leave-out", "--n-clusters", "--max-clusters", "--min-rows", "--refine-rounds",

@@ -13,14 +13,15 @@ from coterie.federated import codec
 from coterie.federated.messages import (
     VERSION,
     Answer,
-    Blur,
     Conclusion,
     Curve,
     Gain,
     Gram,
     Loss,
     Member,
+    Moments,
     Pairing,
+    Promise,
     ProtocolError,
     Question,
     Score,
@@ -45,7 +46,6 @@ SHARE = Share(
     candidates=("linear",),
     seed=0,
     software={"coterie": "0.1.0"},
-    privacy=Blur(1.0, 1e-6, 10.0),
 )
 GRAM = Gram(((1.0, 0.5), (0.5, 1.0)), (0.1, 0.2), 3.0, 0.5)
 SCORE = Score(
@@ -83,7 +83,17 @@ CONCLUSION = Conclusion(
     notes=(),
     rounds=3,
 )
-MESSAGES = (SHARE, SCORE, QUESTION, ANSWER, CONCLUSION)
+MOMENTS = Moments(
+    site="north",
+    n_rows=20,
+    columns=("age",),
+    target="y",
+    schema=b"agreed",
+    halves=((5.0, 0.1, -0.2, 4.0, 0.3, 2.0), (5.0, 0.2, -0.1, 3.0, 0.4, -1.0)),
+    promise=Promise(1.0, 1e-6),
+    software={"coterie": "0.2.0"},
+)
+MESSAGES = (SHARE, SCORE, QUESTION, ANSWER, CONCLUSION, MOMENTS)
 
 
 def changed(message, change):
@@ -146,7 +156,6 @@ def test_another_version_is_refused_by_name(version):
         ("model", "é"),
         ("software", {"coterie": 1}),
         ("software", ["coterie"]),
-        ("privacy", {"epsilon": 1.0}),
         ("target", "x" * 1000),
         ("seed", -1),
     ],
@@ -287,3 +296,24 @@ def test_many_small_parts_are_refused_before_they_are_parsed(text, monkeypatch):
     monkeypatch.setattr(codec, "MOST_ITEMS", 2_000)
     with pytest.raises(ProtocolError, match="too many parts"):
         codec.parse(text, "message")
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        ({"halves": ((1.0,), (1.0,))}, "do not fit its 1 columns"),
+        ({"n_rows": 3}, "needs 4 rows"),
+        ({"schema": b""}, "need a schema"),
+        ({"columns": ()}, "must have 1 to"),
+        ({"columns": ("age", "age")}, "one name"),
+    ],
+)
+def test_moments_that_make_no_sense_are_refused(changes, sentence):
+    with pytest.raises(ProtocolError, match=sentence):
+        replace(MOMENTS, **changes)
+
+
+def test_private_moments_are_told_from_exact_ones():
+    exact = replace(MOMENTS, promise=None, schema=b"")
+    assert decode(encode(exact)).promise is None
+    assert exact.sha != MOMENTS.sha

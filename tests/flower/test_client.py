@@ -107,21 +107,10 @@ def test_a_site_that_has_not_scored_answers_nothing(load_party: Load, configs: A
         unloaded(requested(make_client_app(load_party), "answer", [b"x"], context_of(configs[0])))
 
 
-def test_sites_that_blur_tell_once_and_conclude_by_losses_alone(load_party: Load, configs: Any) -> None:
-    private = {"epsilon": 900.0, "clip-coefficients": 10.0, "clip-losses": 100.0}
-    blurring = [{**config, **private} for config in configs]
-    run = run_protocol(InProcessGrid(make_client_app(load_party), blurring), QUICK)
-    assert [r.name for r in run.rounds] == ["share", "score", "conclude"]
-    assert all(share.privacy is not None for share in run.shares)
-    assert len(run.conclusion.labels) == 6
-
-    app, context = make_client_app(load_party), context_of(blurring[0])
-    (share,) = unloaded(requested(app, "share", [], context))
-    with pytest.raises(ProtocolError, match="has sent it once"):
-        unloaded(requested(app, "share", [], context))
-    unloaded(requested(app, "score", [share], context))
-    with pytest.raises(ProtocolError, match="has sent it once"):
-        unloaded(requested(app, "score", [share], context))
+def test_a_node_that_is_to_be_private_sends_nothing(load_party: Load, configs: Any) -> None:
+    context = context_of({**configs[0], "epsilon": 1.0})
+    with pytest.raises(ProtocolError, match="nothing of its rows is sent"):
+        unloaded(requested(make_client_app(load_party), "share", [], context))
 
 
 def test_a_site_refuses_messages_of_another_kind(load_party: Load, configs: Any) -> None:

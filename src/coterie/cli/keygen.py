@@ -17,6 +17,7 @@ SEALED = (
     "question-*.coterie",
     "answer-*.coterie",
     "conclusion.coterie",
+    "moments-*.coterie",
 )
 
 

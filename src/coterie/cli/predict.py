@@ -61,9 +61,10 @@ def _from_model(
 
 
 def _from_folder(
-    folder: str, site: str, known_keys: str | None, frame: polars.DataFrame
+    folder: str, site: str, known_keys: str | None, frame: polars.DataFrame, own: polars.DataFrame | None
 ) -> tuple[list[polars.Series], tuple[str, ...]]:
     """Return the predictions of a site's coterie, and notes."""
+    from coterie.cli.moments import predict_by_moments
     from coterie.cli.sites import open_folder, site_rows
     from coterie.federated import predict as predict_federated
 
@@ -71,6 +72,11 @@ def _from_folder(
         raise CommandError("--name is missing: say whose coterie predicts, as in --name SITE.")
     with one_sentence():
         contents = open_folder(folder, known_keys).read()
+        if contents.moments_of(site) is not None:
+            rows, predicted = predict_by_moments(contents, site, frame, own)
+            return [_column("prediction", frame.height, rows.kept, predicted)], rows.notes
+        if own is not None:
+            raise CommandError("--own goes with sites that sent moments; here they shared models.")
         why = next((w for n, w in contents.troubles.items() if n.startswith("conclusion")), None)
         if contents.conclusion is None and why is not None:
             raise CommandError(f"The conclusion of the folder cannot be used: conclude again. {why}")
@@ -104,6 +110,9 @@ def predict(
     known_keys: Annotated[
         str | None, Option(metavar="FILE", help="With a sealed folder: accept these keys only.")
     ] = None,
+    own: Annotated[
+        str | None, Option(metavar="TABLE", help="With moments: the site's rows, to learn from here.")
+    ] = None,
 ) -> None:
     """Predict the rows of a table, in its order; rows without a learner have no prediction."""
     import polars as pl
@@ -117,7 +126,8 @@ def predict(
         check_file(Path(out), force=force)
     text: dict[str, Any] = {"delimiter": delimiter, "encoding": encoding}
     if Path(model).is_dir():
-        answer, notes = _from_folder(model, name, known_keys, read_tables(tables, **text))
+        mine = None if own is None else read_tables([own], **text)
+        answer, notes = _from_folder(model, name, known_keys, read_tables(tables, **text), mine)
     else:
         answer, notes = _from_model(model, tables, interval, **text)
     say_notes(notes)

@@ -12,18 +12,13 @@ from pathlib import Path
 import polars as pl
 
 from coterie import federated
-from coterie.cli.errors import CommandError, cache_errors, one_sentence
+from coterie.cli.errors import CommandError, one_sentence
 from coterie.cli.preparing import Rows, check_columns, target_values
 from coterie.cli.printing import say
 from coterie.federated import Party, Share
 from coterie.federated.folder import Contents, SealedFolder
-from coterie.federated.messages import Blur
-from coterie.federated.privacy import check_blur
-from coterie.federated.sent import blurred_share
 from coterie.federated.signing import Signer, read_key, read_known_keys
 
-# Of blurred numbers, unless another is given.
-DELTA = 1e-6
 # Seconds between looks at a folder that others write to.
 PAUSE = 2.0
 
@@ -96,21 +91,6 @@ def check_signer(sealed: SealedFolder, signer: Signer | None, site: str | None =
         raise CommandError(f"The key of --sign is {whom} in the list of --known-keys: add its line there.")
 
 
-def make_blur(epsilon: float | None, delta: float | None, clip: float | None) -> Blur | None:
-    """Return how numbers are to be blurred; None: not at all."""
-    if epsilon is None:
-        for value, option in ((clip, "--clip"), (delta, "--delta")):
-            if value is not None:
-                raise CommandError(f"{option} blurs nothing without --epsilon: give --epsilon as well.")
-        return None
-    if clip is None:
-        raise CommandError(
-            "--epsilon needs --clip: say what the numbers are clipped to before they are blurred."
-        )
-    with one_sentence():
-        return check_blur(Blur(epsilon, DELTA if delta is None else delta, clip))
-
-
 def in_their_order(columns: list[str], shares: tuple[Share, ...]) -> list[str]:
     """Return the columns in the order that most sites have, where they are the same columns."""
     orders = Counter(share.columns for share in shares)
@@ -118,11 +98,9 @@ def in_their_order(columns: list[str], shares: tuple[Share, ...]) -> list[str]:
     return list(usual) if set(usual) == set(columns) else columns
 
 
-def make_share(party: Party, blur: Blur | None, *, dry_run: bool) -> Share:
+def make_share(party: Party) -> Share:
     """Return the share of a site, after a check that its peers can read it."""
-    with cache_errors():
-        # A dry run tells nobody, so there is nothing to keep.
-        message = federated.share(party, blur=blur) if blur is None or dry_run else blurred_share(party, blur)
+    message = federated.share(party)
     federated.decode(federated.encode(message), "share")
     return message
 

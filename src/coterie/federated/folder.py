@@ -24,6 +24,7 @@ from coterie.federated.messages import (
     Answer,
     Conclusion,
     Message,
+    Moments,
     ProtocolError,
     Question,
     Score,
@@ -57,7 +58,12 @@ class Contents:
     scores: tuple[Score, ...]
     answered: tuple[Answered, ...]
     conclusion: Conclusion | None
+    moments: tuple[Moments, ...]
     troubles: Mapping[str, str]
+
+    def moments_of(self, site: str) -> Moments | None:
+        """Return the moments of one site; None where it sent none."""
+        return next((message for message in self.moments if message.site == site), None)
 
     def share_of(self, site: str) -> Share:
         """Return the share of one site."""
@@ -207,6 +213,7 @@ class SealedFolder:
             scores=tuple(m for m in messages.values() if isinstance(m, Score)),
             answered=_answered(questions, answers, troubles),
             conclusion=conclusion,
+            moments=tuple(m for m in messages.values() if isinstance(m, Moments)),
             troubles=troubles,
         )
 
@@ -215,7 +222,7 @@ class SealedFolder:
 
         Parameters
         ----------
-        message : Share, Score, Question, Answer or Conclusion
+        message : Share, Score, Question, Answer, Conclusion or Moments
             What to write.
         signer : Signer or None, default=None
             Who signs.

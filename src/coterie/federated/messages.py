@@ -1,8 +1,8 @@
 """What parties tell each other: typed, versioned records, the same whatever carries them.
 
 A site sends a `Share` (its model and a few numbers), then a `Score` (what everybody's models lose on its
-rows), then an `Answer` to each `Question` (what averages of models lose there). A `Conclusion` tells who
-learns with whom. No message has a place for a row.
+rows), then an `Answer` to each `Question` (what averages of models lose there). Or it sends its `Moments`,
+and nothing else. A `Conclusion` tells who learns with whom. No message has a place for a row.
 """
 
 from __future__ import annotations
@@ -45,19 +45,6 @@ def check_site(name: str) -> str:
 
 
 @dataclass(frozen=True)
-class Blur:
-    """How a site blurs its numbers: clipping, then the Gaussian mechanism.
-
-    ``epsilon`` and ``delta`` are spent by this message. ``clip`` is what the norm of the coefficients, or the
-    squared residuals, were clipped to.
-    """
-
-    epsilon: float
-    delta: float
-    clip: float
-
-
-@dataclass(frozen=True)
 class Share:
     """What a site tells of itself: its model and a few numbers.
 
@@ -87,8 +74,6 @@ class Share:
         Of everything random.
     software : mapping of str to str
         Versions.
-    privacy : Blur or None, default=None
-        How the model was made private, where it was.
     """
 
     site: str
@@ -103,7 +88,6 @@ class Share:
     candidates: tuple[str, ...]
     seed: int
     software: Mapping[str, str]
-    privacy: Blur | None = None
 
     def __post_init__(self) -> None:
         check_site(self.site)
@@ -181,8 +165,6 @@ class Score:
         Rows in the two halves on which averages are scored.
     grams : tuple of Gram, or None, default=None
         For each half, where the site agreed to reveal it.
-    privacy : Blur or None, default=None
-        How the losses were made private, where they were.
     """
 
     site: str
@@ -192,7 +174,6 @@ class Score:
     noise_variance: float
     half_sizes: tuple[int, int]
     grams: tuple[Gram, Gram] | None = None
-    privacy: Blur | None = None
 
     def __post_init__(self) -> None:
         check_site(self.site)
@@ -472,10 +453,69 @@ class Conclusion:
         return {member: count / sum(rows.values()) for member, count in rows.items()}
 
 
-# Raised whenever a message gains, loses or changes a field.
-VERSION = 2
+@dataclass(frozen=True)
+class Promise:
+    """For two tables that differ in one replaced row, what is sent is alike up to (epsilon, delta)."""
 
-Message = Share | Score | Question | Answer | Conclusion
+    epsilon: float
+    delta: float
+
+
+@dataclass(frozen=True)
+class Moments:
+    """What a site tells of itself in one message: second moments of (1, x, y) over two halves of its rows.
+
+    Parameters
+    ----------
+    site : str
+        Who speaks.
+    n_rows : int
+        Rows of the site.
+    columns : tuple of str
+        The predictors, numbers all of them, in their order.
+    target : str
+        The response.
+    schema : bytes
+        What the sites agreed on, by which rows were encoded and scaled; empty: columns are as they were.
+    halves : tuple of tuple of float
+        For each half, the upper triangle of the moments, row by row.
+    promise : Promise or None
+        How private the moments are; None: they are exact.
+    software : mapping of str to str
+        Versions.
+    """
+
+    site: str
+    n_rows: int
+    columns: tuple[str, ...]
+    target: str
+    schema: bytes = field(repr=False)
+    halves: tuple[tuple[float, ...], tuple[float, ...]] = field(repr=False)
+    promise: Promise | None
+    software: Mapping[str, str]
+
+    def __post_init__(self) -> None:
+        check_site(self.site)
+        require(self.n_rows >= FEWEST_ROWS, f"A site needs {FEWEST_ROWS} rows. Got {self.n_rows}.")
+        require(
+            0 < len(self.columns) <= MOST_COLUMNS, f"{self.site!r} must have 1 to {MOST_COLUMNS} columns."
+        )
+        require(len(set(self.columns)) == len(self.columns), f"Two columns of {self.site!r} have one name.")
+        size = len(self.columns) + 2
+        good = all(len(half) == size * (size + 1) // 2 for half in self.halves)
+        require(good, f"The moments of {self.site!r} do not fit its {len(self.columns)} columns.")
+        require(self.promise is None or bool(self.schema), "Private moments need a schema.")
+
+    @property
+    def sha(self) -> str:
+        """The sha256 of the moments."""
+        return digest(to_text(self))
+
+
+# Raised whenever a message gains, loses or changes a field.
+VERSION = 3
+
+Message = Share | Score | Question | Answer | Conclusion | Moments
 KINDS: Mapping[str, type[Any]] = {kind.__name__.lower(): kind for kind in get_args(Message)}
 
 
@@ -489,7 +529,7 @@ def encode(message: Message) -> bytes:
 
     Parameters
     ----------
-    message : Share, Score, Question, Answer or Conclusion
+    message : Share, Score, Question, Answer, Conclusion or Moments
         What to send.
 
     Returns
@@ -512,7 +552,7 @@ def decode(content: bytes, kind: str | None = None) -> Message:
 
     Returns
     -------
-    Share, Score, Question, Answer or Conclusion
+    Share, Score, Question, Answer, Conclusion or Moments
         Checked: every field is there, of its type, finite and in range.
 
     Raises

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -166,23 +165,6 @@ def evaluate_peers(party: Party, shares: Sequence[Share]) -> Peers:
     sites = tuple(sorted(set(found) - set(troubles)))
     table = np.array([found[site] for site in sites]).reshape(len(sites), len(party.learners.y))
     return Peers(sites, table, troubles)
-
-
-def squares_by_row(party: Party, shares: Sequence[Share]) -> tuple[tuple[str, ...], Array]:
-    """Return the sites whose models can be read, sorted, and the squared residuals, of shape (M, n).
-
-    They are infinite where a prediction fails. Which models are among them does not depend on the rows, and a
-    row's squares depend on no other row: one row at which a model fails must not show in whether the model
-    has a loss.
-    """
-    models = {}
-    for peer in sorted(shares, key=lambda peer: peer.site):
-        if is_comparable(party, peer):
-            with suppress(wire.WireError):
-                models[peer.site] = wire.unpack(peer.model, party.n_features)
-    predictions = wire.predict_rows(list(models.values()), party.learners.X).predictions
-    squares = party.learners.loss.by_row(predictions[..., None] - party.learners.y)
-    return tuple(models), np.where(np.isnan(squares), np.inf, squares)
 
 
 def predict(X: Any, site: str, shares: Sequence[Share], weights: Mapping[str, float]) -> Array:

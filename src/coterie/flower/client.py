@@ -16,7 +16,7 @@ from flwr.clientapp import ClientApp
 
 from coterie._files import write_bytes
 from coterie.federated import Party, ProtocolError, answer, decode, encode, make_party, score, share, wire
-from coterie.federated.messages import Blur, Conclusion, Question, Share, digest
+from coterie.federated.messages import Conclusion, Question, Share, digest
 from coterie.flower.carrying import ANSWER, CONCLUDE, SCORE, SHARE, loaded, refused, unloaded
 
 logger = logging.getLogger(__name__)
@@ -37,14 +37,13 @@ def _setting(config: Mapping[str, Any], name: str) -> str:
     return str(config[name])
 
 
-def _blur(config: Mapping[str, Any], clip: str, sent: Any) -> Blur | None:
-    """Return how the node blurs a message, where its configuration has an epsilon; once in a run."""
-    if "epsilon" not in config:
-        return None
-    if sent:
-        # Who hears the same number blurred often enough can take the noise off.
-        raise ProtocolError("It blurs what it sends, and has sent it once in this run.")
-    return Blur(float(config["epsilon"]), float(config.get("delta", 1e-6)), float(_setting(config, clip)))
+def _refuse_epsilon(config: Mapping[str, Any]) -> None:
+    """Refuse to send what a node's configuration asks to keep private."""
+    if "epsilon" in config:
+        raise ProtocolError(
+            "It was started with an epsilon, and private moments travel in the sealed folder only: "
+            "nothing of its rows is sent."
+        )
 
 
 def _read_rows(path: str | Path, target: str, features: Sequence[str] = ()) -> tuple[Any, Any]:
@@ -127,8 +126,8 @@ class _Site:
         self._on_conclusion = on_conclusion
 
     def share(self, context: Context, messages: list[bytes]) -> list[bytes]:
-        blur = _blur(context.node_config, "clip-coefficients", _kept(context)[OWN])
-        mine = encode(share(self._load_party(context), blur=blur))
+        _refuse_epsilon(context.node_config)
+        mine = encode(share(self._load_party(context)))
         context.state[KEPT] = ConfigRecord({OWN: digest(mine), SHARES: []})
         return [mine]
 
@@ -138,8 +137,7 @@ class _Site:
             raise ProtocolError("Its own share did not come back as it was sent, so it does not score.")
         shares = _decoded(messages, Share)
         reveal = str(context.node_config.get("reveal-gram", False)).lower() == "true"
-        blur = _blur(context.node_config, "clip-losses", kept[SHARES])
-        mine = encode(score(self._load_party(context), shares, reveal_gram=reveal, blur=blur))
+        mine = encode(score(self._load_party(context), shares, reveal_gram=reveal))
         context.state[KEPT] = ConfigRecord({OWN: kept[OWN], SHARES: messages})
         return [mine]
 
