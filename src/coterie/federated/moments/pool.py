@@ -18,7 +18,7 @@ from coterie.federated.moments.schema import Schema, schema_from
 from coterie.federated.moments.site import CONSTANT
 
 # A site weighs at most this many times what the site in the middle weighs, whatever it says of its rows.
-MOST_WEIGHT = 10.0
+MOST_WEIGHT = 3.0
 # Added to moments before a line is fitted, as a share of their mean eigenvalue.
 RIDGE = 1e-6
 

@@ -23,7 +23,7 @@ from coterie.records import Curve
 
 # Losses count up to so many times the noise level: one site that nobody can predict must not decide.
 MOST_LOSS = 4.0
-# Noise levels below this share of the median are taken for it.
+# Noise levels are within a quarter of the median and four times the median.
 LEAST_LEVEL = 0.25
 
 
@@ -44,33 +44,45 @@ def _spread_out(moments: Array, own: Array, n_clusters: int, generator: np.rando
     return labels
 
 
-def search_labels(pool: Pool, n_clusters: int, seed: int) -> Array:
-    """Return the labelling (L,) with the lowest loss of many random starts; clusters may be empty."""
+def search_labels(pool: Pool, n_clusters: int, seed: int, level: Array | None = None) -> Array:
+    """Return the labelling (L,) with the lowest loss of many random starts; clusters may be empty.
+
+    Where noise levels (L,) are known, a site's mean loss counts up to a bound, and who is beyond the bound is
+    part of no line. Nobody counts by more rows than the site in the middle has.
+    """
     moments, scales = pool.moments, pool.scales * np.sqrt(2.0)
+    most = np.inf if level is None else MOST_LOSS * level
+    weight = np.minimum(pool.n_rows, np.median(pool.n_rows))
     generator = np.random.default_rng([seed, n_clusters])
+    everybody = np.arange(len(scales))
     own = lines_of(np.eye(len(scales)), moments, scales)
-    first = np.arange(len(scales)) % n_clusters
+    first = everybody % n_clusters
     best, lowest = np.zeros_like(first), np.inf
     for start in range(SEARCH.starts if n_clusters > 1 else 0):
         if start % 2:
             labels = generator.permutation(first)
         else:
             labels = _spread_out(moments, own, n_clusters, generator)
+        counted = np.ones(len(labels))
         for _ in range(SEARCH.rounds):
-            losses = losses_of(lines_of(_members(labels, n_clusters), moments, scales), moments)
-            moved = losses.argmin(axis=0)
-            if (moved == labels).all():
+            member = _members(labels, n_clusters) * counted
+            losses = losses_of(lines_of(member, moments, scales), moments) / pool.n_rows
+            before, labels = labels, losses.argmin(axis=0)
+            outside, counted = counted, (losses[labels, everybody] <= most).astype(float)
+            if (before == labels).all() and (outside == counted).all():
                 break
-            labels = moved
-        total = float(losses.min(axis=0).sum())
+        total = float(np.minimum(losses.min(axis=0), most) @ weight)
         if total < lowest:
             best, lowest = labels, total
     return best
 
 
-def held_out_losses(pool: Pool, labels: Array) -> Array:
-    """Return the mean losses (L,) of the clusters that each site's other half picks."""
-    member = _members(labels, int(labels.max()) + 1)
+def held_out_losses(pool: Pool, labels: Array, counted: Array | float = 1.0) -> Array:
+    """Return the mean losses (L,) of the clusters that each site's other half picks.
+
+    ``counted`` (L,) says who is part of lines.
+    """
+    member = _members(labels, int(labels.max()) + 1) * counted
     everybody = np.arange(len(labels))
     total = np.zeros(len(labels))
     for seen, held in (pool.halves, pool.halves[::-1]):
@@ -133,11 +145,12 @@ def _somebody_worse(excess: Array, doubt: Array, pool: Pool) -> bool:
 def search_clusters(pool: Pool, most: int, seed: int, n_clusters: int | None = None) -> Searched:
     """Return clusters of the sites; ``n_clusters`` None: as many as it takes."""
     counts = range(1, most + 1)
-    labels = {count: tidy_labels(search_labels(pool, count, seed)) for count in counts}
+    # With as many clusters as there may be, what is left is noise.
+    left = held_out_losses(pool, search_labels(pool, most, seed))
+    typical = max(float(np.median(left)), 1e-12)
+    level = np.clip(left, LEAST_LEVEL * typical, typical / LEAST_LEVEL)
+    labels = {count: tidy_labels(search_labels(pool, count, seed, level)) for count in counts}
     raw = np.array([held_out_losses(pool, labels[count]) for count in counts])
-    # Noise may make a loss negative; the site in the middle has the noise level of the typical site.
-    typical = max(float(np.median(raw[-1])), 1e-12)
-    level = np.maximum(raw[-1], LEAST_LEVEL * typical)
     # The noise on u'Mu has the spread of that on M times u'u, which is two where slopes are as long as one.
     doubt = 2 * np.sqrt(2.0) * pool.scales / pool.n_rows / level
     ratios = np.minimum(raw / level, MOST_LOSS)
@@ -157,4 +170,4 @@ def search_clusters(pool: Pool, most: int, seed: int, n_clusters: int | None = N
         spread=np.array([_spread(row) for row in ratios]),
     )
     taken = n_clusters or chosen + 1
-    return Searched(labels, curve, taken, raw[taken - 1] / typical, doubt * level / typical)
+    return Searched(labels, curve, taken, raw[taken - 1] / level, doubt)
