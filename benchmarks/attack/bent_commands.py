@@ -37,6 +37,10 @@ OPTIONS = {
         "--target", "--name", "--folder", "--features", "--drop", "--candidates", "--seed", "--sign",
         "--known-keys", "--epsilon", "--delta", "--schema", "--moments", "--delimiter", "--encoding", "",
     ),
+    "columns": (
+        "--target", "--name", "--folder", "--features", "--drop", "--fewest", "--sign", "--known-keys",
+        "--delimiter", "--encoding", "",
+    ),
     "score": (
         "--target", "--name", "--folder", "--wait", "--sign", "--known-keys", "--delimiter", "--encoding", "",
     ),
@@ -229,6 +233,7 @@ def _usual(command: str, table: str) -> list[str]:
         "report": ["report", model],
         "keygen": ["keygen", "--name", "a", "--out", "a.key"],
         "share": ["share", "good/rows.csv", *common, "--name", "g", "--folder", folder],
+        "columns": ["columns", "good/rows.csv", "--target", "y", "--name", "g", "--folder", folder],
         "score": ["score", "good/a.csv", "--name", "a", "--folder", folder],
         "conclude": ["conclude", "--folder", folder],
     }[command]

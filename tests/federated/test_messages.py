@@ -9,12 +9,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from coterie.encoding import ColumnPlan
 from coterie.federated import codec
 from coterie.federated.messages import (
     VERSION,
     Answer,
+    ColumnNote,
+    Columns,
     Conclusion,
     Curve,
+    Encoding,
     Gain,
     Gram,
     Loss,
@@ -93,7 +97,13 @@ MOMENTS = Moments(
     promise=Promise(1.0, 1e-6),
     software={"coterie": "0.2.0"},
 )
-MESSAGES = (SHARE, SCORE, QUESTION, ANSWER, CONCLUSION, MOMENTS)
+NOTE = ColumnNote("colour", "category", ("red", "blue"), True, False, None, None)
+COLUMNS = Columns(
+    "north", ColumnNote("y", "number", (), False, False, 2.0, 3.0), (NOTE,), 10, {"coterie": "0"}
+)
+PLAN = ColumnPlan("colour", "category", "as agreed", levels=("red", "blue"), other=True, indicator=True)
+ENCODING = Encoding("y", (PLAN,), ("north", "south"), ("A note.",))
+MESSAGES = (SHARE, SCORE, QUESTION, ANSWER, CONCLUSION, MOMENTS, COLUMNS, ENCODING)
 
 
 def changed(message, change):

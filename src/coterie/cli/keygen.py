@@ -18,6 +18,8 @@ SEALED = (
     "answer-*.coterie",
     "conclusion.coterie",
     "moments-*.coterie",
+    "columns-*.coterie",
+    "encoding.coterie",
 )
 
 

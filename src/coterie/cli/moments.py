@@ -14,6 +14,7 @@ from coterie.cli.preparing import Rows, check_columns, target_values
 from coterie.cli.printing import tell
 from coterie.cli.progress import gathered_warnings
 from coterie.cli.reading import read_tables
+from coterie.cli.sites import encoded
 from coterie.federated import Party, Settings, make_party
 from coterie.federated.folder import Contents, SealedFolder
 from coterie.federated.messages import Conclusion, Moments, Promise
@@ -188,11 +189,14 @@ def _concluded(contents: Contents) -> Pooled:
     return found
 
 
-def _home(found: Pooled, message: Moments, frame: pl.DataFrame, order: str | None) -> Home:
+def _home(
+    contents: Contents, found: Pooled, message: Moments, frame: pl.DataFrame, order: str | None
+) -> Home:
     """Return what the site learns at home from its own rows."""
     if message.schema:
         X, y = _encoded(frame, schema_from(message.schema), with_target=True)
     else:
+        frame = encoded(frame, contents)
         check_columns([*message.columns, message.target], frame.columns, "the columns that were shared")
         X = frame.select(pl.col(name).cast(pl.Float64) for name in message.columns).to_numpy()
         y = target_values(frame, message.target).to_numpy()
@@ -208,7 +212,7 @@ def tell_verdict(contents: Contents, name: str, tables: list[str], order: str | 
     """Say what others bring a site; nothing of it is written or sent."""
     message = contents.moments_of(name)
     assert message is not None
-    home = _home(_concluded(contents), message, read_tables(tables, **text), order)
+    home = _home(contents, _concluded(contents), message, read_tables(tables, **text), order)
     tell(f"{name}: {home.verdict}. {home.reason}")
     tell(
         f"Mean squared error on rows not seen: alone {home.error_alone:.4g}, "
@@ -230,6 +234,7 @@ def predict_by_moments(
     if message.schema:
         X, _ = _encoded(frame, schema_from(message.schema), with_target=False)
     else:
+        frame = encoded(frame, contents)
         check_columns(message.columns, frame.columns, "a predictor of the line")
         X = frame.select(pl.col(column).cast(pl.Float64) for column in message.columns).to_numpy()
     kept = np.flatnonzero(np.isfinite(X).all(axis=1))
@@ -238,5 +243,5 @@ def predict_by_moments(
     if own is None:
         predicted = found.pool.units.predictions(found.line(name), X[kept])
     else:
-        predicted = _home(found, message, own, "auto").predict(X[kept])
+        predicted = _home(contents, found, message, own, "auto").predict(X[kept])
     return Rows(X[kept], None, None, kept, notes), predicted

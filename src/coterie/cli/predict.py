@@ -65,7 +65,7 @@ def _from_folder(
 ) -> tuple[list[polars.Series], tuple[str, ...]]:
     """Return the predictions of a site's coterie, and notes."""
     from coterie.cli.moments import predict_by_moments
-    from coterie.cli.sites import open_folder, site_rows
+    from coterie.cli.sites import encoded, open_folder, site_rows
     from coterie.federated import predict as predict_federated
 
     if not site:
@@ -88,7 +88,7 @@ def _from_folder(
         for share in members:
             if share.sha != contents.conclusion.models[share.site]:
                 raise CommandError(f"{share.site!r} has shared another model since: conclude again.")
-        rows = site_rows(frame, None, mine.columns, what="a predictor of the model")
+        rows = site_rows(encoded(frame, contents), None, mine.columns, what="a predictor of the model")
         predicted = predict_federated(rows.X, site, members, weights)
     return [_column("prediction", frame.height, rows.kept, predicted)], rows.notes
 

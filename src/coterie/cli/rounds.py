@@ -11,7 +11,7 @@ from coterie.cli.moments import conclude_by_moments, is_by_moments, without_mome
 from coterie.cli.printing import say
 from coterie.cli.progress import gathered_warnings
 from coterie.cli.reading import read_tables
-from coterie.cli.sites import site_rows
+from coterie.cli.sites import encoded, site_rows
 from coterie.federated import Conclusion, Party, Question, Settings, Share
 from coterie.federated.folder import Contents, SealedFolder, file_name
 from coterie.federated.participants import find_participants
@@ -24,16 +24,17 @@ from coterie.summary import summarize
 SAME_TABLE = 1e-6
 
 
-def own_party(mine: Share, tables: list[str], target: str, order: str | None, **text: Any) -> Party:
+def own_party(
+    mine: Share, contents: Contents, tables: list[str], target: str, order: str | None, **text: Any
+) -> Party:
     """Select again what was shared, and make sure that the table is the same."""
     name = mine.site
     if target and target != mine.target:
         raise CommandError(
             f"{name!r} shared a model of {mine.target!r}, not of {target!r}: score with the same."
         )
-    rows = site_rows(
-        read_tables(tables, **text), mine.target, mine.columns, what="the columns that were shared"
-    )
+    frame = encoded(read_tables(tables, **text), contents)
+    rows = site_rows(frame, mine.target, mine.columns, what="the columns that were shared")
     shared: dict[str, Any] = {"site": name, "columns": mine.columns, "target": mine.target, "seed": mine.seed}
     with gathered_warnings([]):
         party = federated.make_party(rows.X, rows.y, candidates=list(mine.candidates), order=order, **shared)

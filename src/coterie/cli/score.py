@@ -52,7 +52,7 @@ def score(
         if first.moments_of(name) is not None:
             tell_verdict(first, name, tables, rows_in_order, **text)
             return
-        party = own_party(first.share_of(name), tables, target, rows_in_order, **text)
+        party = own_party(first.share_of(name), first, tables, target, rows_in_order, **text)
         noted: dict[str, str] = {}
         for contents in chain([first], seen):
             scored = put_score(party, sealed, contents, signer, options)

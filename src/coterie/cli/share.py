@@ -98,11 +98,13 @@ def share(
             replace=replace,
         )
         return
+    with one_sentence():
+        contents = None if sealed is None else sealed.read(answers_of=name)
+        frame = sites.encoded(frame, contents)
     columns = chosen_columns(
         frame.columns, target, None, options.split_names(features), options.split_names(drop)
     )
-    with one_sentence():
-        shares = () if sealed is None else sealed.read(answers_of=name).shares
+    shares = () if contents is None else contents.shares
     others = tuple(each for each in shares if each.site != name)
     ordered = columns if features else sites.in_their_order(columns, others)
     rows = sites.site_rows(frame, target, ordered)

@@ -15,7 +15,9 @@ from coterie import federated
 from coterie.cli.errors import CommandError, one_sentence
 from coterie.cli.preparing import Rows, check_columns, target_values
 from coterie.cli.printing import say
+from coterie.encoding import TableEncoder
 from coterie.federated import Party, Share
+from coterie.federated.columns import follows
 from coterie.federated.folder import Contents, SealedFolder
 from coterie.federated.signing import Signer, read_key, read_known_keys
 
@@ -29,7 +31,7 @@ def _check_numbers(frame: pl.DataFrame, columns: Sequence[str], remedy: str) -> 
         if not kind.is_numeric() and kind != pl.Boolean:
             raise CommandError(
                 f"The column {name!r} is {kind}, and sites that do not see each other's rows can agree on "
-                f"numbers only: turn it into numbers in the same way everywhere{remedy}."
+                f"numbers only: run `coterie columns` at every site, then `coterie agree`{remedy}."
             )
 
 
@@ -57,6 +59,22 @@ def site_rows(
     notes = (f"{lost} of {frame.height} rows have gaps and were left out.",) if lost else ()
     response = None if y is None else y.gather(kept).to_numpy()
     return Rows(numbers[kept].to_numpy(), response, None, kept.to_numpy(), notes)
+
+
+def encoded(frame: pl.DataFrame, contents: Contents | None) -> pl.DataFrame:
+    """Return a site's table as the sites agreed to encode it; as it is where they agreed on nothing."""
+    if contents is None or contents.encoding is None:
+        return frame
+    agreed = contents.encoding
+    if not follows(agreed, contents.columns):
+        raise CommandError(
+            "The encoding in the folder does not follow from what the sites said of their columns: run "
+            "`coterie agree` again."
+        )
+    needed = [plan.name for plan in agreed.columns if plan.kind != "left out"]
+    check_columns(needed, frame.columns, "the encoding that the sites agreed on")
+    numbers: pl.DataFrame = TableEncoder.from_columns(agreed.columns).transform(frame)
+    return numbers.with_columns(frame[agreed.target]) if agreed.target in frame.columns else numbers
 
 
 def open_folder(folder: str, known_keys: str | None) -> SealedFolder:

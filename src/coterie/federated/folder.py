@@ -22,7 +22,9 @@ from coterie.federated.answers import Answered, check_answer
 from coterie.federated.codec import MOST_BYTES
 from coterie.federated.messages import (
     Answer,
+    Columns,
     Conclusion,
+    Encoding,
     Message,
     Moments,
     ProtocolError,
@@ -59,6 +61,8 @@ class Contents:
     answered: tuple[Answered, ...]
     conclusion: Conclusion | None
     moments: tuple[Moments, ...]
+    columns: tuple[Columns, ...]
+    encoding: Encoding | None
     troubles: Mapping[str, str]
 
     def moments_of(self, site: str) -> Moments | None:
@@ -214,6 +218,8 @@ class SealedFolder:
             answered=_answered(questions, answers, troubles),
             conclusion=conclusion,
             moments=tuple(m for m in messages.values() if isinstance(m, Moments)),
+            columns=tuple(m for m in messages.values() if isinstance(m, Columns)),
+            encoding=next((m for m in messages.values() if isinstance(m, Encoding)), None),
             troubles=troubles,
         )
 
@@ -222,7 +228,7 @@ class SealedFolder:
 
         Parameters
         ----------
-        message : Share, Score, Question, Answer, Conclusion or Moments
+        message : Message
             What to write.
         signer : Signer or None, default=None
             Who signs.

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, get_args
 
+from coterie.encoding import ColumnPlan
 from coterie.federated.codec import LARGEST, from_plain, parse, to_text
 from coterie.federated.codec import ProtocolError as ProtocolError
 from coterie.rows.threshold import FEWEST_ROWS
@@ -512,10 +513,89 @@ class Moments:
         return digest(to_text(self))
 
 
+@dataclass(frozen=True)
+class ColumnNote:
+    """What a site says of a column: its kind, and what is common in it.
+
+    ``levels`` are entries of a category that enough rows have, the most frequent first. ``gaps`` tells
+    whether enough entries are missing. ``middle`` is the median of a number, or the median year of a date,
+    and ``size`` the median of absolute values, both rounded to one digit; None where there are too few rows.
+    """
+
+    name: str
+    kind: str
+    levels: tuple[str, ...]
+    gaps: bool
+    hours: bool
+    middle: float | None
+    size: float | None
+
+    def __post_init__(self) -> None:
+        require(self.size is None or self.size >= 0, f"The size of the column {self.name!r} is negative.")
+
+
+@dataclass(frozen=True)
+class Columns:
+    """What a site's table looks like, before anything is learnt from it.
+
+    Parameters
+    ----------
+    site : str
+        Who speaks.
+    target : ColumnNote
+        The response.
+    columns : tuple of ColumnNote
+        The predictors.
+    fewest : int
+        How many rows must have an entry before it is named.
+    software : mapping of str to str
+        Versions.
+    """
+
+    site: str
+    target: ColumnNote
+    columns: tuple[ColumnNote, ...]
+    fewest: int
+    software: Mapping[str, str]
+
+    def __post_init__(self) -> None:
+        check_site(self.site)
+        names = [self.target.name, *(column.name for column in self.columns)]
+        require(1 < len(names) <= MOST_COLUMNS, f"{self.site!r} must have 1 to {MOST_COLUMNS} columns.")
+        require(len(set(names)) == len(names), f"Two columns of {self.site!r} have one name.")
+
+
+@dataclass(frozen=True)
+class Encoding:
+    """How every site turns its table into numbers.
+
+    Parameters
+    ----------
+    target : str
+        The response.
+    columns : tuple of ColumnPlan
+        What becomes of the predictors.
+    sites : tuple of str
+        Who had their say.
+    notes : tuple of str
+        What a reader should know.
+    """
+
+    target: str
+    columns: tuple[ColumnPlan, ...]
+    sites: tuple[str, ...]
+    notes: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        kinds = {"number", "category", "date", "left out"}
+        require(all(plan.kind in kinds for plan in self.columns), "A column of the encoding has no kind.")
+        require(all(plan.name != self.target for plan in self.columns), "The target is among the columns.")
+
+
 # Raised whenever a message gains, loses or changes a field.
 VERSION = 3
 
-Message = Share | Score | Question | Answer | Conclusion | Moments
+Message = Share | Score | Question | Answer | Conclusion | Moments | Columns | Encoding
 KINDS: Mapping[str, type[Any]] = {kind.__name__.lower(): kind for kind in get_args(Message)}
 
 
@@ -529,7 +609,7 @@ def encode(message: Message) -> bytes:
 
     Parameters
     ----------
-    message : Share, Score, Question, Answer, Conclusion or Moments
+    message : Share, Score, Question, Answer, Conclusion, Moments, Columns or Encoding
         What to send.
 
     Returns
@@ -552,7 +632,7 @@ def decode(content: bytes, kind: str | None = None) -> Message:
 
     Returns
     -------
-    Share, Score, Question, Answer, Conclusion or Moments
+    Share, Score, Question, Answer, Conclusion, Moments, Columns or Encoding
         Checked: every field is there, of its type, finite and in range.
 
     Raises

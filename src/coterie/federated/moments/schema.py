@@ -13,6 +13,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from coterie._files import read_plain
 from coterie.encoding import ColumnPlan, TableEncoder
 from coterie.federated.codec import from_plain, parse, to_text
 from coterie.federated.messages import ProtocolError, require
@@ -155,7 +156,7 @@ def read_schema(path: str | Path) -> Schema:
     Schema
         Checked.
     """
-    return schema_from(Path(path).read_bytes())
+    return schema_from(read_plain(Path(path)))
 
 
 def schema_from(text: bytes) -> Schema:
