@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from coterie.federated import ProtocolError, make_party
-from coterie.federated.moments import at_home, conclude_moments
+from coterie.federated.moments import at_home, conclude_moments, pooled_lines
 from coterie.verdicts.verdict import COLLABORATE, NO_DIFFERENCE, VERDICTS
 
 from .conftest import draw_sites
@@ -75,3 +75,21 @@ def test_another_table_is_refused():
     stranger = make_party(X, y, site="stranger", candidates=["ridge"])
     with pytest.raises(ProtocolError, match="no moments of 'stranger'"):
         at_home(stranger, conclude_moments(drawn.messages))
+
+
+def test_lines_out_of_fold_have_not_seen_the_rows_that_they_predict():
+    drawn = draw_sites(n_learners=6, n_truths=2, n_rows=60)
+    pooled, site = conclude_moments(drawn.messages), drawn.sites[0]
+    X, y = drawn.of(site)
+    party = make_party(X, y, site=site, candidates=["ridge"], order=None)
+    lines = pooled_lines(party, pooled)
+    assert lines.out_of_fold.shape == (60, len(lines.coefficients))
+    # One response is changed: no line that predicts rows of the same fold may move.
+    changed = y.copy()
+    changed[0] += 1.0
+    other = pooled_lines(make_party(X, changed, site=site, candidates=["ridge"], order=None), pooled)
+    fold = party.selection.folds[0]
+    same, rest = fold == fold[0], fold != fold[0]
+    inside = np.abs(other.out_of_fold - lines.out_of_fold)
+    assert np.allclose(inside[same], 0)
+    assert (inside[rest].max(axis=0) > 0).all()

@@ -12,7 +12,7 @@ That is never sent.
 from __future__ import annotations
 
 from coterie.federated.moments.conclude import Pooled, conclude_moments
-from coterie.federated.moments.home import Home, at_home
+from coterie.federated.moments.home import Home, PooledLines, at_home, pooled_lines
 from coterie.federated.moments.schema import Column, Schema, read_schema
 from coterie.federated.moments.site import moments_of, open_moments
 
@@ -20,10 +20,12 @@ __all__ = [
     "Column",
     "Home",
     "Pooled",
+    "PooledLines",
     "Schema",
     "at_home",
     "conclude_moments",
     "moments_of",
     "open_moments",
+    "pooled_lines",
     "read_schema",
 ]

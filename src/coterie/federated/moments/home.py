@@ -43,7 +43,7 @@ SHARES = (1.0, 0.1, 0.01)
 class Home:
     """What a site knows at home: how it predicts, and whether that pays.
 
-    ``weights`` (1 + M,) are of its own model and of ``lines`` (M, p + 1). Errors are mean squared errors out
+    ``weights`` (1 + M,) are of its own model and of the ``lines``. Errors are mean squared errors out
     of fold; ``gain`` is the share of the error alone that others are expected to save, ``gain_low`` and
     ``gain_high`` its interval; None where it could not be measured.
     """
@@ -58,9 +58,7 @@ class Home:
     gain_high: float | None
     model: Any = field(repr=False)
     weights: Array
-    lines: Array = field(repr=False)
-    units: Units = field(repr=False)
-    bounds: Array = field(repr=False)
+    lines: PooledLines = field(repr=False)
 
     @property
     def own(self) -> float:
@@ -71,24 +69,70 @@ class Home:
         """Predict rows (n, p) of the site."""
         rows = np.asarray(X, dtype=float)
         alone = guarded(self.model, rows, np.array([-np.inf, np.inf]))
-        shared = np.clip(self.units.predictions(self.lines, rows), *self.bounds)
-        predicted: Array = self.weights @ np.vstack([alone, shared])
+        predicted: Array = self.weights @ np.vstack([alone, self.lines.predict(rows)])
         return predicted
 
 
-def _own_rows(party: Party, pooled: Pooled, schema: bytes) -> Array:
+def _own_rows(party: Party, units: Units, schema: bytes) -> Array:
     """Return the site's rows (n, p + 2) as its message counts them."""
     X, y = party.learners.X, party.learners.scalar_y
     if schema:
         return bounded_rows(X, y, schema_from(schema))
-    units = pooled.pool.units
     return np.column_stack([units.rows(X), (y - units.middle[-1]) / units.half[-1]])
 
 
-def _lines(others: list[tuple[Array, float]], own: Array) -> Array:
+def _fitted(others: list[tuple[Array, float]], own: Array) -> Array:
     """Return the lines (M, p + 1) of the others' moments with the site's own."""
     found = [fit_lines(share * moments + own, share * noise) for moments, noise in others for share in SHARES]
     return np.array(found).reshape(-1, len(own) - 1)
+
+
+@dataclass(frozen=True)
+class PooledLines:
+    """Members of a site's dictionary: lines at every resolution, moved towards its own rows.
+
+    ``out_of_fold`` (n, M) are their predictions of the site's rows, NaN where no fold held a row out.
+    ``coefficients`` (M, p + 1) are from all rows. Predictions are kept within ``bounds`` (2,).
+    """
+
+    out_of_fold: Array = field(repr=False)
+    coefficients: Array = field(repr=False)
+    units: Units = field(repr=False)
+    bounds: Array
+
+    def predict(self, X: Any) -> Array:
+        """Return the lines' predictions of rows (n, p), of shape (M, n)."""
+        return np.clip(self.units.predictions(self.coefficients, X), *self.bounds)
+
+
+def pooled_lines(party: Party, pooled: Pooled, schema: bytes = b"") -> PooledLines:
+    """Return the members that everybody's moments add to a site's dictionary.
+
+    Parameters
+    ----------
+    party : Party
+        The site, with the rows that its message was made of.
+    pooled : Pooled
+        From `conclude_moments`.
+    schema : bytes, default=b""
+        The schema of the site's message.
+
+    Returns
+    -------
+    PooledLines
+        There are none where no cluster of the site has other members.
+    """
+    learners, units = party.learners, pooled.pool.units
+    if len(units.middle) != learners.n_features + 1:
+        raise ProtocolError(f"The rows of {party.site!r} have other columns than its moments.")
+    others = pooled.others(party.site)
+    rows, y, folds = _own_rows(party, units, schema), learners.scalar_y, party.selection.folds[0]
+    out_of_fold = np.full((len(y), len(others) * len(SHARES)), np.nan)
+    for fold in np.unique(folds[folds >= 0]):
+        held, kept = folds == fold, folds != fold
+        lines = _fitted(others, rows[kept].T @ rows[kept])
+        out_of_fold[held] = np.clip(units.predictions(lines, learners.X[held]), *widened(y[kept])).T
+    return PooledLines(out_of_fold, _fitted(others, rows.T @ rows), units, np.array(widened(y)))
 
 
 def _expected(alone: Array, shared: Array, inflation: float, n_rows: int) -> tuple[Expected, float] | None:
@@ -122,32 +166,24 @@ def at_home(party: Party, pooled: Pooled, schema: bytes = b"") -> Home:
     Home
         Never leaves the site.
     """
-    selection, learners, units = party.selection, party.learners, pooled.pool.units
-    if len(units.middle) != learners.n_features + 1:
-        raise ProtocolError(f"The rows of {party.site!r} have other columns than its moments.")
-    others = pooled.others(party.site)
-    rows = _own_rows(party, pooled, schema)
-    y, folds, alone = learners.scalar_y, selection.folds[0], selection.residuals[0]
-    n_lines = len(others) * len(SHARES)
-    residuals = np.column_stack([alone, np.full((len(y), n_lines), np.nan)])
-    ahead = [np.flatnonzero(folds == fold) for fold in np.unique(folds[folds >= 0])]
-    for held in ahead:
-        kept = np.setdiff1d(np.arange(len(y)), held)
-        lines = _lines(others, rows[kept].T @ rows[kept])
-        bounds = widened(y[kept])
-        residuals[held, 1:] = (y[held] - np.clip(units.predictions(lines, learners.X[held]), *bounds)).T
+    selection, y = party.selection, party.learners.scalar_y
+    lines = pooled_lines(party, pooled, schema)
+    n_lines, alone = len(lines.coefficients), selection.residuals[0]
+    residuals = np.column_stack([alone, y[:, None] - lines.out_of_fold])
     known = np.isfinite(residuals).all(axis=1)
-    grams = np.array([residuals[held[known[held]]].T @ residuals[held[known[held]]] for held in ahead])
+    folds = np.where(known, selection.folds[0], -1)
+    ahead = [np.flatnonzero(folds == fold) for fold in np.unique(folds[known])]
+    grams = np.array([residuals[held].T @ residuals[held] for held in ahead])
     whole = grams.sum(axis=0)
     weights = simplex_weights(np.concatenate([whole[None], whole - grams]))
     shared = np.full_like(alone, np.nan)
     for held, mine in zip(ahead, weights[1:], strict=True):
         shared[held, 0] = residuals[held] @ mine
     error_alone, error_with = (error_and_spread(part[known])[0] for part in (alone, shared))
-    found = _expected(alone[known], shared[known], selection.inflation, len(y)) if others else None
+    found = _expected(alone[known], shared[known], selection.inflation, len(y)) if n_lines else None
     gain = low = high = None
     if found is None:
-        verdict, reason = NO_DIFFERENCE, NO_ERROR if others else NO_COMPANY
+        verdict, reason = NO_DIFFERENCE, NO_ERROR if n_lines else NO_COMPANY
     else:
         expected = found[0]
         gain, low, high = (
@@ -167,7 +203,5 @@ def at_home(party: Party, pooled: Pooled, schema: bytes = b"") -> Home:
         gain_high=high,
         model=selection.models[0],
         weights=np.r_[1.0, np.zeros(n_lines)] if own_only else weights[0],
-        lines=_lines(others, rows.T @ rows),
-        units=units,
-        bounds=np.array(widened(y)),
+        lines=lines,
     )
