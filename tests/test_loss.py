@@ -138,6 +138,7 @@ SQUARES = {
     ("displays/embedding.py", "*"): "distances in a picture",
     ("report/pictures.py", "*"): "sizes in a picture",
     ("federated/moments/conclude.py", "self.pool.scales[members]"): "variance of added noise",
+    ("federated/moments/home.py", "own"): "the own model's weight",
     ("federated/moments/pool.py", "scales"): "variance of added noise",
     ("federated/moments/pool.py", "edge"): "eigenvalues of added noise",
     ("federated/moments/pool.py", "values"): "eigenvalues of the predictors' second moments",

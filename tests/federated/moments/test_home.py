@@ -7,7 +7,7 @@ import pytest
 
 from coterie.federated import ProtocolError, make_party
 from coterie.federated.moments import at_home, conclude_moments, pooled_lines
-from coterie.verdicts.verdict import COLLABORATE, NO_DIFFERENCE, VERDICTS
+from coterie.verdicts.verdict import COLLABORATE, NO_DIFFERENCE, STAY_ALONE, VERDICTS
 
 from .conftest import draw_sites
 
@@ -43,7 +43,9 @@ def test_small_sites_gain_from_others_and_are_told_so(epsilon):
     assert together < alone * 1.02
     if epsilon is None:
         assert together < 0.85 * alone
-        assert verdicts.count(COLLABORATE) > 10
+        # By a dozen rows of its own a site cannot be sure; who is not sure predicts with others.
+        assert verdicts.count(COLLABORATE) >= 5
+        assert STAY_ALONE not in verdicts
 
 
 def test_a_site_by_itself_predicts_alone():
@@ -82,13 +84,13 @@ def test_lines_out_of_fold_have_not_seen_the_rows_that_they_predict():
     pooled, site = conclude_moments(drawn.messages), drawn.sites[0]
     X, y = drawn.of(site)
     party = make_party(X, y, site=site, candidates=["ridge"], order=None)
-    lines = pooled_lines(party, pooled)
+    fold = party.selection.folds[0]
+    lines = pooled_lines(party, pooled, fold)
     assert lines.out_of_fold.shape == (60, len(lines.coefficients))
     # One response is changed: no line that predicts rows of the same fold may move.
     changed = y.copy()
     changed[0] += 1.0
-    other = pooled_lines(make_party(X, changed, site=site, candidates=["ridge"], order=None), pooled)
-    fold = party.selection.folds[0]
+    other = pooled_lines(make_party(X, changed, site=site, candidates=["ridge"], order=None), pooled, fold)
     same, rest = fold == fold[0], fold != fold[0]
     inside = np.abs(other.out_of_fold - lines.out_of_fold)
     assert np.allclose(inside[same], 0)

@@ -62,18 +62,16 @@ class Pooled:
     def _noise(self, members: Array) -> float:
         return float(np.sqrt(2 * np.sum(self.pool.scales[members] ** 2)))
 
-    def others(self, site: str) -> list[tuple[Array, float]]:
-        """Return the summed moments of the others of a site's clusters at every resolution, and their noise.
-
-        Clusters that are the same at two resolutions come once.
-        """
-        place, found = self.place(site), {}
+    def others(self, site: str) -> list[list[tuple[Array, float]]]:
+        """Return, for every resolution, each cluster's summed moments without a site, and their noise."""
+        place, moments, resolutions = self.place(site), self.pool.moments, []
         for labels in self.searched.resolutions.values():
-            members = self._members(site, labels)
-            members[place] = False
-            if members.any():
-                found[members.tobytes()] = self.pool.moments[members].sum(axis=0), self._noise(members)
-        return list(found.values())
+            members = (labels == np.arange(int(labels.max()) + 1)[:, None]) & self.counted
+            members[:, place] = False
+            found = [(moments[each].sum(axis=0), self._noise(each)) for each in members if each.any()]
+            if found:
+                resolutions.append(found)
+        return resolutions
 
 
 def _impossible(message: Moments) -> str | None:

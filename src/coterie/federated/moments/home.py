@@ -2,8 +2,8 @@
 
 Its dictionary: its own model, and lines at every resolution. A line is fitted on the moments of the others of
 a cluster and on the site's own, which count more than the others' by several factors: that moves the pooled
-line by an offset and by slopes, as far as the own rows call for it. Weights are learnt out of fold. In
-comparisons neither the site's message nor the held-out rows are part of a line.
+line by an offset and by slopes, as far as the own rows call for it. Weights are learnt out of fold: neither
+the site's message nor the held-out rows are part of a line, and the site picks its clusters without them.
 """
 
 from __future__ import annotations
@@ -12,31 +12,32 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from sklearn.base import clone
 
 from coterie._arrays import Array
+from coterie._seeds import generator_for, integer_seed
+from coterie.collaboration.nested.families import ModelFit, fit_or_replace
+from coterie.collaboration.nested.folds import Folds
 from coterie.collaboration.nested.guard import guarded, widened
+from coterie.collaboration.nested.own import folds_of
 from coterie.collaboration.nested.weights import simplex_weights
 from coterie.federated.messages import ProtocolError
 from coterie.federated.moments.conclude import Pooled
-from coterie.federated.moments.pool import Units, fit_lines
+from coterie.federated.moments.pool import Units, fit_lines, losses_of
 from coterie.federated.moments.schema import schema_from
 from coterie.federated.moments.site import bounded_rows
 from coterie.federated.peers import Party
-from coterie.loss import SQUARED_ERROR
+from coterie.method.fitting import quiet_fits
+from coterie.records import share_of_rows
 from coterie.verdicts.gain_model import Expected, fit_gain_model
-from coterie.verdicts.gains import HALF, ROUNDING, error_and_spread, gain_of, gain_spread
-from coterie.verdicts.learning import luck_of
-from coterie.verdicts.verdict import (
-    NO_COMPANY,
-    NO_DIFFERENCE,
-    NO_ERROR,
-    STAY_ALONE,
-    judge,
-    reason_for,
-)
+from coterie.verdicts.gains import ROUNDING, error_and_spread
+from coterie.verdicts.learning import compare, decay_of, luck_of, reached_with_all
+from coterie.verdicts.verdict import BY_ITSELF, NO_COMPANY, NO_DIFFERENCE, STAY_ALONE, judge, reason_for
 
 # What a row of others counts beside one of the site's own.
 SHARES = (1.0, 0.1, 0.01)
+# Many, so that the own model is judged by nearly all rows; the site has time.
+FOLDS = 10
 
 
 @dataclass(frozen=True)
@@ -68,7 +69,7 @@ class Home:
     def predict(self, X: Any) -> Array:
         """Predict rows (n, p) of the site."""
         rows = np.asarray(X, dtype=float)
-        alone = guarded(self.model, rows, np.array([-np.inf, np.inf]))
+        alone = guarded(self.model, rows, self.lines.bounds)
         predicted: Array = self.weights @ np.vstack([alone, self.lines.predict(rows)])
         return predicted
 
@@ -81,9 +82,13 @@ def _own_rows(party: Party, units: Units, schema: bytes) -> Array:
     return np.column_stack([units.rows(X), (y - units.middle[-1]) / units.half[-1]])
 
 
-def _fitted(others: list[tuple[Array, float]], own: Array) -> Array:
-    """Return the lines (M, p + 1) of the others' moments with the site's own."""
-    found = [fit_lines(share * moments + own, share * noise) for moments, noise in others for share in SHARES]
+def _fitted(resolutions: list[list[tuple[Array, float]]], own: Array) -> Array:
+    """Return the lines (M, p + 1) of the clusters that describe the site's own moments best, with these."""
+    found = []
+    for clusters in resolutions:
+        lines = np.array([fit_lines(moments, noise) for moments, noise in clusters])
+        moments, noise = clusters[int(losses_of(lines, own[None])[:, 0].argmin())]
+        found += [fit_lines(share * moments + own, share * noise) for share in SHARES]
     return np.array(found).reshape(-1, len(own) - 1)
 
 
@@ -105,7 +110,7 @@ class PooledLines:
         return np.clip(self.units.predictions(self.coefficients, X), *self.bounds)
 
 
-def pooled_lines(party: Party, pooled: Pooled, schema: bytes = b"") -> PooledLines:
+def pooled_lines(party: Party, pooled: Pooled, folds: Array, schema: bytes = b"") -> PooledLines:
     """Return the members that everybody's moments add to a site's dictionary.
 
     Parameters
@@ -114,6 +119,8 @@ def pooled_lines(party: Party, pooled: Pooled, schema: bytes = b"") -> PooledLin
         The site, with the rows that its message was made of.
     pooled : Pooled
         From `conclude_moments`.
+    folds : ndarray of shape (n,)
+        Which fold holds each row out; -1 where none does.
     schema : bytes, default=b""
         The schema of the site's message.
 
@@ -126,7 +133,7 @@ def pooled_lines(party: Party, pooled: Pooled, schema: bytes = b"") -> PooledLin
     if len(units.middle) != learners.n_features + 1:
         raise ProtocolError(f"The rows of {party.site!r} have other columns than its moments.")
     others = pooled.others(party.site)
-    rows, y, folds = _own_rows(party, units, schema), learners.scalar_y, party.selection.folds[0]
+    rows, y = _own_rows(party, units, schema), learners.scalar_y
     out_of_fold = np.full((len(y), len(others) * len(SHARES)), np.nan)
     for fold in np.unique(folds[folds >= 0]):
         held, kept = folds == fold, folds != fold
@@ -135,18 +142,39 @@ def pooled_lines(party: Party, pooled: Pooled, schema: bytes = b"") -> PooledLin
     return PooledLines(out_of_fold, _fitted(others, rows.T @ rows), units, np.array(widened(y)))
 
 
-def _expected(alone: Array, shared: Array, inflation: float, n_rows: int) -> tuple[Expected, float] | None:
-    """Return what the site may expect of others, and the gain that was measured; None where nothing was."""
-    errors = SQUARED_ERROR.mean(alone), SQUARED_ERROR.mean(shared)
-    rounding = ROUNDING * float(np.var(alone)) if len(alone) else 0.0
-    spread = gain_spread(alone, shared, None, rounding) * inflation**0.5
-    gain = float(gain_of(np.array(errors[0]), np.array(errors[1]), np.array(rounding)))
-    if not (np.isfinite(spread) and spread > 0 and gain < 1):
+def _own_out_of_fold(party: Party, folds: Folds) -> Array:
+    """Return residuals (n, 1) of the site's own model, fitted again without each fold."""
+    learners, model = party.learners, party.selection.models[0]
+    X, y = learners.X, learners.scalar_y
+    seed = integer_seed(generator_for(party.seed, party.site))
+    left = np.full((len(y), 1), np.nan)
+    with quiet_fits():
+        for fold, kept in enumerate(folds.training):
+            held = folds.held_out == fold
+            fitted = fit_or_replace(ModelFit(clone(model), X[kept], y[kept], None, seed, model))
+            left[held, 0] = y[held] - guarded(fitted, X[held], np.array(widened(y[kept])))
+    return left
+
+
+def _expected(party: Party, alone: Array, shared: Array, own: float, share: float) -> Expected | None:
+    """Return what the site may expect of others, by the rules of a local fit; None where nothing is known.
+
+    ``alone`` and ``shared`` (n, 1) are residuals out of fold, ``own`` the weight of the own model, and
+    ``share`` that of the rows which each fold trains on.
+    """
+    selection, size = party.selection, np.array([float(len(alone))])
+    rounding = ROUNDING * selection.noise
+    early = [selection.residuals[0]]
+    compared, measured, _ = compare(early, [alone], [shared], [None], party.learners.loss, rounding)
+    if not measured.any() or own > 1 - 1e-9:
         return None
-    ratio = np.array([-np.log1p(-gain)])
-    error = np.sqrt(1 + 1 / HALF) * np.array([spread]) / (1 - gain)
-    size = np.array([float(n_rows)])
-    return fit_gain_model(ratio, error, size).expect(ratio, error, size, luck=luck_of(error, HALF)), gain
+    decay = decay_of(compared, (share_of_rows(selection), share))
+    reached = reached_with_all(size, share, decay)
+    fall = np.log(reached) - np.log(1 - own * own * (1 - reached))
+    ratio = np.log(compared.alone / compared.others) + fall
+    error = compared.errors(share, selection.inflation, compared.typical)
+    model = fit_gain_model(ratio, error, compared.n_rows, decay, compared.typical)
+    return model.expect(ratio, error, compared.n_rows, fall, luck_of(error, share))
 
 
 def at_home(party: Party, pooled: Pooled, schema: bytes = b"") -> Home:
@@ -167,31 +195,27 @@ def at_home(party: Party, pooled: Pooled, schema: bytes = b"") -> Home:
         Never leaves the site.
     """
     selection, y = party.selection, party.learners.scalar_y
-    lines = pooled_lines(party, pooled, schema)
-    n_lines, alone = len(lines.coefficients), selection.residuals[0]
+    folds = folds_of(party.learners, selection, FOLDS, None, party.seed)
+    lines = pooled_lines(party, pooled, folds.held_out, schema)
+    n_lines, alone = len(lines.coefficients), _own_out_of_fold(party, folds)
     residuals = np.column_stack([alone, y[:, None] - lines.out_of_fold])
-    known = np.isfinite(residuals).all(axis=1)
-    folds = np.where(known, selection.folds[0], -1)
-    ahead = [np.flatnonzero(folds == fold) for fold in np.unique(folds[known])]
+    ahead = [np.flatnonzero(folds.held_out == fold) for fold in range(len(folds))]
     grams = np.array([residuals[held].T @ residuals[held] for held in ahead])
     whole = grams.sum(axis=0)
     weights = simplex_weights(np.concatenate([whole[None], whole - grams]))
     shared = np.full_like(alone, np.nan)
     for held, mine in zip(ahead, weights[1:], strict=True):
         shared[held, 0] = residuals[held] @ mine
-    error_alone, error_with = (error_and_spread(part[known])[0] for part in (alone, shared))
-    found = _expected(alone[known], shared[known], selection.inflation, len(y)) if n_lines else None
+    error_alone, error_with = (error_and_spread(part)[0] for part in (alone, shared))
+    expected = _expected(party, alone, shared, float(weights[0, 0]), float(folds.training.mean()))
     gain = low = high = None
-    if found is None:
-        verdict, reason = NO_DIFFERENCE, NO_ERROR if n_lines else NO_COMPANY
-    else:
-        expected = found[0]
+    verdict, reason = NO_DIFFERENCE, BY_ITSELF if n_lines else NO_COMPANY
+    if expected is not None:
         gain, low, high = (
             float(1 - np.exp(-part[0])) for part in (expected.mean, expected.low, expected.high)
         )
         verdict = str(judge(expected)[0])
         reason = reason_for(verdict, gain)
-    own_only = verdict == STAY_ALONE or found is None
     return Home(
         site=party.site,
         verdict=verdict,
@@ -202,6 +226,6 @@ def at_home(party: Party, pooled: Pooled, schema: bytes = b"") -> Home:
         gain_low=low,
         gain_high=high,
         model=selection.models[0],
-        weights=np.r_[1.0, np.zeros(n_lines)] if own_only else weights[0],
+        weights=weights[0] if expected is not None and verdict != STAY_ALONE else np.eye(1 + n_lines)[0],
         lines=lines,
     )
