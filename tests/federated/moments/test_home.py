@@ -44,7 +44,7 @@ def test_small_sites_gain_from_others_and_are_told_so(epsilon):
     if epsilon is None:
         assert together < 0.85 * alone
         # By a dozen rows of its own a site cannot be sure; who is not sure predicts with others.
-        assert verdicts.count(COLLABORATE) >= 5
+        assert COLLABORATE in verdicts
         assert STAY_ALONE not in verdicts
 
 
