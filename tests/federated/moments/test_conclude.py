@@ -147,7 +147,64 @@ def constant(message):
     return replace(message, halves=packed(halves))
 
 
-LIES = [flipped, inflated, silent, nonsense, two_faced, scaled_up, constant]
+def shrunk(message):
+    """Return moments of a predictor and a response that are a thousand times as small."""
+    halves = unpacked(message)
+    halves[:, 1:] *= 0.001
+    halves[:, :, 1:] *= 0.001
+    return replace(message, halves=packed(halves))
+
+
+def random(message):
+    """Return moments of rows that are made up, ten times as large as real ones."""
+    generator = np.random.default_rng(0)
+    rows = generator.normal(size=(2, message.n_rows // 2, len(message.columns) + 2)) * 10
+    rows[..., 0] = 1.0
+    return replace(message, halves=packed(np.einsum("hnq,hnr->hqr", rows, rows)))
+
+
+def one_of_them(message):
+    """Return moments in which the response is exactly the first predictor."""
+    halves = unpacked(message)
+    halves[:, -1] = halves[:, 1]
+    halves[:, :, -1] = halves[:, :, 1]
+    halves[:, -1, -1] = halves[:, 1, 1]
+    return replace(message, halves=packed(halves))
+
+
+LIES = [
+    flipped,
+    inflated,
+    silent,
+    nonsense,
+    two_faced,
+    scaled_up,
+    constant,
+    shrunk,
+    random,
+    one_of_them,
+]
+
+
+def test_a_lie_that_is_another_site_s_truth_does_no_harm():
+    drawn = draw_sites(n_learners=13, n_truths=3, n_rows=100)
+    copy = replace(drawn.messages[1], site=drawn.sites[0])
+    found = conclude_moments([copy, *drawn.messages[1:]]).conclusion
+    assert recovery(drawn, found, drawn.sites[1:]) == 1.0
+
+
+@pytest.mark.parametrize("lie", LIES)
+def test_three_liars_together_seldom_steer_twelve_honest_sites(lie):
+    recovered, raised = [], []
+    for seed in range(3):
+        drawn = draw_sites(n_learners=15, n_truths=3, n_rows=100, seed=seed)
+        honest = drawn.sites[3:]
+        found = conclude_moments([*map(lie, drawn.messages[:3]), *drawn.messages[3:]])
+        without = conclude_moments(drawn.messages[3:])
+        recovered.append(recovery(drawn, found.conclusion, honest))
+        raised.append(errors_of(drawn, found, honest) / errors_of(drawn, without, honest))
+    assert np.mean(recovered) >= 0.95
+    assert max(raised) <= 1.05
 
 
 def errors_of(drawn, pooled, sites):

@@ -46,7 +46,7 @@ def test_a_number_that_is_given_is_kept():
 def test_held_out_losses_are_the_noise_level_where_clusters_are_right():
     drawn = draw_sites(n_learners=12, n_truths=3, noise_variance=0.5, n_rows=400)
     pool = pool_of(drawn.messages)
-    losses = held_out_losses(pool, np.asarray(drawn.data.truth)) * pool.units.half[-1] ** 2
+    losses = held_out_losses(pool, np.asarray(drawn.data.truth), np.ones(12)) * pool.units.half[-1] ** 2
     assert np.mean(losses) == pytest.approx(0.5, rel=0.1)
-    one = held_out_losses(pool, np.zeros(12, dtype=int)) * pool.units.half[-1] ** 2
+    one = held_out_losses(pool, np.zeros(12, dtype=int), np.ones(12)) * pool.units.half[-1] ** 2
     assert np.mean(one) > 1.0

@@ -44,11 +44,11 @@ def _spread_out(moments: Array, own: Array, n_clusters: int, generator: np.rando
     return labels
 
 
-def search_labels(pool: Pool, n_clusters: int, seed: int, level: Array | None = None) -> Array:
-    """Return the labelling (L,) with the lowest loss of many random starts; clusters may be empty.
+def search_labels(pool: Pool, n_clusters: int, seed: int, level: Array | None = None) -> tuple[Array, Array]:
+    """Return the labelling (L,) with the lowest loss of many random starts, and who counts in lines (L,).
 
-    Where noise levels (L,) are known, a site's mean loss counts up to a bound, and who is beyond the bound is
-    part of no line. Nobody counts by more rows than the site in the middle has.
+    Clusters may be empty. Where noise levels (L,) are known, a site's mean loss counts up to a bound, and who
+    is beyond the bound is part of no line. Nobody counts by more rows than the site in the middle has.
     """
     moments, scales = pool.moments, pool.scales * np.sqrt(2.0)
     most = np.inf if level is None else MOST_LOSS * level
@@ -57,7 +57,7 @@ def search_labels(pool: Pool, n_clusters: int, seed: int, level: Array | None = 
     everybody = np.arange(len(scales))
     own = lines_of(np.eye(len(scales)), moments, scales)
     first = everybody % n_clusters
-    best, lowest = np.zeros_like(first), np.inf
+    best, inside, lowest = np.zeros_like(first), np.ones(len(first)), np.inf
     for start in range(SEARCH.starts if n_clusters > 1 else 0):
         if start % 2:
             labels = generator.permutation(first)
@@ -73,11 +73,11 @@ def search_labels(pool: Pool, n_clusters: int, seed: int, level: Array | None = 
                 break
         total = float(np.minimum(losses.min(axis=0), most) @ weight)
         if total < lowest:
-            best, lowest = labels, total
-    return best
+            best, inside, lowest = labels, counted, total
+    return best, inside
 
 
-def held_out_losses(pool: Pool, labels: Array, counted: Array | float = 1.0) -> Array:
+def held_out_losses(pool: Pool, labels: Array, counted: Array) -> Array:
     """Return the mean losses (L,) of the clusters that each site's other half picks.
 
     ``counted`` (L,) says who is part of lines.
@@ -146,20 +146,22 @@ def search_clusters(pool: Pool, most: int, seed: int, n_clusters: int | None = N
     """Return clusters of the sites; ``n_clusters`` None: as many as it takes."""
     counts = range(1, most + 1)
     # With as many clusters as there may be, what is left is noise.
-    left = held_out_losses(pool, search_labels(pool, most, seed))
+    left = held_out_losses(pool, *search_labels(pool, most, seed))
     typical = max(float(np.median(left)), 1e-12)
     level = np.clip(left, LEAST_LEVEL * typical, typical / LEAST_LEVEL)
-    labels = {count: tidy_labels(search_labels(pool, count, seed, level)) for count in counts}
-    raw = np.array([held_out_losses(pool, labels[count]) for count in counts])
+    found = {count: search_labels(pool, count, seed, level) for count in counts}
+    raw = np.array([held_out_losses(pool, *found[count]) for count in counts])
+    labels = {count: tidy_labels(found[count][0]) for count in counts}
     # The noise on u'Mu has the spread of that on M times u'u, which is two where slopes are as long as one.
     doubt = 2 * np.sqrt(2.0) * pool.scales / pool.n_rows / level
     ratios = np.minimum(raw / level, MOST_LOSS)
     best = int(ratios.mean(axis=1).argmin())
+    # Whom no cluster describes has no say in their number.
+    excess = np.where(raw[best] <= MOST_LOSS * level, raw - raw[best], 0.0) / np.maximum(level, raw[best])
     chosen = next(
         k
         for k in range(best + 1)
-        if _as_good(ratios[k] - ratios[best])
-        and not _somebody_worse((raw[k] - raw[best]) / level, doubt, pool)
+        if _as_good(ratios[k] - ratios[best]) and not _somebody_worse(excess[k], doubt, pool)
     )
     curve = Curve(
         rule="held-out",
