@@ -232,3 +232,9 @@ def test_categories_dates_and_gaps_are_encoded_as_the_schema_says(run, box):
     outcome = run("predict", "box", "a.parquet", "--name", "a", "--own", "a.parquet", "--out", "p.csv")
     assert outcome.code == 0
     assert pl.read_csv(box / "p.csv")["prediction"].null_count() == 0
+
+
+def test_columns_that_were_named_from_rows_are_not_covered_by_epsilon(run, box):
+    run("columns", "a.csv", "--target", "y", "--name", "a", "--folder", "box")
+    assert "which epsilon does not cover" in privately(run, "a").err
+    assert "not cover" not in privately(run, "b").err

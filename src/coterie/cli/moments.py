@@ -11,7 +11,7 @@ import polars as pl
 
 from coterie.cli.errors import CommandError, cache_errors, one_sentence
 from coterie.cli.preparing import Rows, check_columns, target_values
-from coterie.cli.printing import tell
+from coterie.cli.printing import say, tell
 from coterie.cli.progress import gathered_warnings
 from coterie.cli.reading import read_tables
 from coterie.cli.sites import encoded
@@ -134,6 +134,8 @@ def share_privately(
     old = (
         "the same message was sent before, and spends nothing anew" if account.again else "this one included"
     )
+    if any(said.site == name for said in sealed.read().columns):
+        say(f"Note: {name!r} has named columns and entries in this folder, which epsilon does not cover.")
     tell(f"Spent on these rows so far: epsilon {account.epsilon:g}, delta {account.delta:g} ({old}).")
     tell(NEXT)
 
