@@ -48,6 +48,19 @@ def agreed(run):
     return run("agree", "--folder", "box")
 
 
+def test_whose_turn_it_is_before_anybody_shares(run, box):
+    say(run, "a")
+    outcome = run("status", "--folder", "box")
+    assert "named their columns: a. When all have, run `coterie agree`" in outcome.out
+    for site in SITES[1:]:
+        say(run, site)
+    run("agree", "--folder", "box")
+    assert "Nobody has shared: run `coterie share`" in run("status", "--folder", "box").out
+    for site in SITES[:3]:
+        say(run, site, "--replace", "--drop", "day")
+    assert "run `coterie agree`" in run("status", "--folder", "box").out
+
+
 def test_sites_agree_share_conclude_and_predict(run, box):
     outcome = agreed(run)
     assert "6 sites agree on the columns to predict 'y'" in outcome.out

@@ -180,6 +180,8 @@ def test_a_conclusion_that_does_not_follow_from_the_moments_is_refused(run, box)
     assert "does not follow from the moments" in run("predict", "box", "a.csv", "--name", "a").complaint
     assert "does not follow" in run("score", "a.csv", "--name", "a", "--folder", "box").complaint
     sealed.put(found, replace=True)
+    named = run("predict", "box", "a.csv", "--name", "a", "--concluder", "a")
+    assert "--concluder needs --known-keys" in named.complaint
     pl.read_csv(box / "b.csv").head(300).write_csv(box / "b.csv")
     privately(run, "b", "--replace")
     assert "other moments since" in run("predict", "box", "a.csv", "--name", "a").complaint

@@ -11,7 +11,7 @@ from coterie.cli.printing import say, tell, tell_json
 if TYPE_CHECKING:
     from coterie.federated.folder import Contents
 
-SHARING, SCORING, ANSWERING = "sharing", "scoring", "answering"
+AGREEING, SHARING, SCORING, ANSWERING = "agreeing", "sharing", "scoring", "answering"
 CONCLUDING, CONCLUDED = "concluding", "concluded"
 
 
@@ -35,6 +35,7 @@ def standing(contents: Contents) -> dict[str, Any]:
     """Return how far the sites of a folder are, and whom they wait for."""
     from coterie.cli.moments import NOT_MOMENTS, is_by_moments
     from coterie.cli.rounds import is_concluded
+    from coterie.federated.columns import follows
     from coterie.federated.participants import find_participants
 
     by_moments = is_by_moments(contents)
@@ -42,7 +43,9 @@ def standing(contents: Contents) -> dict[str, Any]:
     found: dict[str, Any] = {"state": SHARING, "shared": sites, "waiting": {}, "left_out": {}}
     found["by_moments"] = by_moments
     if not sites:
-        return found
+        said, agreed = contents.columns, contents.encoding
+        open_now = bool(said) and (agreed is None or not follows(agreed, said))
+        return {**found, "state": AGREEING} if open_now else found
     participants = find_participants(contents.shares, contents.scores)
     found["left_out"] = dict(participants.left_out)
     if by_moments:
@@ -75,6 +78,10 @@ def status(folder: Folder = "", as_json: AsJson = False, known_keys: KnownKeys =
     for name, why in contents.troubles.items():
         say(f"Note: {name!r} is not used. {why}")
     shared, state = len(found["shared"]), found["state"]
+    if state == AGREEING:
+        names = ", ".join(message.site for message in contents.columns)
+        tell(f"These sites have named their columns: {names}. When all have, run `coterie agree`.")
+        return
     if state == SHARING:
         tell("Nobody has shared: run `coterie share` at every site.")
         return
