@@ -120,7 +120,7 @@ def _scaled_model(factor: float) -> Callable[[Share, list[Share]], Share]:
 
 
 def _stealthy(factor: float) -> Lie:
-    """Share another model than was fitted, and hide it: the loss on own rows is that of the fitted one."""
+    """Share another model than was fitted, and hide it: the own loss is that of the fitted one."""
     errors: dict[str, float] = {}
 
     def shared(share: Share, others: list[Share]) -> Share:

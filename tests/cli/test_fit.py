@@ -136,7 +136,10 @@ def test_the_report_page_is_written(run, here):
         (("table.csv", "--target", "Y", "--group", "site", "--no-report"), "did you mean 'y'?"),
         (("table.csv", "--target", "y", "--group", "sites", "--no-report"), "did you mean 'site'?"),
         (("table.csv", *QUIET, "--drop", "x9"), "no column 'x9' for --drop: did you mean 'x"),
-        (("table.csv", "--target", "site", "--group", "y", "--no-report"), "'site' is not numeric"),
+        (
+            ("table.csv", "--target", "site", "--group", "y", "--task", "regression", "--no-report"),
+            "'site' is not numeric",
+        ),
         (("table.csv", "--target", "y", "--group", "x0", "--no-report"), "Every row has its own value"),
         (("table.csv", *QUIET, "--candidates", "magic"), "The candidate 'magic' is not known"),
         (("table.csv", *QUIET, "--n-clusters", "many"), "The 'n_clusters' option must be one of"),

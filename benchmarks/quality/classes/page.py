@@ -11,11 +11,10 @@ HEAD = """# Classes on real tables
 
     COTERIE_DATA=FOLDER python benchmarks/quality/classes/run.py
 
-Means over learners, then over splits. landmine: all rows, half of each field's rows of either class to learn
-from. heart: FLamby's split, which is the same for every seed. tv16: at most 300 rows of a state, half to
-learn from. verbagg: three classes, 12 of 24 rows to learn from. LightGBM chooses leaves and rounds by five
-folds; every logistic regression its ridge by rows left out. Seconds are of one processor, the fit and the
-predictions.
+Means over learners, then over splits. landmine: all rows, half of each field's rows of either class to
+learn from. heart: FLamby's split, which is the same for every seed. tv16: at most 300 rows of a state, half
+to learn from. verbagg: three classes, 12 of 24 rows to learn from. LightGBM chooses leaves and rounds by five
+folds; every logistic regression its ridge by rows left out. Seconds are of one processor.
 """
 COLUMNS = ("log_loss", "brier", "accuracy", "auc", "calibration_error", "n_clusters", "ari", "seconds")
 

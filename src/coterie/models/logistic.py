@@ -21,6 +21,8 @@ from coterie._arrays import Array
 STEPS, SETTLED = 30, 1e-7
 # Weights below this would make a step that no longer fits the curve.
 FLATTEST = 1e-10
+# What is nearly sure would make a working response that is nearly infinite.
+LEAST_SPREAD = 0.01
 
 
 def deviance(target: Array, log_odds: Array) -> Array:

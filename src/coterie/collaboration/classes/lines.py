@@ -18,11 +18,10 @@ from scipy.special import expit
 from coterie._arrays import Array
 from coterie.collaboration.nested.line import Ratios, fit_line, likely_ratios, own_effects
 from coterie.collaboration.nested.sums import MOST_NUMBERS, MOST_SLOPES, Sums
+from coterie.models.logistic import LEAST_SPREAD
 
 # Steps at most, after how many of them ratios are chosen anew, and the change of log-odds that ends them.
 STEPS, TURN, SETTLED = 12, 4, 1e-3
-# What is nearly sure would make a working response that is nearly infinite.
-FLATTEST = 0.01
 # Log-odds beyond this differ in nothing that rows can show.
 SUREST = 12.0
 
@@ -103,7 +102,7 @@ def probabilities(values: Array) -> Array:
 def working(y: Array, values: Array, weights: Array) -> tuple[Array, Array]:
     """Return working responses (N,) of a class at some log-odds, and what each of them weighs."""
     chances = expit(values)
-    curvature = np.maximum(chances * (1 - chances), FLATTEST)
+    curvature = np.maximum(chances * (1 - chances), LEAST_SPREAD)
     return values + (y - chances) / curvature, weights * curvature
 
 

@@ -39,6 +39,8 @@ MOST_TREES = 1_800
 BESIDE_COTERIE = "trees beside the line of the coterie"
 # Rows in a leaf with random cuts: with two, as for numbers, shares of classes are too sure of themselves.
 ROWS_IN_LEAF = 8
+# Bins of weighted rows take time in proportion to their number.
+WEIGHTED_BINS = 32
 # Of more classes, trees that add to each class's log-odds cost more than they have been seen to bring.
 MOST_COLUMNS = 10
 
@@ -148,11 +150,13 @@ def grow(job: ClassFit) -> Any:
             X, y, weights = X[known], y[known], weights[known]
         ahead = {"X_val": X, "y_val": y, "sample_weight_val": weights}
     if job.kind.startswith("beside"):
-        trees = LogOddsTrees(BoostedTrees(**_boosted(job)))
+        trees = LogOddsTrees(BoostedTrees(**_boosted(job), max_bins=WEIGHTED_BINS))
         return trees.fit(job.X, job.y, job.weights, **ahead)
     if (job.y == job.y[0]).all():
         return fit_model(BoostedClasses(), job.X, job.y)
-    return BoostedClasses(**_boosted(job)).fit(job.X, job.y, job.weights, **ahead)
+    # Bins of weighted rows cost many times more.
+    counted = job.weights if np.ptp(job.weights) else None
+    return BoostedClasses(**_boosted(job)).fit(job.X, job.y, counted, **ahead)
 
 
 def rounds_of(model: Any) -> int:

@@ -8,19 +8,20 @@ two are normalised. Lines of probabilities search, for their moments need no row
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 from scipy.special import expit
 
 from coterie._arrays import Array
-from coterie.kernels.affine import Frame
+from coterie.kernels.affine import Frame, second_moments
 from coterie.kernels.limits import LIMITS
 from coterie.method.n_clusters.one_truth import compare_with_drawn_classes
 from coterie.method.refine.averages import membership
 from coterie.method.refine.losses import LocalLosses, LocalRows
-from coterie.method.refine.moment_starts import SEARCH, cluster_sums
+from coterie.method.refine.moment_starts import SEARCH, cluster_sums, search_moments
 from coterie.method.refine.pooled import PooledLosses
-from coterie.models.logistic import SETTLED, STEPS
+from coterie.models.logistic import LEAST_SPREAD, SETTLED, STEPS
 from coterie.records import Selection
 from coterie.rows.learners import Learners
 
@@ -41,6 +42,16 @@ def shares_of(chances: Array) -> Array:
     return shares
 
 
+def working_weights(chances: Array, learners: Learners) -> tuple[Array, Array]:
+    """Return what rows (N,) weigh beside probabilities (N, C) of one model, and what divides residuals.
+
+    One Newton step of a logistic model from these probabilities is then a line of least squares.
+    """
+    spread = np.maximum((chances * (1 - chances)).mean(axis=1), LEAST_SPREAD)
+    weights = spread if learners.weights is None else learners.weights * spread
+    return weights, spread[:, None]
+
+
 class LogisticLosses(LocalLosses):
     """Losses of logistic models on pooled rows; arguments as for `LocalLosses`."""
 
@@ -59,7 +70,20 @@ class LogisticLosses(LocalLosses):
     @property
     def local(self) -> LocalRows:
         """What these rows add to a search."""
-        return LocalRows(quick=self.moments, suggest=self.moments.suggest, one_truth_test=self.one_truth_test)
+        return LocalRows(quick=self.moments, suggest=self.suggest, one_truth_test=self.one_truth_test)
+
+    def suggest(self, n_clusters: int, seed: int) -> list[Array]:
+        """Return what lines of probabilities like best, and what one step from the model of all does."""
+        chances = self._chances_of_all()
+        weights, scale = working_weights(chances, self.learners)
+        rows = replace(self.learners, weights=weights)
+        G, c, _ = second_moments(self._Z, (self.learners.y - chances) / scale, rows)
+        sizes = self.learners.sizes[:, None, None]
+        stepped = search_moments(G * sizes, c * sizes, np.eye(self._Z.shape[1]), n_clusters, seed)
+        return [*self.moments.suggest(n_clusters, seed), stepped]
+
+    def _chances_of_all(self) -> Array:
+        return shares_of(expit(self._Z @ self._one[:, 0].T))
 
     def one_truth_test(self, seed: int) -> tuple[float, float]:
         """Return by how much two clusters explain more than they would of one truth; NaN: not known."""
@@ -67,8 +91,7 @@ class LogisticLosses(LocalLosses):
         unsuited = self.selection.dependent or n <= 2 * d or not 3 <= n_learners <= LIMITS.many
         if unsuited or SEARCH.starts * n_learners * d**2 > LIMITS.numbers:
             return float("nan"), float("nan")
-        chances = shares_of(expit(self._Z @ self._one[:, 0].T))
-        return compare_with_drawn_classes(self._Z, chances, self.learners, np.eye(d), seed)
+        return compare_with_drawn_classes(self._Z, self._chances_of_all(), self.learners, np.eye(d), seed)
 
     def _sums(self, coefficients: Array, homes: Array) -> tuple[Array, Array]:
         """Return curvatures (C, L, d, d) and slopes (C, L, d) at the lines (C, K, d) of learners' homes."""
