@@ -171,8 +171,13 @@ SQUARES = {
     ("verdicts/cluster_fit.py", "comparison.constant_errors / noise"): "squared standard errors",
     ("displays/embedding.py", "*"): "distances in a picture",
     ("report/pictures.py", "*"): "sizes in a picture",
-    ("federated/site.py", "blur.clip"): "a bound on responses",
-    ("federated/privacy.py", "scale / level"): "variance of added noise",
+    ("federated/consistency.py", "VOICES.ratio"): "how far one voice reaches",
+    ("federated/moments/conclude.py", "self.pool.scales[members]"): "variance of added noise",
+    ("federated/moments/home.py", "own"): "the own model's weight",
+    ("federated/moments/pool.py", "scales"): "variance of added noise",
+    ("federated/moments/pool.py", "edge"): "eigenvalues of added noise",
+    ("federated/moments/pool.py", "values"): "eigenvalues of the predictors' second moments",
+    ("federated/moments/pool.py", "means"): "spread of columns",
     ("federated/messages.py", "self.response_mean"): "size of a response, for overflow",
 }
 # Data sets are drawn from known truths. What learns weights and labels of nested coteries has one column and

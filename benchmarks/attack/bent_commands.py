@@ -28,18 +28,21 @@ OPTIONS = {
         "--collaboration", "--out", "--seed", "--jobs", "--landmarks", "--device", "--scheduler", "--memory",
         "--delimiter", "--encoding", "--from-nvflare", "--metric", "--nosuch", "",
     ),
-    "predict": ("--out", "--delimiter", "--encoding", "--name", "--known-keys", "--nosuch", ""),
+    "predict": ("--out", "--delimiter", "--encoding", "--name", "--known-keys", "--own", "--nosuch", ""),
     "admit": ("--out", "--delimiter", "--encoding", ""),
     "inspect": ("",),
     "report": ("--out", ""),
     "keygen": ("--name", "--out"),
     "share": (
         "--target", "--name", "--folder", "--features", "--drop", "--candidates", "--seed", "--sign",
-        "--known-keys", "--epsilon", "--delta", "--clip", "--delimiter", "--encoding", "",
+        "--known-keys", "--epsilon", "--delta", "--schema", "--moments", "--delimiter", "--encoding", "",
+    ),
+    "columns": (
+        "--target", "--name", "--folder", "--features", "--drop", "--fewest", "--sign", "--known-keys",
+        "--delimiter", "--encoding", "",
     ),
     "score": (
-        "--target", "--name", "--folder", "--wait", "--sign", "--known-keys", "--epsilon", "--delta",
-        "--clip", "--delimiter", "--encoding", "",
+        "--target", "--name", "--folder", "--wait", "--sign", "--known-keys", "--delimiter", "--encoding", "",
     ),
     "conclude": (
         "--folder", "--leave-out", "--n-clusters", "--max-clusters", "--min-rows", "--refine-rounds",
@@ -230,6 +233,7 @@ def _usual(command: str, table: str) -> list[str]:
         "report": ["report", model],
         "keygen": ["keygen", "--name", "a", "--out", "a.key"],
         "share": ["share", "good/rows.csv", *common, "--name", "g", "--folder", folder],
+        "columns": ["columns", "good/rows.csv", "--target", "y", "--name", "g", "--folder", folder],
         "score": ["score", "good/a.csv", "--name", "a", "--folder", folder],
         "conclude": ["conclude", "--folder", folder],
     }[command]

@@ -42,6 +42,13 @@ def _mark() -> str:
     return hashlib.sha256(f"{platform.node()}\n{user}".encode()).hexdigest()[:8]
 
 
+def read_plain(path: Path) -> bytes:
+    """Return the bytes of a file; a device or a pipe, which may have no end, is a ValueError."""
+    if path.exists() and not path.is_file():
+        raise ValueError(f"{str(path)!r} is no plain file: check the path.")
+    return path.read_bytes()
+
+
 def is_temporary(name: str) -> bool:
     """Tell whether a file's name is one that `write_whole` gives while a file is not finished."""
     return _TEMPORARY.fullmatch(name) is not None

@@ -152,70 +152,12 @@ def test_a_key_in_the_folder_is_refused(run, site):
     assert "keep it elsewhere" in share(run, "--sign", "box/key").complaint
 
 
-def test_a_blurred_share_states_its_epsilon(run, site):
-    assert "--epsilon needs --clip" in share(run, "--epsilon", "1").complaint
-    assert "must be positive" in share(run, "--epsilon", "-1", "--clip", "2").complaint
-    assert "epsilon 1, delta 1e-06" in share(run, "--epsilon", "1", "--clip", "2", "--dry-run").out
-    assert share(run, "--epsilon", "1", "--clip", "2").code == 0
-    assert shares(site)[0].privacy.epsilon == 1.0
-    assert "blur the score as well" in run("score", "a.csv", "--name", "a", "--folder", "box").complaint
-    blurred = ("--epsilon", "1", "--clip", "9")
-    assert "a scored 1 models" in run("score", "a.csv", "--name", "a", "--folder", "box", *blurred).out
-    assert "There is one learner" in run("conclude", "--folder", "box").out
-
-
-@pytest.mark.parametrize("option", ["--clip", "--delta"])
-def test_half_of_what_blurs_is_refused(run, site, option):
-    assert f"{option} blurs nothing without --epsilon" in share(run, option, "0.01").complaint
-    share(run)
-    complaint = run("score", "a.csv", "--name", "a", "--folder", "box", option, "0.01").complaint
-    assert f"{option} blurs nothing without --epsilon" in complaint
-    assert os.listdir(site / "box") == ["share-a.coterie"]
-
-
-def test_a_preset_of_several_candidates_cannot_be_blurred(run, site):
-    complaint = share(run, "--epsilon", "10", "--clip", "4", candidates="linear").complaint
-    assert "Only one linear candidate can be blurred" in complaint
-
-
 @pytest.mark.parametrize("size", ["1e60", "1e120", "1e200"])
 def test_a_response_too_large_for_messages_is_refused_in_a_sentence(run, site, size):
     rows = pl.read_csv(site / "a.csv").with_columns(pl.col("y") * float(size))
     rows.write_csv(site / "large.csv")
     assert "give it in other units" in share(run, table="large.csv").complaint
     assert os.listdir(site / "box") == []
-
-
-def score(run, *options):
-    return run("score", "a.csv", "--name", "a", "--folder", "box", *options)
-
-
-def test_what_was_blurred_is_told_again_in_the_same_words(run, site, monkeypatch):
-    monkeypatch.setenv("COTERIE_CACHE", str(site / "cache"))
-    first, second = ("--epsilon", "1", "--clip", "2"), ("--epsilon", "3", "--clip", "16")
-    box = site / "box"
-    share(run, *first)
-    assert "Epsilon spent on these rows so far: 4." in score(run, *second).out
-    sent = SealedFolder(box).read()
-    assert "had shared already" in share(run, *first).out
-    for path in box.iterdir():
-        path.unlink()
-    share(run, *first)
-    assert "so far: 4." in score(run, *second).out
-    again = SealedFolder(box).read()
-    assert (again.shares, again.scores) == (sent.shares, sent.scores)
-    # Another epsilon is another message, and adds up.
-    assert "which spends epsilon again" in share(run, "--epsilon", "2", "--clip", "2").complaint
-    share(run, "--epsilon", "2", "--clip", "2", "--replace")
-    assert shares(site) != sent.shares
-    assert "--wait would spend" in score(run, *second, "--wait", "1").complaint
-
-
-def test_a_dry_run_of_a_blurred_share_lists_no_numbers_that_are_not_sent(run, site):
-    listed = share(run, "--epsilon", "1", "--clip", "2", "--dry-run").out
-    assert "the error of the model: not revealed" in listed
-    assert "spends epsilon again" in listed
-    assert "sums of products" not in listed
 
 
 @pytest.mark.parametrize("column", ["a\tb", "a\u00a0b", "a" * 501])

@@ -9,21 +9,26 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from coterie.encoding import ColumnPlan
 from coterie.federated import codec
 from coterie.federated.messages import (
     VERSION,
     Answer,
-    Blur,
+    ColumnNote,
+    Columns,
     Conclusion,
     Curve,
+    Encoding,
     Gain,
     Judging,
     Loss,
     Member,
     Mixing,
     Mixture,
+    Moments,
     Pairing,
     Products,
+    Promise,
     ProtocolError,
     Question,
     Score,
@@ -48,7 +53,7 @@ SHARE = Share(
     candidates=("linear",),
     seed=0,
     software={"coterie": "0.1.0"},
-    privacy=Blur(1.0, 1e-6, 10.0),
+    spreads=(1.5, 0.25),
 )
 SCORE = Score(
     site="north",
@@ -105,7 +110,23 @@ CONCLUSION = Conclusion(
     rounds=3,
     settings={"n_clusters": '"auto"'},
 )
-MESSAGES = (SHARE, SCORE, QUESTION, ANSWER, CONCLUSION)
+MOMENTS = Moments(
+    site="north",
+    n_rows=20,
+    columns=("age",),
+    target="y",
+    schema=b"agreed",
+    halves=((5.0, 0.1, -0.2, 4.0, 0.3, 2.0), (5.0, 0.2, -0.1, 3.0, 0.4, -1.0)),
+    promise=Promise(1.0, 1e-6),
+    software={"coterie": "0.2.0"},
+)
+NOTE = ColumnNote("colour", "category", ("red", "blue"), True, False, None, None)
+COLUMNS = Columns(
+    "north", ColumnNote("y", "number", (), False, False, 2.0, 3.0), (NOTE,), 10, {"coterie": "0"}
+)
+PLAN = ColumnPlan("colour", "category", "as agreed", levels=("red", "blue"), other=True, indicator=True)
+ENCODING = Encoding("y", (PLAN,), ("north", "south"), ("A note.",))
+MESSAGES = (SHARE, SCORE, QUESTION, ANSWER, CONCLUSION, MOMENTS, COLUMNS, ENCODING)
 
 
 def changed(message, change):
@@ -168,11 +189,9 @@ def test_another_version_is_refused_by_name(version):
         ("model", "é"),
         ("software", {"coterie": 1}),
         ("software", ["coterie"]),
-        ("privacy", {"epsilon": 1.0}),
         ("target", "x" * 1000),
         ("seed", -1),
         ("spreads", [1.0]),
-        ("privacy", None),
     ],
 )
 def test_a_field_of_another_kind_is_refused(name, value):
@@ -365,3 +384,24 @@ def test_many_small_parts_are_refused_before_they_are_parsed(text, monkeypatch):
     monkeypatch.setattr(codec, "MOST_ITEMS", 2_000)
     with pytest.raises(ProtocolError, match="too many parts"):
         codec.parse(text, "message")
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        ({"halves": ((1.0,), (1.0,))}, "do not fit its 1 columns"),
+        ({"n_rows": 3}, "needs 4 rows"),
+        ({"schema": b""}, "need a schema"),
+        ({"columns": ()}, "must have 1 to"),
+        ({"columns": ("age", "age")}, "one name"),
+    ],
+)
+def test_moments_that_make_no_sense_are_refused(changes, sentence):
+    with pytest.raises(ProtocolError, match=sentence):
+        replace(MOMENTS, **changes)
+
+
+def test_private_moments_are_told_from_exact_ones():
+    exact = replace(MOMENTS, promise=None, schema=b"")
+    assert decode(encode(exact)).promise is None
+    assert exact.sha != MOMENTS.sha

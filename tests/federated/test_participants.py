@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from coterie.federated.messages import Blur, Loss
+from coterie.federated.messages import Loss
 from coterie.federated.participants import find_participants
 
 
@@ -70,8 +70,6 @@ def test_who_contradicts_itself_is_left_out(sites):
     site = sites.shares[0].site
     lied = changed(sites.shares, 0, error=sites.shares[0].error / 2)
     assert "states the error" in attend(lied, sites.scores).left_out[site]
-    private = changed(lied, 0, privacy=Blur(1.0, 1e-5, 1.0), spreads=())
-    assert site in attend(private, sites.scores).shares
     halves = changed(sites.scores, 0, half_sizes=(20, 19))
     assert "shared 40 rows and scored on 39" in attend(sites.shares, halves).left_out[site]
     own = {**sites.scores[0].losses, site: Loss(sites.scores[0].sha, None)}

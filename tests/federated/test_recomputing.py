@@ -45,12 +45,17 @@ def steeper(conclusion):
     return {"mixtures": {**conclusion.mixtures, site: replace(mine, line=(9.0, *mine.line[1:]))}}
 
 
+def about_moments(conclusion):
+    """Say nothing of how sites predict, as where they sent moments."""
+    return {"mixtures": {}}
+
+
 def told_otherwise(conclusion):
     first, *others = conclusion.gains
     return {"gains": (replace(first, verdict="collaborate"), *others)}
 
 
-@pytest.mark.parametrize("change", [swapped, steeper, told_otherwise])
+@pytest.mark.parametrize("change", [swapped, steeper, about_moments, told_otherwise])
 def test_what_does_not_follow_is_refused(sites, conclusion, answered, change):
     forged = replace(conclusion, **change(conclusion))
     with pytest.raises(ProtocolError, match="does not follow"):

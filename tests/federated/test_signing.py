@@ -63,3 +63,9 @@ def test_two_keys_for_one_name_are_refused(tmp_path):
     path.write_text(f"north {KEY}\nnorth {'cd' * 32}\n")
     with pytest.raises(ProtocolError, match="two keys"):
         read_known_keys(path)
+
+
+@pytest.mark.parametrize("read", [read_key, read_known_keys])
+def test_a_device_without_an_end_is_not_read(read):
+    with pytest.raises(ValueError, match="no plain file"):
+        read("/dev/full")

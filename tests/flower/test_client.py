@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -106,21 +107,53 @@ def test_a_site_that_has_not_scored_answers_nothing(load_party: Load, configs: A
         unloaded(requested(make_client_app(load_party), "answer", [b"x"], context_of(configs[0])))
 
 
-def test_sites_that_blur_tell_once_and_conclude_by_losses_alone(load_party: Load, configs: Any) -> None:
-    private = {"epsilon": 900.0, "clip-coefficients": 10.0, "clip-losses": 100.0}
-    blurring = [{**config, **private} for config in configs]
-    run = run_protocol(InProcessGrid(make_client_app(load_party), blurring), QUICK)
-    assert [r.name for r in run.rounds] == ["share", "score", "conclude"]
-    assert all(share.privacy is not None for share in run.shares)
-    assert len(run.conclusion.labels) == 6
+@pytest.fixture
+def private(tables: list[dict[str, Any]], tmp_path: Path, monkeypatch: Any) -> list[dict[str, Any]]:
+    """Configurations of nodes that send private moments."""
+    monkeypatch.setenv("COTERIE_CACHE", str(tmp_path / "cache"))
+    columns = [{"name": f"x{k}", "low": -2, "high": 2} for k in range(3)]
+    schema = tmp_path / "schema.json"
+    schema.write_text(json.dumps({"target": {"name": "y", "low": -4, "high": 4}, "columns": columns}))
+    return [{**config, "epsilon": 500.0, "schema": str(schema)} for config in tables]
 
-    app, context = make_client_app(load_party), context_of(blurring[0])
-    (share,) = unloaded(requested(app, "share", [], context))
-    with pytest.raises(ProtocolError, match="has sent it once"):
-        unloaded(requested(app, "share", [], context))
-    unloaded(requested(app, "score", [share], context))
-    with pytest.raises(ProtocolError, match="has sent it once"):
-        unloaded(requested(app, "score", [share], context))
+
+def test_nodes_send_private_moments_and_nothing_else(private: list[dict[str, Any]], data: Any) -> None:
+    run = run_protocol(InProcessGrid(make_client_app(), private), QUICK)
+    assert [r.name for r in run.rounds] == ["share", "conclude"]
+    assert not run.rounds[-1].failures
+    assert list(run.conclusion.labels.values()) == [k % 2 for k in range(6)]
+    assert len(run.moments) == 6
+    assert not run.shares
+    output = Path(private[0]["output"])
+    assert decode((output / "conclusion.json").read_bytes()) == run.conclusion
+    assert len(list(output.glob("moments-*.json"))) == 6
+    app, context = make_client_app(), context_of(private[0])
+    (first,) = unloaded(requested(app, "share", [], context))
+    # In another run the same message is sent again, noise and all.
+    assert decode(first) == next(each for each in run.moments if each.site == private[0]["site"])
+    for kind in ("score", "answer"):
+        with pytest.raises(ProtocolError, match="moments of its rows and nothing else"):
+            unloaded(requested(app, kind, [first], context))
+
+
+def test_a_private_node_needs_a_schema_and_never_falls_back_to_a_model(
+    private: list[dict[str, Any]], load_party: Load
+) -> None:
+    for name in ("schema", "table"):
+        config = {key: value for key, value in private[0].items() if key != name}
+        with pytest.raises(ProtocolError, match=f"Private moments need '{name}'"):
+            unloaded(requested(make_client_app(load_party), "share", [], context_of(config)))
+
+
+def test_models_and_moments_do_not_mix_on_flower(load_party: Load, configs: Any) -> None:
+    exact = [{**config, "moments": "true"} for config in configs]
+    app = make_client_app(load_party)
+    run = run_protocol(InProcessGrid(app, [*exact[:5], configs[5]]), QUICK)
+    assert "shared a model" in run.conclusion.left_out[configs[5]["site"]]
+    assert len(run.conclusion.labels) == 5
+    run = run_protocol(InProcessGrid(app, [exact[0], *configs[1:]]), QUICK)
+    assert "sent moments" in run.conclusion.left_out[configs[0]["site"]]
+    assert len(run.shares) == 5
 
 
 def test_a_site_refuses_messages_of_another_kind(load_party: Load, configs: Any) -> None:

@@ -12,6 +12,7 @@ from typer import Option
 
 from coterie import __version__
 from coterie.cli.admit import admit
+from coterie.cli.columns import agree, columns
 from coterie.cli.conclude import conclude_command
 from coterie.cli.demo import demo
 from coterie.cli.errors import CommandError, Interrupted
@@ -56,7 +57,7 @@ def _root(
 
 
 app.command("conclude")(conclude_command)
-for command in (demo, fit, predict, admit, report, inspect, share, score, status, keygen):
+for command in (demo, fit, predict, admit, report, inspect, columns, agree, share, score, status, keygen):
     app.command()(command)
 
 

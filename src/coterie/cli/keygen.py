@@ -17,6 +17,9 @@ SEALED = (
     "question-*.coterie",
     "answer-*.coterie",
     "conclusion.coterie",
+    "moments-*.coterie",
+    "columns-*.coterie",
+    "encoding.coterie",
 )
 
 

@@ -33,8 +33,14 @@ ReplaceFile = Annotated[bool, Option("--force", help="Replace a file that is the
 Folder = Annotated[str, Option(help="The folder that the sites pass on.")]
 Sign = Annotated[str | None, Option(metavar="KEY", help="Sign with this private key.")]
 KnownKeys = Annotated[str | None, Option(metavar="FILE", help="Accept files signed by these keys only.")]
-Epsilon = Annotated[float | None, Option(help="Clip and blur what is revealed; see the guide on privacy.")]
+Epsilon = Annotated[
+    float | None, Option(help="Send private moments and nothing else; see the guide on privacy.")
+]
 Delta = Annotated[float | None, Option(help="With --epsilon; default: 1e-6.")]
+SchemaFile = Annotated[
+    str | None,
+    Option("--schema", metavar="FILE", help="With --epsilon: the columns that the sites agreed on."),
+]
 
 
 def split_names(values: Sequence[str] | None) -> list[str]:

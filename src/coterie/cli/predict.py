@@ -89,10 +89,16 @@ def _check_concluder(sealed: SealedFolder, contents: Contents, concluder: str) -
 
 
 def _from_folder(
-    folder: str, site: str, known_keys: str | None, concluder: str | None, frame: polars.DataFrame
+    folder: str,
+    site: str,
+    known_keys: str | None,
+    concluder: str | None,
+    frame: polars.DataFrame,
+    own: polars.DataFrame | None,
 ) -> tuple[list[polars.Series], tuple[str, ...]]:
     """Return the predictions of a site's coterie, and notes."""
-    from coterie.cli.sites import open_folder, site_rows
+    from coterie.cli.moments import predict_by_moments
+    from coterie.cli.sites import encoded, open_folder, site_rows
     from coterie.federated import predict as predict_federated
     from coterie.federated.recomputing import check_conclusion
 
@@ -108,7 +114,12 @@ def _from_folder(
             raise CommandError("The folder has no conclusion yet: run `coterie conclude` first.")
         if concluder is not None:
             _check_concluder(sealed, contents, concluder)
+        if contents.moments_of(site) is not None and not contents.conclusion.mixtures:
+            rows, predicted = predict_by_moments(contents, site, frame, own)
+            return [_column("prediction", frame.height, rows.kept, predicted)], rows.notes
         weights = contents.conclusion.mixture(site).weights
+        if own is not None:
+            raise CommandError("--own goes with sites that sent moments; here they shared models.")
         mine = contents.share_of(site)
         members = [share for share in contents.shares if share.site in weights]
         for share in members:
@@ -117,7 +128,7 @@ def _from_folder(
         if concluder is None:
             # Whoever concluded may have written anything.
             check_conclusion(contents.conclusion, contents.shares, contents.scores, contents.answered)
-        rows = site_rows(frame, None, mine.columns, what="a predictor of the model")
+        rows = site_rows(encoded(frame, contents), None, mine.columns, what="a predictor of the model")
         predicted = predict_federated(rows.X, site, members, contents.conclusion)
     return [_column("prediction", frame.height, rows.kept, predicted)], rows.notes
 
@@ -146,6 +157,9 @@ def predict(
             help="With --known-keys: who may conclude; default: anybody, and the conclusion is checked.",
         ),
     ] = None,
+    own: Annotated[
+        str | None, Option(metavar="TABLE", help="With moments: the site's rows, to learn from here.")
+    ] = None,
 ) -> None:
     """Predict the rows of a table, in its order; rows without a learner have no prediction."""
     import polars as pl
@@ -159,7 +173,8 @@ def predict(
         check_file(Path(out), force=force)
     text: dict[str, Any] = {"delimiter": delimiter, "encoding": encoding}
     if Path(model).is_dir():
-        answer, notes = _from_folder(model, name, known_keys, concluder, read_tables(tables, **text))
+        mine = None if own is None else read_tables([own], **text)
+        answer, notes = _from_folder(model, name, known_keys, concluder, read_tables(tables, **text), mine)
     else:
         answer, notes = _from_model(model, tables, interval, **text)
     say_notes(notes)

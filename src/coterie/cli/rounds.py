@@ -7,17 +7,16 @@ from typing import Any
 
 from coterie import federated
 from coterie.cli.errors import CommandError, cache_errors
+from coterie.cli.moments import conclude_by_moments, is_by_moments, without_moments
 from coterie.cli.printing import say
 from coterie.cli.progress import gathered_warnings
 from coterie.cli.reading import read_tables
-from coterie.cli.sites import site_rows
+from coterie.cli.sites import encoded, site_rows
 from coterie.federated import Conclusion, Party, Question, Settings, Share
 from coterie.federated.folder import Contents, SealedFolder, file_name
-from coterie.federated.messages import Blur
 from coterie.federated.participants import find_participants
-from coterie.federated.peers import evaluate_peers, is_comparable
+from coterie.federated.peers import evaluate_peers
 from coterie.federated.questions import MOST_QUESTIONS, due_questions, memory_of
-from coterie.federated.sent import blurred_score
 from coterie.federated.signing import Signer
 from coterie.summary import summarize
 
@@ -25,22 +24,23 @@ from coterie.summary import summarize
 SAME_TABLE = 1e-6
 
 
-def own_party(mine: Share, tables: list[str], target: str, order: str | None, **text: Any) -> Party:
+def own_party(
+    mine: Share, contents: Contents, tables: list[str], target: str, order: str | None, **text: Any
+) -> Party:
     """Select again what was shared, and make sure that the table is the same."""
     name = mine.site
     if target and target != mine.target:
         raise CommandError(
             f"{name!r} shared a model of {mine.target!r}, not of {target!r}: score with the same."
         )
-    rows = site_rows(
-        read_tables(tables, **text), mine.target, mine.columns, what="the columns that were shared"
-    )
+    frame = encoded(read_tables(tables, **text), contents)
+    rows = site_rows(frame, mine.target, mine.columns, what="the columns that were shared")
     shared: dict[str, Any] = {"site": name, "columns": mine.columns, "target": mine.target, "seed": mine.seed}
     with gathered_warnings([]):
         party = federated.make_party(rows.X, rows.y, candidates=list(mine.candidates), order=order, **shared)
     error = float(party.selection.errors[0])
     same = abs(error - mine.error) <= SAME_TABLE * max(error, mine.error)
-    if len(party.learners.y) != mine.n_rows or not (same or mine.privacy is not None):
+    if len(party.learners.y) != mine.n_rows or not same:
         raise CommandError(
             f"The table is not the one that {name!r} shared: score with that one and the same --order, or "
             "run `coterie share` again with --replace."
@@ -48,27 +48,15 @@ def own_party(mine: Share, tables: list[str], target: str, order: str | None, **
     return party
 
 
-def _say_troubles(party: Party, contents: Contents, *, blurred: bool) -> None:
-    # Where numbers are blurred, a model that fails is scored all the same: failing tells of rows.
-    looked_at = [s for s in contents.shares if not (blurred and is_comparable(party, s))]
-    for site, why in evaluate_peers(party, looked_at).troubles.items():
-        say(f"Note: the model of {site!r} is not scored. {why}")
-
-
-def put_score(
-    party: Party, sealed: SealedFolder, contents: Contents, signer: Signer | None, blur: Blur | None
-) -> bool:
+def put_score(party: Party, sealed: SealedFolder, contents: Contents, signer: Signer | None) -> bool:
     """Put the score of the shares that are there; tell whether it is new."""
     earlier = next((each for each in contents.scores if each.site == party.site), None)
     shas = {share.site: share.sha for share in contents.shares}
     if earlier is not None and {s: e.sha for s, e in earlier.losses.items()} == shas:
         return False
-    _say_troubles(party, contents, blurred=blur is not None)
-    with cache_errors():
-        if blur is not None:
-            mine = blurred_score(party, contents.shares, blur)
-        else:
-            mine = federated.score(party, contents.shares)
+    for site, why in evaluate_peers(party, contents.shares).troubles.items():
+        say(f"Note: the model of {site!r} is not scored. {why}")
+    mine = federated.score(party, contents.shares)
     return sealed.put(mine, signer, replace=True)
 
 
@@ -106,10 +94,11 @@ def answer_questions(
 
 
 def is_concluded(contents: Contents, before: Conclusion | None) -> bool:
-    """Tell whether there is a new conclusion, about the models that are shared now."""
+    """Tell whether there is a new conclusion, about the models or moments that are shared now."""
     if contents.conclusion is None or contents.conclusion == before:
         return False
-    shas = {share.site: share.sha for share in contents.shares}
+    sent = contents.moments if is_by_moments(contents) else contents.shares
+    shas = {message.site: message.sha for message in sent}
     return all(shas.get(site) == sha for site, sha in contents.conclusion.models.items())
 
 
@@ -129,6 +118,8 @@ def go_on(
     now: bool,
 ) -> dict[str, Any]:
     """Go as far as the files in the folder allow, and say where that is."""
+    if is_by_moments(contents):
+        return conclude_by_moments(sealed, contents, settings, without, signer)
     gone = dict(without)
     participants = find_participants(
         contents.shares, contents.scores, min_rows=settings.min_rows, leave_out=without
@@ -141,6 +132,7 @@ def go_on(
             contents.shares, contents.scores, contents.answered, settings=settings, leave_out=gone
         )
         if isinstance(outcome, Conclusion):
+            outcome = without_moments(outcome, contents)
             sealed.put(outcome, signer, replace=True)
             return {"state": "concluded", **summarize(outcome), "labels": outcome.labels}
         missing = _missing(outcome, contents)
@@ -160,7 +152,7 @@ def go_on(
 
 def lacking(contents: Contents, without: Mapping[str, str]) -> str | None:
     """Say what has to be shared before anything can be concluded."""
-    shared = {share.site for share in contents.shares}
+    shared = {share.site for share in contents.shares} | {sent.site for sent in contents.moments}
     if not shared:
         return "The folder has no share: run `coterie share` at every site first."
     for site in without:

@@ -8,8 +8,8 @@ from typing import Annotated
 
 from typer import Argument, Option
 
-from coterie.cli.errors import CommandError, one_sentence, require
-from coterie.cli.options import Delimiter, Delta, Encoding, Epsilon, Folder, KnownKeys, Sign, parse_order
+from coterie.cli.errors import one_sentence, require
+from coterie.cli.options import Delimiter, Encoding, Folder, KnownKeys, Sign, parse_order
 from coterie.cli.printing import tell
 
 
@@ -24,42 +24,37 @@ def score(
     ] = 0.0,
     sign: Sign = None,
     known_keys: KnownKeys = None,
-    epsilon: Epsilon = None,
-    delta: Delta = None,
-    clip: Annotated[float | None, Option(help="With --epsilon: squared residuals.")] = None,
     delimiter: Delimiter = None,
     encoding: Encoding = "utf-8",
 ) -> None:
-    """Score everybody's models on this site's rows, or answer the next round; run it as often as asked."""
+    """Score everybody's models on this site's rows, or answer the next round; run it as often as asked.
+
+    Where sites sent moments, it says what others bring this site; that is learnt here, and nothing is sent.
+    """
+    from coterie.cli.moments import tell_verdict
     from coterie.cli.rounds import answer_questions, is_concluded, own_party, put_score
-    from coterie.cli.sites import check_signer, check_wait, looks, make_blur, open_folder, open_signer
-    from coterie.federated.sent import epsilon_spent
+    from coterie.cli.sites import check_signer, check_wait, looks, open_folder, open_signer
 
     require(name=name)
-    if wait and epsilon is not None:
-        raise CommandError(
-            "--wait would spend --epsilon again whenever somebody shares another model: score once, when all "
-            "have shared."
-        )
     rows_in_order = parse_order(order)
     sealed = open_folder(folder, known_keys)
     check_wait(wait)
     signer = open_signer(sign, sealed)
     check_signer(sealed, signer, name)
-    blur = make_blur(epsilon, delta, clip)
     text = {"delimiter": delimiter, "encoding": encoding}
     with one_sentence():
         seen = looks(partial(sealed.read, answers_of=name), wait)
         first = next(seen)
-        party = own_party(first.share_of(name), tables, target, rows_in_order, **text)
+        if first.moments_of(name) is not None:
+            tell_verdict(first, name, tables, rows_in_order, **text)
+            return
+        party = own_party(first.share_of(name), first, tables, target, rows_in_order, **text)
         noted: dict[str, str] = {}
         for contents in chain([first], seen):
-            scored = put_score(party, sealed, contents, signer, blur)
+            scored = put_score(party, sealed, contents, signer)
             answers = answer_questions(party, sealed, contents, signer, noted)
             if scored:
                 tell(f"{name} scored {len(contents.shares)} models.")
-                if epsilon is not None:
-                    tell(f"Epsilon spent on these rows so far: {epsilon_spent(party):g}.")
             if answers:
                 tell(f"{name} answered {answers} question{'s' if answers > 1 else ''}.")
             if is_concluded(contents, first.conclusion):

@@ -21,36 +21,19 @@ LATER = (
     "  averages of models on both halves, how likely offsets and slopes of each size are, sums of products",
     "  of the residuals of a few averages, and in the end your own slopes and intercept beside them.",
 )
-LATER_BLURRED = (
-    "Later, `coterie score --epsilon` reveals, as numbers: the mean squared error of every site's model on",
-    "  your rows, clipped and blurred, which spends epsilon again, and the sizes of two halves of your rows.",
-    "Sharing or scoring the same again sends the same numbers and spends nothing; other models, another",
-    "  table, or another --epsilon or --clip do.",
-)
 
 
 def revealed(share: Share) -> list[str]:
     """Return what a share reveals, a line each: names, numbers and sizes."""
     columns = ", ".join(share.columns[:12]) + (" and more" if len(share.columns) > 12 else "")
-    if share.privacy is not None:
-        numbers = [
-            "mean and variance of the target, and the error of the model: not revealed",
-            f"the model: {share.family}, coefficients clipped to the norm {share.privacy.clip:g} and "
-            f"blurred: epsilon {share.privacy.epsilon:g}, delta {share.privacy.delta:g}",
-        ]
-    else:
-        numbers = [
-            f"mean and variance of the target: {share.response_mean:.6g}, {share.response_variance:.6g}",
-            f"mean squared error of the model on its own rows: {share.error:.6g}",
-            "standard deviation of each predictor: "
-            + ", ".join(f"{each:.6g}" for each in share.spreads[:12]),
-            f"the model: {share.family}, {len(share.model)} bytes, sha256 {share.sha[:16]}",
-        ]
     return [
         f"site: {share.site}",
         f"number of rows: {share.n_rows}",
         f"columns: {columns}; target: {share.target}",
-        *numbers,
+        f"mean and variance of the target: {share.response_mean:.6g}, {share.response_variance:.6g}",
+        f"mean squared error of the model on its own rows: {share.error:.6g}",
+        "standard deviation of each predictor: " + ", ".join(f"{each:.6g}" for each in share.spreads[:12]),
+        f"the model: {share.family}, {len(share.model)} bytes, sha256 {share.sha[:16]}",
         f"candidates: {', '.join(share.candidates)}; seed: {share.seed}",
         "versions: " + ", ".join(f"{name} {version}" for name, version in share.software.items()),
     ]
@@ -76,31 +59,53 @@ def share(
     known_keys: options.KnownKeys = None,
     epsilon: options.Epsilon = None,
     delta: options.Delta = None,
-    clip: Annotated[float | None, Option(help="With --epsilon: norm of the coefficients.")] = None,
+    schema: options.SchemaFile = None,
+    moments: Annotated[
+        bool, Option("--moments", help="Send second moments of the rows instead of a model; no rounds.")
+    ] = False,
     delimiter: options.Delimiter = None,
     encoding: options.Encoding = "utf-8",
 ) -> None:
-    """Fit a model on this site's rows and put it, sealed, into the folder; no row leaves the site."""
+    """Fit a model on this site's rows and put it, sealed, into the folder; no row leaves the site.
+
+    With --epsilon, moments of the rows are sent, with noise, and no model; with --moments, without noise.
+    """
+    from coterie.cli import moments as by_moments
     from coterie.cli import sites
     from coterie.cli.preparing import chosen_columns
     from coterie.cli.reading import read_tables
     from coterie.federated import make_party
     from coterie.method.order import IN_ORDER
 
-    require(target=target, name=name)
+    promise = by_moments.make_promise(epsilon, delta, schema, moments=moments)
+    require(name=name, **({} if promise else {"target": target}))
     rows_in_order = options.parse_order(order)
-    blur = sites.make_blur(epsilon, delta, clip)
     # What would be revealed can be seen before there is a folder.
     sealed = None if dry_run and not Path(folder or " ").is_dir() else sites.open_folder(folder, known_keys)
     signer = sites.open_signer(sign, sealed)
     if sealed is not None and not dry_run:
         sites.check_signer(sealed, signer, name)
     frame = read_tables(tables, delimiter=delimiter, encoding=encoding)
+    if promise is not None:
+        by_moments.share_privately(
+            frame,
+            str(schema),
+            promise,
+            sealed,
+            signer,
+            name=name,
+            target=target,
+            dry_run=dry_run,
+            replace=replace,
+        )
+        return
+    with one_sentence():
+        contents = None if sealed is None else sealed.read(answers_of=name)
+        frame = sites.encoded(frame, contents)
     columns = chosen_columns(
         frame.columns, target, None, options.split_names(features), options.split_names(drop)
     )
-    with one_sentence():
-        shares = () if sealed is None else sealed.read(answers_of=name).shares
+    shares = () if contents is None else contents.shares
     others = tuple(each for each in shares if each.site != name)
     ordered = columns if features else sites.in_their_order(columns, others)
     rows = sites.site_rows(frame, target, ordered)
@@ -113,13 +118,13 @@ def share(
         party = make_party(rows.X, rows.y, site=name, order=rows_in_order, **agreed)
         if party.selection.in_order:
             notes.append(IN_ORDER)
-        message = sites.make_share(party, blur, dry_run=dry_run)
+        message: Any = by_moments.of_party(party) if moments else sites.make_share(party)
     say_notes(notes)
     if sealed is None or dry_run:
         tell("`coterie share` would reveal:")
-        for line in revealed(message):
+        for line in by_moments.revealed(message) if moments else revealed(message):
             tell(f"  {line}")
-        for line in LATER if blur is None else LATER_BLURRED:
+        for line in () if moments else LATER:
             tell(line)
         return
     try:
@@ -132,9 +137,12 @@ def share(
             raise
         raise CommandError(
             f"The folder has another share of {name!r}: if it is yours and your table or options have "
-            f"changed, pass --replace{', which spends epsilon again' if blur else ''}; otherwise take "
-            "another name."
+            "changed, pass --replace; otherwise take another name."
         ) from None
     done = "shared" if written else "had shared already"
+    if moments:
+        tell(f"{name} {done}: moments of {message.n_rows} rows.")
+        tell(by_moments.NEXT)
+        return
     tell(f"{name} {done}: {message.family}, {message.n_rows} rows, {len(message.model)} bytes.")
     tell("When all sites have shared, run `coterie score` at each of them.")

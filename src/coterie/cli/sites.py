@@ -12,18 +12,15 @@ from pathlib import Path
 import polars as pl
 
 from coterie import federated
-from coterie.cli.errors import CommandError, cache_errors, one_sentence
+from coterie.cli.errors import CommandError, one_sentence
 from coterie.cli.preparing import Rows, check_columns, target_values
 from coterie.cli.printing import say
+from coterie.encoding import TableEncoder
 from coterie.federated import Party, Share
+from coterie.federated.columns import follows
 from coterie.federated.folder import Contents, SealedFolder
-from coterie.federated.messages import Blur
-from coterie.federated.privacy import check_blur
-from coterie.federated.sent import blurred_share
 from coterie.federated.signing import Signer, read_key, read_known_keys
 
-# Of blurred numbers, unless another is given.
-DELTA = 1e-6
 # Seconds between looks at a folder that others write to.
 PAUSE = 2.0
 
@@ -34,7 +31,7 @@ def _check_numbers(frame: pl.DataFrame, columns: Sequence[str], remedy: str) -> 
         if not kind.is_numeric() and kind != pl.Boolean:
             raise CommandError(
                 f"The column {name!r} is {kind}, and sites that do not see each other's rows can agree on "
-                f"numbers only: turn it into numbers in the same way everywhere{remedy}."
+                f"numbers only: run `coterie columns` at every site, then `coterie agree`{remedy}."
             )
 
 
@@ -62,6 +59,22 @@ def site_rows(
     notes = (f"{lost} of {frame.height} rows have gaps and were left out.",) if lost else ()
     response = None if y is None else y.gather(kept).to_numpy()
     return Rows(numbers[kept].to_numpy(), response, None, kept.to_numpy(), notes)
+
+
+def encoded(frame: pl.DataFrame, contents: Contents | None) -> pl.DataFrame:
+    """Return a site's table as the sites agreed to encode it; as it is where they agreed on nothing."""
+    if contents is None or contents.encoding is None:
+        return frame
+    agreed = contents.encoding
+    if not follows(agreed, contents.columns):
+        raise CommandError(
+            "The encoding in the folder does not follow from what the sites said of their columns: run "
+            "`coterie agree` again."
+        )
+    needed = [plan.name for plan in agreed.columns if plan.kind != "left out"]
+    check_columns(needed, frame.columns, "the encoding that the sites agreed on")
+    numbers: pl.DataFrame = TableEncoder.from_columns(agreed.columns).transform(frame)
+    return numbers.with_columns(frame[agreed.target]) if agreed.target in frame.columns else numbers
 
 
 def open_folder(folder: str, known_keys: str | None) -> SealedFolder:
@@ -96,21 +109,6 @@ def check_signer(sealed: SealedFolder, signer: Signer | None, site: str | None =
         raise CommandError(f"The key of --sign is {whom} in the list of --known-keys: add its line there.")
 
 
-def make_blur(epsilon: float | None, delta: float | None, clip: float | None) -> Blur | None:
-    """Return how numbers are to be blurred; None: not at all."""
-    if epsilon is None:
-        for value, option in ((clip, "--clip"), (delta, "--delta")):
-            if value is not None:
-                raise CommandError(f"{option} blurs nothing without --epsilon: give --epsilon as well.")
-        return None
-    if clip is None:
-        raise CommandError(
-            "--epsilon needs --clip: say what the numbers are clipped to before they are blurred."
-        )
-    with one_sentence():
-        return check_blur(Blur(epsilon, DELTA if delta is None else delta, clip))
-
-
 def in_their_order(columns: list[str], shares: tuple[Share, ...]) -> list[str]:
     """Return the columns in the order that most sites have, where they are the same columns."""
     orders = Counter(share.columns for share in shares)
@@ -118,11 +116,9 @@ def in_their_order(columns: list[str], shares: tuple[Share, ...]) -> list[str]:
     return list(usual) if set(usual) == set(columns) else columns
 
 
-def make_share(party: Party, blur: Blur | None, *, dry_run: bool) -> Share:
+def make_share(party: Party) -> Share:
     """Return the share of a site, after a check that its peers can read it."""
-    with cache_errors():
-        # A dry run tells nobody, so there is nothing to keep.
-        message = federated.share(party, blur=blur) if blur is None or dry_run else blurred_share(party, blur)
+    message = federated.share(party)
     federated.decode(federated.encode(message), "share")
     return message
 

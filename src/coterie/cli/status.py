@@ -11,7 +11,7 @@ from coterie.cli.printing import say, tell, tell_json
 if TYPE_CHECKING:
     from coterie.federated.folder import Contents
 
-SHARING, SCORING, ANSWERING = "sharing", "scoring", "answering"
+AGREEING, SHARING, SCORING, ANSWERING = "agreeing", "sharing", "scoring", "answering"
 CONCLUDING, CONCLUDED = "concluding", "concluded"
 
 
@@ -33,21 +33,31 @@ def _missing_answers(contents: Contents) -> dict[str, str]:
 
 def standing(contents: Contents) -> dict[str, Any]:
     """Return how far the sites of a folder are, and whom they wait for."""
+    from coterie.cli.moments import NOT_MOMENTS, is_by_moments
     from coterie.cli.rounds import is_concluded
+    from coterie.federated.columns import follows
     from coterie.federated.participants import find_participants
 
-    sites = [share.site for share in contents.shares]
+    by_moments = is_by_moments(contents)
+    sites = [message.site for message in (contents.moments if by_moments else contents.shares)]
     found: dict[str, Any] = {"state": SHARING, "shared": sites, "waiting": {}, "left_out": {}}
+    found["by_moments"] = by_moments
     if not sites:
-        return found
+        said, agreed = contents.columns, contents.encoding
+        open_now = bool(said) and (agreed is None or not follows(agreed, said))
+        return {**found, "state": AGREEING} if open_now else found
     participants = find_participants(contents.shares, contents.scores)
     found["left_out"] = dict(participants.left_out)
+    if by_moments:
+        found["left_out"] = {each.site: NOT_MOMENTS for each in contents.shares if each.site not in sites}
     if is_concluded(contents, None):
         assert contents.conclusion is not None
         newer = [site for site in sites if site not in contents.conclusion.models]
         left_out = contents.conclusion.left_out
         later = [site for site in newer if site not in left_out]
         return {**found, "state": CONCLUDED, "left_out": dict(left_out), "later": later}
+    if by_moments:
+        return {**found, "state": CONCLUDING}
     if participants.waiting:
         return {**found, "state": SCORING, "waiting": dict(participants.waiting)}
     missing = _missing_answers(contents)
@@ -68,6 +78,10 @@ def status(folder: Folder = "", as_json: AsJson = False, known_keys: KnownKeys =
     for name, why in contents.troubles.items():
         say(f"Note: {name!r} is not used. {why}")
     shared, state = len(found["shared"]), found["state"]
+    if state == AGREEING:
+        names = ", ".join(message.site for message in contents.columns)
+        tell(f"These sites have named their columns: {names}. When all have, run `coterie agree`.")
+        return
     if state == SHARING:
         tell("Nobody has shared: run `coterie share` at every site.")
         return
@@ -81,4 +95,5 @@ def status(folder: Folder = "", as_json: AsJson = False, known_keys: KnownKeys =
     if state == CONCLUDED:
         tell("Concluded: each site can predict with `coterie predict`.")
         for site in found["later"]:
-            tell(f"{site} shared later: run `coterie score` at every site, then `coterie conclude`.")
+            first = "run" if found["by_moments"] else "run `coterie score` at every site, then"
+            tell(f"{site} shared later: {first} `coterie conclude`.")

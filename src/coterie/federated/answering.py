@@ -190,8 +190,6 @@ def answer(party: Party, shares: Sequence[Share], question: Question, *, n_repli
     """
     sites = [member.site for member in question.members]
     by_site = {peer.site: peer for peer in shares}
-    if party.site in by_site and by_site[party.site].privacy is not None:
-        raise ProtocolError(f"{party.site!r} blurs what it sends, and answers no further questions.")
     if party.site not in sites:
         raise ProtocolError(f"The question is not about {party.site!r}: there is nothing to answer.")
     for member in question.members:

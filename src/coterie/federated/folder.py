@@ -22,8 +22,11 @@ from coterie.federated.answers import Answered, check_answer
 from coterie.federated.codec import MOST_BYTES
 from coterie.federated.messages import (
     Answer,
+    Columns,
     Conclusion,
+    Encoding,
     Message,
+    Moments,
     ProtocolError,
     Question,
     Score,
@@ -58,8 +61,15 @@ class Contents:
     scores: tuple[Score, ...]
     answered: tuple[Answered, ...]
     conclusion: Conclusion | None
+    moments: tuple[Moments, ...]
+    columns: tuple[Columns, ...]
+    encoding: Encoding | None
     troubles: Mapping[str, str]
     concluder: str | None = None
+
+    def moments_of(self, site: str) -> Moments | None:
+        """Return the moments of one site; None where it sent none."""
+        return next((message for message in self.moments if message.site == site), None)
 
     def share_of(self, site: str) -> Share:
         """Return the share of one site."""
@@ -210,6 +220,9 @@ class SealedFolder:
             scores=tuple(m for m in messages.values() if isinstance(m, Score)),
             answered=_answered(questions, answers, troubles),
             conclusion=conclusion,
+            moments=tuple(m for m in messages.values() if isinstance(m, Moments)),
+            columns=tuple(m for m in messages.values() if isinstance(m, Columns)),
+            encoding=next((m for m in messages.values() if isinstance(m, Encoding)), None),
             troubles=troubles,
             concluder=found[concluded[0]].header.key if concluded else None,
         )
@@ -219,7 +232,7 @@ class SealedFolder:
 
         Parameters
         ----------
-        message : Share, Score, Question, Answer or Conclusion
+        message : Message
             What to write.
         signer : Signer or None, default=None
             Who signs.

@@ -1,8 +1,8 @@
 """What parties tell each other: typed, versioned records, the same whatever carries them.
 
 A site sends a `Share` (its model and a few numbers), then a `Score` (what everybody's models lose on its
-rows), then an `Answer` to each `Question` (what averages of models lose there). A `Conclusion` tells who
-learns with whom. No message has a place for a row.
+rows), then an `Answer` to each `Question` (what averages of models lose there). Or it sends its `Moments`,
+and nothing else. A `Conclusion` tells who learns with whom. No message has a place for a row.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from functools import lru_cache
 from typing import Any, get_args
 
 from coterie._options import check_option
+from coterie.encoding import ColumnPlan
 from coterie.federated.codec import LARGEST, from_plain, parse, to_text
 from coterie.federated.codec import ProtocolError as ProtocolError
 from coterie.rows.threshold import FEWEST_ROWS
@@ -47,19 +48,6 @@ def check_site(name: str) -> str:
 
 
 @dataclass(frozen=True)
-class Blur:
-    """How a site blurs its numbers: clipping, then the Gaussian mechanism.
-
-    ``epsilon`` and ``delta`` are spent by this message. ``clip`` is what the norm of the coefficients, or the
-    squared residuals, were clipped to.
-    """
-
-    epsilon: float
-    delta: float
-    clip: float
-
-
-@dataclass(frozen=True)
 class Share:
     """What a site tells of itself: its model and a few numbers.
 
@@ -89,10 +77,8 @@ class Share:
         Of everything random.
     software : mapping of str to str
         Versions.
-    spreads : tuple of float, default=()
-        Standard deviation of each predictor, for common units of slopes; empty where the site blurs.
-    privacy : Blur or None, default=None
-        How the model was made private, where it was.
+    spreads : tuple of float
+        Standard deviation of each predictor, for common units of slopes.
     """
 
     site: str
@@ -107,8 +93,7 @@ class Share:
     candidates: tuple[str, ...]
     seed: int
     software: Mapping[str, str]
-    spreads: tuple[float, ...] = ()
-    privacy: Blur | None = None
+    spreads: tuple[float, ...]
 
     def __post_init__(self) -> None:
         check_site(self.site)
@@ -124,9 +109,8 @@ class Share:
         )
         require(len(set(self.columns)) == len(self.columns), f"Two columns of {self.site!r} have one name.")
         require(self.seed >= 0, f"The seed of {self.site!r} is negative.")
-        told = len(self.columns) if self.privacy is None else 0
-        good = len(self.spreads) == told and min(self.spreads, default=0.0) >= 0
-        require(good, f"{self.site!r} must state a spread for each column, and none where it blurs.")
+        good = len(self.spreads) == len(self.columns) and min(self.spreads) >= 0
+        require(good, f"{self.site!r} must state a spread for each column.")
         require(len(self.model) > 0, f"The model of {self.site!r} is empty.")
 
     @property
@@ -169,8 +153,6 @@ class Score:
         Rows in the two halves on which averages are scored.
     tied : bool, default=False
         Whether more than half of its responses are one value.
-    privacy : Blur or None, default=None
-        How the losses were made private, where they were.
     """
 
     site: str
@@ -180,7 +162,6 @@ class Score:
     noise_variance: float
     half_sizes: tuple[int, int]
     tied: bool = False
-    privacy: Blur | None = None
 
     def __post_init__(self) -> None:
         check_site(self.site)
@@ -510,7 +491,7 @@ class Conclusion:
     gains : tuple of Gain
         A row per site, sorted by site.
     mixtures : mapping of str to Mixture
-        How each site predicts with others.
+        How each site predicts with others; empty where it predicts by lines of moments.
     models : mapping of str to str
         The sha256 of each site's model.
     rule : str
@@ -545,7 +526,8 @@ class Conclusion:
         require(len(sites) > 0, "A conclusion must be about at least one site.")
         require(sites == sorted(set(sites)), "The sites of a conclusion must differ and be sorted.")
         require(set(self.models) == set(sites), "A conclusion must name the model of every site.")
-        require(set(self.mixtures) == set(sites), "A conclusion must say how every site predicts.")
+        told = not self.mixtures or set(self.mixtures) == set(sites)
+        require(told, "A conclusion must say how every site predicts.")
         named = {member for mixture in self.mixtures.values() for member in mixture.weights}
         require(named <= set(sites), "A mixture has a model that the conclusion does not name.")
         labels = {row.cluster for row in self.gains}
@@ -584,16 +566,156 @@ class Conclusion:
             raise ProtocolError(
                 f"The conclusion has no site {site!r}." if why is None else f"{site!r} was left out: {why}"
             )
+        if not self.mixtures:
+            raise ProtocolError("The conclusion is about moments: it has no mixture of models.")
         if using == "alone" or (using == "verdict" and row.verdict == STAY_ALONE):
             mine = self.mixtures[site]
             return Mixture({site: 1.0}, (0.0,) * len(mine.line), (0.0, 0.0), mine.range)
         return replace(self.mixtures[site], range=None)
 
 
+@dataclass(frozen=True)
+class Promise:
+    """For two tables that differ in one replaced row, what is sent is alike up to (epsilon, delta)."""
+
+    epsilon: float
+    delta: float
+
+
+@dataclass(frozen=True)
+class Moments:
+    """What a site tells of itself in one message: second moments of (1, x, y) over two halves of its rows.
+
+    Parameters
+    ----------
+    site : str
+        Who speaks.
+    n_rows : int
+        Rows of the site.
+    columns : tuple of str
+        The predictors, numbers all of them, in their order.
+    target : str
+        The response.
+    schema : bytes
+        What the sites agreed on, by which rows were encoded and scaled; empty: columns are as they were.
+    halves : tuple of tuple of float
+        For each half, the upper triangle of the moments, row by row.
+    promise : Promise or None
+        How private the moments are; None: they are exact.
+    software : mapping of str to str
+        Versions.
+    """
+
+    site: str
+    n_rows: int
+    columns: tuple[str, ...]
+    target: str
+    schema: bytes = field(repr=False)
+    halves: tuple[tuple[float, ...], tuple[float, ...]] = field(repr=False)
+    promise: Promise | None
+    software: Mapping[str, str]
+
+    def __post_init__(self) -> None:
+        check_site(self.site)
+        require(self.n_rows >= FEWEST_ROWS, f"A site needs {FEWEST_ROWS} rows. Got {self.n_rows}.")
+        require(
+            0 < len(self.columns) <= MOST_COLUMNS, f"{self.site!r} must have 1 to {MOST_COLUMNS} columns."
+        )
+        require(len(set(self.columns)) == len(self.columns), f"Two columns of {self.site!r} have one name.")
+        size = len(self.columns) + 2
+        good = all(len(half) == size * (size + 1) // 2 for half in self.halves)
+        require(good, f"The moments of {self.site!r} do not fit its {len(self.columns)} columns.")
+        require(self.promise is None or bool(self.schema), "Private moments need a schema.")
+
+    @property
+    def sha(self) -> str:
+        """The sha256 of the moments."""
+        return digest(to_text(self))
+
+
+@dataclass(frozen=True)
+class ColumnNote:
+    """What a site says of a column: its kind, and what is common in it.
+
+    ``levels`` are entries of a category that enough rows have, the most frequent first. ``gaps`` tells
+    whether enough entries are missing. ``middle`` is the median of a number, or the median year of a date,
+    and ``size`` the median of absolute values, both rounded to one digit; None where there are too few rows.
+    """
+
+    name: str
+    kind: str
+    levels: tuple[str, ...]
+    gaps: bool
+    hours: bool
+    middle: float | None
+    size: float | None
+
+    def __post_init__(self) -> None:
+        require(self.size is None or self.size >= 0, f"The size of the column {self.name!r} is negative.")
+
+
+@dataclass(frozen=True)
+class Columns:
+    """What a site's table looks like, before anything is learnt from it.
+
+    Parameters
+    ----------
+    site : str
+        Who speaks.
+    target : ColumnNote
+        The response.
+    columns : tuple of ColumnNote
+        The predictors.
+    fewest : int
+        How many rows must have an entry before it is named.
+    software : mapping of str to str
+        Versions.
+    """
+
+    site: str
+    target: ColumnNote
+    columns: tuple[ColumnNote, ...]
+    fewest: int
+    software: Mapping[str, str]
+
+    def __post_init__(self) -> None:
+        check_site(self.site)
+        names = [self.target.name, *(column.name for column in self.columns)]
+        require(1 < len(names) <= MOST_COLUMNS, f"{self.site!r} must have 1 to {MOST_COLUMNS} columns.")
+        require(len(set(names)) == len(names), f"Two columns of {self.site!r} have one name.")
+
+
+@dataclass(frozen=True)
+class Encoding:
+    """How every site turns its table into numbers.
+
+    Parameters
+    ----------
+    target : str
+        The response.
+    columns : tuple of ColumnPlan
+        What becomes of the predictors.
+    sites : tuple of str
+        Who had their say.
+    notes : tuple of str
+        What a reader should know.
+    """
+
+    target: str
+    columns: tuple[ColumnPlan, ...]
+    sites: tuple[str, ...]
+    notes: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        kinds = {"number", "category", "date", "left out"}
+        require(all(plan.kind in kinds for plan in self.columns), "A column of the encoding has no kind.")
+        require(all(plan.name != self.target for plan in self.columns), "The target is among the columns.")
+
+
 # Raised whenever a message gains, loses or changes a field.
 VERSION = 3
 
-Message = Share | Score | Question | Answer | Conclusion
+Message = Share | Score | Question | Answer | Conclusion | Moments | Columns | Encoding
 KINDS: Mapping[str, type[Any]] = {kind.__name__.lower(): kind for kind in get_args(Message)}
 
 
@@ -607,7 +729,7 @@ def encode(message: Message) -> bytes:
 
     Parameters
     ----------
-    message : Share, Score, Question, Answer or Conclusion
+    message : Share, Score, Question, Answer, Conclusion, Moments, Columns or Encoding
         What to send.
 
     Returns
@@ -630,7 +752,7 @@ def decode(content: bytes, kind: str | None = None) -> Message:
 
     Returns
     -------
-    Share, Score, Question, Answer or Conclusion
+    Share, Score, Question, Answer, Conclusion, Moments, Columns or Encoding
         Checked: every field is there, of its type, finite and in range.
 
     Raises

@@ -76,8 +76,7 @@ def _contradiction(share: Share, score: Score) -> str | None:
     own = score.losses[share.site].value
     if own is None:
         return "It could not evaluate its own model."
-    private = share.privacy is not None or score.privacy is not None
-    if not private and abs(own - share.error) > SAME_ERROR * max(share.error, score.noise):
+    if abs(own - share.error) > SAME_ERROR * max(share.error, score.noise):
         return f"Its share states the error {share.error:.6g} and its score {own:.6g}."
     return None
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -186,23 +185,6 @@ def evaluate_peers(party: Party, shares: Sequence[Share]) -> Peers:
     return Peers(sites, table, troubles)
 
 
-def squares_by_row(party: Party, shares: Sequence[Share]) -> tuple[tuple[str, ...], Array]:
-    """Return the sites whose models can be read, sorted, and the squared residuals, of shape (M, n).
-
-    They are infinite where a prediction fails. Which models are among them does not depend on the rows, and a
-    row's squares depend on no other row: one row at which a model fails must not show in whether the model
-    has a loss.
-    """
-    models = {}
-    for peer in sorted(shares, key=lambda peer: peer.site):
-        if is_comparable(party, peer):
-            with suppress(wire.WireError):
-                models[peer.site] = wire.unpack(peer.model, party.n_features)
-    predictions = wire.predict_rows(list(models.values()), party.learners.X).predictions
-    squares = party.learners.loss.by_row(predictions[..., None] - party.learners.y)
-    return tuple(models), np.where(np.isnan(squares), np.inf, squares)
-
-
 def predict(
     X: Any, site: str, shares: Sequence[Share], conclusion: Conclusion, *, using: str = "verdict"
 ) -> Array:
@@ -245,9 +227,7 @@ def predict(
 
 
 def _bounds(share: Share) -> Array:
-    """Return what a model's predictions are kept within; a blurred share does not say."""
-    if share.privacy is not None:
-        return np.array([-np.inf, np.inf])
+    """Return what a model's predictions are kept within."""
     bounds: Array = model_bounds(np.array([share.response_mean]), np.array([share.response_variance]))[0]
     return bounds
 

@@ -81,8 +81,8 @@ class Settings:
     seed : int, default=0
         For k-means.
     rounds : bool, default=True
-        Ask further questions, for Refine, the held-out rule and the gains. False, or where a site blurs its
-        losses: the paper's method by losses alone, and ``"auto"`` is ``"eigengap"``.
+        Ask further questions, for Refine, the held-out rule and the gains. False: the paper's method by
+        losses alone, and ``"auto"`` is ``"eigengap"``.
     """
 
     n_clusters: int | str = "auto"
@@ -280,7 +280,7 @@ def conclude(
         refine_rounds=settings.refine_rounds,
         seed=settings.seed,
     )
-    if not settings.rounds or any(score.privacy is not None for score in participants.scores.values()):
+    if not settings.rounds:
         found = search_partition(exchange, Answerer(), replace(options, refine=None))
         return conclusion_by_losses(participants, found, settings.as_text())
     known = exchange.take(finite_learners(exchange))

@@ -52,6 +52,6 @@ def check_conclusion(
         [(row.learner, row.cluster, row.verdict) for row in each.gains] for each in (conclusion, found)
     ]
     sites = sorted(found.models)
-    same = verdicts[0] == verdicts[1] and conclusion.models == found.models
+    same = verdicts[0] == verdicts[1] and conclusion.models == found.models and bool(conclusion.mixtures)
     if not same or not all(_alike(conclusion.mixtures[s], found.mixtures[s], sites) for s in sites):
         raise ProtocolError(f"The conclusion does not follow from what the sites said: {remedy}")

@@ -13,6 +13,7 @@ from datetime import UTC, datetime
 from coterie.federated.codec import from_plain, parse, to_text
 from coterie.federated.messages import (
     Conclusion,
+    Encoding,
     Message,
     ProtocolError,
     Question,
@@ -43,7 +44,8 @@ class Header:
     """The first line of a file.
 
     ``version`` is that of the format, ``kind``, ``length`` in bytes and ``sha256`` those of the message.
-    ``site`` is who speaks; empty for questions and conclusions. ``made`` is when, in universal time.
+    ``site`` is who speaks; empty for questions, encodings and conclusions. ``made`` is when, in universal
+    time.
     """
 
     format: str
@@ -71,8 +73,8 @@ class Sealed:
 
 
 def speaker_of(message: Message) -> str:
-    """Return the site that speaks; nothing for questions and conclusions."""
-    return "" if isinstance(message, (Question, Conclusion)) else message.site
+    """Return the site that speaks; nothing for questions, encodings and conclusions."""
+    return "" if isinstance(message, (Question, Conclusion, Encoding)) else message.site
 
 
 def seal(message: Message, signer: Signer | None = None, made: datetime | None = None) -> bytes:
@@ -140,7 +142,7 @@ def _check_signature(header: Header, known_keys: Mapping[str, str] | None) -> No
         raise ProtocolError("Its signature is wrong: it was changed, or another key signed it.")
     if known_keys is None:
         return
-    # Questions and conclusions have no site: anybody who is known may ask and conclude.
+    # Questions, encodings and conclusions have no site: anybody who is known may ask and conclude.
     accepted = set(known_keys.values()) if not header.site else {known_keys.get(header.site)}
     if signature.key not in accepted:
         whom = repr(header.site) if header.site else "anybody"

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from coterie._files import write_bytes
+from coterie._files import read_plain, write_bytes
 from coterie.federated.messages import ProtocolError, check_site
 
 DIGITS = 64
@@ -70,8 +70,9 @@ def read_key(path: str | Path) -> Signer:
     from cryptography.exceptions import UnsupportedAlgorithm
     from cryptography.hazmat.primitives import serialization
 
+    content = read_plain(Path(path))
     try:
-        key = serialization.load_pem_private_key(Path(path).read_bytes(), None)
+        key = serialization.load_pem_private_key(content, None)
     except (ValueError, TypeError, UnsupportedAlgorithm):
         raise ProtocolError(f"{str(path)!r} is no private key in PEM without a password.") from None
     if not isinstance(key, ed25519.Ed25519PrivateKey):
@@ -99,7 +100,7 @@ def read_known_keys(path: str | Path) -> Mapping[str, str]:
     """Return the public keys by name, from lines ``name key``; lines that begin with # say nothing."""
     known: dict[str, str] = {}
     try:
-        text = Path(path).read_text(encoding="utf-8")
+        text = read_plain(Path(path)).decode("utf-8")
     except UnicodeDecodeError:
         raise ProtocolError(f"{str(path)!r} is no list of keys: it is not text in UTF-8.") from None
     for number, line in enumerate(text.splitlines(), 1):

@@ -15,19 +15,10 @@ import numpy as np
 import sklearn
 
 from coterie._version import __version__
-from coterie.candidates import PRESETS
 from coterie.federated import wire
 from coterie.federated.codec import LARGEST
-from coterie.federated.messages import (
-    Blur,
-    Loss,
-    ProtocolError,
-    Score,
-    Share,
-)
-from coterie.federated.peers import Party, evaluate_peers, is_comparable, squares_by_row
-from coterie.federated.privacy import blurred_coefficients, blurred_means, check_blur, noise_of_level
-from coterie.kernels.affine import affine_form
+from coterie.federated.messages import Loss, ProtocolError, Score, Share
+from coterie.federated.peers import Party, evaluate_peers, is_comparable
 from coterie.loss import SQUARED_ERROR
 from coterie.method.noise import clip_bound, mostly_one_value, noise_statistics, smallest_level
 from coterie.method.noise import pooled_variance as pool_variances
@@ -45,16 +36,13 @@ def software_versions() -> dict[str, str]:
     }
 
 
-def share(party: Party, *, blur: Blur | None = None) -> Share:
+def share(party: Party) -> Share:
     """Return what the site tells of itself.
 
     Parameters
     ----------
     party : Party
         The site.
-    blur : Blur or None, default=None
-        Clip and blur the coefficients of a linear model. What else is told then does not depend on the
-        rows but for their number: the error is left to `score`, and the response counts as unknown.
 
     Returns
     -------
@@ -67,7 +55,7 @@ def share(party: Party, *, blur: Blur | None = None) -> Share:
         If the model keeps training rows or cannot be written down.
     """
     learners, selection = party.learners, party.selection
-    open_share = Share(
+    return Share(
         site=party.site,
         n_rows=len(learners.y),
         error=float(selection.errors[0]),
@@ -81,25 +69,6 @@ def share(party: Party, *, blur: Blur | None = None) -> Share:
         seed=party.seed,
         software=software_versions(),
         spreads=tuple(learners.X.std(axis=0).tolist()),
-    )
-    if blur is None:
-        return open_share
-    form = affine_form(selection.models[0], party.n_features)
-    competing = [name for entry in party.candidates for name in PRESETS.get(entry, (entry,))]
-    if form is None or len(competing) != 1:
-        raise ProtocolError(
-            "Only one linear candidate can be blurred: which of several wins, and a forest's leaves, tell of "
-            "the rows. Take --candidates ridge."
-        )
-    w, b = blurred_coefficients(*form, check_blur(blur), np.random.default_rng())
-    return replace(
-        open_share,
-        error=0.0,
-        response_mean=0.0,
-        response_variance=blur.clip**2,
-        model=wire.pack_affine(w, b),
-        spreads=(),
-        privacy=blur,
     )
 
 
@@ -142,21 +111,7 @@ def _score(
     )
 
 
-def _blurred_score(party: Party, by_site: Mapping[str, Share], blur: Blur) -> Score:
-    """Return a score of blurred numbers; the noise level is the loss of the site's own model."""
-    if by_site[party.site].privacy is None:
-        raise ProtocolError(f"The model of {party.site!r} was shared as it is: blur the share as well.")
-    sites, squares = squares_by_row(party, list(by_site.values()))
-    means = blurred_means(squares, check_blur(blur), np.random.default_rng())
-    values = dict(zip(sites, means.tolist(), strict=True))
-    if party.site not in values:
-        raise ProtocolError("The site's own model cannot be read: share another.")
-    level = max(values[party.site], 1e-12 * blur.clip)
-    variance = noise_of_level(level, blur, len(means), len(party.learners.y))
-    return _score(party, by_site, values, level, variance, privacy=blur)
-
-
-def score(party: Party, shares: Sequence[Share], *, blur: Blur | None = None) -> Score:
+def score(party: Party, shares: Sequence[Share]) -> Score:
     """Return what everybody's models lose on the site's rows.
 
     Parameters
@@ -165,8 +120,6 @@ def score(party: Party, shares: Sequence[Share], *, blur: Blur | None = None) ->
         The site.
     shares : sequence of Share
         Everybody's, the site's own among them, one per site.
-    blur : Blur or None, default=None
-        Clip the squared residuals and blur the losses; the share must have been blurred, too.
 
     Returns
     -------
@@ -178,10 +131,6 @@ def score(party: Party, shares: Sequence[Share], *, blur: Blur | None = None) ->
         raise ProtocolError("Two shares bear one name: leave one of them out.")
     if party.site not in by_site:
         raise ProtocolError(f"The shares lack that of {party.site!r} itself: run share first.")
-    if blur is None and by_site[party.site].privacy is not None:
-        raise ProtocolError(f"The share of {party.site!r} is blurred: blur the score as well.")
-    if blur is not None:
-        return _blurred_score(party, by_site, blur)
     peers = evaluate_peers(party, shares)
     y = party.learners.y
     means = SQUARED_ERROR.by_row(peers.table[..., None] - y).mean(axis=1)

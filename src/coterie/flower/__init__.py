@@ -1,8 +1,8 @@
 """The protocol on Flower: the same messages, carried between a ServerApp and the ClientApps of the sites.
 
-Every message to a node costs a fresh process there, so the rounds are few and fat: share, score, the
-questions that are left (one with Gram matrices, a few without), conclude. Nodes that fail or come late are
-left out and named in the result. Flower authenticates nodes and encrypts what travels, but a node runs
+Every message to a node costs a fresh process there, so the rounds are few and fat: share, score, four
+questions at most, conclude. Sites that send moments are asked for these only. Nodes that fail or come late
+are left out and named in the result. Flower authenticates nodes and encrypts what travels, but a node runs
 whatever app it is sent: see the guide, and the sealed folder where that is not acceptable.
 
 Needs ``pip install 'coterie[flower]'``.

@@ -58,6 +58,10 @@ def unloaded(content: Any) -> list[bytes]:
     return list(messages)
 
 
+# Of the one message that a reply has to hold: one of these; None: there must be no message.
+Kind = type[Any] | tuple[type[Any], ...] | None
+
+
 class Carrier(Protocol):
     """The two methods of Flower's Grid that a round needs."""
 
@@ -98,13 +102,13 @@ def wait_for_nodes(grid: Carrier, fewest: int, seconds: float) -> list[int]:
     return found
 
 
-def _reply(reply: Any, kind: type[Any] | None) -> tuple[list[Any], int]:
+def _reply(reply: Any, kind: Kind) -> tuple[list[Any], int]:
     if reply.has_error():
         raise ProtocolError(f"It failed: {one_line(str(reply.error.reason)) or 'no reason given'}.")
     messages = unloaded(reply.content)
     found = [decode(message) for message in messages]
-    wanted = 0 if kind is None else 1
-    if len(found) != wanted or any(type(message) is not kind for message in found):
+    kinds = () if kind is None else kind if isinstance(kind, tuple) else (kind,)
+    if len(found) != min(len(kinds), 1) or any(type(message) not in kinds for message in found):
         raise ProtocolError("It answered something else than what it was asked.")
     return found, sum(map(len, messages))
 
@@ -114,7 +118,7 @@ def ask(
     nodes: Iterable[int],
     name: str,
     messages: Sequence[bytes],
-    kind: type[Any] | None,
+    kind: Kind,
     seconds: float,
 ) -> Round:
     """Ask nodes to share, score, answer or conclude, and wait for at most some seconds.

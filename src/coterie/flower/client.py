@@ -16,8 +16,9 @@ from flwr.clientapp import ClientApp
 
 from coterie._files import write_bytes
 from coterie.federated import Party, ProtocolError, answer, decode, encode, make_party, score, share, wire
-from coterie.federated.messages import Blur, Conclusion, Question, Share, digest
+from coterie.federated.messages import Conclusion, Moments, Question, Share, digest, kind_of
 from coterie.flower.carrying import ANSWER, CONCLUDE, SCORE, SHARE, loaded, refused, unloaded
+from coterie.flower.moments import moments_of_node, refuse_more, sends_moments
 
 logger = logging.getLogger(__name__)
 
@@ -35,16 +36,6 @@ def _setting(config: Mapping[str, Any], name: str) -> str:
             f"The node's configuration lacks {name!r}: start it with --node-config '{name}=...'."
         )
     return str(config[name])
-
-
-def _blur(config: Mapping[str, Any], clip: str, sent: Any) -> Blur | None:
-    """Return how the node blurs a message, where its configuration has an epsilon; once in a run."""
-    if "epsilon" not in config:
-        return None
-    if sent:
-        # Who hears the same number blurred often enough can take the noise off.
-        raise ProtocolError("It blurs what it sends, and has sent it once in this run.")
-    return Blur(float(config["epsilon"]), float(config.get("delta", 1e-6)), float(_setting(config, clip)))
 
 
 def _read_rows(path: str | Path, target: str, features: Sequence[str] = ()) -> tuple[Any, Any]:
@@ -88,22 +79,26 @@ def party_from_table(context: Context) -> Party:
     )
 
 
-def save_conclusion(context: Context, conclusion: Conclusion, shares: Sequence[Share]) -> None:
-    """Write the conclusion and the coterie's models to the node's ``output`` folder, where it names one."""
+def save_conclusion(context: Context, conclusion: Conclusion, shares: Sequence[Share | Moments]) -> None:
+    """Write the conclusion and the coterie's models to the node's ``output`` folder, where it names one.
+
+    Of sites that sent moments, everybody's are written, for lines at every resolution follow from them.
+    """
     folder, site = context.node_config.get("output"), str(context.node_config.get("site"))
     if not folder:
         return
     place = Path(str(folder))
     place.mkdir(parents=True, exist_ok=True)
-    members = set(conclusion.mixtures[site].weights) if site in conclusion.labels else set()
+    members = set(conclusion.mixtures[site].weights) if site in conclusion.mixtures else set()
     # Models of an earlier run are no part of this conclusion.
-    for old in place.glob("share-*.json"):
-        old.unlink()
+    for kind in ("share", "moments"):
+        for old in place.glob(f"{kind}-*.json"):
+            old.unlink()
     write_bytes(place / "conclusion.json", encode(conclusion))
     for peer in shares:
-        if peer.site in members:
+        if peer.site in members or isinstance(peer, Moments):
             # By checksum: a peer's name may be anything, also a path.
-            write_bytes(place / f"share-{peer.sha[:16]}.json", encode(peer))
+            write_bytes(place / f"{kind_of(peer)}-{peer.sha[:16]}.json", encode(peer))
 
 
 def _decoded(messages: Sequence[bytes], kind: type[Any]) -> list[Any]:
@@ -124,24 +119,27 @@ class _Site:
     def __init__(
         self,
         load_party: Callable[[Context], Party],
-        on_conclusion: Callable[[Context, Conclusion, Sequence[Share]], None],
+        on_conclusion: Callable[[Context, Conclusion, Sequence[Any]], None],
     ) -> None:
         self._load_party = load_party
         self._on_conclusion = on_conclusion
 
     def share(self, context: Context, messages: list[bytes]) -> list[bytes]:
-        blur = _blur(context.node_config, "clip-coefficients", _kept(context)[OWN])
-        mine = encode(share(self._load_party(context), blur=blur))
+        config = context.node_config
+        if sends_moments(config):
+            mine = encode(moments_of_node(config, _read_rows, lambda: self._load_party(context)))
+        else:
+            mine = encode(share(self._load_party(context)))
         context.state[KEPT] = ConfigRecord({OWN: digest(mine), SHARES: []})
         return [mine]
 
     def score(self, context: Context, messages: list[bytes]) -> list[bytes]:
+        refuse_more(context.node_config)
         kept = _kept(context)
         if kept[OWN] not in [digest(message) for message in messages]:
             raise ProtocolError("Its own share did not come back as it was sent, so it does not score.")
         shares = _decoded(messages, Share)
-        blur = _blur(context.node_config, "clip-losses", kept[SHARES])
-        mine = encode(score(self._load_party(context), shares, blur=blur))
+        mine = encode(score(self._load_party(context), shares))
         context.state[KEPT] = ConfigRecord({OWN: kept[OWN], SHARES: messages})
         return [mine]
 
@@ -151,11 +149,17 @@ class _Site:
         return _decoded(messages, Share)
 
     def answer(self, context: Context, messages: list[bytes]) -> list[bytes]:
+        refuse_more(context.node_config)
         shares = self._shares(context)
         party = self._load_party(context)
         return [encode(answer(party, shares, question)) for question in _decoded(messages, Question)]
 
     def conclude(self, context: Context, messages: list[bytes]) -> list[bytes]:
+        if sends_moments(context.node_config):
+            # The moments of all sites follow, from which each learns at home.
+            (conclusion,), others = _decoded(messages[:1], Conclusion), _decoded(messages[1:], Moments)
+            self._on_conclusion(context, conclusion, others)
+            return []
         shares = self._shares(context)
         for conclusion in _decoded(messages, Conclusion):
             self._on_conclusion(context, conclusion, shares)
@@ -180,13 +184,13 @@ def _handler(act: Callable[[Context, list[bytes]], list[bytes]]) -> Callable[[Me
 
 def make_client_app(
     load_party: Callable[[Context], Party] = party_from_table,
-    on_conclusion: Callable[[Context, Conclusion, Sequence[Share]], None] = save_conclusion,
+    on_conclusion: Callable[[Context, Conclusion, Sequence[Any]], None] = save_conclusion,
 ) -> ClientApp:
     """Return a ClientApp, for ``flwr run``, that takes part with a site's rows.
 
     ``load_party`` makes the `Party` of the node's context. It is called in every round, in a fresh process on
     real nodes, so it must give the same party every time. ``on_conclusion`` is called in the end, with
-    context, conclusion and everybody's shares.
+    context, conclusion and everybody's shares, or moments where the node sends these.
     """
     app, site = ClientApp(), _Site(load_party, on_conclusion)
     acts = {SHARE: site.share, SCORE: site.score, ANSWER: site.answer, CONCLUDE: site.conclude}

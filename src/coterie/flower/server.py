@@ -16,11 +16,15 @@ from flwr.app import Context
 from flwr.serverapp import ServerApp
 
 from coterie._files import write_bytes
-from coterie.federated.messages import Answer, Conclusion, ProtocolError, Score, Share, encode
+from coterie.federated.messages import Answer, Conclusion, Moments, ProtocolError, Score, Share, encode
+from coterie.federated.moments import conclude_moments
 from coterie.federated.protocol import Settings, coordinate
-from coterie.flower.carrying import ANSWER, CONCLUDE, SCORE, SHARE, Carrier, Round, ask, wait_for_nodes
+from coterie.flower.carrying import ANSWER, CONCLUDE, SCORE, SHARE, Carrier, Kind, Round, ask, wait_for_nodes
 
 logger = logging.getLogger(__name__)
+
+NOT_MOMENTS = "It shared a model, and most sites sent moments."
+NOT_A_MODEL = "It sent moments, and most sites shared a model."
 
 
 @dataclass(frozen=True)
@@ -70,13 +74,15 @@ class FederatedRun:
 
     The conclusion's ``left_out`` names every site that is not part of it, and nodes that failed before they
     had said their name. ``shares`` are from all sites that shared, ``rounds`` what was asked, with times and
-    bytes, and ``nodes`` the node of every site that is part of the conclusion, for what comes next.
+    bytes, and ``nodes`` the node of every site that is part of the conclusion, for what comes next. Where
+    sites sent ``moments``, there are no shares.
     """
 
     conclusion: Conclusion
     shares: tuple[Share, ...]
     rounds: tuple[Round, ...]
     nodes: Mapping[str, int]
+    moments: tuple[Moments, ...] = ()
 
 
 class _Roll:
@@ -91,7 +97,7 @@ class _Roll:
     def _names(self, node: int) -> str:
         return self.sites.get(node, f"node {node}")
 
-    def ask(self, nodes: list[int], name: str, messages: list[bytes], kind: type[Any] | None) -> list[Any]:
+    def ask(self, nodes: list[int], name: str, messages: list[bytes], kind: Kind) -> list[Any]:
         """Ask nodes; return the messages of those who answered for themselves and are still there.
 
         The run ends when they are too few.
@@ -123,6 +129,19 @@ class _Roll:
         return sorted(node for node, site in self.sites.items() if site in sites and site not in self.gone)
 
 
+def _by_moments(
+    roll: _Roll, moments: list[Moments], shares: list[Share], settings: RunSettings
+) -> FederatedRun:
+    """Conclude from moments; each site gets those of all, from which it learns at home."""
+    roll.gone |= {share.site: NOT_MOMENTS for share in shares}
+    conclusion = conclude_moments(moments, settings=settings.method).conclusion
+    conclusion = replace(conclusion, left_out={**conclusion.left_out, **roll.gone})
+    found = [encode(conclusion), *map(encode, moments)]
+    roll.ask(roll.nodes_of({message.site for message in moments}), CONCLUDE, found, None)
+    nodes = {site: node for node, site in roll.sites.items() if site in conclusion.labels}
+    return FederatedRun(conclusion, (), tuple(roll.rounds), nodes, tuple(moments))
+
+
 def run_protocol(grid: Carrier, settings: RunSettings | None = None) -> FederatedRun:
     """Run the protocol on Flower's grid, or on an `InProcessGrid`, to its end.
 
@@ -131,7 +150,12 @@ def run_protocol(grid: Carrier, settings: RunSettings | None = None) -> Federate
     settings = settings or RunSettings()
     nodes = wait_for_nodes(grid, settings.min_nodes, settings.wait_seconds)
     roll = _Roll(grid, settings)
-    shares = roll.ask(nodes, SHARE, [], Share)
+    replies = roll.ask(nodes, SHARE, [], (Share, Moments))
+    moments = [reply for reply in replies if isinstance(reply, Moments)]
+    shares = [reply for reply in replies if isinstance(reply, Share)]
+    if len(moments) > len(shares):
+        return _by_moments(roll, moments, shares, settings)
+    roll.gone |= {message.site: NOT_A_MODEL for message in moments}
     everybody = {share.site for share in shares}
     scores = roll.ask(roll.nodes_of(everybody), SCORE, [encode(share) for share in shares], Score)
     asking = coordinate(shares, scores, settings=settings.method)

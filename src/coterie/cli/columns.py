@@ -1,0 +1,106 @@
+"""``coterie columns`` and ``coterie agree``: categories, dates and gaps become the same everywhere."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+from typer import Argument, Option
+
+from coterie.cli import options
+from coterie.cli.errors import CommandError, one_sentence, require
+from coterie.cli.printing import say_notes, tell
+
+if TYPE_CHECKING:
+    from coterie.federated.messages import ColumnNote, Columns
+
+
+def _line(note: ColumnNote) -> str:
+    parts = [f"{note.name}: {note.kind}"]
+    if note.levels:
+        parts.append("entries " + ", ".join(note.levels))
+    if note.middle is not None:
+        parts.append(f"middle about {note.middle:g}")
+    if note.size is not None:
+        parts.append(f"size about {note.size:g}")
+    if note.gaps:
+        parts.append("has gaps")
+    return "; ".join(parts)
+
+
+def revealed(message: Columns) -> list[str]:
+    """Return what a site says of its columns, a line each."""
+    return [
+        f"site: {message.site}",
+        f"entries that {message.fewest} rows or more have, and numbers rounded to one digit:",
+        *(f"  {_line(note)}" for note in (message.target, *message.columns)),
+    ]
+
+
+def columns(
+    tables: Annotated[
+        list[str], Argument(metavar="TABLE...", help="Files with the rows of this site alone.")
+    ],
+    target: options.Target = "",
+    name: Annotated[str, Option(help="Name of this site; no two may have the same.")] = "",
+    folder: options.Folder = "",
+    features: options.Features = None,
+    drop: options.Drop = None,
+    fewest: Annotated[int, Option(help="Rows that must have an entry before it is named.")] = 10,
+    dry_run: Annotated[bool, Option("--dry-run", help="List what would be revealed.")] = False,
+    replace: Annotated[bool, Option("--replace", help="Replace what this site said earlier.")] = False,
+    sign: options.Sign = None,
+    known_keys: options.KnownKeys = None,
+    delimiter: options.Delimiter = None,
+    encoding: options.Encoding = "utf-8",
+) -> None:
+    """Name this site's columns and their common entries, so that all sites can encode them alike."""
+    from coterie.cli import sites
+    from coterie.cli.preparing import chosen_columns
+    from coterie.cli.reading import read_tables
+    from coterie.federated.columns import describe_columns
+
+    require(target=target, name=name)
+    sealed = None if dry_run else sites.open_folder(folder, known_keys)
+    signer = sites.open_signer(sign, sealed)
+    if sealed is not None:
+        sites.check_signer(sealed, signer, name)
+    frame = read_tables(tables, delimiter=delimiter, encoding=encoding)
+    chosen = chosen_columns(
+        frame.columns, target, None, options.split_names(features), options.split_names(drop)
+    )
+    with one_sentence():
+        message = describe_columns(frame, site=name, target=target, columns=chosen, fewest=fewest)
+        if sealed is None:
+            tell("`coterie columns` would reveal:")
+            for line in revealed(message):
+                tell(f"  {line}")
+            return
+        try:
+            written = sealed.put(message, signer, replace=replace)
+        except ValueError as error:
+            raise CommandError(f"{error} Pass --replace if the new one is right.") from None
+    tell(f"{name} {'named' if written else 'had named'} {len(chosen)} columns.")
+    tell("When all sites have, anybody may run `coterie agree`.")
+
+
+def agree(
+    folder: options.Folder = "", sign: options.Sign = None, known_keys: options.KnownKeys = None
+) -> None:
+    """Decide, from what the sites said of their columns, what becomes of them; anybody may run it."""
+    from coterie.cli.sites import check_signer, open_folder, open_signer
+    from coterie.federated.columns import agree as agree_on
+
+    sealed = open_folder(folder, known_keys)
+    signer = open_signer(sign, sealed)
+    check_signer(sealed, signer)
+    with one_sentence():
+        contents = sealed.read()
+        found = agree_on(contents.columns)
+        sealed.put(found, signer, replace=True)
+    tell(f"{len(found.sites)} sites agree on the columns to predict {found.target!r} from:")
+    for plan in found.columns:
+        tell(f"  {plan.name}: {plan.remark}")
+    say_notes(found.notes)
+    if contents.shares or contents.moments:
+        tell("Sites that have shared already share again, with --replace, if the columns have changed.")
+    tell("Now run `coterie share` at every site.")

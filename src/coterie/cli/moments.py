@@ -1,0 +1,252 @@
+"""The commands of the sealed folder where sites send moments: share, conclude, the verdict, predict."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace as changed
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from coterie.cli.errors import CommandError, cache_errors, one_sentence
+from coterie.cli.preparing import Rows, check_columns, target_values
+from coterie.cli.printing import say, tell
+from coterie.cli.progress import gathered_warnings
+from coterie.cli.reading import read_tables
+from coterie.cli.sites import encoded
+from coterie.federated import Party, Settings, make_party
+from coterie.federated.folder import Contents, SealedFolder
+from coterie.federated.messages import Conclusion, Moments, Promise
+from coterie.federated.moments import (
+    Home,
+    Pooled,
+    Schema,
+    at_home,
+    conclude_moments,
+    moments_of,
+    open_moments,
+    read_schema,
+)
+from coterie.federated.moments.ledger import send_once
+from coterie.federated.moments.noise import check_promise, noise_scale
+from coterie.federated.moments.schema import schema_from
+from coterie.federated.signing import Signer
+from coterie.rows.threshold import FEWEST_ROWS
+from coterie.summary import summarize
+
+# Of a message, unless another is given.
+DELTA = 1e-6
+NEXT = "When all sites have sent theirs, anybody may run `coterie conclude`."
+NOT_MOMENTS = "It shared a model, and most sites sent moments."
+NOT_A_MODEL = "It sent moments, and most sites shared a model."
+
+
+def make_promise(
+    epsilon: float | None, delta: float | None, schema: str | None, *, moments: bool
+) -> Promise | None:
+    """Return how private a message has to be; None: not at all."""
+    if epsilon is None:
+        for value, option in ((delta, "--delta"), (schema, "--schema")):
+            if value is not None:
+                raise CommandError(f"{option} does nothing without --epsilon: give --epsilon as well.")
+        return None
+    if moments:
+        raise CommandError("--moments sends what --epsilon protects: take one of them.")
+    if schema is None:
+        raise CommandError(
+            "--epsilon needs --schema: a file, the same at all sites, that says what the columns are."
+        )
+    with one_sentence():
+        return check_promise(Promise(epsilon, DELTA if delta is None else delta))
+
+
+def _encoded(frame: pl.DataFrame, schema: Schema, *, with_target: bool) -> tuple[Any, Any]:
+    """Return predictors and response of all rows; a response that is missing is NaN."""
+    check_columns([column.name for column in schema.columns], frame.columns, "the schema")
+    X = schema.encoder.transform(frame).to_numpy()
+    if not with_target:
+        return X, None
+    check_columns([schema.target.name], frame.columns, "the schema")
+    return X, target_values(frame, schema.target.name).to_numpy()
+
+
+def revealed(message: Moments) -> list[str]:
+    """Return what a message of moments reveals, a line each."""
+    size = len(message.columns) + 2
+    if message.promise is None:
+        numbers = (
+            f"second moments of (1, x, y) over two halves of the rows: {size * (size + 1)} numbers, exact"
+        )
+    else:
+        numbers = (
+            f"second moments of (1, x, y) over two halves of the rows, each scaled to the length one: "
+            f"{size * (size + 1)} numbers, each with noise of standard deviation "
+            f"{noise_scale(message.promise):.3g} or {noise_scale(message.promise) / np.sqrt(2):.3g}; "
+            f"epsilon {message.promise.epsilon:g}, delta {message.promise.delta:g}"
+        )
+    columns = ", ".join(message.columns[:12]) + (" and more" if len(message.columns) > 12 else "")
+    return [
+        f"site: {message.site}",
+        f"number of rows: {message.n_rows}",
+        f"columns: {columns}; target: {message.target}",
+        numbers,
+        "versions: " + ", ".join(f"{name} {version}" for name, version in message.software.items()),
+        "Nothing else is sent later: clusters and lines follow from these numbers.",
+    ]
+
+
+def share_privately(
+    frame: pl.DataFrame,
+    path: str,
+    promise: Promise,
+    sealed: SealedFolder | None,
+    signer: Signer | None,
+    *,
+    name: str,
+    target: str,
+    dry_run: bool,
+    replace: bool,
+) -> None:
+    """Put a site's private moments into the folder, or say what they would reveal."""
+    with one_sentence():
+        schema = read_schema(path)
+        if target not in ("", schema.target.name):
+            raise CommandError(f"The schema predicts {schema.target.name!r}, not {target!r}.")
+        X, y = _encoded(frame, schema, with_target=True)
+        given: dict[str, Any] = {"site": name, "schema": schema, "promise": promise}
+        if sealed is None or dry_run:
+            tell("`coterie share` would reveal:")
+            for line in revealed(moments_of(X, y, **given)):
+                tell(f"  {line}")
+            return
+        lines = [repr(row) for row in frame.select(sorted(frame.columns)).iter_rows()]
+        try:
+            with cache_errors():
+                message, account = send_once(X, y, lines=lines, again=replace, **given)
+            written = sealed.put(message, signer, replace=replace)
+        except ValueError as error:
+            if "earlier private message" in str(error) or "other content" in str(error):
+                raise CommandError(f"{error} Pass --replace if that is meant.") from None
+            raise
+    done = "shared" if written else "had shared already"
+    tell(f"{name} {done}: noisy moments of {message.n_rows} rows.")
+    old = (
+        "the same message was sent before, and spends nothing anew" if account.again else "this one included"
+    )
+    if any(said.site == name for said in sealed.read().columns):
+        say(f"Note: {name!r} has named columns and entries in this folder, which epsilon does not cover.")
+    tell(f"Spent on these rows so far: epsilon {account.epsilon:g}, delta {account.delta:g} ({old}).")
+    tell(NEXT)
+
+
+def of_party(party: Party) -> Moments:
+    """Return a site's moments without noise."""
+    rows = party.learners
+    named: dict[str, Any] = {"site": party.site, "columns": party.columns, "target": party.target}
+    return open_moments(rows.X, rows.scalar_y, seed=party.seed, **named)
+
+
+def is_by_moments(contents: Contents) -> bool:
+    """Tell whether most sites sent moments."""
+    return len(contents.moments) > len(contents.shares)
+
+
+def without_moments(conclusion: Conclusion, contents: Contents) -> Conclusion:
+    """Say in a conclusion from models who sent moments only."""
+    others = {
+        message.site: NOT_A_MODEL for message in contents.moments if message.site not in conclusion.models
+    }
+    return changed(conclusion, left_out={**others, **conclusion.left_out})
+
+
+def conclude_by_moments(
+    sealed: SealedFolder,
+    contents: Contents,
+    settings: Settings,
+    without: Mapping[str, str],
+    signer: Signer | None,
+) -> dict[str, Any]:
+    """Conclude from moments; there is nobody to wait for."""
+    found = conclude_moments(contents.moments, settings=settings, leave_out=without).conclusion
+    sent = {message.site for message in contents.moments}
+    others = {share.site: NOT_MOMENTS for share in contents.shares if share.site not in sent}
+    found = changed(found, left_out={**found.left_out, **others})
+    sealed.put(found, signer, replace=True)
+    return {"state": "concluded", **summarize(found), "labels": found.labels}
+
+
+def _concluded(contents: Contents) -> Pooled:
+    """Return the conclusion of the folder, computed anew from the moments."""
+    conclusion = contents.conclusion
+    if conclusion is None:
+        raise CommandError("The folder has no conclusion yet: run `coterie conclude` first.")
+    if conclusion.mixtures:
+        raise CommandError("Most sites shared a model, and the conclusion is about these.")
+    messages = [message for message in contents.moments if message.site in conclusion.models]
+    # Who was left out for too few rows is not asked again.
+    settings = changed(Settings.from_text(conclusion.settings), min_rows=FEWEST_ROWS)
+    found = conclude_moments(messages, settings=settings)
+    if found.conclusion.models != dict(conclusion.models):
+        raise CommandError("A site has sent other moments since: conclude again.")
+    if found.conclusion.labels != conclusion.labels:
+        raise CommandError("The conclusion does not follow from the moments in the folder: conclude again.")
+    return found
+
+
+def _home(
+    contents: Contents, found: Pooled, message: Moments, frame: pl.DataFrame, order: str | None
+) -> Home:
+    """Return what the site learns at home from its own rows."""
+    if message.schema:
+        X, y = _encoded(frame, schema_from(message.schema), with_target=True)
+    else:
+        frame = encoded(frame, contents)
+        check_columns([*message.columns, message.target], frame.columns, "the columns that were shared")
+        X = frame.select(pl.col(name).cast(pl.Float64) for name in message.columns).to_numpy()
+        y = target_values(frame, message.target).to_numpy()
+    whole = np.isfinite(X).all(axis=1) & np.isfinite(y.astype(float))
+    with gathered_warnings([]):
+        party = make_party(
+            X[whole], y[whole], site=message.site, columns=message.columns, target=message.target, order=order
+        )
+    return at_home(party, found, message.schema)
+
+
+def tell_verdict(contents: Contents, name: str, tables: list[str], order: str | None, **text: Any) -> None:
+    """Say what others bring a site; nothing of it is written or sent."""
+    message = contents.moments_of(name)
+    assert message is not None
+    home = _home(contents, _concluded(contents), message, read_tables(tables, **text), order)
+    tell(f"{name}: {home.verdict}. {home.reason}")
+    tell(
+        f"Mean squared error on rows not seen: alone {home.error_alone:.4g}, "
+        f"with others {home.error_with:.4g}. {home.own:.0%} of a prediction is its own model's."
+    )
+    tell("This was learnt here, and nothing of it is sent.")
+
+
+def predict_by_moments(
+    contents: Contents, name: str, frame: pl.DataFrame, own: pl.DataFrame | None
+) -> tuple[Rows, Any]:
+    """Return the rows that can be predicted, and their predictions.
+
+    Without the site's own rows, by the line of its coterie; with them, as the site has learnt at home.
+    """
+    message = contents.moments_of(name)
+    assert message is not None
+    found = _concluded(contents)
+    if message.schema:
+        X, _ = _encoded(frame, schema_from(message.schema), with_target=False)
+    else:
+        frame = encoded(frame, contents)
+        check_columns(message.columns, frame.columns, "a predictor of the line")
+        X = frame.select(pl.col(column).cast(pl.Float64) for column in message.columns).to_numpy()
+    kept = np.flatnonzero(np.isfinite(X).all(axis=1))
+    lost = len(X) - len(kept)
+    notes = (f"{lost} of {len(X)} rows have gaps and were left out.",) if lost else ()
+    if own is None:
+        predicted = found.pool.units.predictions(found.line(name), X[kept])
+    else:
+        predicted = _home(contents, found, message, own, "auto").predict(X[kept])
+    return Rows(X[kept], None, None, kept, notes), predicted

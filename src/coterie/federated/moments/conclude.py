@@ -1,0 +1,219 @@
+"""From everybody's moments to who learns with whom: one message per site, no questions.
+
+Nothing but the messages is looked at, so that whoever holds them comes to the same conclusion.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from coterie._arrays import Array
+from coterie.federated.messages import Conclusion, Curve, Gain, Moments, ProtocolError
+from coterie.federated.moments.noise import check_promise, noise_scale
+from coterie.federated.moments.pool import Pool, fit_lines, pool_of, unpacked
+from coterie.federated.moments.schema import schema_from
+from coterie.federated.moments.search import MOST_LOSS, Searched, search_clusters
+from coterie.federated.protocol import Settings
+from coterie.method.search import check_n_clusters, largest_count
+from coterie.rows.threshold import rows_needed
+from coterie.verdicts.gains import ERRORS, GAINS
+from coterie.verdicts.verdict import BAD_DATA, COLLABORATE, STAY_ALONE
+
+LEARNT_AT_HOME = "By moments; what it brings, the site learns at home."
+LINE = "line of moments"
+# No honest moments are beyond those of the rows by more than so many standard deviations of the noise.
+MOST_NOISE = 8.0
+
+
+@dataclass(frozen=True)
+class Pooled:
+    """The conclusion, and what it was made of; ``counted`` (L,) says whose moments are part of lines."""
+
+    conclusion: Conclusion
+    pool: Pool = field(repr=False)
+    searched: Searched = field(repr=False)
+    counted: Array
+
+    def place(self, site: str) -> int:
+        """Return the position of a site in the pool."""
+        if site not in self.pool.sites:
+            why = self.conclusion.left_out.get(site)
+            raise ProtocolError(
+                f"There are no moments of {site!r} here." if why is None else f"{site!r} was left out: {why}"
+            )
+        return self.pool.sites.index(site)
+
+    def _members(self, site: str, labels: Array) -> Array:
+        place = self.place(site)
+        members: Array = (labels == labels[place]) & self.counted
+        members[place] = True
+        return members
+
+    def line(self, site: str) -> Array:
+        """Return the line of a site's coterie, from the moments that were sent."""
+        members = self._members(site, self.searched.chosen)
+        line: Array = fit_lines(self.pool.moments[members].sum(axis=0), self._noise(members))
+        return line
+
+    def _noise(self, members: Array) -> float:
+        return float(np.sqrt(2 * np.sum(self.pool.scales[members] ** 2)))
+
+    def others(self, site: str) -> list[list[tuple[Array, float]]]:
+        """Return, for every resolution, each cluster's summed moments without a site, and their noise."""
+        place, moments, resolutions = self.place(site), self.pool.moments, []
+        for labels in self.searched.resolutions.values():
+            members = (labels == np.arange(int(labels.max()) + 1)[:, None]) & self.counted
+            members[:, place] = False
+            found = [(moments[each].sum(axis=0), self._noise(each)) for each in members if each.any()]
+            if found:
+                resolutions.append(found)
+        return resolutions
+
+
+def _impossible(message: Moments) -> str | None:
+    """Say why no rows have such moments."""
+    whole = unpacked(message).sum(axis=0)
+    if message.promise is not None:
+        check_promise(message.promise)
+        most = message.n_rows + MOST_NOISE * noise_scale(message.promise) * np.sqrt(2.0)
+        if np.abs(whole).max() > most:
+            return f"Its moments are larger than those of {message.n_rows} rows can be."
+        return None
+    values = np.linalg.eigvalsh(whole)
+    if values[0] < -1e-6 * values[-1]:
+        return "Its moments are those of no rows."
+    if not message.schema and round(float(whole[0, 0])) != message.n_rows:
+        return f"It states {message.n_rows} rows, and its moments are those of {whole[0, 0]:g}."
+    return None
+
+
+def _participants(
+    messages: Sequence[Moments], min_rows: int | None, leave_out: Mapping[str, str]
+) -> tuple[list[Moments], dict[str, str]]:
+    """Return the messages that can be pooled, sorted by site, and who is left out and why."""
+    left_out = {message.site: leave_out[message.site] for message in messages if message.site in leave_out}
+    known: dict[str, Moments] = {}
+    for message in sorted(messages, key=lambda message: message.site):
+        if known.setdefault(message.site, message) != message:
+            left_out[message.site] = "Two different messages bear its name: give each site a name of its own."
+    known = {site: message for site, message in known.items() if site not in left_out}
+    kinds = Counter((m.columns, m.target, m.schema) for m in known.values())
+    usual = max(kinds, key=lambda kind: kinds[kind]) if kinds else None
+    sizes = np.array([message.n_rows for message in known.values()])
+    for site, message in list(known.items()):
+        needed = rows_needed(sizes, len(message.columns), "auto" if min_rows is None else min_rows)
+        try:
+            if (message.columns, message.target, message.schema) != usual:
+                left_out[site] = "Its columns or its schema are not those of most sites."
+            elif message.n_rows < needed:
+                left_out[site] = f"It has {message.n_rows} rows, and clustering needs {needed}."
+            elif message.schema and schema_from(message.schema).features != message.columns:
+                left_out[site] = "Its columns are not those of its schema."
+            elif (why := _impossible(message)) is not None:
+                left_out[site] = why
+        except ProtocolError as error:
+            left_out[site] = str(error)
+    return [message for site, message in known.items() if site not in left_out], left_out
+
+
+def _notes(messages: Sequence[Moments], outside: Sequence[str]) -> tuple[str, ...]:
+    promises = [message.promise for message in messages]
+    notes = []
+    if all(promise is None for promise in promises):
+        notes.append("Moments were sent as they are: nothing here is private.")
+    elif any(promise is None for promise in promises):
+        notes.append("Some sites sent their moments without noise: theirs are not private.")
+    epsilons = [promise.epsilon for promise in promises if promise is not None]
+    if epsilons:
+        most = max(promise.delta for promise in promises if promise is not None)
+        notes.append(
+            f"Everything here follows from noisy moments: epsilon {max(epsilons):g} at most for each site, "
+            f"delta {most:g}. Each site learns at home what it gains."
+        )
+    if outside:
+        notes.append("Not part of any line, for no line of others describes them: " + ", ".join(outside))
+    return tuple(notes)
+
+
+def conclude_moments(
+    messages: Sequence[Moments],
+    *,
+    settings: Settings | None = None,
+    leave_out: Mapping[str, str] | None = None,
+) -> Pooled:
+    """Conclude from everybody's moments who learns with whom.
+
+    Parameters
+    ----------
+    messages : sequence of Moments
+        From all sites.
+    settings : Settings or None, default=None
+        How to conclude. Of its rules there is the held-out rule only.
+    leave_out : mapping of str to str or None, default=None
+        Sites to go on without, and why.
+
+    Returns
+    -------
+    Pooled
+        The conclusion, and the pool it was made of.
+    """
+    settings = settings or Settings()
+    known, left_out = _participants(messages, settings.min_rows, leave_out or {})
+    if not known:
+        why = next((f" {site!r}: {sentence}" for site, sentence in left_out.items()), "")
+        raise ProtocolError(f"There is no site left to conclude from.{why}")
+    n_clusters = check_n_clusters(settings.n_clusters, len(known))
+    if isinstance(n_clusters, str) and n_clusters not in ("auto", "held-out"):
+        raise ProtocolError(
+            f"The rule {n_clusters!r} needs losses of models, and these are moments: take 'auto' or a number."
+        )
+    pool = pool_of(known)
+    most = largest_count(len(known), n_clusters, settings.max_clusters)
+    given = n_clusters if isinstance(n_clusters, int) else None
+    searched = search_clusters(pool, most, settings.seed, given)
+    labels = searched.chosen
+    fits = searched.ratios <= MOST_LOSS + MOST_NOISE * searched.doubt
+    company = np.bincount(labels)[labels] - 1
+    outside = [site for site, fit in zip(pool.sites, fits, strict=True) if not fit]
+    measured = (*ERRORS, *(f"{name}_se" for name in ERRORS), *GAINS)
+    gains = tuple(
+        Gain(
+            learner=message.site,
+            cluster=int(labels[k]),
+            model=LINE,
+            n_rows=message.n_rows,
+            **dict.fromkeys(measured),
+            verdict=COLLABORATE if company[k] > 0 and fits[k] else STAY_ALONE,
+            reason=LEARNT_AT_HOME if fits[k] else BAD_DATA,
+            fits=bool(fits[k]),
+            membership=None,
+            second_cluster=-1,
+        )
+        for k, message in enumerate(known)
+    )
+    curve = searched.curve
+    conclusion = Conclusion(
+        gains=gains,
+        # A site predicts by lines that anybody can make of the moments, or by what it learns at home.
+        mixtures={},
+        models={message.site: message.sha for message in known},
+        rule="given" if given else curve.rule,
+        clear=True,
+        curves={
+            curve.rule: Curve(
+                curve.criterion,
+                tuple(curve.n_clusters.tolist()),
+                tuple(curve.values.tolist()),
+                int(curve.chosen),
+            )
+        },
+        left_out=left_out,
+        notes=_notes(known, outside),
+        rounds=0,
+        settings=settings.as_text(),
+    )
+    return Pooled(conclusion, pool, searched, fits)

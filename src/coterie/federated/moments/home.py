@@ -1,0 +1,231 @@
+"""What a site learns at home, from its own rows and everybody's moments; nothing of it is sent.
+
+Its dictionary: its own model, and lines at every resolution. A line is fitted on the moments of the others of
+a cluster and on the site's own, which count more than the others' by several factors: that moves the pooled
+line by an offset and by slopes, as far as the own rows call for it. Weights are learnt out of fold: neither
+the site's message nor the held-out rows are part of a line, and the site picks its clusters without them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+
+from coterie._arrays import Array
+from coterie._seeds import generator_for, integer_seed
+from coterie.collaboration.nested.families import ModelFit, fit_or_replace
+from coterie.collaboration.nested.folds import Folds
+from coterie.collaboration.nested.guard import guarded, widened
+from coterie.collaboration.nested.own import folds_of
+from coterie.collaboration.nested.weights import simplex_weights
+from coterie.federated.messages import ProtocolError
+from coterie.federated.moments.conclude import Pooled
+from coterie.federated.moments.pool import Units, fit_lines, losses_of
+from coterie.federated.moments.schema import schema_from
+from coterie.federated.moments.site import bounded_rows
+from coterie.federated.peers import Party
+from coterie.method.fitting import quiet_fits
+from coterie.records import share_of_rows
+from coterie.verdicts.gain_model import Expected, fit_gain_model
+from coterie.verdicts.gains import ROUNDING, error_and_spread
+from coterie.verdicts.learning import compare, decay_of, reached_with_all
+from coterie.verdicts.verdict import BY_ITSELF, NO_COMPANY, NO_DIFFERENCE, STAY_ALONE, judge, reason_for
+
+# What a row of others counts beside one of the site's own.
+SHARES = (1.0, 0.1, 0.01)
+# Many, so that the own model is judged by nearly all rows; the site has time.
+FOLDS = 10
+
+
+@dataclass(frozen=True)
+class Home:
+    """What a site knows at home: how it predicts, and whether that pays.
+
+    ``weights`` (1 + M,) are of its own model and of the ``lines``. Errors are mean squared errors out
+    of fold; ``gain`` is the share of the error alone that others are expected to save, ``gain_low`` and
+    ``gain_high`` its interval; None where it could not be measured.
+    """
+
+    site: str
+    verdict: str
+    reason: str
+    error_alone: float
+    error_with: float
+    gain: float | None
+    gain_low: float | None
+    gain_high: float | None
+    model: Any = field(repr=False)
+    weights: Array
+    lines: PooledLines = field(repr=False)
+
+    @property
+    def own(self) -> float:
+        """How much of a prediction is the own model's."""
+        return float(self.weights[0])
+
+    def predict(self, X: Any) -> Array:
+        """Predict rows (n, p) of the site."""
+        rows = np.asarray(X, dtype=float)
+        alone = guarded(self.model, rows, self.lines.bounds)
+        predicted: Array = self.weights @ np.vstack([alone, self.lines.predict(rows)])
+        return predicted
+
+
+def _own_rows(party: Party, units: Units, schema: bytes) -> Array:
+    """Return the site's rows (n, p + 2) as its message counts them."""
+    X, y = party.learners.X, party.learners.scalar_y
+    if schema:
+        return bounded_rows(X, y, schema_from(schema))
+    return np.column_stack([units.rows(X), (y - units.middle[-1]) / units.half[-1]])
+
+
+def _fitted(resolutions: list[list[tuple[Array, float]]], own: Array) -> Array:
+    """Return the lines (M, p + 1) of the clusters that describe the site's own moments best, with these."""
+    found = []
+    for clusters in resolutions:
+        lines = np.array([fit_lines(moments, noise) for moments, noise in clusters])
+        moments, noise = clusters[int(losses_of(lines, own[None])[:, 0].argmin())]
+        found += [fit_lines(share * moments + own, share * noise) for share in SHARES]
+    return np.array(found).reshape(-1, len(own) - 1)
+
+
+@dataclass(frozen=True)
+class PooledLines:
+    """Members of a site's dictionary: lines at every resolution, moved towards its own rows.
+
+    ``out_of_fold`` (n, M) are their predictions of the site's rows, NaN where no fold held a row out.
+    ``coefficients`` (M, p + 1) are from all rows. Predictions are kept within ``bounds`` (2,).
+    """
+
+    out_of_fold: Array = field(repr=False)
+    coefficients: Array = field(repr=False)
+    units: Units = field(repr=False)
+    bounds: Array
+
+    def predict(self, X: Any) -> Array:
+        """Return the lines' predictions of rows (n, p), of shape (M, n)."""
+        return np.clip(self.units.predictions(self.coefficients, X), *self.bounds)
+
+
+def pooled_lines(party: Party, pooled: Pooled, folds: Array, schema: bytes = b"") -> PooledLines:
+    """Return the members that everybody's moments add to a site's dictionary.
+
+    Parameters
+    ----------
+    party : Party
+        The site, with the rows that its message was made of.
+    pooled : Pooled
+        From `conclude_moments`.
+    folds : ndarray of shape (n,)
+        Which fold holds each row out; -1 where none does.
+    schema : bytes, default=b""
+        The schema of the site's message.
+
+    Returns
+    -------
+    PooledLines
+        There are none where no cluster of the site has other members.
+    """
+    learners, units = party.learners, pooled.pool.units
+    if len(units.middle) != learners.n_features + 1:
+        raise ProtocolError(f"The rows of {party.site!r} have other columns than its moments.")
+    others = pooled.others(party.site)
+    rows, y = _own_rows(party, units, schema), learners.scalar_y
+    out_of_fold = np.full((len(y), len(others) * len(SHARES)), np.nan)
+    for fold in np.unique(folds[folds >= 0]):
+        held, kept = folds == fold, folds != fold
+        lines = _fitted(others, rows[kept].T @ rows[kept])
+        out_of_fold[held] = np.clip(units.predictions(lines, learners.X[held]), *widened(y[kept])).T
+    return PooledLines(out_of_fold, _fitted(others, rows.T @ rows), units, np.array(widened(y)))
+
+
+def _own_out_of_fold(party: Party, folds: Folds) -> Array:
+    """Return residuals (n, 1) of the site's own model, fitted again without each fold."""
+    learners, model = party.learners, party.selection.models[0]
+    X, y = learners.X, learners.scalar_y
+    seed = integer_seed(generator_for(party.seed, party.site))
+    left = np.full((len(y), 1), np.nan)
+    with quiet_fits():
+        for fold, kept in enumerate(folds.training):
+            held = folds.held_out == fold
+            fitted = fit_or_replace(ModelFit(clone(model), X[kept], y[kept], None, seed, model))
+            left[held, 0] = y[held] - guarded(fitted, X[held], np.array(widened(y[kept])))
+    return left
+
+
+def _expected(party: Party, alone: Array, shared: Array, own: float, share: float) -> Expected | None:
+    """Return what the site may expect of others, by the rules of a local fit; None where nothing is known.
+
+    ``alone`` and ``shared`` (n, 1) are residuals out of fold, ``own`` the weight of the own model, and
+    ``share`` that of the rows which each fold trains on.
+    """
+    selection, size = party.selection, np.array([float(len(alone))])
+    rounding = ROUNDING * selection.noise
+    early = [selection.residuals[0]]
+    compared, measured, _ = compare(early, [alone], [shared], [None], party.learners.loss, rounding)
+    if not measured.any() or own > 1 - 1e-9:
+        return None
+    decay = decay_of(compared, (share_of_rows(selection), share))
+    reached = reached_with_all(size, share, decay)
+    fall = np.log(reached) - np.log(1 - own * own * (1 - reached))
+    ratio = np.log(compared.alone / compared.others) + fall
+    error = compared.errors(share, selection.inflation, compared.typical)
+    evidence = ratio, error, compared.apart, compared.n_rows
+    return fit_gain_model(*evidence, decay, compared.typical).expect(*evidence, fall)
+
+
+def at_home(party: Party, pooled: Pooled, schema: bytes = b"") -> Home:
+    """Return how a site predicts with the others, and whether it pays.
+
+    Parameters
+    ----------
+    party : Party
+        The site, with the rows that its message was made of.
+    pooled : Pooled
+        From `conclude_moments`.
+    schema : bytes, default=b""
+        The schema of the site's message.
+
+    Returns
+    -------
+    Home
+        Never leaves the site.
+    """
+    selection, y = party.selection, party.learners.scalar_y
+    folds = folds_of(party.learners, selection, FOLDS, None, party.seed)
+    lines = pooled_lines(party, pooled, folds.held_out, schema)
+    n_lines, alone = len(lines.coefficients), _own_out_of_fold(party, folds)
+    residuals = np.column_stack([alone, y[:, None] - lines.out_of_fold])
+    ahead = [np.flatnonzero(folds.held_out == fold) for fold in range(len(folds))]
+    grams = np.array([residuals[held].T @ residuals[held] for held in ahead])
+    whole = grams.sum(axis=0)
+    weights = simplex_weights(np.concatenate([whole[None], whole - grams]))
+    shared = np.full_like(alone, np.nan)
+    for held, mine in zip(ahead, weights[1:], strict=True):
+        shared[held, 0] = residuals[held] @ mine
+    error_alone, error_with = (error_and_spread(part)[0] for part in (alone, shared))
+    expected = _expected(party, alone, shared, float(weights[0, 0]), float(folds.training.mean()))
+    gain = low = high = None
+    verdict, reason = NO_DIFFERENCE, BY_ITSELF if n_lines else NO_COMPANY
+    if expected is not None:
+        gain, low, high = (
+            float(1 - np.exp(-part[0])) for part in (expected.mean, expected.low, expected.high)
+        )
+        verdict = str(judge(expected)[0])
+        reason = reason_for(verdict, gain)
+    return Home(
+        site=party.site,
+        verdict=verdict,
+        reason=reason,
+        error_alone=error_alone,
+        error_with=error_with,
+        gain=gain,
+        gain_low=low,
+        gain_high=high,
+        model=selection.models[0],
+        weights=weights[0] if expected is not None and verdict != STAY_ALONE else np.eye(1 + n_lines)[0],
+        lines=lines,
+    )

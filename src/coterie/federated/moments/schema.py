@@ -1,0 +1,173 @@
+"""What the columns are, agreed before anybody looks at rows: a file that every site is given.
+
+Levels and ranges in it come from a code book or from common knowledge, never from a site's rows, for they are
+known to everybody and no noise is on them. A range need not hold all values: a row outside counts, scaled
+down as a whole, so that the range may be where most values are expected.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from coterie._files import read_plain
+from coterie.encoding import ColumnPlan, TableEncoder
+from coterie.federated.codec import from_plain, parse, to_text
+from coterie.federated.messages import ProtocolError, require
+
+# Ends of a range are below this, and its half is above its inverse.
+LARGEST_RANGE = 1e50
+KINDS = ("number", "category", "date")
+# Where the parts of a date lie. A year lies where the schema says.
+PARTS: Mapping[str, tuple[float, float]] = {"month": (1.0, 12.0), "weekday": (1.0, 7.0), "hour": (0.0, 23.0)}
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column: a number or the years of a date from ``low`` to ``high``, or a category with its levels.
+
+    The first level is the reference, which has no column of its own; entries that are no level share one.
+    ``missing``: whether a column says where the entry is missing. ``hours``: whether a date has a time.
+    """
+
+    name: str
+    kind: str = "number"
+    low: float | None = None
+    high: float | None = None
+    levels: tuple[str, ...] = ()
+    missing: bool = False
+    hours: bool = False
+
+    def __post_init__(self) -> None:
+        for end in ("low", "high"):
+            if (value := getattr(self, end)) is not None:
+                # One and 1.0 are one schema.
+                object.__setattr__(self, end, float(value))
+        where = f"The column {self.name!r} of the schema"
+        require(bool(self.name), "A column of the schema has no name.")
+        require(self.kind in KINDS, f"{where} must be one of {', '.join(KINDS)}. Got {self.kind!r}.")
+        if self.kind == "category":
+            require(bool(self.levels), f"{where} is a category: list its 'levels'.")
+            require(len(set(self.levels)) == len(self.levels), f"{where} has a level twice.")
+            return
+        known = self.low is not None and self.high is not None
+        require(known, f"{where} needs 'low' and 'high': where most of its values are expected.")
+        require(self.half > 0, f"{where} must have 'low' below 'high'.")
+        good = 1 / LARGEST_RANGE < self.half < LARGEST_RANGE and abs(self.middle) < LARGEST_RANGE
+        require(good, f"The range of the column {self.name!r} of the schema is too large or too small.")
+
+    @property
+    def middle(self) -> float:
+        """The middle of the range."""
+        return (float(self.low or 0) + float(self.high or 0)) / 2
+
+    @property
+    def half(self) -> float:
+        """Half of the range; one of a category, whose columns hold zeros and ones."""
+        return 1.0 if self.kind == "category" else (float(self.high or 0) - float(self.low or 0)) / 2
+
+    @property
+    def parts(self) -> dict[str, tuple[float, float]]:
+        """The parts of a date, and where they lie."""
+        years = {"year": (float(self.low or 0), float(self.high or 0))}
+        return years | {part: ends for part, ends in PARTS.items() if part != "hour" or self.hours}
+
+    @property
+    def plan(self) -> ColumnPlan:
+        """What becomes of the column; a missing entry stands in the middle."""
+        if self.kind == "category":
+            return ColumnPlan(
+                self.name, "category", "as agreed", levels=self.levels, other=True, indicator=self.missing
+            )
+        if self.kind == "date":
+            fills = tuple((low + high) / 2 for low, high in self.parts.values())
+            return ColumnPlan(
+                self.name, "date", "as agreed", fills=fills, parts=tuple(self.parts), indicator=self.missing
+            )
+        return ColumnPlan(self.name, "number", "as agreed", fills=(self.middle,), indicator=self.missing)
+
+    @property
+    def units(self) -> list[tuple[float, float]]:
+        """Middle and half range of each column that it becomes."""
+        ends: list[tuple[float, float]] = []
+        if self.kind == "number":
+            ends = [(self.middle, self.half)]
+        elif self.kind == "date":
+            ends = [((low + high) / 2, (high - low) / 2) for low, high in self.parts.values()]
+        return ends + [(0.0, 1.0)] * (len(self.plan.features) - len(ends))
+
+
+@dataclass(frozen=True)
+class Schema:
+    """The target, a number with its range, and the columns to predict it from."""
+
+    target: Column
+    columns: tuple[Column, ...]
+
+    def __post_init__(self) -> None:
+        require(self.target.kind == "number", "The target of the schema must be a number.")
+        require(len(self.columns) > 0, "The schema has no columns to predict from.")
+        names = [self.target.name, *(column.name for column in self.columns)]
+        require(len(set(names)) == len(names), "The schema names a column twice.")
+
+    @cached_property
+    def encoder(self) -> TableEncoder:
+        """What turns a table into numbers, without a look at its rows."""
+        return TableEncoder.from_columns(tuple(column.plan for column in self.columns))
+
+    @property
+    def features(self) -> tuple[str, ...]:
+        """The columns of numbers that the columns become."""
+        return tuple(name for column in self.columns for name in column.plan.features)
+
+    @property
+    def units(self) -> list[tuple[float, float]]:
+        """Middle and half range of each of the `features`."""
+        return [unit for column in self.columns for unit in column.units]
+
+    @property
+    def text(self) -> bytes:
+        """The schema as it stands in messages, the same for the same schema."""
+        return to_text(self)
+
+
+def _column(found: Any, where: str) -> dict[str, Any]:
+    """Return a column's fields, those that are not given with their defaults."""
+    if not isinstance(found, dict):
+        raise ProtocolError(f"The {where} of the schema must be an object with a 'name'.")
+    defaults = {f.name: f.default for f in fields(Column) if f.name != "name"}
+    return {**defaults, "levels": [], **found}
+
+
+def read_schema(path: str | Path) -> Schema:
+    """Read a schema from a JSON file.
+
+    Parameters
+    ----------
+    path : str or Path
+        ``{"target": {"name": "y", "low": 0, "high": 9}, "columns": [{"name": "x", ...}, ...]}``; see
+        `Column` for what a column may have.
+
+    Returns
+    -------
+    Schema
+        Checked.
+    """
+    return schema_from(read_plain(Path(path)))
+
+
+def schema_from(text: bytes) -> Schema:
+    """Return the schema that a file or a message holds."""
+    found = parse(text, "schema")
+    columns = found.get("columns")
+    if not isinstance(columns, list):
+        raise ProtocolError("The schema must have a list of 'columns'.")
+    whole = {
+        **found,
+        "target": _column(found.get("target"), "target"),
+        "columns": [_column(column, "column") for column in columns],
+    }
+    return from_plain(Schema, whole, "schema")

@@ -1,0 +1,58 @@
+"""A site on Flower that sends moments: one message, then the conclusion; nothing else is ever answered."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from coterie.federated import Party, ProtocolError
+from coterie.federated.messages import Moments, Promise
+from coterie.federated.moments import open_moments, read_schema
+from coterie.federated.moments.ledger import send_once
+from coterie.federated.moments.noise import check_promise
+
+
+def _is_true(config: Mapping[str, Any], name: str) -> bool:
+    return str(config.get(name, False)).lower() == "true"
+
+
+def sends_moments(config: Mapping[str, Any]) -> bool:
+    """Tell whether a node's configuration asks for moments in place of a model."""
+    return "epsilon" in config or _is_true(config, "moments")
+
+
+def refuse_more(config: Mapping[str, Any]) -> None:
+    """Refuse to tell anything beside moments, whoever asks."""
+    if sends_moments(config):
+        raise ProtocolError("It sends moments of its rows and nothing else.")
+
+
+def moments_of_node(
+    config: Mapping[str, Any],
+    read_rows: Callable[[str, str, list[str]], tuple[Any, Any]],
+    load_party: Callable[[], Party],
+) -> Moments:
+    """Return the moments of a node's rows: private ones by its ledger, or exact ones.
+
+    ``read_rows`` takes a table's path, the response and the predictors, and returns their columns.
+    """
+    if "epsilon" not in config:
+        party = load_party()
+        named: dict[str, Any] = {"site": party.site, "columns": party.columns, "target": party.target}
+        return open_moments(party.learners.X, party.learners.scalar_y, seed=party.seed, **named)
+    lacking = [name for name in ("site", "table", "schema") if name not in config]
+    if lacking:
+        raise ProtocolError(f"Private moments need {lacking[0]!r} in the node's configuration.")
+    promise = check_promise(Promise(float(config["epsilon"]), float(config.get("delta", 1e-6))))
+    schema = read_schema(str(config["schema"]))
+    columns = [column.name for column in schema.columns]
+    X, y = read_rows(str(config["table"]), schema.target.name, columns)
+    message, _ = send_once(
+        schema.encoder.transform(X).to_numpy(),
+        y.cast(float).to_numpy(),
+        site=str(config["site"]),
+        schema=schema,
+        promise=promise,
+        again=_is_true(config, "spend-again"),
+    )
+    return message

@@ -1,0 +1,242 @@
+"""Sites send moments, with noise or without; one visit each, and the rest follows."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import replace
+from itertools import count
+
+import numpy as np
+import polars as pl
+import pytest
+
+from coterie.datasets import make_linear_learners
+from coterie.federated.folder import SealedFolder
+from coterie.federated.messages import Conclusion, Gain
+
+SITES = [chr(ord("a") + k) for k in range(8)]
+
+
+@pytest.fixture
+def box(here, monkeypatch):
+    """Eight sites of two truths with a table each, a schema and an empty folder."""
+    monkeypatch.setenv("COTERIE_CACHE", str(here / "cache"))
+    # Noise comes from the system's entropy; here it is the same in every run.
+    unseeded, seeds = np.random.default_rng, count()
+    monkeypatch.setattr(np.random, "default_rng", lambda *seed: unseeded(*(seed or (next(seeds),))))
+    data = make_linear_learners(n_learners=8, n_truths=2, n_rows=400, n_features=2, random_state=0)
+    for site, name in zip(SITES, data.learner_ids.tolist(), strict=True):
+        mine = data.groups == name
+        table = pl.DataFrame(data.X[mine], schema=["x0", "x1"]).with_columns(y=pl.Series(data.y[mine]))
+        table.write_csv(here / f"{site}.csv")
+    columns = [{"name": name, "low": -2, "high": 2} for name in ("x0", "x1")]
+    schema = {"target": {"name": "y", "low": -4, "high": 4}, "columns": columns}
+    (here / "schema.json").write_text(json.dumps(schema))
+    (here / "box").mkdir()
+    return here
+
+
+def share(run, site, *options, table=None):
+    return run("share", table or f"{site}.csv", "--name", site, "--folder", "box", *options)
+
+
+def privately(run, site, *options, epsilon="3", **more):
+    return share(run, site, "--epsilon", epsilon, "--schema", "schema.json", *options, **more)
+
+
+def conclusion(box):
+    return SealedFolder(box / "box").read().conclusion
+
+
+def test_the_private_way_from_share_to_predictions(run, box):
+    for site in SITES:
+        assert f"{site} shared: noisy moments of 400 rows" in privately(run, site).out
+    concluded = run("conclude", "--folder", "box")
+    assert "8 learners fall into 2 coteries" in concluded.out
+    assert conclusion(box).labels == {site: k % 2 for k, site in enumerate(SITES)}
+    told = run("score", "a.csv", "--name", "a", "--folder", "box")
+    assert "a: " in told.out
+    assert "nothing of it is sent" in told.out
+    before = sorted(os.listdir(box / "box"))
+    by_line = run("predict", "box", "a.csv", "--name", "a", "--out", "line.csv")
+    at_home = run("predict", "box", "a.csv", "--name", "a", "--own", "a.csv", "--out", "home.csv")
+    assert (by_line.code, at_home.code) == (0, 0)
+    truth = pl.read_csv(box / "a.csv")["y"]
+    for name in ("line.csv", "home.csv"):
+        error = ((pl.read_csv(box / name)["prediction"] - truth) ** 2).mean()
+        assert error < 1.3 * 2 / 16
+    assert (
+        sorted(os.listdir(box / "box"))
+        == before
+        == sorted(["conclusion.coterie", *(f"moments-{site}.coterie" for site in SITES)])
+    )
+
+
+def test_the_common_page_holds_only_what_follows_from_noisy_moments(run, box):
+    for site in SITES:
+        privately(run, site)
+    run("conclude", "--folder", "box")
+    first = conclusion(box)
+    # Other rows behind the same noisy moments: nothing in the conclusion can tell them apart.
+    for row in first.gains:
+        assert isinstance(row, Gain)
+        assert row.error_alone is row.error_with is row.error_all is row.gain is row.membership is None
+    for site in SITES:
+        (box / f"{site}.csv").unlink()
+    (box / "box" / "conclusion.coterie").unlink()
+    run("conclude", "--folder", "box")
+    assert isinstance(first, Conclusion)
+    assert conclusion(box) == first
+
+
+def test_what_is_spent_is_said_and_known_again(run, box):
+    assert "epsilon 3, delta 1e-06 (this one included)" in privately(run, "a").out
+    outcome = privately(run, "a")
+    assert "had shared already" in outcome.out
+    assert "spends nothing anew" in outcome.out
+    rows = pl.read_csv(box / "a.csv")
+    rows.sort("y").write_csv(box / "sorted.csv")
+    assert "spends nothing anew" in privately(run, "z", table="sorted.csv").out
+    pl.concat([rows, pl.read_csv(box / "b.csv").head(3)]).write_csv(box / "more.csv")
+    complaint = privately(run, "a", table="more.csv").complaint
+    assert "400 of the 403 rows were part of an earlier private message" in complaint
+    assert "epsilon 6 in all" in complaint
+    assert "--replace" in complaint
+    assert "epsilon 6, delta 2e-06" in privately(run, "a", "--replace", table="more.csv").out
+
+
+def test_a_dry_run_says_what_would_be_revealed_and_spends_nothing(run, box):
+    outcome = privately(run, "a", "--dry-run", epsilon="1")
+    for words in (
+        "number of rows: 400",
+        "20 numbers",
+        "5.97 or 4.22",
+        "epsilon 1, delta 1e-06",
+        "Nothing else",
+    ):
+        assert words in outcome.out
+    assert os.listdir(box / "box") == []
+    assert not (box / "cache").exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (("--epsilon", "1"), "--epsilon needs --schema"),
+        (("--delta", "1e-5"), "--delta does nothing without --epsilon"),
+        (("--schema", "schema.json"), "--schema does nothing without --epsilon"),
+        (("--epsilon", "-1", "--schema", "schema.json"), "must be positive"),
+        (("--epsilon", "1", "--schema", "none.json"), "none.json"),
+        (("--epsilon", "1", "--schema", "schema.json", "--moments"), "take one of them"),
+        (("--epsilon", "1", "--schema", "schema.json", "--target", "z"), "predicts 'y', not 'z'"),
+        (("--epsilon", "1", "--schema", "a.csv"), "not JSON"),
+    ],
+)
+def test_what_is_wrong_is_said_in_a_sentence(run, box, options, words):
+    assert words in share(run, "a", *options).complaint
+    assert os.listdir(box / "box") == []
+
+
+def test_moments_without_noise_take_no_schema_and_no_rounds(run, box):
+    for site in SITES:
+        outcome = share(run, site, "--moments", "--target", "y", "--candidates", "ridge")
+        assert f"{site} shared: moments of 400 rows" in outcome.out
+    assert "had shared already" in share(run, "a", "--moments", "--target", "y").out
+    concluded = run("conclude", "--folder", "box")
+    assert "8 learners fall into 2 coteries" in concluded.out
+    assert "nothing here is private" in concluded.out
+    assert "a: " in run("score", "a.csv", "--name", "a", "--folder", "box").out
+    assert run("predict", "box", "a.csv", "--name", "a", "--own", "a.csv", "--out", "p.csv").code == 0
+
+
+def test_whose_turn_it_is(run, box):
+    for site in SITES[:7]:
+        privately(run, site)
+    share(run, "h", "--target", "y", "--candidates", "ridge")
+    outcome = run("status", "--folder", "box")
+    assert "7 sites have shared." in outcome.out
+    assert "Left out: h. It shared a model" in outcome.out
+    assert "run `coterie conclude`" in outcome.out
+    run("conclude", "--folder", "box")
+    assert "Concluded" in run("status", "--folder", "box").out
+    privately(run, "z", table="b.csv")
+    outcome = run("status", "--folder", "box")
+    assert "z shared later: run `coterie conclude`." in outcome.out
+    privately(run, "a", "--replace", epsilon="2")
+    assert "Nobody is waited for" in run("status", "--folder", "box").out
+
+
+def test_a_conclusion_that_does_not_follow_from_the_moments_is_refused(run, box):
+    for site in SITES:
+        privately(run, site)
+    run("conclude", "--folder", "box")
+    found, sealed = conclusion(box), SealedFolder(box / "box")
+
+    turned = tuple(
+        replace(row, cluster=1 - row.cluster if row.learner < "c" else row.cluster) for row in found.gains
+    )
+    sealed.put(replace(found, gains=turned), replace=True)
+    assert "does not follow from the moments" in run("predict", "box", "a.csv", "--name", "a").complaint
+    assert "does not follow" in run("score", "a.csv", "--name", "a", "--folder", "box").complaint
+    sealed.put(found, replace=True)
+    named = run("predict", "box", "a.csv", "--name", "a", "--concluder", "a")
+    assert "--concluder needs --known-keys" in named.complaint
+    pl.read_csv(box / "b.csv").head(300).write_csv(box / "b.csv")
+    privately(run, "b", "--replace")
+    assert "other moments since" in run("predict", "box", "a.csv", "--name", "a").complaint
+
+
+def test_models_and_moments_do_not_mix(run, box):
+    for site in SITES[:5]:
+        privately(run, site)
+    share(run, "h", "--target", "y", "--candidates", "ridge")
+    run("conclude", "--folder", "box")
+    assert "shared a model" in conclusion(box).left_out["h"]
+    for site in SITES[1:6]:
+        (box / "box" / f"moments-{site}.coterie").unlink(missing_ok=True)
+        share(run, site, "--target", "y", "--candidates", "ridge")
+    run("conclude", "--folder", "box", "--no-rounds")
+    for site in ("h", *SITES[1:6]):
+        run("score", f"{site}.csv", "--name", site, "--folder", "box")
+    run("conclude", "--folder", "box", "--no-rounds")
+    assert "sent moments" in conclusion(box).left_out["a"]
+    assert "was left out: It sent moments" in run("predict", "box", "a.csv", "--name", "a").complaint
+    assert "shared a model" in run("score", "a.csv", "--name", "a", "--folder", "box").complaint
+    assert run("predict", "box", "h.csv", "--name", "h", "--out", "h_predicted.csv").code == 0
+    (box / "box" / "moments-a.coterie").unlink()
+    assert "--own goes with" in run("predict", "box", "h.csv", "--name", "h", "--own", "h.csv").complaint
+
+
+def test_categories_dates_and_gaps_are_encoded_as_the_schema_says(run, box):
+    schema = json.loads((box / "schema.json").read_text())
+    schema["columns"] += [
+        {"name": "kind", "kind": "category", "levels": ["old", "new"]},
+        {"name": "day", "kind": "date", "low": 2018, "high": 2022},
+    ]
+    schema["columns"][0]["missing"] = True
+    (box / "schema.json").write_text(json.dumps(schema))
+    for k, site in enumerate(SITES):
+        table = pl.read_csv(box / f"{site}.csv")
+        kinds = ["old", "new", f"only at {site}"]
+        table = table.with_columns(
+            x0=pl.when(pl.int_range(pl.len()) % 10 == 0).then(None).otherwise(pl.col("x0")),
+            kind=pl.Series([kinds[j % (3 if k else 2)] for j in range(400)]),
+            day=pl.date_range(pl.date(2019, 1, 1), pl.date(2020, 2, 4), eager=True)[:400],
+        )
+        table.write_parquet(box / f"{site}.parquet")
+        outcome = privately(run, site, epsilon="100", table=f"{site}.parquet")
+        assert outcome.code == 0, outcome
+    run("conclude", "--folder", "box")
+    found = conclusion(box)
+    assert found.labels == {site: k % 2 for k, site in enumerate(SITES)}
+    assert b"only at" not in b"".join(path.read_bytes() for path in (box / "box").iterdir())
+    outcome = run("predict", "box", "a.parquet", "--name", "a", "--own", "a.parquet", "--out", "p.csv")
+    assert outcome.code == 0
+    assert pl.read_csv(box / "p.csv")["prediction"].null_count() == 0
+
+
+def test_columns_that_were_named_from_rows_are_not_covered_by_epsilon(run, box):
+    run("columns", "a.csv", "--target", "y", "--name", "a", "--folder", "box")
+    assert "which epsilon does not cover" in privately(run, "a").err
+    assert "not cover" not in privately(run, "b").err

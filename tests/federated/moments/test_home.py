@@ -1,0 +1,97 @@
+"""At home a site takes from others what pays, and never does much worse than alone."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from coterie.federated import ProtocolError, make_party
+from coterie.federated.moments import at_home, conclude_moments, pooled_lines
+from coterie.verdicts.verdict import COLLABORATE, NO_DIFFERENCE, STAY_ALONE, VERDICTS
+
+from .conftest import draw_sites
+
+
+def home_of(drawn, pooled, site, **more):
+    X, y = drawn.of(site)
+    party = make_party(X, y, site=site, columns=drawn.schema.features, candidates=["ridge"], order=None)
+    return at_home(party, pooled, drawn.messages[0].schema, **more)
+
+
+def test_errors(drawn, site):
+    kept = np.flatnonzero(drawn.data.groups == site)[len(drawn.rows[site]) :]
+    return drawn.data.X[kept], drawn.data.y[kept]
+
+
+test_errors.__test__ = False
+
+
+@pytest.mark.parametrize("epsilon", [None, 10.0])
+def test_small_sites_gain_from_others_and_are_told_so(epsilon):
+    n_rows = 12 if epsilon is None else 60
+    drawn = draw_sites(epsilon, n_learners=40, n_truths=2, n_rows=n_rows, n_test=200)
+    pooled = conclude_moments(drawn.messages)
+    errors, verdicts = [], []
+    for site in drawn.sites[:20]:
+        home = home_of(drawn, pooled, site)
+        X, y = test_errors(drawn, site)
+        errors.append([np.mean((p - y) ** 2) for p in (home.predict(X), home.model.predict(X))])
+        verdicts.append(home.verdict)
+        assert home.verdict in VERDICTS
+        assert home.weights.sum() == pytest.approx(1.0)
+    together, alone = np.mean(errors, axis=0)
+    assert together < alone * 1.02
+    if epsilon is None:
+        assert together < 0.85 * alone
+        # By a dozen rows of its own a site cannot be sure; who is not sure predicts with others.
+        assert COLLABORATE in verdicts
+        assert STAY_ALONE not in verdicts
+
+
+def test_a_site_by_itself_predicts_alone():
+    drawn = draw_sites(n_learners=1, n_truths=1)
+    home = home_of(drawn, conclude_moments(drawn.messages), drawn.sites[0])
+    assert (home.verdict, home.own) == (NO_DIFFERENCE, 1.0)
+    X, _ = drawn.of(drawn.sites[0])
+    assert home.predict(X) == pytest.approx(home.model.predict(X))
+
+
+def test_noise_that_drowns_everything_does_not_harm():
+    drawn = draw_sites(0.01, n_learners=12, n_truths=2, n_rows=60, n_test=200)
+    pooled = conclude_moments(drawn.messages)
+    errors = []
+    for site in drawn.sites:
+        home = home_of(drawn, pooled, site)
+        X, y = test_errors(drawn, site)
+        errors.append([np.mean((p - y) ** 2) for p in (home.predict(X), home.model.predict(X))])
+    together, alone = np.mean(errors, axis=0)
+    assert together <= 1.05 * alone
+
+
+def test_another_table_is_refused():
+    drawn = draw_sites(n_learners=2, n_truths=1)
+    X, y = drawn.of(drawn.sites[0])
+    party = make_party(X[:, :2], y, site=drawn.sites[0], candidates=["ridge"])
+    with pytest.raises(ProtocolError, match="other columns"):
+        at_home(party, conclude_moments(drawn.messages))
+    stranger = make_party(X, y, site="stranger", candidates=["ridge"])
+    with pytest.raises(ProtocolError, match="no moments of 'stranger'"):
+        at_home(stranger, conclude_moments(drawn.messages))
+
+
+def test_lines_out_of_fold_have_not_seen_the_rows_that_they_predict():
+    drawn = draw_sites(n_learners=6, n_truths=2, n_rows=60)
+    pooled, site = conclude_moments(drawn.messages), drawn.sites[0]
+    X, y = drawn.of(site)
+    party = make_party(X, y, site=site, candidates=["ridge"], order=None)
+    fold = party.selection.folds[0]
+    lines = pooled_lines(party, pooled, fold)
+    assert lines.out_of_fold.shape == (60, len(lines.coefficients))
+    # One response is changed: no line that predicts rows of the same fold may move.
+    changed = y.copy()
+    changed[0] += 1.0
+    other = pooled_lines(make_party(X, changed, site=site, candidates=["ridge"], order=None), pooled, fold)
+    same, rest = fold == fold[0], fold != fold[0]
+    inside = np.abs(other.out_of_fold - lines.out_of_fold)
+    assert np.allclose(inside[same], 0)
+    assert (inside[rest].max(axis=0) > 0).all()
