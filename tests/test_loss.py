@@ -171,7 +171,6 @@ SQUARES = {
     ("verdicts/cluster_fit.py", "comparison.constant_errors / noise"): "squared standard errors",
     ("displays/embedding.py", "*"): "distances in a picture",
     ("report/pictures.py", "*"): "sizes in a picture",
-    ("federated/consistency.py", "VOICES.ratio"): "how far one voice reaches",
     ("federated/moments/conclude.py", "self.pool.scales[members]"): "variance of added noise",
     ("federated/moments/home.py", "own"): "the own model's weight",
     ("federated/moments/pool.py", "scales"): "variance of added noise",
