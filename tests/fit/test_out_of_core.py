@@ -276,7 +276,8 @@ def test_clusters_of_a_part_of_the_rows_are_those_of_all(
     monkeypatch.setattr(streaming, "rows_kept", lambda *_: 90)
     model = CoterieRegressor("lr").fit_sources(sources(data))
     assert whole.n_clusters_ == model.n_clusters_ == n_truths
-    assert set(model.gains_["verdict"].tolist()) == {"collaborate"}
+    # Ninety rows are too few to be sure of a gain of three per cent. Nobody is sent alone.
+    assert "stay alone" not in model.gains_["verdict"].tolist()
     assert_allclose(model.gains_["error_alone"].mean(), whole.gains_["error_alone"].mean(), rtol=0.15)
     if n_truths == 1:
         # The coterie is everybody.
