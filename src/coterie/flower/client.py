@@ -96,12 +96,12 @@ def save_conclusion(context: Context, conclusion: Conclusion, shares: Sequence[S
         for old in place.glob(f"{kind}-*.json"):
             old.unlink()
     write_bytes(place / "conclusion.json", encode(conclusion))
-    # A site that was left out has the common page, which says why.
-    write_page(conclusion, place, site if site in conclusion.labels else None)
     for peer in shares:
         if peer.site in members or isinstance(peer, Moments):
             # By checksum: a peer's name may be anything, also a path.
             write_bytes(place / f"{kind_of(peer)}-{peer.sha[:16]}.json", encode(peer))
+    # A site that was left out has the common page, which says why.
+    write_page(conclusion, place, site if site in conclusion.labels else None)
 
 
 def _decoded(messages: Sequence[bytes], kind: type[Any]) -> list[Any]:

@@ -61,12 +61,10 @@ def _gain_words(data: dict[str, Any]) -> str:
     if data["gain"] is not None:
         text += f" The expected gain is {percent(data['gain'])} of the error alone"
         low, high = data["gain_low"], data["gain_high"]
-        between = f"between {percent(low)} and {percent(high)}"
-        text += (
-            "."
-            if low is None or high is None
-            else f"; with a probability of {percent(COVERAGE)} it lies {between}."
-        )
+        if low is not None and high is not None:
+            text += f"; with a probability of {percent(COVERAGE)} it lies between {percent(low)} and "
+            text += percent(high)
+        text += "."
     if data["error_alone"] is not None:
         errors = (("alone", "alone"), ("with others", "with"), ("with all", "all"))
         parts = [f"{name} {number(data[f'error_{key}'])}" for name, key in errors]
