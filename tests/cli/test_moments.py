@@ -69,7 +69,7 @@ def test_the_private_way_from_share_to_predictions(run, box):
     assert (
         sorted(os.listdir(box / "box"))
         == before
-        == sorted(["conclusion.coterie", *(f"moments-{site}.coterie" for site in SITES)])
+        == sorted(["conclusion.coterie", "report.html", *(f"moments-{site}.coterie" for site in SITES)])
     )
 
 
@@ -88,6 +88,15 @@ def test_the_common_page_holds_only_what_follows_from_noisy_moments(run, box):
     run("conclude", "--folder", "box")
     assert isinstance(first, Conclusion)
     assert conclusion(box) == first
+    page = (box / "box" / "report.html").read_text()
+    assert "concluded from moments that each site sent once" in page
+    assert "each site learns at home what others bring it" in page
+    # No error stands in the table: of the rows, it has the numbers that were sent beside the moments.
+    assert page.count('<td class="number">\N{EN DASH}</td>') == 3 * len(SITES)
+    assert run("report", "--folder", "box", "--name", "a", "--out", "a.html").code == 0
+    own = (box / "a.html").read_text()
+    assert "a: collaborate. By moments; what it brings, the site learns at home." in own
+    assert "It is in coterie 0, with c, e and g." in own
 
 
 def test_what_is_spent_is_said_and_known_again(run, box):

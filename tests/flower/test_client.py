@@ -61,6 +61,10 @@ def test_sites_with_tables_conclude_and_predict_with_their_coterie(
     shares = [decode(path.read_bytes(), "share") for path in output.glob("share-*.json")]
     assert {share.site for share in shares} == set(conclusion.mixtures[site].weights)
     mine = data.groups == site
+    row = next(row for row in conclusion.gains if row.learner == site)
+    page = (output / "report.html").read_text()
+    assert f"{site}: {row.verdict}. {row.reason}" in page
+    assert page.count('<th scope="row" data-sort=') == 1
     error = np.mean((predict(data.X[mine], site, shares, conclusion) - data.y[mine]) ** 2)
     assert error < np.var(data.y[mine])
 
@@ -127,6 +131,7 @@ def test_nodes_send_private_moments_and_nothing_else(private: list[dict[str, Any
     output = Path(private[0]["output"])
     assert decode((output / "conclusion.json").read_bytes()) == run.conclusion
     assert len(list(output.glob("moments-*.json"))) == 6
+    assert "the site learns at home" in (output / "report.html").read_text()
     app, context = make_client_app(), context_of(private[0])
     (first,) = unloaded(requested(app, "share", [], context))
     # In another run the same message is sent again, noise and all.

@@ -12,7 +12,7 @@ import pytest
 pytest.importorskip("flwr", reason="Flower is not installed: pip install 'coterie[flower]'")
 from flwr.app import Context, Error, Message, RecordDict
 
-from coterie import CoterieRegressor
+from coterie import CoterieRegressor, Report
 from coterie.federated import Party, ProtocolError, Settings, Share, decode, encode
 from coterie.flower import (
     InProcessGrid,
@@ -231,3 +231,21 @@ def test_the_server_app_writes_the_conclusion(load_party: Load, configs: Any, tm
     make_server_app()(InProcessGrid(make_client_app(load_party), configs), context)
     written = decode(path.read_bytes(), "conclusion")
     assert len(written.labels) == 6
+    page = (tmp_path / "folder" / "report.html").read_text()
+    assert page == Report(written).html()
+    assert page.count('<th scope="row" data-sort=') == 6
+
+
+def test_without_the_extra_the_conclusion_stands_alone(
+    load_party: Load, configs: Any, tmp_path: Any, monkeypatch: Any, caplog: Any
+) -> None:
+    def lacking(self: Any) -> str:
+        raise ImportError("A report page needs plotly.")
+
+    monkeypatch.setattr(Report, "html", lacking)
+    (tmp_path / "report.html").write_text("of an earlier run")
+    path = tmp_path / "conclusion.json"
+    context = Context(1, 0, {}, RecordDict(), {"min-nodes": 6, "n-clusters": 2, "output": str(path)})
+    make_server_app()(InProcessGrid(make_client_app(load_party), configs), context)
+    assert [each.name for each in tmp_path.iterdir()] == ["conclusion.json"]
+    assert "There is no report page. A report page needs plotly." in caplog.text

@@ -5,7 +5,11 @@ import pytest
 
 from coterie import CoterieRegressor, cluster_learners
 from coterie.datasets import make_linear_learners
+from coterie.federated import Conclusion, Settings
+from coterie.federated.messages import Curve as SentCurve
+from coterie.federated.messages import Gain, Mixture
 from coterie.records import Curve, Partition
+from coterie.summary import table_rows
 
 ODD_NAMES = [
     "<script>alert(1)</script>",
@@ -33,6 +37,29 @@ def model() -> CoterieRegressor:
     order = list(dict.fromkeys(data.groups.tolist()))
     names = np.array([ODD_NAMES[order.index(group)] for group in data.groups.tolist()], dtype=object)
     return CoterieRegressor(candidates=["lr", "ridge"]).fit(data.X, data.y, groups=names)
+
+
+@pytest.fixture(scope="session")
+def conclusion(model) -> Conclusion:
+    """Thirteen sites with the numbers of the model; one of them takes from others."""
+    table = {name: model.gains_[name] for name in Gain.__dataclass_fields__}
+    rows = [row | {"learner": f"site {place:02d}"} for place, row in enumerate(table_rows(table))]
+    mixtures = {row["learner"]: Mixture({row["learner"]: 1.0}, (0.0,), (0.0, 0.0)) for row in rows}
+    near = next(row["learner"] for row in rows[1:] if row["cluster"] == rows[0]["cluster"])
+    far = next(row["learner"] for row in rows[1:] if row["cluster"] != rows[0]["cluster"])
+    mixtures["site 00"] = Mixture({"site 00": 0.5, near: 0.3, far: 0.2}, (0.1,), (-1.0, 1.0))
+    return Conclusion(
+        gains=tuple(Gain(**row) for row in rows),
+        mixtures=mixtures,
+        models={row["learner"]: "0" * 64 for row in rows},
+        rule="held-out",
+        clear=True,
+        curves={"held-out": SentCurve("loss (lower is better)", (1, 2, 3), (9.0, None, 1.0), 3)},
+        left_out={"<far>": "it did not answer."},
+        notes=("Take care.",),
+        rounds=2,
+        settings=Settings(seed=7).as_text(),
+    )
 
 
 @pytest.fixture(scope="session")

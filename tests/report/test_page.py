@@ -212,6 +212,42 @@ def test_two_thousand_learners_stay_responsive(browser, many_learners, tmp_path)
     assert visit.complaints == []
 
 
+def test_a_site_s_own_page_draws_what_it_takes_from_whom(browser, conclusion, tmp_path):
+    path = tmp_path / "site.html"
+    Report(conclusion, site="site 00").write_html(path)
+    visit = Visit(browser, path.as_uri())
+    page = visit.page
+    row = conclusion.gains[0]
+    assert f"Verdict: {row.verdict}. {row.reason}" in page.locator("section#site").text_content()
+    assert page.locator("#figure-site .bars path").count() == 3
+    assert page.locator("#learners tbody tr").count() == 1
+    assert first_learner(page) == "site 00"
+    assert not page.locator("#search").is_visible()
+    page.locator("#figure-site").scroll_into_view_if_needed()
+    bar = page.locator("#figure-site .bars path").first.bounding_box()
+    page.mouse.move(bar["x"] + bar["width"] / 2, bar["y"] + bar["height"] / 2)
+    page.wait_for_selector("#figure-site .hovertext")
+    assert "site 00" in page.locator("#figure-site .hovertext").text_content()
+    for width, theme in ((390, "dark"), (1440, "light")):
+        page.emulate_media(color_scheme=theme)
+        page.set_viewport_size({"width": width, "height": 900})
+        page.wait_for_selector(f"html[data-drawn='{theme}'][data-width='{width}']")
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+        page.screenshot(path=tmp_path / f"site-{width}.png", full_page=True)
+    page.close()
+    assert visit.complaints == []
+
+
+def test_a_conclusion_s_page_draws_all_that_it_has(browser, conclusion, tmp_path):
+    path = tmp_path / "conclusion.html"
+    Report(conclusion).write_html(path)
+    visit = Visit(browser, path.as_uri())
+    for name in ("why-held-out", "gains", "weights"):
+        assert visit.page.locator(f"#figure-{name} .main-svg").count() > 0
+    visit.page.close()
+    assert visit.complaints == []
+
+
 def test_a_notebook_frame_draws_the_page(browser, partition, tmp_path):
     path = tmp_path / "notebook.html"
     path.write_text(f"<!doctype html><body>{Report(partition)._repr_html_()}</body>", encoding="utf-8")

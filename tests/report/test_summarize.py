@@ -5,11 +5,8 @@ import pytest
 
 import coterie
 from coterie import CoterieRegressor, Report
-from coterie.federated import Conclusion
-from coterie.federated.messages import Curve, Gain, Mixture
 from coterie.report.subject import as_subject
 from coterie.report.summarize import report_summary
-from coterie.summary import table_rows
 
 
 def sections(summary):
@@ -67,21 +64,7 @@ def test_the_title_is_ours_or_yours(partition, title):
     assert summary["title"] == (title or "Who learns with whom")
 
 
-def test_a_conclusion_of_sites_has_a_report(model):
-    table = {name: model.gains_[name] for name in Gain.__dataclass_fields__}
-    rows = [row | {"learner": f"site {place:02d}"} for place, row in enumerate(table_rows(table))]
-    conclusion = Conclusion(
-        gains=tuple(Gain(**row) for row in rows),
-        mixtures={row["learner"]: Mixture({row["learner"]: 1.0}, (0.0,), (0.0, 0.0)) for row in rows},
-        models={row["learner"]: "0" * 64 for row in rows},
-        rule="held-out",
-        clear=True,
-        curves={"held-out": Curve("loss (lower is better)", (1, 2, 3), (9.0, None, 1.0), 3)},
-        left_out={"<far>": "it did not answer."},
-        notes=("Take care.",),
-        rounds=2,
-        settings={},
-    )
+def test_a_conclusion_of_sites_has_a_report(model, conclusion):
     report = Report(conclusion)
     found = sections(report.summary)
     assert {name for name, section in found.items() if section["missing"]} == {
@@ -94,6 +77,11 @@ def test_a_conclusion_of_sites_has_a_report(model):
     assert found["gains"]["words"] == sections(mine)["gains"]["words"]
     # Sites mix averages of models; what they take from whom is not in a conclusion.
     assert report.summary["pays"] == mine["pays"] | {"taken": {}}
+    weights = found["weights"]["data"]
+    assert weights["shares"][-1] == [0.5, 0.3, 0.2]
+    assert "96% its own model, 2% others in its coterie, 2% other sites" in found["weights"]["words"][0]
+    settings = {entry["name"]: entry for entry in report.summary["settings"]["parameters"]}
+    assert settings["seed"] == {"name": "seed", "value": "7", "changed": True}
     html = report.html()
     assert "Left out: &lt;far&gt;. It did not answer." in html
     assert "in 2 rounds of" in html

@@ -10,6 +10,7 @@ from typer import Option
 from coterie.cli.errors import CommandError, one_sentence
 from coterie.cli.options import AsJson, Folder, KnownKeys, MaxClusters, Sign, parse_count
 from coterie.cli.printing import tell, tell_json
+from coterie.cli.report import check_page, write_common_page
 
 WITHOUT = "it was left out by --leave-out."
 EXIT_PENDING = 3
@@ -38,6 +39,8 @@ def _report(found: dict[str, Any], *, as_json: bool) -> None:
     for site, why in found["left_out"].items():
         show_line(f"Left out: {site}. {why[:1].upper()}{why[1:]}")
     show_line("Each site predicts with its coterie: coterie predict FOLDER TABLE --name SITE")
+    if found["report"] is not None:
+        show_line(found["report"])
 
 
 def conclude_command(
@@ -59,6 +62,10 @@ def conclude_command(
         bool, Option("--rounds/--no-rounds", help="Ask further questions, or conclude by losses alone.")
     ] = True,
     wait: Annotated[float, Option(min=0, help="Seconds to go on, in a folder that is kept in step.")] = 0.0,
+    report: Annotated[
+        str | None,
+        Option(metavar="PATH", help="File for the report page, replaced if there; default: in the folder."),
+    ] = None,
     as_json: AsJson = False,
     sign: Sign = None,
     known_keys: KnownKeys = None,
@@ -70,7 +77,10 @@ def conclude_command(
     from coterie.cli.rounds import go_on, lacking
     from coterie.cli.sites import check_signer, check_wait, looks, open_folder, open_signer
     from coterie.federated import Settings
+    from coterie.summary import summarize
 
+    if report is not None:
+        check_page(report)
     check_wait(wait)
     sealed = open_folder(folder, known_keys)
     signer = open_signer(sign, sealed)
@@ -86,6 +96,10 @@ def conclude_command(
                     break
         if why_not is not None:
             raise CommandError(why_not)
+    if found["state"] == "concluded":
+        conclusion = found.pop("conclusion")
+        found |= {**summarize(conclusion), "labels": conclusion.labels}
+        found["report"] = write_common_page(conclusion, sealed.path, report)
     found["troubles"] = dict(contents.troubles)
     _report(found, as_json=as_json)
     if found["state"] != "concluded":

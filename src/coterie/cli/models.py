@@ -47,14 +47,16 @@ def open_with_rows(
     return model, frame, replace(rows, notes=(*notes, *rows.notes))
 
 
-def check_file(path: Path, *, force: bool) -> None:
+def check_file(path: Path, *, force: bool, option: str = "--out") -> None:
     """Refuse to overwrite a file, and to write where there is no folder."""
     if path.is_dir():
-        raise CommandError(f"{str(path)!r} is a folder: give --out the name of a file.")
+        raise CommandError(f"{str(path)!r} is a folder: give {option} the name of a file.")
     if path.exists() and not force:
-        raise CommandError(f"The file {str(path)!r} exists: give --out another name, or pass --force.")
+        raise CommandError(f"The file {str(path)!r} exists: give {option} another name, or pass --force.")
     if not path.resolve().parent.is_dir():
-        raise CommandError(f"There is no folder {str(path.parent)!r}: make it, or give --out another place.")
+        raise CommandError(
+            f"There is no folder {str(path.parent)!r}: make it, or give {option} another place."
+        )
 
 
 def write_file(path: Path, content: bytes) -> None:

@@ -33,7 +33,6 @@ from coterie.federated.moments.noise import check_promise, noise_scale
 from coterie.federated.moments.schema import schema_from
 from coterie.federated.signing import Signer
 from coterie.rows.threshold import FEWEST_ROWS
-from coterie.summary import summarize
 
 # Of a message, unless another is given.
 DELTA = 1e-6
@@ -173,10 +172,10 @@ def conclude_by_moments(
     others = {share.site: NOT_MOMENTS for share in contents.shares if share.site not in sent}
     found = changed(found, left_out={**found.left_out, **others})
     sealed.put(found, signer, replace=True)
-    return {"state": "concluded", **summarize(found), "labels": found.labels}
+    return {"state": "concluded", "conclusion": found}
 
 
-def _concluded(contents: Contents) -> Pooled:
+def concluded_anew(contents: Contents) -> Pooled:
     """Return the conclusion of the folder, computed anew from the moments."""
     conclusion = contents.conclusion
     if conclusion is None:
@@ -217,7 +216,7 @@ def tell_verdict(contents: Contents, name: str, tables: list[str], order: str | 
     """Say what others bring a site; nothing of it is written or sent."""
     message = contents.moments_of(name)
     assert message is not None
-    home = _home(contents, _concluded(contents), message, read_tables(tables, **text), order)
+    home = _home(contents, concluded_anew(contents), message, read_tables(tables, **text), order)
     tell(f"{name}: {home.verdict}. {home.reason}")
     tell(
         f"Mean squared error on rows not seen: alone {home.error_alone:.4g}, "
@@ -235,7 +234,7 @@ def predict_by_moments(
     """
     message = contents.moments_of(name)
     assert message is not None
-    found = _concluded(contents)
+    found = concluded_anew(contents)
     if message.schema:
         X, _ = _encoded(frame, schema_from(message.schema), with_target=False)
     else:

@@ -33,6 +33,13 @@ ReplaceFile = Annotated[bool, Option("--force", help="Replace a file that is the
 Folder = Annotated[str, Option(help="The folder that the sites pass on.")]
 Sign = Annotated[str | None, Option(metavar="KEY", help="Sign with this private key.")]
 KnownKeys = Annotated[str | None, Option(metavar="FILE", help="Accept files signed by these keys only.")]
+Concluder = Annotated[
+    str | None,
+    Option(
+        metavar="NAME",
+        help="With --known-keys: who may conclude; default: anybody, and the conclusion is checked.",
+    ),
+]
 Epsilon = Annotated[
     float | None, Option(help="Send private moments and nothing else; see the guide on privacy.")
 ]

@@ -9,13 +9,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 from typer import Argument, Option
 
 from coterie.cli.errors import CommandError, one_sentence
-from coterie.cli.options import Delimiter, Encoding, ReplaceFile
+from coterie.cli.options import Concluder, Delimiter, Encoding, ReplaceFile
 from coterie.cli.printing import say_notes, tell
 
 if TYPE_CHECKING:
     import polars
-
-    from coterie.federated.folder import Contents, SealedFolder
 
 # What to do about learners that the fit has not seen: in Python, and here.
 _REMEDY_OF_LIBRARY = "Use admit to place newcomers, or set unknown_learners='raise'."
@@ -77,17 +75,6 @@ def _from_model(
     return [frame[group], *columns], tuple(said)
 
 
-def _check_concluder(sealed: SealedFolder, contents: Contents, concluder: str) -> None:
-    """Refuse a conclusion that the one named did not sign."""
-    known = sealed.known_keys
-    if known is None:
-        raise CommandError("--concluder needs --known-keys: a name alone is nobody's signature.")
-    if concluder not in known:
-        raise CommandError(f"The list of --known-keys has no key of {concluder!r}: add its line there.")
-    if contents.concluder != known[concluder]:
-        raise CommandError(f"The conclusion is not signed by {concluder!r}: let {concluder!r} conclude.")
-
-
 def _from_folder(
     folder: str,
     site: str,
@@ -97,6 +84,7 @@ def _from_folder(
     own: polars.DataFrame | None,
 ) -> tuple[list[polars.Series], tuple[str, ...]]:
     """Return the predictions of a site's coterie, and notes."""
+    from coterie.cli.concluded import read_conclusion
     from coterie.cli.moments import predict_by_moments
     from coterie.cli.sites import encoded, open_folder, site_rows
     from coterie.federated import predict as predict_federated
@@ -106,30 +94,23 @@ def _from_folder(
         raise CommandError("--name is missing: say whose coterie predicts, as in --name SITE.")
     with one_sentence():
         sealed = open_folder(folder, known_keys)
-        contents = sealed.read()
-        why = next((w for n, w in contents.troubles.items() if n.startswith("conclusion")), None)
-        if contents.conclusion is None and why is not None:
-            raise CommandError(f"The conclusion of the folder cannot be used: conclude again. {why}")
-        if contents.conclusion is None:
-            raise CommandError("The folder has no conclusion yet: run `coterie conclude` first.")
-        if concluder is not None:
-            _check_concluder(sealed, contents, concluder)
-        if contents.moments_of(site) is not None and not contents.conclusion.mixtures:
+        contents, conclusion = read_conclusion(sealed, concluder)
+        if contents.moments_of(site) is not None and not conclusion.mixtures:
             rows, predicted = predict_by_moments(contents, site, frame, own)
             return [_column("prediction", frame.height, rows.kept, predicted)], rows.notes
-        weights = contents.conclusion.mixture(site).weights
+        weights = conclusion.mixture(site).weights
         if own is not None:
             raise CommandError("--own goes with sites that sent moments; here they shared models.")
         mine = contents.share_of(site)
         members = [share for share in contents.shares if share.site in weights]
         for share in members:
-            if share.sha != contents.conclusion.models[share.site]:
+            if share.sha != conclusion.models[share.site]:
                 raise CommandError(f"{share.site!r} has shared another model since: conclude again.")
         if concluder is None:
             # Whoever concluded may have written anything.
-            check_conclusion(contents.conclusion, contents.shares, contents.scores, contents.answered)
+            check_conclusion(conclusion, contents.shares, contents.scores, contents.answered)
         rows = site_rows(encoded(frame, contents), None, mine.columns, what="a predictor of the model")
-        predicted = predict_federated(rows.X, site, members, contents.conclusion)
+        predicted = predict_federated(rows.X, site, members, conclusion)
     return [_column("prediction", frame.height, rows.kept, predicted)], rows.notes
 
 
@@ -150,13 +131,7 @@ def predict(
     known_keys: Annotated[
         str | None, Option(metavar="FILE", help="With a sealed folder: accept these keys only.")
     ] = None,
-    concluder: Annotated[
-        str | None,
-        Option(
-            metavar="NAME",
-            help="With --known-keys: who may conclude; default: anybody, and the conclusion is checked.",
-        ),
-    ] = None,
+    concluder: Concluder = None,
     own: Annotated[
         str | None, Option(metavar="TABLE", help="With moments: the site's rows, to learn from here.")
     ] = None,

@@ -1,41 +1,101 @@
-"""``coterie report``: the page of a model that is a file."""
+"""``coterie report``: the page of a model that is a file, or of what sites concluded."""
 
 from __future__ import annotations
 
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
-from typer import Option
+from typer import Argument, Option
 
 import coterie
-from coterie.cli.errors import CommandError, disk_errors
-from coterie.cli.options import Model, ReplaceFile
-from coterie.cli.printing import say_notes, tell
+from coterie.cli.errors import CommandError, disk_errors, one_sentence
+from coterie.cli.options import Concluder, Folder, KnownKeys, ReplaceFile
+from coterie.cli.printing import say, say_notes, tell
+
+if TYPE_CHECKING:
+    from coterie.federated import Conclusion
+
+PAGE = "report.html"
+
+
+def _lacking() -> str | None:
+    """Say which part of the extra is missing."""
+    lacking = [name for name in ("plotly", "jinja2") if find_spec(name) is None]
+    return f"The report page needs {lacking[0]}: install coterie[report]" if lacking else None
 
 
 def check_report() -> None:
     """Refuse a page that could not be written, before the work that it would be about."""
-    lacking = [name for name in ("plotly", "jinja2") if find_spec(name) is None]
-    if lacking:
-        raise CommandError(
-            f"The report page needs {lacking[0]}: install coterie[report], or leave it out with --no-report."
-        )
+    if lacking := _lacking():
+        raise CommandError(f"{lacking}, or leave it out with --no-report.")
+
+
+def check_page(path: str) -> None:
+    """Refuse, before a folder is concluded, a page that was asked for and could not be written."""
+    from coterie.cli.models import check_file
+
+    if lacking := _lacking():
+        raise CommandError(f"{lacking}, or leave --report out.")
+    check_file(Path(path), force=True, option="--report")
+
+
+def write_common_page(conclusion: Conclusion, folder: Path, path: str | None) -> str | None:
+    """Write the page of a conclusion, beside it unless a path is given; return where it is.
+
+    Where it was not asked for and cannot be written, a sentence on stderr says so.
+    """
+    from coterie._files import write_bytes
+
+    place = folder / PAGE if path is None else Path(path).resolve()
+    try:
+        if lacking := _lacking():
+            say(f"Note: there is no report page. {lacking}.")
+            return None
+        # In a folder of others a link may lead anywhere: it is replaced, not followed.
+        write_bytes(place, coterie.Report(conclusion).html().encode())
+    except OSError as error:
+        sentence = f"The report page {str(place)!r} cannot be written ({error.strerror or error})"
+        if path is not None:
+            raise CommandError(f"{sentence}: give --report another place.") from error
+        say(f"Note: {sentence}.")
+        return None
+    return str(path or place)
+
+
+def _from_folder(folder: str, name: str, known_keys: str | None, concluder: str | None) -> coterie.Report:
+    """Return the page of a concluded folder, or that of one of its sites."""
+    from coterie.cli.concluded import trusted_conclusion
+    from coterie.cli.sites import open_folder
+
+    with one_sentence():
+        conclusion = trusted_conclusion(open_folder(folder, known_keys), concluder)
+        return coterie.Report(conclusion, site=name or None)
 
 
 def report(
-    model: Model,
-    out: Annotated[str, Option(help="File for the page.")] = "report.html",
+    model: Annotated[str, Argument(metavar="MODEL", help="A model.coterie.", show_default=False)] = "",
+    out: Annotated[str, Option(help="File for the page.")] = PAGE,
     force: ReplaceFile = False,
+    folder: Folder = "",
+    name: Annotated[str, Option(help="With --folder: the site whose own page this is.")] = "",
+    known_keys: KnownKeys = None,
+    concluder: Concluder = None,
 ) -> None:
-    """Write the report page of a model."""
+    """Write the report page of a model, of a concluded sealed folder, or of one of its sites."""
     from coterie.cli.models import check_file, open_model
 
-    check_report()
+    if bool(model) == bool(folder):
+        raise CommandError("A page is of a model, or of a sealed folder with --folder: name one of them.")
+    if model and (name or known_keys or concluder):
+        raise CommandError("--name, --known-keys and --concluder go with --folder.")
+    if lacking := _lacking():
+        raise CommandError(f"{lacking}.")
     check_file(Path(out), force=force)
     notes: list[str] = []
-    fitted = open_model(model, notes)
+    page = _from_folder(folder, name, known_keys, concluder) if folder else None
+    found = page or coterie.Report(open_model(model, notes))
     say_notes(notes)
     with disk_errors(Path(out)):
-        coterie.Report(fitted).write_html(out)
+        found.write_html(out)
     tell(out)

@@ -18,7 +18,6 @@ from coterie.federated.participants import find_participants
 from coterie.federated.peers import evaluate_peers
 from coterie.federated.questions import MOST_QUESTIONS, due_questions, memory_of
 from coterie.federated.signing import Signer
-from coterie.summary import summarize
 
 # The table is the one that was shared when its model makes the same error, up to rounding.
 SAME_TABLE = 1e-6
@@ -134,7 +133,7 @@ def go_on(
         if isinstance(outcome, Conclusion):
             outcome = without_moments(outcome, contents)
             sealed.put(outcome, signer, replace=True)
-            return {"state": "concluded", **summarize(outcome), "labels": outcome.labels}
+            return {"state": "concluded", "conclusion": outcome}
         missing = _missing(outcome, contents)
         new = sealed.put(outcome, signer)
         n_members = len(outcome.members)

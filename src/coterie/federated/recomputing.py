@@ -27,8 +27,8 @@ def _alike(ours: Mixture, theirs: Mixture, sites: Sequence[str]) -> bool:
 
 def check_conclusion(
     conclusion: Conclusion, shares: Sequence[Share], scores: Sequence[Score], answered: Sequence[Answered]
-) -> None:
-    """Refuse a conclusion that does not follow from what the sites said.
+) -> Conclusion:
+    """Refuse a conclusion that does not follow from what the sites said; return the one that does.
 
     Parameters
     ----------
@@ -36,6 +36,11 @@ def check_conclusion(
         What somebody concluded.
     shares, scores, answered : sequence
         What the sites said, as for `conclude`.
+
+    Returns
+    -------
+    Conclusion
+        Concluded again: what the other one states beside coteries, verdicts and weights may be anything.
 
     Raises
     ------
@@ -55,3 +60,4 @@ def check_conclusion(
     same = verdicts[0] == verdicts[1] and conclusion.models == found.models and bool(conclusion.mixtures)
     if not same or not all(_alike(conclusion.mixtures[s], found.mixtures[s], sites) for s in sites):
         raise ProtocolError(f"The conclusion does not follow from what the sites said: {remedy}")
+    return found

@@ -19,6 +19,7 @@ from coterie.federated import Party, ProtocolError, answer, decode, encode, make
 from coterie.federated.messages import Conclusion, Moments, Question, Share, digest, kind_of
 from coterie.flower.carrying import ANSWER, CONCLUDE, SCORE, SHARE, loaded, refused, unloaded
 from coterie.flower.moments import moments_of_node, refuse_more, sends_moments
+from coterie.flower.pages import write_page
 
 logger = logging.getLogger(__name__)
 
@@ -80,7 +81,7 @@ def party_from_table(context: Context) -> Party:
 
 
 def save_conclusion(context: Context, conclusion: Conclusion, shares: Sequence[Share | Moments]) -> None:
-    """Write the conclusion and the coterie's models to the node's ``output`` folder, where it names one.
+    """Write conclusion, the site's page and the coterie's models to the node's ``output`` folder, if any.
 
     Of sites that sent moments, everybody's are written, for lines at every resolution follow from them.
     """
@@ -99,6 +100,8 @@ def save_conclusion(context: Context, conclusion: Conclusion, shares: Sequence[S
         if peer.site in members or isinstance(peer, Moments):
             # By checksum: a peer's name may be anything, also a path.
             write_bytes(place / f"{kind_of(peer)}-{peer.sha[:16]}.json", encode(peer))
+    # A site that was left out has the common page, which says why.
+    write_page(conclusion, place, site if site in conclusion.labels else None)
 
 
 def _decoded(messages: Sequence[bytes], kind: type[Any]) -> list[Any]:

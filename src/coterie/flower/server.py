@@ -20,6 +20,7 @@ from coterie.federated.messages import Answer, Conclusion, Moments, ProtocolErro
 from coterie.federated.moments import conclude_moments
 from coterie.federated.protocol import Settings, coordinate
 from coterie.flower.carrying import ANSWER, CONCLUDE, SCORE, SHARE, Carrier, Kind, Round, ask, wait_for_nodes
+from coterie.flower.pages import write_page
 
 logger = logging.getLogger(__name__)
 
@@ -174,7 +175,7 @@ def run_protocol(grid: Carrier, settings: RunSettings | None = None) -> Federate
 
 
 def log_run(context: Context, run: FederatedRun) -> None:
-    """Log who learns with whom, and write the conclusion where the run's ``output`` says."""
+    """Log who learns with whom; write the conclusion where the run's ``output`` says, and its page beside."""
     for site, coterie in run.conclusion.labels.items():
         logger.info("%s: coterie %d", site, coterie)
     for site, why in run.conclusion.left_out.items():
@@ -184,6 +185,7 @@ def log_run(context: Context, run: FederatedRun) -> None:
         path = Path(str(output))
         path.parent.mkdir(parents=True, exist_ok=True)
         write_bytes(path, encode(run.conclusion))
+        write_page(run.conclusion, path.parent)
 
 
 def make_server_app(on_end: Callable[[Context, FederatedRun], None] = log_run) -> ServerApp:

@@ -44,6 +44,8 @@ class Report:
         For a partition, the losses that it was made from. None: its similarities are shown instead.
     title : str or None, default=None
         Heading of the page.
+    site : str or None, default=None
+        With a conclusion: the site whose own page this is, with its verdict and no other site's numbers.
 
     Examples
     --------
@@ -54,8 +56,10 @@ class Report:
     True
     """
 
-    def __init__(self, model: Any, *, losses: Any = None, title: str | None = None) -> None:
-        self._subject = as_subject(model, losses)
+    def __init__(
+        self, model: Any, *, losses: Any = None, title: str | None = None, site: str | None = None
+    ) -> None:
+        self._subject = as_subject(model, losses, site)
         self._title = title
 
     @cached_property

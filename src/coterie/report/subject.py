@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from coterie._answer import answer_sentences
 from coterie._text import shown_name
 from coterie.estimator import CoterieEstimator
 from coterie.federated import Conclusion
@@ -36,17 +37,36 @@ def finite_list(values: Any, digits: int = 6) -> list[float | None]:
     return [float(f"{v:.{digits}g}") if np.isfinite(v) else None for v in np.asarray(values, float).tolist()]
 
 
+def _own_view(summary: dict[str, Any], site: str) -> dict[str, Any]:
+    """Return the summary of a conclusion with one site's numbers only."""
+    mine = [row for row in summary["gains"] if row["learner"] == site]
+    shared = ("cluster", "n_learners", "learners")
+    common = {
+        **summary,
+        "coteries": [{name: coterie[name] for name in shared} for coterie in summary["coteries"]],
+        # Means over a few sites would tell the numbers of each.
+        "pays": None,
+        "n_rows": None,
+        "does_not_belong": [entry for entry in summary["does_not_belong"] if entry["learner"] == site],
+        "gains": mine,
+    }
+    said = f"{full_name(site)}: {mine[0]['verdict']}. {mine[0]['reason']}"
+    return {**common, "answer": [said, *answer_sentences(common)]}
+
+
 @dataclass(frozen=True)
 class Subject:
     """The parts of a report's subject, None where it has no such part.
 
-    A conclusion has nothing but itself. ``exchange`` has the learners of ``partition``, in its order.
+    A conclusion has nothing but itself, and ``site`` where one site's own page is meant. ``exchange`` has the
+    learners of ``partition``, in its order.
     """
 
     partition: Partition | None = None
     exchange: Exchange | None = None
     model: CoterieEstimator | None = None
     conclusion: Conclusion | None = None
+    site: str | None = None
 
     @property
     def found(self) -> Fit | Partition | Conclusion:
@@ -58,7 +78,8 @@ class Subject:
     @cached_property
     def summary(self) -> dict[str, Any]:
         """The answer, as `coterie.summary` gives it."""
-        return summarize(self.found)
+        found = summarize(self.found)
+        return found if self.site is None else _own_view(found, self.site)
 
     @property
     def stability(self) -> Any:
@@ -68,12 +89,28 @@ class Subject:
     def why_missing(self, what: str) -> str:
         """Say why something that only a fitted model has is missing."""
         if self.conclusion is not None:
-            return f"{what} are not known here: a conclusion of sites holds their coteries and gains only."
+            return f"{what} are not known here: a conclusion holds coteries, gains and weights only."
         return f"{what} need the learners' rows; this report was made from a matrix of losses alone."
 
 
-def as_subject(found: Any, losses: Any = None) -> Subject:
-    """Take apart what a report can be made from; ``losses`` are those that a partition was made from."""
+def _check_site(found: Any, site: str) -> None:
+    """Refuse the page of a site that no conclusion is about."""
+    if not isinstance(found, Conclusion):
+        raise ValueError("Only a conclusion has pages of single sites: pass site= with a Conclusion.")
+    if site not in found.labels:
+        why = found.left_out.get(site)
+        raise ValueError(
+            f"The conclusion has no site {site!r}." if why is None else f"{site!r} was left out: {why}"
+        )
+
+
+def as_subject(found: Any, losses: Any = None, site: str | None = None) -> Subject:
+    """Take apart what a report can be made from.
+
+    ``losses`` are those that a partition was made from, ``site`` that of a conclusion whose page is meant.
+    """
+    if site is not None:
+        _check_site(found, site)
     if isinstance(found, CoterieEstimator):
         check_is_fitted(found)
         if losses is not None:
@@ -82,7 +119,7 @@ def as_subject(found: Any, losses: Any = None) -> Subject:
     if isinstance(found, Conclusion):
         if losses is not None:
             raise ValueError("A conclusion has no losses to show: pass losses= with a Partition only.")
-        return Subject(conclusion=found)
+        return Subject(conclusion=found, site=site)
     if not isinstance(found, Partition):
         kind = f"the class {found.__name__} itself" if isinstance(found, type) else type(found).__name__
         raise TypeError(

@@ -10,12 +10,13 @@ from typing import Any
 
 from coterie.report.figures.look import Figure
 from coterie.report.figures.losses import losses_figures
-from coterie.report.figures.rows import gains_figures, membership_figures, weights_figures
+from coterie.report.figures.rows import gains_figures, membership_figures, site_figures, weights_figures
 from coterie.report.figures.small import curves_figures, differences_figures, map_figures
 
 __all__ = ["Figure", "draw"]
 
 DRAWN = {
+    "site": site_figures,
     "losses": losses_figures,
     "map": map_figures,
     "why": curves_figures,

@@ -127,3 +127,27 @@ def weights_figures(data: dict[str, Any]) -> list[Figure]:
     parts = [(name, look.grey(place, count)) for place, name in enumerate(data["names"])]
     label = "Weights of the learner itself, of its coteries and of all learners in its predictions"
     return _stacked("weights", label, data["learners"], data["shares"], parts)
+
+
+def site_figures(data: dict[str, Any]) -> list[Figure]:
+    """Draw what one site takes from whom."""
+    sources = data["sources"]
+    if sources is None:
+        return []
+    names = sources["learners"]
+    bars = {
+        "type": "bar",
+        "orientation": "h",
+        "y": list(range(len(names))),
+        "x": sources["weights"],
+        "text": look.hover_names(names),
+        "textposition": "none",
+        "marker": {"color": [look.colour(cluster) for cluster in sources["clusters"]]},
+        "hovertemplate": "<b>%{text}</b><br>%{x:.1%} of the prediction<extra></extra>",
+    }
+    layout = {
+        "xaxis": axis(side="top", tickformat=".0%", rangemode="tozero", title="weight of the site's model"),
+        "yaxis": look.name_axis(names),
+        "height": 90 + ROW_HEIGHT * len(names),
+    }
+    return [look.figure("site", "Weights of sites' models in the predictions", [bars], layout)]

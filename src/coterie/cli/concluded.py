@@ -1,0 +1,48 @@
+"""The conclusion of a sealed folder: who made it, and whether it follows from what the sites sent."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from coterie.cli.errors import CommandError
+from coterie.cli.moments import concluded_anew
+from coterie.federated.folder import Contents, SealedFolder
+from coterie.federated.messages import Conclusion
+from coterie.federated.recomputing import check_conclusion
+
+
+def _check_concluder(sealed: SealedFolder, contents: Contents, concluder: str) -> None:
+    """Refuse a conclusion that the one named did not sign."""
+    known = sealed.known_keys
+    if known is None:
+        raise CommandError("--concluder needs --known-keys: a name alone is nobody's signature.")
+    if concluder not in known:
+        raise CommandError(f"The list of --known-keys has no key of {concluder!r}: add its line there.")
+    if contents.concluder != known[concluder]:
+        raise CommandError(f"The conclusion is not signed by {concluder!r}: let {concluder!r} conclude.")
+
+
+def read_conclusion(sealed: SealedFolder, concluder: str | None) -> tuple[Contents, Conclusion]:
+    """Return what a folder holds, and its conclusion; refuse one that the one named did not sign."""
+    contents = sealed.read()
+    why = next((w for n, w in contents.troubles.items() if n.startswith("conclusion")), None)
+    if contents.conclusion is None and why is not None:
+        raise CommandError(f"The conclusion of the folder cannot be used: conclude again. {why}")
+    if contents.conclusion is None:
+        raise CommandError("The folder has no conclusion yet: run `coterie conclude` first.")
+    if concluder is not None:
+        _check_concluder(sealed, contents, concluder)
+    return contents, contents.conclusion
+
+
+def trusted_conclusion(sealed: SealedFolder, concluder: str | None) -> Conclusion:
+    """Return the conclusion that the one named has signed, or else what follows from the folder."""
+    contents, conclusion = read_conclusion(sealed, concluder)
+    if concluder is not None:
+        return conclusion
+    # Whoever concluded may have written anything, also in numbers that no prediction is made of.
+    if conclusion.mixtures:
+        found = check_conclusion(conclusion, contents.shares, contents.scores, contents.answered)
+    else:
+        found = concluded_anew(contents).conclusion
+    return replace(found, left_out=conclusion.left_out)

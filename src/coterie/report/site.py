@@ -1,0 +1,120 @@
+"""A site's own page: what a conclusion says of one site, and what all sites have in common.
+
+No other site's errors, gains or verdict are on it. Names are there, for they say with whom a site learns.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from coterie._text import counted, joined, number, percent
+from coterie.federated import Conclusion
+from coterie.report.pictures import both_ends
+from coterie.report.subject import full_name, full_names
+from coterie.verdicts.gain_model import COVERAGE
+
+# Sites whose models are named, from the one that weighs most.
+MOST_SOURCES = 40
+MOST_NAMED = 12
+AT_HOME = "What it takes from whom is not in a conclusion from moments: the site learns it at home."
+
+
+def _sources(conclusion: Conclusion, site: str) -> dict[str, Any] | None:
+    """Return whose models a site predicts with, the one that weighs most first; None after moments."""
+    if not conclusion.mixtures:
+        return None
+    mixture, labels = conclusion.mixture(site), conclusion.labels
+    weights = {name: weight for name, weight in mixture.weights.items() if weight > 0}
+    names = sorted(weights, key=lambda name: (-weights[name], name))
+    company = [weights[name] for name in names if name != site and labels[name] == labels[site]]
+    own = weights.get(site, 0.0)
+    return {
+        "learners": full_names(names[:MOST_SOURCES]),
+        "clusters": [labels[name] for name in names[:MOST_SOURCES]],
+        "weights": [round(weights[name], 6) for name in names[:MOST_SOURCES]],
+        "n_learners": len(names),
+        "own": own,
+        "company": sum(company),
+        "others": max(0.0, 1.0 - own - sum(company)),
+        "line": any(mixture.line),
+    }
+
+
+def site_picture(conclusion: Conclusion, site: str) -> dict[str, Any]:
+    """Return what the conclusion says of one site."""
+    row = next(row for row in conclusion.gains if row.learner == site)
+    company = [other.learner for other in conclusion.gains if other.cluster == row.cluster]
+    numbers = ("gain", "gain_low", "gain_high", "error_alone", "error_with", "error_all")
+    return {
+        "learner": full_name(site),
+        "cluster": row.cluster,
+        "verdict": row.verdict,
+        "reason": row.reason,
+        **{name: getattr(row, name) for name in numbers},
+        "company": full_names(name for name in company if name != site),
+        "sources": _sources(conclusion, site),
+    }
+
+
+def _gain_words(data: dict[str, Any]) -> str:
+    text = f"Verdict: {data['verdict']}. {data['reason']}"
+    if data["gain"] is not None:
+        text += f" The expected gain is {percent(data['gain'])} of the error alone"
+        low, high = data["gain_low"], data["gain_high"]
+        if low is not None and high is not None:
+            text += f"; with a probability of {percent(COVERAGE)} it lies between {percent(low)} and "
+            text += percent(high)
+        text += "."
+    if data["error_alone"] is not None:
+        errors = (("alone", "alone"), ("with others", "with"), ("with all", "all"))
+        parts = [f"{name} {number(data[f'error_{key}'])}" for name, key in errors]
+        text += f" Mean squared error on rows not seen: {', '.join(parts)}."
+    return text
+
+
+def _source_words(sources: dict[str, Any]) -> str:
+    text = (
+        f"Its predictions take {percent(sources['own'])} from its own model, {percent(sources['company'])} "
+        f"from the others in its coterie and {percent(sources['others'])} from other sites."
+    )
+    if sources["line"]:
+        text += " A line of its own is added, which moves them towards its rows."
+    left = sources["n_learners"] - len(sources["learners"])
+    return f"{text} The picture leaves out {counted(left, 'site')} with smaller weights." if left else text
+
+
+def site_words(data: dict[str, Any]) -> list[str]:
+    """Say what a site's verdict is, with whom it learns, and what it takes from whom."""
+    whom = joined(data["company"], MOST_NAMED)
+    coterie = f"It is in coterie {data['cluster']}, " + (f"with {whom}." if whom else "by itself.")
+    sources = data["sources"]
+    return [_gain_words(data), coterie, AT_HOME if sources is None else _source_words(sources)]
+
+
+def mixtures_picture(conclusion: Conclusion | None) -> dict[str, Any] | None:
+    """Return what all sites take from whom, in the mean; None where no conclusion says so."""
+    if conclusion is None or not conclusion.mixtures:
+        return None
+    found = [_sources(conclusion, row.learner) for row in conclusion.gains]
+    parts = {
+        name: [round(each[name], 6) for each in found if each is not None]
+        for name in ("own", "company", "others")
+    }
+    order = sorted(range(len(found)), key=lambda place: -parts["own"][place])
+    ends = [order[place] for place in both_ends(len(order), MOST_SOURCES)]
+    return {
+        "learners": full_names(conclusion.gains[place].learner for place in ends),
+        "names": ["its own model", "others in its coterie", "other sites"],
+        "shares": [[part[place] for part in parts.values()] for place in ends],
+        "mean": [sum(part) / len(part) for part in parts.values()],
+        "left_out": len(order) - len(ends),
+    }
+
+
+def mixtures_words(data: dict[str, Any]) -> list[str]:
+    """Say what the sites' predictions are made of."""
+    parts = [f"{percent(share)} {name}" for name, share in zip(data["names"], data["mean"], strict=True)]
+    text = f"A site's prediction is a weighted sum of sites' models. On average: {', '.join(parts)}."
+    if data["left_out"]:
+        text += f" The picture shows {len(data['learners'])} sites from both ends."
+    return [text]
