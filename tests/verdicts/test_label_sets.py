@@ -66,9 +66,15 @@ def test_a_newcomer_without_scores_is_no_surer_than_one_that_is_not_known() -> N
 
 
 def test_the_most_probable_class_is_always_inside_and_rounding_shuts_nobody_out() -> None:
-    sets = measured([np.full(20, 0.3), np.full(20, 0.3)])
-    inside = sets.around(np.array([[0.7 - 1e-12, 0.3], [0.4, 0.6], [0.5, 0.5]]), np.array([0, 1, -1]), 0.9)
-    assert inside.tolist() == [[True, False], [False, True], [True, False]]
+    sets = measured([np.full(20, 0.6), np.full(20, 0.6)])
+    chances = np.array([[0.6, 0.4 - 1e-12], [0.3, 0.7], [0.5, 0.5]])
+    assert sets.around(chances, np.array([0, 1, -1]), 0.9).tolist() == [
+        [True, True],
+        [False, True],
+        [True, True],
+    ]
+    sure = measured([np.full(20, 0.1)]).around(np.array([[0.2, 0.8], [0.5, 0.5]]), np.array([0, 0]), 0.9)
+    assert sure.tolist() == [[False, True], [True, False]]
 
 
 def test_no_row_that_was_held_out() -> None:
