@@ -22,6 +22,7 @@ FEWER = {
     "04_attack_screening": {"ATTACKED": (0, 1, 49)},
     "05_fairness": {"WEIGHTS": (0.01, 2.0)},
     "07_newcomers": {"ROWS": (4, 30)},
+    "08_heart_disease": {"SPLITS": 1},
 }
 # What an example is there to show.
 SAYS = {
@@ -35,6 +36,7 @@ SAYS = {
         "lines: 2 coteries, not the truth",
         "lines and splines: 3 coteries, exact",
     ),
+    "08_heart_disease": ("nested coteries", "switzerland", "have one answer for"),
 }
 
 
@@ -80,6 +82,18 @@ def test_schools_are_generated_where_there_are_none(tmp_path, monkeypatch, capsy
     opened(example).main(tmp_path)
     assert "these schools are generated" in capsys.readouterr().out
     assert (tmp_path / "schools.png").exists()
+
+
+def test_hospitals_are_generated_where_there_are_none(tmp_path, monkeypatch, capsys):
+    monkeypatch.delenv("COTERIE_DATA", raising=False)
+    example = opened(next(path for path in EXAMPLES if path.stem == "08_heart_disease"))
+    monkeypatch.setattr(example, "SPLITS", 1)
+    example.main(tmp_path)
+    printed = capsys.readouterr().out
+    assert "these hospitals are generated" in printed
+    # Hospitals of two kinds, and Switzerland too small to tell.
+    assert "2 coteries of hospitals" in printed
+    assert (tmp_path / "heart_disease.png").exists()
 
 
 def test_air_stations_without_data_end_in_a_sentence(tmp_path, monkeypatch):

@@ -55,6 +55,17 @@ def check_positive(value: object, name: str, alternatives: str) -> float:
     return number
 
 
+def check_coverage(value: object, caller: str) -> float:
+    """Return the share of responses that are to be covered, a number between 0 and 1."""
+    number = isinstance(value, Real) and not isinstance(value, (bool, np.bool_))
+    if not (number and 0 < value < 1):  # type: ignore[operator]
+        raise ValueError(
+            f"The 'coverage' argument of {caller} must be a number between 0 and 1, such as 0.9. "
+            f"Got {shown(value)}."
+        )
+    return float(value)  # type: ignore[arg-type]
+
+
 def listed(names: Iterable[object], most: int = 5) -> str:
     """Join names for a sentence, the rest as a count."""
     texts = [shown(name) for name in names]

@@ -11,7 +11,7 @@ from sklearn.metrics import accuracy_score
 from sklearn.utils.validation import check_is_fitted
 
 from coterie._arrays import Array
-from coterie._options import check_option
+from coterie._options import check_coverage, check_option
 from coterie.engines.threads import is_client
 from coterie.estimator import CoterieEstimator
 from coterie.fit.options import Options
@@ -334,6 +334,32 @@ class CoterieClassifier(ClassifierMixin, CoterieEstimator):  # type: ignore[misc
         probabilities = self._probabilities(X, groups, using, "predict")
         predicted: Array = self.classes_[probabilities.argmax(axis=1)]
         return predicted
+
+    def predict_set(self, X: Any, groups: Any = None, coverage: float = 0.9) -> Array:
+        """Return the classes among which the class of each row is, with a given probability.
+
+        They are made from probabilities out of fold: those of the learner, and of its coterie where its own
+        rows are few. Learners that were admitted, and those that the fit has not seen, get sets, too.
+
+        Parameters
+        ----------
+        X : array-like or table of shape (N, p)
+            Predictors, with the columns of ``fit``.
+        groups : array-like of shape (N,), str, or None, default=None
+            As for ``predict``.
+        coverage : float, default=0.9
+            The share of rows whose class is to be in the set, between 0 and 1. More are where the most
+            probable class, which is always inside, is right more often.
+
+        Returns
+        -------
+        ndarray of bool, shape (N, n_classes)
+            Whether a class is in the set of a row, in the order of ``classes_``; one class at least.
+        """
+        check_is_fitted(self)
+        coverage = check_coverage(coverage, self._called("predict_set"))
+        X, place = self._rows_and_places(X, groups, self._called("predict_set"))
+        return self.record_.predict_set(X, place, coverage)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> float:
         """Return the share of rows whose class is predicted.

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from numbers import Real
 from typing import Any
 
-import numpy as np
 from sklearn.base import RegressorMixin
 from sklearn.metrics import r2_score
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from coterie._arrays import Array
-from coterie._options import check_option, shown
+from coterie._options import check_coverage, check_option
 from coterie._seeds import as_entropy
 from coterie.estimator import CoterieEstimator
 from coterie.fit.out_of_core import RowSource, first_rows, fit_sources
@@ -302,14 +300,9 @@ class CoterieRegressor(RegressorMixin, CoterieEstimator):  # type: ignore[misc]
         ndarray of shape (N, 2)
             Lower and upper end of each interval; the prediction lies between them.
         """
-        number = isinstance(coverage, Real) and not isinstance(coverage, (bool, np.bool_))
-        if not (number and 0 < coverage < 1):
-            raise ValueError(
-                "The 'coverage' argument of CoterieRegressor.predict_interval must be a number "
-                f"between 0 and 1, such as 0.9. Got {shown(coverage)}."
-            )
+        coverage = check_coverage(coverage, "CoterieRegressor.predict_interval")
         X, place = self._rows_and_places(X, groups, "CoterieRegressor.predict_interval")
-        return self.record_.predict_interval(X, place, float(coverage))
+        return self.record_.predict_interval(X, place, coverage)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> float:
         """Return the coefficient of determination of the predictions.

@@ -81,6 +81,24 @@ def test_a_table_of_classes_is_fitted_and_predicted(run, classes) -> None:
     assert "log loss" in page
 
 
+def test_sets_of_labels_are_a_column(run, classes) -> None:
+    named = classes.with_columns(y=classes["y"].replace({"high": "set"}))
+    named.write_csv("named.csv")
+    run("fit", "named.csv", *FIT, "--no-report")
+    named[:3].with_columns(site=pl.Series([None, "b", "zoe"])).write_csv("some.csv")
+    outcome = run("predict", "out/model.coterie", "some.csv", "--interval", ".99")
+    answer = pl.read_csv(outcome.out.encode())
+    assert answer.columns == ["site", "prediction", "prediction_low", "prediction_set", "prediction_set_"]
+    assert answer["prediction_set_"].is_null().to_list() == [True, False, False]
+    assert answer["prediction_set_"][2] == "low | set"
+    assert outcome.err.count("zoe") == 1
+    narrow = run("predict", "out/model.coterie", "named.csv", "--interval", ".5").out.encode()
+    model = coterie.load("out/model.coterie")
+    inside = model.predict_set(classes.select("x0", "x1"), classes["site"], coverage=0.5)
+    texts = [" | ".join(model.classes_[row]) for row in inside]
+    assert pl.read_csv(narrow)["prediction_set_"].to_list() == texts
+
+
 def test_json_has_the_scores(run, classes) -> None:
     summary = json.loads(run("fit", "classes.csv", *FIT, "--no-report", "--json").out)
     assert set(summary["scores"]["with"]) == {"log_loss", "brier", "accuracy"}
@@ -130,9 +148,6 @@ def test_what_does_not_take_classes_says_so(run, classes) -> None:
     assert "--task must be one of auto" in run("fit", "classes.csv", *FIT, "--task", "guess").complaint
     wrong = ("--target", "y", "--group", "site", "--candidates", "lasso", "--out", "out")
     assert "Known names: 'logistic'" in run("fit", "classes.csv", *wrong).complaint
-    run("fit", "classes.csv", *FIT, "--no-report")
-    interval = run("predict", "out/model.coterie", "classes.csv", "--interval", ".9")
-    assert "--interval is for numbers" in interval.complaint
 
 
 def test_a_stopped_fit_of_classes_goes_on(run, classes, monkeypatch) -> None:

@@ -84,7 +84,22 @@ def _answers_otherwise(manifest: dict[str, Any]) -> None:
     manifest["fit"]["collaboration"]["fields"]["kinds"]["items"][0] = "beside"
 
 
-@pytest.mark.parametrize("change", [_one_class_more, _another_kind, _unknown_kind, _answers_otherwise])
+def _scores_without_weights(manifest: dict[str, Any]) -> None:
+    residuals = manifest["fit"]["alone"]["fields"]["residuals"]
+    manifest["fit"]["intervals"]["fields"]["scores"] = residuals
+
+
+def _shrunk_by_less_than_nothing(manifest: dict[str, Any]) -> None:
+    manifest["fit"]["intervals"]["fields"]["pseudo_rows"] = -1.0
+
+
+CHANGES = (
+    *(_one_class_more, _another_kind, _unknown_kind, _answers_otherwise),
+    *(_scores_without_weights, _shrunk_by_less_than_nothing),
+)
+
+
+@pytest.mark.parametrize("change", CHANGES)
 def test_a_file_whose_classes_do_not_fit_is_refused(change: Any, tmp_path: Path) -> None:
     X, y, groups = rows(2)
     path = tmp_path / "m.coterie"

@@ -1,13 +1,17 @@
+import html
 from dataclasses import replace
 from types import SimpleNamespace
 
+import numpy as np
 import pandas as pd
 import pytest
 
-from coterie import CoterieRegressor, Report
-from coterie.datasets import make_linear_learners
+from coterie import CoterieClassifier, CoterieRegressor, Report
+from coterie.datasets import make_linear_learners, make_logistic_learners
+from coterie.displays import DifferencesDisplay
 from coterie.report.differences import MOST_PAIRS, chosen_pairs, differences_picture
 from coterie.report.subject import Subject, as_subject
+from coterie.verdicts import compare_clusters
 
 
 @pytest.fixture(scope="module")
@@ -29,6 +33,30 @@ def test_the_predictor_that_differs_is_found(opposed):
     assert values in (sorted(values), sorted(values, reverse=True))
     assert abs(values[0] - values[-1]) > 5
     assert sum(pair["profile"]["rows"]) == 8 * 60
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_the_class_that_is_compared_is_named(n_classes):
+    data = make_logistic_learners(8, n_truths=2, n_classes=n_classes, random_state=0)
+    y = np.array(["well", "<b>sick", "dead"])[data.y]
+    model = CoterieClassifier("linear", n_clusters=2, n_bootstrap=0).fit(data.X, y, groups=data.groups)
+    (pair,) = differences_picture(as_subject(model))["pairs"]
+    assert pair["label"] == ("well" if n_classes == 2 else compare_clusters(model, 0, 1).label)
+    chosen = compare_clusters(model, 0, 1, label=pair["label"])
+    assert pair["profile"]["values"] == pytest.approx(chosen.profile[chosen.importance.argmax()], abs=1e-4)
+    assert compare_clusters(model, 1, 0, label="<b>sick").label == "<b>sick"
+    page = Report(model).html()
+    before = page[: page.index('<script type="application/json"')]
+    assert "<b>sick" not in before
+    assert f"whose probabilities of '{pair['label']}' differ by" in html.unescape(before)
+    assert f"Probability of '{pair['label']}'." in html.unescape(page)
+    figure = DifferencesDisplay.from_estimator(model).plot()
+    assert pair["label"] in figure.colorbar_.ax.get_ylabel()
+
+
+def test_numbers_have_no_class(opposed):
+    assert compare_clusters(opposed, 0, 1).label is None
+    assert "whose predictions differ" in Report(opposed).html()
 
 
 def test_names_of_predictors_are_text(opposed):

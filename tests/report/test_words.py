@@ -92,6 +92,7 @@ def test_membership_names_the_least_sure():
 def test_differences_name_the_predictor_and_the_region():
     pair = {
         "clusters": [0, 2],
+        "label": None,
         "disagreement": 3.0,
         "noise": 1.5,
         "predictors": [{"name": "dose", "importance": 0.9}],
@@ -106,6 +107,9 @@ def test_differences_name_the_predictor_and_the_region():
         "Furthest apart where dose > 1 (25% of the rows): there coterie 2 predicts 4.00 more than coterie 0."
     )
     assert region_words(pair | {"regions": []}) == ""
+    of_class = pair | {"label": "sick"}
+    assert "whose probabilities of 'sick' differ" in differences_words({"pairs": [of_class], "n_pairs": 1})[0]
+    assert "there coterie 2 gives 'sick' 4.00 more than coterie 0." in region_words(of_class)
     assert "noise;" not in differences_words({"pairs": [pair | {"noise": 0.0}], "n_pairs": 1})[0]
 
 

@@ -42,10 +42,18 @@ def _column(name: str, n_rows: int, kept: Any, predicted: Any) -> polars.Series:
     return pl.Series(name, predictions, nan_to_null=True)
 
 
+def _label_sets(labels: list[Any], inside: Any) -> Any:
+    """Return the labels in the set of each row as one text, as in ``no | yes``."""
+    import numpy as np
+
+    texts = [" | ".join(str(labels[place]) for place in np.flatnonzero(row)) for row in inside]
+    return np.array(texts, dtype=object)
+
+
 def _from_model(
     model: str, tables: list[str], coverage: float | None, **text: Any
 ) -> tuple[list[polars.Series], tuple[str, ...]]:
-    """Return the learners and the predictions of a fitted model, with intervals if asked for, and notes."""
+    """Return the learners and the predictions of a model, with intervals or sets if asked for, and notes."""
     from coterie.classifier import CoterieClassifier
     from coterie.cli.models import open_with_rows
     from coterie.cli.progress import gathered_warnings
@@ -54,19 +62,22 @@ def _from_model(
     notes = list(rows.notes)
     with one_sentence(), gathered_warnings(notes):
         if isinstance(fitted, CoterieClassifier):
-            if coverage is not None:
-                raise CommandError(
-                    "--interval is for numbers: the model predicts classes and their probabilities."
-                )
             probabilities = fitted.predict_proba(rows.X, groups=rows.groups)
             found = {"": fitted.classes_[probabilities.argmax(axis=1)]}
-            labels = zip(fitted.classes_.tolist(), probabilities.T, strict=True)
-            found |= {f"_{label}": column for label, column in labels}
+            labels = fitted.classes_.tolist()
+            found |= {f"_{label}": column for label, column in zip(labels, probabilities.T, strict=True)}
+            if coverage is not None:
+                inside = fitted.predict_set(rows.X, groups=rows.groups, coverage=coverage)
+                end = "_set"
+                while end in found:
+                    # A class is called so.
+                    end += "_"
+                found[end] = _label_sets(labels, inside)
         else:
             found = {"": fitted.predict(rows.X, groups=rows.groups)}
-        if coverage is not None:
-            ends = fitted.predict_interval(rows.X, groups=rows.groups, coverage=coverage)
-            found |= {"_low": ends[:, 0], "_high": ends[:, 1]}
+            if coverage is not None:
+                ends = fitted.predict_interval(rows.X, groups=rows.groups, coverage=coverage)
+                found |= {"_low": ends[:, 0], "_high": ends[:, 1]}
     said = [note.replace(_REMEDY_OF_LIBRARY, _REMEDY) for note in notes]
     group = fitted.table_.group
     # A column of the learner's own name is never hidden.
@@ -122,7 +133,10 @@ def predict(
     out: Annotated[str | None, Option(help="CSV file for the predictions; default: stdout.")] = None,
     interval: Annotated[
         float | None,
-        Option(metavar="COVERAGE", help="Add the ends of intervals that hold this share of responses: .9."),
+        Option(
+            metavar="COVERAGE",
+            help="Add the ends of intervals, or sets of labels, that hold this share of responses: .9.",
+        ),
     ] = None,
     delimiter: Delimiter = None,
     encoding: Encoding = "utf-8",

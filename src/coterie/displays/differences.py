@@ -111,4 +111,5 @@ class DifferencesDisplay(Display):
         ax.set_title(f"where clusters {first} and {second} disagree", fontsize="medium", loc="left")
         self.colorbar_ = ax.figure.colorbar(image, ax=ax, shrink=0.9, pad=0.14)
         self.colorbar_.outline.set_visible(False)
-        self.colorbar_.set_label(f"prediction of cluster {first} minus cluster {second}")
+        what = "prediction of" if found.label is None else f"probability of {found.label!r}:"
+        self.colorbar_.set_label(f"{what} cluster {first} minus cluster {second}")

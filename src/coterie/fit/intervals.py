@@ -1,4 +1,4 @@
-"""Prediction intervals of a fit: which honest residuals they are made from, and who joins or leaves."""
+"""Prediction intervals of a fit, or sets of labels: from which honest residuals, and who joins or leaves."""
 
 from __future__ import annotations
 
@@ -8,14 +8,16 @@ from typing import Any
 import numpy as np
 
 from coterie._arrays import Array
+from coterie.collaboration.classes import NestedClasses, NestedOfClasses
 from coterie.collaboration.nested import Nested, NestedCollaboration
 from coterie.collaboration.nested.folds import random_folds
 from coterie.fit.record import Fit
 from coterie.records import Alone, Collaboration, Selection, share_of_rows
 from coterie.rows.ids import positions_of
 from coterie.rows.learners import Learners, joined_learners
-from coterie.verdicts import Admission
+from coterie.verdicts import Admission, LabelSets
 from coterie.verdicts.intervals import Intervals, measure_intervals
+from coterie.verdicts.label_sets import measure_label_sets, missed_chances
 from coterie.verdicts.spread import Residuals
 from coterie.verdicts.verdict import STAY_ALONE
 
@@ -49,23 +51,29 @@ def _stay_alone(fit: Fit, ids: Array) -> Array:
     return stays
 
 
-def measured_intervals(fit: Fit, nested: Nested | None) -> Intervals:
-    """Return what intervals are made from: residuals of those who shape clusters, and of pooled few rows."""
+def measured_intervals(fit: Fit, nested: Nested | NestedOfClasses | None) -> Intervals | LabelSets:
+    """Return what intervals, or sets of labels, are made from.
+
+    These are the residuals of those who shape clusters, and of pooled few rows.
+    """
     learners = fit.learners
     coterie, with_all = (record.aligned_to(learners.ids) for record in (fit.collaboration, fit.with_all))
     alone = fit.alone.aligned_to(learners.ids)
     clusters = fit.partition.aligned_to(learners.ids).labels
     pairs = zip(_stay_alone(fit, learners.ids), alone.residuals, coterie.residuals, strict=True)
     residuals, shared = [own if stays else mixed for stays, own, mixed in pairs], list(with_all.residuals)
-    narrowed = np.full(len(learners), narrowing(fit.selection, fit.alone))
+    n_shaping = len(learners)
     if nested is not None and fit.few is not None and nested.few_residuals:
         learners = joined_learners(learners, fit.few)
         assert fit.admission is not None, "learners with few rows were placed"
-        # Own models tell nothing of those that have none.
-        narrowed = np.r_[narrowed, np.ones(len(fit.few))]
         clusters = np.r_[clusters, fit.admission.aligned_to(fit.few.ids).nearest]
         residuals += nested.few_residuals
         shared += nested.few_all_residuals
+    if learners.loss.bounds is not None:
+        return measure_label_sets(learners, clusters, residuals, shared)
+    # Own models tell nothing of those that have none.
+    narrowed = np.ones(len(learners))
+    narrowed[:n_shaping] = narrowing(fit.selection, fit.alone)
     return measure_intervals(
         learners.ids,
         clusters,
@@ -79,9 +87,11 @@ def measured_intervals(fit: Fit, nested: Nested | None) -> Intervals:
     )
 
 
-def _held_out(newcomers: Learners, nearest: Array, collaboration: NestedCollaboration, seed: int) -> Array:
-    """Return residuals (N,) of newcomers, each described by its other rows; NaN where it has none."""
-    residuals, several = np.full(len(newcomers.y), np.nan), np.flatnonzero(newcomers.sizes > 1)
+def _held_out(
+    newcomers: Learners, nearest: Array, collaboration: NestedCollaboration | NestedClasses, seed: int
+) -> Array:
+    """Return residuals (N, C) of newcomers, each described by its other rows; NaN where it has none."""
+    residuals, several = np.full_like(newcomers.y, np.nan), np.flatnonzero(newcomers.sizes > 1)
     if not len(several):
         return residuals
     some, homes = newcomers.take(several), nearest[several]
@@ -90,7 +100,7 @@ def _held_out(newcomers: Learners, nearest: Array, collaboration: NestedCollabor
     for kept in folds.training:
         described, weight_rows = collaboration.with_newcomers(some.only(kept), homes)
         predicted = described.predict_columns(some.X[~kept], weight_rows[some.owner[~kept]])
-        residuals[places[~kept]] = (some.y[~kept] - predicted)[:, 0]
+        residuals[places[~kept]] = some.y[~kept] - predicted
     return residuals
 
 
@@ -104,23 +114,29 @@ def newcomer_residuals(
 ) -> Residuals:
     """Return honest residuals of newcomers under what they will predict with, as their verdicts (M,) have it.
 
-    ``collaboration`` is that before they joined.
+    ``collaboration`` is that before they joined. Where responses are classes, the values are the scores
+    behind sets of labels.
     """
-    if isinstance(collaboration, NestedCollaboration):
+    if isinstance(collaboration, (NestedCollaboration, NestedClasses)):
         left = _held_out(newcomers, placed.nearest, collaboration, seed)
     else:
         weight_rows = collaboration.newcomer_weight_rows[placed.nearest][newcomers.owner]
-        left = (newcomers.y - collaboration.predict_columns(newcomers.X, weight_rows))[:, 0]
+        left = newcomers.y - collaboration.predict_columns(newcomers.X, weight_rows)
     for j in np.flatnonzero(verdicts == STAY_ALONE).tolist():
         assert own is not None, "only a learner with a model of its own can stay alone"
-        left[newcomers.span(j)] = own.residuals[j][:, 0]
-    known = np.isfinite(left)
-    features = np.column_stack([newcomers.X, newcomers.scalar_y - left])[known]
-    weights = np.ones(len(left)) if newcomers.weights is None else newcomers.weights
-    return Residuals(left[known], newcomers.owner[known], placed.labels, features, weights[known])
+        left[newcomers.span(j)] = own.residuals[j]
+    known, loss = np.isfinite(left).all(axis=1), newcomers.loss
+    y, left, X = newcomers.y[known], left[known], newcomers.X[known]
+    if loss.bounds is not None:
+        values, features = missed_chances(y, left, loss), X
+    else:
+        values = left[:, 0]
+        features = np.column_stack([X, y[:, 0] - values])
+    weights = np.ones(len(newcomers.y)) if newcomers.weights is None else newcomers.weights
+    return Residuals(values, newcomers.owner[known], placed.labels, features, weights[known])
 
 
-def intervals_without(before: Fit, fit: Fit, nested: Nested | None, *, again: bool) -> Fit:
+def intervals_without(before: Fit, fit: Fit, nested: Nested | NestedOfClasses | None, *, again: bool) -> Fit:
     """Return a fit that some have left with its intervals; ``again`` says that models were fitted anew.
 
     The residuals of those who were placed late are kept: their rows are not.
@@ -131,12 +147,12 @@ def intervals_without(before: Fit, fit: Fit, nested: Nested | None, *, again: bo
     if not again:
         kept: Any = before.intervals.take(positions_of(there, before.intervals.learner_ids.tolist()))
         return replace(fit, intervals=kept)
-    measured = measured_intervals(fit, nested)
+    measured: Any = measured_intervals(fit, nested)
     known = set(measured.learner_ids.tolist())
     late = positions_of([i for i in there if i not in known], before.intervals.learner_ids.tolist())
     if len(late):
         labels = dict(zip(fit.learner_ids.tolist(), fit.labels.tolist(), strict=True))
-        others = before.intervals.take(late)
+        others: Any = before.intervals.take(late)
         homes = np.array([labels[learner] for learner in others.learner_ids.tolist()])
         measured = measured.beside(replace(others, clusters=homes))
     return replace(fit, intervals=measured.take(positions_of(there, measured.learner_ids.tolist())))

@@ -17,7 +17,7 @@ from coterie.fit.options import Options
 from coterie.records import Alone, Collaboration, Exchange, Partition, Selection
 from coterie.rows.ids import positions_of
 from coterie.rows.learners import Learners, Standardization
-from coterie.verdicts import Admission, ClusterFit, GainModel, Gains, Intervals, Stability
+from coterie.verdicts import Admission, ClusterFit, GainModel, Gains, Intervals, LabelSets, Stability
 from coterie.verdicts.verdict import STAY_ALONE
 
 # The place of a learner that the fit has not seen.
@@ -54,7 +54,7 @@ class Fit:
     spread, newcomers behind the others, where rows were standardised. Predictors were divided by two to the
     power of ``exponents``, of shape (p,). From ``seed`` every random split derives. A learner needed
     ``min_rows`` to shape the clusters. ``few`` has the rows of learners that had fewer, where these are
-    pooled with the others'. ``intervals`` has what prediction intervals are made from.
+    pooled with the others'. ``intervals`` has what prediction intervals are made from, or sets of labels.
     """
 
     options: Options
@@ -76,7 +76,7 @@ class Fit:
     seed: int
     min_rows: int
     few: Learners | None = None
-    intervals: Intervals | None = None
+    intervals: Intervals | LabelSets | None = None
 
     @property
     def learner_ids(self) -> Array:
@@ -208,7 +208,7 @@ class Fit:
 
     def predict_interval(self, X: Array, places: Array, coverage: float) -> Array:
         """Return intervals (N, 2) around the predictions of the same rows."""
-        assert self.intervals is not None, "intervals are measured at the end of a fit"
+        assert isinstance(self.intervals, Intervals), "intervals are measured at the end of a fit"
         if self.units is None:
             return self.intervals.around(
                 X, self._predict_inside(X, places, "verdict")[:, 0], places, coverage
@@ -217,3 +217,8 @@ class Fit:
         X = units.forward_X(X, places)
         inside = self.intervals.around(X, self._predict_inside(X, places, "verdict")[:, 0], places, coverage)
         return np.column_stack([units.backward_y(end[:, None], places) for end in inside.T])
+
+    def predict_set(self, X: Array, places: Array, coverage: float) -> Array:
+        """Return the classes (N, K) among which the truth of rows is."""
+        assert isinstance(self.intervals, LabelSets), "sets of labels are measured at the end of a fit"
+        return self.intervals.around(self.predict(X, places), places, coverage)

@@ -190,6 +190,5 @@ def remove_learners(fit: Fit, leaving: set[Any]) -> Fit:
     newcomers = _newcomers_without(fit, before, leaving, admission, nested)
     fit = replace(fit, newcomers=newcomers, admission=admission)
     fit = _judged_again(fit, admission, nested).shown_in_order(shown)
-    if not isinstance(nested, NestedOfClasses):
-        fit = intervals_without(whole, fit, nested, again=bool(len(gone) or few_left))
+    fit = intervals_without(whole, fit, nested, again=bool(len(gone) or few_left))
     return _without_notes(fit, leaving)

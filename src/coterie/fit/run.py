@@ -282,9 +282,7 @@ def fit_selected(
     fit = judged(fit)
     if together.nested is not None and few is not None and placed is not None:
         fit = with_few(fit, few.learners, placed, together.nested)
-    if learners.loss.bounds is None:
-        assert not isinstance(together.nested, NestedOfClasses), "classes have no intervals"
-        fit = replace(fit, intervals=measured_intervals(fit, together.nested))
+    fit = replace(fit, intervals=measured_intervals(fit, together.nested))
     return fit if apart is None else admit_learners(fit, apart)
 
 

@@ -25,7 +25,7 @@ from coterie.persistence.parameters import MOST, MOST_COLUMNS, MOST_FITS, cleane
 from coterie.persistence.rules import Rule, Sizes, array, rules_of, stay_within, within
 from coterie.records import Alone, Collaboration
 from coterie.rows.learners import Learners, Standardization
-from coterie.verdicts import Admission, ClusterFit, GainModel, Intervals, Stability
+from coterie.verdicts import Admission, ClusterFit, GainModel, Intervals, LabelSets, Stability
 from coterie.verdicts.spread import Scales, Spread
 
 # What trees of nested coteries are added to.
@@ -87,6 +87,7 @@ SHAPES: dict[type[Any], dict[str, Rule]] = {
         **rules_of("scales: double e, counted: bool e, shared: double u 2"),
         "clusters": within("e", "k", -1),
     },
+    LabelSets: {**rules_of("counted: bool e, shared: double u 2"), "clusters": within("e", "k", -1)},
     Scales: rules_of("centres: double d"),
     Spread: rules_of("bounds: double 2"),
     Admission: {
@@ -219,15 +220,26 @@ def _check_newcomers(state: dict[str, Any], sizes: Sizes) -> None:
         _check_shapes(Admission, admission, sizes, "an Admission")
 
 
-def _check_intervals(record: Intervals, ids: list[Any], sizes: Sizes) -> None:
+def _check_scores(
+    record: Intervals | LabelSets, parts: tuple[Array, ...], ids: list[Any], sizes: Sizes, what: str
+) -> None:
+    """Refuse honest scores, in ``parts``, that are not those of these learners."""
+    _need(record.learner_ids.tolist() == ids and len(parts) == len(ids), what)
+    _check_shapes(type(record), record, {**sizes, "e": len(ids)}, what)
+    _need(len(record.shared) > 0 and all(array("r 2", "f")(part, {}) for part in parts), what)
+    _need(any(len(parts[j]) for j in np.flatnonzero(record.counted)), what)
+    _need(record.pseudo_rows > 0, what)
+
+
+def _check_intervals(record: Intervals | LabelSets, ids: list[Any], sizes: Sizes) -> None:
+    if isinstance(record, LabelSets):
+        _check_scores(record, record.scores, ids, sizes, "sets of labels")
+        return
     what, base, spread = "prediction intervals", record.base, record.spread
-    _need(record.learner_ids.tolist() == ids and len(record.residuals) == len(ids), what)
-    _check_shapes(Intervals, record, {**sizes, "e": len(ids)}, what)
-    _need(len(record.shared) > 0 and all(array("r 2", "f")(part, {}) for part in record.residuals), what)
-    _need(any(len(record.residuals[j]) for j in np.flatnonzero(record.counted)), what)
+    _check_scores(record, record.residuals, ids, sizes, what)
     _check_shapes(Scales, base, {"d": sizes["k"] + 1}, what)
     _check_shapes(Spread, spread, {}, what)
-    _need(min(base.pseudo_rows, record.pseudo_rows) > 0 and np.isfinite(base.centres).all(), what)
+    _need(base.pseudo_rows > 0 and np.isfinite(base.centres).all(), what)
     width = getattr(spread.model, "n_features_in_", sizes["q"])
     _need((spread.model is None or hasattr(spread.model, "predict")) and width == sizes["q"], what)
 
@@ -340,6 +352,7 @@ def check_fit(state: dict[str, Any], held: dict[str, Any], shown: Any, labels: A
             _check_shapes(type(record), record, sizes, what)
     _need(state["stability"] is None or state["stability"].n_replicates > 0, "a Stability")
     if state["intervals"] is not None:
+        _need(isinstance(state["intervals"], LabelSets) == (classes is not None), "prediction intervals")
         placed = [new.learner_id for new in state["newcomers"]]
         _check_intervals(state["intervals"], [*ids, *placed], sizes)
     _check_table(state["gains"], shown, labels, sizes)

@@ -48,7 +48,7 @@ from coterie.records import (
 )
 from coterie.rows.learners import Learners, Standardization
 from coterie.rows.wild import WildCells
-from coterie.verdicts import Admission, ClusterFit, GainModel, Gains, Intervals, Stability
+from coterie.verdicts import Admission, ClusterFit, GainModel, Gains, Intervals, LabelSets, Stability
 from coterie.verdicts.spread import Scales, Spread
 
 _KINDS = (
@@ -57,7 +57,7 @@ _KINDS = (
     *(Alone, GainModel),
     *(TableRecipe, ColumnPlan, Fitted, Read),
     *(AverageNewcomers, PooledNewcomers, Describer, Ratios, Units),
-    *(Intervals, Scales, Spread),
+    *(Intervals, LabelSets, Scales, Spread),
     *(BrierScore, NestedClasses, ClassNewcomers, Scale, Directions),
 )
 RECORDS: dict[str, type[Any]] = {cls.__name__: cls for cls in _KINDS}

@@ -64,6 +64,7 @@ def _pair(found: Differences) -> dict[str, Any]:
     first, second = found.clusters
     return {
         "clusters": [int(first), int(second)],
+        "label": None if found.label is None else full_name(str(found.label)),
         "disagreement": _short(found.disagreement),
         "offset": _short(found.offset),
         "noise": _short(found.noise),

@@ -157,9 +157,10 @@ def region_words(pair: dict[str, Any]) -> str:
     region = pair["regions"][0]
     first, second = pair["clusters"]
     more, less = (first, second) if region["difference"] >= 0 else (second, first)
+    does = "predicts" if pair["label"] is None else f"gives {pair['label']!r}"
     where = "everywhere" if region["where"] == "everywhere" else f"where {region['where']}"
     return (
-        f"Furthest apart {where} ({percent(region['share'])} of the rows): there coterie {more} predicts "
+        f"Furthest apart {where} ({percent(region['share'])} of the rows): there coterie {more} {does} "
         f"{number(abs(region['difference']))} more than coterie {less}."
     )
 
@@ -173,8 +174,10 @@ def differences_words(data: dict[str, Any]) -> list[str]:
     )
     furthest = pairs[0]
     first, second = furthest["clusters"]
+    label = furthest["label"]
+    what = "predictions" if label is None else f"probabilities of {label!r}"
     text += (
-        f" Furthest apart are coteries {first} and {second}, whose predictions differ by "
+        f" Furthest apart are coteries {first} and {second}, whose {what} differ by "
         f"{number(furthest['disagreement'])} (root mean square)"
     )
     if furthest["noise"] > 0:

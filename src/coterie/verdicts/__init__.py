@@ -9,6 +9,7 @@ from coterie.verdicts.differences import Differences, Region, compare_clusters
 from coterie.verdicts.gain_model import NOTHING_MEASURED, GainModel
 from coterie.verdicts.gains import Gains, few_gains, measure_gains, newcomer_gains
 from coterie.verdicts.intervals import Intervals
+from coterie.verdicts.label_sets import LabelSets
 from coterie.verdicts.outliers import Outliers, bad_models, find_outliers, outliers_among
 from coterie.verdicts.verdict import VERDICTS
 
@@ -21,6 +22,7 @@ __all__ = [
     "GainModel",
     "Gains",
     "Intervals",
+    "LabelSets",
     "Outliers",
     "Region",
     "Stability",

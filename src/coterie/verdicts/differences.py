@@ -75,6 +75,8 @@ class Differences:
         Rows in each bin.
     regions : tuple of Region
         The parts of the space in which the models disagree, the largest difference first.
+    label : class or None, default=None
+        The class whose probability is compared; None for numbers.
     """
 
     clusters: tuple[int, int]
@@ -88,6 +90,7 @@ class Differences:
     profile: Array = field(repr=False)
     counts: Array = field(repr=False)
     regions: tuple[Region, ...] = field(repr=False)
+    label: Any = None
 
     def frame(self) -> dict[str, Array]:
         """Return a row per predictor, the most important first.
@@ -271,7 +274,9 @@ def compare_clusters(model: Any, first: int, second: int, label: Any = None) -> 
         first, second = (_predict_cluster(model, selection, labels, k, rows) for k in pair)
         return first - second
 
-    column = _column(model, label, differences(X))
+    column = _column(model, label, shown := differences(X))
+    if label is None and hasattr(model, "classes_"):
+        label = model.classes_.tolist()[column if shown.shape[1] > 1 else 1]
     # The probability of the first of two classes falls as that of the second rises.
     sign = -1.0 if label is not None and label == model.classes_[0] and len(model.classes_) == 2 else 1.0
 
@@ -304,4 +309,5 @@ def compare_clusters(model: Any, first: int, second: int, label: Any = None) -> 
         profile=profile,
         counts=counts,
         regions=_regions(X, values, names),
+        label=label,
     )

@@ -13,7 +13,7 @@ gets quantiles of the residuals under what all learners share, in which all lear
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -21,60 +21,12 @@ import numpy as np
 from coterie._arrays import Array
 from coterie.records import BY_LEARNER, Aligned
 from coterie.verdicts.admission import joined_ids
+from coterie.verdicts.quantiles import USUAL, by_learner, shrinkage_rows, shrunken_quantiles, upper_quantiles
 from coterie.verdicts.spread import Residuals, Scales, Spread, learn_scales, learn_spread
 
-# Pseudo-rows of the coterie that a learner's quantiles are tried with; with the last, all have the same.
-SHAPE_ROWS = (16.0, 64.0, 256.0, 1e12)
-# The coverage by which they are chosen.
-USUAL = 0.9
-# The same for the scale of newcomers, at most: models have not been fitted to their rows, so that they may be
-# predicted worse than learners of the fit are, however alike these are.
+# Pseudo-rows of the coterie for the scale of newcomers, at most: models have not been fitted to their rows,
+# so that they may be predicted worse than learners of the fit are, however alike these are.
 NEWCOMER_ROWS = 4.0
-
-
-def _upper(values: Array, weights: Array, owner: Array, size: int, level: float) -> Array:
-    """Return the quantile of each group's values at a level, of shape (size,); the largest beyond that.
-
-    Of n sorted values it is the one in place (n + 1) times the level, between two of them if need be, so that
-    a further value lies below it with that probability. Values count by their weights. A group without values
-    gets some number.
-    """
-    order = np.lexsort((values, owner))
-    ranked, reached = values[order], np.cumsum(weights[order])
-    counts = np.bincount(owner, minlength=size)
-    ends = np.cumsum(counts)
-    before = np.r_[0.0, reached][ends - counts]
-    wanted = before + level * (np.r_[0.0, reached][ends] - before + 1)
-    last = np.maximum(ends - 1, 0)
-    above = np.clip(np.searchsorted(reached, wanted), np.minimum(ends - counts, last), last)
-    below = np.clip(above - 1, np.minimum(ends - counts, last), last)
-    # Rounding may leave a row of little weight without any.
-    steps = np.maximum(weights[order][above], 1e-300)
-    share = np.clip((reached[above] - wanted) / steps, 0.0, 1.0)
-    quantiles: Array = share * ranked[below] + (1 - share) * ranked[above]
-    return quantiles
-
-
-def _mixed(own: Array, n_rows: Array, shared: Array, pseudo_rows: float) -> Array:
-    shares = n_rows / (n_rows + pseudo_rows)
-    mixture: Array = shares * own + (1 - shares) * shared
-    return mixture
-
-
-def _upper_tails(
-    values: Array, weights: Array, owner: Array, clusters: Array, counted: Array, pseudo: float, level: float
-) -> Array:
-    """Return the upper quantile of each learner, of shape (M,), shrunken to its cluster's and to all's.
-
-    Learners that are not ``counted`` (M,) do not contribute to the others'. Those in cluster -1 have none.
-    """
-    pooled, n_clusters = counted[owner], int(clusters.max(initial=0)) + 1
-    some, heavy, homes = values[pooled], weights[pooled], clusters[owner][pooled]
-    everybody = _upper(some, heavy, np.zeros(len(some), dtype=int), 1, level)
-    inside = _upper(some, heavy, homes, n_clusters, level)
-    shared = np.r_[_mixed(inside, np.bincount(homes, heavy, n_clusters), everybody, pseudo), everybody]
-    own = _upper(values, weights, owner, len(clusters), level)
-    return _mixed(own, np.bincount(owner, weights, len(clusters)), shared[clusters], pseudo)
 
 
 @dataclass(frozen=True)
@@ -123,11 +75,11 @@ class Intervals(Aligned):
         owner = np.repeat(np.arange(len(self.residuals)), [len(part) for part in self.residuals])
         ends = []
         for sign in (-1.0, 1.0):
-            of_learners = _upper_tails(
+            of_learners = shrunken_quantiles(
                 sign * values, weights, owner, self.clusters, self.counted, self.pseudo_rows, level
             )
             nobody = np.zeros(len(self.shared), dtype=int)
-            of_unseen = _upper(sign * self.shared[:, 0], self.shared[:, 1], nobody, 1, level)
+            of_unseen = upper_quantiles(sign * self.shared[:, 0], self.shared[:, 1], nobody, 1, level)
             # The prediction itself is always inside.
             ends.append(sign * np.maximum(np.r_[of_learners, of_unseen], 0.0))
         return np.column_stack(ends)
@@ -146,7 +98,7 @@ class Intervals(Aligned):
         base = replace(self.base, pseudo_rows=min(self.base.pseudo_rows, NEWCOMER_ROWS))
         sizes = np.abs(rows.values) / (factors := self.spread.at(rows.features))
         units = factors * base.without_each(rows, sizes)
-        parts = _by_learner(np.column_stack([rows.values / units, rows.weights]), rows)
+        parts = by_learner(np.column_stack([rows.values / units, rows.weights]), rows)
         return replace(
             self,
             learner_ids=joined_ids(self.learner_ids, learner_ids),
@@ -166,40 +118,6 @@ class Intervals(Aligned):
             counted=np.r_[self.counted, others.counted],
             residuals=(*self.residuals, *others.residuals),
         )
-
-
-def _by_learner(values: Array, rows: Residuals) -> tuple[Array, ...]:
-    counts = np.bincount(rows.owner, minlength=rows.n_learners)
-    return tuple(np.split(values, np.cumsum(counts)[:-1]))
-
-
-def _pinball(values: Array, ends: Array, level: float) -> Array:
-    """Return what quantiles lose at a level on values that they have not seen."""
-    left = values - ends
-    return np.maximum(level * left, (level - 1) * left)
-
-
-def _shape_rows(values: Array, rows: Residuals) -> float:
-    """Return how many rows of the coterie learners' quantiles are shrunken by: what loses least.
-
-    Quantiles are learnt from every other row and judged by the rest, both ways.
-    """
-    counts = np.bincount(rows.owner, minlength=rows.n_learners)
-    place = np.arange(len(values)) - np.repeat(np.cumsum(counts) - counts, counts)
-    everybody, level = np.ones(rows.n_learners, dtype=bool), (1 + USUAL) / 2
-
-    def lost(pseudo: float) -> Iterator[float]:
-        for sign, half in ((s, h) for s in (-1.0, 1.0) for h in (0, 1)):
-            learnt = place % 2 == half
-            if learnt.all() or not learnt.any():
-                yield 0.0
-                continue
-            parts = sign * values[learnt], rows.weights[learnt], rows.owner[learnt]
-            ends = _upper_tails(*parts, rows.clusters, everybody, pseudo, level)[rows.owner[~learnt]]
-            yield float(np.sum(rows.weights[~learnt] * _pinball(sign * values[~learnt], ends, level)))
-
-    # The last bits depend on the order of learners, and must not decide.
-    return -min((round(sum(lost(pseudo)), 9), -pseudo) for pseudo in SHAPE_ROWS)[1]
 
 
 def measure_intervals(
@@ -259,9 +177,9 @@ def measure_intervals(
         scales=narrowed * base.of(clusters, n_rows, sums),
         clusters=clusters,
         counted=np.ones(len(clusters), dtype=bool),
-        residuals=_by_learner(np.column_stack([values, heavy]), rows),
+        residuals=by_learner(np.column_stack([values, heavy]), rows),
         shared=np.column_stack([left_by_all / factors_by_all, heavy / n_rows[owner]]),
         base=base,
         spread=spread,
-        pseudo_rows=_shape_rows(values, rows),
+        pseudo_rows=shrinkage_rows(values, rows, (-1.0, 1.0), (1 + USUAL) / 2),
     )

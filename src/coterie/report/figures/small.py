@@ -87,8 +87,9 @@ def _caption(pair: dict[str, Any]) -> str:
         for predictor in pair["predictors"]
         if round(100 * predictor["importance"])
     ]
+    named = "" if pair["label"] is None else f"Probability of {pair['label']!r}. "
     depends = f"The difference goes with {', '.join(shares)}. " if shares else ""
-    return f"{depends}{region_words(pair)}"
+    return f"{named}{depends}{region_words(pair)}"
 
 
 def _steps(profile: dict[str, list[Any]], name: str) -> dict[str, Any]:
@@ -120,7 +121,8 @@ def differences_figures(data: dict[str, Any]) -> list[Figure]:
             "shapes": [band],
             **look.headed(f"<b>coterie {first} minus coterie {second}</b>", 240),
         }
-        label = f"Prediction of coterie {first} minus that of coterie {second}"
+        what = "Prediction" if pair["label"] is None else f"Probability of {pair['label']!r}"
+        label = f"{what} of coterie {first} minus that of coterie {second}"
         drawn = [_steps(pair["profile"], name)]
         caption = _caption(pair)
         figures.append(look.figure(f"differences-{first}-{second}", label, drawn, layout, caption=caption))
