@@ -89,7 +89,10 @@ def test_errors_are_in_the_unit_of_the_response_and_named_after_it() -> None:
         "The typical learner saves 25% of its squared error. "
         "Root mean squared error of price on rows not seen: alone 2.00, with others 1.00, with all 4.00."
     )
-    assert said(typical_gain=-0.1)[2].startswith("The typical learner loses 10% of its squared error. Root")
+    assert said(typical_gain=-0.1)[2].startswith(
+        "The squared error of the typical learner rises by 10%. Root"
+    )
+    assert said(typical_gain=0.001)[2].startswith("The squared error of the typical learner stays as it is.")
     assert said(typical_gain=None, rmse_all=None)[2] == (
         "Root mean squared error on rows not seen: alone 2.00, with others 1.00."
     )
@@ -188,7 +191,8 @@ def agrees_with_the_table(summary: dict[str, Any], gains: Any, target: str) -> N
         words = {"alone": "alone", "with": "with others", "all": "with all"}[key]
         assert f"{words} {number(root)}" in text
     typical = float(np.median(gains["gain"].to_numpy()[compared]))
-    assert f"{'saves' if typical >= 0 else 'loses'} {percent(abs(typical))} of its squared error" in text
+    said = f"saves {percent(typical)} of its" if typical > 0 else f"rises by {percent(-typical)}"
+    assert said in text or not round(100 * typical)
     gain = int((told == "collaborate").sum())
     assert f"is expected to pay for {gain} of {counted(int(compared.sum()), 'learner')}" in text
     assert f"Root mean squared error of {target}" in text

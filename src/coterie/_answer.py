@@ -52,6 +52,15 @@ def _verdicts(pays: Summary) -> str:
     return f"{', '.join([text, *rest])}."
 
 
+def _saved(typical: float, error: str) -> str:
+    """Say what the typical learner gains."""
+    if not round(100 * abs(typical)):
+        return f"The {error} of the typical learner stays as it is. "
+    if typical > 0:
+        return f"The typical learner saves {percent(typical)} of its {error}. "
+    return f"The {error} of the typical learner rises by {percent(-typical)}. "
+
+
 def _errors(pays: Summary) -> str:
     target = f" of {pays['target']}" if pays["target"] else ""
     parts = [
@@ -60,10 +69,7 @@ def _errors(pays: Summary) -> str:
         if pays[f"rmse_{key}"] is not None
     ]
     typical = pays["typical_gain"]
-    saved = ""
-    if typical is not None:
-        what = "saves" if typical >= 0 else "loses"
-        saved = f"The typical learner {what} {percent(abs(typical))} of its squared error. "
+    saved = "" if typical is None else _saved(typical, "squared error")
     return f"{saved}Root mean squared error{target} on rows not seen: {', '.join(parts)}."
 
 
@@ -71,10 +77,8 @@ def _scores(summary: Summary) -> str:
     """Say how well classes are predicted."""
     pays, scores = summary["pays"], summary["scores"]
     target = f" of {pays['target']}" if pays["target"] else ""
-    saved, typical = "", pays["typical_gain"]
-    if typical is not None:
-        what = "saves" if typical >= 0 else "loses"
-        saved = f"The typical learner {what} {percent(abs(typical))} of its Brier score. "
+    typical = pays["typical_gain"]
+    saved = "" if typical is None else _saved(typical, "Brier score")
     if scores is None:
         return saved.strip()
     lines = []

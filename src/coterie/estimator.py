@@ -195,8 +195,9 @@ class CoterieEstimator(BaseEstimator):  # type: ignore[misc]
         known = set(self.learner_ids_.tolist()) & set(newcomers.ids.tolist())
         method = caller.rpartition(".")[2]
         if known:
+            who, are = ("Learner", "is") if len(known) == 1 else ("Learners", "are")
             raise ValueError(
-                f"Learner {listed(sorted(known, key=str))} is known already: {method} takes new ids."
+                f"{who} {listed(sorted(known, key=str))} {are} known already: {method} takes new ids."
             )
         self._need_rows(method)
         return newcomers

@@ -279,3 +279,29 @@ def test_one_learner_is_told_that_it_is_alone() -> None:
     assert model.gains_["verdict"].tolist() == ["stay alone"]
     assert model.gains_["reason"].tolist() == ["There is nobody else to learn from."]
     assert model.gains_["membership"].tolist() == [1.0]
+
+
+def test_newcomers_who_fit_nowhere_or_have_one_row_are_promised_nothing() -> None:
+    data = make_linear_learners(8, n_rows=40, coefficients=[[2, 0, 1], [-2, 1, 0]], random_state=0)
+    model = CoterieRegressor(["lr"], n_clusters=2).fit(data.X, data.y, groups=data.groups)
+    odd = np.full(40, "odd")
+    X, y = data.X[:41], np.r_[20 + 5 * data.X[:40, 1], data.y[40]]
+    model.admit(X, y, groups=np.r_[odd, ["single"]])
+    gains = model.gains_.of(["odd", "single"])
+    assert gains["verdict"].tolist() == ["stay alone", "too few rows"]
+    assert gains["fits"].tolist() == [False, True]
+    # What the nearest cluster would bring is no gain of a learner that does not join it.
+    assert np.isnan(gains["gain"]).all()
+    # A single row cannot be resampled.
+    assert np.isnan(gains["membership"]).all()
+
+
+def test_who_is_by_itself_has_the_same_error_with_others_as_alone() -> None:
+    data = make_linear_learners(8, n_rows=60, coefficients=[[2, 0, 1], [-2, 1, 0]], random_state=0)
+    y = data.y.copy()
+    y[data.groups == "learner 07"] *= -3
+    model = CoterieRegressor(["lr"], n_clusters=3, refine="average", collaboration="average")
+    gains = model.fit(data.X, y, groups=data.groups).gains_.of(["learner 07"])
+    assert np.count_nonzero(model.learner_labels_ == gains["cluster"][0]) == 1
+    for ending in ("", "_se"):
+        assert gains[f"error_with{ending}"] == gains[f"error_alone{ending}"]

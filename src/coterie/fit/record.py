@@ -176,13 +176,17 @@ class Fit:
         unknown = list(dict.fromkeys(i for i in ids if i not in known))
         if not unknown:
             return positions_of(ids, everybody)
+        one = len(unknown) == 1
+        who = (
+            f"{'Learner' if one else 'Learners'} {listed(unknown)} {'was' if one else 'were'} not seen in fit"
+        )
         if self.options.unknown_learners == "raise":
             raise ValueError(
-                f"Learner {listed(unknown)} was not seen in fit: use admit to place newcomers, or set "
+                f"{who}: use admit to place newcomers, or set "
                 "unknown_learners='warn' to predict them by what all learners share."
             )
         warnings.warn(
-            f"Learner {listed(unknown)} was not seen in fit, and is predicted by what all learners share. "
+            f"{who}, and {'is' if one else 'are'} predicted by what all learners share. "
             "Use admit to place newcomers, or set unknown_learners='raise'.",
             UserWarning,
             stacklevel=4,

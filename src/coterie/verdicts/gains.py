@@ -260,6 +260,9 @@ def add_gains(
     for name, ratio in (("error_alone", reached), ("error_with", reached_with)):
         for column in (name, f"{name}_se"):
             table[column] = table[column] * ratio
+    for ending in ("", "_se"):
+        # Who is by itself predicts with others as it does alone, wherever the folds had put it.
+        table[f"error_with{ending}"][by_itself] = table[f"error_alone{ending}"][by_itself]
     fall = (np.log(reached) - np.log(reached_with))[measured]
     ratios = np.log(compared.alone / compared.others) + fall
     errors = compared.errors(share, found.inflation_of_measured, compared.typical)
@@ -394,9 +397,12 @@ def _placed_gains(
             reasons[j] = reason_for(verdicts[j], float(table["gain"][j]))
         # Who joins no cluster predicts alone, whatever the nearest one would bring.
         verdicts[~fits], reasons[~fits] = STAY_ALONE, OUTSIDE
+        for column in GAINS:
+            table[column][~fits] = np.nan
     table["verdict"], table["reason"] = verdicts.astype(str), reasons.astype(str)
     nearest = admission.probabilities[np.arange(n), admission.nearest]
     table["fits"] = fits
-    table["membership"] = np.where(fits, nearest, np.nan)
+    # A single row cannot be resampled.
+    table["membership"] = np.where(fits & (newcomers.sizes > 1), nearest, np.nan)
     table["second_cluster"] = second_clusters(admission)
     return table
