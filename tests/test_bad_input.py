@@ -258,7 +258,7 @@ def test_a_learner_without_candidates_is_named() -> None:
 def test_unknown_learners_at_predict_are_named() -> None:
     model = fit(unknown_learners="raise")
     message = refusal(lambda: model.predict(DATA.X[:3], groups=["north", "mars", "venus"]))
-    assert "Learner 'mars', 'venus' was not seen in fit: use admit to place newcomers" in message
+    assert "Learners 'mars', 'venus' were not seen in fit: use admit to place newcomers" in message
     assert "unknown_learners='warn'" in message
     many = refusal(lambda: model.predict(DATA.X[:9], groups=np.arange(9)))
     assert "0, 1, 2, 3, 4 and 4 more" in many
@@ -268,7 +268,7 @@ def test_unknown_learners_at_predict_are_named() -> None:
 def test_unknown_learners_are_predicted_by_what_all_share_with_a_warning(options: dict[str, Any]) -> None:
     model = fit(**options)
     ids = np.array(["mars", "north", "venus"])
-    with pytest.warns(UserWarning, match="Learner 'mars', 'venus' was not seen in fit, and is predicted by"):
+    with pytest.warns(UserWarning, match="Learners 'mars', 'venus' were not seen in fit, and are predicted by"):
         found = model.predict(DATA.X[[0, 0, 0]], groups=ids)
     assert np.isfinite(found).all()
     # Whoever is unknown is predicted alike, and known learners as ever.
@@ -439,7 +439,7 @@ def test_an_unknown_argument_of_fit_is_named() -> None:
 def test_a_known_newcomer_is_named() -> None:
     model = fit()
     message = refusal(lambda: model.admit(DATA.X, DATA.y, groups=SITES))
-    assert message == "Learner 'east', 'north', 'south', 'west' is known already: admit takes new ids."
+    assert message == "Learners 'east', 'north', 'south', 'west' are known already: admit takes new ids."
 
 
 @pytest.mark.parametrize("method", ["predict", "admit", "score"])

@@ -163,5 +163,5 @@ def test_a_stream_refuses_whom_the_model_knows() -> None:
     data = make_linear_learners(4, n_truths=2, random_state=0)
     model = CoterieRegressor("lr", 2, collaboration="pooled", n_bootstrap=0)
     model.fit(data.X, data.y, groups=data.groups)
-    with pytest.raises(ValueError, match="is known already"):
+    with pytest.raises(ValueError, match="are known already"):
         next(model.place_stream([(data.X, data.y, data.groups)]))

@@ -29,7 +29,7 @@ def test_they_are_shown_as_a_table_and_known_to_the_new_model(run, fitted, newco
 
 
 def test_who_is_known_already_is_refused(run, fitted):
-    assert "is known already" in run("admit", fitted, "table.csv").complaint
+    assert "are known already" in run("admit", fitted, "table.csv").complaint
 
 
 def test_a_table_without_target_is_refused(run, fitted, table):
