@@ -268,7 +268,9 @@ def test_unknown_learners_at_predict_are_named() -> None:
 def test_unknown_learners_are_predicted_by_what_all_share_with_a_warning(options: dict[str, Any]) -> None:
     model = fit(**options)
     ids = np.array(["mars", "north", "venus"])
-    with pytest.warns(UserWarning, match="Learners 'mars', 'venus' were not seen in fit, and are predicted by"):
+    with pytest.warns(
+        UserWarning, match="Learners 'mars', 'venus' were not seen in fit, and are predicted by"
+    ):
         found = model.predict(DATA.X[[0, 0, 0]], groups=ids)
     assert np.isfinite(found).all()
     # Whoever is unknown is predicted alike, and known learners as ever.
