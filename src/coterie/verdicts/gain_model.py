@@ -5,7 +5,7 @@ Where predictions alone and with others are close to each other, there is little
 So the logarithm of the error alone over the error with others is taken to be a share of their mean squared
 distance: near one where all of the distance is the learner's own error, near minus one where it is the
 others'. The distance that a learner's rows show is uncertain, too; what is used is its geometric mean with
-the distance that is typical of so many rows. Shares have a mean and a spread between learners. Both are
+the distance that is typical of as many rows. Shares have a mean and a spread between learners. Both are
 integrated out, so that a spread that is estimated as zero does not make anybody sure.
 """
 
@@ -90,8 +90,8 @@ class GainModel:
     ) -> Expected:
         """Return what learners may expect whose log ratios (L,) were measured with standard errors (L,).
 
-        Predictions alone and with others are ``apart`` (L,), on so many rows (L,). Others harm a learner
-        whose log ratio is below ``harm`` (L,).
+        ``apart`` (L,) is the distance of predictions alone and with others, on ``n_rows`` (L,). Others harm a
+        learner whose log ratio is below ``harm`` (L,).
         """
         apart = usual_distance(apart, n_rows, self.typical)
         squares, tau = errors * errors, (SPREADS[:, None] * apart) ** 2
@@ -142,7 +142,7 @@ def usual_distance(apart: Array, n_rows: Array, typical: float) -> Array:
 def fit_gain_model(
     ratios: Array, errors: Array, apart: Array, n_rows: Array, decay: float = 0.0, variance: float = 1.0
 ) -> GainModel:
-    """Fit the model to log ratios (L,) with standard errors (L,), of predictions that are so far apart (L,).
+    """Fit the model to log ratios (L,) with standard errors (L,) and the distances of predictions (L,).
 
     Learners are sorted first: the last bit must not depend on their order.
     """
