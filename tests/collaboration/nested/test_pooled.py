@@ -68,8 +68,6 @@ def test_trees_without_weight_on_the_first_fold_are_not_fitted_again(staged, mon
     _, all_of_them = dictionary_of(data.learners, np.arange(6) % 2)
     assert {WITH_ID, BESIDE_LINE} < {member.name for member in all_of_them.members}
     assert all_of_them.n_fits > least.n_fits
-    assert least.model_of(WITH_ID) is None
-    assert all_of_them.model_of(WITH_ID) is not None
 
 
 def test_more_rows_bear_more_rounds(staged, monkeypatch):

@@ -12,9 +12,10 @@ from coterie.collaboration.classes.lines import ClassRows, effects_of, log_odds,
 from coterie.collaboration.classes.views import Directions
 from coterie.collaboration.nested.guard import guarded_columns
 from coterie.collaboration.nested.line import Ratios
+from coterie.collaboration.nested.record import NestedForm
 from coterie.kernels.losses import predict_rows
 from coterie.loss import SQUARED_ERROR
-from coterie.records import BY_LEARNER, Collaboration
+from coterie.records import BY_LEARNER
 from coterie.rows.learners import Learners
 
 
@@ -59,7 +60,7 @@ class ClassNewcomers:
 
 
 @dataclass(frozen=True)
-class NestedClasses(Collaboration):
+class NestedClasses(NestedForm):
     """What nested coteries hand on for classes: how each learner predicts, and what it takes from whom.
 
     A prediction is the weighted sum of the probabilities of models and of two lines, recalibrated where that
@@ -125,27 +126,6 @@ class NestedClasses(Collaboration):
     def by_pooled_rows(self) -> bool:
         """Whether a newcomer to a cluster predicts with a model of its members' pooled rows."""
         return True
-
-    @property
-    def cluster_residuals(self) -> tuple[Array, ...] | None:
-        """Honest residuals under what the members of a cluster share."""
-        return self.plain_residuals
-
-    @property
-    def taken(self) -> dict[str, Array]:
-        """How much each learner takes from itself, from its coterie and from all."""
-        names = (f"from_{name.replace(' ', '_')}" for name in self.share_names)
-        return dict(zip(names, self.shares.T, strict=True))
-
-    def with_all(self) -> NestedClasses:
-        """Return how everybody would predict with what all learners share."""
-        return replace(
-            self,
-            method="global",
-            weight_rows=np.full(len(self.weight_rows), self.all_row),
-            newcomer_weight_rows=np.full(len(self.newcomer_weight_rows), self.all_row),
-            residuals=self.all_residuals,
-        )
 
     def with_newcomers(self, newcomers: Learners, labels: Array) -> tuple[NestedClasses, Array]:
         """Add newcomers, whose rows no model has seen; return the record, and their rows of ``weights``."""

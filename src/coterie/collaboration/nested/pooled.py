@@ -58,12 +58,6 @@ class Dictionary:
     view: View = field(repr=False)
     n_fits: int
 
-    def model_of(self, name: str) -> Any:
-        """Return the trees of a member, None where it is not there."""
-        return next(
-            (m for member, m in zip(self.members, self.models, strict=True) if member.name == name), None
-        )
-
 
 @dataclass
 class _Fold:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from typing import Self
 
 import numpy as np
 
@@ -27,8 +28,42 @@ class AverageNewcomers:
     noise: float
 
 
+class NestedForm(Collaboration):
+    """What every form of nested coteries tells of whom learners take from, whatever it predicts.
+
+    Its forms have these fields; see `NestedCollaboration`.
+    """
+
+    plain_residuals: tuple[Array, ...]
+    all_residuals: tuple[Array, ...]
+    all_row: int
+    share_names: tuple[str, ...]
+    shares: Array
+
+    @property
+    def cluster_residuals(self) -> tuple[Array, ...] | None:
+        """Honest residuals under what the members of a cluster share."""
+        return self.plain_residuals
+
+    @property
+    def taken(self) -> dict[str, Array]:
+        """How much each learner takes from itself, from its coterie and from all."""
+        names = (f"from_{name.replace(' ', '_')}" for name in self.share_names)
+        return dict(zip(names, self.shares.T, strict=True))
+
+    def with_all(self) -> Self:
+        """Return how everybody would predict with what all learners share."""
+        return replace(
+            self,
+            method="global",
+            weight_rows=np.full(len(self.weight_rows), self.all_row),
+            newcomer_weight_rows=np.full(len(self.newcomer_weight_rows), self.all_row),
+            residuals=self.all_residuals,
+        )
+
+
 @dataclass(frozen=True)
-class NestedCollaboration(Collaboration):
+class NestedCollaboration(NestedForm):
     """What nested coteries hand on: how each learner predicts, and what it takes from whom.
 
     A prediction is the weighted sum of the models' predictions, each kept within the bounds of its
@@ -92,27 +127,6 @@ class NestedCollaboration(Collaboration):
     def by_pooled_rows(self) -> bool:
         """Whether a newcomer to a cluster predicts with a model of its members' pooled rows."""
         return self.form == "pooled"
-
-    @property
-    def cluster_residuals(self) -> tuple[Array, ...] | None:
-        """Honest residuals under what the members of a cluster share."""
-        return self.plain_residuals
-
-    @property
-    def taken(self) -> dict[str, Array]:
-        """How much each learner takes from itself, from its coterie and from all."""
-        names = (f"from_{name.replace(' ', '_')}" for name in self.share_names)
-        return dict(zip(names, self.shares.T, strict=True))
-
-    def with_all(self) -> NestedCollaboration:
-        """Return how everybody would predict with what all learners share."""
-        return replace(
-            self,
-            method="global",
-            weight_rows=np.full(len(self.weight_rows), self.all_row),
-            newcomer_weight_rows=np.full(len(self.newcomer_weight_rows), self.all_row),
-            residuals=self.all_residuals,
-        )
 
     def with_newcomers(self, newcomers: Learners, labels: Array) -> tuple[NestedCollaboration, Array]:
         """Add newcomers, whose rows no model here has seen; return the record, and their rows of ``weights``.
