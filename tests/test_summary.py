@@ -8,7 +8,7 @@ import pytest
 from coterie import CoterieRegressor, cluster_learners
 from coterie.datasets import make_linear_learners
 from coterie.federated import Conclusion
-from coterie.federated.messages import Curve, Gain, Mixture
+from coterie.federated.conclusions import Curve, Gain, Mixture
 from coterie.summary import plain, summarize, table_rows
 from coterie.verdicts.gains import ERRORS
 

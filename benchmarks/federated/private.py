@@ -25,7 +25,6 @@ from sklearn.metrics import adjusted_rand_score
 
 from coterie.datasets import make_linear_learners
 from coterie.federated import make_party
-from coterie.federated.messages import Promise
 from coterie.federated.moments import (
     Column,
     Pooled,
@@ -35,6 +34,7 @@ from coterie.federated.moments import (
     moments_of,
     open_moments,
 )
+from coterie.federated.tables import Promise
 
 SITES, TRUTHS, PREDICTORS, DRAWS, TEST_ROWS = 30, 3, 4, 20, 500
 ROWS = (100, 300, 1_000, 10_000)

@@ -26,7 +26,7 @@ from sklearn.linear_model import Ridge
 from coterie.datasets import make_linear_learners
 from coterie.federated import answer, conclude, encode, make_party, score, share
 from coterie.federated.answers import Answered
-from coterie.federated.messages import Conclusion
+from coterie.federated.conclusions import Conclusion
 
 SIZES = {"linear": (10, 50, 200), "forest": (10, 50, 200)}
 FAMILIES = {"linear": {"ridge": Ridge()}, "forest": {"rf": RandomForestRegressor(100, n_jobs=1)}}

@@ -23,7 +23,7 @@ from coterie.verdicts.verdict import COLLABORATE, NO_DIFFERENCE, STAY_ALONE, TOO
 
 if TYPE_CHECKING:
     # Loaded only by those who have the extra.
-    from coterie.federated.messages import Conclusion
+    from coterie.federated.conclusions import Conclusion
 
 Columns = Mapping[str, Any]
 # Nobody is infinitely wrong.

@@ -12,8 +12,8 @@ import polars as pl
 import pytest
 
 from coterie.datasets import make_linear_learners
+from coterie.federated.conclusions import Conclusion, Gain
 from coterie.federated.folder import SealedFolder
-from coterie.federated.messages import Conclusion, Gain
 
 SITES = [chr(ord("a") + k) for k in range(8)]
 

@@ -11,24 +11,16 @@ from hypothesis import strategies as st
 
 from coterie.encoding import ColumnPlan
 from coterie.federated import codec
+from coterie.federated.conclusions import Conclusion, Curve, Gain, Mixture
 from coterie.federated.messages import (
     VERSION,
     Answer,
-    ColumnNote,
-    Columns,
-    Conclusion,
-    Curve,
-    Encoding,
-    Gain,
     Judging,
     Loss,
     Member,
     Mixing,
-    Mixture,
-    Moments,
     Pairing,
     Products,
-    Promise,
     ProtocolError,
     Question,
     Score,
@@ -39,6 +31,7 @@ from coterie.federated.messages import (
     kind_of,
     question_key,
 )
+from coterie.federated.tables import ColumnNote, Columns, Encoding, Moments, Promise
 
 SHARE = Share(
     site="north",

@@ -22,7 +22,7 @@ from coterie.federated import (
     share,
     wire,
 )
-from coterie.federated.messages import Mixture
+from coterie.federated.conclusions import Mixture
 from coterie.federated.peers import evaluate_peers
 from coterie.federated.site import pooled_variance
 

@@ -11,7 +11,7 @@ from coterie.cli.errors import CommandError, one_sentence, require
 from coterie.cli.printing import say_notes, tell
 
 if TYPE_CHECKING:
-    from coterie.federated.messages import ColumnNote, Columns
+    from coterie.federated.tables import ColumnNote, Columns
 
 
 def _line(note: ColumnNote) -> str:

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 from coterie.cli.errors import CommandError
 from coterie.cli.moments import concluded_anew
+from coterie.federated.conclusions import Conclusion
 from coterie.federated.folder import Contents, SealedFolder
-from coterie.federated.messages import Conclusion
 from coterie.federated.recomputing import check_conclusion
 
 

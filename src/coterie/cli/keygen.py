@@ -36,7 +36,7 @@ def keygen(
 ) -> None:
     """Make a key for --sign, and print the line that the others put into their list of known keys."""
     from coterie.cli.models import check_file
-    from coterie.federated.messages import check_site
+    from coterie.federated.checks import check_site
     from coterie.federated.signing import make_key
 
     require(name=name, out=out)

@@ -16,8 +16,8 @@ from coterie.cli.progress import gathered_warnings
 from coterie.cli.reading import read_tables
 from coterie.cli.sites import encoded
 from coterie.federated import Party, Settings, make_party
+from coterie.federated.conclusions import Conclusion
 from coterie.federated.folder import Contents, SealedFolder
-from coterie.federated.messages import Conclusion, Moments, Promise
 from coterie.federated.moments import (
     Home,
     Pooled,
@@ -32,6 +32,7 @@ from coterie.federated.moments.ledger import send_once
 from coterie.federated.moments.noise import check_promise, noise_scale
 from coterie.federated.moments.schema import schema_from
 from coterie.federated.signing import Signer
+from coterie.federated.tables import Moments, Promise
 from coterie.rows.threshold import FEWEST_ROWS
 
 # Of a message, unless another is given.

@@ -12,16 +12,8 @@ from __future__ import annotations
 
 from coterie.federated.answering import answer
 from coterie.federated.answers import Answered, check_answer
-from coterie.federated.messages import (
-    Answer,
-    Conclusion,
-    ProtocolError,
-    Question,
-    Score,
-    Share,
-    decode,
-    encode,
-)
+from coterie.federated.conclusions import Conclusion
+from coterie.federated.messages import Answer, ProtocolError, Question, Score, Share, decode, encode
 from coterie.federated.peers import Party, make_party, predict
 from coterie.federated.protocol import MOST_ROUNDS, Settings, conclude, coordinate
 from coterie.federated.site import score, share

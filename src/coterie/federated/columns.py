@@ -18,8 +18,9 @@ import numpy as np
 from coterie._options import listed
 from coterie.encoding import ColumnPlan, TableEncoder
 from coterie.encoding.columns import DATE_PARTS, plan_column
-from coterie.federated.messages import ColumnNote, Columns, Encoding, ProtocolError
+from coterie.federated.messages import ProtocolError
 from coterie.federated.site import software_versions
+from coterie.federated.tables import ColumnNote, Columns, Encoding
 
 # How many rows must have an entry before it is named, unless a site asks for more.
 FEWEST_WITH_LEVEL = 10

@@ -11,7 +11,8 @@ import numpy as np
 
 from coterie._arrays import Array
 from coterie.collaboration.forms import average_weights
-from coterie.federated.messages import Conclusion, Curve, Gain, Mixture, Verdict
+from coterie.federated.conclusions import Conclusion, Curve, Gain, Mixture
+from coterie.federated.messages import Verdict
 from coterie.federated.participants import Participants
 from coterie.federated.peers import N_FOLDS
 from coterie.method.search import Found

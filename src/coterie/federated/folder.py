@@ -19,24 +19,22 @@ from urllib.parse import quote
 
 from coterie._files import write_bytes
 from coterie.federated.answers import Answered, check_answer
+from coterie.federated.checks import digest
 from coterie.federated.codec import MOST_BYTES
+from coterie.federated.conclusions import Conclusion
 from coterie.federated.messages import (
     Answer,
-    Columns,
-    Conclusion,
-    Encoding,
     Message,
-    Moments,
     ProtocolError,
     Question,
     Score,
     Share,
-    digest,
     kind_of,
     question_key,
 )
 from coterie.federated.sealing import LONGEST_HEADER, Sealed, read_header, seal, speaker_of, unseal
 from coterie.federated.signing import Signer
+from coterie.federated.tables import Columns, Encoding, Moments
 
 log = logging.getLogger(__name__)
 

@@ -16,7 +16,9 @@ from coterie.collaboration.nested.guard import model_bounds
 from coterie.collaboration.nested.own import OwnByFold
 from coterie.engines import ThreadEngine
 from coterie.federated import wire
-from coterie.federated.messages import Conclusion, ProtocolError, Share, check_site
+from coterie.federated.checks import check_site
+from coterie.federated.conclusions import Conclusion
+from coterie.federated.messages import ProtocolError, Share
 from coterie.method.select import select_models
 from coterie.records import Selection
 from coterie.rows.learners import Learners, gather_learners

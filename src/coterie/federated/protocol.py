@@ -29,19 +29,10 @@ from coterie.collaboration.nested.weighing import (
     response_units,
 )
 from coterie.federated.answers import Answered, AnsweredLosses, NotAnsweredError, check_answer, in_message
+from coterie.federated.conclusions import Conclusion
 from coterie.federated.consistency import contradictions, strange_numbers
 from coterie.federated.findings import Mixed, conclusion_by_losses, conclusion_from
-from coterie.federated.messages import (
-    Answer,
-    Conclusion,
-    Judging,
-    Member,
-    Mixing,
-    ProtocolError,
-    Question,
-    Score,
-    Share,
-)
+from coterie.federated.messages import Answer, Judging, Member, Mixing, ProtocolError, Question, Score, Share
 from coterie.federated.participants import Participants, find_participants
 from coterie.kernels.losses import DenseTiles
 from coterie.method.n_clusters.evidence import Evidence

@@ -16,8 +16,9 @@ from coterie._codec import parse_json
 from coterie._files import write_bytes
 from coterie.datasets.files import data_home
 from coterie.federated.answers import same_members
+from coterie.federated.checks import digest
 from coterie.federated.folder import Contents
-from coterie.federated.messages import ProtocolError, Question, Share, digest, question_key
+from coterie.federated.messages import ProtocolError, Question, Share, question_key
 from coterie.federated.protocol import conclude
 
 # Enough for a few sites to fall silent; whoever asks more often wants something else.

@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from coterie.federated.answers import Answered
-from coterie.federated.messages import Conclusion, Mixture, ProtocolError, Score, Share
+from coterie.federated.conclusions import Conclusion, Mixture
+from coterie.federated.messages import ProtocolError, Score, Share
 from coterie.federated.protocol import Settings, conclude
 
 # Two machines may come to numbers that differ by this share of the largest.

@@ -10,20 +10,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
+from coterie.federated.checks import digest
 from coterie.federated.codec import from_plain, parse, to_text
-from coterie.federated.messages import (
-    Conclusion,
-    Encoding,
-    Message,
-    ProtocolError,
-    Question,
-    decode,
-    digest,
-    encode,
-    kind_of,
-)
+from coterie.federated.conclusions import Conclusion
+from coterie.federated.messages import Message, ProtocolError, Question, decode, encode, kind_of
 from coterie.federated.signing import Signer, is_signed
 from coterie.federated.site import software_versions
+from coterie.federated.tables import Encoding
 
 FORMAT = "coterie-sealed"
 FORMAT_VERSION = 1

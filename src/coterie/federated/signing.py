@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from coterie._files import read_plain, write_bytes
-from coterie.federated.messages import ProtocolError, check_site
+from coterie.federated.checks import check_site
+from coterie.federated.messages import ProtocolError
 
 DIGITS = 64
 # Points of small order: anybody can sign anything for such a "key". Without the sign, the highest bit.

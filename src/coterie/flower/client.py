@@ -16,7 +16,10 @@ from flwr.clientapp import ClientApp
 
 from coterie._files import write_bytes
 from coterie.federated import Party, ProtocolError, answer, decode, encode, make_party, score, share, wire
-from coterie.federated.messages import Conclusion, Moments, Question, Share, digest, kind_of
+from coterie.federated.checks import digest
+from coterie.federated.conclusions import Conclusion
+from coterie.federated.messages import Question, Share, kind_of
+from coterie.federated.tables import Moments
 from coterie.flower.carrying import ANSWER, CONCLUDE, SCORE, SHARE, loaded, refused, unloaded
 from coterie.flower.moments import moments_of_node, refuse_more, sends_moments
 from coterie.flower.pages import write_page

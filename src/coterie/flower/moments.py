@@ -6,10 +6,10 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from coterie.federated import Party, ProtocolError
-from coterie.federated.messages import Moments, Promise
 from coterie.federated.moments import open_moments, read_schema
 from coterie.federated.moments.ledger import send_once
 from coterie.federated.moments.noise import check_promise
+from coterie.federated.tables import Moments, Promise
 
 
 def _is_true(config: Mapping[str, Any], name: str) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from pathlib import Path
 
-from coterie.federated.messages import Conclusion
+from coterie.federated.conclusions import Conclusion
 from coterie.report import Report
 
 logger = logging.getLogger(__name__)

@@ -16,9 +16,11 @@ from flwr.app import Context
 from flwr.serverapp import ServerApp
 
 from coterie._files import write_bytes
-from coterie.federated.messages import Answer, Conclusion, Moments, ProtocolError, Score, Share, encode
+from coterie.federated.conclusions import Conclusion
+from coterie.federated.messages import Answer, ProtocolError, Score, Share, encode
 from coterie.federated.moments import conclude_moments
 from coterie.federated.protocol import Settings, coordinate
+from coterie.federated.tables import Moments
 from coterie.flower.carrying import ANSWER, CONCLUDE, SCORE, SHARE, Carrier, Kind, Round, ask, wait_for_nodes
 from coterie.flower.pages import write_page
 

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 from coterie.datasets import make_linear_learners
-from coterie.federated.messages import Moments, Promise
 from coterie.federated.moments import Column, Schema, open_moments
 from coterie.federated.moments.noise import noisy
 from coterie.federated.moments.pool import unpacked
 from coterie.federated.moments.site import bounded_rows, moments_by_half
+from coterie.federated.tables import Moments, Promise
 
 
 @pytest.fixture(autouse=True)

@@ -9,9 +9,9 @@ import pytest
 from sklearn.metrics import adjusted_rand_score
 
 from coterie.federated import ProtocolError, Settings, decode, encode
-from coterie.federated.messages import Promise
 from coterie.federated.moments import conclude_moments
 from coterie.federated.moments.pool import unpacked
+from coterie.federated.tables import Promise
 from coterie.summary import summarize
 
 from .conftest import draw_sites, packed

@@ -9,9 +9,9 @@ import pytest
 
 from coterie.datasets.files import data_home
 from coterie.federated import ProtocolError
-from coterie.federated.messages import Promise
 from coterie.federated.moments import Column
 from coterie.federated.moments.ledger import send_once
+from coterie.federated.tables import Promise
 
 from .conftest import make_schema
 

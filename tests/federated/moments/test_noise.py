@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from scipy.stats import beta, norm
 
 from coterie.federated import ProtocolError
-from coterie.federated.messages import Promise
 from coterie.federated.moments import noise
 from coterie.federated.moments.noise import check_promise, gaussian_scale, noise_scale, noisy
+from coterie.federated.tables import Promise
 
 
 def delta_of(scale: float, epsilon: float) -> float:

@@ -7,10 +7,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from coterie.federated.messages import Promise
 from coterie.federated.moments import open_moments
 from coterie.federated.moments.noise import noise_scale, noisy
 from coterie.federated.moments.pool import fit_lines, losses_of, pool_of
+from coterie.federated.tables import Promise
 
 from .conftest import draw_sites
 

@@ -10,11 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from coterie.federated import ProtocolError
-from coterie.federated.messages import Moments, Promise
 from coterie.federated.moments import moments_of, open_moments
 from coterie.federated.moments.noise import noise_scale
 from coterie.federated.moments.pool import unpacked
 from coterie.federated.moments.site import bounded_rows
+from coterie.federated.tables import Moments, Promise
 
 from .conftest import make_schema
 

@@ -12,12 +12,14 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from coterie._arrays import Array
-from coterie.federated.messages import Conclusion, Curve, Gain, Moments, ProtocolError
+from coterie.federated.conclusions import Conclusion, Curve, Gain
+from coterie.federated.messages import ProtocolError
 from coterie.federated.moments.noise import check_promise, noise_scale
 from coterie.federated.moments.pool import Pool, fit_lines, pool_of, unpacked
 from coterie.federated.moments.schema import schema_from
 from coterie.federated.moments.search import MOST_LOSS, Searched, search_clusters
 from coterie.federated.protocol import Settings
+from coterie.federated.tables import Moments
 from coterie.method.search import check_n_clusters, largest_count
 from coterie.rows.threshold import rows_needed
 from coterie.verdicts.gains import ERRORS, GAINS

@@ -25,10 +25,12 @@ import numpy as np
 from coterie._arrays import Array
 from coterie._files import LockedError, locked, write_bytes
 from coterie.datasets.files import data_home
+from coterie.federated.checks import digest
 from coterie.federated.codec import from_plain, parse, to_text
-from coterie.federated.messages import Moments, Promise, ProtocolError, decode, digest, encode
+from coterie.federated.messages import ProtocolError, decode, encode
 from coterie.federated.moments.schema import Schema
 from coterie.federated.moments.site import moments_of
+from coterie.federated.tables import Moments, Promise
 
 KEY_BYTES, HASH_BYTES = 32, 8
 

@@ -14,7 +14,8 @@ from scipy.optimize import brentq
 from scipy.special import log_ndtr
 
 from coterie._arrays import Array
-from coterie.federated.messages import Promise, ProtocolError
+from coterie.federated.messages import ProtocolError
+from coterie.federated.tables import Promise
 
 # How far one row can move the moments: the largest length of zz' - ww', where z and w have length one.
 SENSITIVITY = float(np.sqrt(2.0))

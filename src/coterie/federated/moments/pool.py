@@ -12,10 +12,10 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from coterie._arrays import Array
-from coterie.federated.messages import Moments
 from coterie.federated.moments.noise import noise_scale
 from coterie.federated.moments.schema import Schema, schema_from
 from coterie.federated.moments.site import CONSTANT
+from coterie.federated.tables import Moments
 
 # A site weighs at most this many times what the site in the middle weighs, whatever it says of its rows.
 MOST_WEIGHT = 3.0

@@ -15,8 +15,9 @@ from typing import Any
 
 from coterie._files import read_plain
 from coterie.encoding import ColumnPlan, TableEncoder
+from coterie.federated.checks import require
 from coterie.federated.codec import from_plain, parse, to_text
-from coterie.federated.messages import ProtocolError, require
+from coterie.federated.messages import ProtocolError
 
 # Ends of a range are below this, and its half is above its inverse.
 LARGEST_RANGE = 1e50

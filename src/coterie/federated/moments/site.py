@@ -11,10 +11,11 @@ import numpy as np
 
 from coterie._arrays import Array
 from coterie._seeds import generator_for
-from coterie.federated.messages import Moments, Promise, ProtocolError
+from coterie.federated.messages import ProtocolError
 from coterie.federated.moments.noise import noisy
 from coterie.federated.moments.schema import Schema
 from coterie.federated.site import software_versions
+from coterie.federated.tables import Moments, Promise
 
 # What stands for the constant in a row whose other entries are one at the ends of their ranges. From a tenth
 # to a half, coteries and errors were the same for ranges of one to five standard deviations.

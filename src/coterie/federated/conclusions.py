@@ -1,0 +1,166 @@
+"""The message that tells who learns with whom, and what each site gains by it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from coterie._options import check_option
+from coterie.federated.checks import require
+from coterie.federated.codec import ProtocolError
+from coterie.rows.threshold import FEWEST_ROWS
+from coterie.verdicts.verdict import STAY_ALONE
+
+
+@dataclass(frozen=True)
+class Curve:
+    """How a rule came to its number of coteries: the criterion for each number looked at, and the answer."""
+
+    criterion: str
+    n_clusters: tuple[int, ...]
+    values: tuple[float | None, ...]
+    chosen: int
+
+
+@dataclass(frozen=True)
+class Gain:
+    """A site's row in the table of gains, with the names of a row of ``CoterieRegressor.gains_``.
+
+    Errors and gains are None for a site whose model stands apart, and where they were not measured;
+    ``membership`` is None likewise. ``fits`` tells whether some cluster of others describes the site's data.
+    ``second_cluster`` is -1 where there is no other cluster.
+    """
+
+    learner: str
+    cluster: int
+    model: str
+    n_rows: int
+    error_alone: float | None
+    error_alone_se: float | None
+    error_with: float | None
+    error_with_se: float | None
+    error_all: float | None
+    error_all_se: float | None
+    gain: float | None
+    gain_se: float | None
+    gain_low: float | None
+    gain_high: float | None
+    verdict: str
+    reason: str
+    fits: bool
+    membership: float | None
+    second_cluster: int
+
+
+@dataclass(frozen=True)
+class Mixture:
+    """How a site predicts with others: a weighted sum of models, and a line of its own.
+
+    ``weights`` has what each model weighs, by site. ``line`` are slopes and intercept, and the line is kept
+    within ``limits``. ``range`` is what the site's own model is kept within where it predicts alone; None:
+    not known.
+    """
+
+    weights: Mapping[str, float]
+    line: tuple[float, ...]
+    limits: tuple[float, float]
+    range: tuple[float, float] | None = None
+
+    def __post_init__(self) -> None:
+        require(len(self.weights) > 0, "A mixture must have a model.")
+        good = min(self.weights.values()) >= 0 and abs(sum(self.weights.values()) - 1) < 1e-6
+        require(good, "The weights of a mixture must be shares that sum to one.")
+        ordered = self.range is None or self.range[0] <= self.range[1]
+        require(ordered and self.limits[0] <= self.limits[1], "Limits are the wrong way round.")
+
+
+@dataclass(frozen=True)
+class Conclusion:
+    """Who learns with whom, and what it brings.
+
+    Parameters
+    ----------
+    gains : tuple of Gain
+        A row per site, sorted by site.
+    mixtures : mapping of str to Mixture
+        How each site predicts with others; empty where it predicts by lines of moments.
+    models : mapping of str to str
+        The sha256 of each site's model.
+    rule : str
+        What decided the number of coteries.
+    clear : bool
+        False when the sites do not fall into clear coteries.
+    curves : mapping of str to Curve
+        Every rule's curve.
+    left_out : mapping of str to str
+        Who took no part, and why, in a sentence.
+    notes : tuple of str
+        What a reader should know.
+    rounds : int
+        Rounds of questions.
+    settings : mapping of str to str
+        How it was concluded, so that anybody can do it again.
+    """
+
+    gains: tuple[Gain, ...]
+    mixtures: Mapping[str, Mixture]
+    models: Mapping[str, str]
+    rule: str
+    clear: bool
+    curves: Mapping[str, Curve]
+    left_out: Mapping[str, str]
+    notes: tuple[str, ...]
+    rounds: int
+    settings: Mapping[str, str]
+
+    def __post_init__(self) -> None:
+        sites = [row.learner for row in self.gains]
+        require(len(sites) > 0, "A conclusion must be about at least one site.")
+        require(sites == sorted(set(sites)), "The sites of a conclusion must differ and be sorted.")
+        require(set(self.models) == set(sites), "A conclusion must name the model of every site.")
+        told = not self.mixtures or set(self.mixtures) == set(sites)
+        require(told, "A conclusion must say how every site predicts.")
+        named = {member for mixture in self.mixtures.values() for member in mixture.weights}
+        require(named <= set(sites), "A mixture has a model that the conclusion does not name.")
+        labels = {row.cluster for row in self.gains}
+        require(labels == set(range(len(labels))), "Coteries must be numbered from 0.")
+        require(all(row.n_rows >= FEWEST_ROWS for row in self.gains), "A site has too few rows.")
+
+    @property
+    def labels(self) -> dict[str, int]:
+        """Cluster of each site."""
+        return {row.learner: row.cluster for row in self.gains}
+
+    @property
+    def n_clusters(self) -> int:
+        """Number of clusters."""
+        return len(set(self.labels.values()))
+
+    def mixture(self, site: str, *, using: str = "verdict") -> Mixture:
+        """Return how a site predicts.
+
+        Parameters
+        ----------
+        site : str
+            Who predicts.
+        using : {"verdict", "others", "alone"}, default="verdict"
+            As the verdict has it, with others, or with its own model.
+
+        Returns
+        -------
+        Mixture
+            What each model weighs, and the site's own line.
+        """
+        check_option(using, "using", ("verdict", "others", "alone"))
+        row = next((row for row in self.gains if row.learner == site), None)
+        if row is None:
+            why = self.left_out.get(site)
+            raise ProtocolError(
+                f"The conclusion has no site {site!r}." if why is None else f"{site!r} was left out: {why}"
+            )
+        if not self.mixtures:
+            raise ProtocolError("The conclusion is about moments: it has no mixture of models.")
+        if using == "alone" or (using == "verdict" and row.verdict == STAY_ALONE):
+            mine = self.mixtures[site]
+            return Mixture({site: 1.0}, (0.0,) * len(mine.line), (0.0, 0.0), mine.range)
+        return replace(self.mixtures[site], range=None)

@@ -1,0 +1,149 @@
+"""Messages about a site's table: its columns before anything is learnt, and its second moments."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from coterie.encoding import ColumnPlan
+from coterie.federated.checks import MOST_COLUMNS, check_site, digest, require
+from coterie.federated.codec import to_text
+from coterie.rows.threshold import FEWEST_ROWS
+
+
+@dataclass(frozen=True)
+class Promise:
+    """For two tables that differ in one replaced row, what is sent is alike up to (epsilon, delta)."""
+
+    epsilon: float
+    delta: float
+
+
+@dataclass(frozen=True)
+class Moments:
+    """What a site tells of itself in one message: second moments of (1, x, y) over two halves of its rows.
+
+    Parameters
+    ----------
+    site : str
+        Who speaks.
+    n_rows : int
+        Rows of the site.
+    columns : tuple of str
+        The predictors, numbers all of them, in their order.
+    target : str
+        The response.
+    schema : bytes
+        What the sites agreed on, by which rows were encoded and scaled; empty: columns are as they were.
+    halves : tuple of tuple of float
+        For each half, the upper triangle of the moments, row by row.
+    promise : Promise or None
+        How private the moments are; None: they are exact.
+    software : mapping of str to str
+        Versions.
+    """
+
+    site: str
+    n_rows: int
+    columns: tuple[str, ...]
+    target: str
+    schema: bytes = field(repr=False)
+    halves: tuple[tuple[float, ...], tuple[float, ...]] = field(repr=False)
+    promise: Promise | None
+    software: Mapping[str, str]
+
+    def __post_init__(self) -> None:
+        check_site(self.site)
+        require(self.n_rows >= FEWEST_ROWS, f"A site needs {FEWEST_ROWS} rows. Got {self.n_rows}.")
+        require(
+            0 < len(self.columns) <= MOST_COLUMNS, f"{self.site!r} must have 1 to {MOST_COLUMNS} columns."
+        )
+        require(len(set(self.columns)) == len(self.columns), f"Two columns of {self.site!r} have one name.")
+        size = len(self.columns) + 2
+        good = all(len(half) == size * (size + 1) // 2 for half in self.halves)
+        require(good, f"The moments of {self.site!r} do not fit its {len(self.columns)} columns.")
+        require(self.promise is None or bool(self.schema), "Private moments need a schema.")
+
+    @property
+    def sha(self) -> str:
+        """The sha256 of the moments."""
+        return digest(to_text(self))
+
+
+@dataclass(frozen=True)
+class ColumnNote:
+    """What a site says of a column: its kind, and what is common in it.
+
+    ``levels`` are entries of a category that enough rows have, the most frequent first. ``gaps`` tells
+    whether enough entries are missing. ``middle`` is the median of a number, or the median year of a date,
+    and ``size`` the median of absolute values, both rounded to one digit; None where there are too few rows.
+    """
+
+    name: str
+    kind: str
+    levels: tuple[str, ...]
+    gaps: bool
+    hours: bool
+    middle: float | None
+    size: float | None
+
+    def __post_init__(self) -> None:
+        require(self.size is None or self.size >= 0, f"The size of the column {self.name!r} is negative.")
+
+
+@dataclass(frozen=True)
+class Columns:
+    """What a site's table looks like, before anything is learnt from it.
+
+    Parameters
+    ----------
+    site : str
+        Who speaks.
+    target : ColumnNote
+        The response.
+    columns : tuple of ColumnNote
+        The predictors.
+    fewest : int
+        How many rows must have an entry before it is named.
+    software : mapping of str to str
+        Versions.
+    """
+
+    site: str
+    target: ColumnNote
+    columns: tuple[ColumnNote, ...]
+    fewest: int
+    software: Mapping[str, str]
+
+    def __post_init__(self) -> None:
+        check_site(self.site)
+        names = [self.target.name, *(column.name for column in self.columns)]
+        require(1 < len(names) <= MOST_COLUMNS, f"{self.site!r} must have 1 to {MOST_COLUMNS} columns.")
+        require(len(set(names)) == len(names), f"Two columns of {self.site!r} have one name.")
+
+
+@dataclass(frozen=True)
+class Encoding:
+    """How every site turns its table into numbers.
+
+    Parameters
+    ----------
+    target : str
+        The response.
+    columns : tuple of ColumnPlan
+        What becomes of the predictors.
+    sites : tuple of str
+        Who had their say.
+    notes : tuple of str
+        What a reader should know.
+    """
+
+    target: str
+    columns: tuple[ColumnPlan, ...]
+    sites: tuple[str, ...]
+    notes: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        kinds = {"number", "category", "date", "left out"}
+        require(all(plan.kind in kinds for plan in self.columns), "A column of the encoding has no kind.")
+        require(all(plan.name != self.target for plan in self.columns), "The target is among the columns.")
