@@ -39,7 +39,8 @@ def draw(table: str, ratios: np.ndarray) -> None:
     ax.set_yticks([tick for tick in TICKS if ax.get_ylim()[0] < tick < ax.get_ylim()[1]])
     ax.yaxis.set_major_formatter("{x:g}")
     ax.yaxis.set_minor_locator(NullLocator())
-    ax.set_title("error with others / error alone, a dot for each learner", color=GREY, fontsize=10, loc="left")
+    title = "error with others / error alone, a dot for each learner"
+    ax.set_title(title, color=GREY, fontsize=10, loc="left")
     ax.set_xticks([])
     ax.tick_params(colors=GREY, which="both")
     ax.spines[:].set_visible(False)
@@ -51,9 +52,7 @@ def main() -> None:
     mpl.rcParams.update({"svg.hashsalt": "coterie"})
     errors = read()
     for table in TABLES:
-        ratios = errors[table, "coterie"] / errors[table, "alone"]
-        draw(table, ratios)
-        print(f"{table}: {np.sum(ratios < 1)} of {len(ratios)} learners have the lower error with others")
+        draw(table, errors[table, "coterie"] / errors[table, "alone"])
 
 
 if __name__ == "__main__":

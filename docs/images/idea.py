@@ -31,7 +31,8 @@ def rows(n_rows: int, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 def draw(name: str, panels: dict[str, Any], ends: np.ndarray) -> None:
     """Draw the panels: a line per site, in the colour of its coterie, and the rows behind it."""
     n_rows, n_columns, size = TARGETS[name]
-    figure, axes = plt.subplots(n_rows, n_columns, figsize=size, sharex=True, sharey=True, layout="constrained")
+    shared = {"sharex": True, "sharey": True, "layout": "constrained"}
+    figure, axes = plt.subplots(n_rows, n_columns, figsize=size, **shared)
     for ax, (title, sites) in zip(axes, panels.items(), strict=True):
         for x, y, line, colour in sites:
             ax.plot(x, y, ".", color=colour, alpha=0.35, markersize=4)
@@ -68,7 +69,6 @@ def main() -> None:
         ]
     for name in TARGETS:
         draw(name, panels, ends)
-    print(f"{model.n_clusters_} coteries: {', '.join(panels)}")
 
 
 if __name__ == "__main__":
