@@ -39,8 +39,6 @@ STILL_TO_DO: set[str] = {
     "docs/guide/privacy.md",
     "docs/guide/refine.md",
     "docs/guide/select.md",
-    "docs/how_to/reproducible.md",
-    "docs/how_to/unequal_sizes.md",
     "docs/index.md",
     "benchmarks/attack/inputs.md",
     "benchmarks/federated/README.md",
