@@ -126,8 +126,12 @@ class CoterieClassifier(ClassifierMixin, CoterieEstimator):  # type: ignore[misc
         Number of predictors.
     feature_names_in_ : ndarray of shape (n_features_in_,)
         Names of the predictors, where X had names.
+    encoder_ : TableEncoder or None
+        What turned the table of ``fit`` into numbers. None: it held numbers without gaps.
+    predictors_ : list of str or None
+        Names of the columns that models see: those of ``encoder_``, or the columns of X, where X had names.
     table_ : TableRecipe
-        How a table became X, where the command ``coterie fit`` made the model; set after ``fit``.
+        What became of each column of the table; only where there is an encoder.
 
     Examples
     --------
@@ -208,7 +212,9 @@ class CoterieClassifier(ClassifierMixin, CoterieEstimator):  # type: ignore[misc
         Parameters
         ----------
         X : array-like or table of shape (N, p)
-            Predictors of all learners: an array, or a pandas, polars or pyarrow table.
+            Predictors of all learners: an array of numbers, or a pandas, polars or pyarrow table. If a table
+            has text, categories, dates or gaps, `TableEncoder` turns it into numbers, here and in all other
+            methods.
         y : array-like of shape (N,)
             Class of each row: numbers, texts or truth values, two classes or more.
         groups : array-like of shape (N,), str, or None, default=None
@@ -360,6 +366,14 @@ class CoterieClassifier(ClassifierMixin, CoterieEstimator):  # type: ignore[misc
         coverage = check_coverage(coverage, self._called("predict_set"))
         X, place = self._rows_and_places(X, groups, self._called("predict_set"))
         return self.record_.predict_set(X, place, coverage)
+
+    @property
+    def predict_interval(self) -> Any:
+        """Not there: classes have sets in place of intervals."""
+        raise AttributeError(
+            "CoterieClassifier has no predict_interval, for a class has no interval: use predict_set, "
+            "which returns the classes among which the class of a row is."
+        )
 
     def score(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> float:
         """Return the share of rows whose class is predicted.
