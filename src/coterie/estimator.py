@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from abc import abstractmethod
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import fields, replace
 from numbers import Integral
@@ -23,6 +23,7 @@ from coterie._seeds import as_entropy
 from coterie.encoding import TableEncoder, TableRecipe, encoder_for
 from coterie.fit.admit import admit_learners, place_learners
 from coterie.fit.options import Options
+from coterie.fit.out_of_core import RowSource, first_rows, fit_sources
 from coterie.fit.record import Fit
 from coterie.fit.remove import remove_learners
 from coterie.fit.run import fit_learners
@@ -148,6 +149,19 @@ class CoterieEstimator(BaseEstimator):  # type: ignore[misc]
         seed = as_entropy(self.random_state)
         fit = fit_learners(learners, options, seed=seed, exponents=exponents)
         self.record_ = fit.with_notes(cautions(learners, predictors))
+        return self
+
+    def _fit_sources(self, sources: Mapping[Any, RowSource], memory: Any, options: Options) -> Self:
+        with self._unchanged_if_refused():
+            self._group_column = None
+            head = first_rows(sources)
+            validate_data(self, head, skip_check_array=True)
+            seed = as_entropy(self.random_state)
+            fit = fit_sources(options, sources, memory, seed=seed, n_features=self.n_features_in_)
+            if fit.units is None:
+                # Rows that were standardised no longer show what they were.
+                fit = fit.with_notes(cautions(fit.learners, column_names(head)))
+            self.record_ = fit
         return self
 
     def check_options(self) -> Options:
