@@ -40,6 +40,7 @@ def quick(**options: Any) -> CoterieClassifier:
     return CoterieClassifier(**{"candidates": "linear", "n_bootstrap": 5, **options})
 
 
+@pytest.mark.filterwarnings("ignore:.* got no groups:UserWarning")
 @parametrize_with_checks([CoterieClassifier()])
 def test_scikit_learn_s_own_checks_pass(estimator: Any, check: Any) -> None:
     check(estimator)

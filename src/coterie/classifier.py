@@ -129,8 +129,12 @@ class CoterieClassifier(ClassifierMixin, CoterieEstimator):  # type: ignore[misc
         Number of predictors.
     feature_names_in_ : ndarray of shape (n_features_in_,)
         Names of the predictors, where X had names.
+    encoder_ : TableEncoder or None
+        What turned the table of ``fit`` into numbers. None: it held numbers without gaps.
+    predictors_ : list of str or None
+        Names of the columns that models see: those of ``encoder_``, or the columns of X, where X had names.
     table_ : TableRecipe
-        How a table became X, where the command ``coterie fit`` made the model; set after ``fit``.
+        What became of each column of the table; only where there is an encoder.
 
     Examples
     --------
@@ -211,7 +215,9 @@ class CoterieClassifier(ClassifierMixin, CoterieEstimator):  # type: ignore[misc
         Parameters
         ----------
         X : array-like or table of shape (N, p)
-            Predictors of all learners: an array, or a pandas, polars or pyarrow table.
+            Predictors of all learners: an array of numbers, or a pandas, polars or pyarrow table. If a table
+            has text, categories, dates or gaps, `TableEncoder` turns it into numbers, here and in all other
+            methods.
         y : array-like of shape (N,)
             Class of each row: numbers, texts or truth values, two classes or more.
         groups : array-like of shape (N,), str, or None, default=None
@@ -247,15 +253,16 @@ class CoterieClassifier(ClassifierMixin, CoterieEstimator):  # type: ignore[misc
         CoterieClassifier
             Itself, fitted; see `CoterieRegressor.fit_sources`.
         """
-        options = self.check_options()
-        if classes is None:
-            n_features = np.shape(first_rows(sources))[1]
-            most = rows_at_once(memory, n_features, self.n_jobs)
-            self.classes_ = find_classes(sources, most, resolve_engine(self.engine, self.n_jobs))
-        else:
-            self.classes_ = known_classes(classes)
-        numbered = {learner: ClassSource(source, self.classes_) for learner, source in sources.items()}
-        return self._fit_sources(numbered, memory, replace(options, loss=self._loss()))
+        with self._unchanged_if_refused():
+            options = self.check_options()
+            if classes is None:
+                n_features = np.shape(first_rows(sources))[1]
+                most = rows_at_once(memory, n_features, self.n_jobs)
+                self.classes_ = find_classes(sources, most, resolve_engine(self.engine, self.n_jobs))
+            else:
+                self.classes_ = known_classes(classes)
+            numbered = {learner: ClassSource(source, self.classes_) for learner, source in sources.items()}
+            return self._fit_sources(numbered, memory, replace(options, loss=self._loss()))
 
     def predict_proba(self, X: Any, groups: Any = None, using: str = "verdict") -> Array:
         """Predict the probability of each class, row by row, as it is best for the learner who holds it.
@@ -357,6 +364,14 @@ class CoterieClassifier(ClassifierMixin, CoterieEstimator):  # type: ignore[misc
         coverage = check_coverage(coverage, self._called("predict_set"))
         X, place = self._rows_and_places(X, groups, self._called("predict_set"))
         return self.record_.predict_set(X, place, coverage)
+
+    @property
+    def predict_interval(self) -> Any:
+        """Not there: classes have sets in place of intervals."""
+        raise AttributeError(
+            "CoterieClassifier has no predict_interval, for a class has no interval: use predict_set, "
+            "which returns the classes among which the class of a row is."
+        )
 
     def score(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> float:
         """Return the share of rows whose class is predicted.

@@ -127,8 +127,12 @@ class CoterieRegressor(RegressorMixin, CoterieEstimator):  # type: ignore[misc]
         Number of predictors.
     feature_names_in_ : ndarray of shape (n_features_in_,)
         Names of the predictors, where X had names.
+    encoder_ : TableEncoder or None
+        What turned the table of ``fit`` into numbers. None: it held numbers without gaps.
+    predictors_ : list of str or None
+        Names of the columns that models see: those of ``encoder_``, or the columns of X, where X had names.
     table_ : TableRecipe
-        How a table became X, where the command ``coterie fit`` made the model; set after ``fit``.
+        What became of each column of the table; only where there is an encoder.
 
     Examples
     --------
@@ -201,7 +205,9 @@ class CoterieRegressor(RegressorMixin, CoterieEstimator):  # type: ignore[misc]
         Parameters
         ----------
         X : array-like or table of shape (N, p)
-            Predictors of all learners: an array, or a pandas, polars or pyarrow table.
+            Predictors of all learners: an array of numbers, or a pandas, polars or pyarrow table. If a table
+            has text, categories, dates or gaps, `TableEncoder` turns it into numbers, here and in all other
+            methods.
         y : array-like of shape (N,)
             Response.
         groups : array-like of shape (N,), str, or None, default=None

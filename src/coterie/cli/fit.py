@@ -52,7 +52,8 @@ def fit(
     seed: Annotated[int, Option(min=0, help="Of everything random.")] = 0,
     jobs: Annotated[int, Option(help="Threads; -1: one per core.")] = 1,
     landmarks: Annotated[
-        str | None, Option(help="Exchange with so many learners only, or auto; default: with all.")
+        str | None,
+        Option(help="With how many learners everybody exchanges models, or auto. Without it: with all."),
     ] = None,
     device: Annotated[str, Option(help="Of very many learners' spectrum: auto, cpu or cuda.")] = "auto",
     scheduler: Annotated[

@@ -120,4 +120,4 @@ class ParquetRows:
             rows = apply_recipe(answered, self.recipe, with_target=True, classes=self.classes)
         except CommandError as error:
             raise ValueError(f"Learner {self.learner!r}: {error}") from None
-        return rows.X, np.asarray(rows.y)
+        return self.recipe.encoder.transform(rows.X), np.asarray(rows.y)

@@ -218,13 +218,14 @@ def prepare(
 def apply_recipe(
     frame: pl.DataFrame, recipe: TableRecipe, *, with_target: bool, classes: bool = False
 ) -> Rows:
-    """Turn another table into rows, as `prepare` decided; ``classes``: the target holds labels."""
+    """Take the columns that `prepare` used out of another table, for a model to encode.
+
+    ``classes`` says that the target holds labels.
+    """
     needed = [plan.name for plan in recipe.columns if plan.kind != "left out"]
     check_columns([recipe.group], frame.columns, "the learners")
     check_columns([recipe.target] if with_target else [], frame.columns, "the target")
     check_columns(needed, frame.columns, "a predictor of the model")
     target = recipe.target if with_target else None
     used, y, names, kept, notes = _usable(frame, needed, target, recipe.group, classes=classes)
-    with one_sentence():
-        X = recipe.encoder.transform(used)
-    return Rows(X, y, _as_array(names), kept, tuple(notes), classes)
+    return Rows(used, y, _as_array(names), kept, tuple(notes), classes)

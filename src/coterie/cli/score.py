@@ -27,7 +27,7 @@ def score(
     delimiter: Delimiter = None,
     encoding: Encoding = "utf-8",
 ) -> None:
-    """Score everybody's models on this site's rows, or answer the next round; run it as often as asked.
+    """Score everybody's models on this site's rows, or answer the next round; run it again for each round.
 
     Where sites sent moments, it says what others bring this site; that is learnt here, and nothing is sent.
     """
