@@ -31,7 +31,6 @@ from untouched import NAMES as OF_R  # noqa: E402
 
 from coterie import CoterieRegressor  # noqa: E402
 from coterie.federated import (  # noqa: E402
-    Settings,
     answer,
     coordinate,
     decode,
@@ -67,19 +66,16 @@ def carried(message: Any, sent: dict[str, int]) -> Any:
     return decode(content)
 
 
-def over_messages(
-    data: Any, candidates: list[str], seed: int, classes: Any = None, settings: Settings | None = None
-) -> tuple[Any, list[Any], dict[str, int]]:
+def over_messages(data: Any, candidates: list[str], seed: int) -> tuple[Any, list[Any], dict[str, int]]:
     """Run the protocol; return the conclusion, the shares and the bytes that each site sent."""
     sent: dict[str, int] = {}
     parties = {}
     for site in np.unique(data.groups).tolist():
         mine = data.groups == site
-        own: dict[str, Any] = {"site": site, "candidates": candidates, "seed": seed, "classes": classes}
-        parties[site] = make_party(data.X[mine], data.y[mine], **own)
+        parties[site] = make_party(data.X[mine], data.y[mine], site=site, candidates=candidates, seed=seed)
     shares = [carried(share(party), sent) for party in parties.values()]
     scores = [carried(score(party, shares), sent) for party in parties.values()]
-    asking = coordinate(shares, scores, settings=settings)
+    asking = coordinate(shares, scores)
     try:
         question = next(asking)
         while True:

@@ -24,11 +24,20 @@ HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE.parent / "quality" / "classes"))
 
 import numpy as np
-from pays import over_messages
 from tables import TABLES
 
 from coterie import CoterieClassifier
-from coterie.federated import Settings, predict
+from coterie.federated import (
+    Settings,
+    answer,
+    coordinate,
+    decode,
+    encode,
+    make_party,
+    predict,
+    score,
+    share,
+)
 from coterie.federated.labels import class_codes
 
 FEWEST_ROWS = 10
@@ -50,12 +59,37 @@ COLUMNS = (
 SUREST = 1e-6
 
 
+def over_messages(data: Any, candidates: list[str], seed: int) -> tuple[Any, list[Any], int]:
+    """Run the protocol; return the conclusion, the shares and the bytes that all sites sent."""
+    sent, parties, classes = [0], {}, np.unique(data.y).tolist()
+
+    def carried(message: Any) -> Any:
+        content = encode(message)
+        sent[0] += len(content)
+        return decode(content)
+
+    for site in np.unique(data.groups).tolist():
+        mine = data.groups == site
+        own: dict[str, Any] = {"site": site, "candidates": candidates, "seed": seed, "classes": classes}
+        parties[site] = make_party(data.X[mine], data.y[mine], **own)
+    shares = [carried(share(party)) for party in parties.values()]
+    scores = [carried(score(party, shares)) for party in parties.values()]
+    asking = coordinate(shares, scores, settings=Settings(min_rows=FEWEST_ROWS, seed=seed))
+    try:
+        question = next(asking)
+        while True:
+            asked = decode(encode(question))
+            sites = [parties[member.site] for member in asked.members]
+            question = asking.send([carried(answer(site, shares, asked, n_replicates=0)) for site in sites])
+    except StopIteration as end:
+        return end.value, shares, sent[0]
+
+
 def measure(table: str, seed: int, candidates: list[str]) -> dict[str, Any]:
     """Return one line of the results."""
     data = TABLES[table](seed)
-    settings = Settings(min_rows=FEWEST_ROWS, seed=seed)
     began = time.process_time()
-    found, shares, sent = over_messages(data, candidates, seed, np.unique(data.y).tolist(), settings)
+    found, shares, sent = over_messages(data, candidates, seed)
     seconds = time.process_time() - began
     began = time.process_time()
     local = CoterieClassifier(candidates, random_state=seed, min_rows=FEWEST_ROWS)
@@ -85,7 +119,7 @@ def measure(table: str, seed: int, candidates: list[str]) -> dict[str, Any]:
         *(round(float(mean[way][1]), 4) for way in WAYS),
         round(lost[1] / lost[0], 3),
         round(lost[1] / lost[2], 3),
-        round(sum(sent.values()) / len(sent)),
+        round(sent / len(shares)),
         round(seconds / len(found.labels), 2),
         round(cpu, 1),
     )
