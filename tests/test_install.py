@@ -76,6 +76,15 @@ def test_the_version_stands_in_one_form_everywhere():
     assert f"## {coterie.__version__}" in (ROOT / "CHANGELOG.md").read_text()
 
 
+def test_the_conda_recipe_says_what_the_project_says():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    recipe = (ROOT / "packaging" / "conda" / "recipe.yaml").read_text()
+    assert f'version: "{project["version"]}"' in recipe
+    run = recipe.partition("  run:\n")[2].partition("\n\n")[0]
+    needs = {line.strip(" -").replace(" ", "") for line in run.splitlines()}
+    assert needs == {*project["dependencies"], f"python{project['requires-python']}"}
+
+
 def test_every_public_name_exists():
     for name in coterie.__all__:
         assert hasattr(coterie, name)

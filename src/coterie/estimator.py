@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import warnings
 from abc import abstractmethod
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import fields, replace
 from numbers import Integral
 from typing import Any, Self
@@ -18,8 +20,10 @@ from coterie._arrays import Array
 from coterie._notebook import summary_html
 from coterie._options import listed, shown
 from coterie._seeds import as_entropy
+from coterie.encoding import TableEncoder, TableRecipe, encoder_for
 from coterie.fit.admit import admit_learners, place_learners
 from coterie.fit.options import Options
+from coterie.fit.out_of_core import RowSource, first_rows, fit_sources
 from coterie.fit.record import Fit
 from coterie.fit.remove import remove_learners
 from coterie.fit.run import fit_learners
@@ -64,6 +68,20 @@ class CoterieEstimator(BaseEstimator):  # type: ignore[misc]
     admission_: Admission | None = _kept_in_record("admission")
     min_rows_: int = _kept_in_record("min_rows")
 
+    @property
+    def encoder_(self) -> TableEncoder | None:
+        """The encoder of the table of fit; None where X was numbers."""
+        check_is_fitted(self, "record_")
+        return self.table_.encoder if hasattr(self, "table_") else None
+
+    @property
+    def predictors_(self) -> list[str] | None:
+        """Names of the columns that models see; None where X had no names."""
+        if self.encoder_ is not None:
+            return list(self.table_.features)
+        names = getattr(self, "feature_names_in_", None)
+        return None if names is None else [str(name) for name in names]
+
     @abstractmethod
     def _loss(self) -> Loss:
         """Return what the response is, as far as it is known."""
@@ -80,11 +98,25 @@ class CoterieEstimator(BaseEstimator):  # type: ignore[misc]
     def _called(cls, method: str) -> str:
         return f"{cls.__name__}.{method}"
 
-    def _fit(self, X: Any, y: Any, groups: Any, fit_params: dict[str, Any]) -> Self:
-        caller = self._called("fit")
-        options = self.check_options()
+    @contextmanager
+    def _unchanged_if_refused(self) -> Iterator[None]:
+        """Leave everything as it was where a fit is refused."""
+        before = dict(vars(self))
         # What an earlier fit's table was says nothing of this one's.
         self.__dict__.pop("table_", None)
+        try:
+            yield
+        except BaseException:
+            self.__dict__ = before
+            raise
+
+    def _fit(self, X: Any, y: Any, groups: Any, fit_params: dict[str, Any]) -> Self:
+        with self._unchanged_if_refused():
+            return self._fit_rows(X, y, groups, fit_params)
+
+    def _fit_rows(self, X: Any, y: Any, groups: Any, fit_params: dict[str, Any]) -> Self:
+        caller = self._called("fit")
+        options = self.check_options()
         unknown = sorted(set(fit_params) - {"sample_weight"})
         if unknown:
             raise TypeError(f"{caller} takes 'sample_weight' beside X, y and groups. Got {unknown[0]!r}.")
@@ -94,18 +126,42 @@ class CoterieEstimator(BaseEstimator):  # type: ignore[misc]
         X, groups = self._split_groups(X, groups, caller)
         if y is None:
             raise ValueError(f"{caller} requires y to be passed, but the target y is None.")
-        X, names = self._checked(X, caller, reset=True)
+        encoder = encoder_for(X, caller)
+        if encoder is not None:
+            names = getattr(y, "name", None), self._group_column
+            target, group = (name if isinstance(name, str) else "" for name in names)
+            self.keep_recipe(TableRecipe(target, group, encoder.columns_))
+        X, predictors = self._checked(X, caller, reset=encoder is None)
         y, options = self._response(y, options, caller)
         exponents = extreme_exponents(X)
         inside = {"exponents": exponents, "loss": options.loss, **fit_params}
-        learners = gather_learners(X, y, groups, names=names, **inside, caller=caller)
-        warn_of(learners.wild, stacklevel=4)
+        learners = gather_learners(X, y, groups, names=predictors, **inside, caller=caller)
+        warn_of(learners.wild, stacklevel=5)
         if groups is None:
+            warnings.warn(
+                f"{caller} got no groups, so all rows belong to one learner, and there is nobody to learn "
+                "from. Pass groups, one id per row or the name of a column, or set group_column.",
+                UserWarning,
+                stacklevel=4,
+            )
             # One learner, hence one cluster, whatever n_clusters says.
             options = replace(options, n_clusters=1)
         seed = as_entropy(self.random_state)
         fit = fit_learners(learners, options, seed=seed, exponents=exponents)
-        self.record_ = fit.with_notes(cautions(learners, names))
+        self.record_ = fit.with_notes(cautions(learners, predictors))
+        return self
+
+    def _fit_sources(self, sources: Mapping[Any, RowSource], memory: Any, options: Options) -> Self:
+        with self._unchanged_if_refused():
+            self._group_column = None
+            head = first_rows(sources)
+            validate_data(self, head, skip_check_array=True)
+            seed = as_entropy(self.random_state)
+            fit = fit_sources(options, sources, memory, seed=seed, n_features=self.n_features_in_)
+            if fit.units is None:
+                # Rows that were standardised no longer show what they were.
+                fit = fit.with_notes(cautions(fit.learners, column_names(head)))
+            self.record_ = fit
         return self
 
     def check_options(self) -> Options:
@@ -142,9 +198,28 @@ class CoterieEstimator(BaseEstimator):  # type: ignore[misc]
             return split_group_column(X, column, caller)
         return X, groups
 
+    def keep_recipe(self, recipe: TableRecipe) -> None:
+        """Keep how a table became numbers: `predict` and the others then take tables as they come.
+
+        Parameters
+        ----------
+        recipe : TableRecipe
+            Made of the table whose rows are those of ``fit``.
+        """
+        self.table_ = recipe
+        self.feature_names_in_ = np.array([plan.name for plan in recipe.columns], dtype=object)
+        self.n_features_in_ = len(recipe.columns)
+
     def _checked(self, X: Any, caller: str, *, reset: bool = False) -> tuple[Array, list[str] | None]:
         """Compare the columns of X with those of ``fit``, or note them; return an array, and their names."""
         names = column_names(X)
+        if hasattr(self, "table_"):
+            if names is None:
+                raise ValueError(
+                    f"{caller} takes a table with the columns of fit, which was given a table with more than "
+                    f"numbers. Got {type(X).__name__}."
+                )
+            return check_predictors(self.table_.encoder.transform(X), caller), list(self.table_.features)
         if names is None:
             X = check_predictors(X, caller)
         validate_data(self, X, reset=reset, skip_check_array=True)
@@ -174,8 +249,9 @@ class CoterieEstimator(BaseEstimator):  # type: ignore[misc]
         return self.learner_labels_[-len(newcomers) :]
 
     def _record(self) -> Fit:
-        """Return the fit, to go on with under the options of now: a loaded model may have got an engine."""
-        return replace(self.record_, options=self.check_options())
+        """Return the fit, to go on with under its own options; who runs the work may be another one now."""
+        options = replace(self.record_.options, engine=self.engine, n_jobs=self.n_jobs)
+        return replace(self.record_, options=options)
 
     def _newcomers(self, X: Any, y: Any, groups: Any, caller: str) -> Learners:
         """Check the rows of newcomers and gather them."""

@@ -7,17 +7,14 @@ from typing import Any
 
 from sklearn.base import RegressorMixin
 from sklearn.metrics import r2_score
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from coterie._arrays import Array
 from coterie._options import check_coverage, check_option
-from coterie._seeds import as_entropy
 from coterie.estimator import CoterieEstimator
-from coterie.fit.out_of_core import RowSource, first_rows, fit_sources
+from coterie.fit.out_of_core import RowSource
 from coterie.fit.record import USING
 from coterie.loss import SQUARED_ERROR, Loss
-from coterie.rows.cautions import cautions
-from coterie.rows.tables import column_names
 
 
 class CoterieRegressor(RegressorMixin, CoterieEstimator):  # type: ignore[misc]
@@ -130,8 +127,12 @@ class CoterieRegressor(RegressorMixin, CoterieEstimator):  # type: ignore[misc]
         Number of predictors.
     feature_names_in_ : ndarray of shape (n_features_in_,)
         Names of the predictors, where X had names.
+    encoder_ : TableEncoder or None
+        What turned the table of ``fit`` into numbers. None: it held numbers without gaps.
+    predictors_ : list of str or None
+        Names of the columns that models see: those of ``encoder_``, or the columns of X, where X had names.
     table_ : TableRecipe
-        How a table became X, where the command ``coterie fit`` made the model; set after ``fit``.
+        What became of each column of the table; only where there is an encoder.
 
     Examples
     --------
@@ -204,7 +205,9 @@ class CoterieRegressor(RegressorMixin, CoterieEstimator):  # type: ignore[misc]
         Parameters
         ----------
         X : array-like or table of shape (N, p)
-            Predictors of all learners: an array, or a pandas, polars or pyarrow table.
+            Predictors of all learners: an array of numbers, or a pandas, polars or pyarrow table. If a table
+            has text, categories, dates or gaps, `TableEncoder` turns it into numbers, here and in all other
+            methods.
         y : array-like of shape (N,)
             Response.
         groups : array-like of shape (N,), str, or None, default=None
@@ -242,18 +245,7 @@ class CoterieRegressor(RegressorMixin, CoterieEstimator):  # type: ignore[misc]
             clusters are refined by averages of models, ``collaboration="auto"`` is such an average, and so
             is what ``gains_["error_all"]`` measures: the models have seen all rows, pooled ones would not.
         """
-        options = self.check_options()
-        self.__dict__.pop("table_", None)
-        self._group_column = None
-        head = first_rows(sources)
-        validate_data(self, head, skip_check_array=True)
-        seed = as_entropy(self.random_state)
-        fit = fit_sources(options, sources, memory, seed=seed, n_features=self.n_features_in_)
-        if fit.units is None:
-            # Rows that were standardised no longer show what they were.
-            fit = fit.with_notes(cautions(fit.learners, column_names(head)))
-        self.record_ = fit
-        return self
+        return self._fit_sources(sources, memory, self.check_options())
 
     def predict(self, X: Any, groups: Any = None, using: str = "verdict") -> Array:
         """Predict rows, each as it is best for the learner who holds it.

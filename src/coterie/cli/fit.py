@@ -117,9 +117,7 @@ def fit(
     if memory is not None:
         from coterie.cli.partitions import find_learners
 
-        if task == CLASSIFICATION:
-            raise CommandError("--memory does not take classes yet: leave it out, or fit numbers.")
-        rows, recipe, stem = find_learners(tables, memory=memory, **columns)
+        rows, recipe, stem = find_learners(tables, memory=memory, **columns, task=task)
         place = place_for(stem)
     else:
         one = len(tables) == 1 and Path(tables[0]).exists()
@@ -128,8 +126,6 @@ def fit(
         frame = read_tables(tables, delimiter=delimiter, encoding=encoding, with_filename=by_file)
         rows, recipe = prepare(frame, **columns, task=task)
         del frame
-        if rows.classes and scheduler is not None:
-            raise CommandError("--scheduler does not take classes yet: leave it out, or fit numbers.")
-        model = make_model(candidates, **clustering, task=CLASSIFICATION if rows.classes else REGRESSION)
+    model = make_model(candidates, **clustering, task=CLASSIFICATION if rows.classes else REGRESSION)
     summary = run_fit(model, rows, recipe, place, scheduler=scheduler, report=report)
     print_summary(summary, as_json=as_json)

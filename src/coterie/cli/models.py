@@ -36,7 +36,7 @@ def open_with_rows(
     notes: list[str] = []
     model = open_model(path, notes)
     recipe = getattr(model, "table_", None)
-    if recipe is None:
+    if recipe is None or not (recipe.target and recipe.group):
         raise CommandError(
             f"The model {path!r} does not know which column is what, for it was not made by `coterie fit`: "
             "use coterie.load in Python."

@@ -48,15 +48,20 @@ class Rows:
 
 @dataclass(frozen=True)
 class StreamedRows:
-    """All learners of a fit that reads them one by one, by id, and the memory that it may take."""
+    """All learners of a fit that reads them one by one, by id, and the memory that it may take.
+
+    ``classes`` are the labels of the target, none where it holds numbers.
+    """
 
     sources: Mapping[str, RowSource]
     memory: str
     notes: tuple[str, ...]
+    classes: tuple[Any, ...] = ()
 
     def fit(self, model: CoterieEstimator) -> list[str]:
         """Fit a model to them; return what is to be said of it."""
-        model.fit_sources(self.sources, memory=self.memory)
+        known = {"classes": self.classes} if self.classes else {}
+        model.fit_sources(self.sources, memory=self.memory, **known)
         there, read = sum(s.n_rows for s in self.sources.values()), int(model.gains_["n_rows"].sum())
         kept = sum(len(residuals) for residuals in model.selection_.residuals)
         said = [
@@ -213,13 +218,14 @@ def prepare(
 def apply_recipe(
     frame: pl.DataFrame, recipe: TableRecipe, *, with_target: bool, classes: bool = False
 ) -> Rows:
-    """Turn another table into rows, as `prepare` decided; ``classes``: the target holds labels."""
+    """Take the columns that `prepare` used out of another table, for a model to encode.
+
+    ``classes`` says that the target holds labels.
+    """
     needed = [plan.name for plan in recipe.columns if plan.kind != "left out"]
     check_columns([recipe.group], frame.columns, "the learners")
     check_columns([recipe.target] if with_target else [], frame.columns, "the target")
     check_columns(needed, frame.columns, "a predictor of the model")
     target = recipe.target if with_target else None
     used, y, names, kept, notes = _usable(frame, needed, target, recipe.group, classes=classes)
-    with one_sentence():
-        X = recipe.encoder.transform(used)
-    return Rows(X, y, _as_array(names), kept, tuple(notes), classes)
+    return Rows(used, y, _as_array(names), kept, tuple(notes), classes)

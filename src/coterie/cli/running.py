@@ -149,7 +149,7 @@ def run_fit(
         try:
             with gathered_warnings(notes):
                 notes += _fit(model, rows, place, scheduler)
-            model.table_ = recipe
+            model.keep_recipe(recipe)
             summary = summarize(model.record_, target=recipe.target)
             # What was warned of may be among the model's own notes, too.
             summary["notes"] = list(dict.fromkeys([*notes, *summary["notes"]]))

@@ -135,6 +135,19 @@ class Fit:
     def _predict_inside(self, X: Array, places: Array, using: str) -> Array:
         """Predict rows in the units of the models."""
         loss, alone = self.options.loss, self._who_predicts_alone(using)
+        own = {
+            place: self._own_model(place) for place in np.unique(places[places != UNKNOWN]) if alone[place]
+        }
+        lacking = [place for place, model in own.items() if model is None]
+        if lacking:
+            ids = [self.newcomers[place - len(self.learners)].learner_id for place in lacking]
+            have, are = ("has", "is") if len(ids) == 1 else ("have", "are")
+            warnings.warn(
+                f"Learner {listed(ids)} {have} too few rows for an own model: {are} predicted with others.",
+                UserWarning,
+                stacklevel=4,
+            )
+            alone[lacking] = False
         prediction = np.empty((len(X), loss.n_columns))
         unknown = places == UNKNOWN
         if unknown.any():
@@ -144,14 +157,10 @@ class Fit:
         with_others = ~unknown & ~alone[places]
         rows = self._weight_rows()[places[with_others]]
         prediction[with_others] = self.collaboration.predict_columns(X[with_others], rows)
-        for place in np.unique(places[~unknown & ~with_others]).tolist():
-            mine, own = np.flatnonzero(places == place), self._own_model(place)
-            if own is None:
-                who = listed([self.newcomers[place - len(self.learners)].learner_id])
-                raise ValueError(
-                    f"Learner {who} has no model of its own: predict it with using='verdict' or 'others'."
-                )
-            prediction[mine] = np.clip(loss.predict(own[0], X[mine]), *own[1])
+        for place, known in own.items():
+            if known is not None:
+                mine = np.flatnonzero(places == place)
+                prediction[mine] = np.clip(loss.predict(known[0], X[mine]), *known[1])
         return prediction
 
     def places_of(self, ids: list[Any] | None, n_rows: int, caller: str) -> Array:

@@ -274,12 +274,18 @@ def _check_exchange(state: dict[str, Any], sizes: Sizes, rows: bool) -> None:
 
 def _check_recipe(recipe: TableRecipe, names: Array | None) -> None:
     what = "a recipe for tables"
-    _need(names is not None and names.tolist() == list(recipe.features), what)
+    _need(names is not None and names.tolist() == [plan.name for plan in recipe.columns], what)
     for plan in recipe.columns:
         _need(plan.kind in (*ENCODERS, "left out"), what)
         n_fills = {"number": 1, "date": len(plan.parts)}.get(plan.kind, 0)
         _need(len(plan.fills) == n_fills and set(plan.parts) <= set(DATE_PARTS), what)
         _need(bool(plan.levels) == (plan.kind == "category"), what)
+
+
+def n_predictors(held: dict[str, Any]) -> Any:
+    """Return how many columns the models see, as the attributes of the estimator have it."""
+    recipe = held.get("table_")
+    return len(recipe.features) if isinstance(recipe, TableRecipe) else held.get("n_features_in_")
 
 
 def checked_parameters(given: dict[str, Any], n_features: Any) -> dict[str, Any]:
@@ -313,7 +319,7 @@ def check_fit(state: dict[str, Any], held: dict[str, Any], shown: Any, labels: A
     loss: Loss = SQUARED_ERROR if classes is None else BrierScore(len(classes))
     _need(classes is None or (classes.ndim == 1 and len(np.unique(classes)) == len(classes) > 1), "classes")
     _need(learners.loss == loss == state["collaboration"].loss, "a response")
-    n_features, ids = held["n_features_in_"], learners.ids.tolist()
+    n_features, ids = n_predictors(held), learners.ids.tolist()
     sizes = {
         "n": len(ids),
         "a": len(state["newcomers"]),
@@ -359,6 +365,6 @@ def check_fit(state: dict[str, Any], held: dict[str, Any], shown: Any, labels: A
     _need(array("p", "iu")(state["exponents"], sizes), "a unit of a column")
     _need(stay_within(state["exponents"], 1100, -1100), "a unit of a column")
     names = held.get("feature_names_in_")
-    _need(names is None or names.shape == (n_features,), "a column name")
+    _need(names is None or names.shape == (held["n_features_in_"],), "a column name")
     if "table_" in held:
         _check_recipe(held["table_"], names)

@@ -288,8 +288,7 @@ def compare_clusters(model: Any, first: int, second: int, label: Any = None) -> 
     X, values = X[usable], values[usable]
     if not len(values):
         raise ValueError(f"The models of clusters {pair[0]} and {pair[1]} predict no row of their learners.")
-    given = getattr(model, "feature_names_in_", None)
-    names = [f"x{p}" for p in range(X.shape[1])] if given is None else [str(name) for name in given]
+    names = model.predictors_ or [f"x{p}" for p in range(X.shape[1])]
     # What fit divided is shown in its units.
     names = [f"{n} / 2**{e}" if e else n for n, e in zip(names, exponents, strict=True)]
     spread = X.std(axis=0)

@@ -1,0 +1,168 @@
+"""Tables as they come, and what a refused or a later call leaves of a fit."""
+
+from datetime import date
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from numpy.testing import assert_array_equal
+from sklearn.base import clone
+from sklearn.model_selection import GridSearchCV, KFold
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer
+
+import coterie
+from coterie import CoterieClassifier, CoterieRegressor, TableEncoder
+
+N = 160
+RNG = np.random.default_rng(0)
+SITES = np.repeat([f"0{k}" for k in range(4)], N // 4)
+SIZE = RNG.normal(size=N)
+COLOUR = RNG.choice(["red", "green", "blue"], N)
+EFFECT = np.where(SITES < "02", 2.0, -2.0)
+Y = EFFECT * SIZE + 3 * (COLOUR == "blue") + 0.1 * RNG.normal(size=N)
+COLUMNS: dict[str, list[Any]] = {
+    "size": [None if k % 5 == 0 else v for k, v in enumerate(SIZE.tolist())],
+    "colour": [None if k % 11 == 0 else c for k, c in enumerate(COLOUR.tolist())],
+    "sold": [date(2020 + k % 3, 1 + k % 12, 1) for k in range(N)],
+    "new": [None if k % 7 == 0 else k % 2 == 0 for k in range(N)],
+    "id": [f"row {k}" for k in range(N)],
+    "site": SITES.tolist(),
+}
+MAKERS: dict[str, Any] = {
+    "pandas": pd.DataFrame,
+    "polars": pl.DataFrame,
+    "pyarrow": lambda columns: pl.DataFrame(columns).to_arrow(),
+}
+
+
+def regressor(**options: Any) -> CoterieRegressor:
+    return CoterieRegressor(**{"candidates": "linear", "n_clusters": 2, "n_bootstrap": 0, **options})
+
+
+@pytest.fixture(scope="module")
+def model() -> CoterieRegressor:
+    """One fit for the tests that only look at it."""
+    return regressor().fit(pd.DataFrame(COLUMNS), pd.Series(Y, name="price"), groups="site")
+
+
+@pytest.mark.parametrize("kind", list(MAKERS))
+def test_every_library_s_table_is_encoded_as_the_command_line_does(
+    kind: str, model: CoterieRegressor
+) -> None:
+    table = MAKERS[kind](COLUMNS)
+    again = regressor().fit(table, Y, groups="site")
+    by_hand = TableEncoder().fit(pl.DataFrame(COLUMNS).drop("site"))
+    assert again.predictors_ == by_hand.get_feature_names_out().tolist()
+    assert {"size.missing", "colour=green", "sold.month", "new"} < set(again.predictors_)
+    assert again.feature_names_in_.tolist() == ["size", "colour", "sold", "new", "id"]
+    assert again.n_features_in_ == 5
+    assert_array_equal(again.predict(table), model.predict(pd.DataFrame(COLUMNS)))
+
+
+def test_a_table_and_its_encoded_form_give_the_same_bits(model: CoterieRegressor) -> None:
+    X = model.encoder_.transform(pd.DataFrame(COLUMNS)).to_numpy()
+    again = regressor().fit(X, Y, groups=SITES)
+    assert_array_equal(again.predict(X, groups=SITES), model.predict(pd.DataFrame(COLUMNS)))
+
+
+def test_numbers_without_gaps_are_not_encoded() -> None:
+    table = pd.DataFrame({"size": SIZE, "one": 1.0})
+    model = regressor().fit(table, Y, groups=SITES)
+    assert model.encoder_ is None
+    assert model.predictors_ == ["size", "one"]
+    assert regressor().fit(table.to_numpy(), Y, groups=SITES).predictors_ is None
+
+
+def test_a_saved_model_keeps_its_encoder(model: CoterieRegressor, tmp_path: Any) -> None:
+    coterie.save(model, tmp_path / "m.coterie")
+    again = coterie.load(tmp_path / "m.coterie")
+    table = pd.DataFrame(COLUMNS)
+    assert_array_equal(again.predict(table), model.predict(table))
+    assert again.table_ == model.table_
+    assert (again.table_.target, again.table_.group) == ("price", "site")
+
+
+def test_whatever_takes_rows_takes_the_table(model: CoterieRegressor) -> None:
+    table = pd.DataFrame(COLUMNS)
+    again = regressor().fit(table, Y, groups="site")
+    assert again.admit(table[:40].assign(site="newcomer"), Y[:40]).shape == (1,)
+    low, high = again.predict_interval(table).T
+    assert (low <= high).all()
+    from coterie.verdicts import compare_clusters
+
+    assert set(compare_clusters(model, 0, 1).predictors) == set(model.predictors_)
+
+
+def test_classes_are_predicted_from_tables() -> None:
+    table = pd.DataFrame(COLUMNS)
+    model = CoterieClassifier("linear", n_clusters=2, n_bootstrap=0).fit(table, Y > 0, groups="site")
+    assert model.predict_proba(table).shape == (N, 2)
+    assert model.score(table, Y > 0) > 0.8
+
+
+def test_an_array_is_refused_where_fit_had_a_table(model: CoterieRegressor) -> None:
+    with pytest.raises(ValueError, match=r"predict takes a table with the columns of fit.* Got ndarray"):
+        model.predict(np.zeros((2, 5)), groups=["00", "01"])
+    with pytest.raises(ValueError, match="lacks the column 'size'"):
+        model.predict(pd.DataFrame(COLUMNS).drop(columns="size"))
+
+
+def test_an_entry_that_fit_has_not_seen_is_named(model: CoterieRegressor) -> None:
+    table = pd.DataFrame(COLUMNS)
+    table.loc[3, "colour"] = "purple"
+    with pytest.warns(UserWarning, match="'colour' has entries that fit has not seen: 'purple'"):
+        model.predict(table)
+
+
+def test_it_works_in_a_clone_a_pipeline_and_a_grid(model: CoterieRegressor) -> None:
+    table = pd.DataFrame(COLUMNS)
+    estimator = regressor(group_column="site")
+    pipeline = make_pipeline(FunctionTransformer(), clone(estimator)).fit(table, Y)
+    assert_array_equal(pipeline.predict(table), model.predict(table))
+    cv = KFold(2, shuffle=True, random_state=0)
+    grid = GridSearchCV(estimator, {"n_clusters": [1, 2]}, cv=cv, error_score="raise").fit(table, Y)
+    assert grid.best_params_ == {"n_clusters": 2}
+
+
+def test_a_refused_fit_leaves_the_model_as_it_was(model: CoterieRegressor) -> None:
+    again = regressor().fit(pd.DataFrame(COLUMNS), Y, groups="site")
+    before = dict(vars(again))
+    with pytest.raises(ValueError, match="must have one entry per row"):
+        again.fit(SIZE[:, None], Y[:-1], groups=SITES)
+    assert vars(again) == before
+    fresh = regressor()
+    with pytest.raises(ValueError, match="must have one entry per row"):
+        fresh.fit(pd.DataFrame({"size": SIZE}), Y[:-1], groups=SITES)
+    assert not hasattr(fresh, "n_features_in_")
+    assert not hasattr(fresh, "feature_names_in_")
+
+
+def test_options_set_after_the_fit_wait_for_the_next_fit(tmp_path: Any) -> None:
+    model = regressor().fit(SIZE[:, None], Y, groups=SITES)
+    model.set_params(candidates="paper", nested_folds=2, n_jobs=2)
+    model.admit(SIZE[:40, None], Y[:40], groups=["new"] * 40)
+    model.remove("new")
+    assert (model.record_.options.candidates, model.record_.options.nested_folds) == ("linear", 4)
+    assert model.record_.options.n_jobs == 2
+    coterie.save(model, tmp_path / "m.coterie")
+    assert coterie.load(tmp_path / "m.coterie").candidates == "linear"
+
+
+def test_a_small_learner_is_predicted_with_others_where_all_are_asked_alone() -> None:
+    keep = np.r_[: N - 38]
+    X, groups = SIZE[keep, None], SITES[keep]
+    model = regressor().fit(X, Y[keep], groups=groups)
+    with pytest.warns(UserWarning, match="'03' has too few rows for an own model: is predicted with"):
+        alone = model.predict(X, groups=groups, using="alone")
+    small = groups == "03"
+    assert_array_equal(alone[small], model.predict(X, groups=groups, using="others")[small])
+    assert not np.array_equal(alone[~small], model.predict(X, groups=groups, using="others")[~small])
+
+
+def test_a_classifier_names_sets_where_intervals_are_asked_for() -> None:
+    assert not hasattr(CoterieClassifier(), "predict_interval")
+    with pytest.raises(AttributeError, match="use predict_set"):
+        CoterieClassifier().predict_interval(SIZE[:, None])
