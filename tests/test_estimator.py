@@ -9,6 +9,7 @@ import polars as pl
 import pytest
 from numpy.testing import assert_array_equal
 from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV, KFold
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
@@ -166,3 +167,25 @@ def test_a_classifier_names_sets_where_intervals_are_asked_for() -> None:
     assert not hasattr(CoterieClassifier(), "predict_interval")
     with pytest.raises(AttributeError, match="use predict_set"):
         CoterieClassifier().predict_interval(SIZE[:, None])
+
+
+def test_a_fitted_model_says_its_answer(model: CoterieRegressor) -> None:
+    assert str(model) == model.summary()
+    assert "Root mean squared error of price on rows not seen" in model.summary()
+    assert str(regressor()) == repr(regressor())
+    with pytest.raises(NotFittedError):
+        regressor().summary()
+
+
+def test_a_fitted_model_draws_its_gains(model: CoterieRegressor) -> None:
+    pytest.importorskip("matplotlib").use("agg")
+    display = model.plot()
+    assert (
+        display.frame()["learner"].tolist() == model.gains_.sort("gain", descending=True)["learner"].tolist()
+    )
+    display.figure_.clf()
+
+
+def test_fit_without_groups_says_that_there_is_one_learner() -> None:
+    with pytest.warns(UserWarning, match="all rows belong to one learner"):
+        regressor().fit(SIZE[:, None], Y)

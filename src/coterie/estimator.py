@@ -7,6 +7,7 @@ from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import fields, replace
+from html import escape
 from numbers import Integral
 from typing import Any, Self
 
@@ -76,7 +77,7 @@ class CoterieEstimator(BaseEstimator):  # type: ignore[misc]
 
     @property
     def predictors_(self) -> list[str] | None:
-        """Names of the columns that models see; None where X had no names."""
+        """The names of the columns that models see; None where X had no names."""
         if self.encoder_ is not None:
             return list(self.table_.features)
         names = getattr(self, "feature_names_in_", None)
@@ -103,7 +104,8 @@ class CoterieEstimator(BaseEstimator):  # type: ignore[misc]
         """Leave everything as it was where a fit is refused."""
         before = dict(vars(self))
         # What an earlier fit's table was says nothing of this one's.
-        self.__dict__.pop("table_", None)
+        for name in ("table_", "target_name_"):
+            self.__dict__.pop(name, None)
         try:
             yield
         except BaseException:
@@ -127,10 +129,10 @@ class CoterieEstimator(BaseEstimator):  # type: ignore[misc]
         if y is None:
             raise ValueError(f"{caller} requires y to be passed, but the target y is None.")
         encoder = encoder_for(X, caller)
+        names = getattr(y, "name", None), self._group_column
+        self.target_name_, group = (name if isinstance(name, str) else "" for name in names)
         if encoder is not None:
-            names = getattr(y, "name", None), self._group_column
-            target, group = (name if isinstance(name, str) else "" for name in names)
-            self.keep_recipe(TableRecipe(target, group, encoder.columns_))
+            self.keep_recipe(TableRecipe(self.target_name_, group, encoder.columns_))
         X, predictors = self._checked(X, caller, reset=encoder is None)
         y, options = self._response(y, options, caller)
         exponents = extreme_exponents(X)
@@ -206,7 +208,7 @@ class CoterieEstimator(BaseEstimator):  # type: ignore[misc]
         recipe : TableRecipe
             Made of the table whose rows are those of ``fit``.
         """
-        self.table_ = recipe
+        self.table_, self.target_name_ = recipe, recipe.target
         self.feature_names_in_ = np.array([plan.name for plan in recipe.columns], dtype=object)
         self.n_features_in_ = len(recipe.columns)
 
@@ -349,11 +351,48 @@ class CoterieEstimator(BaseEstimator):  # type: ignore[misc]
         check_size(X, names, caller)
         return X, place
 
+    def _answer(self) -> Mapping[str, Any]:
+        return summarize(self.record_, named=False, target=getattr(self, "target_name_", "") or None)
+
+    def summary(self) -> str:
+        """Say what the fit found: the coteries, whether learning with others pays, and for whom.
+
+        Returns
+        -------
+        str
+            The answer of the command line and of the report, a sentence a line; ``print(model)`` shows it.
+        """
+        check_is_fitted(self, "record_")
+        return "\n".join(self._answer()["answer"])
+
+    def __str__(self) -> str:
+        return self.summary() if hasattr(self, "record_") else repr(self)
+
+    def plot(self, ax: Any = None, **kwargs: Any) -> Any:
+        """Draw each learner's error alone, with its coterie and with all, the largest gain at the top.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes or None, default=None
+            Where to draw. None: a new figure.
+        **kwargs : dict
+            For the points, passed to ``Axes.scatter``.
+
+        Returns
+        -------
+        GainsDisplay
+            With ``ax_`` and ``figure_``. Other pictures are in `coterie.displays`.
+        """
+        from coterie.displays import GainsDisplay
+
+        return GainsDisplay.from_estimator(self).plot(ax, **kwargs)
+
     def _html_repr(self) -> str:
         diagram: str = estimator_html_repr(self)
         if not hasattr(self, "record_"):
             return diagram
-        return summary_html(summarize(self.record_, named=False)) + diagram
+        # The diagram holds the model's text, which is the answer above it.
+        return summary_html(self._answer()) + diagram.replace(escape(str(self)), escape(repr(self)))
 
     # In scikit-learn 1.6 the next two make the diagram by themselves, without a look at `_html_repr`.
     def _repr_html_inner(self) -> str:

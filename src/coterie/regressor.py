@@ -131,6 +131,8 @@ class CoterieRegressor(RegressorMixin, CoterieEstimator):  # type: ignore[misc]
         What turned the table of ``fit`` into numbers. None: it held numbers without gaps.
     predictors_ : list of str or None
         Names of the columns that models see: those of ``encoder_``, or the columns of X, where X had names.
+    target_name_ : str
+        Name of the response; empty where y had none.
     table_ : TableRecipe
         What became of each column of the table; only where there is an encoder.
 

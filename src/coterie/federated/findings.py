@@ -19,9 +19,10 @@ from coterie.method.search import Found
 from coterie.method.voices import VOICES
 from coterie.records import Exchange, Partition
 from coterie.verdicts.cluster_fit import ClusterFit, Comparison, judge_cluster_fit
-from coterie.verdicts.gains import ERRORS, GAINS, Comparisons, Gains, add_gains
+from coterie.verdicts.gains import ERRORS, GAINS, Comparisons, add_gains
 from coterie.verdicts.learning import Measured, compared
 from coterie.verdicts.outliers import bad_models
+from coterie.verdicts.table import Gains
 from coterie.verdicts.verdict import COLLABORATE, STAY_ALONE
 
 NOT_MEASURED = "by losses alone; what it brings was not measured"
