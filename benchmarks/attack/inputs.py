@@ -366,7 +366,7 @@ def report(found: dict[str, list[Outcome]], arguments: str, seconds: float) -> s
         "that of the good one. Where there is a gap or a date for a number, it must be one sentence.",
         "Otherwise it must be an answer or one sentence: no traceback, no hang, no raw control character.",
         "",
-        "| | inputs | answers | sentences | faults |",
+        "| place | inputs | answers | sentences | faults |",
         "|---|---|---|---|---|",
     ]
     for kind, outcomes in found.items():
