@@ -22,7 +22,7 @@ PAGE = "report.html"
 def _lacking() -> str | None:
     """Say which part of the extra is missing."""
     lacking = [name for name in ("plotly", "jinja2") if find_spec(name) is None]
-    return f"The report page needs {lacking[0]}: install coterie[report]" if lacking else None
+    return f"The report page needs {lacking[0]}: install coterie's extra 'report'" if lacking else None
 
 
 def check_report() -> None:

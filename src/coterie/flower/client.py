@@ -47,7 +47,7 @@ def _read_rows(path: str | Path, target: str, features: Sequence[str] = ()) -> t
     try:
         import polars
     except ModuleNotFoundError as error:
-        raise ValueError("Reading tables needs polars: pip install 'coterie[cli]'.") from error
+        raise ValueError("Reading tables needs polars: install coterie's extra 'cli'.") from error
     file = Path(path)
     readers: dict[str, Callable[[Path], Any]] = {".csv": polars.read_csv, ".parquet": polars.read_parquet}
     if file.suffix not in readers:
