@@ -313,3 +313,46 @@ def test_learners_of_long_names_are_shown_short_and_written_whole(run, here, tab
     assert outcome.code == 0
     assert len(outcome.out) < 10_000
     assert pl.read_csv("out/labels.csv")["learner"].to_list() == list(names.values())
+
+
+def test_the_time_column_orders_rows_and_is_no_predictor(run, here, table):
+    n = table.height
+    timed = table.with_columns(day=pl.int_range(n, eager=True) % (n // 6))
+    timed[np.random.default_rng(0).permutation(n)].write_csv("timed.csv")
+    outcome = run("fit", "timed.csv", *QUIET, "--time", "day", "--out", "out")
+    assert outcome.code == 0
+    assert "Errors are those of forecasts" in outcome.out
+    model = coterie.load("out/model.coterie")
+    assert model.predictors_ == ["x0", "x1"]
+    known = run("predict", "out/model.coterie", "table.csv")
+    assert known.code == 0
+    newcomers = timed.filter(pl.col("site") == "a").with_columns(site=pl.lit("new"))
+    newcomers.drop("day").write_csv("untimed.csv")
+    assert "has no column 'day' for the time" in run("admit", "out/model.coterie", "untimed.csv").complaint
+    newcomers.write_csv("new.csv")
+    assert run("admit", "out/model.coterie", "new.csv").code == 0
+
+
+@pytest.mark.parametrize(
+    ("options", "why"),
+    [
+        (("--time", "dya"), "has no column 'dya' for --time"),
+        (("--time", "site"), "'site' cannot be the time, too"),
+        (("--log-target",), "'y' goes down to -"),
+        (("--log-target", "--task", "classification"), "--log-target is for numbers"),
+        (("--memory", "1GiB", "--time", "x0"), "--memory does not take --time"),
+    ],
+)
+def test_a_time_or_a_log_that_cannot_be_is_refused(run, here, options, why):
+    assert why in run("fit", "table.csv", *QUIET, *options).complaint
+
+
+def test_the_log_of_the_target_is_undone_in_predictions(run, here, table):
+    table.with_columns(pl.col("y").exp()).write_csv("prices.csv")
+    assert "of the log of y on rows not seen" in run("fit", "prices.csv", *QUIET, "--log-target").out
+    assert run("fit", "table.csv", *QUIET).code == 0
+    logs, plain = (
+        pl.read_csv(run("predict", f"coterie-{name}/model.coterie", "table.csv").out.encode())["prediction"]
+        for name in ("prices", "table")
+    )
+    np.testing.assert_allclose(logs, plain.exp())

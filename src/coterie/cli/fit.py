@@ -59,6 +59,17 @@ def fit(
         str | None, Option(help="Dask scheduler whose workers do the work: tcp://HOST:8786.")
     ] = None,
     order: options.Order = "auto",
+    time: Annotated[
+        str | None,
+        Option(
+            metavar="COLUMN",
+            help="Column with the time of each row. Errors are then those of forecasts of the later rows.",
+        ),
+    ] = None,
+    log_target: Annotated[
+        bool,
+        Option("--log-target", help="Fit the logarithm of the target; predictions are in its own unit."),
+    ] = False,
     memory: Annotated[
         str | None,
         Option(help="Read learners one by one from Parquet files or folders, within so much: 2GiB."),
@@ -109,7 +120,11 @@ def fit(
         raise CommandError("There is no table to fit: name a file, or try `coterie demo`.")
     require("name the column", target=target, group=group)
     clustering |= {"n_clusters": n_clusters, "landmarks": landmarks, "collaboration": collaboration}
-    clustering |= {"n_jobs": jobs, "device": device, "order": order, "effort": effort}
+    clustering |= {"n_jobs": jobs, "device": device, "order": order, "effort": effort, "time": time}
+    if log_target:
+        if task == CLASSIFICATION:
+            raise CommandError("--log-target is for numbers, not for classes: leave it out.")
+        clustering["log_target"], task = True, REGRESSION
     model = make_model(candidates, **clustering, task=check_task(task))
     columns: dict[str, Any] = {"target": target, "group": group, "by_file": group == FILENAME}
     columns |= {"features": options.split_names(features), "drop": options.split_names(drop)}
@@ -118,6 +133,8 @@ def fit(
 
         if task == CLASSIFICATION:
             raise CommandError("--memory does not take classes yet: leave it out, or fit numbers.")
+        if time is not None or log_target:
+            raise CommandError("--memory does not take --time or --log-target yet: leave them out.")
         rows, recipe, stem = find_learners(tables, memory=memory, **columns)
         place = place_for(stem)
     else:
@@ -125,7 +142,12 @@ def fit(
         place = place_for(stem_of(find_files(tables)[0]) if one else "fit")
         by_file = columns["by_file"]
         frame = read_tables(tables, delimiter=delimiter, encoding=encoding, with_filename=by_file)
-        rows, recipe = prepare(frame, **columns, task=task)
+        rows, recipe = prepare(frame, **columns, task=task, time=time)
+        if log_target and rows.y is not None and rows.y.min() <= 0:
+            raise CommandError(
+                f"--log-target needs a positive target, and {target!r} goes down to {rows.y.min():g}: "
+                "leave it out."
+            )
         del frame
         if rows.classes and scheduler is not None:
             raise CommandError("--scheduler does not take classes yet: leave it out, or fit numbers.")
