@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -12,9 +13,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from coterie._arrays import Array
 from coterie._options import check_coverage, check_option
-from coterie.engines.threads import is_client
+from coterie.engines import resolve_engine
 from coterie.estimator import CoterieEstimator
+from coterie.fit.class_sources import ClassSource, find_classes, known_classes
 from coterie.fit.options import Options
+from coterie.fit.out_of_core import RowSource, first_rows, rows_at_once
 from coterie.fit.record import USING
 from coterie.loss import BrierScore, Loss
 from coterie.rows.labels import class_labels, class_numbers
@@ -75,8 +78,8 @@ class CoterieClassifier(ClassifierMixin, CoterieEstimator):  # type: ignore[misc
     n_bootstrap : int, default=100
         How often rows are resampled inside each learner to see how sure its cluster is, and the number of
         clusters; no model is refitted. 0: not at all.
-    engine : {None, "threads"} or an object with ``map``, default=None
-        Who runs the work. Dask does not take classes yet.
+    engine : {None, "threads", "dask"}, a Dask client or an object with ``map``, default=None
+        Who runs the work; see ``docs/guide/million.md``.
     random_state : int, RandomState or None, default=0
         Seed. Each learner's randomness derives from it and from the learner's id.
     n_jobs : int or None, default=None
@@ -244,40 +247,35 @@ class CoterieClassifier(ClassifierMixin, CoterieEstimator):  # type: ignore[misc
         """
         return self._fit(X, y, groups, time, fit_params)
 
-    def check_options(self) -> Options:
-        """Refuse an option that is not known, or does not take classes, before any row is read.
-
-        Returns
-        -------
-        Options
-            The options as one record.
-        """
-        if is_client(self.engine) or (isinstance(self.engine, str) and self.engine == "dask"):
-            raise ValueError(
-                "The engine 'dask' does not take classes yet: set engine=None, or fit numbers with "
-                "CoterieRegressor."
-            )
-        return super().check_options()
-
-    def fit_sources(self, sources: Any, *, memory: Any = "2GiB") -> CoterieClassifier:
-        """Refuse to fit out of core, which does not take classes yet.
+    def fit_sources(
+        self, sources: Mapping[Any, RowSource], *, memory: Any = "2GiB", classes: Any = None
+    ) -> CoterieClassifier:
+        """Fit learners whose rows do not fit into memory together: each is read when its turn comes.
 
         Parameters
         ----------
         sources : mapping of learner id to source
-            As for `CoterieRegressor.fit_sources`.
+            As for `CoterieRegressor.fit_sources`; the response of a source is the class of each row.
         memory : int or str, default="2GiB"
-            As for `CoterieRegressor.fit_sources`.
+            What the fit may take, in bytes or with a unit. A learner too large for it is read in part.
+        classes : array-like or None, default=None
+            The labels that there are. None: all learners are read once more, to find them.
 
         Returns
         -------
         CoterieClassifier
-            Nothing is returned: a NotImplementedError says so.
+            Itself, fitted; see `CoterieRegressor.fit_sources`.
         """
-        raise NotImplementedError(
-            "CoterieClassifier does not fit out of core yet: pass all rows to fit, or fit numbers with "
-            "CoterieRegressor.fit_sources."
-        )
+        with self._unchanged_if_refused():
+            options = self.check_options()
+            if classes is None:
+                n_features = np.shape(first_rows(sources))[1]
+                most = rows_at_once(memory, n_features, self.n_jobs)
+                self.classes_ = find_classes(sources, most, resolve_engine(self.engine, self.n_jobs))
+            else:
+                self.classes_ = known_classes(classes)
+            numbered = {learner: ClassSource(source, self.classes_) for learner, source in sources.items()}
+            return self._fit_sources(numbered, memory, replace(options, loss=self._loss()))
 
     def predict_proba(self, X: Any, groups: Any = None, using: str = "verdict") -> Array:
         """Predict the probability of each class, row by row, as it is best for the learner who holds it.

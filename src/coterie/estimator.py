@@ -25,6 +25,7 @@ from coterie.encoding import TableEncoder, TableRecipe, encoder_for
 from coterie.encoding.times import in_time_order, split_time_column, time_ranks
 from coterie.fit.admit import admit_learners, place_learners
 from coterie.fit.options import Options
+from coterie.fit.out_of_core import RowSource, first_rows, fit_sources
 from coterie.fit.record import Fit
 from coterie.fit.remove import remove_learners
 from coterie.fit.run import fit_learners
@@ -164,6 +165,19 @@ class CoterieEstimator(BaseEstimator):  # type: ignore[misc]
         fit = fit_learners(learners, options, seed=seed, exponents=exponents)
         notes = (IN_TIME_ORDER,) if isinstance(options.held_out_by, Forecasts) else ()
         self.record_ = fit.with_notes((*notes, *cautions(learners, predictors)))
+        return self
+
+    def _fit_sources(self, sources: Mapping[Any, RowSource], memory: Any, options: Options) -> Self:
+        with self._unchanged_if_refused():
+            self._group_column = None
+            head = first_rows(sources)
+            validate_data(self, head, skip_check_array=True)
+            seed = as_entropy(self.random_state)
+            fit = fit_sources(options, sources, memory, seed=seed, n_features=self.n_features_in_)
+            if fit.units is None:
+                # Rows that were standardised no longer show what they were.
+                fit = fit.with_notes(cautions(fit.learners, column_names(head)))
+            self.record_ = fit
         return self
 
     def check_options(self) -> Options:

@@ -7,18 +7,16 @@ from typing import Any
 
 from sklearn.base import RegressorMixin
 from sklearn.metrics import r2_score
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from coterie._arrays import Array
 from coterie._options import check_coverage, check_option
-from coterie._seeds import as_entropy
 from coterie.estimator import CoterieEstimator
 from coterie.fit.options import Options
-from coterie.fit.out_of_core import RowSource, first_rows, fit_sources
+from coterie.fit.out_of_core import RowSource
 from coterie.fit.record import USING
 from coterie.loss import SQUARED_ERROR, Loss
-from coterie.rows.cautions import cautions
-from coterie.rows.tables import column_names, log_response
+from coterie.rows.tables import log_response
 
 
 class CoterieRegressor(RegressorMixin, CoterieEstimator):  # type: ignore[misc]
@@ -273,18 +271,7 @@ class CoterieRegressor(RegressorMixin, CoterieEstimator):  # type: ignore[misc]
             clusters are refined by averages of models, ``collaboration="auto"`` is such an average, and so
             is what ``gains_["error_all"]`` measures: the models have seen all rows, pooled ones would not.
         """
-        with self._unchanged_if_refused():
-            options = self.check_options()
-            self._group_column = None
-            head = first_rows(sources)
-            validate_data(self, head, skip_check_array=True)
-            seed = as_entropy(self.random_state)
-            fit = fit_sources(options, sources, memory, seed=seed, n_features=self.n_features_in_)
-            if fit.units is None:
-                # Rows that were standardised no longer show what they were.
-                fit = fit.with_notes(cautions(fit.learners, column_names(head)))
-            self.record_ = fit
-        return self
+        return self._fit_sources(sources, memory, self.check_options())
 
     def predict(self, X: Any, groups: Any = None, using: str = "verdict") -> Array:
         """Predict rows, each as it is best for the learner who holds it.

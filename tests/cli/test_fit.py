@@ -129,7 +129,7 @@ def test_the_report_page_is_written(run, here):
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (("none.csv", *QUIET), "There is no file that is 'none.csv'"),
+        (("none.csv", *QUIET), "There is no file 'none.csv'"),
         ((*QUIET,), "There is no table to fit"),
         (("table.csv", "--group", "site"), "--target is missing"),
         (("table.csv", "--target", "y"), "--group is missing"),

@@ -7,7 +7,8 @@ import polars as pl
 import pytest
 
 from coterie.cli.errors import CommandError
-from coterie.cli.reading import read_tables, stem_of
+from coterie.cli.files import stem_of
+from coterie.cli.reading import read_tables
 
 TABLE = pl.DataFrame({"a": [1, 2], "b": ["x", None], "c": [1.5, None]})
 
@@ -80,7 +81,7 @@ def test_a_column_empty_in_one_file_takes_the_type_of_the_others(tmp_path):
 
 
 def test_a_missing_file_or_a_pattern_without_files(tmp_path):
-    assert "There is no file that is" in complaint(tmp_path / "t.csv")
+    assert "There is no file" in complaint(tmp_path / "t.csv")
     assert "There is no file that matches" in complaint(tmp_path / "*.csv")
 
 

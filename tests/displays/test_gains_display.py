@@ -50,7 +50,9 @@ def test_what_is_drawn_is_the_frame(gains: dict[str, np.ndarray]) -> None:
     display.figure_.canvas.draw()
     frame = display.frame()
     assert frame["learner"].tolist() == ["b", "a", "worse", "small"]
-    assert list(frame) == ["learner", "cluster", "error_alone", "error_with", "error_all", "gain"]
+    assert list(frame) == [
+        *("learner", "cluster", "error_alone", "error_with", "error_all", "gain", "verdict")
+    ]
     drawn = points_on(display.ax_)
     for kind, column in (("alone", "error_alone"), ("coterie", "error_with"), ("with all", "error_all")):
         np.testing.assert_array_equal([drawn[kind][row] for row in range(4)], frame[column])

@@ -5,8 +5,10 @@ import numpy as np
 import pytest
 from matplotlib.colors import LogNorm, Normalize
 
-from coterie import CoterieRegressor
+from coterie import CoterieRegressor, cluster_learners
 from coterie.displays import LossHeatmapDisplay
+from coterie.displays._crowds import BLOCKS
+from coterie.displays.loss_heatmap import colour_limits
 
 LOSSES = [[1.0, 9.0, 2.0], [8.0, 1.0, 7.0], [2.0, 9.0, 3.0]]
 # Learners 0 and 2 share a cluster.
@@ -152,3 +154,36 @@ def test_units_of_noise_need_noise() -> None:
     with pytest.raises(ValueError, match=r"pass noise= to LossHeatmapDisplay"):
         LossHeatmapDisplay(LOSSES, labels=LABELS).plot(per_noise=True)
     assert not plt.get_fignums()
+
+
+def test_two_extreme_cells_do_not_wash_out_the_rest() -> None:
+    losses = np.random.default_rng(0).uniform(1, 5, size=(20, 20))
+    losses[3, 7], losses[12, 2] = 1e9, 1e-9
+    low, high = colour_limits(losses)
+    assert 0.05 < low < 1.5
+    assert 4 < high < 100
+    display = LossHeatmapDisplay(losses, labels=[0] * 20).plot()
+    assert display.colorbar_.extend == "both"
+    assert display.frame()["loss"].max() == 1e9
+
+
+def test_many_learners_share_cells_inside_their_cluster_only() -> None:
+    labels = np.arange(1201) % 4
+    losses = 1.0 + (labels[:, None] - labels[None, :]) ** 2
+    display = LossHeatmapDisplay(losses, labels=labels, learner_ids=[f"s{k:04d}" for k in range(1201)])
+    table = display.frame()
+    n = int(np.sqrt(len(table["loss"])))
+    assert n <= BLOCKS + 4
+    # Losses inside a cluster are 1: a block over a border would show more.
+    np.testing.assert_allclose(np.diag(table["loss"].reshape(n, n)), 1.0)
+    assert table["model"][0] == "5 learners, s0000 to s0016"
+    assert display.plot().ax_.images[0].get_array().shape == (n, n)
+
+
+def test_without_losses_dissimilarities_are_shown() -> None:
+    partition = cluster_learners(LOSSES, n_clusters=2)
+    display = LossHeatmapDisplay.from_partition(partition)
+    order = np.argsort(partition.labels, kind="stable")
+    shown = display.frame()["loss"].reshape(3, 3)
+    np.testing.assert_allclose(np.exp(-partition.scale * shown), partition.similarity[np.ix_(order, order)])
+    assert "loss_per_noise" not in display.frame()

@@ -18,21 +18,11 @@ def test_the_heat_map_tells_inside_from_between():
     assert "block of learners" in str(losses_words(data | {"binned": True}))
     assert "There is one coterie" in str(losses_words(data | {"between": None}))
     assert "Every coterie has one member" in str(losses_words(data | {"inside": None}))
-    assert "similarity" in str(losses_words(data | {"unit": "similarity"}))
+    assert "dissimilarity" in str(losses_words(data | {"unit": "dissimilarity"}))
 
 
-def test_the_map_names_who_lies_between():
-    data = {
-        "embedding_columns": 2,
-        "embedding_share": 1.0,
-        "learners": ["a", "b"],
-        "apart": [0.9, 0.1],
-        "admitted": 2,
-    }
-    assert "Least clearly placed: b, who lies between coteries." in map_words(data)[0]
-    assert "Every learner lies clearly" in map_words(data | {"apart": [0.9, 0.8]})[0]
-    assert "2 learners with too few rows" in map_words(data)[0]
-    assert "one coterie only" in map_words(data | {"apart": None})[0]
+def test_the_map_says_who_is_not_on_it():
+    assert "2 learners with too few rows" in map_words({"admitted": 2})[0]
 
 
 def curve(chosen, one_truth_z=None):

@@ -9,6 +9,7 @@ from typer import Argument, Option
 
 import coterie
 from coterie.cli.errors import disk_errors, one_sentence
+from coterie.cli.files import check_model, find_files
 from coterie.cli.options import AsJson, Delimiter, Encoding, ReplaceFile
 from coterie.cli.printing import say_notes, tell, tell_json
 from coterie.cli.progress import gathered_warnings
@@ -29,6 +30,8 @@ def admit(
     force: ReplaceFile = False,
 ) -> None:
     """Place new learners into the coteries of a model, without fitting it again."""
+    check_model(model)
+    find_files(tables)
     from coterie.cli.models import check_file, open_with_rows
     from coterie.cli.summary import show_rows
     from coterie.summary import table_rows

@@ -9,6 +9,7 @@ from typer import Argument, Option
 
 from coterie.cli import options
 from coterie.cli.errors import CommandError, require
+from coterie.cli.files import FILENAME, find_files, stem_of
 from coterie.cli.folders import Workplace
 from coterie.cli.report import check_report
 
@@ -52,7 +53,8 @@ def fit(
     seed: Annotated[int, Option(min=0, help="Of everything random.")] = 0,
     jobs: Annotated[int, Option(help="Threads; -1: one per core.")] = 1,
     landmarks: Annotated[
-        str | None, Option(help="Exchange with so many learners only, or auto; default: with all.")
+        str | None,
+        Option(help="With how many learners everybody exchanges models, or auto. Without it: with all."),
     ] = None,
     device: Annotated[str, Option(help="Of very many learners' spectrum: auto, cpu or cuda.")] = "auto",
     scheduler: Annotated[
@@ -94,8 +96,10 @@ def fit(
     per entry (rare ones joined); dates become year, month, weekday and hour. What was done to which column is
     listed in the output.
     """
+    if tables and memory is None:
+        find_files(tables)
     from coterie.cli.preparing import prepare
-    from coterie.cli.reading import FILENAME, find_files, read_tables, stem_of
+    from coterie.cli.reading import read_tables
     from coterie.cli.running import make_model, print_summary, run_fit
     from coterie.cli.tasks import CLASSIFICATION, REGRESSION, check_task
 
@@ -131,11 +135,9 @@ def fit(
     if memory is not None:
         from coterie.cli.partitions import find_learners
 
-        if task == CLASSIFICATION:
-            raise CommandError("--memory does not take classes yet: leave it out, or fit numbers.")
         if time is not None or log_target:
             raise CommandError("--memory does not take --time or --log-target yet: leave them out.")
-        rows, recipe, stem = find_learners(tables, memory=memory, **columns)
+        rows, recipe, stem = find_learners(tables, memory=memory, **columns, task=task)
         place = place_for(stem)
     else:
         one = len(tables) == 1 and Path(tables[0]).exists()
@@ -149,8 +151,6 @@ def fit(
                 "leave it out."
             )
         del frame
-        if rows.classes and scheduler is not None:
-            raise CommandError("--scheduler does not take classes yet: leave it out, or fit numbers.")
-        model = make_model(candidates, **clustering, task=CLASSIFICATION if rows.classes else REGRESSION)
+    model = make_model(candidates, **clustering, task=CLASSIFICATION if rows.classes else REGRESSION)
     summary = run_fit(model, rows, recipe, place, scheduler=scheduler, report=report)
     print_summary(summary, as_json=as_json)

@@ -12,13 +12,8 @@ from typing import Any
 import polars as pl
 
 from coterie.cli.errors import CommandError
+from coterie.cli.files import ARROW, PARQUET, TEXT, suffix_of
 from coterie.cli.spreadsheets import without_escapes
-
-# A format's suffixes, and what separates its fields where it is text.
-TEXT = {".csv": ",", ".tsv": "\t", ".tab": "\t"}
-PARQUET = (".parquet", ".pq")
-ARROW = (".arrow", ".feather", ".ipc")
-SUFFIXES = (*TEXT, *(f"{suffix}.gz" for suffix in TEXT), *PARQUET, *ARROW)
 
 # What stands for a missing entry in text files, beside nothing at all.
 MISSING = ("NA", "N/A", "n/a", "NaN", "nan", "null", "NULL")
@@ -31,12 +26,6 @@ _SHARE = 0.2
 _USUAL_MEMORY = 4 * 2**30
 # Types are guessed from so many rows first; all rows are looked at only where the guess was wrong.
 _GUESSED = 10_000
-
-
-def suffix_of(path: Path) -> str:
-    """Return the suffix that tells a file's format; empty where it is not known."""
-    name = path.name.lower()
-    return next((suffix for suffix in sorted(SUFFIXES, key=len, reverse=True) if name.endswith(suffix)), "")
 
 
 def free_memory() -> int:

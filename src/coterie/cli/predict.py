@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from typer import Argument, Option
 
 from coterie.cli.errors import CommandError, one_sentence
+from coterie.cli.files import check_model, find_files
 from coterie.cli.options import Concluder, Delimiter, Encoding, ReplaceFile
 from coterie.cli.printing import say_notes, tell
 
@@ -151,6 +152,8 @@ def predict(
     ] = None,
 ) -> None:
     """Predict the rows of a table, in its order; rows without a learner have no prediction."""
+    check_model(model)
+    find_files(tables)
     import polars as pl
 
     from coterie.cli.models import check_file, write_file

@@ -48,15 +48,20 @@ class Rows:
 
 @dataclass(frozen=True)
 class StreamedRows:
-    """All learners of a fit that reads them one by one, by id, and the memory that it may take."""
+    """All learners of a fit that reads them one by one, by id, and the memory that it may take.
+
+    ``classes`` are the labels of the target, none where it holds numbers.
+    """
 
     sources: Mapping[str, RowSource]
     memory: str
     notes: tuple[str, ...]
+    classes: tuple[Any, ...] = ()
 
     def fit(self, model: CoterieEstimator) -> list[str]:
         """Fit a model to them; return what is to be said of it."""
-        model.fit_sources(self.sources, memory=self.memory)
+        known = {"classes": self.classes} if self.classes else {}
+        model.fit_sources(self.sources, memory=self.memory, **known)
         there, read = sum(s.n_rows for s in self.sources.values()), int(model.gains_["n_rows"].sum())
         kept = sum(len(residuals) for residuals in model.selection_.residuals)
         said = [

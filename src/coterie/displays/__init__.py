@@ -13,6 +13,7 @@ from coterie.displays.eigenvalues import EigenvaluesDisplay
 from coterie.displays.embedding import EmbeddingDisplay
 from coterie.displays.gains import GainsDisplay
 from coterie.displays.loss_heatmap import LossHeatmapDisplay
+from coterie.displays.map import MapDisplay
 from coterie.displays.membership import MembershipDisplay
 from coterie.displays.weights import WeightsDisplay
 
@@ -23,6 +24,7 @@ __all__ = [
     "EmbeddingDisplay",
     "GainsDisplay",
     "LossHeatmapDisplay",
+    "MapDisplay",
     "MembershipDisplay",
     "WeightsDisplay",
 ]

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from coterie._arrays import Array
-from coterie._text import shown_name
+from coterie._text import counted, shown_name
 
 # Okabe and Ito's colours without black and yellow (the one is our ink, the other vanishes on white), then
 # Tol's wine and indigo: they stay apart under the three kinds of colour blindness.
@@ -64,6 +64,25 @@ def styled(defaults: dict[str, Any], given: dict[str, Any]) -> dict[str, Any]:
     if "c" in changes:
         changes["color"] = changes.pop("c")
     return {**normalize_kwargs(defaults, PathCollection), **changes}
+
+
+def cluster_points(ax: Any, across: Array, up: Array, labels: Array, kwargs: dict[str, Any]) -> None:
+    """Draw learners as points in the colours and shapes of their clusters."""
+    for label in np.unique(labels).tolist():
+        mine = labels == label
+        points: dict[str, Any] = {
+            "s": 44,
+            "color": cluster_colour(label),
+            "marker": cluster_marker(label),
+            "alpha": 0.8,
+            "edgecolors": "white",
+            "linewidths": 0.6,
+            "label": f"cluster {label} ({counted(int(mine.sum()), 'learner')})",
+            "zorder": 3,
+        }
+        ax.scatter(across[mine], up[mine], **styled(points, kwargs))
+    ax.margins(0.1)
+    calm(ax)
 
 
 def calm(ax: Any) -> None:

@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from coterie._arrays import Array
-from coterie._text import counted
 from coterie.displays import _look
 from coterie.displays._base import Display, ids_or_positions
 from coterie.estimator import CoterieEstimator
@@ -146,7 +145,8 @@ class EmbeddingDisplay(Display):
         for panel, pair in zip(axes, pairs, strict=False):
             panel.axhline(0, color=_look.FAINT, linewidth=1, zorder=0)
             panel.axvline(0, color=_look.FAINT, linewidth=1, zorder=0)
-            self._points(panel, self.embedding[:, pair[0]], self.embedding[:, pair[1]], kwargs)
+            across, up = (self.embedding[:, column] for column in pair)
+            _look.cluster_points(panel, across, up, self.labels, kwargs)
             panel.set_xlabel(f"column {pair[0]} of the embedding")
             panel.set_ylabel(f"column {pair[1]} of the embedding")
             # Rows have length one, so that the columns have one unit.
@@ -159,28 +159,12 @@ class EmbeddingDisplay(Display):
 
     def _only_column(self, ax: Any, kwargs: dict[str, Any]) -> None:
         ax.axhline(0, color=_look.FAINT, linewidth=1, zorder=0)
-        self._points(ax, np.arange(1, len(self.labels) + 1), self.embedding[:, 0], kwargs)
+        places = np.arange(1, len(self.labels) + 1)
+        _look.cluster_points(ax, places, self.embedding[:, 0], self.labels, kwargs)
         ax.set_xlim(0.4, len(self.labels) + 0.6)
         _look.integer_ticks(ax.xaxis)
         ax.set_xlabel("learner, in order")
         ax.set_ylabel("the only column of the embedding")
-
-    def _points(self, ax: Any, across: Array, up: Array, kwargs: dict[str, Any]) -> None:
-        for label in np.unique(self.labels).tolist():
-            mine = self.labels == label
-            points: dict[str, Any] = {
-                "s": 44,
-                "color": _look.cluster_colour(label),
-                "marker": _look.cluster_marker(label),
-                "alpha": 0.8,
-                "edgecolors": "white",
-                "linewidths": 0.6,
-                "label": f"cluster {label} ({counted(int(mine.sum()), 'learner')})",
-                "zorder": 3,
-            }
-            ax.scatter(across[mine], up[mine], **_look.styled(points, kwargs))
-        ax.margins(0.1)
-        _look.calm(ax)
 
     def _legend(self, ax: Any, own_figure: bool) -> None:
         handles, texts = ax.get_legend_handles_labels()

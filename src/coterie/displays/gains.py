@@ -16,6 +16,8 @@ from coterie.estimator import CoterieEstimator
 from coterie.verdicts.gains import ERRORS
 
 COLUMNS = ("learner", "cluster", *ERRORS, "gain")
+# What else is known of a gain, as far as the table has it.
+BESIDE = ("gain_se", "gain_low", "gain_high", "verdict")
 
 
 class GainsDisplay(Display):
@@ -28,7 +30,8 @@ class GainsDisplay(Display):
     ----------
     gains : mapping of str to array-like of shape (L,)
         A table as ``CoterieRegressor.gains_``: columns ``learner``, ``cluster``, ``error_alone``,
-        ``error_with``, ``error_all`` and ``gain``, and perhaps ``gain_se``. Further columns are left aside.
+        ``error_with``, ``error_all`` and ``gain``, and perhaps ``gain_se``, ``gain_low``, ``gain_high`` and
+        ``verdict``. Further columns are left aside.
 
     Examples
     --------
@@ -46,9 +49,9 @@ class GainsDisplay(Display):
         missing = [name for name in COLUMNS if name not in gains]
         if missing:
             raise ValueError(f"The 'gains' argument of GainsDisplay needs the column {missing[0]!r}.")
-        kept = [*COLUMNS, "gain_se"] if "gain_se" in gains else COLUMNS
+        kept = [*COLUMNS, *(name for name in BESIDE if name in gains)]
         self.gains: dict[str, Array] = {name: np.asarray(gains[name]) for name in kept}
-        self.gains |= {name: self.gains[name].astype(float) for name in kept[2:]}
+        self.gains |= {name: self.gains[name].astype(float) for name in kept[2:] if name != "verdict"}
         self._check_lengths(**self.gains)
 
     @classmethod
@@ -63,8 +66,9 @@ class GainsDisplay(Display):
         Returns
         -------
         dict of str to ndarray
-            Columns ``learner``, ``cluster``, ``error_alone``, ``error_with``, ``error_all``, ``gain`` and,
-            where it was given, ``gain_se``: a row per learner.
+            Columns ``learner``, ``cluster``, ``error_alone``, ``error_with``, ``error_all``, ``gain``
+            and, where they were given, ``gain_se``, ``gain_low``, ``gain_high`` and ``verdict``: a row per
+            learner.
         """
         # NaN sorts last: who has no error alone has no gain to be ranked by.
         order = np.argsort(-self.gains["gain"], kind="stable")

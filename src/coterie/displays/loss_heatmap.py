@@ -10,8 +10,10 @@ from numpy.typing import ArrayLike
 from coterie._arrays import Array
 from coterie._text import shown_name
 from coterie.displays._base import Display, ids_or_positions, loss_name_of
+from coterie.displays._crowds import block_means, block_name, blocks_of, some_learners
 from coterie.displays._look import INK, axis_inches, cluster_colour, name_rows, open_axis, plain_log_ticks
 from coterie.estimator import CoterieEstimator
+from coterie.records import Exchange, Partition
 
 MOST_NAMES = 40
 # A cluster narrower than these shares of the axis has no room for its number, or for the word before it.
@@ -20,21 +22,30 @@ ROOM_FOR_WORD = 0.16
 # Width of the bands in the clusters' colours, as a share of the axis.
 BAND = 0.022
 NOT_FINITE = "#BDBDBD"
+# Cells beyond these quantiles, and beyond the whiskers of a box plot, have the colour of the scale's end.
+TAIL = 0.05
+WHISKER = 1.5
+# Logarithms this near are the same.
+EQUAL = 1e-3
 
 
-def _log_limits(values: Array) -> tuple[float, float] | None:
-    """Return where the colours begin and end, or None when no value is positive."""
+def colour_limits(values: Array) -> tuple[float, float] | None:
+    """Return where the colours of a log scale begin and end, or None when no value is positive.
+
+    A few extreme cells must not wash out all others: they have the colour of the end of the scale.
+    """
     positive = values[np.isfinite(values) & (values > 0)]
     if not len(positive):
         return None
-    low, high = float(positive.min()), float(positive.max())
+    logs = np.log(positive)
+    tail, first, third, top = np.quantile(logs, (TAIL, 0.25, 0.75, 1 - TAIL))
+    reach = WHISKER * (third - first)
+    low, high = min(tail, first - reach), max(top, third + reach)
     # Equal losses still need a scale to stand on.
-    return (low / 2, high * 2) if high <= low * 1.001 else (low, high)
-
-
-def cluster_order(labels: Array) -> Array:
-    """Return the learners cluster by cluster, inside a cluster as given."""
-    return np.argsort(labels, kind="stable")
+    if np.ptp(logs) < EQUAL:
+        return float(positive.min() / 2), float(positive.max() * 2)
+    lowest = positive.min() if low <= logs.min() else np.exp(low)
+    return float(lowest), float(positive.max() if high >= logs.max() else np.exp(high))
 
 
 def in_noise(losses: Array, noise: Array) -> Array:
@@ -49,7 +60,9 @@ class LossHeatmapDisplay(Display):
 
     Learners are ordered by cluster and, inside a cluster, as given. Clusters show as blocks of small losses
     on the diagonal. A loss of zero has the colour of the smallest positive one; a loss that is not finite is
-    grey. ``from_estimator`` shows the learners that shaped the clusters.
+    grey. The few most extreme losses have the colour of the scale's end. Beyond 500 learners a cell is the
+    typical loss of a block of learners. ``from_estimator`` shows the learners that shaped the clusters, of
+    very many a sample.
 
     Parameters
     ----------
@@ -100,12 +113,41 @@ class LossHeatmapDisplay(Display):
                 f"Got the shape {self.losses.shape}."
             )
 
+        self._blocks = blocks_of(self.labels)
+
     @classmethod
     def _of(cls, model: CoterieEstimator) -> Self:
-        exchange = model.exchange_
-        labels = model.partition_.labels
-        made = cls(exchange.losses, labels=labels, learner_ids=exchange.learner_ids, noise=exchange.noise)
+        made = cls.from_partition(model.partition_, model.exchange_.aligned_to(model.partition_.learner_ids))
         made.loss_name = loss_name_of(model)
+        return made
+
+    @classmethod
+    def from_partition(
+        cls, partition: Partition, exchange: Exchange | None = None, *, with_noise: bool = True
+    ) -> Self:
+        """Take the numbers from a partition.
+
+        Parameters
+        ----------
+        partition : Partition
+            Of the learners.
+        exchange : Exchange or None, default=None
+            The losses that it was made from. None: its dissimilarities are shown.
+        with_noise : bool, default=True
+            Whether the noise levels of the exchange are known.
+
+        Returns
+        -------
+        LossHeatmapDisplay
+            Ready to be drawn.
+        """
+        partition, exchange = some_learners(partition, exchange)
+        about: dict[str, Any] = {"labels": partition.labels, "learner_ids": partition.learner_ids}
+        if exchange is not None:
+            return cls(exchange.losses, noise=exchange.noise if with_noise else None, **about)
+        with np.errstate(divide="ignore"):
+            made = cls(np.abs(np.log(np.asarray(partition.similarity))) / partition.scale, **about)
+        made.loss_name = "dissimilarity"
         return made
 
     def _per_noise(self) -> Array:
@@ -114,6 +156,19 @@ class LossHeatmapDisplay(Display):
                 "Losses in units of noise need the learners' noise levels: pass noise= to LossHeatmapDisplay."
             )
         return in_noise(self.losses, self.noise)
+
+    def _cells(self, values: Array) -> Array:
+        """Return the values of the cells: those of the learners in their order, or means of blocks."""
+        if len(self._blocks) < len(self.labels):
+            return block_means(values, self._blocks)
+        order = np.concatenate(self._blocks)
+        cells: Array = values[np.ix_(order, order)]
+        return cells
+
+    @property
+    def _row_labels(self) -> Array:
+        """The cluster of each row of the picture."""
+        return self.labels[[block[0] for block in self._blocks]]
 
     def frame(self) -> dict[str, Array]:
         """Return the numbers that are drawn, row by row of the picture.
@@ -125,17 +180,19 @@ class LossHeatmapDisplay(Display):
             ``learner_cluster``, ``loss`` and, where noise levels are known, ``loss_per_noise``: a row per
             cell of the picture.
         """
-        order, n = cluster_order(self.labels), len(self.labels)
-        cells = np.ix_(order, order)
+        ids, labels, n = self.learner_ids, self._row_labels, len(self._blocks)
+        names = ids[np.concatenate(self._blocks)]
+        if n < len(ids):
+            names = np.array([block_name(ids[block].tolist()) for block in self._blocks])
         table = {
-            "model": np.repeat(self.learner_ids[order], n),
-            "learner": np.tile(self.learner_ids[order], n),
-            "model_cluster": np.repeat(self.labels[order], n),
-            "learner_cluster": np.tile(self.labels[order], n),
-            "loss": self.losses[cells].ravel(),
+            "model": np.repeat(names, n),
+            "learner": np.tile(names, n),
+            "model_cluster": np.repeat(labels, n),
+            "learner_cluster": np.tile(labels, n),
+            "loss": self._cells(self.losses).ravel(),
         }
         if self.noise is not None:
-            table["loss_per_noise"] = self._per_noise()[cells].ravel()
+            table["loss_per_noise"] = self._cells(self._per_noise()).ravel()
         return table
 
     def plot(self, ax: Any = None, *, per_noise: bool = False, **kwargs: Any) -> Self:
@@ -155,14 +212,12 @@ class LossHeatmapDisplay(Display):
         LossHeatmapDisplay
             Itself, with ``ax_``, ``figure_`` and ``colorbar_``.
         """
-        values = self._per_noise() if per_noise else self.losses
-        order = cluster_order(self.labels)
-        drawn = values[np.ix_(order, order)]
+        drawn = self._cells(self._per_noise() if per_noise else self.losses)
         ax = self.ax_ = open_axis(ax, self._size())
         self.figure_ = ax.figure
         image = ax.imshow(drawn, **self._colours(drawn, kwargs))
-        self._boundaries(ax, self.labels[order])
-        self._axes_of_learners(ax, self.learner_ids[order])
+        self._boundaries(ax, self._row_labels)
+        self._axes_of_learners(ax, self.learner_ids[np.concatenate(self._blocks)])
         self.colorbar_ = self._colorbar(image, drawn)
         unit = f"{self.loss_name} / noise of the learner" if per_noise else self.loss_name
         self.colorbar_.set_label(unit)
@@ -182,7 +237,7 @@ class LossHeatmapDisplay(Display):
         look: dict[str, Any] = {"interpolation": "nearest", "cmap": "cividis", **kwargs}
         look["cmap"] = colormaps.get_cmap(look["cmap"]).with_extremes(bad=NOT_FINITE)
         if look.get("norm") is None:
-            limits = _log_limits(drawn)
+            limits = colour_limits(drawn)
             low, high = limits or (0.0, 1.0)
             low, high = look.pop("vmin", None) or low, look.pop("vmax", None) or high
             # Clipping puts zeros at the lower end of the colours; a log norm alone would leave them out.
@@ -193,7 +248,10 @@ class LossHeatmapDisplay(Display):
         from matplotlib.colors import LogNorm
 
         logarithmic = isinstance(image.norm, LogNorm)
-        extend = "min" if logarithmic and (drawn <= 0).any() else "neither"
+        low, high = image.norm.vmin, image.norm.vmax
+        extend = {(True, False): "min", (False, True): "max", (True, True): "both"}.get(
+            (bool((drawn < low).any()), bool((drawn[np.isfinite(drawn)] > high).any())), "neither"
+        )
         colorbar = self.figure_.colorbar(image, ax=self.ax_, extend=extend, shrink=0.9, pad=0.05)
         colorbar.outline.set_visible(False)
         if logarithmic:

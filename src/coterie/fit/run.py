@@ -53,6 +53,18 @@ def _averaged_with_all(
     return replace(averaged, newcomer_weight_rows=np.zeros(partition.n_clusters, dtype=int))
 
 
+def _judged_by_halves(selection: Selection, learners: Learners) -> Alone:
+    """Return how well everybody does alone: models of all rows, by the halves on which they were chosen."""
+    bounds = plausible_ranges(learners, np.arange(len(learners)))[learners.appearance]
+    residuals = selection.residuals
+    if learners.loss.bounds is not None:
+        bounds = np.array([learners.loss.own_bounds(n) for n in selection.n_rows.tolist()])
+        ys = [learners.y[learners.span(j)] for j in learners.appearance]
+        parts = zip(ys, residuals, bounds, strict=True)
+        residuals = tuple(y - np.clip(y - left, *each) for y, left, each in parts)
+    return Alone(selection.learner_ids, residuals, share_of_rows(selection), bounds)
+
+
 def settings_of(options: Options, seed: int) -> dict[str, Any]:
     """Return what every stage takes: the seed, and who runs the work."""
     return {"random_state": seed, "engine": options.engine, "n_jobs": options.n_jobs}
@@ -177,10 +189,7 @@ def collaborate_all(
         method = "average" if method == "auto" else method
         coterie = collaborate(selection, partition, learners, method=method, **settings)
         with_all = _averaged_with_all(selection, partition, learners, settings)
-        bounds = plausible_ranges(learners, np.arange(len(learners)))[learners.appearance]
-        # Models of all rows are judged by the halves on which they were chosen.
-        alone = Alone(selection.learner_ids, selection.residuals, share_of_rows(selection), bounds)
-        return Collaborated(coterie, with_all, alone)
+        return Collaborated(coterie, with_all, _judged_by_halves(selection, learners))
     if method == "auto" and learners.loss.bounds is not None:
         if len(learners) == 1 and few is None:
             return _plain(replace(options, collaboration="local"), seed, selection, partition, learners)

@@ -20,9 +20,9 @@ def _without_admitted(data: dict[str, Any]) -> str:
 def losses_words(data: dict[str, Any]) -> list[str]:
     """Say what the heat map of losses shows."""
     inside, between = data["inside"], data["between"]
-    if data["unit"] == "similarity":
-        cell = "the similarity of two learners, 1 when their models predict each other's rows as well as "
-        cell += "their own"
+    if data["unit"] == "dissimilarity":
+        cell = "the dissimilarity of two learners: how much worse their models predict each other's rows "
+        cell += "than their own"
     else:
         error = data.get("error", "mean squared error")
         cell = f"the {error} of the model of one learner (row) on the rows of another (column)"
@@ -50,22 +50,12 @@ def losses_words(data: dict[str, Any]) -> list[str]:
 def map_words(data: dict[str, Any]) -> list[str]:
     """Say what the map of learners shows."""
     text = (
-        "Each point is a learner, its colour and shape the coterie. One map places learners by the distance "
-        "of their models, far ones drawn nearer. The other is the space in which they were clustered, where "
-        "learners who agree fall onto one another; it has "
-        f"{counted(data['embedding_columns'], 'column')}, of whose spread the two directions shown hold "
-        f"{percent(data['embedding_share'])}."
+        "Each point is a learner, its colour and shape the coterie. Near learners have models that predict "
+        "each other's rows; far ones are drawn nearer than they are."
     )
     if data["admitted"]:
         text += f" {_without_admitted(data)}"
-    if data["apart"] is None:
-        return [text + " There is one coterie only, so that nothing separates them."]
-    clear = np.array([-1.0 if value is None else value for value in data["apart"]])
-    doubtful = [data["learners"][p] for p in np.argsort(clear, kind="stable") if clear[p] < 0.5]
-    if doubtful:
-        between = "lies" if len(doubtful) == 1 else "lie"
-        return [f"{text} Least clearly placed: {joined(doubtful)}, who {between} between coteries."]
-    return [f"{text} Every learner lies clearly nearer to its own coterie than to any other."]
+    return [text]
 
 
 def curves_words(data: dict[str, Any]) -> list[str]:

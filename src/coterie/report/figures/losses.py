@@ -19,10 +19,10 @@ def _log_ticks(low: float, high: float) -> dict[str, Any]:
     return {"tickvals": [math.log10(tick) for tick in ticks], "ticktext": [f"{tick:g}" for tick in ticks]}
 
 
-def _shades(small_is_near: bool) -> list[list[Any]]:
+def _shades() -> list[list[Any]]:
     """Return a colour scale on which learners who are near each other stand out."""
     last = len(SHADES) - 1
-    return [[place / last, f"@h{place if small_is_near else last - place}"] for place in range(last + 1)]
+    return [[place / last, f"@h{place}"] for place in range(last + 1)]
 
 
 def losses_figures(data: dict[str, Any]) -> list[Figure]:
@@ -33,29 +33,28 @@ def losses_figures(data: dict[str, Any]) -> list[Figure]:
     names = look.hover_names(data["learners"]) if data["binned"] else look.short_names(data["learners"])
     ticks = {"tickmode": "array", "tickvals": places, "ticktext": names, "showgrid": False}
     ticks |= {"showticklabels": n <= look.MOST_NAMES, "ticks": "", "range": [-0.5, n - 0.5]}
-    known = [cell for row in data["cells"] for cell in row if cell is not None]
-    low, high = (min(known), max(known)) if known else (0.0, 1.0)
-    units = {"similarity": "similarity", "noise": "error / noise", "loss": "mean squared error"}
+    low, high = (math.log10(limit) for limit in data["limits"])
+    units = {"dissimilarity": "dissimilarity", "noise": "error / noise", "loss": "mean squared error"}
     bar: dict[str, Any] = {"title": {"text": units[data["unit"]], "side": "right"}, "thickness": 12}
     bar |= {"outlinewidth": 0, "tickfont": {"color": "@quiet"}, "len": 0.9}
-    if data["logarithmic"]:
-        bar |= _log_ticks(low, high)
-        unit = " times its noise" if data["unit"] == "noise" else ""
-        whose = "model of <b>%{y}</b><br>on the rows of <b>%{x}</b>"
-        hover = f"{whose}<br>error %{{customdata:.3~g}}{unit}<extra></extra>"
-    else:
-        hover = "<b>%{y}</b><br><b>%{x}</b><br>similarity %{z:.2f}<extra></extra>"
+    bar |= _log_ticks(low, high)
+    unit = " times its noise" if data["unit"] == "noise" else ""
+    whose = "model of <b>%{y}</b><br>on the rows of <b>%{x}</b>"
+    hover = f"{whose}<br>error %{{customdata:.3~g}}{unit}<extra></extra>"
     trace = {
         "type": "heatmap",
         "x": places,
         "y": places,
-        "z": data["cells"],
+        "z": [
+            [None if cell is None else math.log10(max(cell, data["limits"][0])) for cell in row]
+            for row in data["cells"]
+        ],
+        "customdata": data["cells"],
         "zmin": low,
-        "zmax": high if high > low else low + 1,
-        "colorscale": _shades(data["logarithmic"]),
+        "zmax": high,
+        "colorscale": _shades(),
         "colorbar": bar,
         "hovertemplate": hover,
-        "meta": {"exponentiate": data["logarithmic"]},
     }
     starts = [p for p in places if p == 0 or clusters[p] != clusters[p - 1]]
     shapes: list[dict[str, Any]] = []

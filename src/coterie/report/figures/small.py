@@ -38,20 +38,16 @@ def _points(data: dict[str, Any], places: list[list[float | None]]) -> list[dict
 
 
 def map_figures(data: dict[str, Any]) -> list[Figure]:
-    """Draw the two maps of the learners."""
+    """Draw the map of the learners."""
     bare = {"showticklabels": False, "ticks": ""}
-    figures = []
-    heads = {"distances": "by the distance of their models", "embedding": "where they were clustered"}
-    for name, head in heads.items():
-        layout = {
-            "xaxis": axis(**bare),
-            "yaxis": axis(**bare, scaleanchor="x"),
-            **look.headed(head, 400, up=0.98),
-            **look.legend_below(-0.03, font={"size": 11}),
-        }
-        label = f"Map of the learners, {head}"
-        figures.append(look.figure(f"map-{name}", label, _points(data, data[name]), layout))
-    return figures
+    layout = {
+        "xaxis": axis(**bare),
+        "yaxis": axis(**bare, scaleanchor="x"),
+        "height": 420,
+        **look.legend_below(-0.03, font={"size": 11}),
+    }
+    label = "Map of the learners, by the distance of their models"
+    return [look.figure("map", label, _points(data, data["places"]), layout)]
 
 
 def _curve(name: str, curve: dict[str, Any], decided: bool) -> Figure:

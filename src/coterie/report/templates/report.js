@@ -37,15 +37,6 @@
     );
   };
 
-  // Losses are stored as logarithms; hovering tells the loss itself.
-  for (const figure of store.figures) {
-    for (const trace of figure.data) {
-      if (trace.meta && trace.meta.exponentiate) {
-        trace.customdata = trace.z.map((row) => row.map((cell) => (cell === null ? null : 10 ** cell)));
-      }
-    }
-  }
-
   const config = {
     responsive: false,
     displaylogo: false,
