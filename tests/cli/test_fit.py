@@ -281,6 +281,18 @@ def test_what_only_looks_like_a_number_is_refused(run, here, option, value):
     assert len(run("fit", "table.csv", *QUIET, option, value).complaint) <= 1000
 
 
+def test_one_thread_and_several_give_the_same_bits(run, here):
+    fit = ("fit", "table.csv", "--target", "y", "--group", "site", "--candidates", "ridge,rf", "--no-report")
+    for jobs in ("1", "2"):
+        assert run(*fit, "--jobs", jobs, "--out", jobs).code == 0
+    for name in ("gains.csv", "losses.csv", "labels.csv"):
+        assert Path("1", name).read_bytes() == Path("2", name).read_bytes()
+    models = [coterie.load(f"{jobs}/model.coterie") for jobs in ("1", "2")]
+    rows = pl.read_csv("table.csv").drop("y")
+    first, second = (m.predict(rows.drop("site"), groups=rows["site"]) for m in models)
+    np.testing.assert_array_equal(first, second)
+
+
 def test_a_hundred_thousand_jobs_are_done_by_fewer_threads(run, here):
     assert run("fit", "table.csv", *QUIET, "--jobs", "100000").code == 0
 

@@ -13,7 +13,8 @@ from coterie.cli.errors import CommandError
 TEXT = {".csv": ",", ".tsv": "\t", ".tab": "\t"}
 PARQUET = (".parquet", ".pq")
 ARROW = (".arrow", ".feather", ".ipc")
-SUFFIXES = (*TEXT, *(f"{suffix}.gz" for suffix in TEXT), *PARQUET, *ARROW)
+EXCEL = (".xlsx", ".xlsm", ".xlsb", ".xls", ".ods")
+SUFFIXES = (*TEXT, *(f"{suffix}.gz" for suffix in TEXT), *PARQUET, *ARROW, *EXCEL)
 
 FILENAME = "filename"
 

@@ -51,7 +51,12 @@ def fit(
         str | None, Option(help="Folder for the results; default: coterie- and the table's name.")
     ] = None,
     seed: Annotated[int, Option(min=0, help="Of everything random.")] = 0,
-    jobs: Annotated[int, Option(help="Threads; -1: one per core.")] = 1,
+    jobs: Annotated[
+        int | None,
+        Option(
+            help="Number of threads. By default one per core, with --memory one; the results are the same."
+        ),
+    ] = None,
     landmarks: Annotated[
         str | None,
         Option(help="With how many learners everybody exchanges models, or auto. Without it: with all."),
@@ -77,6 +82,7 @@ def fit(
         Option(help="Read learners one by one from Parquet files or folders, within so much: 2GiB."),
     ] = None,
     delimiter: options.Delimiter = None,
+    decimal: options.Decimal = None,
     encoding: options.Encoding = "utf-8",
     as_json: options.AsJson = False,
     resume: Annotated[bool, Option("--resume", help="Go on with a fit that was stopped.")] = False,
@@ -124,7 +130,13 @@ def fit(
         raise CommandError("There is no table to fit: name a file, or try `coterie demo`.")
     require("name the column", target=target, group=group)
     clustering |= {"n_clusters": n_clusters, "landmarks": landmarks, "collaboration": collaboration}
-    clustering |= {"n_jobs": jobs, "device": device, "order": order, "effort": effort, "time": time}
+    clustering |= {
+        "n_jobs": jobs or (-1 if memory is None else 1),
+        "device": device,
+        "order": order,
+        "effort": effort,
+        "time": time,
+    }
     if log_target:
         if task == CLASSIFICATION:
             raise CommandError("--log-target is for numbers, not for classes: leave it out.")
@@ -143,7 +155,8 @@ def fit(
         one = len(tables) == 1 and Path(tables[0]).exists()
         place = place_for(stem_of(find_files(tables)[0]) if one else "fit")
         by_file = columns["by_file"]
-        frame = read_tables(tables, delimiter=delimiter, encoding=encoding, with_filename=by_file)
+        text: dict[str, Any] = {"delimiter": delimiter, "encoding": encoding, "decimal": decimal}
+        frame = read_tables(tables, **text, ids=[group], with_filename=by_file)
         rows, recipe = prepare(frame, **columns, task=task, time=time)
         if log_target and rows.y is not None and rows.y.min() <= 0:
             raise CommandError(

@@ -41,7 +41,7 @@ def open_with_rows(
             f"The model {path!r} does not know which column is what, for it was not made by `coterie fit`: "
             "use coterie.load in Python."
         )
-    frame = read_tables(tables, with_filename=recipe.by_file, **text)
+    frame = read_tables(tables, ids=[recipe.group], with_filename=recipe.by_file, **text)
     classes = isinstance(model, CoterieClassifier)
     time = model.record_.options.time
     time = time if with_target and isinstance(time, str) else None

@@ -7,9 +7,10 @@ from pathlib import Path
 
 import polars as pl
 
+from coterie.cli.decimals import check_decimal
 from coterie.cli.errors import CommandError
 from coterie.cli.files import FILENAME, find_files, names_of
-from coterie.cli.formats import check_encoding, first_line, read_file
+from coterie.cli.formats import TextForm, check_encoding, first_line, read_file
 
 
 def check_same_columns(
@@ -56,12 +57,16 @@ def read_tables(
     *,
     delimiter: str | None = None,
     encoding: str = "utf-8",
+    decimal: str | None = None,
+    ids: Sequence[str] = (),
     with_filename: bool = False,
 ) -> pl.DataFrame:
     """Read files, or patterns of files, as one table of at least one row.
 
     The fields of text files are separated by the delimiter, by default the one that the file's suffix stands
-    for. The column ``filename`` is added if wanted, unless there is one; see `names_of`.
+    for, or that its first line shows. ``decimal`` is a comma or a point, None: as the numbers show. Columns
+    of ``ids`` keep their leading zeros. The column ``filename`` is added if wanted, unless there is one; see
+    `names_of`.
     """
     if delimiter is not None:
         delimiter = delimiter.replace("\\t", "\t")
@@ -70,8 +75,9 @@ def read_tables(
                 f"A delimiter is one character, and no quote or end of a line. Got {delimiter!r}."
             )
     files = find_files(patterns)
-    encoding = check_encoding(encoding)
-    tables = [read_file(path, delimiter, encoding) for path in files]
+    check_decimal(decimal)
+    form = TextForm(delimiter, check_encoding(encoding), decimal, tuple(ids))
+    tables = [read_file(path, form) for path in files]
     for path, table in zip(files, tables, strict=True):
         if not table.height and len(files) == 1:
             raise CommandError(f"{str(path)!r} has no rows: give it at least one.")
