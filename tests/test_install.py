@@ -12,6 +12,7 @@ EXTRAS = (
     "matplotlib",
     "polars",
     "pyarrow",
+    "fastexcel",
     "plotly",
     "jinja2",
     "typer",

@@ -10,6 +10,7 @@ from typer import Argument, Option
 
 import coterie
 from coterie.cli.errors import CommandError, disk_errors, one_sentence
+from coterie.cli.files import check_model
 from coterie.cli.options import Concluder, Folder, KnownKeys, ReplaceFile
 from coterie.cli.printing import say, say_notes, tell
 
@@ -83,14 +84,16 @@ def report(
     concluder: Concluder = None,
 ) -> None:
     """Write the report page of a model, of a concluded sealed folder, or of one of its sites."""
-    from coterie.cli.models import check_file, open_model
-
     if bool(model) == bool(folder):
         raise CommandError("A page is of a model, or of a sealed folder with --folder: name one of them.")
     if model and (name or known_keys or concluder):
         raise CommandError("--name, --known-keys and --concluder go with --folder.")
+    if model:
+        check_model(model)
     if lacking := _lacking():
         raise CommandError(f"{lacking}.")
+    from coterie.cli.models import check_file, open_model
+
     check_file(Path(out), force=force)
     notes: list[str] = []
     page = _from_folder(folder, name, known_keys, concluder) if folder else None

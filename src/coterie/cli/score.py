@@ -9,6 +9,7 @@ from typing import Annotated
 from typer import Argument, Option
 
 from coterie.cli.errors import one_sentence, require
+from coterie.cli.files import find_files
 from coterie.cli.options import Delimiter, Encoding, Folder, KnownKeys, Sign, parse_order
 from coterie.cli.printing import tell
 
@@ -31,6 +32,7 @@ def score(
 
     Where sites sent moments, it says what others bring this site; that is learnt here, and nothing is sent.
     """
+    find_files(tables)
     from coterie.cli.moments import tell_verdict
     from coterie.cli.rounds import answer_questions, is_concluded, own_party, put_score
     from coterie.cli.sites import check_signer, check_wait, looks, open_folder, open_signer
