@@ -125,6 +125,7 @@ class LocalLosses(ABC):
         self.order = order
         self.learners = learners.rearranged(order)
         self.selection, self.noise = selection, selection.noise
+        self.typical_noise = float(np.median(self.noise))
         # Whose rows these are, among those who are labelled.
         self.holder = learners.owner if places is None else places[learners.owner]
         self.clips = selection.clips[learners.owner]
@@ -234,7 +235,7 @@ class LocalLosses(ABC):
         """
         difference = self._picked(labels, picks) - self._picked(other_labels, other_picks)
         excess, error = self._means_and_errors(difference, 0, len(self.learners))
-        typical = float(np.median(self.noise)) / self.learners.sizes
+        typical = self.typical_noise / self.learners.sizes
         least = 2 * np.sqrt(np.maximum(excess, 0.0) * typical)
         spreadless = np.isinf(self.selection.clips)
         return excess, np.where(spreadless, np.maximum(error, least), error)
