@@ -12,7 +12,6 @@ EXTRAS = (
     "matplotlib",
     "polars",
     "pyarrow",
-    "plotly",
     "jinja2",
     "typer",
     "rich",
