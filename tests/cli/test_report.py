@@ -23,6 +23,16 @@ def test_the_page_of_a_model_is_written_and_named(run, fitted):
     assert "exists" in run("report", fitted, "--out", "page.html").complaint
 
 
+def test_a_run_is_compared_with_an_earlier_one(run, fitted):
+    folder = str(Path(fitted).parent)
+    outcome = run("report", fitted, "--out", "page.html", "--against", folder)
+    assert outcome.out.splitlines()[1:3] == ["Nobody changed coteries.", "No verdict changed."]
+    assert outcome.out.splitlines()[-1] == "page.html"
+    assert "Against the earlier run" in Path("page.html").read_text()
+    assert "There is no" in run("report", fitted, "--out", "p.html", "--against", "none").complaint
+    assert "goes with MODEL" in run("report", "--folder", "box", "--against", folder).complaint
+
+
 def test_models_and_places_that_are_none(run, fitted):
     assert "There is no file" in run("report", "none.coterie").complaint
     assert "no folder" in run("report", fitted, "--out", "no/where.html").complaint

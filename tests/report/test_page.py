@@ -77,11 +77,18 @@ def visit(browser, tmp_path):
     assert complaints == []
 
 
+def earlier(model):
+    """Return the summary of a run in which everybody stood alone."""
+    rows = [row | {"cluster": place} for place, row in enumerate(Report(model).summary["gains"])]
+    return {"gains": rows}
+
+
 @pytest.fixture(scope="module")
 def reports(model, partition, losses, conclusion):
     """Every kind of page."""
     return {
         "model": Report(model),
+        "against": Report(model, against=earlier(model)),
         "partition": Report(partition),
         "losses": Report(partition, losses=losses),
         "conclusion": Report(conclusion),
@@ -89,7 +96,7 @@ def reports(model, partition, losses, conclusion):
     }
 
 
-KINDS = ("model", "partition", "losses", "conclusion", "site")
+KINDS = ("model", "against", "partition", "losses", "conclusion", "site")
 
 
 @pytest.mark.parametrize(("width", "height", "theme"), WIDTHS)

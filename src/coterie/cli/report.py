@@ -80,6 +80,9 @@ def report(
     name: Annotated[str, Option(help="With --folder: the site whose own page this is.")] = "",
     known_keys: KnownKeys = None,
     concluder: Concluder = None,
+    against: Annotated[
+        str | None, Option(metavar="FOLDER", help="Compare with an earlier run, a folder of `coterie fit`.")
+    ] = None,
 ) -> None:
     """Write the report page of a model, of a concluded sealed folder, or of one of its sites."""
     from coterie.cli.models import check_file, open_model
@@ -88,13 +91,24 @@ def report(
         raise CommandError("A page is of a model, or of a sealed folder with --folder: name one of them.")
     if model and (name or known_keys or concluder):
         raise CommandError("--name, --known-keys and --concluder go with --folder.")
+    if folder and against:
+        raise CommandError("--against compares models: it goes with MODEL.")
     if lacking := _lacking():
         raise CommandError(f"{lacking}.")
     check_file(Path(out), force=force)
     notes: list[str] = []
     page = _from_folder(folder, name, known_keys, concluder) if folder else None
-    found = page or coterie.Report(open_model(model, notes))
+    try:
+        with one_sentence():
+            found = page or coterie.Report(open_model(model, notes), against=against)
+            summary = found.summary
+    except FileNotFoundError as error:
+        raise CommandError(str(error)) from None
     say_notes(notes)
+    for section in summary["sections"]:
+        if section["id"] == "against":
+            for sentence in section["words"]:
+                tell(sentence)
     with disk_errors(Path(out)):
         found.write_html(out)
     tell(out)

@@ -94,7 +94,7 @@ def page(summary: dict[str, Any]) -> str:
         drawn={name: {"charts": charts_of(part), "bars": bars_of(part)} for name, part in sections.items()},
         picture=sections.get("gains"),
         # Sections that stand open, above the evidence.
-        above=("gains", "site"),
+        above=("gains", "site", "against"),
         singles=alone,
         themes=THEMES,
         policy=policy([script]),

@@ -6,11 +6,12 @@ settings. Nothing here marks up. A section whose numbers do not exist holds the 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from coterie.federated import Conclusion
 from coterie.report import pictures, words
+from coterie.report.against import against_words, changes_since
 from coterie.report.cards import learner_cards, verdict_parts
 from coterie.report.differences import differences_picture
 from coterie.report.identity import columns_overview, columns_words, run_identity, settings, target_and_unit
@@ -90,11 +91,20 @@ def _sections(subject: Subject, cards: dict[str, Any]) -> list[dict[str, Any]]:
     return sections
 
 
-def report_summary(subject: Subject, title: str | None = None) -> dict[str, Any]:
-    """Return all that a report says, under a heading: texts, numbers, lists and dicts, as JSON knows them."""
+def report_summary(
+    subject: Subject, title: str | None = None, against: Mapping[str, Any] | None = None
+) -> dict[str, Any]:
+    """Return all that a report says, under a heading: texts, numbers, lists and dicts, as JSON knows them.
+
+    ``against`` is the summary of an earlier run to compare with.
+    """
     usual = DEFAULT_TITLE if subject.site is None else f"{full_name(subject.site)}: with whom to learn"
     cards = learner_cards(subject)
     summary = subject.summary
+    sections = _sections(subject, cards)
+    if against is not None:
+        changes = changes_since(against, summary)
+        sections.insert(1, _section("against", "Against the earlier run", changes, against_words))
     return {
         "title": usual if title is None else str(title),
         "site": subject.site,
@@ -102,6 +112,6 @@ def report_summary(subject: Subject, title: str | None = None) -> dict[str, Any]
         "lead": lead_sentence(summary, *target_and_unit(subject)),
         **summary,
         "cards": cards,
-        "sections": _sections(subject, cards),
+        "sections": sections,
         "settings": settings(subject),
     }
