@@ -13,7 +13,6 @@ EXTRAS = (
     "polars",
     "pyarrow",
     "fastexcel",
-    "plotly",
     "jinja2",
     "typer",
     "rich",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -27,6 +28,7 @@ def fit(
     group: Annotated[
         str, Option(help="Column that names the learner of each row; 'filename': a learner per file.")
     ] = "",
+    unit: Annotated[str, Option(help="Unit of the target, for the report: dollars, minutes, ...")] = "",
     task: Annotated[
         str, Option(help="classification, regression, or auto: texts and two values are classes.")
     ] = "auto",
@@ -165,5 +167,7 @@ def fit(
             )
         del frame
     model = make_model(candidates, **clustering, task=CLASSIFICATION if rows.classes else REGRESSION)
+    named = Path(tables[0]).name if len(tables) == 1 else f"{len(tables)} tables"
+    recipe = replace(recipe, source=named, unit=unit)
     summary = run_fit(model, rows, recipe, place, scheduler=scheduler, report=report)
     print_summary(summary, as_json=as_json)
