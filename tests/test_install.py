@@ -12,7 +12,7 @@ EXTRAS = (
     "matplotlib",
     "polars",
     "pyarrow",
-    "plotly",
+    "fastexcel",
     "jinja2",
     "typer",
     "rich",
@@ -50,7 +50,7 @@ sys.meta_path.insert(0, Missing())
 try:
     import coterie.flower
 except ModuleNotFoundError as error:
-    assert "pip install 'coterie[flower]'" in str(error), error
+    assert "install coterie's extra 'flower'" in str(error), error
 else:
     raise AssertionError("flwr was not missed")
 """

@@ -7,6 +7,7 @@ from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import fields, replace
+from html import escape
 from numbers import Integral
 from typing import Any, Self
 
@@ -21,6 +22,7 @@ from coterie._notebook import summary_html
 from coterie._options import listed, shown
 from coterie._seeds import as_entropy
 from coterie.encoding import TableEncoder, TableRecipe, encoder_for
+from coterie.encoding.times import in_time_order, split_time_column, time_ranks
 from coterie.fit.admit import admit_learners, place_learners
 from coterie.fit.options import Options
 from coterie.fit.out_of_core import RowSource, first_rows, fit_sources
@@ -28,6 +30,7 @@ from coterie.fit.record import Fit
 from coterie.fit.remove import remove_learners
 from coterie.fit.run import fit_learners
 from coterie.loss import Loss
+from coterie.method.forecasts import Forecasts
 from coterie.records import Collaboration, Exchange, Partition, Selection
 from coterie.rows.cautions import cautions
 from coterie.rows.ids import as_ids
@@ -37,6 +40,11 @@ from coterie.rows.tables import check_finite, check_predictors, check_size, colu
 from coterie.rows.wild import warn_of
 from coterie.summary import summarize
 from coterie.verdicts import Admission, ClusterFit, Gains, Stability
+
+IN_TIME_ORDER = (
+    "Rows are in time order. Errors are those of forecasts: each learner's later half of rows, block by "
+    "block, from the rows before."
+)
 
 
 def _kept_in_record(name: str) -> Any:
@@ -76,7 +84,7 @@ class CoterieEstimator(BaseEstimator):  # type: ignore[misc]
 
     @property
     def predictors_(self) -> list[str] | None:
-        """Names of the columns that models see; None where X had no names."""
+        """The names of the columns that models see; None where X had no names."""
         if self.encoder_ is not None:
             return list(self.table_.features)
         names = getattr(self, "feature_names_in_", None)
@@ -103,18 +111,19 @@ class CoterieEstimator(BaseEstimator):  # type: ignore[misc]
         """Leave everything as it was where a fit is refused."""
         before = dict(vars(self))
         # What an earlier fit's table was says nothing of this one's.
-        self.__dict__.pop("table_", None)
+        for name in ("table_", "target_name_"):
+            self.__dict__.pop(name, None)
         try:
             yield
         except BaseException:
             self.__dict__ = before
             raise
 
-    def _fit(self, X: Any, y: Any, groups: Any, fit_params: dict[str, Any]) -> Self:
+    def _fit(self, X: Any, y: Any, groups: Any, time: Any, fit_params: dict[str, Any]) -> Self:
         with self._unchanged_if_refused():
-            return self._fit_rows(X, y, groups, fit_params)
+            return self._fit_rows(X, y, groups, time, fit_params)
 
-    def _fit_rows(self, X: Any, y: Any, groups: Any, fit_params: dict[str, Any]) -> Self:
+    def _fit_rows(self, X: Any, y: Any, groups: Any, time: Any, fit_params: dict[str, Any]) -> Self:
         caller = self._called("fit")
         options = self.check_options()
         unknown = sorted(set(fit_params) - {"sample_weight"})
@@ -124,19 +133,25 @@ class CoterieEstimator(BaseEstimator):  # type: ignore[misc]
         by_column = isinstance(column, str) or (groups is None and isinstance(column, Integral))
         self._group_column = column if by_column else None
         X, groups = self._split_groups(X, groups, caller)
+        if time is not None:
+            options = replace(options, time=time if isinstance(time, str) else True)
+        if isinstance(options.time, str):
+            X, time = split_time_column(X, options.time, caller)
         if y is None:
             raise ValueError(f"{caller} requires y to be passed, but the target y is None.")
         encoder = encoder_for(X, caller)
+        names = getattr(y, "name", None), self._group_column
+        self.target_name_, group = (name if isinstance(name, str) else "" for name in names)
         if encoder is not None:
-            names = getattr(y, "name", None), self._group_column
-            target, group = (name if isinstance(name, str) else "" for name in names)
-            self.keep_recipe(TableRecipe(target, group, encoder.columns_))
+            self.keep_recipe(TableRecipe(self.target_name_, group, encoder.columns_))
         X, predictors = self._checked(X, caller, reset=encoder is None)
         y, options = self._response(y, options, caller)
         exponents = extreme_exponents(X)
         inside = {"exponents": exponents, "loss": options.loss, **fit_params}
         learners = gather_learners(X, y, groups, names=predictors, **inside, caller=caller)
         warn_of(learners.wild, stacklevel=5)
+        if time is not None:
+            learners = in_time_order(learners, time_ranks(time, len(X), caller))
         if groups is None:
             warnings.warn(
                 f"{caller} got no groups, so all rows belong to one learner, and there is nobody to learn "
@@ -148,7 +163,8 @@ class CoterieEstimator(BaseEstimator):  # type: ignore[misc]
             options = replace(options, n_clusters=1)
         seed = as_entropy(self.random_state)
         fit = fit_learners(learners, options, seed=seed, exponents=exponents)
-        self.record_ = fit.with_notes(cautions(learners, predictors))
+        notes = (IN_TIME_ORDER,) if isinstance(options.held_out_by, Forecasts) else ()
+        self.record_ = fit.with_notes((*notes, *cautions(learners, predictors)))
         return self
 
     def _fit_sources(self, sources: Mapping[Any, RowSource], memory: Any, options: Options) -> Self:
@@ -198,6 +214,11 @@ class CoterieEstimator(BaseEstimator):  # type: ignore[misc]
             return split_group_column(X, column, caller)
         return X, groups
 
+    def _without_times(self, X: Any, caller: str, *, needed: bool) -> tuple[Any, Any]:
+        """Take the column of times out of X, if fit had one."""
+        column = self.record_.options.time
+        return split_time_column(X, column, caller, needed=needed) if isinstance(column, str) else (X, None)
+
     def keep_recipe(self, recipe: TableRecipe) -> None:
         """Keep how a table became numbers: `predict` and the others then take tables as they come.
 
@@ -206,7 +227,7 @@ class CoterieEstimator(BaseEstimator):  # type: ignore[misc]
         recipe : TableRecipe
             Made of the table whose rows are those of ``fit``.
         """
-        self.table_ = recipe
+        self.table_, self.target_name_ = recipe, recipe.target
         self.feature_names_in_ = np.array([plan.name for plan in recipe.columns], dtype=object)
         self.n_features_in_ = len(recipe.columns)
 
@@ -261,6 +282,7 @@ class CoterieEstimator(BaseEstimator):  # type: ignore[misc]
             raise ValueError(
                 f"{caller} needs an id for every row: pass groups, or set group_column before fit."
             )
+        X, times = self._without_times(X, caller, needed=True)
         X, names = self._checked(X, caller)
         fit = self.record_
         y = self._newcomers_response(y, caller)
@@ -268,6 +290,8 @@ class CoterieEstimator(BaseEstimator):  # type: ignore[misc]
             X, y, groups, names=names, exponents=fit.exponents, loss=fit.options.loss, caller=caller
         )
         warn_of(newcomers.wild)
+        if times is not None:
+            newcomers = in_time_order(newcomers, time_ranks(times, len(X), caller))
         known = set(self.learner_ids_.tolist()) & set(newcomers.ids.tolist())
         method = caller.rpartition(".")[2]
         if known:
@@ -340,6 +364,7 @@ class CoterieEstimator(BaseEstimator):  # type: ignore[misc]
         """Check rows to be predicted; return them in units of the fit, and the places of their learners."""
         check_is_fitted(self)
         X, groups = self._split_groups(X, groups, caller)
+        X, _ = self._without_times(X, caller, needed=False)
         X, names = self._checked(X, caller)
         ids = None if groups is None else as_ids(groups, caller)
         place = self.record_.places_of(None if ids is None else ids.tolist(), len(X), caller)
@@ -349,11 +374,48 @@ class CoterieEstimator(BaseEstimator):  # type: ignore[misc]
         check_size(X, names, caller)
         return X, place
 
+    def _answer(self) -> Mapping[str, Any]:
+        return summarize(self.record_, named=False, target=getattr(self, "target_name_", "") or None)
+
+    def summary(self) -> str:
+        """Say what the fit found: the coteries, whether learning with others pays, and for whom.
+
+        Returns
+        -------
+        str
+            The answer of the command line and of the report, a sentence a line; ``print(model)`` shows it.
+        """
+        check_is_fitted(self, "record_")
+        return "\n".join(self._answer()["answer"])
+
+    def __str__(self) -> str:
+        return self.summary() if hasattr(self, "record_") else repr(self)
+
+    def plot(self, ax: Any = None, **kwargs: Any) -> Any:
+        """Draw each learner's error alone, with its coterie and with all, the largest gain at the top.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes or None, default=None
+            Where to draw. None: a new figure.
+        **kwargs : dict
+            For the points, passed to ``Axes.scatter``.
+
+        Returns
+        -------
+        GainsDisplay
+            With ``ax_`` and ``figure_``. Other pictures are in `coterie.displays`.
+        """
+        from coterie.displays import GainsDisplay
+
+        return GainsDisplay.from_estimator(self).plot(ax, **kwargs)
+
     def _html_repr(self) -> str:
         diagram: str = estimator_html_repr(self)
         if not hasattr(self, "record_"):
             return diagram
-        return summary_html(summarize(self.record_, named=False)) + diagram
+        # The diagram holds the model's text, which is the answer above it.
+        return summary_html(self._answer()) + diagram.replace(escape(str(self)), escape(repr(self)))
 
     # In scikit-learn 1.6 the next two make the diagram by themselves, without a look at `_html_repr`.
     def _repr_html_inner(self) -> str:

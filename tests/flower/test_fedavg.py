@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-pytest.importorskip("flwr", reason="Flower is not installed: pip install 'coterie[flower]'")
+pytest.importorskip("flwr", reason="Flower is not installed: install coterie's extra 'flower'")
 from flwr.app import Context, RecordDict
 
 from coterie.flower import InProcessGrid

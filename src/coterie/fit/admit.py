@@ -107,7 +107,7 @@ def _place(fit: Fit, newcomers: Learners, with_models: bool) -> tuple[Selection 
             newcomers,
             candidates=candidates_for(options.chosen_candidates, known.tolist(), newcomers.ids.tolist()),
             # Newcomers' rows are in order if those of the others are.
-            splitter=BLOCKS if fit.selection.in_order else options.splitter,
+            splitter=BLOCKS if fit.selection.in_order else options.held_out_by,
             order=None,
             random_state=fit.seed,
             engine=options.engine,

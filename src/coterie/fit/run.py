@@ -98,7 +98,7 @@ def _nested(
         _recipe(options, seed, labels),
         form="average" if options.refine == "average" else "pooled",
         n_folds=options.n_folds,
-        splitter=options.splitter,
+        splitter=options.held_out_by,
         few=few,
         trees=options.trees,
         levels=options.standardize is None,
@@ -126,7 +126,7 @@ def _nested_classes(
         _recipe(options, seed, labels),
         form="average" if options.refine == "average" else "pooled",
         n_folds=options.n_folds,
-        splitter=options.splitter,
+        splitter=options.held_out_by,
         few=few,
         trees=options.trees,
     )
@@ -166,7 +166,7 @@ def _plain(
     labels = partition.aligned_to(learners.ids).labels
     sets = candidates_per_learner(options.chosen_candidates, learners.ids.tolist())
     recipe = _recipe(options, seed, labels)
-    folds = folds_of(learners, inside, options.n_folds, options.splitter, seed)
+    folds = folds_of(learners, inside, options.n_folds, options.held_out_by, seed)
     own = own_by_fold(learners, inside, folds, sets, recipe)
     alone = own.judged(learners).take(learners.appearance)
     # With one model of all rows, nothing but the choice of its candidate has seen a row that it is judged by.
@@ -306,7 +306,7 @@ def fit_learners(learners: Learners, options: Options, *, seed: int, exponents: 
     selection = select_models(
         shaping,
         candidates=options.chosen_candidates,
-        splitter=options.splitter,
+        splitter=options.held_out_by,
         order=options.order,
         **settings_of(options, seed),
     )

@@ -43,6 +43,7 @@ class Attributes(TypedDict, total=False):
     feature_names_in_: Array
     classes_: Array
     table_: TableRecipe
+    target_name_: str
     _group_column: str | int | None
 
 

@@ -105,7 +105,7 @@ def _need_onnx() -> None:
     except ModuleNotFoundError as error:
         raise WireError(
             "Models that are not linear travel as ONNX, and onnx is not installed: "
-            "pip install 'coterie[federated]'."
+            "install coterie's extra 'federated'."
         ) from error
 
 

@@ -58,7 +58,7 @@ def _folders() -> list[str]:
     if len(origins) < 2:
         raise WireError(
             "Models that are not linear are evaluated by onnxruntime, which is not installed: "
-            "pip install 'coterie[federated]'."
+            "install coterie's extra 'federated'."
         )
     return sorted({str(Path(origin).parents[1]) for origin in origins})
 

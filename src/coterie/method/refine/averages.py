@@ -177,7 +177,7 @@ class AverageLosses(LocalLosses):
         """Return the losses on the rows of one learner, who knows others by their models alone.
 
         ``table`` of shape (L, n, C) has the predictions of everybody's models on these rows, ``place`` says
-        where the learner stands among those who are labelled, whose noise levels are ``noise`` (L,). Answers
+        where the learner stands among those with labels, and ``noise`` (L,) has their noise levels. Answers
         to labellings of L learners have the shape (K, 1, 2).
         """
         losses = cls(
