@@ -25,7 +25,7 @@ PICTURES = (
 
 
 def write_table(path: Path) -> None:
-    """Write a table of thirty farms with three truths; some farms are large, and one has a truth of its own."""
+    """Write a table of thirty farms with three truths; one farm has a truth of its own."""
     truths = [0] * 13 + [1] * 10 + [2] * 6 + [3]
     rng = np.random.default_rng(0)
     rows = rng.permutation(np.geomspace(18, 150, 30).astype(int)).tolist()
