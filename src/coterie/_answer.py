@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from coterie._text import counted, joined, number, percent, shown_name
+from coterie._text import counted, joined, number, percent, shown_name, whole_percents
 
 Summary = Mapping[str, Any]
 
@@ -32,9 +32,9 @@ def _coteries(summary: Summary) -> str:
 def _taken(pays: Summary) -> str:
     """Say whom predictions come from, where there are no groups to speak of."""
     parts = [
-        f"{percent(share)} from {'itself' if name == 'alone' else name}"
-        for name, share in pays["taken"].items()
-        if share is not None and round(100 * share)
+        f"{whole}% from {'itself' if name == 'alone' else name}"
+        for name, whole in zip(pays["taken"], whole_percents(list(pays["taken"].values())), strict=True)
+        if whole
     ]
     return f"On average a learner takes {joined(parts, 9)}." if parts else ""
 
@@ -43,7 +43,9 @@ def _verdicts(pays: Summary) -> str:
     """Count who gains and who loses."""
     gain, lose, neither = pays["n_gain"], pays["n_lose"], pays["n_no_difference"]
     compared = pays["n_compared"]
-    text = f"Learning with others is expected to pay for {gain} of {counted(compared, 'learner')}"
+    learners = counted(compared, "learner")
+    some = f"all {counted(gain, 'learner')}" if 1 < gain == compared else f"{gain or 'none'} of {learners}"
+    text = f"Learning with others is expected to pay for {some}"
     rest = []
     if lose:
         rest.append(f"to cost {lose}")

@@ -108,19 +108,38 @@ def _averages(columns: Columns, mine: Any = slice(None)) -> dict[str, float | No
     return {**averages, "mean_gain": _of_known(np.mean, gain), "median_gain": _of_known(np.median, gain)}
 
 
+def _group(columns: Columns, mine: Array, *, named: bool) -> dict[str, Any]:
+    """Return what there is to say of some learners together."""
+    group: dict[str, Any] = {"n_learners": int(mine.sum())}
+    if named:
+        group["learners"] = plain_list(columns["learner"][mine].tolist())
+    if "gain" in columns:
+        group |= {"n_rows": int(np.sum(columns["n_rows"][mine]))}
+        averages = _averages(columns, mine & np.isfinite(np.asarray(columns["gain"], dtype=float)))
+        group |= averages
+        group |= {f"rmse_{name.removeprefix('error_')}": _root(averages[name]) for name in ERRORS}
+    return group
+
+
+def _by_verdict(columns: Columns, *, named: bool) -> list[dict[str, Any]]:
+    """Return the learners of each verdict together, the largest gains named first."""
+    order = np.argsort(-np.asarray(columns["gain"], dtype=float), kind="stable")
+    ranked = {name: np.asarray(column)[order] for name, column in columns.items()}
+    groups = []
+    for verdict in VERDICTS:
+        mine = ranked["verdict"] == verdict
+        if mine.any():
+            groups.append({"verdict": verdict, **_group(ranked, mine, named=named)})
+    return groups
+
+
 def _coteries(columns: Columns, n_clusters: int, *, named: bool) -> list[dict[str, Any]]:
     labels = np.asarray(columns["cluster"])
     coteries = []
     for label in range(n_clusters):
         mine = labels == label
-        coterie: dict[str, Any] = {"cluster": label, "n_learners": int(mine.sum())}
-        if named:
-            coterie["learners"] = plain_list(columns["learner"][mine].tolist())
+        coterie = {"cluster": label, **_group(columns, mine, named=named)}
         if "gain" in columns:
-            coterie |= {"n_rows": int(np.sum(columns["n_rows"][mine]))}
-            averages = _averages(columns, mine & np.isfinite(np.asarray(columns["gain"], dtype=float)))
-            coterie |= averages
-            coterie |= {f"rmse_{name.removeprefix('error_')}": _root(averages[name]) for name in ERRORS}
             models = Counter(str(model) for model in columns["model"][mine] if model)
             coterie["models"] = dict(models.most_common())
         coteries.append(coterie)
@@ -234,6 +253,7 @@ def summarize(
         "rule": source.rule,
         "coteries": _coteries(columns, source.n_clusters, named=named),
         "pays": _pays(columns, target) if measured else None,
+        "by_verdict": _by_verdict(columns, named=named) if measured else [],
         "does_not_belong": _does_not_belong(columns) if measured else [],
         "left_out": dict(getattr(found, "left_out", {})),
         "rules": _rules(source.curves, source.rule),

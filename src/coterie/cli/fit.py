@@ -85,6 +85,10 @@ def fit(
     decimal: options.Decimal = None,
     encoding: options.Encoding = "utf-8",
     as_json: options.AsJson = False,
+    verbose: Annotated[
+        bool,
+        Option("--verbose", "-v", help="Say also what became of each column, and more about the clusters."),
+    ] = False,
     resume: Annotated[bool, Option("--resume", help="Go on with a fit that was stopped.")] = False,
     force: options.ReplaceResults = False,
     report: Annotated[bool, Option("--report/--no-report", help="Write the report page.")] = True,
@@ -124,7 +128,7 @@ def fit(
         clustering["n_clusters"] = options.parse_count(n_clusters)
         place = place_for(Path(from_nvflare).stem)
         summary = cluster_nvflare(from_nvflare, place, **judged, **clustering, report=report)
-        print_summary(summary, as_json=as_json)
+        print_summary(summary, as_json=as_json, verbose=verbose)
         return
     if not tables:
         raise CommandError("There is no table to fit: name a file, or try `coterie demo`.")
@@ -166,4 +170,4 @@ def fit(
         del frame
     model = make_model(candidates, **clustering, task=CLASSIFICATION if rows.classes else REGRESSION)
     summary = run_fit(model, rows, recipe, place, scheduler=scheduler, report=report)
-    print_summary(summary, as_json=as_json)
+    print_summary(summary, as_json=as_json, verbose=verbose)
