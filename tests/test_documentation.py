@@ -88,7 +88,8 @@ def test_the_readme_is_short():
 
 def test_no_table_has_an_empty_head():
     for page in [*PAGES, *MEASURED]:
-        assert not re.findall(r"^\|[ |]*\|\n\|[-|: ]+\|$", page.read_text(), re.MULTILINE), page
+        heads = re.findall(r"^(\|.*\|)\n\|[-|: ]+\|$", page.read_text(), re.MULTILINE)
+        assert not [head for head in heads if re.search(r"\| *\|", head)], page
 
 
 @pytest.mark.parametrize("page", [*PAGES, *MEASURED], ids=name_of)

@@ -13,7 +13,6 @@ EXTRAS = (
     "polars",
     "pyarrow",
     "fastexcel",
-    "plotly",
     "jinja2",
     "typer",
     "rich",
@@ -51,7 +50,7 @@ sys.meta_path.insert(0, Missing())
 try:
     import coterie.flower
 except ModuleNotFoundError as error:
-    assert "pip install 'coterie[flower]'" in str(error), error
+    assert "install coterie's extra 'flower'" in str(error), error
 else:
     raise AssertionError("flwr was not missed")
 """

@@ -12,7 +12,7 @@ from matplotlib import pyplot as plt
 from coterie import CoterieRegressor
 
 # Three panels beside each other; below each other for a phone.
-TARGETS = {"idea.svg": (1, 3, (9.6, 3.1)), "idea-narrow.svg": (3, 1, (3.6, 8.4))}
+TARGETS = {"idea.svg": (1, 3, (9.6, 2.6)), "idea-narrow.svg": (3, 1, (3.6, 6.6))}
 SLOPES = np.tile([1.8, -1.2, 0.25], 6)
 N_ROWS, NOISE = 10, 1.0
 # Readable on white and on black, for a picture without a background.

@@ -115,7 +115,9 @@ def answer_sentences(summary: Summary) -> list[str]:
         if pays["n_too_few_rows"]:
             sentences.append(_small(pays, classes="scores" in summary))
     outside = [shown_name(row["learner"]) for row in summary["does_not_belong"]]
-    if outside and (summary["clear"] or summary["n_clusters"] == 1):
-        who = "learner" if len(outside) == 1 else "learners"
-        sentences.append(f"The data of {who} {joined(outside)} fit no coterie of others.")
+    if outside and summary["n_learners"] > 1 and (summary["clear"] or summary["n_clusters"] == 1):
+        who = joined(outside)
+        if not who.lower().startswith("learner"):
+            who = f"{'learner' if len(outside) == 1 else 'learners'} {who}"
+        sentences.append(f"The data of {who} fit no coterie of others.")
     return [sentence for sentence in sentences if sentence]

@@ -60,7 +60,7 @@ def test_a_missing_extra_is_named():
     )
     shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert shown.returncode == 2
-    assert shown.stderr == "coterie: The command line needs typer: install coterie[cli].\n"
+    assert shown.stderr == "coterie: The command line needs typer: install coterie's extra 'cli'.\n"
 
 
 def test_a_command_that_needs_polars_names_the_extra(tmp_path):
@@ -73,7 +73,7 @@ def test_a_command_that_needs_polars_names_the_extra(tmp_path):
     command = [sys.executable, "-c", code]
     shown = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path)
     assert shown.returncode == 2
-    assert shown.stderr == "coterie: The command line needs polars: install coterie[cli].\n"
+    assert shown.stderr == "coterie: The command line needs polars: install coterie's extra 'cli'.\n"
 
 
 def end_of(monkeypatch, capsys, error, **environment):

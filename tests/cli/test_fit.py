@@ -214,8 +214,8 @@ def test_no_space_while_learners_are_kept(run, here, monkeypatch):
 
 
 def test_a_missing_extra_is_named_before_any_work(run, here, monkeypatch):
-    monkeypatch.setitem(sys.modules, "plotly", None)
-    assert "install coterie[report]" in run("fit", "table.csv", *FIT).complaint
+    monkeypatch.setitem(sys.modules, "jinja2", None)
+    assert "install coterie's extra 'report'" in run("fit", "table.csv", *FIT).complaint
 
 
 def test_a_scheduler_that_does_not_answer_is_one_sentence(run, here, monkeypatch):

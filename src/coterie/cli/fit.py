@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -28,6 +29,7 @@ def fit(
     group: Annotated[
         str, Option(help="This column names the learner of each row. With 'filename' each file is a learner.")
     ] = "",
+    unit: Annotated[str, Option(help="Unit of the target, for the report: dollars, minutes, ...")] = "",
     task: Annotated[
         str,
         Option(
@@ -200,5 +202,7 @@ def fit(
             )
         del frame
     model = make_model(candidates, **clustering, task=CLASSIFICATION if rows.classes else REGRESSION)
+    named = Path(tables[0]).name if len(tables) == 1 else f"{len(tables)} tables"
+    recipe = replace(recipe, source=named, unit=unit)
     summary = run_fit(model, rows, recipe, place, scheduler=scheduler, report=report)
     print_summary(summary, as_json=as_json, verbose=verbose)

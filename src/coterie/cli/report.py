@@ -22,8 +22,8 @@ PAGE = "report.html"
 
 def _lacking() -> str | None:
     """Say which part of the extra is missing."""
-    lacking = [name for name in ("plotly", "jinja2") if find_spec(name) is None]
-    return f"The report page needs {lacking[0]}: install coterie[report]" if lacking else None
+    said = "The report page needs jinja2: install coterie's extra 'report'"
+    return None if find_spec("jinja2") else said
 
 
 def check_report() -> None:
@@ -84,12 +84,17 @@ def report(
     name: Annotated[str, Option(help="With --folder, write the own page of this site.")] = "",
     known_keys: KnownKeys = None,
     concluder: Concluder = None,
+    against: Annotated[
+        str | None, Option(metavar="FOLDER", help="Compare with an earlier run, a folder of `coterie fit`.")
+    ] = None,
 ) -> None:
     """Write the report page of a model, of a concluded sealed folder, or of one of its sites."""
     if bool(model) == bool(folder):
         raise CommandError("A page is of a model, or of a sealed folder with --folder: name one of them.")
     if model and (name or known_keys or concluder):
         raise CommandError("--name, --known-keys and --concluder go with --folder.")
+    if folder and against:
+        raise CommandError("--against compares models: it goes with MODEL.")
     if model:
         check_model(model)
     if lacking := _lacking():
@@ -99,8 +104,17 @@ def report(
     check_file(Path(out), force=force)
     notes: list[str] = []
     page = _from_folder(folder, name, known_keys, concluder) if folder else None
-    found = page or coterie.Report(open_model(model, notes))
+    try:
+        with one_sentence():
+            found = page or coterie.Report(open_model(model, notes), against=against)
+            summary = found.summary
+    except FileNotFoundError as error:
+        raise CommandError(str(error)) from None
     say_notes(notes)
+    for section in summary["sections"]:
+        if section["id"] == "against":
+            for sentence in section["words"]:
+                tell(sentence)
     with disk_errors(Path(out)):
         found.write_html(out)
     tell(out)

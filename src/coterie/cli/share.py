@@ -148,6 +148,7 @@ def share(
     if moments:
         tell(f"{name} {done}: moments of {message.n_rows} rows.")
         tell(by_moments.NEXT)
+        tell(by_moments.BENDS_FIRST)
         return
     tell(f"{name} {done}: {message.family}, {message.n_rows} rows, {len(message.model)} bytes.")
     tell("When all sites have shared, run `coterie score` at each of them.")

@@ -110,6 +110,7 @@ def _nested_classes(
     options: Options,
     seed: int,
     selection: Selection,
+    exchange: Exchange,
     partition: Partition,
     learners: Learners,
     few: FewRows | None,
@@ -119,9 +120,11 @@ def _nested_classes(
     nested = nest_classes(
         learners,
         selection.aligned_to(learners.ids),
+        exchange.aligned_to(learners.ids),
         labels,
         options.chosen_candidates,
         _recipe(options, seed, labels),
+        form="average" if options.refine == "average" else "pooled",
         n_folds=options.n_folds,
         splitter=options.held_out_by,
         few=few,
@@ -193,9 +196,7 @@ def collaborate_all(
     if method == "auto" and learners.loss.bounds is not None:
         if len(learners) == 1 and few is None:
             return _plain(replace(options, collaboration="local"), seed, selection, partition, learners)
-        if options.refine == "average":
-            return _plain(replace(options, collaboration="average"), seed, selection, partition, learners)
-        of_classes = _nested_classes(options, seed, selection, partition, learners, few)
+        of_classes = _nested_classes(options, seed, selection, exchange, partition, learners, few)
         alone = of_classes.alone.take(learners.appearance)
         mixed = of_classes.collaboration
         return Collaborated(mixed, mixed.with_all(), alone, of_classes)
