@@ -26,6 +26,8 @@ PAYS = {
     "rmse_all": 4.0,
     "rmse_with_too_few_rows": None,
     "taken": {},
+    "unit": "",
+    "verdicts": {"collaborate": 3, "no clear difference": 1},
 }
 
 
@@ -221,3 +223,12 @@ def agrees_with_the_table(summary: dict[str, Any], gains: Any, target: str) -> N
     if small.any():
         root = np.sqrt(row_mean(gains, "error_with", small))
         assert f"root mean squared error is {number(root)}" in text
+
+
+def test_errors_are_in_a_unit_where_it_is_known() -> None:
+    assert "of price on rows not seen in dollars: alone 2.00" in said(target="price", unit="dollars")[2]
+
+
+def test_gains_that_were_not_measured_are_said_so() -> None:
+    nothing = PAYS | {"n_compared": 0, "n_gain": 0, "n_no_difference": 0, "verdicts": {"not measured": 4}}
+    assert answer_sentences(summary(pays=nothing))[1] == "What learning with others brings was not measured."

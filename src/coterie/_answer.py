@@ -72,7 +72,8 @@ def _errors(pays: Summary) -> str:
     ]
     typical = pays["typical_gain"]
     saved = "" if typical is None else _saved(typical, "squared error")
-    return f"{saved}Root mean squared error{target} on rows not seen: {', '.join(parts)}."
+    unit = f" in {pays['unit']}" if pays.get("unit") else ""
+    return f"{saved}Root mean squared error{target} on rows not seen{unit}: {', '.join(parts)}."
 
 
 def _scores(summary: Summary) -> str:
@@ -112,6 +113,8 @@ def answer_sentences(summary: Summary) -> list[str]:
             sentences.append(_taken(pays))
         if pays["n_compared"]:
             sentences += [_verdicts(pays), _scores(summary) if "scores" in summary else _errors(pays)]
+        if pays["verdicts"].get("not measured"):
+            sentences.append("What learning with others brings was not measured.")
         if pays["n_too_few_rows"]:
             sentences.append(_small(pays, classes="scores" in summary))
     outside = [shown_name(row["learner"]) for row in summary["does_not_belong"]]

@@ -29,7 +29,7 @@ def fit(
     group: Annotated[
         str, Option(help="This column names the learner of each row. With 'filename' each file is a learner.")
     ] = "",
-    unit: Annotated[str, Option(help="Unit of the target, for the report: dollars, minutes, ...")] = "",
+    unit: Annotated[str, Option(help="The target and its errors are in this unit, such as dollars.")] = "",
     task: Annotated[
         str,
         Option(

@@ -151,7 +151,7 @@ def run_fit(
             with gathered_warnings(notes):
                 notes += _fit(model, rows, place, scheduler)
             model.keep_recipe(replace(recipe, day=date.today().isoformat()))
-            summary = summarize(model.record_, target=recipe.target)
+            summary = summarize(model.record_, target=recipe.target, unit=recipe.unit)
             # What was warned of may be among the model's own notes, too.
             summary["notes"] = list(dict.fromkeys([*notes, *summary["notes"]]))
             summary["columns"] = [asdict(plan) | {"features": list(plan.features)} for plan in recipe.columns]
