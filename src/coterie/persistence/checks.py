@@ -63,8 +63,8 @@ SHAPES: dict[type[Any], dict[str, Rule]] = {
         "told: w t, sees: bool m t, shares: n s"
     ),
     NestedClasses: rules_of(
-        "line_weights: w 2, lines: w c q, coterie_lines: w c q, told: w t, sees: bool m t, "
-        "sees_line: bool m, shares: n s, calibration: maybe float v"
+        "line_weights: w 2, log_weights: w m, log_line_weights: w 2, lines: w c q, coterie_lines: w c q, "
+        "told: w t, sees: bool m t, sees_line: bool m, shares: n s, calibration: maybe float v"
     ),
     ClassNewcomers: rules_of("common: c 1 q, coterie_common: c k q, weights: m, line_weights: 2"),
     Scale: rules_of("centre: p, spread: p, low: p, high: p"),
