@@ -1,4 +1,4 @@
-"""CatBoost with the id, GPBoost with random effects of the learner, and R's flexmix with binomial components."""
+"""CatBoost with the id, GPBoost with effects of the learner, and flexmix with binomial components."""
 
 from __future__ import annotations
 
