@@ -11,9 +11,8 @@ smallest K for which
    one-sided, one per mille shared out among the learners, for the search has seen the rows of them all. This
    finds one attacked learner among fifty, whom the first condition cannot see.
 
-Where one cluster is good enough by all this, linear models on pooled rows are asked once more whether one
-truth could look like these learners (`one_truth`). If it could not, the smallest good number of two and more
-is chosen.
+If one cluster is good enough by all this, linear models on pooled rows test whether one truth could look like
+these learners (`one_truth`). If it could not, the smallest good number of two and more is chosen.
 """
 
 from __future__ import annotations
