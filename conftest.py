@@ -18,8 +18,8 @@ OPTIONAL = (
     "distributed",
     "pexpect",
     "polars",
-    "plotly",
     "playwright",
+    "axe_playwright_python",
 )
 
 

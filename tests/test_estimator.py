@@ -189,3 +189,56 @@ def test_a_fitted_model_draws_its_gains(model: CoterieRegressor) -> None:
 def test_fit_without_groups_says_that_there_is_one_learner() -> None:
     with pytest.warns(UserWarning, match="all rows belong to one learner"):
         regressor().fit(SIZE[:, None], Y)
+
+
+def test_rows_are_brought_into_time_order_whatever_their_order_in_the_table() -> None:
+    days = np.tile(np.arange(N // 4), 4)
+    table = pd.DataFrame({"size": SIZE, "day": days})
+    shuffled = np.random.default_rng(1).permutation(N)
+    model = regressor(time="day").fit(table, Y, groups=SITES)
+    again = regressor().fit(SIZE[shuffled, None], Y[shuffled], groups=SITES[shuffled], time=days[shuffled])
+    column = regressor(time="day").fit(table.iloc[shuffled], Y[shuffled], groups=SITES[shuffled])
+    for other in (again, column):
+        assert_array_equal(other.gains_.sort("learner")["gain"], model.gains_.sort("learner")["gain"])
+    assert model.predictors_ == ["size"]
+    assert_array_equal(model.predict(table, SITES), model.predict(table[["size"]], SITES))
+    assert any("Errors are those of forecasts" in note for note in model.partition_.notes)
+    assert again.record_.options.time is True
+    with pytest.raises(ValueError, match=r"time column 'day' of CoterieRegressor\.admit is not a column"):
+        model.admit(table[["size"]][:40], Y[:40], groups=["new"] * 40)
+    assert model.admit(table[:40], Y[:40], groups=["new"] * 40).shape == (1,)
+
+
+def test_what_comes_later_changes_no_forecast() -> None:
+    late = np.tile(np.arange(N // 4), 4) >= 34
+    changed = np.where(late, Y + 5.0, Y)
+    first, second = (
+        regressor(candidates=["lr"], time=True).fit(SIZE[:, None], y, groups=SITES).record_.alone.residuals
+        for y in (Y, changed)
+    )
+    for one, other in zip(first, second, strict=True):
+        assert np.isnan(one[:20]).all()
+        assert_array_equal(one[20:33], other[20:33])
+        assert (one[34:] != other[34:]).all()
+
+
+def test_a_time_that_is_none_is_refused() -> None:
+    with pytest.raises(ValueError, match="'time' option must be the name of a column of X, True"):
+        regressor(time=3).fit(SIZE[:, None], Y, groups=SITES)
+
+
+def test_the_log_of_the_response_is_undone(tmp_path: Any) -> None:
+    y = np.exp(Y)
+    model = regressor(log_target=True).fit(SIZE[:, None], pd.Series(y, name="price"), groups=SITES)
+    plain = regressor().fit(SIZE[:, None], Y, groups=SITES)
+    rows = {"X": SIZE[:, None], "groups": SITES}
+    np.testing.assert_allclose(model.predict(**rows), np.exp(plain.predict(**rows)))
+    np.testing.assert_allclose(model.predict_interval(**rows), np.exp(plain.predict_interval(**rows)))
+    assert "of the log of price on rows not seen" in model.summary()
+    coterie.save(model, tmp_path / "m.coterie")
+    again = coterie.load(tmp_path / "m.coterie").set_params(log_target=False)
+    assert_array_equal(again.predict(**rows), model.predict(**rows))
+    again.admit(SIZE[:40, None], y[:40], groups=["new"] * 40)
+    assert again.predict(SIZE[:1, None], groups=["new"])[0] > 0
+    with pytest.raises(ValueError, match=r"must be positive where log_target=True\. The smallest is -"):
+        regressor(log_target=True).fit(SIZE[:, None], Y, groups=SITES)

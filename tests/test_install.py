@@ -12,7 +12,7 @@ EXTRAS = (
     "matplotlib",
     "polars",
     "pyarrow",
-    "plotly",
+    "fastexcel",
     "jinja2",
     "typer",
     "rich",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from coterie._text import counted, joined, number, percent, shown_name
+from coterie._text import counted, joined, number, percent, shown_name, whole_percents
 
 Summary = Mapping[str, Any]
 
@@ -32,9 +32,9 @@ def _coteries(summary: Summary) -> str:
 def _taken(pays: Summary) -> str:
     """Say whom predictions come from, where there are no groups to speak of."""
     parts = [
-        f"{percent(share)} from {'itself' if name == 'alone' else name}"
-        for name, share in pays["taken"].items()
-        if share is not None and round(100 * share)
+        f"{whole}% from {'itself' if name == 'alone' else name}"
+        for name, whole in zip(pays["taken"], whole_percents(list(pays["taken"].values())), strict=True)
+        if whole
     ]
     return f"On average a learner takes {joined(parts, 9)}." if parts else ""
 
@@ -113,7 +113,9 @@ def answer_sentences(summary: Summary) -> list[str]:
         if pays["n_too_few_rows"]:
             sentences.append(_small(pays, classes="scores" in summary))
     outside = [shown_name(row["learner"]) for row in summary["does_not_belong"]]
-    if outside and (summary["clear"] or summary["n_clusters"] == 1):
-        who = "learner" if len(outside) == 1 else "learners"
-        sentences.append(f"The data of {who} {joined(outside)} fit no coterie of others.")
+    if outside and summary["n_learners"] > 1 and (summary["clear"] or summary["n_clusters"] == 1):
+        who = joined(outside)
+        if not who.lower().startswith("learner"):
+            who = f"{'learner' if len(outside) == 1 else 'learners'} {who}"
+        sentences.append(f"The data of {who} fit no coterie of others.")
     return [sentence for sentence in sentences if sentence]

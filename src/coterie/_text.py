@@ -37,6 +37,17 @@ def percent(share: float | None, *, sign: bool = False) -> str:
     return f"{whole:{'+' if sign and whole else ''}d}%".replace("-", MINUS)
 
 
+def whole_percents(shares: Sequence[float | None]) -> list[int]:
+    """Return shares of a whole as whole percentages that sum to what the shares do: largest remainders."""
+    exact = [100 * share if share is not None and math.isfinite(share) else 0.0 for share in shares]
+    whole = [math.floor(value) for value in exact]
+    missing = round(sum(exact)) - sum(whole)
+    nearest = sorted(range(len(exact)), key=lambda place: whole[place] - exact[place])
+    for place in nearest[:missing]:
+        whole[place] += 1
+    return whole
+
+
 def joined(names: Sequence[str], most: int = 3) -> str:
     """Join names for a sentence, the rest as a count."""
     shown, rest = list(names[:most]), len(names) - most

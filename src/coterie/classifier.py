@@ -71,6 +71,10 @@ class CoterieClassifier(ClassifierMixin, CoterieEstimator):  # type: ignore[misc
         ``"auto"``: test whether neighbouring rows of a learner depend on each other, as rows in time order
         do. If so, blocks are held out in Select, in the rule for the number of clusters and in the folds, and
         a note in ``partition_.notes`` says so. None: rows are taken as independent. A ``splitter`` wins.
+    time : str, True or None, default=None
+        The column of X with the time of each row, which is no predictor. Each learner's later half of rows is
+        held out in blocks, and each block is predicted from the rows before it: errors are those of
+        forecasts. True: rows are in time order already. See also ``fit``. A ``splitter`` wins.
     n_bootstrap : int, default=100
         How often rows are resampled inside each learner to see how sure its cluster is, and the number of
         clusters; no model is refitted. 0: not at all.
@@ -166,6 +170,7 @@ class CoterieClassifier(ClassifierMixin, CoterieEstimator):  # type: ignore[misc
         min_rows: Any = "auto",
         splitter: Any = None,
         order: str | None = "auto",
+        time: Any = None,
         n_bootstrap: int = 100,
         engine: Any = None,
         random_state: Any = 0,
@@ -187,6 +192,7 @@ class CoterieClassifier(ClassifierMixin, CoterieEstimator):  # type: ignore[misc
         self.min_rows = min_rows
         self.splitter = splitter
         self.order = order
+        self.time = time
         self.n_bootstrap = n_bootstrap
         self.engine = engine
         self.random_state = random_state
@@ -211,7 +217,9 @@ class CoterieClassifier(ClassifierMixin, CoterieEstimator):  # type: ignore[misc
     def _newcomers_response(self, y: Any, caller: str) -> Any:
         return class_numbers(class_labels(y, caller), self.classes_, caller)
 
-    def fit(self, X: Any, y: Any, groups: Any = None, **fit_params: Any) -> CoterieClassifier:
+    def fit(
+        self, X: Any, y: Any, groups: Any = None, time: Any = None, **fit_params: Any
+    ) -> CoterieClassifier:
         """Select, exchange, cluster, collaborate.
 
         Parameters
@@ -225,6 +233,9 @@ class CoterieClassifier(ClassifierMixin, CoterieEstimator):  # type: ignore[misc
         groups : array-like of shape (N,), str, or None, default=None
             Learner id of each row, or the name of the column of X that holds it. None: one learner,
             or ``group_column``.
+        time : array-like of shape (N,), str, or None, default=None
+            When each row was observed (dates, numbers or text that sorts), or the name of the column of X
+            that says so. None: as the option ``time`` has it.
         **fit_params : dict
             ``sample_weight``, an array-like of shape (N,), for the candidates that take it; it weights
             the losses too.
@@ -234,7 +245,7 @@ class CoterieClassifier(ClassifierMixin, CoterieEstimator):  # type: ignore[misc
         CoterieClassifier
             Itself, fitted.
         """
-        return self._fit(X, y, groups, fit_params)
+        return self._fit(X, y, groups, time, fit_params)
 
     def fit_sources(
         self, sources: Mapping[Any, RowSource], *, memory: Any = "2GiB", classes: Any = None

@@ -22,6 +22,7 @@ from coterie._notebook import summary_html
 from coterie._options import listed, shown
 from coterie._seeds import as_entropy
 from coterie.encoding import TableEncoder, TableRecipe, encoder_for
+from coterie.encoding.times import in_time_order, split_time_column, time_ranks
 from coterie.fit.admit import admit_learners, place_learners
 from coterie.fit.options import Options
 from coterie.fit.out_of_core import RowSource, first_rows, fit_sources
@@ -29,6 +30,7 @@ from coterie.fit.record import Fit
 from coterie.fit.remove import remove_learners
 from coterie.fit.run import fit_learners
 from coterie.loss import Loss
+from coterie.method.forecasts import Forecasts
 from coterie.records import Collaboration, Exchange, Partition, Selection
 from coterie.rows.cautions import cautions
 from coterie.rows.ids import as_ids
@@ -38,6 +40,11 @@ from coterie.rows.tables import check_finite, check_predictors, check_size, colu
 from coterie.rows.wild import warn_of
 from coterie.summary import summarize
 from coterie.verdicts import Admission, ClusterFit, Gains, Stability
+
+IN_TIME_ORDER = (
+    "Rows are in time order. Errors are those of forecasts: each learner's later half of rows, block by "
+    "block, from the rows before."
+)
 
 
 def _kept_in_record(name: str) -> Any:
@@ -112,11 +119,11 @@ class CoterieEstimator(BaseEstimator):  # type: ignore[misc]
             self.__dict__ = before
             raise
 
-    def _fit(self, X: Any, y: Any, groups: Any, fit_params: dict[str, Any]) -> Self:
+    def _fit(self, X: Any, y: Any, groups: Any, time: Any, fit_params: dict[str, Any]) -> Self:
         with self._unchanged_if_refused():
-            return self._fit_rows(X, y, groups, fit_params)
+            return self._fit_rows(X, y, groups, time, fit_params)
 
-    def _fit_rows(self, X: Any, y: Any, groups: Any, fit_params: dict[str, Any]) -> Self:
+    def _fit_rows(self, X: Any, y: Any, groups: Any, time: Any, fit_params: dict[str, Any]) -> Self:
         caller = self._called("fit")
         options = self.check_options()
         unknown = sorted(set(fit_params) - {"sample_weight"})
@@ -126,6 +133,10 @@ class CoterieEstimator(BaseEstimator):  # type: ignore[misc]
         by_column = isinstance(column, str) or (groups is None and isinstance(column, Integral))
         self._group_column = column if by_column else None
         X, groups = self._split_groups(X, groups, caller)
+        if time is not None:
+            options = replace(options, time=time if isinstance(time, str) else True)
+        if isinstance(options.time, str):
+            X, time = split_time_column(X, options.time, caller)
         if y is None:
             raise ValueError(f"{caller} requires y to be passed, but the target y is None.")
         encoder = encoder_for(X, caller)
@@ -139,6 +150,8 @@ class CoterieEstimator(BaseEstimator):  # type: ignore[misc]
         inside = {"exponents": exponents, "loss": options.loss, **fit_params}
         learners = gather_learners(X, y, groups, names=predictors, **inside, caller=caller)
         warn_of(learners.wild, stacklevel=5)
+        if time is not None:
+            learners = in_time_order(learners, time_ranks(time, len(X), caller))
         if groups is None:
             warnings.warn(
                 f"{caller} got no groups, so all rows belong to one learner, and there is nobody to learn "
@@ -150,7 +163,8 @@ class CoterieEstimator(BaseEstimator):  # type: ignore[misc]
             options = replace(options, n_clusters=1)
         seed = as_entropy(self.random_state)
         fit = fit_learners(learners, options, seed=seed, exponents=exponents)
-        self.record_ = fit.with_notes(cautions(learners, predictors))
+        notes = (IN_TIME_ORDER,) if isinstance(options.held_out_by, Forecasts) else ()
+        self.record_ = fit.with_notes((*notes, *cautions(learners, predictors)))
         return self
 
     def _fit_sources(self, sources: Mapping[Any, RowSource], memory: Any, options: Options) -> Self:
@@ -199,6 +213,11 @@ class CoterieEstimator(BaseEstimator):  # type: ignore[misc]
         if isinstance(column, str) or (groups is None and isinstance(column, Integral)):
             return split_group_column(X, column, caller)
         return X, groups
+
+    def _without_times(self, X: Any, caller: str, *, needed: bool) -> tuple[Any, Any]:
+        """Take the column of times out of X, if fit had one."""
+        column = self.record_.options.time
+        return split_time_column(X, column, caller, needed=needed) if isinstance(column, str) else (X, None)
 
     def keep_recipe(self, recipe: TableRecipe) -> None:
         """Keep how a table became numbers: `predict` and the others then take tables as they come.
@@ -263,6 +282,7 @@ class CoterieEstimator(BaseEstimator):  # type: ignore[misc]
             raise ValueError(
                 f"{caller} needs an id for every row: pass groups, or set group_column before fit."
             )
+        X, times = self._without_times(X, caller, needed=True)
         X, names = self._checked(X, caller)
         fit = self.record_
         y = self._newcomers_response(y, caller)
@@ -270,6 +290,8 @@ class CoterieEstimator(BaseEstimator):  # type: ignore[misc]
             X, y, groups, names=names, exponents=fit.exponents, loss=fit.options.loss, caller=caller
         )
         warn_of(newcomers.wild)
+        if times is not None:
+            newcomers = in_time_order(newcomers, time_ranks(times, len(X), caller))
         known = set(self.learner_ids_.tolist()) & set(newcomers.ids.tolist())
         method = caller.rpartition(".")[2]
         if known:
@@ -342,6 +364,7 @@ class CoterieEstimator(BaseEstimator):  # type: ignore[misc]
         """Check rows to be predicted; return them in units of the fit, and the places of their learners."""
         check_is_fitted(self)
         X, groups = self._split_groups(X, groups, caller)
+        X, _ = self._without_times(X, caller, needed=False)
         X, names = self._checked(X, caller)
         ids = None if groups is None else as_ids(groups, caller)
         place = self.record_.places_of(None if ids is None else ids.tolist(), len(X), caller)

@@ -34,6 +34,25 @@ def test_help_waits_for_none_of_the_heavy_libraries():
     assert shown.stdout.strip() == "[]"
 
 
+@pytest.mark.parametrize("command", ["fit", "predict model.coterie", "admit model.coterie", "share", "score"])
+def test_a_mistyped_file_waits_for_none_of_them_either(tmp_path, command):
+    (tmp_path / "sales.csv").write_text("")
+    (tmp_path / "model.coterie").write_text("")
+    code = (
+        "import sys; sys.modules.update(dict.fromkeys(('numpy', 'sklearn', 'polars')));"
+        f"sys.argv = ['coterie', *'{command}'.split(), 'sale.csv', *sys.argv[1:]]; "
+        "from coterie.cli import main; main()"
+    )
+    options = {
+        "fit": ["--target", "y", "--group", "g", "--no-report"],
+        "share": ["--name", "a", "--target", "y"],
+    }
+    arguments = [sys.executable, "-c", code, *options.get(command, ["--name", "a"] * (command == "score"))]
+    shown = subprocess.run(arguments, capture_output=True, text=True, check=False, cwd=tmp_path)
+    assert shown.stderr == "coterie: There is no file 'sale.csv': did you mean 'sales.csv'?\n"
+    assert shown.returncode == 2
+
+
 def test_a_missing_extra_is_named():
     code = (
         "import sys; sys.modules['typer'] = None; sys.argv = ['coterie', 'fit']; "

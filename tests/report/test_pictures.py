@@ -7,16 +7,13 @@ from hypothesis import strategies as st
 
 from coterie.report.pictures import (
     FEWEST_MEMBERS,
-    MOST_GAINS,
     MOST_MEMBERS,
     both_ends,
-    gains_picture,
     losses_picture,
     membership_picture,
     weights_picture,
 )
 from coterie.report.subject import Subject, as_subject, full_names
-from coterie.verdicts import Gains
 
 
 @dataclass(frozen=True)
@@ -61,29 +58,6 @@ def test_both_ends_are_sorted_distinct_and_bounded(count, most):
     assert not positions or (positions[0] == 0 and positions[-1] == count - 1)
 
 
-def test_gains_are_sorted_and_shares_of_the_error_alone(model):
-    picture = gains_picture(as_subject(model))
-    assert picture["coterie"] == sorted(picture["coterie"])
-    gain = model.gains_["gain"]
-    np.testing.assert_allclose(picture["coterie"], np.sort(1 - gain[np.isfinite(gain)]), rtol=1e-4)
-    assert picture["measured"] + picture["not_measured"] == 13
-    assert picture["left_out"] == 0
-
-
-def test_many_gains_show_both_ends(model):
-    count = 150
-    table = {name: np.resize(column, count) for name, column in model.gains_.items()}
-    table["learner"] = np.arange(count)
-    table["error_alone"], table["gain"] = np.ones(count), np.linspace(-0.5, 0.5, count)
-    record = replace(model.record_, gains=Gains(table))
-    crowd = Subject(model.partition_, None, SimpleNamespace(record_=record))
-    picture = gains_picture(crowd)
-    assert len(picture["learners"]) == MOST_GAINS
-    assert picture["left_out"] == count - MOST_GAINS
-    assert picture["learners"][0] == "149"
-    assert picture["learners"][-1] == "0"
-
-
 def test_membership_shows_the_least_sure_first(many_learners):
     partition, _ = many_learners(60)
     rng = np.random.default_rng(1)
@@ -115,6 +89,7 @@ def test_weights_are_shown_where_the_collaboration_has_them(model):
     subject = Subject(model.partition_, None, SimpleNamespace(collaboration_=collaboration))
     picture = weights_picture(subject)
     assert picture["learners"] == ["a", "b"]
+    assert picture["names"] == ["its own model", "all learners"]
     assert picture["mean"] == [0.5, 0.5]
     without = SimpleNamespace(collaboration_=SimpleNamespace(method="pooled"))
     assert weights_picture(replace(subject, model=without)) is None

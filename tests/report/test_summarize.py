@@ -85,6 +85,6 @@ def test_a_conclusion_of_sites_has_a_report(model, conclusion):
     html = report.html()
     assert "Left out: &lt;far&gt;. It did not answer." in html
     assert "in 2 rounds of" in html
-    assert 'id="figure-why-held-out"' in html
+    assert "Curve of the rule held-out" in html
     with pytest.raises(ValueError, match="A conclusion has no losses"):
         Report(conclusion, losses=np.eye(13))

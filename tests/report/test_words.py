@@ -57,13 +57,14 @@ PAYS = {
 
 
 def test_gains_say_whether_it_pays():
-    data = {"left_out": 0, "not_measured": 1, "learners": ["a"]}
+    data = {"left_out": 0, "rows": ["a"] * 5, "shown": [0, 1], "error": "RMSE"}
     text = gains_words(data, PAYS)[0]
-    assert "The typical learner's is 20%, from \u221210% to 50%." in text
-    assert "Verdicts: 3 collaborate, 1 stay alone." in text
+    assert "of a learner's squared error" in text
+    assert "The typical learner's gain is 20%, from \u221210% to 50%." in text
     assert "1 learner had no error alone" in text
+    assert "of a learner's Brier score" in gains_words(data | {"error": "Brier score"}, PAYS)[0]
     assert "could an error alone be measured" in gains_words(data, PAYS | {"n_compared": 0})[0]
-    assert "40 between them" in gains_words(data | {"left_out": 40}, PAYS)[0]
+    assert "the 2 largest and smallest gains" in gains_words(data | {"left_out": 3}, PAYS)[0]
 
 
 def test_membership_names_the_least_sure():
@@ -90,7 +91,7 @@ def test_differences_name_the_predictor_and_the_region():
     }
     text = differences_words({"pairs": [pair], "n_pairs": 3})[0]
     assert "coteries 0 and 2, whose predictions differ by 3.00" in text
-    assert "2.0 times the noise; 90% of that goes with dose" in text
+    assert "2.0 times the noise. The difference depends most on dose." in text
     assert "1 of 3 pairs" in text
     said = region_words(pair)
     assert said == (
@@ -100,9 +101,9 @@ def test_differences_name_the_predictor_and_the_region():
     of_class = pair | {"label": "sick"}
     assert "whose probabilities of 'sick' differ" in differences_words({"pairs": [of_class], "n_pairs": 1})[0]
     assert "there coterie 2 gives 'sick' 4.00 more than coterie 0." in region_words(of_class)
-    assert "noise;" not in differences_words({"pairs": [pair | {"noise": 0.0}], "n_pairs": 1})[0]
+    assert "times the noise" not in differences_words({"pairs": [pair | {"noise": 0.0}], "n_pairs": 1})[0]
 
 
 def test_weights_are_told_on_average():
-    data = {"names": ["alone", "3 coteries", "all"], "mean": [0.25, 0.75, 0.0], "left_out": 0}
-    assert "On average: 25% alone, 75% 3 coteries." in weights_words(data)[0]
+    data = {"names": ["its own model", "3 coteries", "all"], "mean": [0.25, 0.75, 0.0], "left_out": 0}
+    assert "On average a learner takes 25% from its own model, 75% from 3 coteries." in weights_words(data)[0]

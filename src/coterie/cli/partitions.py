@@ -14,10 +14,10 @@ import polars as pl
 import pyarrow as pa
 
 from coterie.cli.errors import CommandError, one_sentence
-from coterie.cli.formats import PARQUET
+from coterie.cli.files import FILENAME, PARQUET, find_files, matches, names_of
 from coterie.cli.parquet import BATCH, ParquetRows, Piece, open_parquet, read_pieces, with_target
 from coterie.cli.preparing import Rows, StreamedRows, check_columns, learner_names, prepare
-from coterie.cli.reading import FILENAME, check_same_columns, find_files, matches, names_of
+from coterie.cli.reading import check_same_columns
 from coterie.cli.tasks import AUTO, CLASSIFICATION, REGRESSION, labels_of, said_of, task_of
 from coterie.encoding import TableRecipe
 from coterie.fit import out_of_core

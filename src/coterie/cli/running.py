@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import asdict
+from dataclasses import asdict, replace
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -149,7 +150,7 @@ def run_fit(
         try:
             with gathered_warnings(notes):
                 notes += _fit(model, rows, place, scheduler)
-            model.keep_recipe(recipe)
+            model.keep_recipe(replace(recipe, day=date.today().isoformat()))
             summary = summarize(model.record_, target=recipe.target)
             # What was warned of may be among the model's own notes, too.
             summary["notes"] = list(dict.fromkeys([*notes, *summary["notes"]]))

@@ -22,8 +22,7 @@ ROOM_FOR_WORD = 0.16
 # Width of the bands in the clusters' colours, as a share of the axis.
 BAND = 0.022
 NOT_FINITE = "#BDBDBD"
-# Cells beyond these quantiles, and beyond the whiskers of a box plot, have the colour of the scale's end.
-TAIL = 0.05
+# Cells beyond the whiskers of a box plot have the colour of the scale's end.
 WHISKER = 1.5
 # Logarithms this near are the same.
 EQUAL = 1e-3
@@ -38,9 +37,9 @@ def colour_limits(values: Array) -> tuple[float, float] | None:
     if not len(positive):
         return None
     logs = np.log(positive)
-    tail, first, third, top = np.quantile(logs, (TAIL, 0.25, 0.75, 1 - TAIL))
-    reach = WHISKER * (third - first)
-    low, high = min(tail, first - reach), max(top, third + reach)
+    first, third = np.quantile(logs, (0.25, 0.75))
+    reach = max(WHISKER * (third - first), EQUAL)
+    low, high = first - reach, third + reach
     # Equal losses still need a scale to stand on.
     if np.ptp(logs) < EQUAL:
         return float(positive.min() / 2), float(positive.max() * 2)

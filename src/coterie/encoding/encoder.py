@@ -188,6 +188,10 @@ class TableRecipe:
     columns: tuple[ColumnPlan, ...]
     # Whether learners are named by the files that their rows came from.
     by_file: bool = False
+    # The file that the rows came from, the unit of the target, and the day of the fit, where they are known.
+    source: str = ""
+    unit: str = ""
+    day: str = ""
 
     @property
     def encoder(self) -> TableEncoder:

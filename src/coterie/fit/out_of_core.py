@@ -331,9 +331,14 @@ def fit_sources(
     options: Options, sources: Mapping[Any, RowSource], memory: Any, *, seed: int, n_features: int
 ) -> Fit:
     """Fit learners who are read one by one; ``memory`` is what the fit may take."""
-    check_splitter(options.splitter)
+    if isinstance(options.time, str) or options.log_target:
+        raise ValueError(
+            "fit_sources takes no name of a time column and no log_target: sort the rows of each source, "
+            "pass time=True, and give the log as the response."
+        )
+    check_splitter(options.held_out_by)
     read_with = partial(_read_all, options, sources, memory_in_bytes(memory), n_features, seed)
-    found, kept = read_with(options.splitter)
+    found, kept = read_with(options.held_out_by)
     shown = [learner for learner in sources if learner in found]
     appearance = positions_of(shown, found)
     parts = list(found.values())
@@ -362,7 +367,7 @@ def fit_sources(
         [part.fitted for part in large],
         tuple(part.folds for part in large),
         tuple(part.training for part in large),
-        dependent=in_order or options.splitter is not None,
+        dependent=in_order or options.held_out_by is not None,
         in_order=in_order,
     )
     selection = replace(selection, n_rows=sizes[~small]).take(shaping.appearance)

@@ -217,19 +217,23 @@ class Fit:
             units = self.units.joined(self.units.average())
             inside = self._predict_inside(units.forward_X(X, places), places, using)
             predictions = units.backward_y(inside, places)
-        return self.options.loss.shown(predictions)
+        return self._in_units_of_y(self.options.loss.shown(predictions))
+
+    def _in_units_of_y(self, shown: Array) -> Array:
+        """Undo the log of the response."""
+        return np.exp(shown) if self.options.log_target else shown
 
     def predict_interval(self, X: Array, places: Array, coverage: float) -> Array:
         """Return intervals (N, 2) around the predictions of the same rows."""
         assert isinstance(self.intervals, Intervals), "intervals are measured at the end of a fit"
         if self.units is None:
-            return self.intervals.around(
-                X, self._predict_inside(X, places, "verdict")[:, 0], places, coverage
-            )
+            predicted = self._predict_inside(X, places, "verdict")[:, 0]
+            return self._in_units_of_y(self.intervals.around(X, predicted, places, coverage))
         units = self.units.joined(self.units.average())
         X = units.forward_X(X, places)
         inside = self.intervals.around(X, self._predict_inside(X, places, "verdict")[:, 0], places, coverage)
-        return np.column_stack([units.backward_y(end[:, None], places) for end in inside.T])
+        ends = [units.backward_y(end[:, None], places) for end in inside.T]
+        return self._in_units_of_y(np.column_stack(ends))
 
     def predict_set(self, X: Array, places: Array, coverage: float) -> Array:
         """Return the classes (N, K) among which the truth of rows is."""

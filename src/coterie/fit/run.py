@@ -98,7 +98,7 @@ def _nested(
         _recipe(options, seed, labels),
         form="average" if options.refine == "average" else "pooled",
         n_folds=options.n_folds,
-        splitter=options.splitter,
+        splitter=options.held_out_by,
         few=few,
         trees=options.trees,
         levels=options.standardize is None,
@@ -110,6 +110,7 @@ def _nested_classes(
     options: Options,
     seed: int,
     selection: Selection,
+    exchange: Exchange,
     partition: Partition,
     learners: Learners,
     few: FewRows | None,
@@ -119,11 +120,13 @@ def _nested_classes(
     nested = nest_classes(
         learners,
         selection.aligned_to(learners.ids),
+        exchange.aligned_to(learners.ids),
         labels,
         options.chosen_candidates,
         _recipe(options, seed, labels),
+        form="average" if options.refine == "average" else "pooled",
         n_folds=options.n_folds,
-        splitter=options.splitter,
+        splitter=options.held_out_by,
         few=few,
         trees=options.trees,
     )
@@ -163,7 +166,7 @@ def _plain(
     labels = partition.aligned_to(learners.ids).labels
     sets = candidates_per_learner(options.chosen_candidates, learners.ids.tolist())
     recipe = _recipe(options, seed, labels)
-    folds = folds_of(learners, inside, options.n_folds, options.splitter, seed)
+    folds = folds_of(learners, inside, options.n_folds, options.held_out_by, seed)
     own = own_by_fold(learners, inside, folds, sets, recipe)
     alone = own.judged(learners).take(learners.appearance)
     # With one model of all rows, nothing but the choice of its candidate has seen a row that it is judged by.
@@ -193,9 +196,7 @@ def collaborate_all(
     if method == "auto" and learners.loss.bounds is not None:
         if len(learners) == 1 and few is None:
             return _plain(replace(options, collaboration="local"), seed, selection, partition, learners)
-        if options.refine == "average":
-            return _plain(replace(options, collaboration="average"), seed, selection, partition, learners)
-        of_classes = _nested_classes(options, seed, selection, partition, learners, few)
+        of_classes = _nested_classes(options, seed, selection, exchange, partition, learners, few)
         alone = of_classes.alone.take(learners.appearance)
         mixed = of_classes.collaboration
         return Collaborated(mixed, mixed.with_all(), alone, of_classes)
@@ -305,7 +306,7 @@ def fit_learners(learners: Learners, options: Options, *, seed: int, exponents: 
     selection = select_models(
         shaping,
         candidates=options.chosen_candidates,
-        splitter=options.splitter,
+        splitter=options.held_out_by,
         order=options.order,
         **settings_of(options, seed),
     )

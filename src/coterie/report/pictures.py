@@ -13,18 +13,21 @@ from typing import Any
 import numpy as np
 
 from coterie._arrays import Array
-from coterie.displays import GainsDisplay, LossHeatmapDisplay, MapDisplay, MembershipDisplay, WeightsDisplay
+from coterie.displays import LossHeatmapDisplay, MapDisplay, MembershipDisplay, WeightsDisplay
 from coterie.displays.loss_heatmap import colour_limits
 from coterie.report.subject import Subject, finite_list, full_names
-from coterie.summary import learner_columns
-from coterie.verdicts.gains import ERRORS
 
 # Rows of the pictures that have a row per learner.
-MOST_GAINS = 60
 MOST_MEMBERS = 40
 # Who is surer than this has a full bar, which tells nothing; a few are shown all the same.
 SURE = 0.995
 FEWEST_MEMBERS = 8
+TAKEN = {
+    "alone": "its own model",
+    "coterie": "its coterie",
+    "all": "all learners",
+    "all adapted": "all, adapted to it",
+}
 # Of losses, which span decades.
 DIGITS = 3
 
@@ -86,31 +89,6 @@ def both_ends(count: int, most: int) -> list[int]:
     return [*range(most - most // 2), *range(count - most // 2, count)]
 
 
-def gains_picture(subject: Subject) -> dict[str, Any] | None:
-    """Return the errors with the coterie and with all against the error alone, the largest gain first."""
-    if subject.summary["pays"] is None:
-        return None
-    table = GainsDisplay(learner_columns(subject.found)).frame()
-    count = len(table["gain"])
-    measured = np.isfinite(table["gain"]) & (table["error_alone"] > 0)
-    table = {name: column[measured] for name, column in table.items()}
-    n = len(table["gain"])
-    shown = {name: column[both_ends(n, MOST_GAINS)] for name, column in table.items()}
-    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        everybody = shown["error_all"] / shown["error_alone"]
-    return {
-        "learners": full_names(shown["learner"]),
-        "clusters": shown["cluster"].astype(int).tolist(),
-        "coterie": finite_list(1 - shown["gain"]),
-        "spread": finite_list(shown["gain_se"]) if "gain_se" in shown else None,
-        "all": finite_list(everybody),
-        "errors": {name: finite_list(shown[name]) for name in ERRORS},
-        "measured": n,
-        "left_out": n - len(shown["gain"]),
-        "not_measured": count - n,
-    }
-
-
 def membership_picture(subject: Subject) -> dict[str, Any] | None:
     """Return how often each learner falls into each cluster, the least sure first."""
     stability, partition = subject.stability, subject.partition
@@ -136,6 +114,12 @@ def membership_picture(subject: Subject) -> dict[str, Any] | None:
     }
 
 
+def taken_name(source: str) -> str:
+    """Return whom a weight belongs to, by its column or by its name in a collaboration."""
+    name = source.removeprefix("from_").replace("_", " ")
+    return TAKEN.get(name, name)
+
+
 def weights_picture(subject: Subject) -> dict[str, Any] | None:
     """Return what each learner's predictions are made of, those that take most from themselves first."""
     nested: Any = None if subject.model is None else subject.model.collaboration_
@@ -148,7 +132,7 @@ def weights_picture(subject: Subject) -> dict[str, Any] | None:
     shown = both_ends(len(shares), MOST_MEMBERS)
     return {
         "learners": full_names(learners[shown]),
-        "names": list(names),
+        "names": [taken_name(name) for name in names],
         "shares": [finite_list(row, 4) for row in shares[shown]],
         "mean": finite_list(shares.mean(axis=0), 4),
         "left_out": len(shares) - len(shown),

@@ -6,12 +6,14 @@ import json
 import os
 import tempfile
 import webbrowser
+from collections.abc import Mapping
 from functools import cached_property
 from html import escape
 from pathlib import Path
 from typing import Any
 
 from coterie._files import write_bytes
+from coterie.report.against import read_run
 from coterie.report.html import page
 from coterie.report.subject import as_subject
 from coterie.report.summarize import report_summary
@@ -46,6 +48,9 @@ class Report:
         Heading of the page.
     site : str or None, default=None
         With a conclusion: the site whose own page this is, with its verdict and no other site's numbers.
+    against : mapping, path or None, default=None
+        An earlier run to compare with: its summary, or the folder of `coterie fit`. The page then says who
+        moved, whose verdict changed and what became of the errors.
 
     Examples
     --------
@@ -57,15 +62,24 @@ class Report:
     """
 
     def __init__(
-        self, model: Any, *, losses: Any = None, title: str | None = None, site: str | None = None
+        self,
+        model: Any,
+        *,
+        losses: Any = None,
+        title: str | None = None,
+        site: str | None = None,
+        against: Mapping[str, Any] | str | os.PathLike[str] | None = None,
     ) -> None:
+        if against is not None and site is not None:
+            raise ValueError("A site's own page is about one site: compare runs on the page for all.")
         self._subject = as_subject(model, losses, site)
         self._title = title
+        self._against = None if against is None else read_run(against)
 
     @cached_property
     def summary(self) -> dict[str, Any]:
         """All that the report says, as a dict of texts, numbers, lists and dicts."""
-        return report_summary(self._subject, self._title)
+        return report_summary(self._subject, self._title, self._against)
 
     @cached_property
     def _page(self) -> str:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from coterie._text import counted, joined, number, percent
+from coterie._text import counted, joined, number, percent, whole_percents
 from coterie.federated import Conclusion
 from coterie.report.pictures import both_ends
 from coterie.report.subject import full_name, full_names
@@ -19,7 +19,7 @@ MOST_NAMED = 12
 AT_HOME = "What it takes from whom is not in a conclusion from moments: the site learns it at home."
 
 
-def _sources(conclusion: Conclusion, site: str) -> dict[str, Any] | None:
+def sources_of(conclusion: Conclusion, site: str) -> dict[str, Any] | None:
     """Return whose models a site predicts with, the one that weighs most first; None after moments."""
     if not conclusion.mixtures:
         return None
@@ -52,7 +52,7 @@ def site_picture(conclusion: Conclusion, site: str) -> dict[str, Any]:
         "reason": row.reason,
         **{name: getattr(row, name) for name in numbers},
         "company": full_names(name for name in company if name != site),
-        "sources": _sources(conclusion, site),
+        "sources": sources_of(conclusion, site),
     }
 
 
@@ -73,9 +73,10 @@ def _gain_words(data: dict[str, Any]) -> str:
 
 
 def _source_words(sources: dict[str, Any]) -> str:
+    own, company, others = whole_percents([sources[name] for name in ("own", "company", "others")])
     text = (
-        f"Its predictions take {percent(sources['own'])} from its own model, {percent(sources['company'])} "
-        f"from the others in its coterie and {percent(sources['others'])} from other sites."
+        f"Its predictions take {own}% from its own model, {company}% from the others in its coterie "
+        f"and {others}% from other sites."
     )
     if sources["line"]:
         text += " A line of its own is added, which moves them towards its rows."
@@ -95,7 +96,7 @@ def mixtures_picture(conclusion: Conclusion | None) -> dict[str, Any] | None:
     """Return what all sites take from whom, in the mean; None where no conclusion says so."""
     if conclusion is None or not conclusion.mixtures:
         return None
-    found = [_sources(conclusion, row.learner) for row in conclusion.gains]
+    found = [sources_of(conclusion, row.learner) for row in conclusion.gains]
     parts = {
         name: [round(each[name], 6) for each in found if each is not None]
         for name in ("own", "company", "others")
@@ -113,7 +114,9 @@ def mixtures_picture(conclusion: Conclusion | None) -> dict[str, Any] | None:
 
 def mixtures_words(data: dict[str, Any]) -> list[str]:
     """Say what the sites' predictions are made of."""
-    parts = [f"{percent(share)} {name}" for name, share in zip(data["names"], data["mean"], strict=True)]
+    parts = [
+        f"{whole}% {name}" for name, whole in zip(data["names"], whole_percents(data["mean"]), strict=True)
+    ]
     text = f"A site's prediction is a weighted sum of sites' models. On average: {', '.join(parts)}."
     if data["left_out"]:
         text += f" The picture shows {len(data['learners'])} sites from both ends."

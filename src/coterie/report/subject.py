@@ -78,7 +78,8 @@ class Subject:
     @cached_property
     def summary(self) -> dict[str, Any]:
         """The answer, as `coterie.summary` gives it."""
-        found = summarize(self.found)
+        recipe = getattr(self.model, "table_", None)
+        found = summarize(self.found, target=None if recipe is None else recipe.target)
         return found if self.site is None else _own_view(found, self.site)
 
     @property

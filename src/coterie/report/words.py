@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from coterie._text import counted, joined, number, percent
+from coterie._text import counted, joined, number, percent, whole_percents
 
 
 def _without_admitted(data: dict[str, Any]) -> str:
@@ -96,29 +96,24 @@ def curves_words(data: dict[str, Any]) -> list[str]:
     return [text + " The large point on each curve is that rule's answer."]
 
 
-def gains_words(data: dict[str, Any], pays: dict[str, Any]) -> list[str]:
-    """Say whether it pays."""
-    text = (
-        "Each row is a learner: its error with others (coloured) and with all learners (cross) as a "
-        "share of its error alone (the line at 100%). Left of the line is better. All errors are on rows "
-        "that no model had seen."
-    )
+def gains_words(cards: dict[str, Any], pays: dict[str, Any]) -> list[str]:
+    """Say what the picture of who gains shows."""
+    error = "squared error" if cards["error"] == "RMSE" else cards["error"]
     if not pays["n_compared"]:
-        return [f"{text} For no learner could an error alone be measured."]
-    text += (
-        f" A gain is what others are expected to save of the error alone, by the evidence of all learners. "
-        f"The typical learner's is {percent(pays['typical_gain'])}, from {percent(pays['least_gain'])} to "
-        f"{percent(pays['most_gain'])}."
+        return ["For no learner could an error alone be measured."]
+    text = (
+        f"A point is the share of a learner's {error} that others are expected to save, a line its interval "
+        "at 90%. Right of 0 others help. The typical learner's gain is "
+        f"{percent(pays['typical_gain'])}, from {percent(pays['least_gain'])} to "
+        f"{percent(pays['most_gain'])}. All errors are on rows that no model had seen."
     )
-    verdicts = [f"{count} {name}" for name, count in pays["verdicts"].items() if count]
-    text += f" Verdicts: {', '.join(verdicts)}."
-    if data["left_out"]:
+    missing = len(cards["rows"]) - pays["n_compared"]
+    if cards["left_out"]:
         text += (
-            f" The picture shows the {len(data['learners'])} with the largest and the smallest gains; "
-            f"{data['left_out']} between them stand in the table below."
+            f" The picture shows the {len(cards['shown'])} largest and smallest gains; search for the others."
         )
-    if data["not_measured"]:
-        text += f" {counted(data['not_measured'], 'learner')} had no error alone to compare with."
+    if missing:
+        text += f" {counted(missing, 'learner')} had no error alone to compare with."
     return [text]
 
 
@@ -172,8 +167,8 @@ def differences_words(data: dict[str, Any]) -> list[str]:
     )
     if furthest["noise"] > 0:
         text += f", {number(furthest['disagreement'] / furthest['noise'], 2)} times the noise"
-    text += f"; {percent(min(furthest['predictors'][0]['importance'], 1.0))} of that goes with "
-    text += f"{furthest['predictors'][0]['name']}."
+    names = [each["name"] for each in furthest["predictors"] if round(100 * each["importance"])]
+    text += f". The difference depends most on {joined(names)}." if names else "."
     if len(pairs) < data["n_pairs"]:
         text += f" Shown are {len(pairs)} of {data['n_pairs']} pairs: coteries with their nearest."
     return [text]
@@ -182,13 +177,13 @@ def differences_words(data: dict[str, Any]) -> list[str]:
 def weights_words(data: dict[str, Any]) -> list[str]:
     """Say what the predictions are made of."""
     parts = [
-        f"{percent(share)} {name}"
-        for name, share in zip(data["names"], data["mean"], strict=True)
-        if share is not None and round(100 * share)
+        f"{whole}% from {name}"
+        for name, whole in zip(data["names"], whole_percents(data["mean"]), strict=True)
+        if whole
     ]
     text = (
-        "A learner's prediction is a weighted mean of its own model, of coteries coarse and fine, and of all "
-        f"learners' model; the weights were learnt on rows not seen. On average: {', '.join(parts)}."
+        "A learner's prediction is a weighted mean of its own model and of models of others. The weights "
+        f"were learnt on rows not seen. On average a learner takes {', '.join(parts)}."
     )
     if data["left_out"]:
         text += f" The picture shows {len(data['learners'])} learners from both ends."

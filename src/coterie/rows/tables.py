@@ -207,6 +207,19 @@ def check_response(y: Any, caller: str, n_rows: int) -> Array:
     return response
 
 
+def log_response(y: Any, caller: str) -> Array:
+    """Return the logarithm of a positive response."""
+    values = check_response(y, caller, len(y) if hasattr(y, "__len__") else 0)
+    smallest = values.min(initial=np.inf)
+    if smallest <= 0:
+        raise ValueError(
+            f"The 'y' argument of {caller} must be positive where log_target=True. "
+            f"The smallest is {smallest:g}."
+        )
+    logs: Array = np.log(values)
+    return logs
+
+
 def check_finite(X: Array, names: list[str] | None, owners: Array, ids: Array, caller: str) -> None:
     """Refuse NaN and infinity in X, naming the column and the learner."""
     with np.errstate(over="ignore", invalid="ignore"):

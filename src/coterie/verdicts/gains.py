@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from coterie._arrays import Array
-from coterie.collaboration.nested import NestedCollaboration
+from coterie.collaboration.nested import NestedForm
 from coterie.loss import SQUARED_ERROR, Loss
 from coterie.records import Alone, Collaboration, Partition, Selection, share_of_rows
 from coterie.rows.ids import positions_of
@@ -175,7 +175,7 @@ def measure_gains(
         inflation=selection.inflation,
         own=_own_weights(coterie, labels, selection.n_rows),
         by_others=coterie.method == "auto",
-        bounded=isinstance(coterie, NestedCollaboration) and coterie.form == "average",
+        bounded=isinstance(coterie, NestedForm) and coterie.of_averages,
     )
     table["membership"] = np.full(len(labels), np.nan)
     if stability is not None:

@@ -70,7 +70,12 @@ class LogisticLosses(LocalLosses):
     @property
     def local(self) -> LocalRows:
         """What these rows add to a search."""
-        return LocalRows(quick=self.moments, suggest=self.suggest, one_truth_test=self.one_truth_test)
+        return LocalRows(
+            quick=self.moments,
+            suggest=self.suggest,
+            one_truth_test=self.one_truth_test,
+            anybody_beyond=self.anybody_beyond,
+        )
 
     def suggest(self, n_clusters: int, seed: int) -> list[Array]:
         """Return what lines of probabilities like best, and what one step from the model of all does."""

@@ -1,0 +1,58 @@
+"""Rows of bars, one per learner: how sure coteries are, and what predictions are made of."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from coterie._text import percent, whole_percents
+from coterie.report.themes import colour, grey
+
+# More coteries than this are told apart by what stands beside the pointer.
+MOST_IN_LEGEND = 12
+
+Bars = dict[str, Any]
+
+
+def _bars(learners: list[str], shares: list[list[float | None]], parts: list[tuple[str, str]]) -> Bars:
+    """Return a bar for each learner, cut into parts that have names and colours."""
+    rows = []
+    for learner, row in zip(learners, shares, strict=True):
+        wholes = whole_percents(row)
+        cut: list[dict[str, Any]] = [
+            {"width": round(100 * (share or 0.0), 2), "colour": fill, "said": f"{name}: {whole}%"}
+            for share, (name, fill), whole in zip(row, parts, wholes, strict=True)
+            if share
+        ]
+        said = [part["said"] for part in sorted(cut, key=lambda part: -part["width"])[:2]]
+        rows.append({"name": learner, "parts": cut, "said": ", ".join(said)})
+    legend = [{"name": name, "colour": fill} for name, fill in parts]
+    return {"legend": legend if len(parts) <= MOST_IN_LEGEND else [], "rows": rows}
+
+
+def bars_of(section: dict[str, Any]) -> Bars | None:
+    """Return the bars of a section of the evidence, None where it has none."""
+    data = section["data"]
+    if data is None:
+        return None
+    match section["id"]:
+        case "membership":
+            count = len(data["membership"][0])
+            parts = [(f"coterie {cluster}", colour(cluster)) for cluster in range(count)]
+            return _bars(data["learners"], data["membership"], parts)
+        case "weights":
+            names = data["names"]
+            parts = [(name, grey(place, len(names))) for place, name in enumerate(names)]
+            return _bars(data["learners"], data["shares"], parts)
+        case "site" if data["sources"] is not None:
+            sources = data["sources"]
+            most = max(sources["weights"])
+            rows = [
+                {
+                    "name": name,
+                    "parts": [{"width": round(100 * weight / most, 2), "colour": grey(1, 7), "said": ""}],
+                    "said": percent(weight),
+                }
+                for name, weight in zip(sources["learners"], sources["weights"], strict=True)
+            ]
+            return {"legend": [], "rows": rows}
+    return None

@@ -1,0 +1,142 @@
+"""Each learner by itself: its verdict, its gain with the interval, its errors, whom it learns with.
+
+The cards of the page, its picture of who gains and its table show these texts and places. There is one scale.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from coterie._text import number, percent, whole_percents
+from coterie.displays import GainsDisplay
+from coterie.report.identity import target_and_unit
+from coterie.report.pictures import both_ends, taken_name
+from coterie.report.site import sources_of
+from coterie.report.subject import Subject, full_name
+from coterie.summary import learner_columns
+from coterie.verdicts.verdict import COLLABORATE, NO_DIFFERENCE, STAY_ALONE, TOO_FEW_ROWS
+
+# Rows of the picture of who gains.
+MOST_GAINS = 40
+# The look of a verdict, and what it asks for.
+KINDS = {COLLABORATE: "gain", NO_DIFFERENCE: "even", STAY_ALONE: "lose", TOO_FEW_ROWS: "few"}
+ADVICE = {
+    COLLABORATE: "gain: learn with others",
+    NO_DIFFERENCE: "no clear difference",
+    STAY_ALONE: "lose: stay alone",
+    TOO_FEW_ROWS: "too few rows to compare",
+}
+# Steps between the ticks of the scale of gains: the first that gives few enough.
+STEPS = (0.05, 0.1, 0.2, 0.25, 0.5)
+MOST_TICKS = 7
+
+
+class Scale:
+    """Places of gains, in percent of a track's width; what lies beyond -100 % is at its end."""
+
+    def __init__(self, ends: Sequence[float]) -> None:
+        low, high = max(min([0.0, *ends]), -1.0), min(max([0.05, *ends]), 1.0)
+        fits = (step for step in STEPS if (high - low) / step <= MOST_TICKS)
+        step = next(fits, STEPS[-1])
+        first, last = math.floor(low / step + 1e-9), math.ceil(high / step - 1e-9)
+        self.ticks = [place * step for place in range(first, last + 1)]
+        self.low, self.high = self.ticks[0], self.ticks[-1]
+
+    def __call__(self, gain: float | None) -> float | None:
+        """Return the place of a gain."""
+        if gain is None or not math.isfinite(gain):
+            return None
+        share = (gain - self.low) / (self.high - self.low)
+        return round(100 * min(max(share, 0.0), 1.0), 1)
+
+
+def _taken(subject: Subject, rows: list[dict[str, Any]]) -> tuple[list[str], dict[Any, list[int]]]:
+    """Return from whom learners take, and each one's percentages."""
+    conclusion = subject.conclusion
+    if conclusion is not None:
+        found = {row["learner"]: sources_of(conclusion, row["learner"]) for row in rows}
+        parts = {
+            learner: whole_percents([part["own"], part["company"], part["others"]])
+            for learner, part in found.items()
+            if part is not None
+        }
+        return ["its own model", "others in its coterie", "other sites"], parts
+    names = [name for name in rows[0] if name.startswith("from_")]
+    shown = [taken_name(name) for name in names]
+    known = [row for row in rows if names and row[names[0]] is not None]
+    return shown, {row["learner"]: whole_percents([row[name] for name in names]) for row in known}
+
+
+def _error(row: dict[str, Any], name: str, *, root: bool) -> str:
+    value = row.get(name)
+    return number(value if value is None or not root or value < 0 else math.sqrt(value))
+
+
+def _against_measured(row: dict[str, Any]) -> bool:
+    """Tell whether the errors measured on a learner's rows point another way than the gain expected."""
+    gain, alone, others = (row.get(name) for name in ("gain", "error_alone", "error_with"))
+    return bool(gain and alone is not None and others is not None and (others - alone) * gain > 0)
+
+
+def _card(row: dict[str, Any], scale: Scale, taken: list[int] | None, *, root: bool) -> list[Any]:
+    gain, low, high = (row.get(name) for name in ("gain", "gain_low", "gain_high"))
+    sure = row.get("membership")
+    return [
+        full_name(row["learner"]),
+        -1 if row["cluster"] is None else row["cluster"],
+        row.get("verdict", ""),
+        row.get("reason", "").replace(" %", "%"),
+        percent(gain, sign=True),
+        None if low is None or high is None else [percent(low, sign=True), percent(high, sign=True)],
+        [scale(gain), scale(low), scale(high)],
+        [_error(row, name, root=root) for name in ("error_alone", "error_with", "error_all")],
+        None if row.get("n_rows") is None else f"{row['n_rows']:,}",
+        taken,
+        None if sure is None else percent(sure),
+        row.get("second_cluster", -1),
+        row.get("model") or "",
+        _against_measured(row),
+    ]
+
+
+def learner_cards(subject: Subject) -> dict[str, Any]:
+    """Return what the page says of each learner, the largest gain first, and whom its picture shows."""
+    rows = subject.summary["gains"]
+    measured = "gain" in rows[0]
+    if measured:
+        columns = learner_columns(subject.found)
+        order = GainsDisplay(columns).frame()["learner"].tolist()
+        place = {learner: p for p, learner in enumerate(order)}
+        rows = sorted(rows, key=lambda row: place[row["learner"]])
+    ends = [row[name] for row in rows for name in ("gain", "gain_low", "gain_high") if measured]
+    scale = Scale([end for end in ends if end is not None])
+    classes = "scores" in subject.summary
+    names, taken = _taken(subject, rows)
+    # Whom errors compare stands in the picture.
+    compared = [p for p, row in enumerate(rows) if measured and row["gain"] is not None]
+    return {
+        "error": "Brier score" if classes else "RMSE",
+        "unit": "" if classes else target_and_unit(subject)[1],
+        "takes": names,
+        "measured": measured,
+        "clear": subject.summary["clear"],
+        "kinds": KINDS,
+        "ticks": [[scale(tick), percent(tick, sign=True)] for tick in scale.ticks],
+        "zero": scale(0.0),
+        "rows": [_card(row, scale, taken.get(row["learner"]), root=not classes) for row in rows],
+        "shown": [compared[p] for p in both_ends(len(compared), MOST_GAINS)],
+        "left_out": max(0, len(compared) - MOST_GAINS),
+    }
+
+
+def verdict_parts(verdicts: dict[str, int]) -> list[dict[str, Any]]:
+    """Return the verdicts that were given, in a fixed order: name, what it asks for, count, share."""
+    total = sum(verdicts.values())
+    return [
+        {"name": name, "kind": kind, "advice": ADVICE[name], "count": verdicts[name]}
+        | {"share": round(100 * verdicts[name] / total, 2)}
+        for name, kind in KINDS.items()
+        if verdicts.get(name)
+    ]

@@ -1,0 +1,132 @@
+"""Which run the page is about: table, target, day, seed; what became of the columns; the settings."""
+
+from __future__ import annotations
+
+import platform
+from collections import Counter
+from collections.abc import Mapping
+from datetime import date
+from typing import Any
+
+import numpy as np
+import scipy
+import sklearn
+
+import coterie
+from coterie._text import counted
+from coterie.encoding import TableRecipe
+from coterie.federated import Settings
+from coterie.report.subject import Subject, full_name
+
+# A setting may be a dict of estimators; its text is cut here.
+LONGEST_SETTING = 300
+# Settings that have no part in what is found.
+HOW_IT_RAN = ("engine", "n_jobs", "verbose")
+
+
+def recipe_of(subject: Subject) -> TableRecipe | None:
+    """Return what `coterie fit` knows of the table behind a model."""
+    return getattr(subject.model, "table_", None)
+
+
+def target_and_unit(subject: Subject) -> tuple[str, str]:
+    """Return what is predicted, and the unit of the errors; empty where it is not known."""
+    recipe = recipe_of(subject)
+    return ("", "") if recipe is None else (full_name(recipe.target), full_name(recipe.unit))
+
+
+def _day(text: str) -> str:
+    day = date.fromisoformat(text)
+    return f"{day.day} {day:%B %Y}"
+
+
+def run_identity(subject: Subject) -> list[dict[str, str]]:
+    """Return what tells this run from another, as far as it is known: names and texts."""
+    recipe, summary = recipe_of(subject), subject.summary
+    known: dict[str, str] = {}
+    learners = f"{summary['n_learners']:,}"
+    if recipe is not None:
+        known["table"] = recipe.source
+        known["target"] = recipe.target + (f" ({recipe.unit})" if recipe.unit else "")
+        learners += f" ({recipe.group})" if recipe.group else ""
+    if summary["n_rows"] is not None:
+        known["rows"] = f"{summary['n_rows']:,}"
+    known["learners"] = learners
+    if recipe is not None and recipe.day:
+        known["fitted on"] = _day(recipe.day)
+    known["coterie"] = coterie.__version__
+    if subject.model is not None:
+        known["seed"] = str(subject.model.record_.seed)
+    return [{"name": name, "text": full_name(text)} for name, text in known.items() if text]
+
+
+def columns_overview(subject: Subject) -> dict[str, Any] | None:
+    """Return what became of each column of the table; None where no table is known."""
+    recipe = recipe_of(subject)
+    if recipe is None:
+        return None
+    kinds = Counter(plan.kind for plan in recipe.columns)
+    return {
+        "kinds": dict(kinds.most_common()),
+        "columns": [
+            {"name": full_name(plan.name), "kind": plan.kind, "remark": plan.remark}
+            for plan in recipe.columns
+        ],
+    }
+
+
+def columns_words(data: dict[str, Any]) -> list[str]:
+    """Say what the columns are."""
+    nouns = {"number": "{} of numbers", "category": "{} of categories", "date": "{} of dates"}
+    parts = [
+        nouns[kind].format(count) if kind in nouns else f"{count} left out"
+        for kind, count in data["kinds"].items()
+    ]
+    return [f"The table has {counted(len(data['columns']), 'predictor column')}: {', '.join(parts)}."]
+
+
+def shown_setting(value: Any) -> str:
+    """Return a setting as a reader would write it."""
+    if isinstance(value, (list, tuple)):
+        return ", ".join(shown_setting(part) for part in value) or "none"
+    if isinstance(value, Mapping):
+        return ", ".join(f"{name}: {shown_setting(part)}" for name, part in value.items()) or "none"
+    if value is None or isinstance(value, bool):
+        return {None: "not set", True: "yes", False: "no"}[value]
+    text = value if isinstance(value, str) else repr(value)
+    # An address says nothing, and differs from run to run.
+    if " at 0x" in text:
+        text = type(value).__name__
+    return text if len(text) <= LONGEST_SETTING else text[:LONGEST_SETTING] + "\N{HORIZONTAL ELLIPSIS}"
+
+
+def _parameters(values: Mapping[str, Any], defaults: Mapping[str, Any]) -> list[dict[str, Any]]:
+    shown = {name: shown_setting(value) for name, value in values.items() if name not in HOW_IT_RAN}
+    return [
+        {"name": name, "value": text, "changed": text != shown_setting(defaults.get(name))}
+        for name, text in shown.items()
+    ]
+
+
+def settings(subject: Subject) -> dict[str, Any]:
+    """Return what is needed to make the same again."""
+    partition, model, conclusion = subject.partition, subject.model, subject.conclusion
+    found: dict[str, Any] = {"parameters": [], "seed": None}
+    found["by_moments"] = conclusion is not None and not conclusion.mixtures
+    if conclusion is not None:
+        found["parameters"] = _parameters(dict(sorted(conclusion.settings.items())), Settings().as_text())
+    if model is not None:
+        defaults = type(model)().get_params(deep=False)
+        found["parameters"] = _parameters(model.get_params(deep=False), defaults)
+        found["seed"] = str(model.record_.seed)
+        found["n_features"] = int(model.n_features_in_)
+    found["rule"] = subject.summary["rule"]
+    found["scale"] = None if partition is None else float(partition.scale)
+    found["versions"] = {
+        "coterie": coterie.__version__,
+        "Python": platform.python_version(),
+        "NumPy": np.__version__,
+        "SciPy": scipy.__version__,
+        "scikit-learn": sklearn.__version__,
+    }
+    return found

@@ -1,0 +1,166 @@
+"""Small drawings as SVG text: elements, scales with ticks, and a frame with axes to draw lines in.
+
+Colours are variables of the page's style, so that a drawing follows its theme. Texts from the data are
+escaped.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from html import escape
+from typing import Any
+
+from coterie._text import MINUS
+
+Points = Sequence[tuple[float, float]]
+
+
+def element(name: str, *inside: str, **attributes: Any) -> str:
+    """Return an element; an underscore in a name stands for a hyphen, one at its end for nothing."""
+    written = ""
+    for key, value in attributes.items():
+        if value is not None:
+            said = f"{value:.5g}" if isinstance(value, float) else escape(str(value))
+            written += f' {key.rstrip("_").replace("_", "-")}="{said}"'
+    content = "".join(inside)
+    return f"<{name}{written}>{content}</{name}>" if content else f"<{name}{written}/>"
+
+
+def text(words: object, **attributes: Any) -> str:
+    """Return a text as it is."""
+    size = attributes.pop("size", None)
+    # A style, for the style sheet has a size for all texts.
+    style = None if size is None else f"font-size: {size:.3g}px"
+    return element("text", escape(str(words), quote=False), style=style, **attributes)
+
+
+def titled(words: object) -> str:
+    """Return what stands beside the pointer over the element around it."""
+    return element("title", escape(str(words), quote=False))
+
+
+def drawing(width: float, height: float, label: str, *inside: str, kind: str = "") -> str:
+    """Return a whole drawing; ``label`` says what it is to whoever cannot see it."""
+    return element(
+        "svg",
+        *inside,
+        viewBox=f"0 0 {width:g} {height:g}",
+        role="img",
+        aria_label=label,
+        class_=f"drawing {kind}".strip(),
+    )
+
+
+def ticks(low: float, high: float, most: int = 5) -> list[float]:
+    """Return round numbers between two, at most so many."""
+    if not high > low:
+        return [low]
+    for step in (10.0 ** math.floor(math.log10((high - low) / most)) * factor for factor in (1, 2, 5, 10)):
+        first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
+        if last - first < most:
+            return [place * step for place in range(first, last + 1)]
+    return [low]
+
+
+def log_ticks(low: float, high: float, most: int = 5) -> list[float]:
+    """Return round numbers between two positive ones on a log scale."""
+    decades = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+    for steps in ((1, 2, 5), (1, 3), (1,)):
+        found = [step * 10.0**decade for decade in decades for step in steps]
+        found = [tick for tick in found if low <= tick <= high]
+        if len(found) <= most:
+            return found if len(found) > 1 else ticks(low, high, most)
+    return found[:: -(-len(found) // most)]
+
+
+def tick_text(value: float) -> str:
+    """Return a tick as a short text."""
+    size = abs(value)
+    if size >= 1e6 or 0 < size < 1e-3:
+        return f"{value:.0e}".replace("e+0", "e").replace("e-0", "e-").replace("-", MINUS)
+    return f"{round(value, 6):,g}".replace("-", MINUS)
+
+
+class Frame:
+    """A box with two axes, in which things are drawn by their values."""
+
+    LEFT, RIGHT, TOP, BOTTOM = 46, 8, 8, 34
+
+    def __init__(
+        self,
+        across: Sequence[float],
+        up: Sequence[float],
+        *,
+        width: float = 320,
+        height: float = 200,
+        log: bool = False,
+    ) -> None:
+        self.width, self.height, self.log = width, height, log
+        self.low, self.high = min(across), max(across)
+        self.bottom, self.top = min(up), max(up)
+        if not self.high > self.low:
+            self.low, self.high = self.low - 0.5, self.high + 0.5
+        if not log:
+            room = 0.06 * (self.top - self.bottom) or max(abs(self.top) * 0.1, 0.5)
+            self.bottom, self.top = self.bottom - room, self.top + room
+        elif not self.top > self.bottom:
+            self.bottom, self.top = self.bottom / 2, self.top * 2
+
+    def x(self, value: float) -> float:
+        """Return where a value lies from left to right."""
+        share = (value - self.low) / (self.high - self.low)
+        return self.LEFT + share * (self.width - self.LEFT - self.RIGHT)
+
+    def y(self, value: float) -> float:
+        """Return where a value lies from the top down."""
+        if self.log:
+            share = math.log(value / self.bottom) / math.log(self.top / self.bottom)
+        else:
+            share = (value - self.bottom) / (self.top - self.bottom)
+        return self.height - self.BOTTOM - share * (self.height - self.TOP - self.BOTTOM)
+
+    def axes(self, title: str, marks: Sequence[float] | None = None) -> str:
+        """Return both axes with their ticks, and the title of the one below."""
+        across = ticks(self.low, self.high) if marks is None else marks
+        up = (log_ticks if self.log else ticks)(self.bottom, self.top)
+        floor, right = self.height - self.BOTTOM, self.width - self.RIGHT
+        parts = [element("line", x1=self.LEFT, x2=right, y1=floor, y2=floor, class_="axis")]
+        parts += [text(tick_text(t), x=self.x(t), y=floor + 13, text_anchor="middle") for t in across]
+        for tick in up:
+            parts.append(
+                element("line", x1=self.LEFT, x2=right, y1=self.y(tick), y2=self.y(tick), class_="grid")
+            )
+            parts.append(text(tick_text(tick), x=self.LEFT - 5, y=self.y(tick) + 3.5, text_anchor="end"))
+        parts.append(text(title, x=(self.LEFT + right) / 2, y=self.height - 5, text_anchor="middle"))
+        return "".join(parts)
+
+    def line(self, points: Points, **look: Any) -> str:
+        """Return a line through points."""
+        places = " ".join(f"{self.x(across):.1f},{self.y(up):.1f}" for across, up in points)
+        return element("polyline", points=places, fill="none", **look)
+
+    def band(self, low: float, high: float) -> str:
+        """Return a level band across the box."""
+        top, bottom = self.y(min(high, self.top)), self.y(max(low, self.bottom))
+        span = self.width - self.LEFT - self.RIGHT
+        return element("rect", x=self.LEFT, y=top, width=span, height=max(bottom - top, 0.0), class_="band")
+
+
+# The shapes of matplotlib's markers, around the origin, for a radius of one.
+SHAPES = {
+    "s": "M-.85-.85H.85V.85H-.85Z",
+    "^": "M0-1.1L1 .8H-1Z",
+    "D": "M0-1.15L1.15 0L0 1.15L-1.15 0Z",
+    "v": "M0 1.1L1-.8H-1Z",
+    "P": "M-.35-1H.35V-.35H1V.35H.35V1H-.35V.35H-1V-.35H-.35Z",
+    "X": "M-.6-1L0-.4L.6-1L1-.6L.4 0L1 .6L.6 1L0 .4L-.6 1L-1 .6L-.4 0L-1-.6Z",
+}
+
+
+def point(x: float, y: float, radius: float, shape: str, *inside: str, **look: Any) -> str:
+    """Return a point in one of the markers' shapes."""
+    if shape not in SHAPES:
+        return element("circle", *inside, cx=round(x, 1), cy=round(y, 1), r=radius, **look)
+    place = f"translate({x:.1f} {y:.1f}) scale({radius:g})"
+    return element("path", *inside, d=SHAPES[shape], transform=place, **look)
