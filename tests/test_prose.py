@@ -1,5 +1,6 @@
 """What people read is plain: no sentence above 35 words, and none of the words that had to be read twice."""
 
+import ast
 import inspect
 import pydoc
 import re
@@ -90,6 +91,20 @@ def as_page(docstring: str) -> str:
     return re.sub(r"^ *(?:[-=]+|[\w*, ]+ : .*)$", "\n", text, flags=re.MULTILINE)
 
 
+def messages(source: Path) -> list[str]:
+    """Return what a file of the source may say to a user: its strings, without docstrings; X for values."""
+    tree = ast.parse(source.read_text())
+    silent = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    joined = [node for node in ast.walk(tree) if isinstance(node, ast.JoinedStr)]
+    silent |= {id(part) for text in joined for part in text.values}
+    plain = [node for node in ast.walk(tree) if isinstance(node, ast.Constant) and id(node) not in silent]
+    texts = [str(node.value) for node in plain if isinstance(node.value, str)]
+    return texts + [
+        "".join(getattr(part, "value", "") if isinstance(part, ast.Constant) else "X" for part in text.values)
+        for text in joined
+    ]
+
+
 def name_of(page: Path) -> str:
     return page.relative_to(ROOT).as_posix()
 
@@ -117,6 +132,11 @@ def test_the_help_has_short_sentences_and_no_retired_word(place, text):
 def test_the_reference_has_short_sentences_and_no_retired_word(name, text):
     assert not too_long(as_page(text)), name
     assert not RETIRED.findall(re.sub(r"``.+?``|^ *[\w, ]+ : .*$", "", text, flags=re.MULTILINE)), name
+
+
+def test_messages_have_short_sentences():
+    sources = sorted((ROOT / "src" / "coterie").rglob("*.py"))
+    assert not [found for source in sources for text in messages(source) for found in too_long(text)]
 
 
 def headwords() -> list[str]:
