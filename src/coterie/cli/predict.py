@@ -54,7 +54,7 @@ def _label_sets(labels: list[Any], inside: Any) -> Any:
 def _from_model(
     model: str, tables: list[str], coverage: float | None, **text: Any
 ) -> tuple[list[polars.Series], tuple[str, ...]]:
-    """Return the learners and the predictions of a model, with intervals or sets if asked for, and notes."""
+    """Return the learners and the predictions of a model, with intervals or sets if wanted, and notes."""
     from coterie.classifier import CoterieClassifier
     from coterie.cli.models import open_with_rows
     from coterie.cli.progress import gathered_warnings

@@ -87,11 +87,11 @@ class NestedClasses(NestedForm):
         What each model answers: ``"own"``, ``"trees"`` and ``"cuts"`` probabilities, ``"beside"`` and
         ``"beside coterie"`` what is added to the log-odds of a line.
     told : ndarray of shape (W, T)
-        What models are told of the learner of each row of ``weights``; NaN where it is not known.
+        Descriptions: what models may see of the learner of each row of ``weights``; NaN is what is not known.
     sees : ndarray of bool, shape (len(models), T)
-        What each model is told of it, beside the predictors of the row.
+        Which columns of ``told`` each model sees, beside the predictors of the row.
     sees_line : ndarray of bool, shape (len(models),)
-        Which models are told the log-odds of the line, too.
+        Which models see the log-odds of the line, too.
     calibration : ndarray of shape (n_classes,) or None
         Slope and levels of recalibration; None: none.
     plain_residuals, all_residuals : tuple of ndarray
