@@ -91,7 +91,7 @@ def _scores(summary: Summary) -> str:
             for who, key in (("alone", "alone"), ("with others", "with"), ("with all", "all"))
             if scores[key][name] is not None
         ]
-        lines.append(f"{words} {', '.join(parts)}")
+        lines += [f"{words} {', '.join(parts)}"] if parts else []
     return f"{saved}On rows not seen{target}: {'; '.join(lines)}."
 
 

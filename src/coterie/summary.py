@@ -212,6 +212,14 @@ def _class_scores(found: Fit) -> dict[str, dict[str, float | None]]:
     return scores
 
 
+def _concluded_scores(pays: Any) -> dict[str, dict[str, float | None]]:
+    """Return the Brier scores that sites stated; no message tells a log loss or an accuracy."""
+    return {
+        name: {"log_loss": None, "brier": pays[f"error_{name}"], "accuracy": None}
+        for name in ("alone", "with", "all")
+    }
+
+
 def _does_not_belong(columns: Columns) -> list[dict[str, Any]]:
     """Return whose data no cluster of others describes."""
     outside = ~np.asarray(columns["fits"], dtype=bool)
@@ -265,6 +273,8 @@ def summarize(
     }
     if isinstance(found, Fit) and found.options.loss.bounds is not None:
         summary["scores"] = _class_scores(found) if found.has_rows else None
+    if getattr(found, "classes", ()) and summary["pays"] is not None:
+        summary["scores"] = _concluded_scores(summary["pays"])
     if named:
         summary["gains"] = table_rows(columns)
     return {"answer": answer_sentences(summary), **summary}

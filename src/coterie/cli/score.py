@@ -68,4 +68,4 @@ def score(
             if is_concluded(contents, first.conclusion):
                 break
     if not (wait or scored or answers):
-        tell(f"{name} has nothing to score or to answer: all is done that was asked.")
+        tell(f"{name} has nothing to score or to answer now.")

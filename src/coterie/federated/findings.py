@@ -64,10 +64,15 @@ def _cluster_fit(partition: Partition, places: Array, sizes: Array, noise: Array
         for k, pair in enumerate(verdict.clusters):
             if pair is not None:
                 excess[k, place], errors[k, place] = pair
-    constant = np.array([verdict.constant for verdict in mixed.verdicts]).T
+    constant, spreads = np.array([verdict.constant for verdict in mixed.verdicts]).T
     coterie = (*np.array([verdict.coterie for verdict in mixed.verdicts]).T, sizes)
-    comparison = Comparison(mixed.losses, excess, errors, *constant)
-    return judge_cluster_fit(partition, places, comparison, coterie, sizes, noise)
+    beyond: Array | None = None
+    coterie_beyond: Array | None = None
+    if all(verdict.beyond for verdict in mixed.verdicts):
+        beyond = np.array([verdict.beyond for verdict in mixed.verdicts], dtype=float).T
+        coterie_beyond = np.array([verdict.coterie_beyond for verdict in mixed.verdicts])
+    comparison = Comparison(mixed.losses, excess, errors, constant, spreads, beyond)
+    return judge_cluster_fit(partition, places, comparison, coterie, sizes, noise, coterie_beyond)
 
 
 def _unmeasured(participants: Participants, partition: Partition) -> Gains:

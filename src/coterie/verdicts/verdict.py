@@ -2,8 +2,8 @@
 
 *Collaborate*: its error is expected to be lower with others. *Stay alone*: it is expected to be higher; the
 learner then predicts with its own model. *No clear difference*: neither is sure; the learner predicts with
-others. Of those who are told to collaborate at most a tenth is told so wrongly, in the mean, and likewise of
-those who are told to stay alone. *Too few rows*: the learner has no model of its own to compare with.
+others. At most a tenth of the verdicts *collaborate* is wrong, on average, and likewise of the verdicts *stay
+alone*. *Too few rows*: the learner has no model of its own to compare with.
 """
 
 from __future__ import annotations
