@@ -94,7 +94,7 @@ class MapDisplay(Display):
         partition : Partition
             Of the learners.
         exchange : Exchange or None, default=None
-            Of the same learners. With landmarks, these alone are on the map: of others not all pairs are known.
+            Of the same learners. With landmarks, the map shows these alone: other pairs are not all known.
 
         Returns
         -------
