@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 # What the tests are run with. Tests that need more (the site's tools, the peers) skip with a sentence without it.
 EXTRAS ?= test,lint
 
-.PHONY: demo test test-slow lint bench bench-quality bench-speed fuzz attack reproduce reproduce-quick docs clean
+.PHONY: demo test test-slow lint bench bench-quality bench-speed fuzz attack reproduce reproduce-quick docs dist clean
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
@@ -94,5 +94,16 @@ reproduce-quick: $(VENV)/.reproduce
 docs: $(VENV)/.docs
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
+# Wheel and sdist, each installed with its core alone into an environment of its own, and tried there.
+dist:
+	rm -rf dist build/dist
+	$(PYTHON) -m venv build/dist
+	build/dist/bin/python -m pip install --quiet build twine
+	build/dist/bin/python -m build --outdir dist .
+	build/dist/bin/python -m twine check --strict dist/*
+	for file in dist/*.whl dist/*.tar.gz; do \
+	  rm -rf build/bare && $(PYTHON) -m venv build/bare && build/bare/bin/python -m pip install --quiet $$file && \
+	  build/bare/bin/python packaging/smoke.py || exit 1; done
+
 clean:
-	rm -rf $(VENV) site demo reproductions-quick
+	rm -rf $(VENV) site demo reproductions-quick dist build

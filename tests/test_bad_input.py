@@ -14,7 +14,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LinearRegression
 from sklearn.model_selection import KFold, cross_val_score
 
-from coterie import CoterieRegressor
+from coterie import CoterieRegressor, select_models
 from coterie.datasets import make_linear_learners
 
 DATA = make_linear_learners(4, n_rows=20, coefficients=[[2, 0, 1], [-2, 1, 0]], random_state=0)
@@ -80,14 +80,16 @@ def test_a_predictor_that_is_not_finite_is_named_with_its_learner(value: float, 
     message = refusal(lambda: fit(with_cell(value)))
     assert f"contains {what} in column 1 of learner 'south'" in message
     assert "Impute or drop these rows" in message
-    named = refusal(lambda: fit(pd.DataFrame(with_cell(value), columns=FRAME.columns)))
+    table = pd.DataFrame(with_cell(value), columns=FRAME.columns)
+    named = refusal(lambda: select_models(table, DATA.y, SITES, candidates=["lr"]))
     assert f"contains {what} in column 'dose' of learner 'south'" in named
 
 
 @pytest.mark.parametrize("kind", list(MAKERS))
 def test_a_gap_in_a_table_is_named_with_its_learner(kind: str) -> None:
     table = MAKERS[kind](pd.DataFrame(with_cell(np.nan), columns=FRAME.columns).astype("Float64"))
-    assert "contains NaN in column 'dose' of learner 'south'" in refusal(lambda: fit(table))
+    message = refusal(lambda: select_models(table, DATA.y, SITES, candidates=["lr"]))
+    assert "contains NaN in column 'dose' of learner 'south'" in message
 
 
 def test_a_predictor_that_is_not_finite_is_named_in_predict_and_admit_too() -> None:
@@ -110,7 +112,7 @@ def test_a_response_that_is_not_finite_is_named_with_its_learner(value: float, w
 @pytest.mark.parametrize("kind", list(MAKERS))
 def test_columns_that_are_not_numeric_are_named(kind: str) -> None:
     frame = FRAME.assign(colour="red", born=pd.Timestamp("2001-02-03"))
-    message = refusal(lambda: fit(MAKERS[kind](frame)))
+    message = refusal(lambda: select_models(MAKERS[kind](frame), DATA.y, SITES, candidates=["lr"]))
     assert "'colour', 'born'" in message
     assert "OneHotEncoder" in message
 

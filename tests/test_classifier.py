@@ -40,6 +40,7 @@ def quick(**options: Any) -> CoterieClassifier:
     return CoterieClassifier(**{"candidates": "linear", "n_bootstrap": 5, **options})
 
 
+@pytest.mark.filterwarnings("ignore:.* got no groups:UserWarning")
 @parametrize_with_checks([CoterieClassifier()])
 def test_scikit_learn_s_own_checks_pass(estimator: Any, check: Any) -> None:
     check(estimator)
@@ -170,12 +171,8 @@ def test_what_has_no_probabilities_is_no_candidate(candidates: Any, sentence: st
         quick(candidates=candidates).fit(X, y, groups=groups)
 
 
-def test_what_cannot_be_done_yet_says_so() -> None:
+def test_what_cannot_be_fitted_says_so() -> None:
     X, y, groups = rows()
-    with pytest.raises(NotImplementedError, match="does not fit out of core yet"):
-        quick().fit_sources({})
-    with pytest.raises(ValueError, match="'dask' does not take classes yet"):
-        quick(engine="dask").fit(X, y, groups=groups)
     with pytest.raises(ValueError, match="has 2 columns, and a learner has one response"):
         quick().fit(X, np.column_stack([y, y]), groups=groups)
     with pytest.raises(ValueError, match=r"needs rows of two classes at least\. Got one class: 'no'"):

@@ -82,6 +82,16 @@ def test_the_two_commands_stand_at_the_top_of_the_readme():
     assert "make test" in first_screen
 
 
+def test_the_readme_is_short():
+    assert len((ROOT / "README.md").read_text().splitlines()) <= 60
+
+
+def test_no_table_has_an_empty_head():
+    for page in [*PAGES, *MEASURED]:
+        heads = re.findall(r"^(\|.*\|)\n\|[-|: ]+\|$", page.read_text(), re.MULTILINE)
+        assert not [head for head in heads if re.search(r"\| *\|", head)], page
+
+
 @pytest.mark.parametrize("page", [*PAGES, *MEASURED], ids=name_of)
 def test_links_between_files_lead_somewhere(page):
     for target in re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", page.read_text()):

@@ -12,6 +12,7 @@ EXTRAS = (
     "matplotlib",
     "polars",
     "pyarrow",
+    "fastexcel",
     "jinja2",
     "typer",
     "rich",
@@ -49,7 +50,7 @@ sys.meta_path.insert(0, Missing())
 try:
     import coterie.flower
 except ModuleNotFoundError as error:
-    assert "pip install 'coterie[flower]'" in str(error), error
+    assert "install coterie's extra 'flower'" in str(error), error
 else:
     raise AssertionError("flwr was not missed")
 """
@@ -73,6 +74,15 @@ def test_the_version_stands_in_one_form_everywhere():
     assert project["version"] == coterie.__version__
     assert f"version: {coterie.__version__}" in (ROOT / "CITATION.cff").read_text()
     assert f"## {coterie.__version__}" in (ROOT / "CHANGELOG.md").read_text()
+
+
+def test_the_conda_recipe_says_what_the_project_says():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    recipe = (ROOT / "packaging" / "conda" / "recipe.yaml").read_text()
+    assert f'version: "{project["version"]}"' in recipe
+    run = recipe.partition("  run:\n")[2].partition("\n\n")[0]
+    needs = {line.strip(" -").replace(" ", "") for line in run.splitlines()}
+    assert needs == {*project["dependencies"], f"python{project['requires-python']}"}
 
 
 def test_every_public_name_exists():

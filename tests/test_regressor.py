@@ -69,6 +69,7 @@ def model() -> CoterieRegressor:
     return fitted(n_clusters="auto")
 
 
+@pytest.mark.filterwarnings("ignore:.* got no groups:UserWarning")
 @parametrize_with_checks([CoterieRegressor()])
 def test_scikit_learn_s_own_checks_pass(estimator: Any, check: Any) -> None:
     check(estimator)
@@ -218,7 +219,8 @@ def test_a_position_may_be_numpy_s_integer() -> None:
 
 
 def test_without_groups_there_is_one_learner_and_one_cluster() -> None:
-    model = CoterieRegressor(["lr"], n_clusters=5).fit(DATA.X, DATA.y)
+    with pytest.warns(UserWarning, match="fit got no groups, so all rows belong to one learner"):
+        model = CoterieRegressor(["lr"], n_clusters=5).fit(DATA.X, DATA.y)
     assert model.n_clusters_ == 1
     assert len(model.learner_ids_) == 1
     assert_allclose(model.predict(DATA.X), LinearRegression().fit(DATA.X, DATA.y).predict(DATA.X))

@@ -361,12 +361,12 @@ def report(found: dict[str, list[Outcome]], arguments: str, seconds: float) -> s
         f"`python benchmarks/attack/inputs.py{arguments}`, {seconds:.0f} s.",
         f"Python {platform.python_version()}, {', '.join(f'{name} {version(name)}' for name in names)}.",
         "",
-        "Every input is a good table, file or command, bent in one to three ways from a fixed seed. Where",
+        "Every input is a good table, file or command, with one to three faults from a fixed seed. Where",
         "only the container, the type, the order, the unit or the names were changed, the answer must be",
         "that of the good one. Where there is a gap or a date for a number, it must be one sentence.",
         "Otherwise it must be an answer or one sentence: no traceback, no hang, no raw control character.",
         "",
-        "| | inputs | answers | sentences | faults |",
+        "| place | inputs | answers | sentences | faults |",
         "|---|---|---|---|---|",
     ]
     for kind, outcomes in found.items():

@@ -1,13 +1,14 @@
 """Does it pay where rows do not move? Real tables: alone, over messages, and the local default on pooled
 rows.
 
-    COTERIE_DATA=FOLDER python benchmarks/federated/pays.py [--tables ...] [--candidates ridge] [--minutes 10]
+    COTERIE_DATA=FOLDER python benchmarks/federated/pays.py [--tables ...] [--candidates ridge] [--moments]
 
-Tables and splits are those of benchmarks/quality/real_tables. Each learner is a site in this process; sites
-share, score and answer, and every message is encoded and decoded on its way. Errors are means over sites of
-the mean squared error on test rows, over the sites that took part. "alone" is a site's own model, "over
-messages" what it predicts with by its verdict. The local default is `CoterieRegressor` with the same
-candidates, whose models see everybody's rows. Runs that are in pays.csv are not run again.
+Tables and splits are those of benchmarks/quality/real_tables, twelve of them from packages of R. Each learner
+is a site in this process; sites share, score and answer, and every message is encoded and decoded on its way.
+Errors are means over sites of the mean squared error on test rows, over the sites that took part. "alone" is
+a site's own model, "over messages" what it predicts with by its verdict; with ``--moments`` sites send exact
+moments in place of models. The local default is `CoterieRegressor` with the same candidates, whose models see
+everybody's rows. Runs that are in pays.csv are not run again.
 """
 
 from __future__ import annotations
@@ -27,7 +28,8 @@ sys.path.insert(0, str(HERE.parent / "quality" / "real_tables"))
 
 import numpy as np  # noqa: E402
 from more_tables import NAMES, OFFICIAL, split  # noqa: E402
-from untouched import NAMES as OF_R  # noqa: E402
+from tables import TABLES  # noqa: E402
+from untouched import untouched_tables  # noqa: E402
 
 from coterie import CoterieRegressor  # noqa: E402
 from coterie.federated import (  # noqa: E402
@@ -40,11 +42,13 @@ from coterie.federated import (  # noqa: E402
     score,
     share,
 )
+from coterie.federated.moments import at_home, conclude_moments, knots_for, open_moments  # noqa: E402
 
 COLUMNS = (
     "table",
     "seed",
     "candidates",
+    "sites send",
     "sites",
     "left out",
     "coteries",
@@ -66,13 +70,35 @@ def carried(message: Any, sent: dict[str, int]) -> Any:
     return decode(content)
 
 
-def over_messages(data: Any, candidates: list[str], seed: int) -> tuple[Any, list[Any], dict[str, int]]:
-    """Run the protocol; return the conclusion, the shares and the bytes that each site sent."""
-    sent: dict[str, int] = {}
+def parties_of(data: Any, candidates: list[str], seed: int) -> dict[str, Any]:
+    """Return the sites, by name."""
     parties = {}
     for site in np.unique(data.groups).tolist():
         mine = data.groups == site
         parties[site] = make_party(data.X[mine], data.y[mine], site=site, candidates=candidates, seed=seed)
+    return parties
+
+
+def by_moments(parties: dict[str, Any], sent: dict[str, int]) -> tuple[Any, Any]:
+    """Let sites send moments; return the conclusion, and what predicts a site's rows alone and mixed."""
+
+    def moments_of(party: Any, knots: Any) -> Any:
+        rows = party.learners
+        named = {"site": party.site, "columns": party.columns, "target": party.target, "seed": party.seed}
+        return carried(open_moments(rows.X, rows.scalar_y, knots=knots, **named), sent)
+
+    straight = [moments_of(party, ()) for party in parties.values()]
+    bent = [
+        moments_of(party, knots_for(straight, mine))
+        for party, mine in zip(parties.values(), straight, strict=True)
+    ]
+    pooled = conclude_moments(bent)
+    homes = {site: at_home(parties[site], pooled) for site in pooled.conclusion.labels}
+    return pooled.conclusion, lambda X, site: (homes[site].alone(X), homes[site].predict(X))
+
+
+def by_models(parties: dict[str, Any], sent: dict[str, int]) -> tuple[Any, Any]:
+    """Run the protocol; return the conclusion, and what predicts a site's rows alone and mixed."""
     shares = [carried(share(party), sent) for party in parties.values()]
     scores = [carried(score(party, shares), sent) for party in parties.values()]
     asking = coordinate(shares, scores)
@@ -86,29 +112,33 @@ def over_messages(data: Any, candidates: list[str], seed: int) -> tuple[Any, lis
             ]
             question = asking.send(replies)
     except StopIteration as end:
-        return end.value, shares, sent
+        found = end.value
+    return found, lambda X, site: [predict(X, site, shares, found, using=way) for way in ("alone", "verdict")]
 
 
-def measure(table: str, seed: int, candidates: list[str]) -> dict[str, Any]:
-    """Return one line of the results."""
+def measure(
+    table: str, seed: int, candidates: list[str], *, moments: bool, known: dict[str, Any] | None
+) -> dict[str, Any]:
+    """Return one line of the results; the local default is not fitted again where it is ``known``."""
     data = split(table, seed)
-    began = time.process_time()
-    found, shares, sent = over_messages(data, candidates, seed)
+    began, sent = time.process_time(), dict[str, int]()
+    found, both = (by_moments if moments else by_models)(parties_of(data, candidates, seed), sent)
     seconds = time.process_time() - began
     began = time.process_time()
-    local = CoterieRegressor(candidates, random_state=seed).fit(data.X, data.y, groups=data.groups)
-    errors: dict[str, list[float]] = {"alone": [], "over messages": [], "local default": []}
+    if known is None:
+        local = CoterieRegressor(candidates, random_state=seed).fit(data.X, data.y, groups=data.groups)
     cpu = time.process_time() - began
+    errors: dict[str, list[float]] = {"alone": [], "over messages": [], "local default": []}
     for site in found.labels:
         rows = data.groups_test == site
         X, y = data.X_test[rows], data.y_test[rows]
-        ways = {
-            "alone": predict(X, site, shares, found, using="alone"),
-            "over messages": predict(X, site, shares, found),
-            "local default": local.predict(X, groups=[site] * len(X)),
-        }
-        for name, predicted in ways.items():
+        predictions = list(both(X, site))
+        if known is None:
+            predictions.append(local.predict(X, groups=[site] * len(X)))
+        for name, predicted in zip(errors, predictions, strict=False):
             errors[name].append(float(np.mean((y - predicted) ** 2)))
+    if known is not None:
+        errors["local default"], cpu = [float(known["local default"])], float(known["cpu s local default"])
     mean = {name: float(np.mean(values)) for name, values in errors.items()}
     n_sites = len(found.labels)
     return dict(
@@ -118,6 +148,7 @@ def measure(table: str, seed: int, candidates: list[str]) -> dict[str, Any]:
                 table,
                 seed,
                 " ".join(candidates),
+                "moments" if moments else "models",
                 n_sites,
                 len(found.left_out),
                 found.n_clusters,
@@ -138,9 +169,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    ours = [name for name in NAMES if name not in OF_R and name != OFFICIAL]
+    TABLES.update(untouched_tables())
+    ours = [name for name in NAMES if name in TABLES and name != OFFICIAL]
     parser.add_argument("--tables", nargs="*", choices=ours, default=ours)
     parser.add_argument("--candidates", nargs="*", default=["ridge"])
+    parser.add_argument("--moments", action="store_true")
     parser.add_argument("--seeds", type=int, default=1)
     parser.add_argument(
         "--minutes", type=float, default=10.0, help="start no run after so many of processor time"
@@ -148,15 +181,22 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=HERE / "pays.csv")
     options = parser.parse_args()
     lines = list(csv.DictReader(options.out.open())) if options.out.exists() else []
-    done = {(line["table"], int(line["seed"]), line["candidates"]) for line in lines}
+    sends, names = "moments" if options.moments else "models", " ".join(options.candidates)
     warnings.simplefilter("ignore")
     for seed in range(options.seeds):
         for table in options.tables:
-            late = time.process_time() > 60 * options.minutes
-            if late or (table, seed, " ".join(options.candidates)) in done:
+            alike = [
+                line
+                for line in lines
+                if (line["table"], line["candidates"]) == (table, names) and int(line["seed"]) == seed
+            ]
+            done = {line["sites send"]: line for line in alike}
+            if time.process_time() > 60 * options.minutes or sends in done:
                 continue
+            # Who was left out differs between models and moments: then the means are over others.
+            known = next((line for line in alike if int(line["left out"]) == 0), None)
             try:
-                lines.append(measure(table, seed, options.candidates))
+                lines.append(measure(table, seed, options.candidates, moments=options.moments, known=known))
             except SystemExit as why:
                 print(f"{table} is left out: {why}", flush=True)
                 continue

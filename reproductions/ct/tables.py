@@ -125,7 +125,7 @@ def tabulate(records: Sequence[Record], settings: Mapping[str, Any]) -> list[Tab
     return [
         Table(
             f"Mean squared error on the test learners' second halves (standard error). Data: {data}",
-            ("", "published (CT slices)", *(f"{who}, {data}" for who in VARIANTS.values())),
+            ("measure", "published (CT slices)", *(f"{who}, {data}" for who in VARIANTS.values())),
             tuple(rows),
             tuple(notes),
         )

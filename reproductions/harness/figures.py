@@ -10,7 +10,7 @@ from typing import Any
 def check_drawing() -> None:
     """Raise an error that names the extra where matplotlib is missing."""
     if find_spec("matplotlib") is None:
-        raise ImportError('The figures need matplotlib: pip install "coterie[plot]".')
+        raise ImportError("The figures need matplotlib: install coterie's extra 'plot'.")
 
 
 def new_figure(width: float = 7.0, height: float = 4.2) -> Any:

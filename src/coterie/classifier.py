@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -12,9 +13,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from coterie._arrays import Array
 from coterie._options import check_coverage, check_option
-from coterie.engines.threads import is_client
+from coterie.engines import resolve_engine
 from coterie.estimator import CoterieEstimator
+from coterie.fit.class_sources import ClassSource, find_classes, known_classes
 from coterie.fit.options import Options
+from coterie.fit.out_of_core import RowSource, first_rows, rows_at_once
 from coterie.fit.record import USING
 from coterie.loss import BrierScore, Loss
 from coterie.rows.labels import class_labels, class_numbers
@@ -68,11 +71,15 @@ class CoterieClassifier(ClassifierMixin, CoterieEstimator):  # type: ignore[misc
         ``"auto"``: test whether neighbouring rows of a learner depend on each other, as rows in time order
         do. If so, blocks are held out in Select, in the rule for the number of clusters and in the folds, and
         a note in ``partition_.notes`` says so. None: rows are taken as independent. A ``splitter`` wins.
+    time : str, True or None, default=None
+        The column of X with the time of each row, which is no predictor. Each learner's later half of rows is
+        held out in blocks, and each block is predicted from the rows before it: errors are those of
+        forecasts. True: rows are in time order already. See also ``fit``. A ``splitter`` wins.
     n_bootstrap : int, default=100
         How often rows are resampled inside each learner to see how sure its cluster is, and the number of
         clusters; no model is refitted. 0: not at all.
-    engine : {None, "threads"} or an object with ``map``, default=None
-        Who runs the work. Dask does not take classes yet.
+    engine : {None, "threads", "dask"}, a Dask client or an object with ``map``, default=None
+        Who runs the work; see ``docs/guide/million.md``.
     random_state : int, RandomState or None, default=0
         Seed. Each learner's randomness derives from it and from the learner's id.
     n_jobs : int or None, default=None
@@ -126,8 +133,14 @@ class CoterieClassifier(ClassifierMixin, CoterieEstimator):  # type: ignore[misc
         Number of predictors.
     feature_names_in_ : ndarray of shape (n_features_in_,)
         Names of the predictors, where X had names.
+    encoder_ : TableEncoder or None
+        What turned the table of ``fit`` into numbers. None: it held numbers without gaps.
+    predictors_ : list of str or None
+        Names of the columns that models see: those of ``encoder_``, or the columns of X, where X had names.
+    target_name_ : str
+        Name of the response; empty where y had none.
     table_ : TableRecipe
-        How a table became X, where the command ``coterie fit`` made the model; set after ``fit``.
+        What became of each column of the table; only where there is an encoder.
 
     Examples
     --------
@@ -157,6 +170,7 @@ class CoterieClassifier(ClassifierMixin, CoterieEstimator):  # type: ignore[misc
         min_rows: Any = "auto",
         splitter: Any = None,
         order: str | None = "auto",
+        time: Any = None,
         n_bootstrap: int = 100,
         engine: Any = None,
         random_state: Any = 0,
@@ -178,6 +192,7 @@ class CoterieClassifier(ClassifierMixin, CoterieEstimator):  # type: ignore[misc
         self.min_rows = min_rows
         self.splitter = splitter
         self.order = order
+        self.time = time
         self.n_bootstrap = n_bootstrap
         self.engine = engine
         self.random_state = random_state
@@ -202,18 +217,25 @@ class CoterieClassifier(ClassifierMixin, CoterieEstimator):  # type: ignore[misc
     def _newcomers_response(self, y: Any, caller: str) -> Any:
         return class_numbers(class_labels(y, caller), self.classes_, caller)
 
-    def fit(self, X: Any, y: Any, groups: Any = None, **fit_params: Any) -> CoterieClassifier:
+    def fit(
+        self, X: Any, y: Any, groups: Any = None, time: Any = None, **fit_params: Any
+    ) -> CoterieClassifier:
         """Select, exchange, cluster, collaborate.
 
         Parameters
         ----------
         X : array-like or table of shape (N, p)
-            Predictors of all learners: an array, or a pandas, polars or pyarrow table.
+            Predictors of all learners: an array of numbers, or a pandas, polars or pyarrow table. If a table
+            has text, categories, dates or gaps, `TableEncoder` turns it into numbers, here and in all other
+            methods.
         y : array-like of shape (N,)
             Class of each row: numbers, texts or truth values, two classes or more.
         groups : array-like of shape (N,), str, or None, default=None
             Learner id of each row, or the name of the column of X that holds it. None: one learner,
             or ``group_column``.
+        time : array-like of shape (N,), str, or None, default=None
+            When each row was observed (dates, numbers or text that sorts), or the name of the column of X
+            that says so. None: as the option ``time`` has it.
         **fit_params : dict
             ``sample_weight``, an array-like of shape (N,), for the candidates that take it; it weights
             the losses too.
@@ -223,42 +245,37 @@ class CoterieClassifier(ClassifierMixin, CoterieEstimator):  # type: ignore[misc
         CoterieClassifier
             Itself, fitted.
         """
-        return self._fit(X, y, groups, fit_params)
+        return self._fit(X, y, groups, time, fit_params)
 
-    def check_options(self) -> Options:
-        """Refuse an option that is not known, or does not take classes, before any row is read.
-
-        Returns
-        -------
-        Options
-            The options as one record.
-        """
-        if is_client(self.engine) or (isinstance(self.engine, str) and self.engine == "dask"):
-            raise ValueError(
-                "The engine 'dask' does not take classes yet: set engine=None, or fit numbers with "
-                "CoterieRegressor."
-            )
-        return super().check_options()
-
-    def fit_sources(self, sources: Any, *, memory: Any = "2GiB") -> CoterieClassifier:
-        """Refuse to fit out of core, which does not take classes yet.
+    def fit_sources(
+        self, sources: Mapping[Any, RowSource], *, memory: Any = "2GiB", classes: Any = None
+    ) -> CoterieClassifier:
+        """Fit learners whose rows do not fit into memory together: each is read when its turn comes.
 
         Parameters
         ----------
         sources : mapping of learner id to source
-            As for `CoterieRegressor.fit_sources`.
+            As for `CoterieRegressor.fit_sources`; the response of a source is the class of each row.
         memory : int or str, default="2GiB"
-            As for `CoterieRegressor.fit_sources`.
+            What the fit may take, in bytes or with a unit. A learner too large for it is read in part.
+        classes : array-like or None, default=None
+            The labels that there are. None: all learners are read once more, to find them.
 
         Returns
         -------
         CoterieClassifier
-            Nothing is returned: a NotImplementedError says so.
+            Itself, fitted; see `CoterieRegressor.fit_sources`.
         """
-        raise NotImplementedError(
-            "CoterieClassifier does not fit out of core yet: pass all rows to fit, or fit numbers with "
-            "CoterieRegressor.fit_sources."
-        )
+        with self._unchanged_if_refused():
+            options = self.check_options()
+            if classes is None:
+                n_features = np.shape(first_rows(sources))[1]
+                most = rows_at_once(memory, n_features, self.n_jobs)
+                self.classes_ = find_classes(sources, most, resolve_engine(self.engine, self.n_jobs))
+            else:
+                self.classes_ = known_classes(classes)
+            numbered = {learner: ClassSource(source, self.classes_) for learner, source in sources.items()}
+            return self._fit_sources(numbered, memory, replace(options, loss=self._loss()))
 
     def predict_proba(self, X: Any, groups: Any = None, using: str = "verdict") -> Array:
         """Predict the probability of each class, row by row, as it is best for the learner who holds it.
@@ -360,6 +377,14 @@ class CoterieClassifier(ClassifierMixin, CoterieEstimator):  # type: ignore[misc
         coverage = check_coverage(coverage, self._called("predict_set"))
         X, place = self._rows_and_places(X, groups, self._called("predict_set"))
         return self.record_.predict_set(X, place, coverage)
+
+    @property
+    def predict_interval(self) -> Any:
+        """Not there: classes have sets in place of intervals."""
+        raise AttributeError(
+            "CoterieClassifier has no predict_interval, for a class has no interval: use predict_set, "
+            "which returns the classes among which the class of a row is."
+        )
 
     def score(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> float:
         """Return the share of rows whose class is predicted.

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import warnings
 from abc import abstractmethod
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import fields, replace
+from html import escape
 from numbers import Integral
 from typing import Any, Self
 
@@ -18,12 +21,16 @@ from coterie._arrays import Array
 from coterie._notebook import summary_html
 from coterie._options import listed, shown
 from coterie._seeds import as_entropy
+from coterie.encoding import TableEncoder, TableRecipe, encoder_for
+from coterie.encoding.times import in_time_order, split_time_column, time_ranks
 from coterie.fit.admit import admit_learners, place_learners
 from coterie.fit.options import Options
+from coterie.fit.out_of_core import RowSource, first_rows, fit_sources
 from coterie.fit.record import Fit
 from coterie.fit.remove import remove_learners
 from coterie.fit.run import fit_learners
 from coterie.loss import Loss
+from coterie.method.forecasts import Forecasts
 from coterie.records import Collaboration, Exchange, Partition, Selection
 from coterie.rows.cautions import cautions
 from coterie.rows.ids import as_ids
@@ -33,6 +40,11 @@ from coterie.rows.tables import check_finite, check_predictors, check_size, colu
 from coterie.rows.wild import warn_of
 from coterie.summary import summarize
 from coterie.verdicts import Admission, ClusterFit, Gains, Stability
+
+IN_TIME_ORDER = (
+    "Rows are in time order. Errors are those of forecasts: each learner's later half of rows, block by "
+    "block, from the rows before."
+)
 
 
 def _kept_in_record(name: str) -> Any:
@@ -64,6 +76,20 @@ class CoterieEstimator(BaseEstimator):  # type: ignore[misc]
     admission_: Admission | None = _kept_in_record("admission")
     min_rows_: int = _kept_in_record("min_rows")
 
+    @property
+    def encoder_(self) -> TableEncoder | None:
+        """The encoder of the table of fit; None where X was numbers."""
+        check_is_fitted(self, "record_")
+        return self.table_.encoder if hasattr(self, "table_") else None
+
+    @property
+    def predictors_(self) -> list[str] | None:
+        """The names of the columns that models see; None where X had no names."""
+        if self.encoder_ is not None:
+            return list(self.table_.features)
+        names = getattr(self, "feature_names_in_", None)
+        return None if names is None else [str(name) for name in names]
+
     @abstractmethod
     def _loss(self) -> Loss:
         """Return what the response is, as far as it is known."""
@@ -80,11 +106,26 @@ class CoterieEstimator(BaseEstimator):  # type: ignore[misc]
     def _called(cls, method: str) -> str:
         return f"{cls.__name__}.{method}"
 
-    def _fit(self, X: Any, y: Any, groups: Any, fit_params: dict[str, Any]) -> Self:
+    @contextmanager
+    def _unchanged_if_refused(self) -> Iterator[None]:
+        """Leave everything as it was where a fit is refused."""
+        before = dict(vars(self))
+        # What an earlier fit's table was says nothing of this one's.
+        for name in ("table_", "target_name_"):
+            self.__dict__.pop(name, None)
+        try:
+            yield
+        except BaseException:
+            self.__dict__ = before
+            raise
+
+    def _fit(self, X: Any, y: Any, groups: Any, time: Any, fit_params: dict[str, Any]) -> Self:
+        with self._unchanged_if_refused():
+            return self._fit_rows(X, y, groups, time, fit_params)
+
+    def _fit_rows(self, X: Any, y: Any, groups: Any, time: Any, fit_params: dict[str, Any]) -> Self:
         caller = self._called("fit")
         options = self.check_options()
-        # What an earlier fit's table was says nothing of this one's.
-        self.__dict__.pop("table_", None)
         unknown = sorted(set(fit_params) - {"sample_weight"})
         if unknown:
             raise TypeError(f"{caller} takes 'sample_weight' beside X, y and groups. Got {unknown[0]!r}.")
@@ -92,20 +133,51 @@ class CoterieEstimator(BaseEstimator):  # type: ignore[misc]
         by_column = isinstance(column, str) or (groups is None and isinstance(column, Integral))
         self._group_column = column if by_column else None
         X, groups = self._split_groups(X, groups, caller)
+        if time is not None:
+            options = replace(options, time=time if isinstance(time, str) else True)
+        if isinstance(options.time, str):
+            X, time = split_time_column(X, options.time, caller)
         if y is None:
             raise ValueError(f"{caller} requires y to be passed, but the target y is None.")
-        X, names = self._checked(X, caller, reset=True)
+        encoder = encoder_for(X, caller)
+        names = getattr(y, "name", None), self._group_column
+        self.target_name_, group = (name if isinstance(name, str) else "" for name in names)
+        if encoder is not None:
+            self.keep_recipe(TableRecipe(self.target_name_, group, encoder.columns_))
+        X, predictors = self._checked(X, caller, reset=encoder is None)
         y, options = self._response(y, options, caller)
         exponents = extreme_exponents(X)
         inside = {"exponents": exponents, "loss": options.loss, **fit_params}
-        learners = gather_learners(X, y, groups, names=names, **inside, caller=caller)
-        warn_of(learners.wild, stacklevel=4)
+        learners = gather_learners(X, y, groups, names=predictors, **inside, caller=caller)
+        warn_of(learners.wild, stacklevel=5)
+        if time is not None:
+            learners = in_time_order(learners, time_ranks(time, len(X), caller))
         if groups is None:
+            warnings.warn(
+                f"{caller} got no groups, so all rows belong to one learner, and there is nobody to learn "
+                "from. Pass groups, one id per row or the name of a column, or set group_column.",
+                UserWarning,
+                stacklevel=4,
+            )
             # One learner, hence one cluster, whatever n_clusters says.
             options = replace(options, n_clusters=1)
         seed = as_entropy(self.random_state)
         fit = fit_learners(learners, options, seed=seed, exponents=exponents)
-        self.record_ = fit.with_notes(cautions(learners, names))
+        notes = (IN_TIME_ORDER,) if isinstance(options.held_out_by, Forecasts) else ()
+        self.record_ = fit.with_notes((*notes, *cautions(learners, predictors)))
+        return self
+
+    def _fit_sources(self, sources: Mapping[Any, RowSource], memory: Any, options: Options) -> Self:
+        with self._unchanged_if_refused():
+            self._group_column = None
+            head = first_rows(sources)
+            validate_data(self, head, skip_check_array=True)
+            seed = as_entropy(self.random_state)
+            fit = fit_sources(options, sources, memory, seed=seed, n_features=self.n_features_in_)
+            if fit.units is None:
+                # Rows that were standardised no longer show what they were.
+                fit = fit.with_notes(cautions(fit.learners, column_names(head)))
+            self.record_ = fit
         return self
 
     def check_options(self) -> Options:
@@ -142,9 +214,33 @@ class CoterieEstimator(BaseEstimator):  # type: ignore[misc]
             return split_group_column(X, column, caller)
         return X, groups
 
+    def _without_times(self, X: Any, caller: str, *, needed: bool) -> tuple[Any, Any]:
+        """Take the column of times out of X, if fit had one."""
+        column = self.record_.options.time
+        return split_time_column(X, column, caller, needed=needed) if isinstance(column, str) else (X, None)
+
+    def keep_recipe(self, recipe: TableRecipe) -> None:
+        """Keep how a table became numbers: `predict` and the others then take tables as they come.
+
+        Parameters
+        ----------
+        recipe : TableRecipe
+            Made of the table whose rows are those of ``fit``.
+        """
+        self.table_, self.target_name_ = recipe, recipe.target
+        self.feature_names_in_ = np.array([plan.name for plan in recipe.columns], dtype=object)
+        self.n_features_in_ = len(recipe.columns)
+
     def _checked(self, X: Any, caller: str, *, reset: bool = False) -> tuple[Array, list[str] | None]:
         """Compare the columns of X with those of ``fit``, or note them; return an array, and their names."""
         names = column_names(X)
+        if hasattr(self, "table_"):
+            if names is None:
+                raise ValueError(
+                    f"{caller} takes a table with the columns of fit, which was given a table with more than "
+                    f"numbers. Got {type(X).__name__}."
+                )
+            return check_predictors(self.table_.encoder.transform(X), caller), list(self.table_.features)
         if names is None:
             X = check_predictors(X, caller)
         validate_data(self, X, reset=reset, skip_check_array=True)
@@ -174,8 +270,9 @@ class CoterieEstimator(BaseEstimator):  # type: ignore[misc]
         return self.learner_labels_[-len(newcomers) :]
 
     def _record(self) -> Fit:
-        """Return the fit, to go on with under the options of now: a loaded model may have got an engine."""
-        return replace(self.record_, options=self.check_options())
+        """Return the fit, to go on with under its own options; who runs the work may be another one now."""
+        options = replace(self.record_.options, engine=self.engine, n_jobs=self.n_jobs)
+        return replace(self.record_, options=options)
 
     def _newcomers(self, X: Any, y: Any, groups: Any, caller: str) -> Learners:
         """Check the rows of newcomers and gather them."""
@@ -185,6 +282,7 @@ class CoterieEstimator(BaseEstimator):  # type: ignore[misc]
             raise ValueError(
                 f"{caller} needs an id for every row: pass groups, or set group_column before fit."
             )
+        X, times = self._without_times(X, caller, needed=True)
         X, names = self._checked(X, caller)
         fit = self.record_
         y = self._newcomers_response(y, caller)
@@ -192,6 +290,8 @@ class CoterieEstimator(BaseEstimator):  # type: ignore[misc]
             X, y, groups, names=names, exponents=fit.exponents, loss=fit.options.loss, caller=caller
         )
         warn_of(newcomers.wild)
+        if times is not None:
+            newcomers = in_time_order(newcomers, time_ranks(times, len(X), caller))
         known = set(self.learner_ids_.tolist()) & set(newcomers.ids.tolist())
         method = caller.rpartition(".")[2]
         if known:
@@ -264,6 +364,7 @@ class CoterieEstimator(BaseEstimator):  # type: ignore[misc]
         """Check rows to be predicted; return them in units of the fit, and the places of their learners."""
         check_is_fitted(self)
         X, groups = self._split_groups(X, groups, caller)
+        X, _ = self._without_times(X, caller, needed=False)
         X, names = self._checked(X, caller)
         ids = None if groups is None else as_ids(groups, caller)
         place = self.record_.places_of(None if ids is None else ids.tolist(), len(X), caller)
@@ -273,11 +374,48 @@ class CoterieEstimator(BaseEstimator):  # type: ignore[misc]
         check_size(X, names, caller)
         return X, place
 
+    def _answer(self) -> Mapping[str, Any]:
+        return summarize(self.record_, named=False, target=getattr(self, "target_name_", "") or None)
+
+    def summary(self) -> str:
+        """Say what the fit found: the coteries, whether learning with others pays, and for whom.
+
+        Returns
+        -------
+        str
+            The answer of the command line and of the report, a sentence a line; ``print(model)`` shows it.
+        """
+        check_is_fitted(self, "record_")
+        return "\n".join(self._answer()["answer"])
+
+    def __str__(self) -> str:
+        return self.summary() if hasattr(self, "record_") else repr(self)
+
+    def plot(self, ax: Any = None, **kwargs: Any) -> Any:
+        """Draw each learner's error alone, with its coterie and with all, the largest gain at the top.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes or None, default=None
+            Where to draw. None: a new figure.
+        **kwargs : dict
+            For the points, passed to ``Axes.scatter``.
+
+        Returns
+        -------
+        GainsDisplay
+            With ``ax_`` and ``figure_``. Other pictures are in `coterie.displays`.
+        """
+        from coterie.displays import GainsDisplay
+
+        return GainsDisplay.from_estimator(self).plot(ax, **kwargs)
+
     def _html_repr(self) -> str:
         diagram: str = estimator_html_repr(self)
         if not hasattr(self, "record_"):
             return diagram
-        return summary_html(summarize(self.record_, named=False)) + diagram
+        # The diagram holds the model's text, which is the answer above it.
+        return summary_html(self._answer()) + diagram.replace(escape(str(self)), escape(repr(self)))
 
     # In scikit-learn 1.6 the next two make the diagram by themselves, without a look at `_html_repr`.
     def _repr_html_inner(self) -> str:

@@ -81,6 +81,13 @@ class Loss(ABC):
         """Return the loss that is rounding of values as large as these, of shape (N, C)."""
         return float((1e-12 * np.abs(y).max()) ** 2)
 
+    def claimed(self, residuals: Array) -> tuple[Array, Array, Array] | None:
+        """Return what predictions say of their own losses, from residuals (..., C); None: they say nothing.
+
+        These are mean, variance and third central moment of the loss of each row, of shape (...).
+        """
+        return None
+
     def noise_level(self, residuals: Array) -> float:
         """Return the mean loss that the middle rows show: outlying ones do not count.
 
@@ -178,6 +185,20 @@ class BrierScore(Loss):
     def columns(self, shown: Array) -> Array:
         """Return probabilities of all classes (N, n_classes) as columns, of shape (N, C)."""
         return shown[:, 1:] if self.n_classes == 2 else shown
+
+    def claimed(self, residuals: Array) -> tuple[Array, Array, Array]:
+        """Return mean, variance and third central moment of the loss if the probabilities hold.
+
+        A residual is positive for the class that came, so that it tells the probability by itself.
+        """
+        chances = np.where(residuals > 0, 1 - residuals, -residuals)
+        if self.n_classes == 2:
+            chance = chances[..., 0]
+            spread, lean = chance * (1 - chance), 1 - 2 * chance
+            return spread, lean**2 * spread, lean**4 * spread
+        second, third, fourth = ((chances**power).sum(axis=-1) for power in (2, 3, 4))
+        skewed = -8 * (fourth - 3 * third * second + 2 * second**3)
+        return 1 - second, 4 * (third - second**2), skewed
 
     def noise_level(self, residuals: Array) -> float:
         """Return infinity: a rare class is no outlier, and no row counts for less."""

@@ -7,17 +7,16 @@ from typing import Any
 
 from sklearn.base import RegressorMixin
 from sklearn.metrics import r2_score
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from coterie._arrays import Array
 from coterie._options import check_coverage, check_option
-from coterie._seeds import as_entropy
 from coterie.estimator import CoterieEstimator
-from coterie.fit.out_of_core import RowSource, first_rows, fit_sources
+from coterie.fit.options import Options
+from coterie.fit.out_of_core import RowSource
 from coterie.fit.record import USING
 from coterie.loss import SQUARED_ERROR, Loss
-from coterie.rows.cautions import cautions
-from coterie.rows.tables import column_names
+from coterie.rows.tables import log_response
 
 
 class CoterieRegressor(RegressorMixin, CoterieEstimator):  # type: ignore[misc]
@@ -74,6 +73,13 @@ class CoterieRegressor(RegressorMixin, CoterieEstimator):  # type: ignore[misc]
         ``"auto"``: test whether neighbouring rows of a learner depend on each other, as rows in time order
         do. If so, blocks are held out in Select, in the rule for the number of clusters and in the folds, and
         a note in ``partition_.notes`` says so. None: rows are taken as independent. A ``splitter`` wins.
+    time : str, True or None, default=None
+        The column of X with the time of each row, which is no predictor. Each learner's later half of rows is
+        held out in blocks, and each block is predicted from the rows before it: errors are those of
+        forecasts. True: rows are in time order already. See also ``fit``. A ``splitter`` wins.
+    log_target : bool, default=False
+        Fit the logarithm of the response, which must be positive. Predictions and intervals are in the unit
+        of the response again; predictions are medians then, not means. Errors and gains are of the logarithm.
     n_bootstrap : int, default=100
         How often rows are resampled inside each learner to see how sure its cluster is, and the number of
         clusters; no model is refitted. 0: not at all.
@@ -130,8 +136,14 @@ class CoterieRegressor(RegressorMixin, CoterieEstimator):  # type: ignore[misc]
         Number of predictors.
     feature_names_in_ : ndarray of shape (n_features_in_,)
         Names of the predictors, where X had names.
+    encoder_ : TableEncoder or None
+        What turned the table of ``fit`` into numbers. None: it held numbers without gaps.
+    predictors_ : list of str or None
+        Names of the columns that models see: those of ``encoder_``, or the columns of X, where X had names.
+    target_name_ : str
+        Name of the response; empty where y had none.
     table_ : TableRecipe
-        How a table became X, where the command ``coterie fit`` made the model; set after ``fit``.
+        What became of each column of the table; only where there is an encoder.
 
     Examples
     --------
@@ -162,6 +174,8 @@ class CoterieRegressor(RegressorMixin, CoterieEstimator):  # type: ignore[misc]
         min_rows: Any = "auto",
         splitter: Any = None,
         order: str | None = "auto",
+        time: Any = None,
+        log_target: bool = False,
         n_bootstrap: int = 100,
         engine: Any = None,
         random_state: Any = 0,
@@ -186,6 +200,8 @@ class CoterieRegressor(RegressorMixin, CoterieEstimator):  # type: ignore[misc]
         self.min_rows = min_rows
         self.splitter = splitter
         self.order = order
+        self.time = time
+        self.log_target = log_target
         self.n_bootstrap = n_bootstrap
         self.engine = engine
         self.random_state = random_state
@@ -198,18 +214,31 @@ class CoterieRegressor(RegressorMixin, CoterieEstimator):  # type: ignore[misc]
     def _loss(self) -> Loss:
         return SQUARED_ERROR
 
-    def fit(self, X: Any, y: Any, groups: Any = None, **fit_params: Any) -> CoterieRegressor:
+    def _response(self, y: Any, options: Options, caller: str) -> tuple[Any, Options]:
+        return (log_response(y, caller) if options.log_target else y), options
+
+    def _newcomers_response(self, y: Any, caller: str) -> Any:
+        return self._response(y, self.record_.options, caller)[0]
+
+    def fit(
+        self, X: Any, y: Any, groups: Any = None, time: Any = None, **fit_params: Any
+    ) -> CoterieRegressor:
         """Select, exchange, cluster, collaborate.
 
         Parameters
         ----------
         X : array-like or table of shape (N, p)
-            Predictors of all learners: an array, or a pandas, polars or pyarrow table.
+            Predictors of all learners: an array of numbers, or a pandas, polars or pyarrow table. If a table
+            has text, categories, dates or gaps, `TableEncoder` turns it into numbers, here and in all other
+            methods.
         y : array-like of shape (N,)
             Response.
         groups : array-like of shape (N,), str, or None, default=None
             Learner id of each row, or the name of the column of X that holds it. None: one learner,
             or ``group_column``.
+        time : array-like of shape (N,), str, or None, default=None
+            When each row was observed (dates, numbers or text that sorts), or the name of the column of X
+            that says so. None: as the option ``time`` has it.
         **fit_params : dict
             ``sample_weight``, an array-like of shape (N,), for the candidates that take it; it weights
             the losses too.
@@ -219,7 +248,7 @@ class CoterieRegressor(RegressorMixin, CoterieEstimator):  # type: ignore[misc]
         CoterieRegressor
             Itself, fitted.
         """
-        return self._fit(X, y, groups, fit_params)
+        return self._fit(X, y, groups, time, fit_params)
 
     def fit_sources(self, sources: Mapping[Any, RowSource], *, memory: Any = "2GiB") -> CoterieRegressor:
         """Fit learners whose rows do not fit into memory together: each is read when its turn comes.
@@ -242,18 +271,7 @@ class CoterieRegressor(RegressorMixin, CoterieEstimator):  # type: ignore[misc]
             clusters are refined by averages of models, ``collaboration="auto"`` is such an average, and so
             is what ``gains_["error_all"]`` measures: the models have seen all rows, pooled ones would not.
         """
-        options = self.check_options()
-        self.__dict__.pop("table_", None)
-        self._group_column = None
-        head = first_rows(sources)
-        validate_data(self, head, skip_check_array=True)
-        seed = as_entropy(self.random_state)
-        fit = fit_sources(options, sources, memory, seed=seed, n_features=self.n_features_in_)
-        if fit.units is None:
-            # Rows that were standardised no longer show what they were.
-            fit = fit.with_notes(cautions(fit.learners, column_names(head)))
-        self.record_ = fit
-        return self
+        return self._fit_sources(sources, memory, self.check_options())
 
     def predict(self, X: Any, groups: Any = None, using: str = "verdict") -> Array:
         """Predict rows, each as it is best for the learner who holds it.

@@ -218,6 +218,8 @@ def summarize(
     classes there are ``scores``: log loss, Brier score and accuracy; None where the rows are not there.
     """
     columns = learner_columns(found)
+    if isinstance(found, Fit) and found.options.log_target:
+        target = f"the log of {target or 'the response'}"
     # Who found the clusters: newcomers have no part in their number, their rule and their notes.
     source = found.partition if isinstance(found, Fit) else found
     measured = "gain" in columns

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-pytest.importorskip("cryptography", reason="the sealed folder: pip install 'coterie[federated]'")
+pytest.importorskip("cryptography", reason="the sealed folder: install coterie's extra 'federated'")
 
 FOLDER = Path(__file__).parents[2] / "benchmarks" / "attack"
 

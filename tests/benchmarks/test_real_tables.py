@@ -153,7 +153,7 @@ def test_a_missing_rival_is_left_out_with_a_sentence(bench: Any, monkeypatch: An
     monkeypatch.setitem(bench.methods.METHODS, "MERF", bench.methods.Method(None, "no_such_package"))
     assert bench.run.available(["MERF", "alone"]) == ["alone"]
     said = capsys.readouterr().out
-    assert said == "MERF is left out: no_such_package is not installed (pip install 'coterie[bench]').\n"
+    assert said == "MERF is left out: no_such_package is not installed (install coterie's extra 'bench').\n"
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")

@@ -34,6 +34,25 @@ def test_help_waits_for_none_of_the_heavy_libraries():
     assert shown.stdout.strip() == "[]"
 
 
+@pytest.mark.parametrize("command", ["fit", "predict model.coterie", "admit model.coterie", "share", "score"])
+def test_a_mistyped_file_waits_for_none_of_them_either(tmp_path, command):
+    (tmp_path / "sales.csv").write_text("")
+    (tmp_path / "model.coterie").write_text("")
+    code = (
+        "import sys; sys.modules.update(dict.fromkeys(('numpy', 'sklearn', 'polars')));"
+        f"sys.argv = ['coterie', *'{command}'.split(), 'sale.csv', *sys.argv[1:]]; "
+        "from coterie.cli import main; main()"
+    )
+    options = {
+        "fit": ["--target", "y", "--group", "g", "--no-report"],
+        "share": ["--name", "a", "--target", "y"],
+    }
+    arguments = [sys.executable, "-c", code, *options.get(command, ["--name", "a"] * (command == "score"))]
+    shown = subprocess.run(arguments, capture_output=True, text=True, check=False, cwd=tmp_path)
+    assert shown.stderr == "coterie: There is no file 'sale.csv': did you mean 'sales.csv'?\n"
+    assert shown.returncode == 2
+
+
 def test_a_missing_extra_is_named():
     code = (
         "import sys; sys.modules['typer'] = None; sys.argv = ['coterie', 'fit']; "
@@ -41,7 +60,7 @@ def test_a_missing_extra_is_named():
     )
     shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert shown.returncode == 2
-    assert shown.stderr == "coterie: The command line needs typer: install coterie[cli].\n"
+    assert shown.stderr == "coterie: The command line needs typer: install coterie's extra 'cli'.\n"
 
 
 def test_a_command_that_needs_polars_names_the_extra(tmp_path):
@@ -54,7 +73,7 @@ def test_a_command_that_needs_polars_names_the_extra(tmp_path):
     command = [sys.executable, "-c", code]
     shown = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path)
     assert shown.returncode == 2
-    assert shown.stderr == "coterie: The command line needs polars: install coterie[cli].\n"
+    assert shown.stderr == "coterie: The command line needs polars: install coterie's extra 'cli'.\n"
 
 
 def end_of(monkeypatch, capsys, error, **environment):

@@ -129,7 +129,7 @@ def test_the_report_page_is_written(run, here):
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (("none.csv", *QUIET), "There is no file that is 'none.csv'"),
+        (("none.csv", *QUIET), "There is no file 'none.csv'"),
         ((*QUIET,), "There is no table to fit"),
         (("table.csv", "--group", "site"), "--target is missing"),
         (("table.csv", "--target", "y"), "--group is missing"),
@@ -215,7 +215,7 @@ def test_no_space_while_learners_are_kept(run, here, monkeypatch):
 
 def test_a_missing_extra_is_named_before_any_work(run, here, monkeypatch):
     monkeypatch.setitem(sys.modules, "jinja2", None)
-    assert "install coterie[report]" in run("fit", "table.csv", *FIT).complaint
+    assert "install coterie's extra 'report'" in run("fit", "table.csv", *FIT).complaint
 
 
 def test_a_scheduler_that_does_not_answer_is_one_sentence(run, here, monkeypatch):
@@ -281,6 +281,18 @@ def test_what_only_looks_like_a_number_is_refused(run, here, option, value):
     assert len(run("fit", "table.csv", *QUIET, option, value).complaint) <= 1000
 
 
+def test_one_thread_and_several_give_the_same_bits(run, here):
+    fit = ("fit", "table.csv", "--target", "y", "--group", "site", "--candidates", "ridge,rf", "--no-report")
+    for jobs in ("1", "2"):
+        assert run(*fit, "--jobs", jobs, "--out", jobs).code == 0
+    for name in ("gains.csv", "losses.csv", "labels.csv"):
+        assert Path("1", name).read_bytes() == Path("2", name).read_bytes()
+    models = [coterie.load(f"{jobs}/model.coterie") for jobs in ("1", "2")]
+    rows = pl.read_csv("table.csv").drop("y")
+    first, second = (m.predict(rows.drop("site"), groups=rows["site"]) for m in models)
+    np.testing.assert_array_equal(first, second)
+
+
 def test_a_hundred_thousand_jobs_are_done_by_fewer_threads(run, here):
     assert run("fit", "table.csv", *QUIET, "--jobs", "100000").code == 0
 
@@ -313,3 +325,46 @@ def test_learners_of_long_names_are_shown_short_and_written_whole(run, here, tab
     assert outcome.code == 0
     assert len(outcome.out) < 10_000
     assert pl.read_csv("out/labels.csv")["learner"].to_list() == list(names.values())
+
+
+def test_the_time_column_orders_rows_and_is_no_predictor(run, here, table):
+    n = table.height
+    timed = table.with_columns(day=pl.int_range(n, eager=True) % (n // 6))
+    timed[np.random.default_rng(0).permutation(n)].write_csv("timed.csv")
+    outcome = run("fit", "timed.csv", *QUIET, "--time", "day", "--out", "out")
+    assert outcome.code == 0
+    assert "Errors are those of forecasts" in outcome.out
+    model = coterie.load("out/model.coterie")
+    assert model.predictors_ == ["x0", "x1"]
+    known = run("predict", "out/model.coterie", "table.csv")
+    assert known.code == 0
+    newcomers = timed.filter(pl.col("site") == "a").with_columns(site=pl.lit("new"))
+    newcomers.drop("day").write_csv("untimed.csv")
+    assert "has no column 'day' for the time" in run("admit", "out/model.coterie", "untimed.csv").complaint
+    newcomers.write_csv("new.csv")
+    assert run("admit", "out/model.coterie", "new.csv").code == 0
+
+
+@pytest.mark.parametrize(
+    ("options", "why"),
+    [
+        (("--time", "dya"), "has no column 'dya' for --time"),
+        (("--time", "site"), "'site' cannot be the time, too"),
+        (("--log-target",), "'y' goes down to -"),
+        (("--log-target", "--task", "classification"), "--log-target is for numbers"),
+        (("--memory", "1GiB", "--time", "x0"), "--memory does not take --time"),
+    ],
+)
+def test_a_time_or_a_log_that_cannot_be_is_refused(run, here, options, why):
+    assert why in run("fit", "table.csv", *QUIET, *options).complaint
+
+
+def test_the_log_of_the_target_is_undone_in_predictions(run, here, table):
+    table.with_columns(pl.col("y").exp()).write_csv("prices.csv")
+    assert "of the log of y on rows not seen" in run("fit", "prices.csv", *QUIET, "--log-target").out
+    assert run("fit", "table.csv", *QUIET).code == 0
+    logs, plain = (
+        pl.read_csv(run("predict", f"coterie-{name}/model.coterie", "table.csv").out.encode())["prediction"]
+        for name in ("prices", "table")
+    )
+    np.testing.assert_allclose(logs, plain.exp())

@@ -249,3 +249,29 @@ def test_columns_that_were_named_from_rows_are_not_covered_by_epsilon(run, box):
     run("columns", "a.csv", "--target", "y", "--name", "a", "--folder", "box")
     assert "which epsilon does not cover" in privately(run, "a").err
     assert "not cover" not in privately(run, "b").err
+
+
+def test_exact_moments_are_sent_again_above_knots_and_find_curves(run, box):
+    for site in SITES:
+        rows = pl.read_csv(box / f"{site}.csv").head(30)
+        rows.with_columns(y=pl.col("y") + 3 * pl.col("x0").abs()).write_csv(box / f"{site}.csv")
+        outcome = share(run, site, "--moments", "--target", "y")
+        assert "run `coterie score` once at each site" in outcome.out
+    complaint = run("score", "b.csv", "--name", "a", "--folder", "box").complaint
+    assert "not the one that 'a' shared" in complaint
+    for site in SITES:
+        outcome = run("score", f"{site}.csv", "--name", site, "--folder", "box")
+        assert f"{site} sent its moments above 8 knots" in outcome.out
+    assert "has sent its moments" in run("score", "a.csv", "--name", "a", "--folder", "box").out
+    messages = SealedFolder(box / "box").read().moments
+    # Whoever came first saw the same moments: the knots are everybody's.
+    assert len({message.knots for message in messages}) == 1
+    run("conclude", "--folder", "box")
+    assert "nothing of it is sent" in run("score", "a.csv", "--name", "a", "--folder", "box").out
+    fresh = make_linear_learners(n_learners=8, n_truths=2, n_rows=2000, n_features=2, random_state=0)
+    mine = fresh.groups == fresh.learner_ids[0]
+    X = fresh.X[mine]
+    pl.DataFrame(X, schema=["x0", "x1"]).write_csv(box / "new.csv")
+    run("predict", "box", "new.csv", "--name", "a", "--own", "a.csv", "--out", "home.csv")
+    found = pl.read_csv(box / "home.csv")["prediction"].to_numpy()
+    assert np.mean((found - fresh.y[mine] - 3 * np.abs(X[:, 0])) ** 2) < 0.5

@@ -9,6 +9,7 @@ import numpy as np
 import polars as pl
 import pytest
 
+import coterie
 import coterie.fit.out_of_core as streaming
 from coterie.datasets import make_linear_learners
 
@@ -65,6 +66,37 @@ def test_the_answer_is_that_of_the_table_as_a_whole(
     if group == "site":
         new = run("predict", out / "model.coterie", folder / "sorted.parquet", "--out", folder / "p.csv")
         assert new.code == 0, new.err
+
+
+@pytest.mark.parametrize(("where", "group"), [("sorted.parquet", "site"), ("hive", "site")])
+def test_a_target_of_classes_is_seen_to_be_one(run, folder: Path, room: str, where: str, group: str) -> None:
+    for path in folder.glob("**/*.parquet"):
+        named = pl.when(pl.col("y") > 0).then(pl.lit("high")).otherwise(pl.lit("low"))
+        pl.read_parquet(path, hive_partitioning=False).with_columns(y=named).write_parquet(path)
+    options = ("--target", "y", "--candidates", "logistic", "--no-report", "--group", group)
+    whole = run("fit", folder / "sorted.parquet", *options, "--out", folder / "whole")
+    parts = run("fit", folder / where, *options, "--memory", "2GiB", "--out", folder / "parts")
+    assert whole.code == parts.code == 0, parts.err
+    assert "holds 2 classes: 'high', 'low'" in parts.out
+    assert (folder / "parts/labels.csv").read_text() == (folder / "whole/labels.csv").read_text()
+    model = coterie.load(folder / "parts" / "model.coterie")
+    assert model.classes_.tolist() == ["high", "low"]
+    assert model.collaboration_.method == ("average" if room == "thinned" else "auto")
+    new = run("predict", folder / "parts/model.coterie", folder / "sorted.parquet", "--out", folder / "p.csv")
+    assert new.code == 0, new.err
+
+
+def test_two_numbers_at_first_and_more_behind_are_numbers(run, folder: Path, monkeypatch) -> None:
+    monkeypatch.setattr(streaming, "COPIES", 10**9)
+    monkeypatch.setattr(streaming, "rows_kept", lambda *_: 10**9)
+    table = pl.read_parquet(folder / "sorted.parquet").with_columns(y=(pl.col("y") > 0).cast(pl.Int64))
+    table = table.with_columns(y=pl.when(pl.col("site") == "05").then(2).otherwise("y"))
+    table.write_parquet(folder / "sorted.parquet")
+    monkeypatch.setattr("coterie.cli.partitions._looked_at", lambda *_: table.filter(pl.col("site") < "03"))
+    options = ("--target", "y", "--no-report", "--group", "site", "--memory", "1GiB", "--candidates", "lr")
+    outcome = run("fit", folder / "sorted.parquet", *options, "--out", folder / "out")
+    assert outcome.code == 0, outcome.err
+    assert isinstance(coterie.load(folder / "out" / "model.coterie"), coterie.CoterieRegressor)
 
 
 def fitted(run, folder: Path, where: str, **options: str) -> list[dict]:

@@ -2,12 +2,16 @@
 
 import gzip
 import os
+import sys
 
 import polars as pl
 import pytest
 
 from coterie.cli.errors import CommandError
-from coterie.cli.reading import read_tables, stem_of
+from coterie.cli.files import stem_of
+from coterie.cli.reading import read_tables
+
+from .workbooks import write_workbook
 
 TABLE = pl.DataFrame({"a": [1, 2], "b": ["x", None], "c": [1.5, None]})
 
@@ -80,14 +84,14 @@ def test_a_column_empty_in_one_file_takes_the_type_of_the_others(tmp_path):
 
 
 def test_a_missing_file_or_a_pattern_without_files(tmp_path):
-    assert "There is no file that is" in complaint(tmp_path / "t.csv")
+    assert "There is no file" in complaint(tmp_path / "t.csv")
     assert "There is no file that matches" in complaint(tmp_path / "*.csv")
 
 
 def test_a_folder_or_an_unknown_format(tmp_path):
     assert "is a folder: name its files" in complaint(tmp_path)
-    write(tmp_path / "t.xlsx", "hello")
-    assert "it must end in .csv" in complaint(tmp_path / "t.xlsx")
+    write(tmp_path / "t.docx", "hello")
+    assert "it must end in .csv" in complaint(tmp_path / "t.docx")
 
 
 @pytest.mark.parametrize("text", ["a,b\n1,\xe9\n", "\xe9,b\n1,2\n", "a,b\n" + "1,2\n" * 30_000 + "1,\xe9\n"])
@@ -105,10 +109,13 @@ def test_utf_16_and_encodings_that_do_not_exist(tmp_path):
 
 
 @pytest.mark.parametrize(("other", "shown"), [(";", "';'"), ("\t", "'\\t'"), ("|", "'|'")])
-def test_another_delimiter_is_named_and_can_be_given(tmp_path, other, shown):
+def test_another_delimiter_is_seen_and_can_be_given(tmp_path, capsys, other, shown):
     path = write(tmp_path / "t.csv", f"a{other}b\n1{other}2\n")
-    assert complaint(path).endswith(f"pass --delimiter {shown}.")
+    assert read_tables([path]).rows() == [(1, 2)]
+    assert f"are separated by {shown}; if not, pass --delimiter" in capsys.readouterr().err
     assert read_tables([path], delimiter=shown.strip("'")).rows() == [(1, 2)]
+    assert capsys.readouterr().err == ""
+    assert complaint(path, delimiter=",").endswith(f"pass --delimiter {shown}.")
 
 
 def test_a_delimiter_of_several_characters(tmp_path):
@@ -209,3 +216,52 @@ def test_a_pipe_or_a_device_is_refused_and_not_waited_for(tmp_path):
     (tmp_path / "zero.csv").symlink_to("/dev/zero")
     for name in ("pipe.csv", "zero.csv"):
         assert "is no plain file" in complaint(tmp_path / name)
+
+
+GERMAN = "id;price;area;ratio;day\n007;1.234,5;1.000;0.5;31.12.2024\n08;950,25;80;1.5;01.01.2025\n"
+
+
+def test_decimal_commas_are_seen_and_points_then_part_thousands(tmp_path, capsys):
+    table = read_tables([write(tmp_path / "t.csv", GERMAN)])
+    assert table["price"].to_list() == [1234.5, 950.25]
+    assert table["area"].to_list() == [1000.0, 80.0]
+    assert table["ratio"].to_list() == [0.5, 1.5]
+    assert "numbers such as '1.234,5' have decimal commas; if not, pass" in capsys.readouterr().err
+    table = read_tables([write(tmp_path / "t.csv", GERMAN)], decimal=".")
+    assert table["price"].to_list() == ["1.234,5", "950,25"]
+    assert "a comma or a point" in complaint(tmp_path / "t.csv", decimal="x")
+
+
+def test_a_comma_that_may_part_thousands_stays_text_unless_it_is_said_to_be_decimal(tmp_path):
+    path = write(tmp_path / "t.csv", "a;b\n1,234;x\n5,678;y\n")
+    assert read_tables([path], delimiter=";")["a"].to_list() == ["1,234", "5,678"]
+    assert read_tables([path], delimiter=";", decimal=",")["a"].to_list() == [1.234, 5.678]
+
+
+def test_ids_keep_their_leading_zeros(tmp_path):
+    path = write(tmp_path / "t.csv", GERMAN)
+    assert read_tables([path], ids=["id"])["id"].to_list() == ["007", "08"]
+    plain = write(tmp_path / "p.csv", "id,x\n7,1\n10,2\n")
+    assert read_tables([plain], ids=["id", "none"])["id"].to_list() == [7, 10]
+
+
+SHEET = [["a", "b", "c"], [1, "x", 1.5], [2, "NA", None]]
+
+
+def test_a_workbook_is_read_like_text(tmp_path, capsys):
+    pytest.importorskip("fastexcel")
+    path = write_workbook(tmp_path / "t.xlsx", first=SHEET, second=SHEET)
+    assert read_tables([str(path)]).rows() == TABLE.rows()
+    assert "has 2 sheets; 'first' was read" in capsys.readouterr().err
+    write_workbook(tmp_path / "t.xlsx", first=[["a", "a"], [1, 2]])
+    assert "are named 'a': rename one of them" in complaint(path)
+    write_workbook(tmp_path / "t.xlsx", first=[])
+    assert "is empty" in complaint(path)
+    write(path, "no workbook")
+    assert "cannot be read as Excel" in complaint(path)
+
+
+def test_a_workbook_names_the_extra_that_reads_it(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "fastexcel", None)
+    path = write_workbook(tmp_path / "t.xlsx", first=SHEET)
+    assert complaint(path) == "Excel files need fastexcel: install coterie[excel], or save the table as CSV."

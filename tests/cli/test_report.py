@@ -100,11 +100,11 @@ def test_without_the_extra_one_sentence_says_so(run, concluded, monkeypatch):  #
     monkeypatch.setattr(command, "find_spec", lambda name: None if name == "jinja2" else find_spec(name))
     outcome = run("conclude", "--folder", "box")
     assert outcome.code == 0
-    said = "Note: there is no report page. The report page needs jinja2: install coterie[report].\n"
+    said = "Note: there is no report page. The report page needs jinja2: install coterie's extra 'report'.\n"
     assert outcome.err == said
     assert pages() == set()
     assert "leave --report out" in run("conclude", "--folder", "box", "--report", "p.html").complaint
-    assert "install coterie[report]." in run("report", "--folder", "box").complaint
+    assert "install coterie's extra 'report'." in run("report", "--folder", "box").complaint
 
 
 def test_a_page_that_cannot_be_written_stops_no_conclusion(run, concluded):  # noqa: F811

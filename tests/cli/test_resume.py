@@ -6,6 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import polars as pl
 import pytest
 
 from coterie.method import fitting
@@ -92,6 +93,22 @@ def test_a_killed_fit_goes_on_where_it_was(run, here, owners):
     assert run("fit", *OPTIONS[:-1], "whole").code == 0
     assert len(learners_in(owners)) == 6
     for name in ("labels.csv", "gains.csv", "losses.csv"):
+        assert Path("out", name).read_bytes() == Path("whole", name).read_bytes()
+
+
+def test_a_killed_fit_of_classes_goes_on_where_it_was(run, here, table, owners):
+    named = pl.when(table["y"] > table["y"].median()).then(pl.lit("high")).otherwise(pl.lit("low"))
+    table.with_columns(y=named).write_csv("classes.csv")
+    options = ("classes.csv", *FIT[1:5], "--candidates", "logistic,rf", "--no-report")
+    command = [sys.executable, "-c", ENDING, "fit", *options, "--out", "out", str(int(signal.SIGKILL))]
+    assert subprocess.run(command, capture_output=True, check=False).returncode == -signal.SIGKILL
+    assert len(finished()) == 2
+    outcome = run("fit", *options, "--out", "out", "--resume")
+    assert outcome.code == 0
+    assert "2 finished fits were taken from" in outcome.err
+    assert len(learners_in(owners)) == 4
+    assert run("fit", *options, "--out", "whole").code == 0
+    for name in ("labels.csv", "gains.csv"):
         assert Path("out", name).read_bytes() == Path("whole", name).read_bytes()
 
 

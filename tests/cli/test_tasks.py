@@ -13,7 +13,7 @@ import pytest
 
 import coterie
 from coterie.cli.errors import CommandError
-from coterie.cli.tasks import class_values, task_of
+from coterie.cli.tasks import class_values, said_of, task_of
 
 from .conftest import make_table
 
@@ -47,7 +47,7 @@ def test_labels_that_are_missing_are_null() -> None:
     assert class_values(frame, "y").to_list() == ["a", None, "b", None]
     assert class_values(pl.DataFrame({"y": [1.0, float("nan"), 2.0]}), "y").to_list() == [1, None, 2]
     with pytest.raises(CommandError, match="has the one class 'a': there is nothing to tell apart"):
-        class_values(pl.DataFrame({"y": ["a", "a"]}), "y")
+        said_of(np.array(["a", "a"]), "y", "classification")
 
 
 @pytest.fixture
@@ -138,16 +138,17 @@ def test_a_newcomer_is_admitted_by_its_classes(run, classes) -> None:
     assert json.loads(outcome.out)["newcomers"][0]["cluster"] == 1
 
 
-def test_what_does_not_take_classes_says_so(run, classes) -> None:
-    assert (
-        "--scheduler does not take classes"
-        in run("fit", "classes.csv", *FIT, "--scheduler", "tcp://x:1").complaint
-    )
-    memory = ("--task", "classification", "--memory", "1GiB")
-    assert "--memory does not take classes" in run("fit", "classes.csv", *FIT, *memory).complaint
+def test_a_wrong_task_or_candidate_is_refused(run, classes) -> None:
     assert "--task must be one of auto" in run("fit", "classes.csv", *FIT, "--task", "guess").complaint
     wrong = ("--target", "y", "--group", "site", "--candidates", "lasso", "--out", "out")
     assert "Known names: 'logistic'" in run("fit", "classes.csv", *wrong).complaint
+
+
+def test_a_newcomer_of_one_class_is_admitted(run, classes) -> None:
+    run("fit", "classes.csv", *FIT, "--no-report")
+    one = classes.filter((pl.col("site") == "b") & (pl.col("y") == "low"))
+    one.with_columns(site=pl.lit("new")).write_csv("new.csv")
+    assert run("admit", "out/model.coterie", "new.csv").code == 0
 
 
 def test_a_stopped_fit_of_classes_goes_on(run, classes, monkeypatch) -> None:

@@ -108,6 +108,17 @@ def test_clusters_are_made_without_the_fold(method: str, monkeypatch: pytest.Mon
     assert np.mean(left[~same] ** 2) > 2 * np.mean(honest[~same] ** 2)
 
 
+@pytest.mark.parametrize("method", ["pooled", "average"])
+def test_who_is_put_among_strangers_at_the_end_is_judged_there(method: str) -> None:
+    # Without any fold the clusters are the truths; the final ones have the first learner among the others.
+    final = TRUTH.copy()
+    final[0] = 1 - final[0]
+    learners, _, honest = left_of(method)
+    _, _, left = left_of(method, labels=final)
+    first = learners.owner == 0
+    assert np.mean(left[first] ** 2) > 5 * np.mean(honest[first] ** 2)
+
+
 def test_one_cluster_is_not_made_again(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(out_of_fold, "labels_without_fold", None)
     left_of("pooled", labels=np.zeros(6, dtype=int), chosen=1)

@@ -53,4 +53,4 @@ def lonely() -> CoterieRegressor:
     """One learner only."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(40, 2))
-    return CoterieRegressor(candidates="linear").fit(X, X[:, 0] + 0.1 * rng.normal(size=40))
+    return CoterieRegressor(candidates="linear").fit(X, X[:, 0] + 0.1 * rng.normal(size=40), groups=[0] * 40)

@@ -114,7 +114,7 @@ def test_missing_matplotlib_names_the_extra(
     made = display.from_estimator(model)
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     assert made.frame()
-    with pytest.raises(ImportError, match=r'^Drawing needs matplotlib: pip install "coterie\[plot\]"\.$'):
+    with pytest.raises(ImportError, match=r"^Drawing needs matplotlib: install coterie's extra 'plot'\.$"):
         made.plot()
 
 

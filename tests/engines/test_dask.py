@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from sklearn.tree import DecisionTreeRegressor
 
-from coterie import CoterieRegressor, _version
+from coterie import CoterieClassifier, CoterieRegressor, _version
 from coterie.engines import resolve_engine, watch
 from coterie.engines.checkpoints import CheckpointEngine
 from coterie.engines.dask import ClusterError, DaskEngine, check_workers, connect, shared_parts
@@ -114,6 +114,17 @@ def test_a_fit_survives_a_worker_killed_in_the_exchange(client: Any) -> None:
     assert np.array_equal(there.predict(X, groups), here.predict(X, groups))
 
 
+@pytest.mark.parametrize("collaboration", ["auto", "pooled"])
+def test_a_fit_of_classes_is_that_of_this_machine(client: Any, collaboration: str) -> None:
+    X, y, groups = rows()
+    labels = np.where(y > 1, "high", "low")
+    options = {"candidates": ["rf", "logistic"], "collaboration": collaboration, "effort": "fast"}
+    here = CoterieClassifier(**options).fit(X, labels, groups=groups)
+    there = CoterieClassifier(**options, engine=client).fit(X, labels, groups=groups)
+    assert there.learner_labels_.tolist() == here.learner_labels_.tolist()
+    np.testing.assert_allclose(there.predict_proba(X, groups), here.predict_proba(X, groups), atol=1e-12)
+
+
 def test_the_current_client_is_meant_by_the_name(client: Any) -> None:
     engine = resolve_engine("dask")
     assert isinstance(engine, DaskEngine)
@@ -156,6 +167,27 @@ def test_workers_read_the_learners_themselves(
     whole = CoterieRegressor("lr").fit(table.drop("y", "site"), y, groups=groups.astype(str))
     assert model.learner_labels_.tolist() == whole.learner_labels_.tolist()
     np.testing.assert_allclose(model.gains_["error_with"], whole.gains_["error_with"])
+
+
+def test_workers_read_the_classes_themselves(
+    client: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pl = pytest.importorskip("polars", reason="polars is not installed: pip install '.[cli]'")
+    from coterie.cli.partitions import find_learners
+
+    X, y, groups = rows()
+    labels = np.where(y > 1, "high", "low")
+    pl.DataFrame({"x": X[:, 0], "y": labels, "site": groups}).write_parquet(tmp_path / "sorted.parquet")
+    where = {"target": "y", "group": "site", "features": (), "drop": (), "by_file": False, "memory": "1GiB"}
+    monkeypatch.setattr(_streaming, "COPIES", 10**9)
+    monkeypatch.setattr(_streaming, "rows_kept", lambda *_: 10**9)
+    found, *_ = find_learners([str(tmp_path / "sorted.parquet")], **where, task="auto")
+    assert found.classes == ("high", "low")
+    for known in (found.classes, None):
+        model = CoterieClassifier("linear", engine=client).fit_sources(found.sources, classes=known)
+        whole = CoterieClassifier("linear").fit(X, labels, groups=groups.astype(str))
+        assert model.learner_labels_.tolist() == whole.learner_labels_.tolist()
+        np.testing.assert_allclose(model.gains_["error_with"], whole.gains_["error_with"])
 
 
 def test_no_scheduler_is_said_in_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:

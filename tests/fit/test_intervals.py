@@ -129,7 +129,7 @@ def test_constant_huge_and_single_learners() -> None:
         ends = model.predict_interval(X, groups, 0.999)
         assert np.isfinite(ends).all()
     assert np.ptp(ends, axis=1).max() < 1e-9
-    alone = CoterieRegressor(candidates="lr").fit(X[:40], y[:40])
+    alone = CoterieRegressor(candidates="lr").fit(X[:40], y[:40], groups=[0] * 40)
     assert np.isfinite(alone.predict_interval(X[:5], coverage=0.999)).all()
 
 

@@ -103,7 +103,8 @@ def test_who_is_left_keeps_sets(leaving: str) -> None:
 
 @pytest.mark.parametrize("coverage", [0, 1, 90, "much", True, np.nan])
 def test_a_coverage_that_is_none(coverage: Any) -> None:
-    model = CoterieClassifier("linear", n_bootstrap=0).fit([[0.0], [1], [2], [3]] * 5, [0, 0, 1, 1] * 5)
+    model = CoterieClassifier("linear", n_bootstrap=0)
+    model.fit([[0.0], [1], [2], [3]] * 5, [0, 0, 1, 1] * 5, groups=[0] * 20)
     with pytest.raises(ValueError, match=r"CoterieClassifier.predict_set must be a number between 0 and 1"):
         model.predict_set([[0.0]], coverage=coverage)
     assert model.predict_set([[0.0], [3.0]], coverage=0.5).tolist() == [[True, False], [False, True]]

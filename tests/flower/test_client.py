@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-pytest.importorskip("flwr", reason="Flower is not installed: pip install 'coterie[flower]'")
+pytest.importorskip("flwr", reason="Flower is not installed: install coterie's extra 'flower'")
 from flwr.app import Context, Message, RecordDict
 
 from coterie.federated import Party, ProtocolError, Settings, decode, encode, predict
@@ -139,6 +139,19 @@ def test_nodes_send_private_moments_and_nothing_else(private: list[dict[str, Any
     for kind in ("score", "answer"):
         with pytest.raises(ProtocolError, match="moments of its rows and nothing else"):
             unloaded(requested(app, kind, [first], context))
+
+
+def test_nodes_send_exact_moments_twice(load_party: Load, configs: Any) -> None:
+    exact = [{**config, "moments": "true"} for config in configs]
+    app = make_client_app(load_party)
+    run = run_protocol(InProcessGrid(app, exact), QUICK)
+    assert [r.name for r in run.rounds] == ["share", "score", "conclude"]
+    assert not any(r.failures for r in run.rounds)
+    (knots,) = {message.knots for message in run.moments}
+    assert sum(map(len, knots)) == 12
+    assert run.conclusion.models == {message.site: message.sha for message in run.moments}
+    with pytest.raises(ProtocolError, match="moments of its rows and nothing else"):
+        unloaded(requested(app, "answer", [b"x"], context_of(exact[0])))
 
 
 def test_a_private_node_needs_a_schema_and_never_falls_back_to_a_model(

@@ -24,7 +24,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-pytest.importorskip("flwr", reason="Flower is not installed: pip install 'coterie[flower]'")
+pytest.importorskip("flwr", reason="Flower is not installed: install coterie's extra 'flower'")
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec

@@ -10,7 +10,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-pytest.importorskip("flwr", reason="Flower is not installed: pip install 'coterie[flower]'")
+pytest.importorskip("flwr", reason="Flower is not installed: install coterie's extra 'flower'")
 from flwr.app import Context, RecordDict
 
 from coterie.flower import InProcessGrid

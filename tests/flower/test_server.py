@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-pytest.importorskip("flwr", reason="Flower is not installed: pip install 'coterie[flower]'")
+pytest.importorskip("flwr", reason="Flower is not installed: install coterie's extra 'flower'")
 from flwr.app import Context, Error, Message, RecordDict
 
 from coterie import CoterieRegressor, Report

@@ -49,7 +49,7 @@ def test_an_unknown_device_lists_the_known_ones() -> None:
 
 def test_a_gpu_that_is_not_there_is_refused_with_a_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
     pretend_gpu(monkeypatch, found=False)
-    with pytest.raises(ValueError, match=r"install coterie\[gpu\].*or set device='cpu'"):
+    with pytest.raises(ValueError, match=r"coterie's extra 'gpu'.*or set device='cpu'"):
         check_device("cuda")
     assert pick_device("auto") == "cpu"
 

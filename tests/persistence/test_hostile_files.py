@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -47,7 +48,8 @@ def test_rows_are_not_written_and_no_pickle_is_read(tmp_path: Path) -> None:
 def test_what_makes_a_table_without_end_is_refused(candidate: Any, tmp_path: Path) -> None:
     for times in (1, 10):
         model = CoterieRegressor("lr", n_bootstrap=0, n_clusters=1, refine=None, collaboration="local")
-        model.fit(np.tile(X, times), y, groups=GROUPS).candidates = [candidate]
+        record = model.fit(np.tile(X, times), y, groups=GROUPS).record_
+        model.record_ = replace(record, options=replace(record.options, candidates=[candidate]))
         save(model, tmp_path / f"{times}.coterie")
     assert load(tmp_path / "1.coterie").n_features_in_ == 4
     with pytest.raises(PersistenceError, match="a polynomial that does not fit"):

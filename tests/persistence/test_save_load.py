@@ -174,7 +174,7 @@ def test_a_model_without_a_bootstrap_comes_back(data: Any, tmp_path: Path) -> No
 
 
 def test_one_learner_without_groups_comes_back(data: Any, tmp_path: Path) -> None:
-    model = CoterieRegressor(candidates="lr").fit(data.X, data.y)
+    model = CoterieRegressor(candidates="lr").fit(data.X, data.y, groups=[0] * len(data.y))
     loaded = through(model, tmp_path)
     assert_same_fit(model, loaded)
     np.testing.assert_array_equal(loaded.predict(data.X), model.predict(data.X))

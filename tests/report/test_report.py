@@ -79,5 +79,5 @@ def test_a_missing_extra_is_named(partition, monkeypatch):
     report = Report(partition)
     monkeypatch.setattr(builtins, "__import__", without_jinja)
     assert report.json()
-    with pytest.raises(ImportError, match=r'pip install "coterie\[report\]"'):
+    with pytest.raises(ImportError, match="install coterie's extra 'report'"):
         report.html()

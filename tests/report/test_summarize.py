@@ -52,7 +52,7 @@ def test_without_rows_the_sections_that_need_them_say_so(partition, losses):
 def test_one_learner_has_a_report():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(40, 2))
-    lonely = CoterieRegressor(candidates=["lr"]).fit(X, X[:, 0] + 0.1 * rng.normal(size=40))
+    lonely = CoterieRegressor(candidates=["lr"]).fit(X, X[:, 0] + 0.1 * rng.normal(size=40), groups=[0] * 40)
     report = Report(lonely)
     assert report.summary["answer"][0] == "There is one learner, and nobody to learn from."
     assert "<h1>" in report.html()

@@ -121,6 +121,25 @@ def test_huge_and_tiny_units_change_nothing() -> None:
         assert len(said(beside(DATA.y), unit * DATA.y)) == 1
 
 
+def test_copies_of_learners_are_named() -> None:
+    shuffled = np.random.default_rng(0).permutation(30)
+    X, y = (
+        np.vstack([DATA.X, DATA.X[shuffled], DATA.X[shuffled]]),
+        np.r_[DATA.y, DATA.y[shuffled], DATA.y[shuffled]],
+    )
+    (note,) = said(X, y, np.r_[NUMBERS, np.repeat([8, 9], 30)])
+    assert note.startswith("Learners 0 and 8 have the same rows, and 1 more copies exist:")
+    y[-1] += 1e-9
+    (note,) = said(X, y, np.r_[NUMBERS, np.repeat([8, 9], 30)])
+    assert note.startswith("Learners 0 and 8 have the same rows: rows held out")
+
+
+def test_few_rows_that_are_the_same_by_chance_are_no_copies() -> None:
+    few = np.array([[0.0, 1.0], [1.0, 0.0], [1.0, 1.0], [0.0, 0.0]])
+    X, y = np.tile(few, (20, 1)), np.tile([0.0, 1.0, 2.5, 3.0], 20)
+    assert not any("same rows" in note for note in said(X, y, np.repeat(np.arange(10), 8)))
+
+
 def test_cautions_are_notes_of_a_fit() -> None:
     fit = CoterieRegressor(candidates="lr", n_bootstrap=0)
     fit.fit(beside(np.arange(len(DATA.y))), DATA.y, DATA.groups)

@@ -9,6 +9,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 from coterie import CoterieClassifier
+from coterie.datasets import make_logistic_learners
 from coterie.summary import summarize
 from coterie.verdicts import compare_clusters, find_outliers
 
@@ -87,3 +88,14 @@ def test_the_answer_speaks_of_log_loss_brier_score_and_accuracy(model: CoterieCl
     text = " ".join(summary["answer"])
     assert "of its Brier score. On rows not seen: log loss alone" in text
     assert "squared" not in text
+
+
+@pytest.mark.parametrize(("seed", "scale"), [(0, 0.7), (10, 0.7), (1, 0.5)])
+def test_the_opposite_relation_of_one_learner_is_recognised(seed: int, scale: float) -> None:
+    data = make_logistic_learners(20, 1, 60, scale=scale, random_state=seed)
+    odd = data.groups == data.learner_ids[7]
+    model = CoterieClassifier("linear", n_bootstrap=0)
+    gains = model.fit(data.X, np.where(odd, 1 - data.y, data.y), groups=data.groups).gains_
+    assert np.flatnonzero(~gains["fits"]).tolist() == [7]
+    assert gains["gain"][7] < 0.01
+    assert gains["verdict"][7] != "collaborate"

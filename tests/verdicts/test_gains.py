@@ -275,7 +275,7 @@ def test_a_cluster_each_leaves_everybody_alone() -> None:
 
 
 def test_one_learner_is_told_that_it_is_alone() -> None:
-    model = CoterieRegressor(["lr"]).fit(DATA.X[:20], DATA.y[:20])
+    model = CoterieRegressor(["lr"]).fit(DATA.X[:20], DATA.y[:20], groups=[0] * 20)
     assert model.gains_["verdict"].tolist() == ["stay alone"]
     assert model.gains_["reason"].tolist() == ["There is nobody else to learn from."]
     assert model.gains_["membership"].tolist() == [1.0]

@@ -134,7 +134,7 @@ def test_nobody_is_suspect_where_nobody_was_attacked(n_truths: int) -> None:
 
 
 def test_the_only_learner_is_not_suspect() -> None:
-    model = CoterieRegressor(["ridge"]).fit(DATA.X[:60], DATA.y[:60])
+    model = CoterieRegressor(["ridge"]).fit(DATA.X[:60], DATA.y[:60], groups=[0] * 60)
     assert not len(find_outliers(model).suspects)
 
 

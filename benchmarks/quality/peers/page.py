@@ -172,9 +172,9 @@ def _calibrated(out: Path) -> list[str]:
         setting, draws, *numbers = row.values()
         lines.append(f"| {setting} | {draws} | " + " | ".join(f"{float(n):.2f}" for n in numbers) + " |")
     words = (
-        "Mean ARI again, where the silhouette answers one unless it exceeds what 95 of 100 draws of one truth"
-        " reach, which are made with the same rows and noise and which nobody has outside a simulation; and "
-        "how often coterie finds more than one cluster in draws of one truth. Made by `calibrated.py`."
+        "Mean ARI again. Here the silhouette answers one unless it exceeds what 95 of 100 draws of one truth"
+        " reach. These draws have the same rows and noise, and exist in a simulation only. The last column"
+        " says how often coterie finds more than one cluster in draws of one truth. Made by `calibrated.py`."
     )
     return ["## Rules that cannot say one, if they could", words, "\n".join(lines)]
 

@@ -76,7 +76,7 @@ class Method:
         """Return why the method cannot be run here, or None."""
         if self.package is None or find_spec(self.package) is not None:
             return None
-        return f"{self.package} is not installed (pip install 'coterie[bench]')"
+        return f"{self.package} is not installed (install coterie's extra 'bench')"
 
 
 SMALL_FOREST = clone(FOREST).set_params(n_estimators=50)

@@ -21,5 +21,5 @@ def main() -> None:
     except ModuleNotFoundError as error:
         if error.name is None or error.name.split(".")[0] not in _EXTRA:
             raise
-        sys.stderr.write(f"coterie: The command line needs {error.name}: install coterie[cli].\n")
+        sys.stderr.write(f"coterie: The command line needs {error.name}: install coterie's extra 'cli'.\n")
         sys.exit(2)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 from typer import Argument, Option
 
 import coterie
 from coterie.cli.errors import disk_errors, one_sentence
-from coterie.cli.options import AsJson, Delimiter, Encoding, ReplaceFile
+from coterie.cli.files import check_model, find_files
+from coterie.cli.options import AsJson, Decimal, Delimiter, Encoding, ReplaceFile
 from coterie.cli.printing import say_notes, tell, tell_json
 from coterie.cli.progress import gathered_warnings
 
@@ -24,18 +25,22 @@ def admit(
     ],
     out: Annotated[str | None, Option(help="File for a model that knows the newcomers, too.")] = None,
     delimiter: Delimiter = None,
+    decimal: Decimal = None,
     encoding: Encoding = "utf-8",
     as_json: AsJson = False,
     force: ReplaceFile = False,
 ) -> None:
     """Place new learners into the coteries of a model, without fitting it again."""
+    check_model(model)
+    find_files(tables)
     from coterie.cli.models import check_file, open_with_rows
     from coterie.cli.summary import show_rows
     from coterie.summary import table_rows
 
     if out is not None:
         check_file(Path(out), force=force)
-    fitted, _, rows = open_with_rows(model, tables, with_target=True, delimiter=delimiter, encoding=encoding)
+    text: dict[str, Any] = {"delimiter": delimiter, "encoding": encoding, "decimal": decimal}
+    fitted, _, rows = open_with_rows(model, tables, with_target=True, **text)
     notes = list(rows.notes)
     with one_sentence(), gathered_warnings(notes):
         labels = fitted.admit(rows.X, rows.y, groups=rows.groups)

@@ -8,6 +8,7 @@ from typer import Argument, Option
 
 from coterie.cli import options
 from coterie.cli.errors import CommandError, one_sentence, require
+from coterie.cli.files import find_files
 from coterie.cli.printing import say_notes, tell
 
 if TYPE_CHECKING:
@@ -54,6 +55,7 @@ def columns(
     encoding: options.Encoding = "utf-8",
 ) -> None:
     """Name this site's columns and their common entries, so that all sites can encode them alike."""
+    find_files(tables)
     from coterie.cli import sites
     from coterie.cli.preparing import chosen_columns
     from coterie.cli.reading import read_tables

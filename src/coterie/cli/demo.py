@@ -36,7 +36,9 @@ def demo(
     try:
         check_report()
     except CommandError:
-        raise CommandError("The demo ends in a report page: install coterie[report] first.") from None
+        raise CommandError(
+            "The demo ends in a report page: install coterie's extra 'report' first."
+        ) from None
     place = Workplace.named(out or "coterie-demo", force=force)
     frame = _table()
     rows, recipe = prepare(frame, target="y", group="learner")

@@ -10,6 +10,7 @@ from typer import Argument, Option
 
 from coterie.cli import options
 from coterie.cli.errors import CommandError, require
+from coterie.cli.files import FILENAME, find_files, stem_of
 from coterie.cli.folders import Workplace
 from coterie.cli.report import check_report
 
@@ -52,20 +53,38 @@ def fit(
         str | None, Option(help="Folder for the results; default: coterie- and the table's name.")
     ] = None,
     seed: Annotated[int, Option(min=0, help="Of everything random.")] = 0,
-    jobs: Annotated[int, Option(help="Threads; -1: one per core.")] = 1,
+    jobs: Annotated[
+        int | None,
+        Option(
+            help="Number of threads. By default one per core, with --memory one; the results are the same."
+        ),
+    ] = None,
     landmarks: Annotated[
-        str | None, Option(help="Exchange with so many learners only, or auto; default: with all.")
+        str | None,
+        Option(help="With how many learners everybody exchanges models, or auto. Without it: with all."),
     ] = None,
     device: Annotated[str, Option(help="Of very many learners' spectrum: auto, cpu or cuda.")] = "auto",
     scheduler: Annotated[
         str | None, Option(help="Dask scheduler whose workers do the work: tcp://HOST:8786.")
     ] = None,
     order: options.Order = "auto",
+    time: Annotated[
+        str | None,
+        Option(
+            metavar="COLUMN",
+            help="Column with the time of each row. Errors are then those of forecasts of the later rows.",
+        ),
+    ] = None,
+    log_target: Annotated[
+        bool,
+        Option("--log-target", help="Fit the logarithm of the target; predictions are in its own unit."),
+    ] = False,
     memory: Annotated[
         str | None,
         Option(help="Read learners one by one from Parquet files or folders, within so much: 2GiB."),
     ] = None,
     delimiter: options.Delimiter = None,
+    decimal: options.Decimal = None,
     encoding: options.Encoding = "utf-8",
     as_json: options.AsJson = False,
     resume: Annotated[bool, Option("--resume", help="Go on with a fit that was stopped.")] = False,
@@ -85,8 +104,10 @@ def fit(
     per entry (rare ones joined); dates become year, month, weekday and hour. What was done to which column is
     listed in the output.
     """
+    if tables and memory is None:
+        find_files(tables)
     from coterie.cli.preparing import prepare
-    from coterie.cli.reading import FILENAME, find_files, read_tables, stem_of
+    from coterie.cli.reading import read_tables
     from coterie.cli.running import make_model, print_summary, run_fit
     from coterie.cli.tasks import CLASSIFICATION, REGRESSION, check_task
 
@@ -111,27 +132,41 @@ def fit(
         raise CommandError("There is no table to fit: name a file, or try `coterie demo`.")
     require("name the column", target=target, group=group)
     clustering |= {"n_clusters": n_clusters, "landmarks": landmarks, "collaboration": collaboration}
-    clustering |= {"n_jobs": jobs, "device": device, "order": order, "effort": effort}
+    clustering |= {
+        "n_jobs": jobs or (-1 if memory is None else 1),
+        "device": device,
+        "order": order,
+        "effort": effort,
+        "time": time,
+    }
+    if log_target:
+        if task == CLASSIFICATION:
+            raise CommandError("--log-target is for numbers, not for classes: leave it out.")
+        clustering["log_target"], task = True, REGRESSION
     model = make_model(candidates, **clustering, task=check_task(task))
     columns: dict[str, Any] = {"target": target, "group": group, "by_file": group == FILENAME}
     columns |= {"features": options.split_names(features), "drop": options.split_names(drop)}
     if memory is not None:
         from coterie.cli.partitions import find_learners
 
-        if task == CLASSIFICATION:
-            raise CommandError("--memory does not take classes yet: leave it out, or fit numbers.")
-        rows, recipe, stem = find_learners(tables, memory=memory, **columns)
+        if time is not None or log_target:
+            raise CommandError("--memory does not take --time or --log-target yet: leave them out.")
+        rows, recipe, stem = find_learners(tables, memory=memory, **columns, task=task)
         place = place_for(stem)
     else:
         one = len(tables) == 1 and Path(tables[0]).exists()
         place = place_for(stem_of(find_files(tables)[0]) if one else "fit")
         by_file = columns["by_file"]
-        frame = read_tables(tables, delimiter=delimiter, encoding=encoding, with_filename=by_file)
-        rows, recipe = prepare(frame, **columns, task=task)
+        text: dict[str, Any] = {"delimiter": delimiter, "encoding": encoding, "decimal": decimal}
+        frame = read_tables(tables, **text, ids=[group], with_filename=by_file)
+        rows, recipe = prepare(frame, **columns, task=task, time=time)
+        if log_target and rows.y is not None and rows.y.min() <= 0:
+            raise CommandError(
+                f"--log-target needs a positive target, and {target!r} goes down to {rows.y.min():g}: "
+                "leave it out."
+            )
         del frame
-        if rows.classes and scheduler is not None:
-            raise CommandError("--scheduler does not take classes yet: leave it out, or fit numbers.")
-        model = make_model(candidates, **clustering, task=CLASSIFICATION if rows.classes else REGRESSION)
+    model = make_model(candidates, **clustering, task=CLASSIFICATION if rows.classes else REGRESSION)
     named = Path(tables[0]).name if len(tables) == 1 else f"{len(tables)} tables"
     recipe = replace(recipe, source=named, unit=unit)
     summary = run_fit(model, rows, recipe, place, scheduler=scheduler, report=report)

@@ -1,4 +1,4 @@
-"""One file as a table: text, also with gzip, Parquet or Arrow; or one sentence on why not."""
+"""One file as a table: text, also with gzip, Parquet or Arrow; or Excel; or one sentence on why not."""
 
 from __future__ import annotations
 
@@ -6,19 +6,19 @@ import codecs
 import gzip
 import io
 import zlib
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 
+from coterie.cli.decimals import has_decimal_commas, without_decimal_commas
 from coterie.cli.errors import CommandError
+from coterie.cli.files import ARROW, EXCEL, PARQUET, TEXT, suffix_of
+from coterie.cli.printing import say
 from coterie.cli.spreadsheets import without_escapes
-
-# A format's suffixes, and what separates its fields where it is text.
-TEXT = {".csv": ",", ".tsv": "\t", ".tab": "\t"}
-PARQUET = (".parquet", ".pq")
-ARROW = (".arrow", ".feather", ".ipc")
-SUFFIXES = (*TEXT, *(f"{suffix}.gz" for suffix in TEXT), *PARQUET, *ARROW)
 
 # What stands for a missing entry in text files, beside nothing at all.
 MISSING = ("NA", "N/A", "n/a", "NaN", "nan", "null", "NULL")
@@ -33,10 +33,15 @@ _USUAL_MEMORY = 4 * 2**30
 _GUESSED = 10_000
 
 
-def suffix_of(path: Path) -> str:
-    """Return the suffix that tells a file's format; empty where it is not known."""
-    name = path.name.lower()
-    return next((suffix for suffix in sorted(SUFFIXES, key=len, reverse=True) if name.endswith(suffix)), "")
+@dataclass(frozen=True)
+class TextForm:
+    """How text files are written; None: as the file shows."""
+
+    delimiter: str | None = None
+    encoding: str = "utf-8"
+    decimal: str | None = None
+    # Columns of ids, which keep their leading zeros.
+    ids: tuple[str, ...] = ()
 
 
 def free_memory() -> int:
@@ -77,25 +82,32 @@ def _content(path: Path) -> bytes:
         raise CommandError(f"{str(path)!r} is not a whole gzip file ({error}): copy it again.") from None
 
 
-def _check_head(path: Path, content: bytes, delimiter: str, encoding: str) -> None:
-    """Refuse what can be seen in the first lines: no text at all, another encoding, another delimiter."""
+def _check_head(path: Path, content: bytes, form: TextForm, delimiter: str) -> str:
+    """Return what separates fields, by default what a suffix stands for, unless it is not in the first line.
+
+    What can be seen there is refused: no text at all, another encoding, another delimiter than was given.
+    """
     if not content.strip():
         raise CommandError(f"{str(path)!r} is empty: give it a line of column names and at least one row.")
     head = content[:_HEAD]
-    if encoding == "utf-8" and head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+    if form.encoding == "utf-8" and head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         raise CommandError(f"{str(path)!r} is not encoded in UTF-8: pass --encoding utf-16.")
     try:
-        text = codecs.getincrementaldecoder(encoding)().decode(head)
+        text = codecs.getincrementaldecoder(form.encoding)().decode(head)
     except UnicodeError:
-        raise _wrong_encoding(path, encoding) from None
+        raise _wrong_encoding(path, form.encoding) from None
     header = (text.lstrip("\ufeff").splitlines() or [""])[0]
-    if delimiter not in header:
-        other = max(_DELIMITERS, key=header.count)
-        if header.count(other):
-            raise CommandError(
-                f"The first line of {str(path)!r} has no {_shown(delimiter)} but {header.count(other)} times "
-                f"{_shown(other)}: pass --delimiter {_shown(other)}."
-            )
+    delimiter = form.delimiter or delimiter
+    other = max(_DELIMITERS, key=header.count)
+    if delimiter in header or not header.count(other):
+        return delimiter
+    if form.delimiter is not None:
+        raise CommandError(
+            f"The first line of {str(path)!r} has no {_shown(delimiter)} but {header.count(other)} times "
+            f"{_shown(other)}: pass --delimiter {_shown(other)}."
+        )
+    say(f"Note: the fields of {str(path)!r} are separated by {_shown(other)}; if not, pass --delimiter.")
+    return other
 
 
 def check_encoding(encoding: str) -> str:
@@ -122,25 +134,44 @@ def _wrong_encoding(path: Path, encoding: str) -> CommandError:
     )
 
 
-def _read_text(path: Path, delimiter: str, encoding: str) -> pl.DataFrame:
-    content = _content(path)
-    _check_head(path, content, delimiter, encoding)
-    if encoding != "utf-8":
-        try:
-            content = content.decode(encoding).encode()
-        except UnicodeError:
-            raise _wrong_encoding(path, encoding) from None
-    options: dict[str, Any] = {"separator": delimiter, "null_values": list(MISSING), "try_parse_dates": True}
+def _parsed(content: bytes, kinds: dict[str, Any], **options: Any) -> pl.DataFrame:
+    """Return text as a table; columns have the types of ``kinds``, or those that their entries show."""
+    options |= {"null_values": list(MISSING), "try_parse_dates": True, "schema_overrides": kinds}
     try:
+        return pl.read_csv(io.BytesIO(content), infer_schema_length=_GUESSED, **options)
+    except pl.exceptions.ComputeError as error:
+        if "could not parse" not in str(error):
+            raise
+        return pl.read_csv(io.BytesIO(content), infer_schema_length=None, **options)
+
+
+def _typed(content: bytes, decimal: str | None, ids: Sequence[str], **options: Any) -> pl.DataFrame:
+    """Return text as a table; ids keep their leading zeros, and numbers may have decimal commas."""
+    table = _parsed(content, {}, **options)
+    numbered = [name for name in ids if name in table.columns and table.schema[name].is_integer()]
+    if numbered:
+        texts = _parsed(content, dict.fromkeys(numbered, pl.String), columns=numbered, **options)
+        zeros = [name for name in numbered if texts[name].str.contains(r"^0\d").any()]
+        table = table.with_columns(texts[name] for name in zeros)
+    if has_decimal_commas(table, decimal):
+        kinds = {name: pl.String for name, kind in table.schema.items() if kind.is_float()}
+        table = without_decimal_commas(table, _parsed(content, kinds, **options))
+    return table
+
+
+def _read_text(path: Path, form: TextForm, delimiter: str) -> pl.DataFrame:
+    content = _content(path)
+    delimiter = _check_head(path, content, form, delimiter)
+    if form.encoding != "utf-8":
         try:
-            table = pl.read_csv(io.BytesIO(content), infer_schema_length=_GUESSED, **options)
-        except pl.exceptions.ComputeError as error:
-            if "could not parse" not in str(error):
-                raise
-            table = pl.read_csv(io.BytesIO(content), infer_schema_length=None, **options)
+            content = content.decode(form.encoding).encode()
+        except UnicodeError:
+            raise _wrong_encoding(path, form.encoding) from None
+    try:
+        table = _typed(content, form.decimal, form.ids, separator=delimiter)
     except pl.exceptions.PolarsError as error:
         if "utf-8" in str(error):
-            raise _wrong_encoding(path, encoding) from None
+            raise _wrong_encoding(path, form.encoding) from None
         if "more fields" in str(error):
             raise CommandError(
                 f"A line of {str(path)!r} has more fields than the first line, separated by "
@@ -149,11 +180,38 @@ def _read_text(path: Path, delimiter: str, encoding: str) -> pl.DataFrame:
         raise CommandError(f"{str(path)!r} cannot be read as text: {first_line(error)}.") from None
     twice = [name for name in table.columns if name.endswith("_duplicated_0")]
     if twice:
-        raise CommandError(
-            f"Two columns of {str(path)!r} are named {twice[0].removesuffix('_duplicated_0')!r}: "
-            "rename one of them."
-        )
+        raise _named_twice(path, twice[0].removesuffix("_duplicated_0"))
     return without_escapes(table)
+
+
+def _named_twice(path: Path, name: str) -> CommandError:
+    return CommandError(f"Two columns of {str(path)!r} are named {name!r}: rename one of them.")
+
+
+def _read_excel(path: Path) -> pl.DataFrame:
+    """Read the first sheet of a workbook; entries that stand for nothing are missing, as in text."""
+    try:
+        import fastexcel
+    except ModuleNotFoundError:
+        raise CommandError(
+            "Excel files need fastexcel: install coterie[excel], or save the table as CSV."
+        ) from None
+    try:
+        book = fastexcel.read_excel(path)
+        head = book.load_sheet(0, header_row=None, n_rows=1, dtypes="string").to_polars()
+        table = pl.DataFrame() if not head.height else book.load_sheet(0).to_polars()
+    # The reader is another language's, and has errors of its own.
+    except Exception as error:
+        raise CommandError(f"{str(path)!r} cannot be read as Excel ({first_line(error)}).") from None
+    if not head.height:
+        raise CommandError(f"{str(path)!r} is empty: give it a row of column names and at least one row.")
+    names = [name for name in head.row(0) if name is not None]
+    twice = [name for name, count in Counter(names).items() if count > 1]
+    if twice:
+        raise _named_twice(path, twice[0])
+    if len(book.sheet_names) > 1:
+        say(f"Note: {str(path)!r} has {len(book.sheet_names)} sheets; {book.sheet_names[0]!r} was read.")
+    return table.with_columns(pl.col(pl.String).replace(dict.fromkeys(MISSING)))
 
 
 def _read_binary(path: Path, kind: str) -> pl.DataFrame:
@@ -175,15 +233,17 @@ def _read_binary(path: Path, kind: str) -> pl.DataFrame:
     raise CommandError(f"{str(path)!r} cannot be read as {kind} ({causes[0]}): write it again.")
 
 
-def read_file(path: Path, delimiter: str | None, encoding: str) -> pl.DataFrame:
-    """Read a file as its suffix says; the delimiter None is the suffix's, too."""
+def read_file(path: Path, form: TextForm) -> pl.DataFrame:
+    """Read a file as its suffix says."""
     suffix = suffix_of(path)
     try:
         if suffix in PARQUET:
             return _read_binary(path, "Parquet")
         if suffix in ARROW:
             return _read_binary(path, "Arrow")
-        return _read_text(path, delimiter or TEXT[suffix.removesuffix(".gz")], encoding)
+        if suffix in EXCEL:
+            return _read_excel(path)
+        return _read_text(path, form, TEXT[suffix.removesuffix(".gz")])
     except OSError as error:
         raise CommandError(
             f"{str(path)!r} cannot be read ({error.strerror or error}): check its permissions."

@@ -36,14 +36,16 @@ def open_with_rows(
     notes: list[str] = []
     model = open_model(path, notes)
     recipe = getattr(model, "table_", None)
-    if recipe is None:
+    if recipe is None or not (recipe.target and recipe.group):
         raise CommandError(
             f"The model {path!r} does not know which column is what, for it was not made by `coterie fit`: "
             "use coterie.load in Python."
         )
-    frame = read_tables(tables, with_filename=recipe.by_file, **text)
+    frame = read_tables(tables, ids=[recipe.group], with_filename=recipe.by_file, **text)
     classes = isinstance(model, CoterieClassifier)
-    rows = apply_recipe(frame, recipe, with_target=with_target, classes=classes)
+    time = model.record_.options.time
+    time = time if with_target and isinstance(time, str) else None
+    rows = apply_recipe(frame, recipe, with_target=with_target, classes=classes, time=time)
     return model, frame, replace(rows, notes=(*notes, *rows.notes))
 
 

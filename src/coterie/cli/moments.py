@@ -24,12 +24,14 @@ from coterie.federated.moments import (
     Schema,
     at_home,
     conclude_moments,
+    knots_for,
     moments_of,
     open_moments,
     read_schema,
 )
 from coterie.federated.moments.ledger import send_once
 from coterie.federated.moments.noise import check_promise, noise_scale
+from coterie.federated.moments.pool import unpacked
 from coterie.federated.moments.schema import schema_from
 from coterie.federated.signing import Signer
 from coterie.federated.tables import Moments, Promise
@@ -38,6 +40,9 @@ from coterie.rows.threshold import FEWEST_ROWS
 # Of a message, unless another is given.
 DELTA = 1e-6
 NEXT = "When all sites have sent theirs, anybody may run `coterie conclude`."
+BENDS_FIRST = "Before that, run `coterie score` once at each site, so that curves count as well as lines."
+# The table is the one that was shared when it has the same moments, up to rounding.
+SAME_TABLE = 1e-6
 NOT_MOMENTS = "It shared a model, and most sites sent moments."
 NOT_A_MODEL = "It sent moments, and most sites shared a model."
 
@@ -92,7 +97,9 @@ def revealed(message: Moments) -> list[str]:
         f"columns: {columns}; target: {message.target}",
         numbers,
         "versions: " + ", ".join(f"{name} {version}" for name, version in message.software.items()),
-        "Nothing else is sent later: clusters and lines follow from these numbers.",
+        "Nothing else is sent later: clusters and lines follow from these numbers."
+        if message.promise is not None
+        else "Later, `coterie score` reveals the same with how far x is above four places in each column.",
     ]
 
 
@@ -194,10 +201,8 @@ def concluded_anew(contents: Contents) -> Pooled:
     return found
 
 
-def _home(
-    contents: Contents, found: Pooled, message: Moments, frame: pl.DataFrame, order: str | None
-) -> Home:
-    """Return what the site learns at home from its own rows."""
+def _rows_of(contents: Contents, message: Moments, frame: pl.DataFrame) -> tuple[Any, Any]:
+    """Return predictors and response of a site's rows that have no gaps."""
     if message.schema:
         X, y = _encoded(frame, schema_from(message.schema), with_target=True)
     else:
@@ -206,11 +211,48 @@ def _home(
         X = frame.select(pl.col(name).cast(pl.Float64) for name in message.columns).to_numpy()
         y = target_values(frame, message.target).to_numpy()
     whole = np.isfinite(X).all(axis=1) & np.isfinite(y.astype(float))
+    return X[whole], y[whole]
+
+
+def _home(
+    contents: Contents, found: Pooled, message: Moments, frame: pl.DataFrame, order: str | None
+) -> Home:
+    """Return what the site learns at home from its own rows."""
+    X, y = _rows_of(contents, message, frame)
     with gathered_warnings([]):
         party = make_party(
-            X[whole], y[whole], site=message.site, columns=message.columns, target=message.target, order=order
+            X, y, site=message.site, columns=message.columns, target=message.target, order=order
         )
     return at_home(party, found, message.schema)
+
+
+def are_open(contents: Contents, name: str) -> bool:
+    """Tell whether a site sent exact moments which no conclusion is about yet."""
+    message, conclusion = contents.moments_of(name), contents.conclusion
+    if message is None or message.schema:
+        return False
+    return conclusion is None or conclusion.models.get(name) != message.sha
+
+
+def send_bends(
+    sealed: SealedFolder, contents: Contents, name: str, tables: list[str], signer: Signer | None, **text: Any
+) -> None:
+    """Send a site's moments once more, above the knots that follow from everybody's."""
+    message = contents.moments_of(name)
+    assert message is not None
+    knots = knots_for(contents.moments, message)
+    if not knots:
+        tell("No column bends: they are marks, or too many. Lines stay straight, and nothing is sent.")
+        return
+    X, y = _rows_of(contents, message, read_tables(tables, **text))
+    named: dict[str, Any] = {"site": name, "columns": message.columns, "target": message.target}
+    straight, bent = (open_moments(X, y, seed=0, knots=each, **named) for each in ((), knots))
+    before, now = (unpacked(each).sum(axis=0) for each in (message, straight))
+    if not np.allclose(before, now, rtol=SAME_TABLE):
+        raise CommandError(f"The table is not the one that {name!r} shared: score with that one.")
+    sent = message.knots == knots or not sealed.put(bent, signer, replace=True)
+    tell(f"{name} {'has sent' if sent else 'sent'} its moments above {sum(map(len, knots))} knots.")
+    tell(NEXT)
 
 
 def tell_verdict(contents: Contents, name: str, tables: list[str], order: str | None, **text: Any) -> None:

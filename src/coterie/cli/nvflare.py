@@ -25,7 +25,7 @@ def _read(path: str) -> dict[str, dict[str, dict[str, Any]]]:
     try:
         results = json.loads(Path(path).read_text(encoding="utf-8"))
     except FileNotFoundError:
-        raise CommandError(f"There is no file that is {path!r}: check the path.") from None
+        raise CommandError(f"There is no file {path!r}: check the path.") from None
     except (OSError, ValueError) as error:
         raise CommandError(f"{path!r} cannot be read as JSON ({error}): check that it is whole.") from None
     nested = isinstance(results, dict) and all(

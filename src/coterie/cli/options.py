@@ -17,6 +17,10 @@ Features = Annotated[
 ]
 Drop = Annotated[list[str] | None, Option(help="Columns to leave out, by commas.")]
 Delimiter = Annotated[str | None, Option(help="Of text files; default: by suffix.")]
+Decimal = Annotated[
+    str | None,
+    Option(help="The decimal sign in text files, a comma or a point. By default the numbers show it."),
+]
 Encoding = Annotated[str, Option(help="Of text files.")]
 Order = Annotated[
     str, Option(help="auto: hold out blocks if rows depend on each other in their order; none.")

@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 from coterie.cli.errors import CommandError
 from coterie.cli.formats import first_line
 from coterie.cli.preparing import apply_recipe, target_values
+from coterie.cli.tasks import labels_of
 from coterie.encoding import TableRecipe
 
 # Rows that are decoded at a time.
@@ -87,9 +88,10 @@ def read_pieces(
     return whole.with_columns(pl.lit(learner).alias(group))
 
 
-def with_target(frame: pl.DataFrame, target: str) -> pl.DataFrame:
-    """Return the rows that have a target."""
-    return frame.filter(target_values(frame, target).is_not_null())
+def with_target(frame: pl.DataFrame, target: str, *, classes: bool = False) -> pl.DataFrame:
+    """Return the rows that have a target; ``classes``: it holds labels."""
+    values = labels_of(frame[target]) if classes else target_values(frame, target)
+    return frame.filter(values.is_not_null())
 
 
 @dataclass(frozen=True)
@@ -99,6 +101,7 @@ class ParquetRows:
     learner: str
     pieces: tuple[Piece, ...]
     recipe: TableRecipe = field(repr=False)
+    classes: bool = False
 
     @property
     def n_rows(self) -> int:
@@ -111,10 +114,10 @@ class ParquetRows:
         columns = list(dict.fromkeys([*needed, self.recipe.target]))
         try:
             frame = read_pieces(self.learner, self.pieces, columns, self.recipe.group, most)
-            answered = with_target(frame, self.recipe.target)
+            answered = with_target(frame, self.recipe.target, classes=self.classes)
             if not answered.height:
                 return self.recipe.encoder.transform(frame.select(needed).head(1)).head(0), np.zeros(0)
-            rows = apply_recipe(answered, self.recipe, with_target=True)
+            rows = apply_recipe(answered, self.recipe, with_target=True, classes=self.classes)
         except CommandError as error:
             raise ValueError(f"Learner {self.learner!r}: {error}") from None
-        return rows.X, np.asarray(rows.y)
+        return self.recipe.encoder.transform(rows.X), np.asarray(rows.y)

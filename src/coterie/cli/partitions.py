@@ -14,10 +14,11 @@ import polars as pl
 import pyarrow as pa
 
 from coterie.cli.errors import CommandError, one_sentence
-from coterie.cli.formats import PARQUET
+from coterie.cli.files import FILENAME, PARQUET, find_files, matches, names_of
 from coterie.cli.parquet import BATCH, ParquetRows, Piece, open_parquet, read_pieces, with_target
 from coterie.cli.preparing import Rows, StreamedRows, check_columns, learner_names, prepare
-from coterie.cli.reading import FILENAME, check_same_columns, find_files, matches, names_of
+from coterie.cli.reading import check_same_columns
+from coterie.cli.tasks import AUTO, CLASSIFICATION, REGRESSION, labels_of, said_of, task_of
 from coterie.encoding import TableRecipe
 from coterie.fit import out_of_core
 
@@ -146,8 +147,25 @@ def _looked_at(pieces: dict[str, list[Piece]], group: str, columns: Sequence[str
     return pl.concat(heads, how="vertical_relaxed")
 
 
+def _labels(pieces: dict[str, list[Piece]], target: str) -> pl.Series:
+    """Return the labels of all learners, each once and sorted."""
+    parts = []
+    for learner, mine in pieces.items():
+        total = sum(piece.n_rows for piece in mine)
+        column = read_pieces(learner, mine, [target], "learner", total)[target]
+        parts.append(labels_of(column).drop_nulls().unique())
+    return pl.concat([part for part in parts if len(part)]).unique().sort()
+
+
 def find_learners(
-    patterns: Sequence[str], *, memory: str, target: str, group: str, features: Sequence[str], **further: Any
+    patterns: Sequence[str],
+    *,
+    memory: str,
+    target: str,
+    group: str,
+    features: Sequence[str],
+    task: str = REGRESSION,
+    **further: Any,
 ) -> tuple[Rows | StreamedRows, TableRecipe, str]:
     """Find the learners in Parquet files or folders of them; read them all where they fit into the memory.
 
@@ -165,6 +183,7 @@ def find_learners(
     wanted = [name for name in dict.fromkeys([*(features or columns), target]) if name != group]
     stem = "fit" if len(patterns) > 1 or glob.has_magic(patterns[0]) else Path(patterns[0]).stem or "fit"
     decided: dict[str, Any] = {"target": target, "group": group, "features": features, **further}
+    decided["task"] = task
     total = sum(piece.n_rows for mine in pieces.values() for piece in mine)
     notes = (f"{nobody} of {total + nobody} rows have no learner ({group!r}) and were left out.",)
     said = notes if nobody else ()
@@ -172,9 +191,21 @@ def find_learners(
         frames = [read_pieces(learner, mine, wanted, group, total) for learner, mine in pieces.items()]
         rows, recipe = prepare(pl.concat(frames, how="vertical_relaxed"), **decided)
         return replace(rows, notes=(*said, *rows.notes)), recipe, stem
-    sample = with_target(_looked_at(pieces, group, wanted), target)
+    looked_at = _looked_at(pieces, group, wanted)
+    labels: tuple[Any, ...] = ()
+    decided["task"] = task_of(looked_at[target], task)
+    if decided["task"] == CLASSIFICATION:
+        found = _labels(pieces, target)
+        labels = tuple(found.to_list())
+        if task == AUTO and found.dtype.is_numeric() and len(labels) > 2:
+            decided["task"], labels = REGRESSION, ()
+        else:
+            said = (said_of(found.to_numpy(), target, task), *said)
+    sample = with_target(looked_at, target, classes=bool(labels))
     if not sample.height:
         raise CommandError(f"No row that was looked at has an entry in {target!r}: check the column.")
     _, recipe = prepare(sample, **decided)
-    sources = {learner: ParquetRows(learner, tuple(mine), recipe) for learner, mine in pieces.items()}
-    return StreamedRows(sources, memory, said), recipe, stem
+    sources = {
+        learner: ParquetRows(learner, tuple(mine), recipe, bool(labels)) for learner, mine in pieces.items()
+    }
+    return StreamedRows(sources, memory, said, labels), recipe, stem

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 from typer import Argument, Option
 
 from coterie.cli.errors import CommandError, one_sentence
-from coterie.cli.options import Concluder, Delimiter, Encoding, ReplaceFile
+from coterie.cli.files import check_model, find_files
+from coterie.cli.options import Concluder, Decimal, Delimiter, Encoding, ReplaceFile
 from coterie.cli.printing import say_notes, tell
 
 if TYPE_CHECKING:
@@ -139,6 +140,7 @@ def predict(
         ),
     ] = None,
     delimiter: Delimiter = None,
+    decimal: Decimal = None,
     encoding: Encoding = "utf-8",
     force: ReplaceFile = False,
     name: Annotated[str, Option(help="With a sealed folder: the site whose coterie predicts.")] = "",
@@ -151,6 +153,8 @@ def predict(
     ] = None,
 ) -> None:
     """Predict the rows of a table, in its order; rows without a learner have no prediction."""
+    check_model(model)
+    find_files(tables)
     import polars as pl
 
     from coterie.cli.models import check_file, write_file
@@ -160,7 +164,7 @@ def predict(
     _check_interval(interval, Path(model).is_dir())
     if out is not None:
         check_file(Path(out), force=force)
-    text: dict[str, Any] = {"delimiter": delimiter, "encoding": encoding}
+    text: dict[str, Any] = {"delimiter": delimiter, "encoding": encoding, "decimal": decimal}
     if Path(model).is_dir():
         mine = None if own is None else read_tables([own], **text)
         answer, notes = _from_folder(model, name, known_keys, concluder, read_tables(tables, **text), mine)

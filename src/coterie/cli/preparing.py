@@ -48,15 +48,20 @@ class Rows:
 
 @dataclass(frozen=True)
 class StreamedRows:
-    """All learners of a fit that reads them one by one, by id, and the memory that it may take."""
+    """All learners of a fit that reads them one by one, by id, and the memory that it may take.
+
+    ``classes`` are the labels of the target, none where it holds numbers.
+    """
 
     sources: Mapping[str, RowSource]
     memory: str
     notes: tuple[str, ...]
+    classes: tuple[Any, ...] = ()
 
     def fit(self, model: CoterieEstimator) -> list[str]:
         """Fit a model to them; return what is to be said of it."""
-        model.fit_sources(self.sources, memory=self.memory)
+        known = {"classes": self.classes} if self.classes else {}
+        model.fit_sources(self.sources, memory=self.memory, **known)
         there, read = sum(s.n_rows for s in self.sources.values()), int(model.gains_["n_rows"].sum())
         kept = sum(len(residuals) for residuals in model.selection_.residuals)
         said = [
@@ -162,7 +167,13 @@ def _dropped(count: int, total: int, column: str, what: str) -> list[str]:
 
 
 def _usable(
-    frame: pl.DataFrame, columns: Sequence[str], target: str | None, group: str, *, classes: bool
+    frame: pl.DataFrame,
+    columns: Sequence[str],
+    target: str | None,
+    group: str,
+    *,
+    classes: bool,
+    time: str | None = None,
 ) -> tuple[pl.DataFrame, Any, pl.Series, Any, list[str]]:
     """Return predictors, responses, groups and positions of the usable rows, and what was left out."""
     names = learner_names(frame[group])
@@ -174,6 +185,11 @@ def _usable(
         answered = values.is_not_null()
         notes += _dropped(int((~answered & known).sum()), frame.height, target, "target")
         known = known & answered
+    if time is not None:
+        timed = frame[time].is_not_null()
+        notes += _dropped(int((~timed & known).sum()), frame.height, time, "time")
+        known = known & timed
+        columns = [*columns, time]
     kept = known.arg_true()
     if not len(kept):
         needed = f"{group!r}" if target is None else f"both {target!r} and {group!r}"
@@ -193,33 +209,50 @@ def prepare(
     drop: Sequence[str] = (),
     by_file: bool = False,
     task: str = REGRESSION,
+    time: str | None = None,
 ) -> tuple[Rows, TableRecipe]:
     """Decide what becomes of a table's columns; return rows to fit on, and the recipe for other tables.
 
-    ``task`` says whether the target is fitted as classes or as numbers; ``"auto"``: as it looks.
+    ``task`` says whether the target is fitted as classes or as numbers; ``"auto"``: as it looks. The column
+    ``time`` says when each row was observed; it stays as it is, for the model to take it out.
     """
+    if time is not None:
+        check_columns([time], frame.columns, "--time")
+        if time in (target, group):
+            raise CommandError(f"The column {time!r} cannot be the time, too: name another one with --time.")
+        drop = [*drop, time]
     chosen = chosen_columns(frame.columns, target, group, features, drop)
     classes = task_of(frame[target], task) == CLASSIFICATION
-    used, y, names, kept, notes = _usable(frame, chosen, target, group, classes=classes)
+    used, y, names, kept, notes = _usable(frame, chosen, target, group, classes=classes, time=time)
     _check_groups(names, group)
     with one_sentence():
-        encoder = TableEncoder().fit(used)
+        encoder = TableEncoder().fit(used.select(chosen))
     recipe = TableRecipe(target, group, encoder.columns_, by_file)
     if classes:
         notes.insert(0, said_of(y, target, task))
-    return Rows(encoder.transform(used), y, _as_array(names), kept, tuple(notes), classes), recipe
+    X = encoder.transform(used)
+    if time is not None:
+        X = X.with_columns(used[time])
+    return Rows(X, y, _as_array(names), kept, tuple(notes), classes), recipe
 
 
 def apply_recipe(
-    frame: pl.DataFrame, recipe: TableRecipe, *, with_target: bool, classes: bool = False
+    frame: pl.DataFrame,
+    recipe: TableRecipe,
+    *,
+    with_target: bool,
+    classes: bool = False,
+    time: str | None = None,
 ) -> Rows:
-    """Turn another table into rows, as `prepare` decided; ``classes``: the target holds labels."""
+    """Take the columns that `prepare` used out of another table, for a model to encode.
+
+    ``classes`` says that the target holds labels, ``time`` names the column of times, if it is needed.
+    """
     needed = [plan.name for plan in recipe.columns if plan.kind != "left out"]
     check_columns([recipe.group], frame.columns, "the learners")
     check_columns([recipe.target] if with_target else [], frame.columns, "the target")
     check_columns(needed, frame.columns, "a predictor of the model")
+    check_columns([] if time is None else [time], frame.columns, "the time")
     target = recipe.target if with_target else None
-    used, y, names, kept, notes = _usable(frame, needed, target, recipe.group, classes=classes)
-    with one_sentence():
-        X = recipe.encoder.transform(used)
-    return Rows(X, y, _as_array(names), kept, tuple(notes), classes)
+    used, y, names, kept, notes = _usable(frame, needed, target, recipe.group, classes=classes, time=time)
+    return Rows(used, y, _as_array(names), kept, tuple(notes), classes)

@@ -2,55 +2,15 @@
 
 from __future__ import annotations
 
-import glob
 from collections.abc import Sequence
 from pathlib import Path
 
 import polars as pl
 
+from coterie.cli.decimals import check_decimal
 from coterie.cli.errors import CommandError
-from coterie.cli.formats import SUFFIXES, check_encoding, first_line, read_file, suffix_of
-
-FILENAME = "filename"
-
-
-def stem_of(path: Path) -> str:
-    """Return a file's name without the suffix of its format."""
-    return path.name[: len(path.name) - len(suffix_of(path))] or path.name
-
-
-def matches(pattern: str) -> list[Path]:
-    """Return what is there under a name or matches a pattern, in sorted order."""
-    there = Path(pattern).exists()
-    return [Path(pattern)] if there else [Path(name) for name in sorted(glob.glob(pattern, recursive=True))]
-
-
-def names_of(files: Sequence[Path]) -> list[str]:
-    """Return learners' names for files: without folder and suffix, unless two would have the same."""
-    stems = [stem_of(path) for path in files]
-    return stems if len(set(stems)) == len(stems) else [str(path) for path in files]
-
-
-def find_files(patterns: Sequence[str]) -> list[Path]:
-    """Return the files that are named or match a pattern, in sorted order."""
-    files: list[Path] = []
-    for pattern in patterns:
-        found = matches(pattern)
-        if not found:
-            kind = "matches" if glob.has_magic(pattern) else "is"
-            raise CommandError(f"There is no file that {kind} {pattern!r}: check the path.")
-        files.extend(found)
-    for path in files:
-        if path.is_dir():
-            raise CommandError(f"{str(path)!r} is a folder: name its files, as in '{path}/*.csv'.")
-        if not path.is_file():
-            # A pipe would be waited for, a device read for ever.
-            raise CommandError(f"{str(path)!r} is no plain file: copy what it holds into one.")
-        if not suffix_of(path):
-            raise CommandError(
-                f"The format of {str(path)!r} is not known by its name: it must end in {', '.join(SUFFIXES)}."
-            )
-    return list(dict.fromkeys(files))
+from coterie.cli.files import FILENAME, find_files, names_of
+from coterie.cli.formats import TextForm, check_encoding, first_line, read_file
 
 
 def check_same_columns(
@@ -97,12 +57,16 @@ def read_tables(
     *,
     delimiter: str | None = None,
     encoding: str = "utf-8",
+    decimal: str | None = None,
+    ids: Sequence[str] = (),
     with_filename: bool = False,
 ) -> pl.DataFrame:
     """Read files, or patterns of files, as one table of at least one row.
 
     The fields of text files are separated by the delimiter, by default the one that the file's suffix stands
-    for. The column ``filename`` is added if wanted, unless there is one; see `names_of`.
+    for, or that its first line shows. ``decimal`` is a comma or a point, None: as the numbers show. Columns
+    of ``ids`` keep their leading zeros. The column ``filename`` is added if wanted, unless there is one; see
+    `names_of`.
     """
     if delimiter is not None:
         delimiter = delimiter.replace("\\t", "\t")
@@ -111,8 +75,9 @@ def read_tables(
                 f"A delimiter is one character, and no quote or end of a line. Got {delimiter!r}."
             )
     files = find_files(patterns)
-    encoding = check_encoding(encoding)
-    tables = [read_file(path, delimiter, encoding) for path in files]
+    check_decimal(decimal)
+    form = TextForm(delimiter, check_encoding(encoding), decimal, tuple(ids))
+    tables = [read_file(path, form) for path in files]
     for path, table in zip(files, tables, strict=True):
         if not table.height and len(files) == 1:
             raise CommandError(f"{str(path)!r} has no rows: give it at least one.")

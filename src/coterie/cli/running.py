@@ -150,7 +150,7 @@ def run_fit(
         try:
             with gathered_warnings(notes):
                 notes += _fit(model, rows, place, scheduler)
-            model.table_ = replace(recipe, day=date.today().isoformat())
+            model.keep_recipe(replace(recipe, day=date.today().isoformat()))
             summary = summarize(model.record_, target=recipe.target)
             # What was warned of may be among the model's own notes, too.
             summary["notes"] = list(dict.fromkeys([*notes, *summary["notes"]]))

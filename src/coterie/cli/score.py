@@ -9,6 +9,7 @@ from typing import Annotated
 from typer import Argument, Option
 
 from coterie.cli.errors import one_sentence, require
+from coterie.cli.files import find_files
 from coterie.cli.options import Delimiter, Encoding, Folder, KnownKeys, Sign, parse_order
 from coterie.cli.printing import tell
 
@@ -27,11 +28,13 @@ def score(
     delimiter: Delimiter = None,
     encoding: Encoding = "utf-8",
 ) -> None:
-    """Score everybody's models on this site's rows, or answer the next round; run it as often as asked.
+    """Score everybody's models on this site's rows, or answer the next round; run it again for each round.
 
-    Where sites sent moments, it says what others bring this site; that is learnt here, and nothing is sent.
+    Where sites sent exact moments, they are sent once more before the conclusion, above knots. After it, it
+    says what others bring this site; that is learnt here, and nothing is sent.
     """
-    from coterie.cli.moments import tell_verdict
+    find_files(tables)
+    from coterie.cli.moments import are_open, send_bends, tell_verdict
     from coterie.cli.rounds import answer_questions, is_concluded, own_party, put_score
     from coterie.cli.sites import check_signer, check_wait, looks, open_folder, open_signer
 
@@ -45,6 +48,9 @@ def score(
     with one_sentence():
         seen = looks(partial(sealed.read, answers_of=name), wait)
         first = next(seen)
+        if are_open(first, name):
+            send_bends(sealed, first, name, tables, signer, **text)
+            return
         if first.moments_of(name) is not None:
             tell_verdict(first, name, tables, rows_in_order, **text)
             return

@@ -9,6 +9,7 @@ from typer import Argument, Option
 
 from coterie.cli import options
 from coterie.cli.errors import CommandError, one_sentence, require
+from coterie.cli.files import find_files
 from coterie.cli.printing import say_notes, tell
 from coterie.cli.progress import gathered_warnings
 
@@ -70,6 +71,7 @@ def share(
 
     With --epsilon, moments of the rows are sent, with noise, and no model; with --moments, without noise.
     """
+    find_files(tables)
     from coterie.cli import moments as by_moments
     from coterie.cli import sites
     from coterie.cli.preparing import chosen_columns
@@ -143,6 +145,7 @@ def share(
     if moments:
         tell(f"{name} {done}: moments of {message.n_rows} rows.")
         tell(by_moments.NEXT)
+        tell(by_moments.BENDS_FIRST)
         return
     tell(f"{name} {done}: {message.family}, {message.n_rows} rows, {len(message.model)} bytes.")
     tell("When all sites have shared, run `coterie score` at each of them.")

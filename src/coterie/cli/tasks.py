@@ -22,7 +22,7 @@ def check_task(task: str) -> str:
     return task
 
 
-def _labels(values: pl.Series) -> pl.Series:
+def labels_of(values: pl.Series) -> pl.Series:
     """Return labels, null where there is none; texts without the spaces around them."""
     if values.dtype.is_float():
         return values.set(~values.is_finite().fill_null(False), None)
@@ -47,7 +47,7 @@ def task_of(values: pl.Series, task: str) -> str:
     """
     if task != AUTO:
         return task
-    distinct = _labels(values).drop_nulls().unique()
+    distinct = labels_of(values).drop_nulls().unique()
     kind = distinct.dtype
     if kind == pl.Boolean or (kind.is_numeric() and len(distinct) == 2):
         return CLASSIFICATION
@@ -62,21 +62,19 @@ def class_values(frame: pl.DataFrame, target: str) -> pl.Series:
         raise CommandError(
             f"The target {target!r} holds entries of type {values.dtype}, which are no classes."
         )
-    labels = _labels(values)
-    distinct = labels.drop_nulls().n_unique()
-    if distinct == 1:
-        raise CommandError(
-            f"The target {target!r} has the one class {shown(labels.drop_nulls()[0])}: "
-            "there is nothing to tell apart."
-        )
-    return labels
+    return labels_of(values)
 
 
 def said_of(y: Any, target: str, task: str) -> str:
-    """Say that a target is taken for classes, and what to do if it is not."""
+    """Say that a target is taken for classes, and what to do if it is not; refuse one class."""
     import numpy as np
 
     classes = np.unique(y)
+    if len(classes) == 1:
+        raise CommandError(
+            f"The target {target!r} has the one class {shown(classes.tolist()[0])}: "
+            "there is nothing to tell apart."
+        )
     text = f"The target {target!r} holds {len(classes)} classes: {listed(classes.tolist())}."
     asked = task == CLASSIFICATION or classes.dtype.kind not in "biuf"
     return text if asked else f"{text} To fit it as numbers, pass --task regression."

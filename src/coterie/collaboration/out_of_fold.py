@@ -17,6 +17,7 @@ from coterie._arrays import Array
 from coterie.collaboration.forms import average_weights, averaged_residuals, plausible_ranges, pool_rows
 from coterie.collaboration.nested.own import OwnByFold
 from coterie.collaboration.nested.resolutions import Recipe, labels_without_fold, selection_without
+from coterie.loss import Loss
 from coterie.method.refine.averages import model_averages
 from coterie.records import Selection
 from coterie.rows.learners import Learners
@@ -72,6 +73,18 @@ def _pooled(
     return left
 
 
+def _mean_loss(residuals: Array, loss: Loss) -> float:
+    known = np.isfinite(residuals).all(axis=1)
+    return float(loss.by_row(residuals[known]).mean()) if known.any() else -np.inf
+
+
+def _bounded(left: Array, learners: Learners, labels: Array) -> list[Array]:
+    """Return residuals by learner, under predictions within what the clusters' responses make plausible."""
+    low, high = plausible_ranges(learners, labels)[labels[learners.owner]].T[..., None]
+    left = learners.y - np.clip(learners.y - left, low, high)
+    return list(np.split(left, learners.offsets[1:-1]))
+
+
 def left_out_of_fold(
     method: str,
     labels: Array,
@@ -83,20 +96,31 @@ def left_out_of_fold(
 ) -> list[Array]:
     """Return the residuals of everybody's rows under a plain form; all is in the order of ``learners``.
 
-    ``labels`` (L,) are the clusters.
+    ``labels`` (L,) are the clusters. Where those made without some fold are others, learners are judged under
+    both and the larger error counts: the first would hide that a learner has come among strangers, the second
+    that its rows had a say in its own cluster.
     """
-    without = np.tile(labels, (len(own.folds), 1))
-    if recipe.chosen > 1 and method != "local":
-        for fold, kept in enumerate(own.folds.training):
-            # Averages need nobody's model refitted: those of others have not seen the learner's rows.
-            models = selection.models if method == "average" else own.models[fold]
-            without[fold] = labels_without_fold(learners, selection, kept, models, recipe)
     if method == "local":
-        left = learners.y - own.predictions
-    elif method == "average":
-        left = _averaged(learners, selection, own, without, recipe)
-    else:
-        left = _pooled(learners, selection, own, without, sets, recipe)
-    low, high = plausible_ranges(learners, labels)[labels[learners.owner]].T[..., None]
-    left = learners.y - np.clip(learners.y - left, low, high)
-    return list(np.split(left, learners.offsets[1:-1]))
+        return _bounded(learners.y - own.predictions, learners, labels)
+
+    def left(clusters: Array) -> Array:
+        if method == "average":
+            return _averaged(learners, selection, own, clusters, recipe)
+        return _pooled(learners, selection, own, clusters, sets, recipe)
+
+    final = np.tile(labels, (len(own.folds), 1))
+    if recipe.chosen == 1:
+        return _bounded(left(final), learners, labels)
+    without = final.copy()
+    for fold, kept in enumerate(own.folds.training):
+        # Averages need nobody's model refitted: those of others have not seen the learner's rows.
+        models = selection.models if method == "average" else own.models[fold]
+        without[fold] = labels_without_fold(learners, selection, kept, models, recipe)
+    honest = _bounded(left(without), learners, labels)
+    if np.array_equal(without, final):
+        return honest
+    used = _bounded(left(final), learners, labels)
+    return [
+        max(pair, key=lambda residuals: _mean_loss(residuals, learners.loss))
+        for pair in zip(honest, used, strict=True)
+    ]

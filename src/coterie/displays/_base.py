@@ -25,7 +25,10 @@ def fitted(model: Any, display: type) -> CoterieEstimator:
 
 def loss_name_of(model: CoterieEstimator) -> str:
     """Return what the errors of a model are called."""
-    return "mean squared error" if model.record_.options.loss.bounds is None else "Brier score"
+    options = model.record_.options
+    if options.loss.bounds is not None:
+        return "Brier score"
+    return "mean squared error" + (" of the log" if options.log_target else "")
 
 
 def ids_or_positions(learner_ids: ArrayLike | None, count: int) -> Array:

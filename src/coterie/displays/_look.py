@@ -43,7 +43,7 @@ def pyplot() -> Any:
     try:
         import matplotlib.pyplot as plt
     except ImportError as error:
-        raise ImportError('Drawing needs matplotlib: pip install "coterie[plot]".') from error
+        raise ImportError("Drawing needs matplotlib: install coterie's extra 'plot'.") from error
     return plt
 
 

@@ -9,8 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from coterie._arrays import Array
-from coterie.collaboration.classes import NestedClasses
-from coterie.collaboration.nested import NestedCollaboration
+from coterie.collaboration.nested import NestedForm
 from coterie.displays._base import Display
 from coterie.displays._look import learner_rows, legend_above, rows_size, stacked_bars
 from coterie.estimator import CoterieEstimator
@@ -56,7 +55,7 @@ class WeightsDisplay(Display):
     @classmethod
     def _of(cls, model: CoterieEstimator) -> Self:
         nested = model.collaboration_
-        if not isinstance(nested, (NestedCollaboration, NestedClasses)):
+        if not isinstance(nested, NestedForm):
             raise ValueError(
                 f"The model was fitted with collaboration={nested.method!r}, which has no weights to show: "
                 "fit it with collaboration='auto'."

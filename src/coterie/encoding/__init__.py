@@ -7,6 +7,6 @@ command line, saved as JSON inside a model's file, and applied to later tables a
 from __future__ import annotations
 
 from coterie.encoding.columns import ColumnPlan
-from coterie.encoding.encoder import TableEncoder, TableRecipe
+from coterie.encoding.encoder import TableEncoder, TableRecipe, encoder_for
 
-__all__ = ["ColumnPlan", "TableEncoder", "TableRecipe"]
+__all__ = ["ColumnPlan", "TableEncoder", "TableRecipe", "encoder_for"]

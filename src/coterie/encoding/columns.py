@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -10,6 +11,8 @@ import narwhals.stable.v1 as nw
 import numpy as np
 
 from coterie._arrays import Array
+from coterie._options import listed
+from coterie.encoding.entries import as_dates, typed
 
 DATE_PARTS: dict[str, Callable[[Any], Any]] = {
     "year": lambda series: series.dt.year(),
@@ -148,6 +151,10 @@ def plan_column(name: str, series: Any, max_levels: int, min_share: float) -> Co
     At most `max_levels` entries of a category get a column of their own; each has at least `min_share` of the
     rows.
     """
+    series = typed(series)
+    dates = as_dates(series) if series.dtype == nw.String else None
+    if dates is not None:
+        return _plan_date(name, dates)
     match _kind(series.dtype):
         case "number":
             return _plan_number(name, series)
@@ -185,8 +192,17 @@ def _encode_category(plan: ColumnPlan, series: Any) -> tuple[list[Array], Array]
     text = text.fill_null("")
     found = [np.asarray((text == level).to_numpy(), dtype=bool) & ~missing for level in plan.levels]
     encoded = [np.asarray(where, dtype=np.float64) for where in found[1:]]
+    elsewhere = ~np.logical_or.reduce([missing, *found])
     if plan.other:
-        encoded.append((~np.logical_or.reduce([missing, *found])).astype(np.float64))
+        encoded.append(elsewhere.astype(np.float64))
+    elif elsewhere.any():
+        new = list(dict.fromkeys(text.filter(elsewhere.tolist()).to_list()))
+        warnings.warn(
+            f"The column {plan.name!r} has entries that fit has not seen: {listed(new)}. "
+            f"They count as {plan.levels[0]!r}, the most frequent entry of fit.",
+            UserWarning,
+            stacklevel=2,
+        )
     return encoded, missing
 
 
@@ -195,6 +211,10 @@ ENCODERS = {"number": _encode_number, "date": _encode_date, "category": _encode_
 
 def encode_column(plan: ColumnPlan, series: Any) -> dict[str, Array]:
     """Return the columns of numbers, without gaps, that a column becomes; its plan is not "left out"."""
+    series = typed(series)
+    if plan.kind == "date" and series.dtype == nw.String:
+        dates = as_dates(series)
+        series = series if dates is None else dates
     # Any entry can be taken as the text of a category.
     if plan.kind not in ("category", _kind(series.dtype)) and len(series.drop_nulls()):
         raise ValueError(

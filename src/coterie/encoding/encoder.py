@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from coterie._arrays import Array
 from coterie._options import check_count, listed
 from coterie.encoding.columns import ColumnPlan, encode_column, plan_column
-from coterie.rows.tables import as_table
+from coterie.rows.tables import NotNumericError, as_table, check_predictors
 
 
 def _named(X: Any, caller: str) -> Any:
@@ -164,12 +164,25 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return np.array([name for plan in self.columns_ for name in plan.features], dtype=object)
 
 
+def encoder_for(X: Any, caller: str) -> TableEncoder | None:
+    """Return a fitted encoder for a table with more than numbers; None where X is numbers without gaps."""
+    table = as_table(X)
+    if table is None or not len(table) or not table.columns:
+        return None
+    try:
+        numbers = check_predictors(X, caller)
+    except NotNumericError:
+        return TableEncoder().fit(X)
+    return None if np.isfinite(numbers).all() else TableEncoder().fit(X)
+
+
 @dataclass(frozen=True)
 class TableRecipe:
     """How a table becomes predictors, response and learners."""
 
+    # Empty where the response had no name.
     target: str
-    # The column that names the learner of each row; learners are known by its text.
+    # The column that names the learner of each row; empty where no column of the table did.
     group: str
     # What becomes of the other columns.
     columns: tuple[ColumnPlan, ...]

@@ -38,7 +38,7 @@ def _import_distributed() -> Any:
         import distributed
     except ImportError as error:
         raise ClusterError(
-            "The engine 'dask' needs dask.distributed: pip install 'coterie[distributed]'."
+            "The engine 'dask' needs dask.distributed: install coterie's extra 'distributed'."
         ) from error
     return distributed
 

@@ -12,9 +12,12 @@ from typing import Any
 import numpy as np
 
 from coterie._arrays import Array
+from coterie.collaboration.classes.parties import ClassParty
 from coterie.collaboration.nested.guard import model_bounds
 from coterie.collaboration.nested.parties import AverageDictionary, RowParty
 from coterie.federated.codec import LARGEST
+from coterie.federated.conclusions import Line
+from coterie.federated.labels import class_bounds, response_moments
 from coterie.federated.messages import (
     Answer,
     Mixing,
@@ -72,31 +75,44 @@ class _Answering:
         self.sites = [member.site for member in question.members]
         by_site = {peer.site: peer for peer in shares}
         peers = evaluate_peers(party, [by_site[site] for site in self.sites])
-        table = np.full((len(self.sites), len(party.learners.y)), np.nan)
+        table = np.full((len(self.sites), *party.learners.y.shape), np.nan)
         table[[self.sites.index(site) for site in peers.sites]] = peers.table
         selection, _, _ = bounded_selection(party, [by_site[site] for site in self.sites])
         self.place = self.sites.index(party.site)
-        self.noise = question.members[self.place].noise
+        levels = np.array([member.noise for member in question.members])
+        self.noise = float(levels[self.place])
         weights = np.array([member.weight for member in question.members])
-        self.losses = AverageLosses.of_one(party.learners, selection, table[..., None], weights, self.place)
-        means, variances = (
-            np.array([getattr(by_site[site], name) for site in self.sites])
-            for name in ("response_mean", "response_variance")
-        )
+        self.losses = AverageLosses.of_one(party.learners, selection, table, weights, self.place, levels)
         own, inverse = party.own, np.argsort(self.losses.order)
+        shared: dict[str, Any] = {
+            "X": party.learners.X,
+            "folds": own.folds.held_out,
+            "n_folds": len(own.folds),
+            "model_weights": weights,
+            "place": self.place,
+            "losses": lambda labels: self.losses.by_row(labels)[:, inverse],
+        }
+        some = [by_site[site] for site in self.sites]
+        if party.classes:
+            loss, y = party.learners.loss, party.learners.y
+            bounds = class_bounds(some)
+            self.rows: RowParty | ClassParty = ClassParty(
+                y=y, alone=own.predictions, table=table, bounds=bounds, loss=loss, **shared
+            )
+            return
+        means, variances = response_moments(some)
         self.rows = RowParty(
-            X=party.learners.X,
             y=party.learners.scalar_y,
-            folds=own.folds.held_out,
-            n_folds=len(own.folds),
             alone=own.predictions[:, 0],
-            table=table,
-            bounds=model_bounds(means, variances),
-            model_weights=weights,
-            place=self.place,
-            losses=lambda labels: self.losses.by_row(labels)[:, inverse],
+            table=table[..., 0],
+            bounds=model_bounds(means[:, 0], variances),
             noise=self.noise,
+            **shared,
         )
+
+    def _columns(self, values: Array) -> Array:
+        """Return predictions or residuals as columns, of shape (n, C)."""
+        return values.reshape(self.party.learners.y.shape)
 
     def _dictionary(self, mixing: Mixing) -> AverageDictionary:
         labellings = tuple(np.array(labels) for labels in mixing.labellings)
@@ -127,12 +143,12 @@ class _Answering:
         selection, loss = losses.selection, self.party.learners.loss
         early, alone = selection.residuals[0], y - self.party.own.predictions
         held_out = weights[: self.rows.n_folds]
-        mixed = self.rows.residuals(dictionary, held_out)[:, None]
-        with_all = y - self.rows.average(np.zeros_like(labels))[:, None]
+        mixed = self._columns(self.rows.residuals(dictionary, held_out))
+        with_all = y - self._columns(self.rows.average(np.zeros_like(labels)))
         shared = bool(np.bincount(labels).max() > 1)
-        plain = y - self.rows.average(labels)[:, None] if shared else alone
+        plain = y - self._columns(self.rows.average(labels)) if shared else alone
         spread = selection.inflation**0.5
-        errors = [error_and_spread(residuals) for residuals in (alone, mixed, with_all)]
+        errors = [error_and_spread(residuals, None, loss) for residuals in (alone, mixed, with_all)]
         first, second, third = (_pair(mean, error * spread) for mean, error in errors)
         found = compare_with_alone(losses, labels)
         excess = zip(found.excess[:, 0], found.errors[:, 0], strict=True)
@@ -143,11 +159,13 @@ class _Answering:
                 losses, labels, {}, n_replicates=n_replicates, entropy=self.party.seed
             )
             membership = tuple(stability.membership[0].tolist())
-        line, limits = self.rows.correction(dictionary, weights[-1])
+        line, limits, lines = self._own_lines(dictionary, weights[-1])
         return Verdict(
             clusters=tuple(_pair(mean, error) if np.isfinite(mean) else None for mean, error in excess),
             constant=_pair(found.constant_excess, found.constant_errors),
-            coterie=_pair(*coterie_excess(plain, early, float(selection.clips[0]), selection.inflation)),
+            coterie=_pair(
+                *coterie_excess(plain, early, float(selection.clips[0]), selection.inflation, loss)
+            ),
             errors=(first, second, third),
             early=seen.errors[0],
             alone=seen.errors[1],
@@ -161,7 +179,19 @@ class _Answering:
             line=tuple(line.tolist()),
             limits=limits,
             range=tuple(self.party.own.bounds[0].tolist()),
+            lines=lines,
         )
+
+    def _own_lines(
+        self, dictionary: AverageDictionary, weights: Array
+    ) -> tuple[Array, tuple[float, float], tuple[Line, ...]]:
+        """Return the line that the site adds to its mixture; of classes one for each average and class."""
+        if isinstance(self.rows, RowParty):
+            return *self.rows.correction(dictionary, weights), ()
+        own = self.rows.own_lines(dictionary)
+        pairs = zip(own.lines.reshape(-1, own.lines.shape[-1]), own.limits.reshape(-1, 2), strict=True)
+        lines = tuple(Line(tuple(values.tolist()), tuple(limits.tolist())) for values, limits in pairs)
+        return np.zeros(own.lines.shape[-1]), (0.0, 0.0), lines
 
 
 def answer(party: Party, shares: Sequence[Share], question: Question, *, n_replicates: int = 100) -> Answer:

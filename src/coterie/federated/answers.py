@@ -86,6 +86,10 @@ def check_answer(question: Question, answer: Answer) -> Answer:
             raise ProtocolError(f"{answer.site!r} did not judge every cluster.")
         if len(verdict.line) != len(question.units) + 1:
             raise ProtocolError(f"{answer.site!r} answered with a line of other columns.")
+        sizes = {len(line.values) for line in verdict.lines}
+        n_parts = 2 * len(question.judging.mixing.labellings)
+        if not sizes <= {len(question.units) + 1} or len(verdict.lines) % n_parts:
+            raise ProtocolError(f"{answer.site!r} answered with lines of other columns.")
     return answer
 
 

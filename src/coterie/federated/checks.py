@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 
 from coterie.federated.codec import ProtocolError
 
 MOST_COLUMNS = 10_000
 MOST_SITES = 10_000
+MOST_CLASSES = 100
 
 
 def digest(content: bytes) -> str:
@@ -26,3 +28,10 @@ def check_site(name: str) -> str:
     good = 0 < len(name) <= 100 and name.isprintable() and name == name.strip()
     require(good, f"A site's name has 1 to 100 printable characters and no space at its ends. Got {name!r}.")
     return name
+
+
+def check_classes(names: Sequence[str]) -> None:
+    """Refuse names of classes that cannot be shown or told apart; none are allowed."""
+    good = all(0 < len(name) <= 100 and name.isprintable() for name in names)
+    require(good and len(names) != 1 and len(names) <= MOST_CLASSES, "A response has 2 to 100 classes.")
+    require(len(set(names)) == len(names), "Two classes have one name.")

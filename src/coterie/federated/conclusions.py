@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from coterie._options import check_option
-from coterie.federated.checks import require
+from coterie.federated.checks import check_classes, require
 from coterie.federated.codec import ProtocolError
 from coterie.rows.threshold import FEWEST_ROWS
 from coterie.verdicts.verdict import STAY_ALONE
@@ -53,20 +53,56 @@ class Gain:
 
 
 @dataclass(frozen=True)
+class Line:
+    """Slopes and an intercept, and what the line is kept within."""
+
+    values: tuple[float, ...]
+    limits: tuple[float, float]
+
+    def __post_init__(self) -> None:
+        require(self.limits[0] <= self.limits[1], "Limits are the wrong way round.")
+
+
+@dataclass(frozen=True)
+class Part:
+    """A part of a mixture of classifiers: an average of models, and a line for each class in its log-odds.
+
+    Without ``lines`` it is the average as it is; ``share`` is what it weighs in the mixture.
+    """
+
+    share: float
+    weights: Mapping[str, float]
+    lines: tuple[Line, ...] = ()
+
+    def __post_init__(self) -> None:
+        good = len(self.weights) > 0 and min(self.weights.values()) >= 0
+        good = good and abs(sum(self.weights.values()) - 1) < 1e-6
+        require(
+            good and self.share >= 0, "The weights of a part of a mixture must be shares that sum to one."
+        )
+
+
+@dataclass(frozen=True)
 class Mixture:
     """How a site predicts with others: a weighted sum of models, and a line of its own.
 
     ``weights`` has what each model weighs, by site. ``line`` are slopes and intercept, and the line is kept
     within ``limits``. ``range`` is what the site's own model is kept within where it predicts alone; None:
-    not known.
+    not known. Of classes the mixture is the sum of its ``parts``; ``weights`` are what models weigh in all,
+    and there is no line.
     """
 
     weights: Mapping[str, float]
     line: tuple[float, ...]
     limits: tuple[float, float]
     range: tuple[float, float] | None = None
+    parts: tuple[Part, ...] = ()
 
     def __post_init__(self) -> None:
+        named = {member for part in self.parts for member in part.weights}
+        require(named <= set(self.weights), "A part of a mixture has a model that the mixture has not.")
+        whole = not self.parts or abs(sum(part.share for part in self.parts) - 1) < 1e-6
+        require(whole, "The parts of a mixture must sum to one.")
         require(len(self.weights) > 0, "A mixture must have a model.")
         good = min(self.weights.values()) >= 0 and abs(sum(self.weights.values()) - 1) < 1e-6
         require(good, "The weights of a mixture must be shares that sum to one.")
@@ -100,6 +136,8 @@ class Conclusion:
         Rounds of questions.
     settings : mapping of str to str
         How it was concluded, so that anybody can do it again.
+    classes : tuple of str, default=()
+        The classes of the response; none: it is a number.
     """
 
     gains: tuple[Gain, ...]
@@ -112,9 +150,11 @@ class Conclusion:
     notes: tuple[str, ...]
     rounds: int
     settings: Mapping[str, str]
+    classes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         sites = [row.learner for row in self.gains]
+        check_classes(self.classes)
         require(len(sites) > 0, "A conclusion must be about at least one site.")
         require(sites == sorted(set(sites)), "The sites of a conclusion must differ and be sorted.")
         require(set(self.models) == set(sites), "A conclusion must name the model of every site.")
@@ -162,5 +202,6 @@ class Conclusion:
             raise ProtocolError("The conclusion is about moments: it has no mixture of models.")
         if using == "alone" or (using == "verdict" and row.verdict == STAY_ALONE):
             mine = self.mixtures[site]
-            return Mixture({site: 1.0}, (0.0,) * len(mine.line), (0.0, 0.0), mine.range)
+            own = (Part(1.0, {site: 1.0}),) if self.classes else ()
+            return Mixture({site: 1.0}, (0.0,) * len(mine.line), (0.0, 0.0), mine.range, own)
         return replace(self.mixtures[site], range=None)

@@ -11,7 +11,7 @@ import numpy as np
 
 from coterie._arrays import Array
 from coterie.collaboration.forms import average_weights
-from coterie.federated.conclusions import Conclusion, Curve, Gain, Mixture
+from coterie.federated.conclusions import Conclusion, Curve, Gain, Line, Mixture, Part
 from coterie.federated.messages import Verdict
 from coterie.federated.participants import Participants
 from coterie.federated.peers import N_FOLDS
@@ -19,9 +19,10 @@ from coterie.method.search import Found
 from coterie.method.voices import VOICES
 from coterie.records import Exchange, Partition
 from coterie.verdicts.cluster_fit import ClusterFit, Comparison, judge_cluster_fit
-from coterie.verdicts.gains import ERRORS, GAINS, Comparisons, Gains, add_gains
+from coterie.verdicts.gains import ERRORS, GAINS, Comparisons, add_gains
 from coterie.verdicts.learning import Measured, compared
 from coterie.verdicts.outliers import bad_models
+from coterie.verdicts.table import Gains
 from coterie.verdicts.verdict import COLLABORATE, STAY_ALONE
 
 NOT_MEASURED = "by losses alone; what it brings was not measured"
@@ -39,13 +40,16 @@ class Mixed:
 
     ``models`` (M, M) are the weights of each member's mixture, and ``alone`` (M,) the part of its own model
     beside averages; ``verdicts`` is what the members answered, and ``losses`` (K, M) the clusters' mean
-    losses on them.
+    losses on them. Of classes there are ``parts`` (M, E + 1, M) and ``part_shares`` (M, 2 E + 1), too; see
+    `coterie.collaboration.classes.ClassAverages`.
     """
 
     models: Array
     alone: Array
     verdicts: Sequence[Verdict]
     losses: Array
+    parts: Array | None = None
+    part_shares: Array | None = None
 
 
 def _cluster_fit(partition: Partition, places: Array, sizes: Array, noise: Array, mixed: Mixed) -> ClusterFit:
@@ -106,27 +110,56 @@ def _plain_mixtures(participants: Participants, partition: Partition) -> dict[st
     n_rows = np.array([participants.shares[site].n_rows for site in sites])
     heard = np.minimum(n_rows, VOICES.weight * np.median(n_rows))
     weights = average_weights(heard, partition.labels)[partition.labels]
-    return {site: _mixture(sites, mine, n_features) for site, mine in zip(sites, weights, strict=True)}
+    of_classes = bool(_classes(participants))
+    return {
+        site: _mixture(sites, mine, n_features, of_classes) for site, mine in zip(sites, weights, strict=True)
+    }
 
 
 def _n_features(participants: Participants) -> int:
     return len(next(iter(participants.shares.values())).columns)
 
 
-def _mixture(sites: Sequence[str], weights: Array, n_features: int) -> Mixture:
+def _classes(participants: Participants) -> tuple[str, ...]:
+    return next(iter(participants.shares.values())).classes
+
+
+def _used(sites: Sequence[str], weights: Array) -> dict[str, float]:
+    """Return what models weigh, those that weigh something."""
+    return {site: float(weight) for site, weight in zip(sites, weights, strict=True) if weight > 0}
+
+
+def _mixture(sites: Sequence[str], weights: Array, n_features: int, of_classes: bool) -> Mixture:
     """Return a mixture without a line."""
-    used = {site: float(weight) for site, weight in zip(sites, weights, strict=True) if weight > 0}
-    return Mixture(used, (0.0,) * (n_features + 1), (0.0, 0.0))
+    used = _used(sites, weights)
+    parts = (Part(1.0, used),) if of_classes else ()
+    return Mixture(used, (0.0,) * (n_features + 1), (0.0, 0.0), parts=parts)
+
+
+def _class_parts(
+    members: Sequence[str], parts: Array, shares: Array, lines: Sequence[Line]
+) -> tuple[Part, ...]:
+    """Return the parts of a mixture of classifiers that weigh something."""
+    n_shared = len(parts) - 1
+    n_columns = len(lines) // (2 * n_shared)
+    each = [tuple(lines[start : start + n_columns]) for start in range(0, len(lines), n_columns)]
+    averages = [_used(members, row) for row in parts]
+    found: list[tuple[float, dict[str, float], tuple[Line, ...]]] = [(shares[0], averages[0], ())]
+    found += [(shares[1 + k], averages[1 + k % n_shared], each[k]) for k in range(2 * n_shared)]
+    return tuple(Part(float(share), weights, own) for share, weights, own in found if share > 0)
 
 
 def _mixtures(participants: Participants, partition: Partition, places: Array, mixed: Mixed) -> Any:
     """Return how each site predicts with others; who stands apart predicts alone."""
     sites, n_features = partition.learner_ids.tolist(), _n_features(participants)
-    whole = {site: _mixture([site], np.ones(1), n_features) for site in sites}
+    of_classes = bool(_classes(participants))
+    whole = {site: _mixture([site], np.ones(1), n_features, of_classes) for site in sites}
     members = [sites[place] for place in places]
-    for site, weights, verdict in zip(members, mixed.models, mixed.verdicts, strict=True):
-        models = _mixture(members, weights, n_features).weights
-        whole[site] = Mixture(models, verdict.line, verdict.limits, verdict.range)
+    for place, (site, verdict) in enumerate(zip(members, mixed.verdicts, strict=False)):
+        models, parts = _used(members, mixed.models[place]), tuple[Part, ...]()
+        if mixed.parts is not None and mixed.part_shares is not None:
+            parts = _class_parts(members, mixed.parts[place], mixed.part_shares[place], verdict.lines)
+        whole[site] = Mixture(models, verdict.line, verdict.limits, verdict.range, parts)
     return whole
 
 
@@ -172,6 +205,7 @@ def _concluded(
         notes=partition.notes,
         rounds=rounds,
         settings=settings,
+        classes=_classes(participants),
     )
 
 

@@ -12,10 +12,10 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, get_args
 
-from coterie.federated.checks import MOST_COLUMNS, MOST_SITES, check_site, digest, require
+from coterie.federated.checks import MOST_COLUMNS, MOST_SITES, check_classes, check_site, digest, require
 from coterie.federated.codec import LARGEST, from_plain, parse, to_text
 from coterie.federated.codec import ProtocolError as ProtocolError
-from coterie.federated.conclusions import Conclusion
+from coterie.federated.conclusions import Conclusion, Line
 from coterie.federated.tables import Columns, Encoding, Moments
 from coterie.rows.threshold import FEWEST_ROWS
 
@@ -58,6 +58,10 @@ class Share:
         Versions.
     spreads : tuple of float
         Standard deviation of each predictor, for common units of slopes.
+    classes : tuple of str, default=()
+        The classes of the response, as the sites agreed; none: it is a number.
+    class_shares : tuple of float, default=()
+        The share of each class among the site's rows. Mean and variance of the response are nought then.
     """
 
     site: str
@@ -73,9 +77,15 @@ class Share:
     seed: int
     software: Mapping[str, str]
     spreads: tuple[float, ...]
+    classes: tuple[str, ...] = ()
+    class_shares: tuple[float, ...] = ()
 
     def __post_init__(self) -> None:
         check_site(self.site)
+        check_classes(self.classes)
+        whole = len(self.class_shares) == len(self.classes) and min(self.class_shares, default=0.0) >= 0
+        whole = whole and (not self.classes or abs(sum(self.class_shares) - 1) < 1e-9)
+        require(whole, f"{self.site!r} must state the share of each class.")
         require(self.n_rows >= FEWEST_ROWS, f"A site needs {FEWEST_ROWS} rows. Got {self.n_rows}.")
         require(self.error >= 0, f"The error of {self.site!r} is negative.")
         require(self.response_variance >= 0, f"The variance that {self.site!r} states is negative.")
@@ -327,6 +337,8 @@ class Verdict:
     often each cluster predicts the site best when its rows are resampled; empty: not measured. ``line`` are
     slopes and intercept that the site adds to its mixture, and ``limits`` what the line is kept within.
     ``range`` is that of its response with a margin: its own model is kept within it where it predicts alone.
+    Of classes ``lines`` take the place of ``line``: what is added to the log-odds of each average, first with
+    an offset and then with offset and slopes, class by class.
     """
 
     clusters: tuple[Excess | None, ...]
@@ -345,6 +357,7 @@ class Verdict:
     line: tuple[float, ...]
     limits: tuple[float, float]
     range: tuple[float, float]
+    lines: tuple[Line, ...] = ()
 
     def __post_init__(self) -> None:
         spreads = [pair[1] for pair in (*self.clusters, self.constant, self.coterie) if pair is not None]
@@ -400,7 +413,7 @@ class Answer:
 
 
 # Raised whenever a message gains, loses or changes a field.
-VERSION = 3
+VERSION = 4
 
 Message = Share | Score | Question | Answer | Conclusion | Moments | Columns | Encoding
 KINDS: Mapping[str, type[Any]] = {kind.__name__.lower(): kind for kind in get_args(Message)}

@@ -52,9 +52,9 @@ def _one_each(messages: Iterable[Message], why: str, left_out: dict[str, str]) -
 
 def _unlike(shares: Mapping[str, Share]) -> dict[str, str]:
     """Return who has other columns than most sites; of equal numbers, than the first site."""
-    counts = Counter((share.columns, share.target) for share in shares.values())
+    counts = Counter((share.columns, share.target, share.classes) for share in shares.values())
     usual = max(counts, key=lambda key: counts[key])
-    others = [share for share in shares.values() if (share.columns, share.target) != usual]
+    others = [share for share in shares.values() if (share.columns, share.target, share.classes) != usual]
     return {share.site: other_columns(share, *usual) for share in others}
 
 

@@ -10,14 +10,17 @@ from typing import Any
 import numpy as np
 
 from coterie._arrays import Array
-from coterie.candidates import candidates_per_learner
+from coterie._options import listed
+from coterie.candidates import ForClasses, candidates_per_learner
+from coterie.collaboration.classes.own_lines import OwnLines, chances_of, log_odds_of
 from coterie.collaboration.nested import Recipe, folds_of, own_by_fold
 from coterie.collaboration.nested.guard import model_bounds
 from coterie.collaboration.nested.own import OwnByFold
 from coterie.engines import ThreadEngine
 from coterie.federated import wire
 from coterie.federated.checks import check_site
-from coterie.federated.conclusions import Conclusion
+from coterie.federated.conclusions import Conclusion, Mixture
+from coterie.federated.labels import class_bounds, class_codes, class_names, loss_of
 from coterie.federated.messages import ProtocolError, Share
 from coterie.method.select import select_models
 from coterie.records import Selection
@@ -49,6 +52,7 @@ class Party:
     candidates: tuple[str, ...]
     seed: int
     sets: tuple[Mapping[str, Any], ...] = field(default=(), repr=False, compare=False)
+    classes: tuple[str, ...] = ()
     seen: dict[str, Any] = field(default_factory=dict, repr=False, compare=False)
     spent: list[float] = field(default_factory=list, repr=False, compare=False)
 
@@ -86,6 +90,7 @@ def make_party(
     candidates: Any = "default",
     seed: int = 0,
     order: str | None = "auto",
+    classes: Sequence[Any] | None = None,
 ) -> Party:
     """Select a model for a site's rows.
 
@@ -108,6 +113,9 @@ def make_party(
     order : {"auto", None}, default="auto"
         As for `CoterieRegressor`. A site tests its own rows alone, so that it takes more rows or a stronger
         dependence to find it.
+    classes : sequence or None, default=None
+        The labels that all sites agreed on, where the response is a class; a site need not have seen all of
+        them. None: the response is a number.
 
     Returns
     -------
@@ -115,40 +123,47 @@ def make_party(
         For `share`, `score` and `answer`.
     """
     check_site(site)
+    known = () if classes is None else class_names(classes)
+    if known:
+        y = class_codes(y, known, "make_party")
     _check_size(y)
     names = columns if columns is not None else column_names(X)
     groups = np.array([site] * len(y), dtype=object)
-    learners = gather_learners(X, y, groups, caller="make_party")
-    selection = select_models(learners, candidates=candidates, order=order, random_state=seed)
+    learners = gather_learners(X, y, groups, loss=loss_of(known), caller="make_party")
+    wanted = ForClasses(candidates) if known else candidates
+    selection = select_models(learners, candidates=wanted, order=order, random_state=seed)
     found = [f"x{k}" for k in range(learners.n_features)] if names is None else [str(n) for n in names]
     if len(found) != learners.n_features:
         raise ValueError(f"{len(found)} names do not fit {learners.n_features} columns: pass one each.")
     texts = [candidates] if isinstance(candidates, str) else list(candidates)
-    sets = tuple(candidates_per_learner(candidates, learners.ids.tolist()))
-    return Party(site, learners, selection, tuple(found), target, tuple(map(str, texts)), int(seed), sets)
+    sets = tuple(candidates_per_learner(wanted, learners.ids.tolist()))
+    names_of = tuple(found), target, tuple(map(str, texts))
+    return Party(site, learners, selection, *names_of, int(seed), sets, known)
 
 
-def other_columns(peer: Share, columns: Sequence[str], target: str) -> str:
-    """Say how a peer's columns differ from those expected."""
+def other_columns(peer: Share, columns: Sequence[str], target: str, classes: Sequence[str] = ()) -> str:
+    """Say how a peer's columns or classes differ from those expected."""
     if peer.target != target:
         return f"It predicts {peer.target!r}, not {target!r}."
     strange = sorted(set(peer.columns) ^ set(columns))
     if strange:
         verb = "has" if strange[0] in peer.columns else "lacks"
         return f"It {verb} the column {strange[0]!r}: give all sites the same columns."
+    if peer.columns == tuple(columns) and peer.classes != tuple(classes):
+        return f"Its target has other classes ({listed(peer.classes)}): run `coterie agree` and share again."
     return "Its columns come in another order: give --features in the order of the others."
 
 
 def is_comparable(party: Party, peer: Share) -> bool:
     """Tell whether a peer predicts the same response from the same columns."""
-    return (peer.columns, peer.target) == (party.columns, party.target)
+    return (peer.columns, peer.target, peer.classes) == (party.columns, party.target, party.classes)
 
 
 @dataclass(frozen=True)
 class Peers:
     """Everybody's models, evaluated on a site's rows.
 
-    ``sites`` are those whose models could be evaluated, sorted; ``table``, of shape (M, n), is what they
+    ``sites`` are those whose models could be evaluated, sorted; ``table``, of shape (M, n, C), is what they
     predict. ``troubles`` says whose could not, and why.
     """
 
@@ -162,7 +177,7 @@ def _look_at(party: Party, shares: Sequence[Share]) -> None:
     models = {}
     for peer in shares:
         try:
-            models[peer.sha] = wire.unpack(peer.model, party.n_features)
+            models[peer.sha] = wire.unpack(peer.model, party.n_features, len(party.classes))
         except wire.WireError as error:
             party.seen[peer.sha] = str(error)
     # What earlier models of the same folder have used is gone, however often new ones appear.
@@ -179,11 +194,12 @@ def evaluate_peers(party: Party, shares: Sequence[Share]) -> Peers:
     comparable = [peer for peer in shares if is_comparable(party, peer)]
     _look_at(party, [peer for peer in comparable if peer.sha not in party.seen])
     strange = [peer for peer in shares if not is_comparable(party, peer)]
-    found: dict[str, Any] = {peer.site: other_columns(peer, party.columns, party.target) for peer in strange}
+    ours = party.columns, party.target, party.classes
+    found: dict[str, Any] = {peer.site: other_columns(peer, *ours) for peer in strange}
     found |= {peer.site: party.seen[peer.sha] for peer in sorted(comparable, key=lambda peer: peer.site)}
     troubles = {site: answer for site, answer in found.items() if isinstance(answer, str)}
     sites = tuple(sorted(set(found) - set(troubles)))
-    table = np.array([found[site] for site in sites]).reshape(len(sites), len(party.learners.y))
+    table = np.array([found[site] for site in sites]).reshape(len(sites), *party.learners.y.shape)
     return Peers(sites, table, troubles)
 
 
@@ -207,8 +223,8 @@ def predict(
 
     Returns
     -------
-    ndarray of shape (n,)
-        Predictions.
+    ndarray of shape (n,), or (n, n_classes)
+        Predictions; of classes the probability of each, in the order of the conclusion's ``classes``.
     """
     mixture, rows = conclusion.mixture(site, using=using), np.asarray(X, dtype=float)
     by_site = concluded_shares(shares, conclusion)
@@ -217,15 +233,43 @@ def predict(
     if lacking:
         raise ProtocolError(f"The model of {lacking[0]!r}, which {site!r} predicts with, is not here.")
     members = [by_site[member] for member in used]
-    found = wire.predict_each([wire.unpack(member.model, rows.shape[1]) for member in members], rows)
+    n_classes = len(conclusion.classes)
+    found = wire.predict_each(
+        [wire.unpack(member.model, rows.shape[1], n_classes) for member in members], rows
+    )
     if found.troubles:
         place, why = next(iter(found.troubles.items()))
         raise ProtocolError(f"The model of {members[place].site!r} {why}.")
+    if n_classes:
+        if site not in by_site:
+            raise ProtocolError(f"The share of {site!r}, which says how many rows it has, is not here.")
+        limits = class_bounds([by_site[site]])[0] if mixture.range is None else mixture.range
+        inside = zip(found.predictions, class_bounds(members), strict=True)
+        chances = np.array([np.clip(part, *each) for part, each in inside])
+        mixed = mixed_parts_of(mixture, [member.site for member in members], chances, rows)
+        shown: Array = loss_of(conclusion.classes).shown(np.clip(mixed, *limits))
+        return shown
     bounds = [_bounds(member) if mixture.range is None else np.array(mixture.range) for member in members]
     kept = [np.clip(part, *each) for part, each in zip(found.predictions, bounds, strict=True)]
     line = np.clip(rows @ np.array(mixture.line[:-1]) + mixture.line[-1], *mixture.limits)
     prediction: Array = np.array(list(used.values())) @ np.array(kept) + line
     return prediction
+
+
+def mixed_parts_of(mixture: Mixture, sites: Sequence[str], chances: Array, X: Array) -> Array:
+    """Return the probabilities (n, C) of a mixture of classifiers, from those of its models, (M, n, C)."""
+    mixed = np.zeros(chances.shape[1:])
+    for part in mixture.parts:
+        shares = np.array([part.weights.get(site, 0.0) for site in sites])
+        average = np.einsum("m,mnc->nc", shares, chances)
+        if part.lines:
+            own = OwnLines(
+                np.array([[line.values for line in part.lines]]),
+                np.array([[line.limits for line in part.lines]]),
+            )
+            average = chances_of(own.added(X, log_odds_of(average)[:, None]))[:, 0]
+        mixed += part.share * average
+    return mixed
 
 
 def _bounds(share: Share) -> Array:

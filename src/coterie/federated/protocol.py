@@ -12,12 +12,15 @@ import json
 from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, fields, replace
+from typing import Any
 
 import numpy as np
 
 from coterie._arrays import Array
 from coterie._codec import parse_json
 from coterie._options import check_count
+from coterie.collaboration.classes import ClassAverages
+from coterie.collaboration.classes.averaging import agree_on_class_weights, mixed_parts
 from coterie.collaboration.nested.effects import slope_units
 from coterie.collaboration.nested.parties import AverageDictionary
 from coterie.collaboration.nested.resolutions import average_labels, resolution_counts, resolution_evidence
@@ -32,6 +35,7 @@ from coterie.federated.answers import Answered, AnsweredLosses, NotAnsweredError
 from coterie.federated.conclusions import Conclusion
 from coterie.federated.consistency import contradictions, strange_numbers
 from coterie.federated.findings import Mixed, conclusion_by_losses, conclusion_from
+from coterie.federated.labels import response_moments
 from coterie.federated.messages import Answer, Judging, Member, Mixing, ProtocolError, Question, Score, Share
 from coterie.federated.participants import Participants, find_participants
 from coterie.kernels.losses import DenseTiles
@@ -200,11 +204,12 @@ def _mixed(
         losses.ask_products(mixing)
         return None
     shares = [participants.shares[member.site] for member in losses.members]
-    n_rows, means, variances = (
-        np.array([getattr(share, name) for share in shares])
-        for name in ("n_rows", "response_mean", "response_variance")
-    )
-    weights = agree_on_weights(*products, response_units(n_rows, means, variances))
+    n_rows = np.array([share.n_rows for share in shares])
+    means, variances = response_moments(shares)
+    if shares[0].classes:
+        weights = agree_on_class_weights(*products)
+    else:
+        weights = agree_on_weights(*products, response_units(n_rows, means[:, 0], variances))
     whole = np.concatenate([weights.held_out, weights.personal[None]])
     tables = tuple(tuple(map(tuple, table)) for table in np.swapaxes(whole, 0, 1).tolist())
     judging = Judging(in_message(labels), mixing, tables)
@@ -216,8 +221,14 @@ def _mixed(
     in_averages = np.array([member.weight for member in losses.members])
     everybody = slice(0, len(labels))
     tile = known.source.tile(everybody, everybody)
-    models, shares_of = mixed_models(dictionary, homes, weights.personal, in_averages, tile)
-    return Mixed(models, shares_of[:, 0], verdicts, whole_losses(losses, labels))
+    mixing_of: Any = dictionary, homes, weights.personal, in_averages, tile
+    cluster_losses = whole_losses(losses, labels)
+    if shares[0].classes:
+        parts, shares_of = mixed_parts(*mixing_of)
+        models = ClassAverages.totals(parts, weights.personal)
+        return Mixed(models, shares_of[:, 0], verdicts, cluster_losses, parts, weights.personal)
+    models, shares_of = mixed_models(*mixing_of)
+    return Mixed(models, shares_of[:, 0], verdicts, cluster_losses)
 
 
 def conclude(

@@ -15,10 +15,22 @@ from coterie.federated.protocol import Settings, conclude
 ROUNDING = 1e-6
 
 
+def _own_lines(mixture: Mixture) -> list[float]:
+    """Return all numbers of the lines of a mixture's parts."""
+    lines = [line for part in mixture.parts for line in part.lines]
+    return [number for line in lines for number in (*line.values, *line.limits)]
+
+
 def _alike(ours: Mixture, theirs: Mixture, sites: Sequence[str]) -> bool:
     """Tell whether two mixtures predict the same, up to rounding."""
     first, second = ([m.weights.get(site, 0.0) for site in sites] for m in (ours, theirs))
-    line, other = (np.array([*m.line, *m.limits, *(m.range or ())]) for m in (ours, theirs))
+    if [len(part.lines) for part in ours.parts] != [len(part.lines) for part in theirs.parts]:
+        return False
+    first += [part.weights.get(site, 0.0) for part in ours.parts for site in sites]
+    second += [part.weights.get(site, 0.0) for part in theirs.parts for site in sites]
+    first += [part.share for part in ours.parts]
+    second += [part.share for part in theirs.parts]
+    line, other = (np.array([*m.line, *m.limits, *(m.range or ()), *_own_lines(m)]) for m in (ours, theirs))
     if len(line) != len(other):
         return False
     size = ROUNDING * float(np.abs(line).max())
@@ -59,6 +71,7 @@ def check_conclusion(
     ]
     sites = sorted(found.models)
     same = verdicts[0] == verdicts[1] and conclusion.models == found.models and bool(conclusion.mixtures)
+    same = same and conclusion.classes == found.classes
     if not same or not all(_alike(conclusion.mixtures[s], found.mixtures[s], sites) for s in sites):
         raise ProtocolError(f"The conclusion does not follow from what the sites said: {remedy}")
     return found

@@ -31,7 +31,7 @@ def _ed25519() -> Any:
     try:
         from cryptography.hazmat.primitives.asymmetric import ed25519
     except ModuleNotFoundError as error:
-        raise ProtocolError("Signing needs cryptography: install coterie[federated].") from error
+        raise ProtocolError("Signing needs cryptography: install coterie's extra 'federated'.") from error
     return ed25519
 
 

@@ -17,9 +17,9 @@ import sklearn
 from coterie._version import __version__
 from coterie.federated import wire
 from coterie.federated.codec import LARGEST
+from coterie.federated.labels import loss_of, response_moments
 from coterie.federated.messages import Loss, ProtocolError, Score, Share
 from coterie.federated.peers import Party, evaluate_peers, is_comparable
-from coterie.loss import SQUARED_ERROR
 from coterie.method.noise import clip_bound, mostly_one_value, noise_statistics, smallest_level
 from coterie.method.noise import pooled_variance as pool_variances
 from coterie.method.refine.losses import halves_of
@@ -54,39 +54,42 @@ def share(party: Party) -> Share:
     WireError
         If the model keeps training rows or cannot be written down.
     """
-    learners, selection = party.learners, party.selection
+    learners, selection, n_classes = party.learners, party.selection, len(party.classes)
+    of_numbers, counts = not n_classes, []
+    if n_classes:
+        counts = np.bincount(learners.loss.target(learners.y), minlength=n_classes).tolist()
     return Share(
         site=party.site,
         n_rows=len(learners.y),
         error=float(selection.errors[0]),
-        response_mean=float(learners.y.mean()),
-        response_variance=float(learners.y.var()),
+        response_mean=float(learners.y.mean()) if of_numbers else 0.0,
+        response_variance=float(learners.y.var()) if of_numbers else 0.0,
         columns=party.columns,
         target=party.target,
         family=selection.names[0],
-        model=wire.pack(selection.models[0], party.n_features),
+        model=wire.pack(selection.models[0], party.n_features, n_classes),
         candidates=party.candidates,
         seed=party.seed,
         software=software_versions(),
         spreads=tuple(learners.X.std(axis=0).tolist()),
+        classes=party.classes,
+        class_shares=tuple(count / len(learners.y) for count in counts),
     )
 
 
 def pooled_variance(shares: Sequence[Share]) -> float:
     """Return the variance of these sites' responses together, as a local fit pools it."""
     counts = np.array([share.n_rows for share in shares], dtype=float)
-    means = np.array([[share.response_mean] for share in shares])
-    within = np.array([share.response_variance for share in shares])
-    return pool_variances(counts, means, within)
+    return pool_variances(counts, *response_moments(shares), loss_of(shares[0].classes))
 
 
 def bounded_selection(party: Party, shares: Sequence[Share]) -> tuple[Selection, float, float]:
     """Return the selection with the bound that the peers' responses call for, and the noise statistics."""
     # Whoever predicts something else, or from something else, says nothing about rounding here.
     smallest = smallest_level(pooled_variance([peer for peer in shares if is_comparable(party, peer)]))
-    residuals = party.selection.residuals[0]
-    clip = clip_bound(residuals, smallest, tied=mostly_one_value(party.learners.y))
-    level, variance = noise_statistics(residuals, clip, smallest)
+    residuals, loss = party.selection.residuals[0], party.learners.loss
+    clip = clip_bound(residuals, smallest, tied=mostly_one_value(party.learners.y), loss=loss)
+    level, variance = noise_statistics(residuals, clip, smallest, loss)
     return replace(party.selection, clips=np.array([clip]), noise=np.array([level])), level, variance
 
 
@@ -133,7 +136,7 @@ def score(party: Party, shares: Sequence[Share]) -> Score:
         raise ProtocolError(f"The shares lack that of {party.site!r} itself: run share first.")
     peers = evaluate_peers(party, shares)
     y = party.learners.y
-    means = SQUARED_ERROR.by_row(peers.table[..., None] - y).mean(axis=1)
+    means = party.learners.loss.by_row(peers.table - y).mean(axis=1)
     values = {site: float(m) for site, m in zip(peers.sites, means, strict=True) if m <= LARGEST}
     _, level, variance = bounded_selection(party, shares)
     return _score(party, by_site, values, level, variance, tied=mostly_one_value(y))

@@ -41,6 +41,8 @@ class Moments:
         How private the moments are; None: they are exact.
     software : mapping of str to str
         Versions.
+    knots : tuple of tuple of float, default=()
+        For each column, where it bends: x is then (x, how far x is above each knot). Empty: nowhere.
     """
 
     site: str
@@ -51,6 +53,7 @@ class Moments:
     halves: tuple[tuple[float, ...], tuple[float, ...]] = field(repr=False)
     promise: Promise | None
     software: Mapping[str, str]
+    knots: tuple[tuple[float, ...], ...] = ()
 
     def __post_init__(self) -> None:
         check_site(self.site)
@@ -59,10 +62,15 @@ class Moments:
             0 < len(self.columns) <= MOST_COLUMNS, f"{self.site!r} must have 1 to {MOST_COLUMNS} columns."
         )
         require(len(set(self.columns)) == len(self.columns), f"Two columns of {self.site!r} have one name.")
-        size = len(self.columns) + 2
+        rising = all(places == tuple(sorted(set(places))) and len(places) != 1 for places in self.knots)
+        good = rising and len(self.knots) in (0, len(self.columns))
+        require(good, f"The knots of {self.site!r} do not fit its {len(self.columns)} columns.")
+        size = len(self.columns) + sum(map(len, self.knots)) + 2
+        require(size - 2 <= MOST_COLUMNS, f"The moments of {self.site!r} have too many columns.")
         good = all(len(half) == size * (size + 1) // 2 for half in self.halves)
         require(good, f"The moments of {self.site!r} do not fit its {len(self.columns)} columns.")
         require(self.promise is None or bool(self.schema), "Private moments need a schema.")
+        require(not (self.schema and self.knots), "Moments by a schema have no knots.")
 
     @property
     def sha(self) -> str:

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from coterie.candidates import ForClasses, candidates_per_learner, names_learners
-from coterie.collaboration.classes import NestedClasses, NestedOfClasses
-from coterie.collaboration.nested import FewRows, Nested, NestedCollaboration
+from coterie.collaboration.classes import NestedOfClasses
+from coterie.collaboration.nested import FewRows, Nested, NestedForm
 from coterie.collaboration.nested.own import own_bounds
 from coterie.engines import resolve_engine
 from coterie.fit.intervals import newcomer_residuals
@@ -107,7 +107,7 @@ def _place(fit: Fit, newcomers: Learners, with_models: bool) -> tuple[Selection 
             newcomers,
             candidates=candidates_for(options.chosen_candidates, known.tolist(), newcomers.ids.tolist()),
             # Newcomers' rows are in order if those of the others are.
-            splitter=BLOCKS if fit.selection.in_order else options.splitter,
+            splitter=BLOCKS if fit.selection.in_order else options.held_out_by,
             order=None,
             random_state=fit.seed,
             engine=options.engine,
@@ -135,7 +135,7 @@ def _with(fit: Fit, newcomers: Learners, with_models: bool) -> Fit:
     own, placed = _place(fit, newcomers, with_models)
     collaboration, intervals = fit.collaboration, fit.intervals
     weight_rows = collaboration.newcomer_weight_rows[placed.nearest]
-    if isinstance(collaboration, (NestedCollaboration, NestedClasses)):
+    if isinstance(collaboration, NestedForm):
         collaboration, weight_rows = collaboration.with_newcomers(newcomers, placed.nearest)
     added = [Newcomer(*each) for each in zip(newcomers.ids.tolist(), weight_rows.tolist(), strict=True)]
     if own is not None:

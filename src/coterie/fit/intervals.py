@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from coterie._arrays import Array
-from coterie.collaboration.classes import NestedClasses, NestedOfClasses
-from coterie.collaboration.nested import Nested, NestedCollaboration
+from coterie.collaboration.classes import NestedOfClasses
+from coterie.collaboration.nested import Nested, NestedForm
 from coterie.collaboration.nested.folds import random_folds
 from coterie.fit.record import Fit
 from coterie.records import Alone, Collaboration, Selection, share_of_rows
@@ -87,9 +87,7 @@ def measured_intervals(fit: Fit, nested: Nested | NestedOfClasses | None) -> Int
     )
 
 
-def _held_out(
-    newcomers: Learners, nearest: Array, collaboration: NestedCollaboration | NestedClasses, seed: int
-) -> Array:
+def _held_out(newcomers: Learners, nearest: Array, collaboration: NestedForm, seed: int) -> Array:
     """Return residuals (N, C) of newcomers, each described by its other rows; NaN where it has none."""
     residuals, several = np.full_like(newcomers.y, np.nan), np.flatnonzero(newcomers.sizes > 1)
     if not len(several):
@@ -117,7 +115,7 @@ def newcomer_residuals(
     ``collaboration`` is that before they joined. Where responses are classes, the values are the scores
     behind sets of labels.
     """
-    if isinstance(collaboration, (NestedCollaboration, NestedClasses)):
+    if isinstance(collaboration, NestedForm):
         left = _held_out(newcomers, placed.nearest, collaboration, seed)
     else:
         weight_rows = collaboration.newcomer_weight_rows[placed.nearest][newcomers.owner]

@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 
 from coterie._arrays import Array
-from coterie._options import check_count, check_option, listed
+from coterie._options import check_count, check_option, listed, shown
 from coterie.candidates import ForClasses
 from coterie.collaboration.forms import METHODS
 from coterie.kernels.devices import check_device
 from coterie.loss import SQUARED_ERROR, Loss
+from coterie.method.forecasts import Forecasts
 from coterie.method.landmarks import how_many_landmarks
 from coterie.method.refine.moves import REFINE, ROUNDS_OF_AVERAGES
 from coterie.method.search import RULES
@@ -49,6 +50,8 @@ class Options:
     min_rows: Any = "auto"
     splitter: Any = None
     order: str | None = "auto"
+    time: Any = None
+    log_target: bool = False
     n_bootstrap: int = 100
     engine: Any = None
     n_jobs: int | None = None
@@ -67,6 +70,11 @@ class Options:
         if self.candidates is not None:
             return self.candidates
         return FAST_CANDIDATES if self.effort == "fast" else "default"
+
+    @property
+    def held_out_by(self) -> Any:
+        """The splitter that holds out rows, if any: the user's, or blocks of the later rows in time order."""
+        return Forecasts(self.n_folds) if self.splitter is None and self.time is not None else self.splitter
 
     @property
     def moves(self) -> int:
@@ -99,6 +107,12 @@ class Options:
         check_option(self.standardize, "standardize", ("learner", None))
         check_option(self.robust, "robust", (True, False))
         check_option(self.order, "order", ORDERS)
+        check_option(self.log_target, "log_target", (True, False))
+        if not (self.time is None or self.time is True or isinstance(self.time, str)):
+            raise ValueError(
+                "The 'time' option must be the name of a column of X, True where rows are in time order, or "
+                f"None. Got {shown(self.time)}."
+            )
         check_option(self.refine, "refine", ("pooled", "average", None))
         if self.refine_rounds is not None:
             check_count(self.refine_rounds, "refine_rounds")

@@ -142,6 +142,9 @@ class Read:
         """Return the kept values of a predictor, or of the response behind them, and the extremes of all."""
         learner = self.rows if self.whole is None else self.whole
         last = column == learner.n_features
+        if last and learner.loss.bounds is not None:
+            # A rare class is no wild value.
+            return np.zeros(1)
         values: Array = learner.scalar_y if last else learner.X[:, column]
         if self.whole is not None:
             return values
@@ -165,7 +168,7 @@ def _gathered(job: SourceJob) -> tuple[Learners | None, list[str] | None]:
 
 
 def _extremes(learner: Learners) -> Array:
-    return np.array([[*few(learner.X, axis=0), few(learner.scalar_y)] for few in (np.min, np.max)])
+    return np.array([[*few(learner.X, axis=0), few(learner.y[:, 0])] for few in (np.min, np.max)])
 
 
 def select_from_source(job: SourceJob) -> Read:
@@ -223,6 +226,12 @@ def rows_kept(memory: int, sizes: Array, n_features: int, affine: bool) -> int:
     # The cap at which all smaller learners are whole and the others share the rest.
     shared = (total - before) // (n_learners - np.arange(n_learners))
     return int(max(fewest, min(caps[-1], shared.max())))
+
+
+def rows_at_once(memory: Any, n_features: int, n_jobs: int | None) -> int:
+    """Return how many rows of a learner can be read while as many learners are at work as there are jobs."""
+    at_work = 8 * (n_features + 1) * COPIES_AT_WORK * effective_n_jobs(n_jobs)
+    return max(int((memory_in_bytes(memory) - BASE) // 2 // at_work), FEWEST_KEPT)
 
 
 def _stacked(parts: list[Read], appearance: Array) -> Learners:
@@ -285,8 +294,7 @@ def _read_all(
     kept = max(rows_kept(memory, sizes, n_features, affine), least)
     # What is asked of a learner where all the others have rows enough.
     enough = rows_needed(np.array([np.inf]), n_features, options.min_rows)
-    at_work = 8 * (n_features + 1) * COPIES_AT_WORK * effective_n_jobs(options.n_jobs)
-    most = max(int((memory - BASE) // 2 // at_work), kept)
+    most = max(rows_at_once(memory, n_features, options.n_jobs), kept)
     jobs = [
         SourceJob(
             learner,
@@ -311,7 +319,7 @@ def _read_all(
         warnings.warn(
             f"Learner {listed(empty)} has no rows that can be used and was left out.",
             UserWarning,
-            stacklevel=4,
+            stacklevel=5,
         )
     if not found:
         raise ValueError("No learner has a row that can be used: check the sources.")
@@ -323,9 +331,14 @@ def fit_sources(
     options: Options, sources: Mapping[Any, RowSource], memory: Any, *, seed: int, n_features: int
 ) -> Fit:
     """Fit learners who are read one by one; ``memory`` is what the fit may take."""
-    check_splitter(options.splitter)
+    if isinstance(options.time, str) or options.log_target:
+        raise ValueError(
+            "fit_sources takes no name of a time column and no log_target: sort the rows of each source, "
+            "pass time=True, and give the log as the response."
+        )
+    check_splitter(options.held_out_by)
     read_with = partial(_read_all, options, sources, memory_in_bytes(memory), n_features, seed)
-    found, kept = read_with(options.splitter)
+    found, kept = read_with(options.held_out_by)
     shown = [learner for learner in sources if learner in found]
     appearance = positions_of(shown, found)
     parts = list(found.values())
@@ -341,20 +354,20 @@ def fit_sources(
         large = [part for part, few in zip(parts, small, strict=True) if not few]
     check_n_clusters(options.n_clusters, len(large))
     # Refuses a mapping that does not name all of them.
-    candidates_per_learner(options.candidates, [part.rows.ids.tolist()[0] for part in large])
+    candidates_per_learner(options.chosen_candidates, [part.rows.ids.tolist()[0] for part in large])
     failure = next((part.failure for part in large if part.fitted is None), None)
     if failure is not None:
         raise ValueError(failure)
     ranks = np.argsort(np.argsort(appearance)[~small], kind="stable")
     wild = tuple(cells for part in parts for cells in part.rows.wild)
-    warn_of(wild)
+    warn_of(wild, stacklevel=5)
     shaping = replace(_stacked(large, ranks), wild=wild)
     selection = selection_of(
         shaping,
         [part.fitted for part in large],
         tuple(part.folds for part in large),
         tuple(part.training for part in large),
-        dependent=in_order or options.splitter is not None,
+        dependent=in_order or options.held_out_by is not None,
         in_order=in_order,
     )
     selection = replace(selection, n_rows=sizes[~small]).take(shaping.appearance)
@@ -364,7 +377,7 @@ def fit_sources(
             f"The pooled models were fitted on {kept} rows of each learner at most, its own model on all of "
             "them: the gains compare the two.",
             UserWarning,
-            stacklevel=3,
+            stacklevel=4,
         )
     others = None
     if small.any() and options.small_learners == "admit":

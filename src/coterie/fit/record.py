@@ -135,6 +135,19 @@ class Fit:
     def _predict_inside(self, X: Array, places: Array, using: str) -> Array:
         """Predict rows in the units of the models."""
         loss, alone = self.options.loss, self._who_predicts_alone(using)
+        own = {
+            place: self._own_model(place) for place in np.unique(places[places != UNKNOWN]) if alone[place]
+        }
+        lacking = [place for place, model in own.items() if model is None]
+        if lacking:
+            ids = [self.newcomers[place - len(self.learners)].learner_id for place in lacking]
+            have, are = ("has", "is") if len(ids) == 1 else ("have", "are")
+            warnings.warn(
+                f"Learner {listed(ids)} {have} too few rows for an own model: {are} predicted with others.",
+                UserWarning,
+                stacklevel=4,
+            )
+            alone[lacking] = False
         prediction = np.empty((len(X), loss.n_columns))
         unknown = places == UNKNOWN
         if unknown.any():
@@ -144,14 +157,10 @@ class Fit:
         with_others = ~unknown & ~alone[places]
         rows = self._weight_rows()[places[with_others]]
         prediction[with_others] = self.collaboration.predict_columns(X[with_others], rows)
-        for place in np.unique(places[~unknown & ~with_others]).tolist():
-            mine, own = np.flatnonzero(places == place), self._own_model(place)
-            if own is None:
-                who = listed([self.newcomers[place - len(self.learners)].learner_id])
-                raise ValueError(
-                    f"Learner {who} has no model of its own: predict it with using='verdict' or 'others'."
-                )
-            prediction[mine] = np.clip(loss.predict(own[0], X[mine]), *own[1])
+        for place, known in own.items():
+            if known is not None:
+                mine = np.flatnonzero(places == place)
+                prediction[mine] = np.clip(loss.predict(known[0], X[mine]), *known[1])
         return prediction
 
     def places_of(self, ids: list[Any] | None, n_rows: int, caller: str) -> Array:
@@ -208,19 +217,23 @@ class Fit:
             units = self.units.joined(self.units.average())
             inside = self._predict_inside(units.forward_X(X, places), places, using)
             predictions = units.backward_y(inside, places)
-        return self.options.loss.shown(predictions)
+        return self._in_units_of_y(self.options.loss.shown(predictions))
+
+    def _in_units_of_y(self, shown: Array) -> Array:
+        """Undo the log of the response."""
+        return np.exp(shown) if self.options.log_target else shown
 
     def predict_interval(self, X: Array, places: Array, coverage: float) -> Array:
         """Return intervals (N, 2) around the predictions of the same rows."""
         assert isinstance(self.intervals, Intervals), "intervals are measured at the end of a fit"
         if self.units is None:
-            return self.intervals.around(
-                X, self._predict_inside(X, places, "verdict")[:, 0], places, coverage
-            )
+            predicted = self._predict_inside(X, places, "verdict")[:, 0]
+            return self._in_units_of_y(self.intervals.around(X, predicted, places, coverage))
         units = self.units.joined(self.units.average())
         X = units.forward_X(X, places)
         inside = self.intervals.around(X, self._predict_inside(X, places, "verdict")[:, 0], places, coverage)
-        return np.column_stack([units.backward_y(end[:, None], places) for end in inside.T])
+        ends = [units.backward_y(end[:, None], places) for end in inside.T]
+        return self._in_units_of_y(np.column_stack(ends))
 
     def predict_set(self, X: Array, places: Array, coverage: float) -> Array:
         """Return the classes (N, K) among which the truth of rows is."""

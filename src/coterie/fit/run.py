@@ -53,6 +53,18 @@ def _averaged_with_all(
     return replace(averaged, newcomer_weight_rows=np.zeros(partition.n_clusters, dtype=int))
 
 
+def _judged_by_halves(selection: Selection, learners: Learners) -> Alone:
+    """Return how well everybody does alone: models of all rows, by the halves on which they were chosen."""
+    bounds = plausible_ranges(learners, np.arange(len(learners)))[learners.appearance]
+    residuals = selection.residuals
+    if learners.loss.bounds is not None:
+        bounds = np.array([learners.loss.own_bounds(n) for n in selection.n_rows.tolist()])
+        ys = [learners.y[learners.span(j)] for j in learners.appearance]
+        parts = zip(ys, residuals, bounds, strict=True)
+        residuals = tuple(y - np.clip(y - left, *each) for y, left, each in parts)
+    return Alone(selection.learner_ids, residuals, share_of_rows(selection), bounds)
+
+
 def settings_of(options: Options, seed: int) -> dict[str, Any]:
     """Return what every stage takes: the seed, and who runs the work."""
     return {"random_state": seed, "engine": options.engine, "n_jobs": options.n_jobs}
@@ -86,7 +98,7 @@ def _nested(
         _recipe(options, seed, labels),
         form="average" if options.refine == "average" else "pooled",
         n_folds=options.n_folds,
-        splitter=options.splitter,
+        splitter=options.held_out_by,
         few=few,
         trees=options.trees,
         levels=options.standardize is None,
@@ -98,6 +110,7 @@ def _nested_classes(
     options: Options,
     seed: int,
     selection: Selection,
+    exchange: Exchange,
     partition: Partition,
     learners: Learners,
     few: FewRows | None,
@@ -107,11 +120,13 @@ def _nested_classes(
     nested = nest_classes(
         learners,
         selection.aligned_to(learners.ids),
+        exchange.aligned_to(learners.ids),
         labels,
         options.chosen_candidates,
         _recipe(options, seed, labels),
+        form="average" if options.refine == "average" else "pooled",
         n_folds=options.n_folds,
-        splitter=options.splitter,
+        splitter=options.held_out_by,
         few=few,
         trees=options.trees,
     )
@@ -151,7 +166,7 @@ def _plain(
     labels = partition.aligned_to(learners.ids).labels
     sets = candidates_per_learner(options.chosen_candidates, learners.ids.tolist())
     recipe = _recipe(options, seed, labels)
-    folds = folds_of(learners, inside, options.n_folds, options.splitter, seed)
+    folds = folds_of(learners, inside, options.n_folds, options.held_out_by, seed)
     own = own_by_fold(learners, inside, folds, sets, recipe)
     alone = own.judged(learners).take(learners.appearance)
     # With one model of all rows, nothing but the choice of its candidate has seen a row that it is judged by.
@@ -177,16 +192,11 @@ def collaborate_all(
         method = "average" if method == "auto" else method
         coterie = collaborate(selection, partition, learners, method=method, **settings)
         with_all = _averaged_with_all(selection, partition, learners, settings)
-        bounds = plausible_ranges(learners, np.arange(len(learners)))[learners.appearance]
-        # Models of all rows are judged by the halves on which they were chosen.
-        alone = Alone(selection.learner_ids, selection.residuals, share_of_rows(selection), bounds)
-        return Collaborated(coterie, with_all, alone)
+        return Collaborated(coterie, with_all, _judged_by_halves(selection, learners))
     if method == "auto" and learners.loss.bounds is not None:
         if len(learners) == 1 and few is None:
             return _plain(replace(options, collaboration="local"), seed, selection, partition, learners)
-        if options.refine == "average":
-            return _plain(replace(options, collaboration="average"), seed, selection, partition, learners)
-        of_classes = _nested_classes(options, seed, selection, partition, learners, few)
+        of_classes = _nested_classes(options, seed, selection, exchange, partition, learners, few)
         alone = of_classes.alone.take(learners.appearance)
         mixed = of_classes.collaboration
         return Collaborated(mixed, mixed.with_all(), alone, of_classes)
@@ -296,7 +306,7 @@ def fit_learners(learners: Learners, options: Options, *, seed: int, exponents: 
     selection = select_models(
         shaping,
         candidates=options.chosen_candidates,
-        splitter=options.splitter,
+        splitter=options.held_out_by,
         order=options.order,
         **settings_of(options, seed),
     )

@@ -5,7 +5,7 @@ questions at most, conclude. Sites that send moments are asked for these only. N
 are left out and named in the result. Flower authenticates nodes and encrypts what travels, but a node runs
 whatever app it is sent: see the guide, and the sealed folder where that is not acceptable.
 
-Needs ``pip install 'coterie[flower]'``.
+Needs the extra ``flower``.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ try:
     import flwr.app  # noqa: F401
 except ModuleNotFoundError as error:
     raise ModuleNotFoundError(
-        "Flower is not installed: pip install 'coterie[flower]'.", name=error.name
+        "Flower is not installed: install coterie's extra 'flower'.", name=error.name
     ) from error
 
 from coterie.flower.client import make_client_app, party_from_table, save_conclusion

@@ -21,7 +21,7 @@ from coterie.federated.conclusions import Conclusion
 from coterie.federated.messages import Question, Share, kind_of
 from coterie.federated.tables import Moments
 from coterie.flower.carrying import ANSWER, CONCLUDE, SCORE, SHARE, loaded, refused, unloaded
-from coterie.flower.moments import moments_of_node, refuse_more, sends_moments
+from coterie.flower.moments import bent_moments, moments_of_node, refuse_more, sends_exact, sends_moments
 from coterie.flower.pages import write_page
 
 logger = logging.getLogger(__name__)
@@ -47,7 +47,7 @@ def _read_rows(path: str | Path, target: str, features: Sequence[str] = ()) -> t
     try:
         import polars
     except ModuleNotFoundError as error:
-        raise ValueError("Reading tables needs polars: pip install 'coterie[cli]'.") from error
+        raise ValueError("Reading tables needs polars: install coterie's extra 'cli'.") from error
     file = Path(path)
     readers: dict[str, Callable[[Path], Any]] = {".csv": polars.read_csv, ".parquet": polars.read_parquet}
     if file.suffix not in readers:
@@ -140,8 +140,10 @@ class _Site:
         return [mine]
 
     def score(self, context: Context, messages: list[bytes]) -> list[bytes]:
-        refuse_more(context.node_config)
         kept = _kept(context)
+        if sends_exact(context.node_config):
+            return [encode(bent_moments(self._load_party(context), _decoded(messages, Moments)))]
+        refuse_more(context.node_config)
         if kept[OWN] not in [digest(message) for message in messages]:
             raise ProtocolError("Its own share did not come back as it was sent, so it does not score.")
         shares = _decoded(messages, Share)

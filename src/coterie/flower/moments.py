@@ -1,12 +1,15 @@
-"""A site on Flower that sends moments: one message, then the conclusion; nothing else is ever answered."""
+"""A site on Flower that sends moments; then comes the conclusion, and nothing else is ever answered.
+
+Private moments are one message. Exact ones are sent once more, above knots that follow from everybody's.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from coterie.federated import Party, ProtocolError
-from coterie.federated.moments import open_moments, read_schema
+from coterie.federated.moments import knots_for, open_moments, read_schema
 from coterie.federated.moments.ledger import send_once
 from coterie.federated.moments.noise import check_promise
 from coterie.federated.tables import Moments, Promise
@@ -19,6 +22,21 @@ def _is_true(config: Mapping[str, Any], name: str) -> bool:
 def sends_moments(config: Mapping[str, Any]) -> bool:
     """Tell whether a node's configuration asks for moments in place of a model."""
     return "epsilon" in config or _is_true(config, "moments")
+
+
+def _open_moments(party: Party, **more: Any) -> Moments:
+    named: dict[str, Any] = {"site": party.site, "columns": party.columns, "target": party.target}
+    return open_moments(party.learners.X, party.learners.scalar_y, seed=party.seed, **named, **more)
+
+
+def bent_moments(party: Party, messages: Sequence[Moments]) -> Moments:
+    """Return a node's exact moments above the knots that follow from everybody's."""
+    return _open_moments(party, knots=knots_for(messages, _open_moments(party)))
+
+
+def sends_exact(config: Mapping[str, Any]) -> bool:
+    """Tell whether these moments have no noise."""
+    return sends_moments(config) and "epsilon" not in config
 
 
 def refuse_more(config: Mapping[str, Any]) -> None:
@@ -37,9 +55,7 @@ def moments_of_node(
     ``read_rows`` takes a table's path, the response and the predictors, and returns their columns.
     """
     if "epsilon" not in config:
-        party = load_party()
-        named: dict[str, Any] = {"site": party.site, "columns": party.columns, "target": party.target}
-        return open_moments(party.learners.X, party.learners.scalar_y, seed=party.seed, **named)
+        return _open_moments(load_party())
     lacking = [name for name in ("site", "table", "schema") if name not in config]
     if lacking:
         raise ProtocolError(f"Private moments need {lacking[0]!r} in the node's configuration.")

@@ -135,8 +135,14 @@ class _Roll:
 def _by_moments(
     roll: _Roll, moments: list[Moments], shares: list[Share], settings: RunSettings
 ) -> FederatedRun:
-    """Conclude from moments; each site gets those of all, from which it learns at home."""
+    """Conclude from moments; each site gets those of all, from which it learns at home.
+
+    Where most are exact, all nodes are asked for them once more, above knots.
+    """
     roll.gone |= {share.site: NOT_MOMENTS for share in shares}
+    if sum(not message.schema for message in moments) * 2 > len(moments):
+        senders = roll.nodes_of({message.site for message in moments})
+        moments = roll.ask(senders, SCORE, [encode(message) for message in moments], Moments)
     conclusion = conclude_moments(moments, settings=settings.method).conclusion
     conclusion = replace(conclusion, left_out={**conclusion.left_out, **roll.gone})
     found = [encode(conclusion), *map(encode, moments)]

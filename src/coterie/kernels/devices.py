@@ -36,8 +36,8 @@ def check_device(device: Any) -> None:
     check_option(device, "device", DEVICES)
     if device == "cuda" and not _has_gpu():
         raise ValueError(
-            "The 'device' option is 'cuda', but torch finds no such device here: install coterie[gpu] on a "
-            "machine with a GPU, or set device='cpu'."
+            "The 'device' option is 'cuda', but torch finds no such device here: install coterie's extra "
+            "'gpu' on a machine with a GPU, or set device='cpu'."
         )
 
 

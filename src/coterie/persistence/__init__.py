@@ -29,7 +29,7 @@ from coterie.method.landmarks import LandmarkTiles
 from coterie.persistence import archive
 from coterie.persistence.archive import Budget, PersistenceError, read_archive, shown, unfit
 from coterie.persistence.arrays import pack_arrays, unpack_arrays
-from coterie.persistence.checks import PARTS, Attributes, check_fit, checked_parameters
+from coterie.persistence.checks import PARTS, Attributes, check_fit, checked_parameters, n_predictors
 from coterie.persistence.codec import Decoder, Encoder, check_ids
 from coterie.persistence.models import dump_model, load_model
 from coterie.records import Exchange, Selection
@@ -139,6 +139,8 @@ def save(model: CoterieEstimator, path: str | os.PathLike[str], *, rows: bool = 
     rows = bool(rows and fit.has_rows)
     state = _state_of(fit, rows)
     parameters = model.get_params(deep=False)
+    # What was set after the fit says nothing of it.
+    parameters |= {name: value for name, value in vars(fit.options).items() if name in parameters}
     held = {name: value for name, value in vars(model).items() if name in Attributes.__annotations__}
     if not isinstance(parameters["engine"], (str, type(None))):
         parameters["engine"] = None
@@ -184,8 +186,8 @@ def _restored(
     arrays = unpack_arrays(members[_ARRAYS])
     decoder = Decoder(arrays, lambda member: load_model(members[member], trusted, budget))
     given = {name: decoder.decode(value) for name, value in parameters.items()}
-    model = KINDS[kind](**checked_parameters(given, attributes.get("n_features_in_")))
     held = {name: decoder.decode(value) for name, value in attributes.items()}
+    model = KINDS[kind](**checked_parameters(given, n_predictors(held)))
     state = {name: decoder.decode(value) for name, value in parts.items()}
     shown_ids, labels = (decoder.decode(manifest["learners"][name]) for name in ("ids", "labels"))
     if (kind == "CoterieClassifier") != ("classes_" in held):

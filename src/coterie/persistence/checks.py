@@ -9,7 +9,7 @@ from typing import Any, TypedDict
 import numpy as np
 
 from coterie._arrays import Array
-from coterie.collaboration.classes import ClassNewcomers, Directions, NestedClasses, Scale
+from coterie.collaboration.classes import ClassAverages, ClassNewcomers, Directions, NestedClasses, Scale
 from coterie.collaboration.nested import AverageNewcomers, NestedCollaboration, PooledNewcomers
 from coterie.collaboration.nested.describing import Describer
 from coterie.collaboration.nested.sums import Units
@@ -43,6 +43,7 @@ class Attributes(TypedDict, total=False):
     feature_names_in_: Array
     classes_: Array
     table_: TableRecipe
+    target_name_: str
     _group_column: str | int | None
 
 
@@ -65,6 +66,10 @@ SHAPES: dict[type[Any], dict[str, Rule]] = {
     NestedClasses: rules_of(
         "line_weights: w 2, lines: w c q, coterie_lines: w c q, told: w t, sees: bool m t, "
         "sees_line: bool m, shares: n s, calibration: maybe float v"
+    ),
+    ClassAverages: rules_of(
+        "parts: w e m, part_shares: w d, lines: w x c q, limits: w x c 2, bounds: m 2, shares: n s, "
+        "ratios: 2, units: p"
     ),
     ClassNewcomers: rules_of("common: c 1 q, coterie_common: c k q, weights: m, line_weights: 2"),
     Scale: rules_of("centre: p, spread: p, low: p, high: p"),
@@ -197,12 +202,25 @@ def _check_classes(record: NestedClasses, sizes: Sizes, n_rows: Array, what: str
         _check_rows(residuals, n_rows, what)
 
 
+def _check_class_averages(record: ClassAverages, sizes: Sizes, n_rows: Array, what: str) -> None:
+    n_shared = len(record.share_names) - 1
+    inside = {"c": record.loss.n_columns, "s": n_shared + 1, "e": n_shared + 1, "x": 2 * n_shared}
+    known = _check_shapes(ClassAverages, record, {**sizes, **inside, "d": 2 * n_shared + 1}, what)
+    _need(isinstance(record.loss, BrierScore) and n_shared > 0, what)
+    _need(all(getattr(model, "n_features_in_", known["p"]) == known["p"] for model in record.models), what)
+    _need(0 <= record.all_row < len(record.weights), what)
+    for residuals in (record.plain_residuals, record.all_residuals):
+        _check_rows(residuals, n_rows, what)
+
+
 def _check_collaboration(record: Collaboration, sizes: Sizes, n_rows: Array) -> None:
     what = f"a Collaboration by {record.method!r}"
     n_models = len(record.models)
     _need(len(record.names) == n_models > 0 and all(hasattr(m, "predict") for m in record.models), what)
     known = _check_shapes(Collaboration, record, {**sizes, "m": n_models}, what)
     _check_rows(record.residuals, n_rows, what)
+    if isinstance(record, ClassAverages):
+        _check_class_averages(record, known, n_rows, what)
     if isinstance(record, NestedClasses):
         _check_classes(record, known, n_rows, what)
     if isinstance(record, NestedCollaboration):
@@ -274,12 +292,18 @@ def _check_exchange(state: dict[str, Any], sizes: Sizes, rows: bool) -> None:
 
 def _check_recipe(recipe: TableRecipe, names: Array | None) -> None:
     what = "a recipe for tables"
-    _need(names is not None and names.tolist() == list(recipe.features), what)
+    _need(names is not None and names.tolist() == [plan.name for plan in recipe.columns], what)
     for plan in recipe.columns:
         _need(plan.kind in (*ENCODERS, "left out"), what)
         n_fills = {"number": 1, "date": len(plan.parts)}.get(plan.kind, 0)
         _need(len(plan.fills) == n_fills and set(plan.parts) <= set(DATE_PARTS), what)
         _need(bool(plan.levels) == (plan.kind == "category"), what)
+
+
+def n_predictors(held: dict[str, Any]) -> Any:
+    """Return how many columns the models see, as the attributes of the estimator have it."""
+    recipe = held.get("table_")
+    return len(recipe.features) if isinstance(recipe, TableRecipe) else held.get("n_features_in_")
 
 
 def checked_parameters(given: dict[str, Any], n_features: Any) -> dict[str, Any]:
@@ -313,7 +337,7 @@ def check_fit(state: dict[str, Any], held: dict[str, Any], shown: Any, labels: A
     loss: Loss = SQUARED_ERROR if classes is None else BrierScore(len(classes))
     _need(classes is None or (classes.ndim == 1 and len(np.unique(classes)) == len(classes) > 1), "classes")
     _need(learners.loss == loss == state["collaboration"].loss, "a response")
-    n_features, ids = held["n_features_in_"], learners.ids.tolist()
+    n_features, ids = n_predictors(held), learners.ids.tolist()
     sizes = {
         "n": len(ids),
         "a": len(state["newcomers"]),
@@ -359,6 +383,6 @@ def check_fit(state: dict[str, Any], held: dict[str, Any], shown: Any, labels: A
     _need(array("p", "iu")(state["exponents"], sizes), "a unit of a column")
     _need(stay_within(state["exponents"], 1100, -1100), "a unit of a column")
     names = held.get("feature_names_in_")
-    _need(names is None or names.shape == (n_features,), "a column name")
+    _need(names is None or names.shape == (held["n_features_in_"],), "a column name")
     if "table_" in held:
         _check_recipe(held["table_"], names)

@@ -21,7 +21,7 @@ import numpy as np
 
 from coterie._arrays import Array
 from coterie._codec import HintReader, Leaf
-from coterie.collaboration.classes import ClassNewcomers, Directions, NestedClasses, Scale
+from coterie.collaboration.classes import ClassAverages, ClassNewcomers, Directions, NestedClasses, Scale
 from coterie.collaboration.nested import AverageNewcomers, NestedCollaboration, PooledNewcomers
 from coterie.collaboration.nested.describing import Describer
 from coterie.collaboration.nested.line import Ratios
@@ -58,7 +58,7 @@ _KINDS = (
     *(TableRecipe, ColumnPlan, Fitted, Read),
     *(AverageNewcomers, PooledNewcomers, Describer, Ratios, Units),
     *(Intervals, LabelSets, Scales, Spread),
-    *(BrierScore, NestedClasses, ClassNewcomers, Scale, Directions),
+    *(BrierScore, NestedClasses, ClassAverages, ClassNewcomers, Scale, Directions),
 )
 RECORDS: dict[str, type[Any]] = {cls.__name__: cls for cls in _KINDS}
 MAPPINGS: dict[str, type[dict[Any, Any]]] = {"dict": dict, "Gains": Gains}

@@ -18,7 +18,7 @@ from coterie.report.charts import charts_of
 from coterie.report.subject import full_name, full_names
 from coterie.report.themes import THEMES, colour, grey
 
-NEEDS_EXTRA = 'A report page needs jinja2: pip install "coterie[report]".'
+NEEDS_EXTRA = "A report page needs jinja2: install coterie's extra 'report'."
 
 
 def _parts() -> tuple[Any, Any, Any]:

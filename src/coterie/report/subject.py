@@ -78,8 +78,7 @@ class Subject:
     @cached_property
     def summary(self) -> dict[str, Any]:
         """The answer, as `coterie.summary` gives it."""
-        recipe = getattr(self.model, "table_", None)
-        found = summarize(self.found, target=None if recipe is None else recipe.target)
+        found = summarize(self.found, target=getattr(self.model, "target_name_", "") or None)
         return found if self.site is None else _own_view(found, self.site)
 
     @property

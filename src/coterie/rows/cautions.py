@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from hashlib import sha256
 
 import numpy as np
 from scipy.stats import rankdata
@@ -36,6 +37,8 @@ class CautionRule:
     gaps: float = 2.0
     fewest_rows: int = 20
     fewest_learners: int = 5
+    # Two learners may share fewer different rows by chance.
+    fewest_copied: int = 5
     # More rows show no more.
     most_rows: int = 5_000
 
@@ -157,6 +160,20 @@ def _of_response(y: Array) -> Iterator[str]:
         )
 
 
+def _copies(learners: Learners) -> list[tuple[int, int]]:
+    """Return pairs of learners with the same rows, in whatever order: one that has them, and a copy."""
+    table, seen, found = np.column_stack([learners.X, learners.y]), dict[bytes, int](), []
+    for j in range(len(learners)):
+        rows = table[learners.span(j)]
+        rows = rows[np.lexsort(rows.T)]
+        if 1 + np.count_nonzero((rows[1:] != rows[:-1]).any(axis=1)) < CAUTION.fewest_copied:
+            continue
+        first = seen.setdefault(sha256(rows.tobytes()).digest(), j)
+        if first != j:
+            found.append((first, j))
+    return found
+
+
 def cautions(learners: Learners, names: Sequence[str] | None = None) -> tuple[str, ...]:
     """Return what a reader of a fit of these rows should know about the table, in sentences.
 
@@ -176,6 +193,14 @@ def cautions(learners: Learners, names: Sequence[str] | None = None) -> tuple[st
         f"{column(position)} alone nearly determines the response: leave it out if it is known later."
         for position in (_determining(learners) if learners.y.shape[1] == 1 else ())
     ]
+    copies = _copies(learners)
+    if copies:
+        first, second = (str(learners.ids[j]) for j in copies[0])
+        others = f", and {len(copies) - 1} more copies exist" if len(copies) > 1 else ""
+        said.append(
+            f"Learners {first} and {second} have the same rows{others}: rows held out of one stand in the "
+            "other, so that the errors of both look too low."
+        )
     for position in range(n_features):
         values = learners.X[:, position]
         if len(learners) > 1 and _numbers_rows(values, learners.rows):

@@ -19,6 +19,10 @@ from coterie.rows.numbers import NoNumberError, as_array, as_numbers, divided, e
 LARGEST_SINGLE = 1e38
 
 
+class NotNumericError(ValueError):
+    """A table has columns of text or dates, which an encoder turns into numbers."""
+
+
 def _eager(X: Any) -> Any:
     """Return X as a narwhals table where it is one, else None."""
     try:
@@ -111,7 +115,8 @@ def _table_numbers(table: Any, caller: str) -> Array:
     if troubles:
         first = troubles[0][1]
         named = listed(name for name, error in troubles if error.why == first.why)
-        raise ValueError(_sentence(NoNumberError(first.why), f"The columns {named}", True, caller))
+        kind = NotNumericError if first.why in ("dates", "other") else ValueError
+        raise kind(_sentence(NoNumberError(first.why), f"The columns {named}", True, caller))
     return np.column_stack(columns) if columns and len(table) else np.empty(table.shape)
 
 
@@ -200,6 +205,19 @@ def check_response(y: Any, caller: str, n_rows: int) -> Array:
             f"Got {len(response)}, found input variables with inconsistent numbers of samples."
         )
     return response
+
+
+def log_response(y: Any, caller: str) -> Array:
+    """Return the logarithm of a positive response."""
+    values = check_response(y, caller, len(y) if hasattr(y, "__len__") else 0)
+    smallest = values.min(initial=np.inf)
+    if smallest <= 0:
+        raise ValueError(
+            f"The 'y' argument of {caller} must be positive where log_target=True. "
+            f"The smallest is {smallest:g}."
+        )
+    logs: Array = np.log(values)
+    return logs
 
 
 def check_finite(X: Array, names: list[str] | None, owners: Array, ids: Array, caller: str) -> None:

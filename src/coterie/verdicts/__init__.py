@@ -7,11 +7,12 @@ from coterie.verdicts.bootstrap import Stability, bootstrap_clustering, bootstra
 from coterie.verdicts.cluster_fit import ClusterFit, measure_cluster_fit
 from coterie.verdicts.differences import Differences, Region, compare_clusters
 from coterie.verdicts.gain_model import NOTHING_MEASURED, GainModel
-from coterie.verdicts.gains import Gains, few_gains, measure_gains, newcomer_gains
+from coterie.verdicts.gains import few_gains, measure_gains, newcomer_gains
 from coterie.verdicts.importance import Importance, Shape, measure_importance
 from coterie.verdicts.intervals import Intervals
 from coterie.verdicts.label_sets import LabelSets
 from coterie.verdicts.outliers import Outliers, bad_models, find_outliers, outliers_among
+from coterie.verdicts.table import Gains
 from coterie.verdicts.verdict import VERDICTS
 
 __all__ = [

@@ -13,6 +13,7 @@ from scipy.stats import t as student
 
 from coterie._arrays import Array
 from coterie.loss import SQUARED_ERROR, Loss
+from coterie.method.claims import beyond_claims, is_beyond
 from coterie.method.cluster import Clustering
 from coterie.method.refine.losses import LocalLosses
 from coterie.records import Collaboration, Partition, Selection
@@ -96,7 +97,8 @@ class Comparison:
     ``means`` (K, L) are mean clipped losses of clusters on learners, infinite where nobody is in the cluster.
     ``excess`` (K, L) is the mean excess over the learner's own honest loss, paired over rows, and ``errors``
     its standard error. ``constant_excess`` (L,) is the mean excess of the learner's own cluster over the mean
-    of the learner's response, and ``constant_errors`` its standard error.
+    of the learner's response, and ``constant_errors`` its standard error. ``beyond`` (K, L) says by how many
+    standard deviations clusters lose more than their probabilities claim; None where they claim none.
     """
 
     means: Array
@@ -104,6 +106,7 @@ class Comparison:
     errors: Array
     constant_excess: Array
     constant_errors: Array
+    beyond: Array | None = None
 
 
 def _constant_losses(losses: LocalLosses) -> Array:
@@ -128,7 +131,9 @@ def compare_with_alone(losses: LocalLosses, labels: Array) -> Comparison:
         means[k] = np.add.reduceat(rows[k], starts) / sizes
     mine = rows[labels[losses.holder], np.arange(len(losses.holder))]
     constant = paired_excess(mine, _constant_losses(losses), starts, sizes, inflation)
-    return Comparison(means, excess, errors, *constant)
+    left = losses.residuals(labels, len(rows))
+    beyond = beyond_claims(left, learners.weights, starts, learners.loss, inflation)
+    return Comparison(means, excess, errors, *constant, beyond)
 
 
 def _related(comparison: Comparison, labels: Array, noise: Array) -> Array:
@@ -160,23 +165,30 @@ def coterie_excess(
 
 def _coterie_excesses(
     selection: Selection, coterie: Collaboration, company: Array, places: Array
-) -> tuple[Array, Array, Array]:
+) -> tuple[Array, Array, Array, Array | None]:
     """Return excess, standard error and rows behind them for learners at some places, by `coterie_excess`.
 
-    The excess is infinite where there is no company, or where members of a cluster share nothing.
+    The excess is infinite where there is no company, or where members of a cluster share nothing. Last comes
+    by how many standard deviations coteries lose more than their probabilities claim.
     """
     excess, errors, n_rows = np.full(len(places), np.inf), np.zeros(len(places)), np.zeros(len(places))
+    beyond = None if coterie.loss.bounds is None else np.zeros(len(places))
     with_coterie = coterie.cluster_residuals
     if with_coterie is None:
-        return excess, errors, n_rows
+        return excess, errors, n_rows, beyond
     for position in np.flatnonzero(company[places] > 0).tolist():
         j = places[position]
         own, clip = selection.residuals[j], selection.clips[j]
         excess[position], errors[position] = coterie_excess(
             with_coterie[j], own, clip, selection.inflation, coterie.loss
         )
-        n_rows[position] = np.isfinite(with_coterie[j] + own).all(axis=1).sum()
-    return excess, errors, n_rows
+        known = np.isfinite(with_coterie[j] + own).all(axis=1)
+        n_rows[position] = known.sum()
+        if beyond is not None and known.any():
+            left = with_coterie[j][known]
+            found = beyond_claims(left, None, np.zeros(1, dtype=int), coterie.loss, selection.inflation)
+            beyond[position] = found[0] if found is not None else 0.0
+    return excess, errors, n_rows, beyond
 
 
 def judge_cluster_fit(
@@ -186,23 +198,29 @@ def judge_cluster_fit(
     coterie: tuple[Array, Array, Array],
     sizes: Array,
     noise: Array,
+    coterie_beyond: Array | None = None,
 ) -> ClusterFit:
     """Judge from numbers how all learners of a partition stand towards its clusters.
 
     All arguments behind ``partition`` are those of the M learners at ``places``; others, whose models gave no
     finite losses, fit no cluster. ``coterie`` has how much more each one's coterie, its own rows included,
-    loses on it than it does alone, the standard error, and the number of rows. A learner with many rows among
-    some with few is predicted badly by the others alone, yet it loses nothing by their company.
+    loses on it than it does alone, the standard error, and the number of rows; ``coterie_beyond`` has by how
+    many standard deviations it loses more than it claims. A learner with many rows among some with few is
+    predicted badly by the others alone, yet it loses nothing by their company.
     """
     labels, n, n_compared = partition.labels[places], len(partition.labels), len(comparison.means)
-    worse = is_worse(comparison.excess, comparison.errors, sizes, noise, FALSE_ALARMS / len(labels))
+    rate = FALSE_ALARMS / len(labels)
+    worse = is_worse(comparison.excess, comparison.errors, sizes, noise, rate)
+    worse = worse | is_beyond(comparison.beyond, comparison.excess, comparison.errors, rate)
     losses = np.full((n, partition.n_clusters), np.inf)
     fits, related = np.zeros_like(losses, dtype=bool), np.ones(partition.n_clusters, dtype=bool)
     losses[places, :n_compared], fits[places, :n_compared] = comparison.means.T, ~worse.T
     related[:n_compared] = _related(comparison, labels, noise)
     excess, errors, n_rows = coterie
     company = np.bincount(partition.labels)[labels] - 1
-    fits[places, labels] |= (company > 0) & ~is_worse(excess, errors, n_rows, noise, FALSE_ALARMS / n)
+    harmed = is_worse(excess, errors, n_rows, noise, FALSE_ALARMS / n)
+    harmed = harmed | is_beyond(coterie_beyond, excess, errors, FALSE_ALARMS / n)
+    fits[places, labels] |= (company > 0) & ~harmed
     return ClusterFit.of(partition.learner_ids, partition.labels, losses, fits, related)
 
 
@@ -220,5 +238,7 @@ def measure_cluster_fit(clustering: Clustering, selection: Selection, coterie: C
     assert losses is not None
     comparison = compare_with_alone(losses, partition.labels[places])
     company = np.bincount(partition.labels)[partition.labels] - 1
-    excesses = _coterie_excesses(selection, coterie, company, places)
-    return judge_cluster_fit(partition, places, comparison, excesses, losses.learners.sizes, losses.noise)
+    excess, errors, n_rows, beyond = _coterie_excesses(selection, coterie, company, places)
+    sizes, noise = losses.learners.sizes, losses.noise
+    excesses = excess, errors, n_rows
+    return judge_cluster_fit(partition, places, comparison, excesses, sizes, noise, beyond)

@@ -220,8 +220,8 @@ def _checked(model: Any, cluster: Any, name: str) -> int:
 
 def shown_predictors(model: Any) -> list[str]:
     """Return the names of a fitted model's predictors; what fit divided is shown in its units."""
-    given, exponents = getattr(model, "feature_names_in_", None), model.record_.exponents.tolist()
-    names = [f"x{p}" for p in range(len(exponents))] if given is None else [str(name) for name in given]
+    exponents = model.record_.exponents.tolist()
+    names = model.predictors_ or [f"x{p}" for p in range(len(exponents))]
     return [f"{n} / 2**{e}" if e else n for n, e in zip(names, exponents, strict=True)]
 
 

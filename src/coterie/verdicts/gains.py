@@ -6,23 +6,23 @@ all the learner's rows (`learning`); gains and verdicts come from a model across
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from coterie._arrays import Array
-from coterie.collaboration.nested import NestedCollaboration
+from coterie.collaboration.nested import NestedForm
 from coterie.loss import SQUARED_ERROR, Loss
 from coterie.records import Alone, Collaboration, Partition, Selection, share_of_rows
 from coterie.rows.ids import positions_of
 from coterie.rows.learners import Learners, Standardization
-from coterie.verdicts.admission import Admission, joined_ids, second_clusters
+from coterie.verdicts.admission import Admission, second_clusters
 from coterie.verdicts.bootstrap import Stability
 from coterie.verdicts.cluster_fit import ClusterFit
 from coterie.verdicts.gain_model import Expected, GainModel, expect_gains
 from coterie.verdicts.learning import Compared, compare, decay_of, reached_with_all
+from coterie.verdicts.table import Gains
 from coterie.verdicts.verdict import (
     BY_ITSELF,
     FEW_ROWS,
@@ -45,39 +45,6 @@ GAINS = ("gain", "gain_se", "gain_low", "gain_high")
 
 # Errors below this share of the noise level are rounding: nothing can be gained on them.
 ROUNDING = 1e-6
-
-
-class Gains(dict[str, Array]):
-    """A table as a dict of columns, one entry per learner, as scikit-learn's ``cv_results_`` is.
-
-    ``pandas.DataFrame(gains)`` and ``polars.DataFrame(gains)`` take it as it is; printing shows it.
-    """
-
-    def joined(self, other: Gains) -> Gains:
-        """Return the rows of this table followed by those of another; what those lack is NaN."""
-        unknown = np.full(len(other["learner"]), np.nan)
-        joined = {
-            name: np.concatenate([self[name], other.get(name, unknown)]) for name in self if name != "learner"
-        }
-        return Gains(learner=joined_ids(self["learner"], other["learner"]), **joined)
-
-    def of(self, learner_ids: Iterable[Any]) -> Gains:
-        """Return the rows of some learners, in the order given."""
-        rows = positions_of(learner_ids, self["learner"].tolist())
-        return Gains({name: column[rows] for name, column in self.items()})
-
-    def __str__(self) -> str:
-        columns = [[name, *(_cell(value) for value in values)] for name, values in self.items()]
-        widths = [max(len(cell) for cell in column) for column in columns]
-        lines = (
-            "  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True))
-            for row in zip(*columns, strict=True)
-        )
-        return "\n".join(lines)
-
-
-def _cell(value: Any) -> str:
-    return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
 def _counted(residuals: Array, weights: Array | None, loss: Loss) -> tuple[Array, Array]:
@@ -208,7 +175,7 @@ def measure_gains(
         inflation=selection.inflation,
         own=_own_weights(coterie, labels, selection.n_rows),
         by_others=coterie.method == "auto",
-        bounded=isinstance(coterie, NestedCollaboration) and coterie.form == "average",
+        bounded=isinstance(coterie, NestedForm) and coterie.of_averages,
     )
     table["membership"] = np.full(len(labels), np.nan)
     if stability is not None:

@@ -25,7 +25,7 @@ NO_COMPANY = "Nobody shares its cluster."
 NOBODY_ELSE = "There is nobody else to learn from."
 BY_ITSELF = "It takes nothing from others."
 FEW_ROWS = "It has no model of its own to compare with, and predicts with others."
-NO_ERROR = "Its error is zero alone and with others."
+NO_ERROR = "On all but extreme rows its error is zero, alone and with others."
 OUTSIDE = f"{BAD_DATA} It predicts with its own model."
 
 # Below this share an expected change is called none, as it would be shown as 0 %.

@@ -91,7 +91,7 @@ def test_averages_of_models_take_the_place_where_rows_are_not_pooled() -> None:
 
 def test_a_learner_that_is_alone_predicts_with_its_own_model() -> None:
     X, y, _ = rows(n_learners=1)
-    model = CoterieClassifier(n_bootstrap=0).fit(X, y)
+    model = CoterieClassifier(n_bootstrap=0).fit(X, y, groups=[0] * len(y))
     assert model.collaboration_.method == "local"
     assert_allclose(model.predict_proba(X).sum(axis=1), 1)
 

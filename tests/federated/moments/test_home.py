@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from coterie.federated import ProtocolError, make_party
-from coterie.federated.moments import at_home, conclude_moments, pooled_lines
+from coterie.federated.moments import at_home, conclude_moments, knots_for, open_moments, pooled_lines
 from coterie.verdicts.verdict import COLLABORATE, NO_DIFFERENCE, STAY_ALONE, VERDICTS
 
 from .conftest import draw_sites
@@ -68,6 +68,41 @@ def test_noise_that_drowns_everything_does_not_harm():
     assert together <= 1.05 * alone
 
 
+def curved(n_rows, seed=0):
+    """Return rows of sites that share a curve and have levels of their own."""
+    generator = np.random.default_rng(seed)
+    found = {}
+    for k in range(12):
+        X = generator.normal(size=(n_rows + 200, 2))
+        noise = 0.3 * generator.normal(size=len(X))
+        found[f"site {k:02d}"] = X, 2 * np.abs(X[:, 0]) - X[:, 1] + k % 3 + noise
+    return found
+
+
+def test_moments_above_knots_find_curves():
+    rows, n_rows = curved(25), 25
+    named = {"columns": ("a", "b"), "target": "y", "seed": 0}
+    straight = [open_moments(X[:n_rows], y[:n_rows], site=site, **named) for site, (X, y) in rows.items()]
+    knots = knots_for(straight, straight[0])
+    bent = [
+        open_moments(X[:n_rows], y[:n_rows], site=site, knots=knots, **named) for site, (X, y) in rows.items()
+    ]
+    # One that has not sent them again is part of the lines, and bends as the others do.
+    errors = []
+    for messages in (straight, [straight[0], *bent[1:]]):
+        pooled = conclude_moments(messages)
+        assert (pooled.bends is None) == (messages is straight)
+        for site, (X, y) in rows.items():
+            party = make_party(
+                X[:n_rows], y[:n_rows], site=site, columns=("a", "b"), candidates=["ridge"], order=None
+            )
+            home = at_home(party, pooled)
+            errors.append(np.mean((home.predict(X[n_rows:]) - y[n_rows:]) ** 2))
+    with_lines, with_bends = np.mean(errors[: len(rows)]), np.mean(errors[len(rows) :])
+    assert with_bends < 0.3 * with_lines
+    assert with_bends < 2 * 0.3**2
+
+
 def test_another_table_is_refused():
     drawn = draw_sites(n_learners=2, n_truths=1)
     X, y = drawn.of(drawn.sites[0])
@@ -86,7 +121,7 @@ def test_lines_out_of_fold_have_not_seen_the_rows_that_they_predict():
     party = make_party(X, y, site=site, candidates=["ridge"], order=None)
     fold = party.selection.folds[0]
     lines = pooled_lines(party, pooled, fold)
-    assert lines.out_of_fold.shape == (60, len(lines.coefficients))
+    assert lines.out_of_fold.shape == (60, len(lines))
     # One response is changed: no line that predicts rows of the same fold may move.
     changed = y.copy()
     changed[0] += 1.0

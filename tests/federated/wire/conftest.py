@@ -85,7 +85,7 @@ def families() -> dict[str, Any]:
 @pytest.fixture(scope="session", autouse=True)
 def onnx_is_here() -> None:
     for name in ("onnx", "onnxruntime"):
-        pytest.importorskip(name, reason=f"models travel by {name}: pip install 'coterie[federated]'")
+        pytest.importorskip(name, reason=f"models travel by {name}: install coterie's extra 'federated'")
 
 
 @pytest.fixture(scope="session")

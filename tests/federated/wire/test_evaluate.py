@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-onnx = pytest.importorskip("onnx", reason="models travel as ONNX: pip install 'coterie[federated]'")
+onnx = pytest.importorskip("onnx", reason="models travel as ONNX: install coterie's extra 'federated'")
 from onnx import TensorProto, helper, numpy_helper
 
 from coterie.federated import wire
@@ -156,5 +156,5 @@ def test_rows_are_predicted_in_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_without_the_extra_a_sentence_names_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module.importlib.util, "find_spec", lambda name: None)
-    with pytest.raises(wire.WireError, match=r"pip install 'coterie\[federated\]'"):
+    with pytest.raises(wire.WireError, match=r"install coterie's extra 'federated'"):
         evaluate([one_step("Tanh")], ROWS, Allowance())

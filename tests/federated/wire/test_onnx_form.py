@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-onnx = pytest.importorskip("onnx", reason="models travel as ONNX: pip install 'coterie[federated]'")
+onnx = pytest.importorskip("onnx", reason="models travel as ONNX: install coterie's extra 'federated'")
 from onnx import TensorProto, helper, numpy_helper
 
 from coterie.federated import wire

@@ -59,7 +59,7 @@ def test_linear_models_need_no_extra_and_others_name_it(
     sent = wire.pack(fitted["one leaf"], 5)
     monkeypatch.setitem(sys.modules, "onnx", None)
     wire.predict_each([wire.unpack(wire.pack_affine([1.0], 0.0), 1)], [[1.0]])
-    with pytest.raises(wire.WireError, match=r"pip install 'coterie\[federated\]'"):
+    with pytest.raises(wire.WireError, match=r"install coterie's extra 'federated'"):
         wire.unpack(sent, 5)
-    with pytest.raises(wire.WireError, match=r"pip install 'coterie\[federated\]'"):
+    with pytest.raises(wire.WireError, match=r"install coterie's extra 'federated'"):
         wire.pack(RandomForestRegressor(1).fit(*table), 5)

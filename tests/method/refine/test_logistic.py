@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
+from scipy.signal import lfilter
+from scipy.special import expit
 from sklearn.linear_model import LogisticRegression
 
 from coterie.candidates import ForClasses
@@ -61,3 +63,18 @@ def test_one_truth_is_not_ruled_out_and_two_are(n_classes: int, rare: float) -> 
     assert losses_of(n_classes, 1, rare=rare)[0].one_truth_test(0) == (0.0, 0.0)
     if not rare:
         assert losses_of(n_classes, 2)[0].one_truth_test(0)[0] > 3
+
+
+@pytest.mark.parametrize("truths", [1, 2])
+def test_levels_that_drift_are_no_second_truth(truths: int) -> None:
+    rng = np.random.default_rng(3)
+    owner = np.repeat(np.arange(24), 100)
+    X = rng.normal(size=(len(owner), 5))
+    drift = lfilter([0.3], [1.0, -0.95], rng.normal(size=(24, 100)), axis=1).ravel()
+    slopes = 1.5 * rng.normal(size=(truths, 5))[owner % truths]
+    y = rng.random(len(owner)) < expit(np.sum(X * slopes, axis=1) + 1.5 * drift)
+    learners = gather_learners(X, y.astype(int), owner, loss=BrierScore(2), caller="test")
+    selection = select_models(learners, candidates=ForClasses("linear")).aligned_to(learners.ids)
+    assert selection.dependent
+    deviations, _ = LogisticLosses(learners, selection).one_truth_test(0)
+    assert deviations > 3 if truths == 2 else deviations == 0

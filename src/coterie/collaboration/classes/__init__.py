@@ -6,8 +6,17 @@ has not seen. A logistic line from which learners depart takes the place of the 
 
 from __future__ import annotations
 
+from coterie.collaboration.classes.average_record import ClassAverages
 from coterie.collaboration.classes.nest import NestedOfClasses, nest_classes
 from coterie.collaboration.classes.record import ClassNewcomers, NestedClasses, Scale
 from coterie.collaboration.classes.views import Directions
 
-__all__ = ["ClassNewcomers", "Directions", "NestedClasses", "NestedOfClasses", "Scale", "nest_classes"]
+__all__ = [
+    "ClassAverages",
+    "ClassNewcomers",
+    "Directions",
+    "NestedClasses",
+    "NestedOfClasses",
+    "Scale",
+    "nest_classes",
+]

@@ -11,6 +11,8 @@ from sklearn.pipeline import Pipeline
 
 from coterie._arrays import Array
 from coterie.candidates import candidates_per_learner
+from coterie.collaboration.classes.average_record import ClassAverages
+from coterie.collaboration.classes.averaging import nest_class_averages
 from coterie.collaboration.classes.calibration import learn_calibration
 from coterie.collaboration.classes.lines import ClassRows, probabilities
 from coterie.collaboration.classes.members import (
@@ -42,7 +44,7 @@ from coterie.engines import Engine, Steps
 from coterie.kernels.logistic import LOGISTIC_ANSWERS
 from coterie.loss import Loss
 from coterie.method.fitting import quiet_fits
-from coterie.records import Alone, Selection
+from coterie.records import Alone, Exchange, Selection
 from coterie.rows.learners import Learners, joined_learners
 
 # What everybody, and what a coterie, shares is made of these trees: they stay in any case.
@@ -308,7 +310,7 @@ def _is_line_candidate(candidate: Any) -> bool:
 class NestedOfClasses:
     """Nested coteries, and what was measured of learners with few rows; as `nested.collaborate.Nested`."""
 
-    collaboration: NestedClasses
+    collaboration: NestedClasses | ClassAverages
     alone: Alone
     few_residuals: tuple[Array, ...] = field(default=(), repr=False)
     few_all_residuals: tuple[Array, ...] = field(default=(), repr=False)
@@ -318,10 +320,12 @@ class NestedOfClasses:
 def nest_classes(
     learners: Learners,
     selection: Selection,
+    exchange: Exchange,
     labels: Array,
     candidates: Any,
     recipe: Recipe,
     *,
+    form: str = "pooled",
     n_folds: int = 4,
     splitter: Any = None,
     few: FewRows | None = None,
@@ -335,6 +339,10 @@ def nest_classes(
     folds = folds_of(learners, selection, n_folds, splitter, recipe.seed)
     steps = Steps("Collaborate", 2 * len(folds) + 2)
     own = own_by_fold(learners, selection, folds, sets, recipe, steps.done)
+    if form == "average":
+        averaged = nest_class_averages(learners, selection, exchange, labels, own, recipe)
+        steps.finish()
+        return NestedOfClasses(averaged, own.judged(learners))
     everybody, alone, n_own = learners, own.predictions, len(learners)
     if few is not None:
         everybody = joined_learners(learners, few.learners)

@@ -122,11 +122,6 @@ class NestedClasses(NestedForm):
     n_fits: int
     newcomers: ClassNewcomers | None = field(repr=False)
 
-    @property
-    def by_pooled_rows(self) -> bool:
-        """Whether a newcomer to a cluster predicts with a model of its members' pooled rows."""
-        return True
-
     def with_newcomers(self, newcomers: Learners, labels: Array) -> tuple[NestedClasses, Array]:
         """Add newcomers, whose rows no model has seen; return the record, and their rows of ``weights``."""
         known, weight_rows = self.newcomers, len(self.weights) + np.arange(len(newcomers))

@@ -13,7 +13,7 @@ from __future__ import annotations
 from coterie.collaboration.nested.collaborate import FewRows, Nested, nest_coteries, nest_learners
 from coterie.collaboration.nested.newcomers import PooledNewcomers
 from coterie.collaboration.nested.own import folds_of, own_by_fold
-from coterie.collaboration.nested.record import AverageNewcomers, NestedCollaboration
+from coterie.collaboration.nested.record import AverageNewcomers, NestedCollaboration, NestedForm
 from coterie.collaboration.nested.resolutions import Recipe
 
 __all__ = [
@@ -21,6 +21,7 @@ __all__ = [
     "FewRows",
     "Nested",
     "NestedCollaboration",
+    "NestedForm",
     "PooledNewcomers",
     "Recipe",
     "folds_of",

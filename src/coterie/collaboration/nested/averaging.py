@@ -45,7 +45,7 @@ def _predict(job: _Prediction) -> Array:
     return np.asarray(predict_rows(job.model, job.X)[:, 0])
 
 
-class _RowLosses:
+class RowLosses:
     """What averages lose by row, in the order of the rows; each labelling is looked at once."""
 
     def __init__(self, losses: AverageLosses) -> None:
@@ -65,7 +65,7 @@ def _parties(
     learners: Learners, own: OwnByFold, losses: AverageLosses, bounds: Array, weights: Array, recipe: Recipe
 ) -> list[RowParty]:
     """Return the learners as parties; ``own`` is of the same rows."""
-    by_row = _RowLosses(losses)
+    by_row = RowLosses(losses)
     jobs = [_Prediction(model, learners.X) for model in losses.selection.models]
     with np.errstate(over="ignore", invalid="ignore"):
         table = np.array(recipe.engine.map(_predict, jobs))
@@ -150,7 +150,7 @@ def _mix(
     )
 
 
-def _taken(own: OwnByFold, learners: Learners, kept: Array) -> OwnByFold:
+def own_of_kept(own: OwnByFold, learners: Learners, kept: Array) -> OwnByFold:
     """Return the own models' predictions and folds of the learners that are kept."""
     rows = np.isin(learners.owner, kept)
     folds = replace(own.folds, held_out=own.folds.held_out[rows], training=own.folds.training[:, rows])
@@ -173,7 +173,7 @@ def nest_averages(
     inside, chosen = learners.take(kept), selection.take(kept)
     home = tidy_labels(labels[kept])
     mixtures = _mix(
-        inside, chosen, exchange.take(kept), home, _taken(own, learners, kept), bounds[kept], recipe
+        inside, chosen, exchange.take(kept), home, own_of_kept(own, learners, kept), bounds[kept], recipe
     )
     counts, dictionary = mixtures.counts, mixtures.dictionary
     n_kept_clusters = int(home.max()) + 1

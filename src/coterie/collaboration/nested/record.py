@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from dataclasses import dataclass, field, replace
 from typing import Self
 
@@ -39,6 +40,20 @@ class NestedForm(Collaboration):
     all_row: int
     share_names: tuple[str, ...]
     shares: Array
+
+    @property
+    def of_averages(self) -> bool:
+        """Whether shared predictors are averages of the learners' models."""
+        return False
+
+    @property
+    def by_pooled_rows(self) -> bool:
+        """Whether a newcomer to a cluster predicts with a model of its members' pooled rows."""
+        return not self.of_averages
+
+    @abstractmethod
+    def with_newcomers(self, newcomers: Learners, labels: Array) -> tuple[Self, Array]:
+        """Add newcomers, whose rows no model has seen; return the record, and their rows of ``weights``."""
 
     @property
     def cluster_residuals(self) -> tuple[Array, ...] | None:
@@ -124,9 +139,9 @@ class NestedCollaboration(NestedForm):
     newcomers: AverageNewcomers | PooledNewcomers = field(repr=False)
 
     @property
-    def by_pooled_rows(self) -> bool:
-        """Whether a newcomer to a cluster predicts with a model of its members' pooled rows."""
-        return self.form == "pooled"
+    def of_averages(self) -> bool:
+        """Whether shared predictors are averages of the learners' models."""
+        return self.form == "average"
 
     def with_newcomers(self, newcomers: Learners, labels: Array) -> tuple[NestedCollaboration, Array]:
         """Add newcomers, whose rows no model here has seen; return the record, and their rows of ``weights``.

@@ -11,6 +11,7 @@ That is never sent.
 
 from __future__ import annotations
 
+from coterie.federated.moments.bends import knots_for
 from coterie.federated.moments.conclude import Pooled, conclude_moments
 from coterie.federated.moments.home import Home, PooledLines, at_home, pooled_lines
 from coterie.federated.moments.schema import Column, Schema, read_schema
@@ -24,6 +25,7 @@ __all__ = [
     "Schema",
     "at_home",
     "conclude_moments",
+    "knots_for",
     "moments_of",
     "open_moments",
     "pooled_lines",

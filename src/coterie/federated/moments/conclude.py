@@ -14,10 +14,12 @@ import numpy as np
 from coterie._arrays import Array
 from coterie.federated.conclusions import Conclusion, Curve, Gain
 from coterie.federated.messages import ProtocolError
+from coterie.federated.moments.bends import usual_knots
 from coterie.federated.moments.noise import check_promise, noise_scale
 from coterie.federated.moments.pool import Pool, fit_lines, pool_of, unpacked
 from coterie.federated.moments.schema import schema_from
 from coterie.federated.moments.search import MOST_LOSS, Searched, search_clusters
+from coterie.federated.moments.site import Knots
 from coterie.federated.protocol import Settings
 from coterie.federated.tables import Moments
 from coterie.method.search import check_n_clusters, largest_count
@@ -33,12 +35,17 @@ MOST_NOISE = 8.0
 
 @dataclass(frozen=True)
 class Pooled:
-    """The conclusion, and what it was made of; ``counted`` (L,) says whose moments are part of lines."""
+    """The conclusion, and what it was made of; ``counted`` (L,) says whose moments are part of lines.
+
+    ``bends`` is the pool of those whose moments have the usual ``knots``; None where nobody's have any.
+    """
 
     conclusion: Conclusion
     pool: Pool = field(repr=False)
     searched: Searched = field(repr=False)
     counted: Array
+    bends: Pool | None = field(default=None, repr=False)
+    knots: Knots = ()
 
     def place(self, site: str) -> int:
         """Return the position of a site in the pool."""
@@ -58,27 +65,33 @@ class Pooled:
     def line(self, site: str) -> Array:
         """Return the line of a site's coterie, from the moments that were sent."""
         members = self._members(site, self.searched.chosen)
-        line: Array = fit_lines(self.pool.moments[members].sum(axis=0), self._noise(members))
+        line: Array = fit_lines(*_summed(self.pool, members))
         return line
 
-    def _noise(self, members: Array) -> float:
-        return float(np.sqrt(2 * np.sum(self.pool.scales[members] ** 2)))
+    def others(self, site: str, pool: Pool) -> list[list[tuple[Array, float]]]:
+        """Return, for every resolution, each cluster's summed moments without a site, and their noise.
 
-    def others(self, site: str) -> list[list[tuple[Array, float]]]:
-        """Return, for every resolution, each cluster's summed moments without a site, and their noise."""
-        place, moments, resolutions = self.place(site), self.pool.moments, []
+        ``pool`` is that of all sites, or of those whose moments have knots.
+        """
+        self.place(site)
+        inside, resolutions = np.isin(self.pool.sites, pool.sites), []
+        counted = self.counted[inside] & (np.array(pool.sites) != site)
         for labels in self.searched.resolutions.values():
-            members = (labels == np.arange(int(labels.max()) + 1)[:, None]) & self.counted
-            members[:, place] = False
-            found = [(moments[each].sum(axis=0), self._noise(each)) for each in members if each.any()]
+            members = (labels[inside] == np.arange(int(labels.max()) + 1)[:, None]) & counted
+            found = [_summed(pool, each) for each in members if each.any()]
             if found:
                 resolutions.append(found)
         return resolutions
 
 
+def _summed(pool: Pool, members: Array) -> tuple[Array, float]:
+    """Return the summed moments of the members (L,), and the spread of the noise on them."""
+    return pool.moments[members].sum(axis=0), float(np.sqrt(2 * np.sum(pool.scales[members] ** 2)))
+
+
 def _impossible(message: Moments) -> str | None:
     """Say why no rows have such moments."""
-    whole = unpacked(message).sum(axis=0)
+    whole = unpacked(message, bent=True).sum(axis=0)
     if message.promise is not None:
         check_promise(message.promise)
         most = message.n_rows + MOST_NOISE * noise_scale(message.promise) * np.sqrt(2.0)
@@ -218,4 +231,6 @@ def conclude_moments(
         rounds=0,
         settings=settings.as_text(),
     )
-    return Pooled(conclusion, pool, searched, fits)
+    knots = usual_knots(known)
+    bends = pool_of([message for message in known if message.knots == knots], bent=True) if knots else None
+    return Pooled(conclusion, pool, searched, fits, bends, knots)

@@ -23,15 +23,16 @@ MOST_WEIGHT = 3.0
 RIDGE = 1e-6
 
 
-def unpacked(message: Moments) -> Array:
-    """Return the moments of both halves, of shape (2, q, q)."""
-    size = len(message.columns) + 2
+def unpacked(message: Moments, *, bent: bool = False) -> Array:
+    """Return the moments of both halves, of shape (2, q, q); ``bent``: those above knots among them."""
+    size = len(message.columns) + sum(map(len, message.knots)) + 2
     halves = np.zeros((2, size, size))
     above = np.triu_indices(size)
     for half, values in zip(halves, message.halves, strict=True):
         half[above] = values
         half.T[above] = values
-    return halves
+    straight = np.r_[: len(message.columns) + 1, size - 1]
+    return halves if bent else halves[:, straight[:, None], straight]
 
 
 @dataclass(frozen=True)
@@ -99,9 +100,9 @@ class Pool:
         return whole
 
 
-def pool_of(messages: Sequence[Moments]) -> Pool:
-    """Return the pool of messages of one kind: all by one schema, or none by any."""
-    whole = np.array([unpacked(message) for message in messages])
+def pool_of(messages: Sequence[Moments], *, bent: bool = False) -> Pool:
+    """Return the pool of messages of one kind: by one schema, or by none; ``bent``: with the same knots."""
+    whole = np.array([unpacked(message, bent=bent) for message in messages])
     n_rows = np.array([float(message.n_rows) for message in messages])
     scales = np.array([noise_scale(message.promise) for message in messages])
     if messages[0].schema:

@@ -23,6 +23,9 @@ CONSTANT = 0.25
 # Of entries, in units of half their range: their squares must stay within the range of numbers.
 MOST = 1e6
 
+# For each column, the places where it bends.
+Knots = tuple[tuple[float, ...], ...]
+
 
 def bounded_rows(X: Any, y: Any, schema: Schema) -> Array:
     """Return rows (constant, x, y) in units of the schema, scaled to the length one, of shape (n, p + 2).
@@ -38,6 +41,20 @@ def bounded_rows(X: Any, y: Any, schema: Schema) -> Array:
     rows = np.column_stack([np.full(len(values), CONSTANT), values])
     bounded: Array = rows / np.linalg.norm(rows, axis=1, keepdims=True) * known[:, None]
     return bounded
+
+
+def bent(X: Any, knots: Knots) -> Array:
+    """Return predictors (n, p) with how far they are above each of their knots, of shape (n, p + b).
+
+    That is counted from the column's first knot to its last one: most sites may be below all of them.
+    """
+    rows = np.asarray(X, dtype=float)
+    above = [
+        np.maximum(rows[:, [k]] - np.array(places), 0.0) / (places[-1] - places[0])
+        for k, places in enumerate(knots)
+        if places
+    ]
+    return np.hstack([rows, *above])
 
 
 def moments_by_half(rows: Array, second: Array) -> Array:
@@ -96,7 +113,16 @@ def moments_of(X: Any, y: Any, *, site: str, schema: Schema, promise: Promise) -
     )
 
 
-def open_moments(X: Any, y: Any, *, site: str, columns: tuple[str, ...], target: str, seed: int) -> Moments:
+def open_moments(
+    X: Any,
+    y: Any,
+    *,
+    site: str,
+    columns: tuple[str, ...],
+    target: str,
+    seed: int,
+    knots: Knots = (),
+) -> Moments:
     """Return a site's moments as they are, in the units of the columns; nothing is private about them.
 
     Parameters
@@ -113,13 +139,15 @@ def open_moments(X: Any, y: Any, *, site: str, columns: tuple[str, ...], target:
         Name of the response.
     seed : int
         Decides with the site's name which half a row is in.
+    knots : tuple of tuple of float, default=()
+        Where columns bend, from `knots_for`; empty: nowhere.
 
     Returns
     -------
     Moments
         The message, the same for the same rows in the same order.
     """
-    rows = np.column_stack([np.ones(len(X)), np.asarray(X, dtype=float), np.asarray(y, dtype=float)])
+    rows = np.column_stack([np.ones(len(X)), bent(X, knots), np.asarray(y, dtype=float)])
     with np.errstate(over="ignore", invalid="ignore"):
         halves = moments_by_half(rows, _halving(len(rows), generator_for(seed, site)))
     if not np.isfinite(halves).all():
@@ -133,4 +161,5 @@ def open_moments(X: Any, y: Any, *, site: str, columns: tuple[str, ...], target:
         halves=_packed(halves),
         promise=None,
         software=software_versions(),
+        knots=knots,
     )

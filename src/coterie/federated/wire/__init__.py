@@ -12,6 +12,7 @@ time and files. Whatever goes wrong is one sentence about one model.
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -20,10 +21,16 @@ import numpy as np
 
 from coterie._arrays import Array
 from coterie.federated.wire import envelope, evaluate
+from coterie.federated.wire.class_lines import ClassLines, check_n_classes, classes_of, read_class_lines
 from coterie.federated.wire.envelope import WireError as WireError
 from coterie.federated.wire.envelope import unreadable
 from coterie.federated.wire.evaluate import Allowance as Allowance
 from coterie.kernels.affine import affine_form
+from coterie.kernels.logistic import logistic_form
+from coterie.models.classes import OneClass
+
+# Probabilities on the wire sum to one but for the rounding of sums.
+ROUNDING = 1e-9
 
 
 def _checked_rows(X: Any, n_features: int) -> Array:
@@ -41,18 +48,37 @@ def _checked_rows(X: Any, n_features: int) -> Array:
 class WireModel:
     """A model that came over the wire: it predicts, and does nothing else.
 
-    ``affine`` is ``(w, b)`` when it predicts x'w + b; otherwise ``onnx`` is its program, written afresh as an
-    ONNX file.
+    ``affine`` is ``(w, b)`` when it predicts x'w + b, ``lines`` when it is a logistic model; otherwise
+    ``onnx`` is its program, written afresh as an ONNX file. ``n_classes`` is nought where it predicts
+    numbers.
     """
 
     n_features: int
     affine: tuple[Array, float] | None
     onnx: bytes | None = field(repr=False)
+    lines: ClassLines | None = field(default=None, repr=False)
+    n_classes: int = 0
+
+    @property
+    def n_columns(self) -> int:
+        """Columns of its predictions: one of a number and of two classes, else one for each class."""
+        return self.n_classes if self.n_classes > 2 else 1
+
+    def by_coefficients(self, rows: Array) -> Array | None:
+        """Return the predictions (n, C) of a model that is coefficients; None: it is a program."""
+        if self.affine is not None:
+            return (rows @ self.affine[0] + self.affine[1])[:, None]
+        if self.lines is None:
+            return None
+        chances = self.lines.predict(rows)
+        return chances[:, 1:] if self.n_classes == 2 else chances
 
 
 @dataclass(frozen=True, eq=False)
 class Predictions:
     """What several models predict, of shape (m, n), and which of them could not.
+
+    Of models of classes these are probabilities of shape (m, n, C), a column for two classes.
 
     Rows of models that could not are NaN. ``troubles`` says why, by position of the model: the end of a
     sentence that begins with 'The model'. ``seconds`` is how much of the allowance was used.
@@ -79,46 +105,72 @@ def _need_onnx() -> None:
     except ModuleNotFoundError as error:
         raise WireError(
             "Models that are not linear travel as ONNX, and onnx is not installed: "
-            "pip install 'coterie[federated]'."
+            "install coterie's extra 'federated'."
         ) from error
 
 
-def pack(model: Any, n_features: int) -> bytes:
+def pack(model: Any, n_features: int, n_classes: int = 0) -> bytes:
     """Return a fitted model as bytes for peers.
 
     Linear models travel as their coefficients; trees, forests, boosting, neural networks, pipelines and
-    averages of these as ONNX. A WireError says that the model keeps training rows (nearest neighbours,
-    support vectors, kernels, Gaussian processes), also inside another model, or that it cannot be written
-    down.
+    averages of these as ONNX. With ``n_classes`` it is a classifier of numbered classes. A WireError says
+    that the model keeps training rows (nearest neighbours, support vectors, kernels, Gaussian processes),
+    also inside another model, or that it cannot be written down.
     """
-    form = affine_form(model, n_features)
+    if n_classes:
+        lines = _class_lines(model, n_features, check_n_classes(n_classes))
+        if lines is not None:
+            return envelope.seal(envelope.CLASS_LINES, n_features, lines.to_bytes())
+    form = None if n_classes else affine_form(model, n_features)
     if form is not None:
         return pack_affine(*form)
     _need_onnx()
     from coterie.federated.wire.convert import convert
+    from coterie.federated.wire.convert_classes import convert_classifier
     from coterie.federated.wire.onnx_form import write_onnx
 
-    body = write_onnx(convert(model, n_features))
+    program = convert_classifier(model, n_features, n_classes) if n_classes else convert(model, n_features)
+    body = write_onnx(program)
     if len(body) > envelope.MAX_BYTES:
         raise WireError(
             f"The {type(model).__name__} takes {len(body)} bytes, and a peer reads {envelope.MAX_BYTES}: "
             "use fewer trees, or larger leaves (min_samples_leaf)."
         )
+    if n_classes:
+        return envelope.seal(envelope.CLASS_ONNX, n_features, struct.pack("<I", n_classes) + body)
     return envelope.seal(envelope.ONNX, n_features, body)
 
 
-def unpack(payload: bytes, n_features: int) -> WireModel:
+def _class_lines(model: Any, n_features: int, n_classes: int) -> ClassLines | None:
+    """Return a logistic model as lines, or that of one class; None where it is another one."""
+    if type(model) is OneClass:
+        return ClassLines.of_one(int(model.classes_[0]), n_features, n_classes)
+    form = logistic_form(model, n_features)
+    return None if form is None else ClassLines.of(form, n_classes)
+
+
+def unpack(payload: bytes, n_features: int, n_classes: int = 0) -> WireModel:
     """Read a model from a peer, once everything about it has been checked; nothing of it runs.
 
-    ``n_features`` is how many predictors the reader's own rows have. A WireError in one sentence refuses
-    anything that `pack` would not have written.
+    ``n_features`` is how many predictors the reader's own rows have, ``n_classes`` how many classes the sites
+    agreed on; nought: the response is a number. A WireError in one sentence refuses anything that `pack`
+    would not have written.
     """
     kind, body = envelope.open_sealed(bytes(payload), n_features)
-    if kind == envelope.ONNX:
+    if (kind in (envelope.CLASS_LINES, envelope.CLASS_ONNX)) != bool(n_classes):
+        raise unreadable("predicts numbers where classes are wanted, or classes where numbers are")
+    if n_classes and classes_of(body) != check_n_classes(n_classes):
+        raise unreadable(f"knows {classes_of(body)} classes, and there are {n_classes}")
+    if kind == envelope.CLASS_LINES:
+        lines = read_class_lines(body, n_features, n_classes)
+        return WireModel(n_features, None, None, lines, n_classes)
+    if kind in (envelope.ONNX, envelope.CLASS_ONNX):
         _need_onnx()
         from coterie.federated.wire.onnx_form import read_onnx, write_onnx
 
-        return WireModel(n_features, None, write_onnx(read_onnx(body, n_features)))
+        content, n_columns = (body[4:], n_classes if n_classes > 2 else 1) if n_classes else (body, 1)
+        written = write_onnx(read_onnx(content, n_features, n_columns))
+        return WireModel(n_features, None, written, None, n_classes)
     if len(body) != 8 * (n_features + 1):
         raise unreadable(f"does not hold {n_features + 1} coefficients")
     vector = np.frombuffer(body, dtype="<f8").astype(np.float64)
@@ -137,11 +189,14 @@ def predict_rows(models: Sequence[WireModel], X: Any, allowance: Allowance | Non
     rows = _checked_rows(X, models[0].n_features)
     if any(model.n_features != rows.shape[1] for model in models):
         raise WireError("The 'models' argument mixes models with different numbers of predictors.")
-    predictions = np.full((len(models), len(rows)), np.nan)
+    n_columns, n_classes = models[0].n_columns, models[0].n_classes
+    if any(model.n_classes != n_classes for model in models):
+        raise WireError("The 'models' argument mixes models of different responses.")
+    predictions = np.full((len(models), len(rows), n_columns), np.nan)
     troubles: dict[int, str] = {}
     waiting = [place for place, model in enumerate(models) if model.onnx is not None]
     files = [models[place].onnx or b"" for place in waiting]
-    answers, seconds = evaluate.evaluate(files, rows, allowance or Allowance())
+    answers, seconds = evaluate.evaluate(files, rows, allowance or Allowance(), n_columns)
     for place, answer in zip(waiting, answers, strict=True):
         if isinstance(answer, str):
             troubles[place] = answer
@@ -150,16 +205,27 @@ def predict_rows(models: Sequence[WireModel], X: Any, allowance: Allowance | Non
     # Coefficients that overflow give infinities.
     with np.errstate(over="ignore", invalid="ignore"):
         for place, model in enumerate(models):
-            if model.affine is not None:
-                predictions[place] = rows @ model.affine[0] + model.affine[1]
-    return Predictions(predictions, troubles, seconds)
+            answered = model.by_coefficients(rows)
+            if answered is not None:
+                predictions[place] = answered
+    return Predictions(predictions if n_classes else predictions[..., 0], troubles, seconds)
+
+
+def _are_chances(answer: Array) -> bool:
+    """Tell whether numbers (n, C) are probabilities, up to rounding."""
+    inside = bool(((answer >= -ROUNDING) & (answer <= 1 + ROUNDING)).all())
+    return inside and (answer.shape[1] == 1 or bool((np.abs(answer.sum(axis=1) - 1) <= ROUNDING).all()))
 
 
 def predict_each(models: Sequence[WireModel], X: Any, allowance: Allowance | None = None) -> Predictions:
     """Predict rows by many models; one that fails, if only at one row, gives NaN and has its trouble."""
     found = predict_rows(models, X, allowance)
     predictions, troubles = found.predictions, dict(found.troubles)
-    for place in np.flatnonzero(~np.isfinite(predictions).all(axis=1)).tolist():
-        troubles.setdefault(place, "predicts something that is not a finite number")
-        predictions[place] = np.nan
+    for place, answer in enumerate(predictions):
+        if not np.isfinite(answer).all():
+            troubles.setdefault(place, "predicts something that is not a finite number")
+        elif answer.ndim == 2 and not _are_chances(answer):
+            troubles.setdefault(place, "predicts something that is no probability")
+        if place in troubles:
+            predictions[place] = np.nan
     return Predictions(predictions, troubles, found.seconds)

@@ -35,34 +35,40 @@ CARRIERS: dict[str, str] = {
     "Nystroem": "training rows, its landmarks",
     "KernelPCA": "all its training rows",
     "KNNImputer": "all its training rows",
+    "KNeighborsClassifier": "all its training rows",
+    "RadiusNeighborsClassifier": "all its training rows",
+    "SVC": "training rows, its support vectors",
+    "NuSVC": "training rows, its support vectors",
+    "GaussianProcessClassifier": "all its training rows",
     "QuantileTransformer": "values of its training rows, the quantiles",
 }
 ALTERNATIVES = "linear models (ridge, lasso, elastic net), forests, boosting and neural networks"
-_ACTIVATIONS = {"relu": "Relu", "tanh": "Tanh", "logistic": "Sigmoid"}
-_TRANSPARENT = (None, "passthrough")
+ACTIVATIONS = {"relu": "Relu", "tanh": "Tanh", "logistic": "Sigmoid"}
+TRANSPARENT = (None, "passthrough")
 
 
-def _family(kind: type) -> str:
+def family_of(kind: type) -> str:
     """Return the name of a class of scikit-learn or coterie; others may predict in a way of their own."""
     return kind.__name__ if kind.__module__.split(".")[0] in ("sklearn", "coterie") else ""
 
 
-def _fitted(model: Any, name: str) -> Any:
+def fitted_part(model: Any, name: str) -> Any:
     """Return a fitted attribute that has no public name, from the state that the model is stored with."""
     return model.__getstate__()[name]
 
 
-def _refused(model: Any, why: str) -> WireError:
+def refused(model: Any, why: str) -> WireError:
+    """Return the refusal of a model that does not travel."""
     return WireError(
         f"A {type(model).__name__} cannot be shared, because {why}: choose among {ALTERNATIVES} instead."
     )
 
 
-def _refuse_carriers(part: Any) -> None:
+def refuse_carriers(part: Any) -> None:
     """Refuse a model or a step that keeps training rows."""
-    for family in map(_family, type(part).__mro__):
+    for family in map(family_of, type(part).__mro__):
         if family in CARRIERS:
-            raise _refused(part, f"it keeps {CARRIERS[family]}, and rows may not leave their learner")
+            raise refused(part, f"it keeps {CARRIERS[family]}, and rows may not leave their learner")
 
 
 def _joined(trees: Iterable[tuple[Array, ...]]) -> Trees:
@@ -94,11 +100,18 @@ def _joined(trees: Iterable[tuple[Array, ...]]) -> Trees:
     return Trees(**{k: a.astype(np.float64 if k in numbers else np.int64) for k, a in joined.items()})
 
 
-def plain_trees(trees: Sequence[Any], factor: float = 1.0) -> Trees:
-    """Return fitted decision trees with one target as one list; the leaves are multiplied with the factor."""
+def _only_value(tree: Any) -> Array:
+    values: Array = tree.value[:, 0, 0]
+    return values
+
+
+def plain_trees(
+    trees: Sequence[Any], factor: float = 1.0, values: Callable[[Any], Array] = _only_value
+) -> Trees:
+    """Return fitted decision trees as one list; the nodes' ``values`` are multiplied with the factor."""
     nodes = ("children_left", "children_right", "feature", "threshold")
     return _joined(
-        (tree.children_left != -1, *(getattr(tree, name) for name in nodes), factor * tree.value[:, 0, 0])
+        (tree.children_left != -1, *(getattr(tree, name) for name in nodes), factor * values(tree))
         for tree in (model.tree_ for model in trees)
     )
 
@@ -114,20 +127,23 @@ def histogram_trees(predictors: Sequence[Any]) -> Trees:
 
 
 # Of what `predict` or `transform` does with a table: converter, fitted part and table to the result's name.
-Writer = Callable[["_Converter", Any, str], str]
+Writer = Callable[["Converter", Any, str], str]
 
 
-class _Converter(ProgramWriter):
+class Converter(ProgramWriter):
     """Writes models into one program."""
 
     def elementwise(self, operator: str, table: str, constant: Any) -> str:
+        """Combine a table with a constant for each column."""
         spelt_out = np.broadcast_to(np.asarray(constant, dtype=float), (self.widths[table],))
         return self.add(operator, table, constant=spelt_out)
 
     def columns(self, table: str, places: Any) -> str:
+        """Pick columns."""
         return self.add("Gather", table, constant=np.asarray(places, dtype=np.int64))
 
     def product(self, table: str, matrix: Array) -> str:
+        """Multiply a table with a matrix."""
         return self.add("MatMul", table, constant=np.asarray(matrix, dtype=float))
 
     def rounded(self, table: str) -> str:
@@ -135,17 +151,19 @@ class _Converter(ProgramWriter):
         return self.add("Cast", self.add("Cast", table, single=True))
 
     def affine(self, table: str, w: Array, b: float) -> str:
+        """Return one column: slopes and an intercept."""
         return self.elementwise("Add", self.product(table, np.reshape(w, (-1, 1))), b)
 
     def mean(self, tables: Sequence[str], weights: Any = None) -> str:
+        """Average columns."""
         shares = np.ones(len(tables)) if weights is None else np.asarray(weights, dtype=float)
         return self.product(self.add("Concat", *tables), (shares / shares.sum())[:, None])
 
     def predict(self, model: Any, table: str) -> str:
         """Write what ``model.predict`` does with the table, and return the name of its column."""
-        _refuse_carriers(model)
+        refuse_carriers(model)
         if getattr(model, "n_outputs_", 1) != 1:
-            raise _refused(model, "it has more than one response")
+            raise refused(model, "it has more than one response")
         form = affine_form(model, self.widths[table])
         if form is not None:
             return self.affine(table, *form)
@@ -153,7 +171,7 @@ class _Converter(ProgramWriter):
 
     def transform(self, step: Any, table: str) -> str:
         """Write what ``step.transform`` does with the table, and return the name of its result."""
-        _refuse_carriers(step)
+        refuse_carriers(step)
         scaler = scaler_form(step)
         if scaler is not None:
             return self.elementwise("Div", self.elementwise("Sub", table, scaler[0]), scaler[1])
@@ -162,18 +180,18 @@ class _Converter(ProgramWriter):
         return self._written(TRANSFORMERS, step, table)
 
     def _written(self, writers: Mapping[str, Writer], part: Any, table: str) -> str:
-        if _family(type(part)) not in writers:
-            raise _refused(part, "coterie cannot write it down as numbers and known operators")
-        return writers[_family(type(part))](self, part, table)
+        if family_of(type(part)) not in writers:
+            raise refused(part, "coterie cannot write it down as numbers and known operators")
+        return writers[family_of(type(part))](self, part, table)
 
 
-def _clipped_min_max(to: _Converter, step: Any, table: str) -> str:
+def _clipped_min_max(to: Converter, step: Any, table: str) -> str:
     scaled = to.elementwise("Add", to.elementwise("Mul", table, step.scale_), step.min_)
     least, most = step.feature_range
     return to.elementwise("Min", to.elementwise("Max", scaled, least), most)
 
 
-def _polynomial(to: _Converter, step: Any, table: str) -> str:
+def _polynomial(to: Converter, step: Any, table: str) -> str:
     p = to.widths[table]
     one = to.elementwise("Add", to.elementwise("Mul", to.columns(table, [0]), 0.0), 1.0)
     extended = to.add("Concat", table, one)
@@ -189,45 +207,47 @@ def _polynomial(to: _Converter, step: Any, table: str) -> str:
     return result
 
 
-def _components(to: _Converter, step: Any, table: str) -> str:
+def _components(to: Converter, step: Any, table: str) -> str:
     centre = getattr(step, "mean_", None)
     if getattr(step, "whiten", False):
-        raise _refused(step, "whitening is not among the operators that travel")
+        raise refused(step, "whitening is not among the operators that travel")
     return to.product(table if centre is None else to.elementwise("Sub", table, centre), step.components_.T)
 
 
-def _pipeline(to: _Converter, model: Any, table: str) -> str:
+def _pipeline(to: Converter, model: Any, table: str) -> str:
     for _, step in model.steps[:-1]:
-        table = table if step in _TRANSPARENT else to.transform(step, table)
+        table = table if step in TRANSPARENT else to.transform(step, table)
     return to.predict(model.steps[-1][1], table)
 
 
-def _target(to: _Converter, model: Any, table: str) -> str:
+def _target(to: Converter, model: Any, table: str) -> str:
     inside, transformer = to.predict(model.regressor_, table), model.transformer_
     scaler = scaler_form(transformer)
     if scaler is not None:
         centre, spread = (float(np.ravel(part)[0]) for part in scaler)
         return to.elementwise("Add", to.elementwise("Mul", inside, spread), centre)
-    inverse = transformer.inverse_func if _family(type(transformer)) == "FunctionTransformer" else transformer
+    inverse = (
+        transformer.inverse_func if family_of(type(transformer)) == "FunctionTransformer" else transformer
+    )
     if inverse is None:
         return inside
     if inverse is np.exp or inverse is np.expm1:
         exponential = to.add("Exp", inside)
         return exponential if inverse is np.exp else to.elementwise("Sub", exponential, 1.0)
-    raise _refused(model, "of the ways back from a transformed response only scalers, exp and expm1 travel")
+    raise refused(model, "of the ways back from a transformed response only scalers, exp and expm1 travel")
 
 
-def _dummy(to: _Converter, model: Any, table: str) -> str:
+def _dummy(to: Converter, model: Any, table: str) -> str:
     return to.affine(table, np.zeros(to.widths[table]), float(np.ravel(model.constant_)[0]))
 
 
-def _forest(to: _Converter, model: Any, table: str) -> str:
+def _forest(to: Converter, model: Any, table: str) -> str:
     trees = getattr(model, "estimators_", None)
     summed = to.add("TreeEnsemble", to.rounded(table), trees=plain_trees([model] if trees is None else trees))
     return summed if trees is None else to.elementwise("Div", summed, len(trees))
 
 
-def _boosting(to: _Converter, model: Any, table: str) -> str:
+def _boosting(to: Converter, model: Any, table: str) -> str:
     rounded, trees = to.rounded(table), plain_trees(model.estimators_[:, 0], model.learning_rate)
     summed = to.add("TreeEnsemble", rounded, trees=trees)
     if isinstance(model.init_, str):
@@ -235,31 +255,31 @@ def _boosting(to: _Converter, model: Any, table: str) -> str:
     return to.add("Add", summed, to.predict(model.init_, rounded))
 
 
-def _histogram_boosting(to: _Converter, model: Any, table: str) -> str:
+def _histogram_boosting(to: Converter, model: Any, table: str) -> str:
     if model.is_categorical_ is not None and np.any(model.is_categorical_):
-        raise _refused(model, "it has categorical predictors, which the trees that travel do not ask about")
-    trees = histogram_trees([stage[0] for stage in _fitted(model, "_predictors")])
-    baseline = float(np.ravel(_fitted(model, "_baseline_prediction"))[0])
+        raise refused(model, "it has categorical predictors, which the trees that travel do not ask about")
+    trees = histogram_trees([stage[0] for stage in fitted_part(model, "_predictors")])
+    baseline = float(np.ravel(fitted_part(model, "_baseline_prediction"))[0])
     summed = to.elementwise("Add", to.add("TreeEnsemble", table, trees=trees), baseline)
     return to.add("Exp", summed) if model.loss in ("poisson", "gamma") else summed
 
 
-def _network(to: _Converter, model: Any, table: str) -> str:
+def _network(to: Converter, model: Any, table: str) -> str:
     for layer, (matrix, offset) in enumerate(zip(model.coefs_, model.intercepts_, strict=True)):
         table = to.elementwise("Add", to.product(table, matrix), offset)
         if layer < len(model.coefs_) - 1 and model.activation != "identity":
-            table = to.add(_ACTIVATIONS[model.activation], table)
+            table = to.add(ACTIVATIONS[model.activation], table)
     # A network for counts predicts their logarithm.
     return to.add("Exp", table) if model.out_activation_ == "exp" else table
 
 
-def _generalised_linear(to: _Converter, model: Any, table: str) -> str:
+def _generalised_linear(to: Converter, model: Any, table: str) -> str:
     linear = to.affine(table, model.coef_, float(np.ravel(model.intercept_)[0]))
-    identity = type(_fitted(model, "_base_loss").link).__name__ == "IdentityLink"
+    identity = type(fitted_part(model, "_base_loss").link).__name__ == "IdentityLink"
     return linear if identity else to.add("Exp", linear)
 
 
-def _bagging(to: _Converter, model: Any, table: str) -> str:
+def _bagging(to: Converter, model: Any, table: str) -> str:
     everything = np.arange(to.widths[table])
     parts = []
     for inner, places in zip(model.estimators_, model.estimators_features_, strict=True):
@@ -268,14 +288,14 @@ def _bagging(to: _Converter, model: Any, table: str) -> str:
     return to.mean(parts)
 
 
-def _voting(to: _Converter, model: Any, table: str) -> str:
+def _voting(to: Converter, model: Any, table: str) -> str:
     weights = model.weights
     if weights is not None:
         weights = [w for (_, inner), w in zip(model.estimators, weights, strict=True) if inner != "drop"]
     return to.mean([to.predict(inner, table) for inner in model.estimators_], weights)
 
 
-def _stacking(to: _Converter, model: Any, table: str) -> str:
+def _stacking(to: Converter, model: Any, table: str) -> str:
     parts = [to.predict(inner, table) for inner in model.estimators_]
     parts += [table] if model.passthrough else []
     return to.predict(model.final_estimator_, to.add("Concat", *parts))
@@ -314,7 +334,7 @@ TRANSFORMERS: Mapping[str, Writer] = {
 
 def convert(model: Any, n_features: int) -> Program:
     """Write a fitted scikit-learn regressor with one response as a program that predicts the same."""
-    converter = _Converter(n_features)
+    converter = Converter(n_features)
     try:
         converter.predict(model, ROWS)
         return converter.program()

@@ -12,7 +12,7 @@ import struct
 
 MAGIC = b"coterie\x1a"
 VERSION = 1
-AFFINE, ONNX = 1, 2
+AFFINE, ONNX, CLASS_LINES, CLASS_ONNX = 1, 2, 3, 4
 _HEADER = struct.Struct("<8sHHIQ")
 _DIGEST = hashlib.sha256().digest_size
 
@@ -26,6 +26,7 @@ MAX_NAME = 100
 MAX_WIDTH = 20_000
 MAX_TREES = 5_000
 MAX_DEPTH = 1_000
+MAX_CLASSES = 100
 
 
 class WireError(ValueError):
@@ -38,7 +39,7 @@ def unreadable(what: str) -> WireError:
 
 
 def seal(kind: int, n_features: int, body: bytes) -> bytes:
-    """Return a model's bytes, of kind `AFFINE` or `ONNX`, behind their header and checksum."""
+    """Return a model's bytes, of one of the four kinds, behind their header and checksum."""
     header = _HEADER.pack(MAGIC, VERSION, kind, n_features, len(body))
     return header + hashlib.sha256(header + body).digest() + body
 
@@ -64,7 +65,7 @@ def open_sealed(payload: bytes, n_features: int) -> tuple[int, bytes]:
     digest = hashlib.sha256(payload[: _HEADER.size] + body).digest()
     if not hmac.compare_digest(digest, payload[_HEADER.size : start]):
         raise unreadable("is damaged: its checksum does not fit")
-    if kind not in (AFFINE, ONNX):
+    if kind not in (AFFINE, ONNX, CLASS_LINES, CLASS_ONNX):
         raise unreadable(f"holds a model of kind {kind}, which is not known")
     if not 1 <= promised_features <= MAX_FEATURES:
         raise unreadable(f"names {promised_features} predictors, and 1 to {MAX_FEATURES} are possible")

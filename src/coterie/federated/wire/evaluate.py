@@ -58,7 +58,7 @@ def _folders() -> list[str]:
     if len(origins) < 2:
         raise WireError(
             "Models that are not linear are evaluated by onnxruntime, which is not installed: "
-            "pip install 'coterie[federated]'."
+            "install coterie's extra 'federated'."
         )
     return sorted({str(Path(origin).parents[1]) for origin in origins})
 
@@ -66,7 +66,8 @@ def _folders() -> list[str]:
 class _Worker:
     """One running process. A watchdog ends it, so every read and write below comes to an end."""
 
-    def __init__(self, rows: Array, allowance: Allowance) -> None:
+    def __init__(self, rows: Array, n_columns: int, allowance: Allowance) -> None:
+        self._n_columns = n_columns
         limits = [str(allowance.memory + 4 * rows.nbytes)]
         self._process = subprocess.Popen(
             [sys.executable, "-I", worker.__file__, *_folders(), *limits],
@@ -85,7 +86,7 @@ class _Worker:
                     "The process that evaluates models did not start: give it more memory, or check that "
                     "onnxruntime can be imported."
                 )
-            self._give(worker.SIZES.pack(*rows.shape) + rows.tobytes())
+            self._give(worker.SIZES.pack(*rows.shape, n_columns) + rows.tobytes())
 
     @contextlib.contextmanager
     def _watched(self, seconds: float) -> Iterator[None]:
@@ -120,9 +121,10 @@ class _Worker:
             if status == worker.FAILED:
                 length = worker.LENGTH.unpack(self._take(worker.LENGTH.size))[0]
                 return f"could not be evaluated ({self._take(length).decode('ascii')})"
-            content = self._take(8 * n_rows) if status == worker.ANSWERED else b""
-        if len(content) == 8 * n_rows and status == worker.ANSWERED:
-            return np.frombuffer(content)
+            size = 8 * n_rows * self._n_columns
+            content = self._take(size) if status == worker.ANSWERED else b""
+        if len(content) == size and status == worker.ANSWERED:
+            return np.frombuffer(content).reshape(n_rows, self._n_columns)
         self._process.kill()
         self._process.wait()
         if self.late:
@@ -143,12 +145,14 @@ class _Worker:
         self._process.wait()
 
 
-def evaluate(models: Sequence[bytes], rows: Array, allowance: Allowance) -> tuple[list[Array | str], float]:
+def evaluate(
+    models: Sequence[bytes], rows: Array, allowance: Allowance, n_columns: int = 1
+) -> tuple[list[Array | str], float]:
     """Predict rows, in float64 and of shape (n, p), by models that nobody vouches for.
 
     The models are ONNX files that were written here, from programs that were checked. There is an answer per
-    model, predictions of shape (n,) or why there are none, and the seconds charged. The model that uses the
-    allowance up says so.
+    model, predictions of shape (n, n_columns) or why there are none, and the seconds charged. The model that
+    uses the allowance up says so.
     """
     answers: list[Array | str] = []
     running: _Worker | None = None
@@ -158,7 +162,7 @@ def evaluate(models: Sequence[bytes], rows: Array, allowance: Allowance) -> tupl
             if running is None or not running.alive:
                 if running is not None:
                     running.close()
-                running = _Worker(rows, allowance)
+                running = _Worker(rows, n_columns, allowance)
             usual, left = usual_seconds(model, len(rows)), allowance.seconds - spent
             begun = time.monotonic()
             answer = running.predict(model, len(rows), usual + left)

@@ -85,7 +85,9 @@ def write_onnx(program: Program) -> bytes:
     constants: list[Any] = []
     nodes = [_node(step, constants) for step in program.steps]
     rows = helper.make_tensor_value_info(ROWS, TensorProto.DOUBLE, ["n", program.n_features])
-    answer = helper.make_tensor_value_info(program.steps[-1].output, TensorProto.DOUBLE, ["n", 1])
+    answer = helper.make_tensor_value_info(
+        program.steps[-1].output, TensorProto.DOUBLE, ["n", program.n_columns]
+    )
     model = helper.make_model(
         helper.make_graph(nodes, "model", [rows], [answer], constants),
         opset_imports=[helper.make_opsetid(domain, version) for domain, version in OPERATOR_SETS.items()],
@@ -194,7 +196,7 @@ def _check_table(values: Any, name: str, width: int, what: str) -> None:
         raise unreadable(f"has an {what} that is not n rows of {width} float64")
 
 
-def read_onnx(content: bytes, n_features: int) -> Program:
+def read_onnx(content: bytes, n_features: int, n_columns: int = 1) -> Program:
     """Read a program from an ONNX file of which nothing is known; it is checked, and made of plain arrays."""
     scan(content)
     model = onnx.ModelProto()
@@ -217,8 +219,8 @@ def read_onnx(content: bytes, n_features: int) -> Program:
     if constants:
         raise unreadable("holds constants that no step uses")
     _check_table(graph.input, ROWS, n_features, "input")
-    _check_table(graph.output, steps[-1].output, 1, "output")
-    program = Program(n_features, steps)
+    _check_table(graph.output, steps[-1].output, n_columns, "output")
+    program = Program(n_features, steps, n_columns)
     try:
         program.check()
     except ProgramError as error:

@@ -133,17 +133,18 @@ class Step:
 
 @dataclass(frozen=True, eq=False)
 class Program:
-    """A model: steps that lead from the rows X, ``n_features`` wide, to one column of predictions."""
+    """A model: steps from the rows X, ``n_features`` wide, to ``n_columns`` of predictions."""
 
     n_features: int
     steps: tuple[Step, ...]
+    n_columns: int = 1
 
     def check(self) -> None:
         """Refuse a program that is not well formed."""
         writer = ProgramWriter(self.n_features)
         for step in self.steps:
             writer.append(step)
-        writer.program()
+        writer.program(self.n_columns)
 
     def renamed(self) -> Program:
         """Return the program with names of our own, which cannot meet those of constants."""
@@ -152,7 +153,7 @@ class Program:
             replace(step, inputs=tuple(names[name] for name in step.inputs), output=names[step.output])
             for step in self.steps
         )
-        return Program(self.n_features, tuple(steps))
+        return Program(self.n_features, tuple(steps), self.n_columns)
 
 
 class ProgramWriter:
@@ -187,11 +188,12 @@ class ProgramWriter:
         self.append(Step(operator, inputs, output, held, **more))
         return output
 
-    def program(self) -> Program:
+    def program(self, n_columns: int = 1) -> Program:
         """Return the program, checked."""
         if not 1 <= len(self.steps) <= MAX_OPERATORS:
             raise ProgramError(f"has {len(self.steps)} operators, and 1 to {MAX_OPERATORS} are possible")
         last = self.steps[-1].output
-        if self.widths[last] != 1 or last in self.single:
-            raise ProgramError("does not end in one column of float64")
-        return Program(self.widths[ROWS], tuple(self.steps))
+        if self.widths[last] != n_columns or last in self.single:
+            wanted = "one column" if n_columns == 1 else f"{n_columns} columns"
+            raise ProgramError(f"does not end in {wanted} of float64")
+        return Program(self.widths[ROWS], tuple(self.steps), n_columns)

@@ -18,7 +18,7 @@ except ImportError:
     # Windows has no such limits.
     resource = None  # type: ignore[assignment]
 
-SIZES = struct.Struct("<QQ")
+SIZES = struct.Struct("<QQQ")
 LENGTH = struct.Struct("<Q")
 # Bytes of a model, and the seconds that it may take.
 TASK = struct.Struct("<QQ")
@@ -55,17 +55,17 @@ def _take(source: BinaryIO, n_bytes: int) -> bytes:
     return content
 
 
-def _predict(runtime: Any, numpy: Any, model: bytes, rows: Any) -> bytes:
+def _predict(runtime: Any, numpy: Any, model: bytes, rows: Any, n_columns: int) -> bytes:
     options = runtime.SessionOptions()
     options.intra_op_num_threads = options.inter_op_num_threads = 1
     options.log_severity_level = 4
     options.graph_optimization_level = runtime.GraphOptimizationLevel.ORT_DISABLE_ALL
     options.enable_mem_pattern = options.enable_cpu_mem_arena = False
     session = runtime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
-    predictions = numpy.empty(len(rows))
+    predictions = numpy.empty((len(rows), n_columns))
     for start in range(0, len(rows), BLOCK):
         answer = session.run(None, {"X": rows[start : start + BLOCK]})[0]
-        predictions[start : start + BLOCK] = answer[:, 0]
+        predictions[start : start + BLOCK] = answer.reshape(-1, n_columns)
     content: bytes = predictions.tobytes()
     return content
 
@@ -88,7 +88,7 @@ def main() -> None:
     _confine(int(memory))
     answers.write(READY)
     answers.flush()
-    n_rows, n_features = SIZES.unpack(_take(source, SIZES.size))
+    n_rows, n_features, n_columns = SIZES.unpack(_take(source, SIZES.size))
     rows = numpy.frombuffer(_take(source, 8 * n_rows * n_features)).reshape(n_rows, n_features)
     while True:
         task = source.read(TASK.size)
@@ -98,7 +98,7 @@ def main() -> None:
         model = _take(source, length)
         _allow_time(seconds)
         try:
-            answer = ANSWERED + _predict(onnxruntime, numpy, model, rows)
+            answer = ANSWERED + _predict(onnxruntime, numpy, model, rows, n_columns)
         # Whatever the library raises concerns this model alone.
         except Exception as error:
             reason = " ".join(str(error).split())[:300].encode("ascii", "replace")

@@ -11,6 +11,10 @@ smallest K for which
    one-sided, one per mille shared out among the learners, for the search has seen the rows of them all. This
    finds one attacked learner among fifty, whom the first condition cannot see.
 
+Of classes the probabilities themselves say how much a learner should lose. If a learner surely loses more
+than that (`coterie.method.claims`), the next larger K that meets the conditions is taken, if nobody does so
+there.
+
 Where one cluster is good enough by all this, linear models on pooled rows are asked once more whether one
 truth could look like these learners (`one_truth`). If it could not, the smallest good number of two and more
 is chosen.
@@ -148,15 +152,20 @@ def _nobody_worse(losses: ClusterLosses, trial: _Trial, best: _Trial) -> bool:
     return bool(objections <= (1 if losses.bounded else 0))
 
 
-def _smallest(losses: ClusterLosses, trials: dict[int, _Trial]) -> int:
+def _smallest(losses: ClusterLosses, trials: dict[int, _Trial], local: LocalRows) -> int:
     """Return the smallest number of clusters that is good enough beside the best of them."""
     best = min(trials, key=lambda k: trials[k].ratios.mean())
-    return next(
+    good = [
         k
         for k in sorted(trials)
         if k == best
         or (_good_enough(trials[k], trials[best]) and _nobody_worse(losses, trials[k], trials[best]))
-    )
+    ]
+
+    def surprises(k: int) -> bool:
+        return local.anybody_beyond(trials[k].labels, trials[k].picks, RULE.significance)
+
+    return next((k for k in good if not surprises(k)), good[0])
 
 
 def _one_truth_z(local: LocalRows, seed: int) -> float | None:
@@ -179,7 +188,7 @@ def held_out(
     paper's clusters stay as they are.
     """
     trials: dict[int, _Trial] = {}
-    best = 1
+    best, local = 1, local or LocalRows()
     report("Cluster", 0, evidence.most)
     for k in range(1, evidence.most + 1):
         found = best_refined(evidence, losses, k, local, rounds=rounds) if refine else evidence.labels(k)
@@ -190,12 +199,12 @@ def held_out(
             break
         report("Cluster", k, evidence.most)
     report("Cluster", evidence.most, evidence.most)
-    chosen = _smallest(losses, trials)
+    chosen = _smallest(losses, trials, local)
     several = {k: trial for k, trial in trials.items() if trial.labels.any()}
     one_truth_z = None
-    if chosen == 1 and refine and several and local is not None:
+    if chosen == 1 and refine and several:
         one_truth_z = _one_truth_z(local, evidence.seed)
-        chosen = 1 if one_truth_z is None else _smallest(losses, several)
+        chosen = 1 if one_truth_z is None else _smallest(losses, several, local)
     ratios = trials[chosen].ratios
     spread = np.array([_standard_error(trial.ratios) for trial in trials.values()])
     curve = Curve(

@@ -49,21 +49,44 @@ def _share(
     return (-one - lowest_loss(G, c, ridge, 2, seed)) / size
 
 
+def _less_levels(values: Array, weights: Array, blocks: Array | None) -> Array:
+    """Return values (N, d) less the mean of their block (N,); all as they are where there are no blocks."""
+    if blocks is None:
+        return values
+    sums = np.array([np.bincount(blocks, weights * column) for column in values.T]).T
+    sizes = np.maximum(np.bincount(blocks, weights), np.finfo(float).tiny)
+    left: Array = values - (sums / sizes[:, None])[blocks]
+    return left
+
+
 def compare_with_drawn_classes(
-    Z: Array, chances: Array, learners: Learners, ridge: Array, seed: int
+    Z: Array,
+    chances: Array,
+    learners: Learners,
+    ridge: Array,
+    seed: int,
+    *,
+    blocks: Array | None = None,
+    inflation: float = 1.0,
 ) -> tuple[float, float]:
     """Compare the same where one truth gives the probabilities of classes: responses are drawn from it.
 
     ``chances`` (N, C) are those of one model for everybody; of two classes, of the second. Their noise
     differs from row to row, so that neither signs nor dealing would leave it as it is.
+
+    Where neighbouring rows depend on each other, ``blocks`` (N,) have levels of their own, which drift and
+    say nothing about truths: slopes alone are compared. Classes are drawn as if rows were independent; what
+    two clusters explain of noise is proportional to the variance of sums, which dependence multiplies by
+    ``inflation``.
     """
     weights = np.ones(len(Z)) if learners.weights is None else learners.weights
+    Z = _less_levels(Z, weights, blocks)
     weighted = Z * weights[:, None]
     gram = weighted.T @ Z + ridge
 
     def explained(response: Array) -> float:
         """Return what two clusters explain of how far a response is from probabilities of one."""
-        left = response - chances
+        left = _less_levels(response - chances, weights, blocks)
         left = left - Z @ np.linalg.solve(gram, weighted.T @ left)
         size = float(weights @ learners.loss.by_row(left))
         return _share(Z, left, weights, size, learners, ridge, seed) if size > 0 else 0.0
@@ -76,7 +99,7 @@ def compare_with_drawn_classes(
             codes = chance < chances[:, 0]
         else:
             codes = (chance[:, None] > ends[:, :-1]).sum(axis=1)
-        drawn.append(explained(learners.loss.response(codes)))
+        drawn.append(inflation * explained(learners.loss.response(codes)))
         if drawn[-1] >= observed:
             return 0.0, 0.0
     gain, spread = observed - float(np.mean(drawn)), float(np.std(drawn))

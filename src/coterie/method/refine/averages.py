@@ -172,21 +172,23 @@ class AverageLosses(LocalLosses):
 
     @classmethod
     def of_one(
-        cls, learner: Learners, selection: Selection, table: Array, weights: Array, place: int
+        cls, learner: Learners, selection: Selection, table: Array, weights: Array, place: int, noise: Array
     ) -> AverageLosses:
         """Return the losses on the rows of one learner, who knows others by their models alone.
 
         ``table`` of shape (L, n, C) has the predictions of everybody's models on these rows, ``place`` says
-        where the learner stands among those who are labelled. Answers to labellings of L learners have the
-        shape (K, 1, 2).
+        where the learner stands among those with labels, and ``noise`` (L,) has their noise levels. Answers
+        to labellings of L learners have the shape (K, 1, 2).
         """
-        return cls(
+        losses = cls(
             learner,
             selection,
             np.where(np.isfinite(table).all(axis=(1, 2)), weights, 0.0),
             lambda kept: TabledAverages(table[:, kept.order], kept.holder),
             np.array([place]),
         )
+        losses.typical_noise = float(np.median(noise))
+        return losses
 
     def residuals(self, labels: Array, n_clusters: int) -> Array:
         """Return residuals of shape (K, N, C), own contributions left out."""

@@ -70,7 +70,12 @@ class LogisticLosses(LocalLosses):
     @property
     def local(self) -> LocalRows:
         """What these rows add to a search."""
-        return LocalRows(quick=self.moments, suggest=self.suggest, one_truth_test=self.one_truth_test)
+        return LocalRows(
+            quick=self.moments,
+            suggest=self.suggest,
+            one_truth_test=self.one_truth_test,
+            anybody_beyond=self.anybody_beyond,
+        )
 
     def suggest(self, n_clusters: int, seed: int) -> list[Array]:
         """Return what lines of probabilities like best, and what one step from the model of all does."""
@@ -88,10 +93,18 @@ class LogisticLosses(LocalLosses):
     def one_truth_test(self, seed: int) -> tuple[float, float]:
         """Return by how much two clusters explain more than they would of one truth; NaN: not known."""
         (n, d), n_learners = self._Z.shape, len(self.learners)
-        unsuited = self.selection.dependent or n <= 2 * d or not 3 <= n_learners <= LIMITS.many
+        unsuited = n <= 2 * d or not 3 <= n_learners <= LIMITS.many
         if unsuited or SEARCH.starts * n_learners * d**2 > LIMITS.numbers:
             return float("nan"), float("nan")
-        return compare_with_drawn_classes(self._Z, self._chances_of_all(), self.learners, np.eye(d), seed)
+        return compare_with_drawn_classes(
+            self._Z,
+            self._chances_of_all(),
+            self.learners,
+            np.eye(d),
+            seed,
+            blocks=2 * self.learners.owner + self.second if self.selection.dependent else None,
+            inflation=self.selection.inflation,
+        )
 
     def _sums(self, coefficients: Array, homes: Array) -> tuple[Array, Array]:
         """Return curvatures (C, L, d, d) and slopes (C, L, d) at the lines (C, K, d) of learners' homes."""

@@ -19,6 +19,7 @@ import numpy as np
 from coterie._arrays import Array
 from coterie.kernels.limits import LIMITS
 from coterie.kernels.losses import learner_blocks
+from coterie.method.claims import beyond_claims, is_beyond
 from coterie.method.voices import heard
 from coterie.records import Curve, Selection
 from coterie.rows.learners import Learners
@@ -69,8 +70,9 @@ class LocalRows:
     how much two clusters explain more than they would of one truth: in standard deviations, and as a share
     of what one model leaves unexplained. ``reassign`` returns who most probably belongs where. ``second`` is
     a form that may explain the learners better. ``cross_validate``, given the evidence, returns the curve of
-    that rule. Where only landmarks exchanged, ``check_landmarks`` says how far labels and scale are from the
-    exact answer.
+    that rule. ``anybody_beyond``, given a labelling, which clusters predict and a rate of false alarms, tells
+    whether some learner loses more than probabilities claim. Where only landmarks exchanged,
+    ``check_landmarks`` says how far labels and scale are from the exact answer.
     """
 
     quick: ClusterLosses | None = None
@@ -80,6 +82,7 @@ class LocalRows:
     second: SecondForm | None = None
     cross_validate: Callable[[Any], Curve] | None = None
     check_landmarks: Callable[[Array, float], str] | None = None
+    anybody_beyond: Callable[[Array, Array, float], bool] = lambda labels, picks, rate: False
 
 
 @dataclass(frozen=True)
@@ -122,6 +125,7 @@ class LocalLosses(ABC):
         self.order = order
         self.learners = learners.rearranged(order)
         self.selection, self.noise = selection, selection.noise
+        self.typical_noise = float(np.median(self.noise))
         # Whose rows these are, among those who are labelled.
         self.holder = learners.owner if places is None else places[learners.owner]
         self.clips = selection.clips[learners.owner]
@@ -231,10 +235,22 @@ class LocalLosses(ABC):
         """
         difference = self._picked(labels, picks) - self._picked(other_labels, other_picks)
         excess, error = self._means_and_errors(difference, 0, len(self.learners))
-        typical = float(np.median(self.noise)) / self.learners.sizes
+        typical = self.typical_noise / self.learners.sizes
         least = 2 * np.sqrt(np.maximum(excess, 0.0) * typical)
         spreadless = np.isinf(self.selection.clips)
         return excess, np.where(spreadless, np.maximum(error, least), error)
+
+    def anybody_beyond(self, labels: Array, picks: Array, rate: float) -> bool:
+        """Tell whether some learner loses more than its clusters' probabilities claim; `paired_t` for picks.
+
+        The ``rate`` of false alarms is shared out among the learners. Who is alone in a cluster is nobody's.
+        """
+        chosen, n = picks[self.holder, self.second], len(self.learners)
+        residuals = self.residuals(labels, int(labels.max()) + 1)[chosen, np.arange(len(chosen))]
+        starts, inflation = self.learners.offsets[:-1], self.selection.inflation
+        beyond = beyond_claims(residuals, self.learners.weights, starts, self.learners.loss, inflation)
+        excess = self._means_and_errors(self._picked(labels, picks) - self.own_losses, 0, n)
+        return bool(np.any(is_beyond(beyond, *excess, rate / n)))
 
     def _means_and_errors(self, rows: Array, start: int, stop: int) -> tuple[Array, Array]:
         """Return mean and standard error of row values for each of a run of learners."""

@@ -215,7 +215,9 @@ def pooled_losses(
     # A default forest is no family of its own here: random cuts express as much at a third of its cost.
     own = [model for model in curves[:1] if type(getattr(model, "regressor", None)) is not QuickForest]
     best = BestFormLosses(learners, selection, [quick_forest(learners.loss), *own], neighbourhoods(exchange))
-    searched_by_lines = LocalRows(quick=best.lines, suggest=best.lines.local.suggest)
+    searched_by_lines = LocalRows(
+        quick=best.lines, suggest=best.lines.local.suggest, anybody_beyond=best.anybody_beyond
+    )
     if not lines:
         return best, searched_by_lines
     curve = [not is_line(model, learners.n_features) for model in selection.models]

@@ -1,0 +1,58 @@
+"""Rows in time order: the time of each row, and learners whose rows follow it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import narwhals.stable.v1 as nw
+import numpy as np
+
+from coterie._arrays import Array
+from coterie._options import listed
+from coterie.encoding.entries import as_dates
+from coterie.rows.learners import Learners
+from coterie.rows.numbers import as_array, is_missing
+from coterie.rows.tables import as_table
+
+
+def split_time_column(X: Any, column: str, caller: str, *, needed: bool = True) -> tuple[Any, Any]:
+    """Take the column of times out of a table; where it is not needed, it may be missing."""
+    table = as_table(X)
+    if table is None or column not in table.columns:
+        if not needed:
+            return X, None
+        has = "is no table" if table is None else f"has the columns {listed(table.columns, most=12)}"
+        raise ValueError(f"The time column {column!r} of {caller} is not a column of X, which {has}.")
+    return table.drop(column).to_native(), table[column].to_native()
+
+
+def time_ranks(times: Any, n_rows: int, caller: str) -> Array:
+    """Return the place of each row in time, equal times alike: of dates, numbers or text."""
+    series = nw.from_native(times, series_only=True, pass_through=True)
+    if isinstance(series, nw.Series):
+        dates = as_dates(series) if series.dtype == nw.String else None
+        values = (series if dates is None else dates).to_list()
+    else:
+        values = times if isinstance(times, list) else as_array(times).tolist()
+    if len(values) != n_rows:
+        raise ValueError(
+            f"The 'time' argument of {caller} must have one entry per row of X ({n_rows}). Got {len(values)}."
+        )
+    missing = sum(is_missing(value) for value in values)
+    if missing:
+        raise ValueError(
+            f"The 'time' argument of {caller} is missing in {missing} of {n_rows} rows: drop them."
+        )
+    try:
+        distinct = sorted(set(values))
+    except TypeError:
+        raise ValueError(
+            f"The 'time' argument of {caller} mixes entries that cannot be compared: give it one type."
+        ) from None
+    places = {value: place for place, value in enumerate(distinct)}
+    return np.array([places[value] for value in values], dtype=int)
+
+
+def in_time_order(learners: Learners, ranks: Array) -> Learners:
+    """Return the same learners, the rows of each in time order; ``ranks`` are those of the table's rows."""
+    return learners.rearranged(np.lexsort((ranks[learners.rows], learners.owner)))
