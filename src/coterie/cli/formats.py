@@ -29,7 +29,7 @@ _PIECE = 2**22
 # Of the free memory; a table takes as much again when its text becomes numbers, and more in the fit.
 _SHARE = 0.2
 _USUAL_MEMORY = 4 * 2**30
-# Types are guessed from so many rows first; all rows are looked at only where the guess was wrong.
+# Types are guessed from this number of rows; all rows are read only if the guess was wrong.
 _GUESSED = 10_000
 
 
@@ -194,7 +194,7 @@ def _read_excel(path: Path) -> pl.DataFrame:
         import fastexcel
     except ModuleNotFoundError:
         raise CommandError(
-            "Excel files need fastexcel: install coterie[excel], or save the table as CSV."
+            "Excel files need fastexcel: install coterie's extra 'excel', or save the table as CSV."
         ) from None
     try:
         book = fastexcel.read_excel(path)

@@ -26,7 +26,7 @@ from coterie.flower.pages import write_page
 
 logger = logging.getLogger(__name__)
 
-# What a node keeps between rounds, and never sends: its share's checksum, and what it was told to score.
+# What a node keeps between rounds, and never sends: its share's checksum, and what it has to score.
 KEPT, OWN, SHARES = "coterie.kept", "own", "shares"
 
 
@@ -67,7 +67,8 @@ def party_from_table(context: Context) -> Party:
 
     The context's ``node_config`` has ``site``, ``table`` (a CSV or Parquet file) and ``target``, and may have
     ``features`` and ``candidates`` (separated by commas) and ``order`` (``auto`` or ``none``); its
-    ``run_config`` may have ``candidates`` and ``seed``.
+    ``run_config`` may have ``candidates``, ``seed`` and ``classes``, the labels of a response that is a
+    class, separated by commas.
     """
     mine, run = context.node_config, context.run_config
     target = _setting(mine, "target")
@@ -79,6 +80,7 @@ def party_from_table(context: Context) -> Party:
         target=target,
         candidates=_texts(mine.get("candidates", run.get("candidates", "default"))),
         seed=int(run.get("seed", 0)),
+        classes=_texts(run.get("classes", "")) or None,
         order=None if (order := str(mine.get("order", "auto"))) == "none" else order,
     )
 
@@ -94,6 +96,9 @@ def save_conclusion(context: Context, conclusion: Conclusion, shares: Sequence[S
     place = Path(str(folder))
     place.mkdir(parents=True, exist_ok=True)
     members = set(conclusion.mixtures[site].weights) if site in conclusion.mixtures else set()
+    if conclusion.classes:
+        # Its own share says how many rows it has.
+        members.add(site)
     # Models of an earlier run are no part of this conclusion.
     for kind in ("share", "moments"):
         for old in place.glob(f"{kind}-*.json"):
@@ -183,7 +188,7 @@ def _handler(act: Callable[[Context, list[bytes]], list[bytes]]) -> Callable[[Me
             content = refused(str(error))
         # An exception's text may quote rows; Flower would send it to the server.
         except Exception as error:
-            logger.exception("The site could not do what it was asked.")
+            logger.exception("The site could not do what the server requested.")
             content = refused(f"It failed with a {type(error).__name__}; its own log says more.")
         return Message(content, reply_to=message)
 

@@ -46,7 +46,7 @@ def _are_few(X: Any) -> bool:
 
 
 def _grow(tree: DecisionTreeRegressor, max_features: int, X: Array, y: Array, counts: Array | None) -> None:
-    """Grow a plain tree by the parts of which `DecisionTreeRegressor.fit` is made."""
+    """Grow a plain tree by the parts that `DecisionTreeRegressor.fit` consists of."""
     n, p = X.shape
     least = tree.min_samples_leaf
     kind = RandomSplitter if tree.splitter == "random" else BestSplitter

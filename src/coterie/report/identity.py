@@ -31,11 +31,8 @@ def recipe_of(subject: Subject) -> TableRecipe | None:
 
 def target_and_unit(subject: Subject) -> tuple[str, str]:
     """Return what is predicted, and the unit of the errors; empty where it is not known."""
-    pays, recipe = subject.summary["pays"], recipe_of(subject)
-    target = "" if pays is None or pays["target"] is None else full_name(pays["target"])
-    # A logarithm has no unit.
-    logarithm = subject.model is not None and subject.model.record_.options.log_target
-    return target, "" if recipe is None or logarithm else full_name(recipe.unit)
+    pays = subject.summary["pays"]
+    return ("", "") if pays is None else (full_name(pays["target"] or ""), full_name(pays["unit"]))
 
 
 def _day(text: str) -> str:

@@ -78,7 +78,9 @@ class Subject:
     @cached_property
     def summary(self) -> dict[str, Any]:
         """The answer, as `coterie.summary` gives it."""
-        found = summarize(self.found, target=getattr(self.model, "target_name_", "") or None)
+        recipe = getattr(self.model, "table_", None)
+        target = getattr(self.model, "target_name_", "") or None
+        found = summarize(self.found, target=target, unit="" if recipe is None else recipe.unit)
         return found if self.site is None else _own_view(found, self.site)
 
     @property

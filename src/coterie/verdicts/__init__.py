@@ -1,4 +1,4 @@
-"""What a learner is told: whether its coterie pays, how sure that is, and where a newcomer belongs."""
+"""Verdicts: whether a learner's coterie pays, how sure that is, and where a newcomer belongs."""
 
 from __future__ import annotations
 
