@@ -46,6 +46,7 @@ def _own_view(summary: dict[str, Any], site: str) -> dict[str, Any]:
         "coteries": [{name: coterie[name] for name in shared} for coterie in summary["coteries"]],
         # Means over a few sites would tell the numbers of each.
         "pays": None,
+        "by_verdict": [],
         "n_rows": None,
         "does_not_belong": [entry for entry in summary["does_not_belong"] if entry["learner"] == site],
         "gains": mine,
