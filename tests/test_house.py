@@ -12,7 +12,7 @@ SOURCE = Path(__file__).parents[1] / "src" / "coterie"
 # tiny learners, predicts unseen ones, describes learners to models of everybody's rows, makes every form
 # honest out of fold, bounds predictions by intervals, looks for what is wrong with a table, learns classes,
 # lets sites whose rows never move mix averages as a fit does, though one of them may lie, learns from noisy
-# moments, lets sites agree on their columns, and gives each of them a page.
+# moments, lets sites agree on their columns, gives each of them a page, and tells which predictors matter.
 MOST_LINES = 43_500
 
 

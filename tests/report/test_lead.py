@@ -25,6 +25,11 @@ def test_classes_have_an_accuracy():
     scores = {"alone": {"accuracy": 0.78}, "with": {"accuracy": 0.8149}}
     text = lead_sentence(summary() | {"scores": scores})
     assert text.endswith("accuracy rises from 78.0% to 81.5%.")
+    unknown = {"accuracy": None}
+    scores = {"alone": {"brier": 0.2, **unknown}, "with": {"brier": 0.1, **unknown}}
+    assert lead_sentence(summary() | {"scores": scores}).endswith(
+        "the Brier score falls from 0.200 to 0.100."
+    )
     assert "accuracy" not in lead_sentence(summary() | {"scores": None})
 
 

@@ -16,17 +16,24 @@ from coterie.report.pictures import both_ends, taken_name
 from coterie.report.site import sources_of
 from coterie.report.subject import Subject, full_name
 from coterie.summary import learner_columns
-from coterie.verdicts.verdict import COLLABORATE, NO_DIFFERENCE, STAY_ALONE, TOO_FEW_ROWS
+from coterie.verdicts.verdict import COLLABORATE, NO_DIFFERENCE, NOT_MEASURED, STAY_ALONE, TOO_FEW_ROWS
 
 # Rows of the picture of who gains.
 MOST_GAINS = 40
 # The look of a verdict, and what it asks for.
-KINDS = {COLLABORATE: "gain", NO_DIFFERENCE: "even", STAY_ALONE: "lose", TOO_FEW_ROWS: "few"}
+KINDS = {
+    COLLABORATE: "gain",
+    NO_DIFFERENCE: "even",
+    STAY_ALONE: "lose",
+    TOO_FEW_ROWS: "few",
+    NOT_MEASURED: "few",
+}
 ADVICE = {
     COLLABORATE: "gain: learn with others",
     NO_DIFFERENCE: "no clear difference",
     STAY_ALONE: "lose: stay alone",
     TOO_FEW_ROWS: "too few rows to compare",
+    NOT_MEASURED: "not measured",
 }
 # Steps between the ticks of the scale of gains: the first that gives few enough.
 STEPS = (0.05, 0.1, 0.2, 0.25, 0.5)

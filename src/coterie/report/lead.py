@@ -32,10 +32,14 @@ def _error(summary: Mapping[str, Any], target: str, unit: str) -> str:
     """Say what becomes of the typical error, or of the accuracy."""
     scores = summary.get("scores")
     if "scores" in summary:
-        if scores is None or scores["alone"]["accuracy"] is None:
-            return ""
-        alone, others = (scores[key]["accuracy"] for key in ("alone", "with"))
-        return _moved("accuracy", f"{alone:.1%}", f"{others:.1%}", "", more=others > alone)
+        for score, name, say in (
+            ("accuracy", "accuracy", "{:.1%}".format),
+            ("brier", "the Brier score", number),
+        ):
+            alone, others = (scores[key][score] if scores else None for key in ("alone", "with"))
+            if alone is not None and others is not None:
+                return _moved(name, say(alone), say(others), "", more=others > alone)
+        return ""
     pays = summary["pays"]
     alone, others = pays["rmse_alone"], pays["rmse_with"]
     if alone is None or others is None:

@@ -46,6 +46,7 @@ def _own_view(summary: dict[str, Any], site: str) -> dict[str, Any]:
         "coteries": [{name: coterie[name] for name in shared} for coterie in summary["coteries"]],
         # Means over a few sites would tell the numbers of each.
         "pays": None,
+        "by_verdict": [],
         "n_rows": None,
         "does_not_belong": [entry for entry in summary["does_not_belong"] if entry["learner"] == site],
         "gains": mine,
@@ -79,11 +80,8 @@ class Subject:
     def summary(self) -> dict[str, Any]:
         """The answer, as `coterie.summary` gives it."""
         recipe = getattr(self.model, "table_", None)
-        found = summarize(
-            self.found,
-            target=None if recipe is None else recipe.target,
-            unit="" if recipe is None else recipe.unit,
-        )
+        target = getattr(self.model, "target_name_", "") or None
+        found = summarize(self.found, target=target, unit="" if recipe is None else recipe.unit)
         return found if self.site is None else _own_view(found, self.site)
 
     @property
