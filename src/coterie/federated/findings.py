@@ -11,6 +11,7 @@ import numpy as np
 
 from coterie._arrays import Array
 from coterie.collaboration.forms import average_weights
+from coterie.collaboration.nested.averaging import shared_ranges
 from coterie.federated.conclusions import Conclusion, Curve, Gain, Mixture
 from coterie.federated.messages import Verdict
 from coterie.federated.participants import Participants
@@ -124,9 +125,13 @@ def _mixtures(participants: Participants, partition: Partition, places: Array, m
     sites, n_features = partition.learner_ids.tolist(), _n_features(participants)
     whole = {site: _mixture([site], np.ones(1), n_features) for site in sites}
     members = [sites[place] for place in places]
-    for site, weights, verdict in zip(members, mixed.models, mixed.verdicts, strict=True):
+    ranges = np.array([verdict.range for verdict in mixed.verdicts]).reshape(-1, 2)
+    plausible = shared_ranges(ranges, partition.labels[places][: len(ranges)]).tolist()
+    for site, weights, verdict, (low, high) in zip(
+        members, mixed.models, mixed.verdicts, plausible, strict=True
+    ):
         models = _mixture(members, weights, n_features).weights
-        whole[site] = Mixture(models, verdict.line, verdict.limits, verdict.range)
+        whole[site] = Mixture(models, verdict.line, verdict.limits, verdict.range, (low, high))
     return whole
 
 

@@ -18,7 +18,9 @@ ROUNDING = 1e-6
 def _alike(ours: Mixture, theirs: Mixture, sites: Sequence[str]) -> bool:
     """Tell whether two mixtures predict the same, up to rounding."""
     first, second = ([m.weights.get(site, 0.0) for site in sites] for m in (ours, theirs))
-    line, other = (np.array([*m.line, *m.limits, *(m.range or ())]) for m in (ours, theirs))
+    line, other = (
+        np.array([*m.line, *m.limits, *(m.range or ()), *(m.plausible or ())]) for m in (ours, theirs)
+    )
     if len(line) != len(other):
         return False
     size = ROUNDING * float(np.abs(line).max())
