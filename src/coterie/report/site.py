@@ -68,7 +68,8 @@ def _gain_words(data: dict[str, Any]) -> str:
         text += "."
     if data["error_alone"] is not None:
         errors = (("alone", "alone"), ("with others", "with"), ("with all", "all"))
-        parts = [f"{name} {number(data[f'error_{key}'])}" for name, key in errors]
+        known = [(name, data[f"error_{key}"]) for name, key in errors]
+        parts = [f"{name} {number(error)}" for name, error in known if error is not None]
         text += f" {data['error']} on rows not seen: {', '.join(parts)}."
     return text
 
