@@ -1,11 +1,12 @@
 """What liars do to honest sites: their partition and their errors, beside those without liars.
 
-    python benchmarks/federated/liars.py [--draws 5] [--liars 1] [--only WORDS]
+    python benchmarks/federated/liars.py [--draws 5] [--liars 1] [--only WORDS] [--classes]
 
 Twelve honest sites of three truths, sixty rows each, and one site or more that lie, each with its own honest
 rows of some truth. ARI is of the honest sites among themselves; the error is their mean squared distance from
 the signal on new rows, over that without liars. The tables are liars.csv, and liars_3.csv of three who
-collude.
+collude. With ``--classes`` the response is one of two classes, sites have 200 rows, and the signal is the
+true probability; the table is liars_classes.csv.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ import numpy as np
 from lies import LIES, Lie
 from sklearn.metrics import adjusted_rand_score
 
-from coterie.datasets import make_linear_learners
+from coterie.datasets import make_linear_learners, make_logistic_learners
 from coterie.federated import (
     Conclusion,
     Party,
@@ -42,13 +43,16 @@ COLUMNS = ("lie", "draws", "least ARI", "mean ARI", "largest error ratio", "mean
 
 
 @cache
-def parties_of(seed: int, n_sites: int) -> tuple[Any, tuple[Party, ...]]:
+def parties_of(seed: int, n_sites: int, classes: bool = False) -> tuple[Any, tuple[Party, ...]]:
     """Return a draw and its sites; the last ones lie."""
-    data = make_linear_learners(n_sites, n_truths=TRUTHS, n_rows=60, n_features=6, random_state=seed)
+    made = make_logistic_learners if classes else make_linear_learners
+    n_rows, candidates = (200, ["logistic"]) if classes else (60, ["ridge"])
+    data = made(n_sites, n_truths=TRUTHS, n_rows=n_rows, n_features=6, random_state=seed)
     parties = []
     for site in data.learner_ids.tolist():
-        mine = data.groups == site
-        parties.append(make_party(data.X[mine], data.y[mine], site=site, candidates=["ridge"], seed=seed))
+        mine, more = data.groups == site, {"classes": [0, 1]} if classes else {}
+        party = make_party(data.X[mine], data.y[mine], site=site, candidates=candidates, seed=seed, **more)
+        parties.append(party)
     return data, tuple(parties)
 
 
@@ -75,22 +79,30 @@ def concluded(parties: tuple[Party, ...], lie: Lie | None) -> tuple[Conclusion, 
         return end.value, shares
 
 
+def signal_of(data: Any, X: np.ndarray, truth: int) -> np.ndarray:
+    """Return the signal of a truth on new rows; of two classes the probability of the second."""
+    scores = X @ data.coefficients[truth]
+    return scores if scores.ndim == 1 else 1 / (1 + np.exp(scores[:, 0] - scores[:, 1]))
+
+
 def errors_of(found: Conclusion, shares: list[Share], data: Any, sites: list[str]) -> np.ndarray:
     """Return how far the honest sites' predictions of new rows are from the signal, of shape (12,)."""
     X = np.random.default_rng(1).normal(size=(500, data.X.shape[1]))
     errors = []
     for place, site in enumerate(sites):
-        signal = X @ data.coefficients[data.truth[place]]
+        signal = signal_of(data, X, data.truth[place])
         if site in found.labels:
-            errors.append(np.mean((predict(X, site, shares, found) - signal) ** 2))
+            predicted = predict(X, site, shares, found)
+            predicted = predicted[:, 1] if found.classes else predicted
+            errors.append(np.mean((predicted - signal) ** 2))
         else:
             errors.append(np.inf)
     return np.array(errors)
 
 
-def judged(lie: Lie | None, seed: int, n_liars: int) -> tuple[float, float, bool]:
+def judged(lie: Lie | None, seed: int, n_liars: int, classes: bool = False) -> tuple[float, float, bool]:
     """Return ARI and error of the honest sites, and whether a liar is named."""
-    data, parties = parties_of(seed, HONEST + n_liars)
+    data, parties = parties_of(seed, HONEST + n_liars, classes)
     sites = [party.site for party in parties[:HONEST]]
     try:
         found, shares = concluded(parties if lie is not None else parties[:HONEST], lie)
@@ -105,13 +117,13 @@ def judged(lie: Lie | None, seed: int, n_liars: int) -> tuple[float, float, bool
     return ari, float(errors_of(found, shares, data, sites).mean()), named
 
 
-def row_of(name: str, n_draws: int, n_liars: int = 1) -> dict[str, Any]:
+def row_of(name: str, n_draws: int, n_liars: int = 1, classes: bool = False) -> dict[str, Any]:
     """Return what a lie does, over some draws."""
     aris, ratios, named = [], [], 0
     for seed in range(n_draws):
-        ari, error, is_named = judged(LIES[name], seed, n_liars)
+        ari, error, is_named = judged(LIES[name], seed, n_liars, classes)
         aris.append(ari)
-        ratios.append(error / judged(None, seed, n_liars)[1])
+        ratios.append(error / judged(None, seed, n_liars, classes)[1])
         named += is_named
     values = (name, n_draws, min(aris), np.mean(aris), max(ratios), np.mean(ratios), named)
     return {
@@ -128,15 +140,17 @@ def main() -> None:
     parser.add_argument("--draws", type=int, default=5)
     parser.add_argument("--liars", type=int, default=1)
     parser.add_argument("--only", default="")
+    parser.add_argument("--classes", action="store_true")
     parser.add_argument("--out", type=Path, default=None)
     options = parser.parse_args()
     name = "liars.csv" if options.liars == 1 else f"liars_{options.liars}.csv"
+    name = "liars_classes.csv" if options.classes else name
     with open(options.out or Path(__file__).with_name(name), "w", newline="") as file:
         writer = csv.DictWriter(file, COLUMNS)
         writer.writeheader()
         for lie in LIES:
             if options.only in lie:
-                row = row_of(lie, options.draws, options.liars)
+                row = row_of(lie, options.draws, options.liars, options.classes)
                 writer.writerow(row)
                 file.flush()
                 print(row, flush=True)

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from coterie.federated import Answer, Question, Score, Share, wire
+from coterie.federated.wire import envelope
 
 HUGE, TINY = 1e30, 1e-90
 
@@ -113,10 +114,21 @@ def _scaled_model(factor: float) -> Callable[[Share, list[Share]], Share]:
     """Share another model than was fitted, and score and answer about it truly."""
 
     def changed(share: Share, others: list[Share]) -> Share:
+        if share.classes:
+            lines = wire.unpack(share.model, len(share.columns), len(share.classes)).lines
+            bent = replace(lines, lines=factor * lines.lines).to_bytes()
+            return replace(share, model=envelope.seal(envelope.CLASS_LINES, len(share.columns), bent))
         w, b = wire.unpack(share.model, len(share.columns)).affine
         return replace(share, model=wire.pack_affine(factor * w, factor * b))
 
     return changed
+
+
+def _other_response(share: Share, others: list[Share]) -> Share:
+    """State another size of the response, or that all rows have the first class."""
+    if share.classes:
+        return replace(share, class_shares=(1.0, *(0.0 for _ in share.classes[1:])))
+    return replace(share, response_mean=1e40, response_variance=1e80)
 
 
 def _stealthy(factor: float) -> Lie:
@@ -155,9 +167,7 @@ LIES: dict[str, Lie] = {
     "answers at random": Lie(answer=_random),
     "a wild model": Lie(share=_scaled_model(1e3)),
     "a model off by a third, well hidden": _stealthy(4 / 3),
-    "another unit of the response": Lie(
-        share=lambda share, others: replace(share, response_mean=1e40, response_variance=1e80)
-    ),
+    "another unit of the response": Lie(share=_other_response),
     "offsets and slopes as large as can be": Lie(answer=_likelihoods),
     "own model useless, averages perfect": Lie(
         answer=_products(lambda size: np.r_[1e30, np.full(size - 1, 1e-30)])

@@ -16,23 +16,27 @@ import signal
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import seeds
 from bending import Bending, bend_bytes, bend_json, bend_onnx, bend_trees
 
 from coterie.federated import wire
 from coterie.federated.codec import ProtocolError
 from coterie.federated.messages import decode
-from coterie.federated.wire.envelope import AFFINE, ONNX, open_sealed, seal
+from coterie.federated.wire.envelope import AFFINE, CLASS_LINES, CLASS_ONNX, ONNX, open_sealed, seal
 from coterie.federated.wire.evaluate import Allowance
 
 LIMIT_SECONDS = 5.0
 BATCH = 500
 # What counts as growth between the first tenth of the inputs and the last one.
 GROWTH_MB = 50.0
+
+
+KINDS = (AFFINE, ONNX, CLASS_LINES, CLASS_ONNX)
 
 
 class Hang(BaseException):
@@ -55,19 +59,21 @@ def _sealed(bend: Bending) -> Bending:
 
     def bent(payload: bytes, draw: random.Random) -> bytes:
         kind, body = open_sealed(payload, seeds.N_FEATURES)
-        usual = bend is bend_bytes or kind == ONNX
-        return seal(kind, seeds.N_FEATURES, (bend if usual else bend_bytes)(body, draw))
+        usual = bend is bend_bytes or kind in (ONNX, CLASS_ONNX)
+        # A program of classes stands behind their number.
+        head, body = (body[:4], body[4:]) if kind == CLASS_ONNX else (b"", body)
+        return seal(kind, seeds.N_FEATURES, head + (bend if usual else bend_bytes)(body, draw))
 
     return bent
 
 
 def _other_kind(payload: bytes, draw: random.Random) -> bytes:
     _, body = open_sealed(payload, seeds.N_FEATURES)
-    return seal(draw.choice((AFFINE, ONNX, 0, 3)), draw.choice((0, 1, 3, 3, 10**6)), body)
+    return seal(draw.choice((*KINDS, 0, 9)), draw.choice((0, 1, 3, 3, 10**6)), body)
 
 
 def _noise(payload: bytes, draw: random.Random) -> bytes:
-    return seal(draw.choice((AFFINE, ONNX)), seeds.N_FEATURES, draw.randbytes(draw.randrange(200)))
+    return seal(draw.choice(KINDS), seeds.N_FEATURES, draw.randbytes(draw.randrange(200)))
 
 
 MODEL_WAYS: dict[str, Bending] = {
@@ -84,9 +90,11 @@ MESSAGE_WAYS: dict[str, Bending] = {"bytes": bend_bytes, "JSON fields": bend_jso
 class Fuzzing:
     """Counts what the readers did, and remembers what they should not have done."""
 
-    def __init__(self, seed: int, models: list[bytes], messages: list[bytes]) -> None:
-        self.models, self.messages = models, messages
-        self.goods = {*models, *messages}
+    def __init__(
+        self, seed: int, models: list[bytes], messages: list[bytes], class_models: Sequence[bytes] = ()
+    ) -> None:
+        self.models, self.messages, self.class_models = models, messages, class_models
+        self.goods = {*models, *messages, *class_models}
         self.draw = random.Random(seed)
         self.counts: Counter[tuple[str, str]] = Counter()
         self.sentences: Counter[str] = Counter()
@@ -126,21 +134,30 @@ class Fuzzing:
 
     def evaluate_accepted(self) -> None:
         """Let onnxruntime see the bent models that were accepted."""
-        models = [model for model, _ in self.accepted]
-        answers = wire.predict_each(models, self.X, Allowance(seconds=20.0))
-        self.evaluated += len(models)
-        for place, why in answers.troubles.items():
-            self.not_evaluated[why[:60]] += 1
-            if "ended the process" in why or "took longer" in why:
-                self.faults.append(f"evaluation: {why}: {self.accepted[place][1]}")
+        for of_classes in (False, True):
+            some = [pair for pair in self.accepted if bool(pair[0].n_classes) == of_classes]
+            answers = wire.predict_each([model for model, _ in some], self.X, Allowance(seconds=20.0))
+            self.evaluated += len(some)
+            for place, why in answers.troubles.items():
+                self.not_evaluated[why[:60]] += 1
+                if "ended the process" in why or "took longer" in why:
+                    self.faults.append(f"evaluation: {why}: {some[place][1]}")
+            known = [place for place in range(len(some)) if place not in answers.troubles]
+            inside = np.abs(answers.predictions[known] - 0.5) <= 0.5 + 1e-6
+            if of_classes and not inside.all():
+                self.faults.append("evaluation: something that is no probability was let through")
         self.accepted.clear()
 
     def one(self) -> None:
         """Bend one file and read it."""
         if self.draw.random() < 0.7:
             way = self.draw.choice(list(MODEL_WAYS))
-            content = MODEL_WAYS[way](self.draw.choice(self.models), self.draw)
-            found = self.read(f"model: {way}", content, lambda b: wire.unpack(b, seeds.N_FEATURES))
+            of_classes = self.draw.random() < len(self.class_models) / (
+                len(self.class_models) + len(self.models)
+            )
+            good = self.draw.choice(self.class_models if of_classes else self.models)
+            content, n_classes = MODEL_WAYS[way](good, self.draw), seeds.N_CLASSES * of_classes
+            found = self.read(f"model: {way}", content, lambda b: wire.unpack(b, seeds.N_FEATURES, n_classes))
             if found is not None:
                 self.accepted.append((found, content.hex()))
             if len(self.accepted) >= BATCH:
@@ -158,7 +175,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0)
     chosen = parser.parse_args()
     signal.signal(signal.SIGALRM, _ring)
-    fuzzing = Fuzzing(chosen.seed, seeds.models(), seeds.messages())
+    fuzzing = Fuzzing(chosen.seed, seeds.models(), seeds.messages(), seeds.class_models())
     started = time.perf_counter()
     memory: list[float] = []
     for k in range(chosen.inputs):

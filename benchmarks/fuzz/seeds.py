@@ -8,13 +8,16 @@ from typing import Any
 import numpy as np
 from sklearn.ensemble import (
     BaggingRegressor,
+    GradientBoostingClassifier,
     GradientBoostingRegressor,
+    HistGradientBoostingClassifier,
     HistGradientBoostingRegressor,
+    RandomForestClassifier,
     RandomForestRegressor,
     VotingRegressor,
 )
 from sklearn.linear_model import LinearRegression, PoissonRegressor, Ridge
-from sklearn.neural_network import MLPRegressor
+from sklearn.neural_network import MLPClassifier, MLPRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler, PolynomialFeatures, StandardScaler
 
@@ -34,8 +37,11 @@ from coterie.federated.messages import (
     encode,
     question_key,
 )
+from coterie.models.classes import OneClass, VotingForest
+from coterie.models.forest import QuickForest
+from coterie.models.logistic import QuickLogistic
 
-N_FEATURES = 3
+N_FEATURES, N_CLASSES = 3, 3
 
 
 def rows(n: int = 30) -> np.ndarray:
@@ -64,6 +70,27 @@ def models() -> list[bytes]:
         return [wire.pack(model.fit(X, y), N_FEATURES) for model in families]
 
 
+def class_models() -> list[bytes]:
+    """Return payloads of logistic models, forests, boosted trees and networks for N_CLASSES classes."""
+    X = rows(90)
+    y = np.digitize(X[:, 0] + X[:, 1] * X[:, 2], [-0.5, 0.5]).astype(float)
+    seed = {"random_state": 0}
+    families: list[Any] = [
+        QuickLogistic(),
+        VotingForest(QuickForest(3, max_depth=3, **seed)),
+        RandomForestClassifier(3, max_depth=3, **seed),
+        HistGradientBoostingClassifier(max_iter=2, min_samples_leaf=5, **seed),
+        GradientBoostingClassifier(n_estimators=2, max_depth=2, **seed),
+        make_pipeline(StandardScaler(), MLPClassifier(hidden_layer_sizes=(3,), max_iter=5, **seed)),
+    ]
+    some = [VotingForest(QuickForest(3, max_depth=3, **seed)), OneClass()]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        whole = [model.fit(X, y) for model in families]
+        part = [some[0].fit(X[y > 0], y[y > 0]), some[1].fit(X[y > 1], y[y > 1])]
+        return [wire.pack(model, N_FEATURES, N_CLASSES) for model in (*whole, *part)]
+
+
 def messages() -> list[bytes]:
     """Return one message of every kind that sites send each other before the end."""
     model = models()[0]
@@ -89,7 +116,7 @@ def messages() -> list[bytes]:
     judging = Judging((0, 0), mixing, ((((0.5, 0.5, 0.0),) * 3,) * 2))
     question = Question(members, (1.0, 1.0, 0.0), ((0, 0), (0, 1)), (pairing,), mixing, judging)
     errors = ((1.0, 0.1), (0.9, 0.1), (2.0, 0.1))
-    measured = (1.2, 1.0, 0.9, 20, 0.3, False, 1.0)
+    measured = (1.2, 1.0, 0.9, 20, 0.3, 0.2, False, 1.0)
     line, limits = (0.1, 0.0, 0.0, -0.2), (-1.0, 1.0)
     verdict = Verdict(((-0.1, 0.2),), (0.1, 0.2), (0.0, 0.1), errors, *measured, (1.0,), line, limits, limits)
     products = Products((((5.0, 1.0, 1.0), (1.0, 4.0, 2.0), (1.0, 2.0, 4.0)),) * 2, (10.0, 10.0))

@@ -375,7 +375,10 @@ class CoterieEstimator(BaseEstimator):  # type: ignore[misc]
         return X, place
 
     def _answer(self) -> Mapping[str, Any]:
-        return summarize(self.record_, named=False, target=getattr(self, "target_name_", "") or None)
+        unit = self.table_.unit if hasattr(self, "table_") else ""
+        return summarize(
+            self.record_, named=False, target=getattr(self, "target_name_", "") or None, unit=unit
+        )
 
     def summary(self) -> str:
         """Say what the fit found: the coteries, whether learning with others pays, and for whom.

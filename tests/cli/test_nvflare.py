@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 
 from coterie.cli.errors import CommandError
-from coterie.cli.nvflare import read_losses
+from coterie.cli.nvflare import is_score, read_losses
 
 SITES = ("site-1", "site-2", "site-3", "site-4")
 
@@ -44,6 +44,36 @@ def test_row_i_is_the_model_of_site_i_and_the_server_is_left_out(tmp_path):
 def test_scores_become_losses(tmp_path):
     losses, _, _ = read_losses(write(tmp_path, results(score=True)), None, True)
     np.testing.assert_allclose(losses, read_losses(write(tmp_path, results()), None, False)[0])
+
+
+@pytest.mark.parametrize(
+    ("name", "score"),
+    [
+        ("accuracy", True),
+        ("val_acc", True),
+        ("ROC-AUC", True),
+        ("log_loss", False),
+        ("val_loss", False),
+        ("Cross Entropy", False),
+        ("brier", False),
+        ("metric", None),
+        ("blossom", None),
+    ],
+)
+def test_names_say_what_a_metric_is(name, score):
+    assert is_score(name) is score
+
+
+def test_a_matrix_of_classes_says_what_it_holds(tmp_path):
+    losses = read_losses(write(tmp_path, results()), None, False)[0]
+    renamed = json.loads(json.dumps(results(score=True)).replace('"metric"', '"accuracy"'))
+    found, _, notes = read_losses(write(tmp_path, renamed), None, False)
+    np.testing.assert_allclose(found, losses)
+    assert notes[0] == "The matrix has 'accuracy', a score: one minus it is taken for the loss."
+    renamed = json.loads(json.dumps(results()).replace('"metric"', '"log_loss"'))
+    path = write(tmp_path, renamed)
+    assert read_losses(path, None, False)[2][0] == "The matrix has 'log_loss', a loss: lower is better."
+    assert "is a loss by its name" in complaint(path, None, True)
 
 
 def test_a_score_taken_for_a_loss_is_noticed(tmp_path):

@@ -264,4 +264,4 @@ def test_a_workbook_is_read_like_text(tmp_path, capsys):
 def test_a_workbook_names_the_extra_that_reads_it(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "fastexcel", None)
     path = write_workbook(tmp_path / "t.xlsx", first=SHEET)
-    assert complaint(path) == "Excel files need fastexcel: install coterie[excel], or save the table as CSV."
+    assert "Excel files need fastexcel: install coterie's extra 'excel'" in complaint(path)

@@ -69,6 +69,28 @@ def test_sites_with_tables_conclude_and_predict_with_their_coterie(
     assert error < np.var(data.y[mine])
 
 
+def test_classes_of_the_run_are_those_of_every_node(data: Any, tmp_path: Path) -> None:
+    configs = []
+    for k, site in enumerate(dict.fromkeys(data.groups.tolist())):
+        mine = data.groups == site
+        # The first site has seen one class only.
+        y = np.where((data.y[mine] > 0) & (k > 0), "yes", "no")
+        pl.DataFrame({f"x{j}": data.X[mine, j] for j in range(3)} | {"y": y}).write_csv(tmp_path / f"{k}.csv")
+        configs.append({"site": site, "table": str(tmp_path / f"{k}.csv"), "target": "y"})
+        configs[-1]["output"] = str(tmp_path / f"out{k}")
+    run_config = {"candidates": "logistic", "classes": "no,yes"}
+    run = run_protocol(InProcessGrid(make_client_app(), configs, run_config), QUICK)
+    assert not run.conclusion.left_out
+    assert run.conclusion.classes == ("no", "yes")
+    for k, site in ((0, "learner 00"), (3, "learner 03")):
+        output = tmp_path / f"out{k}"
+        conclusion = decode((output / "conclusion.json").read_bytes(), "conclusion")
+        shares = [decode(path.read_bytes(), "share") for path in output.glob("share-*.json")]
+        chances = predict(data.X[:5], site, shares, conclusion)
+        np.testing.assert_allclose(chances.sum(axis=1), 1)
+        assert "Brier score" in (output / "report.html").read_text()
+
+
 def test_the_node_has_the_last_word_on_candidates(tables: list[dict[str, Any]]) -> None:
     run = {"candidates": "lasso", "seed": 5}
     assert party_from_table(context_of(tables[0], run)).candidates == ("lasso",)

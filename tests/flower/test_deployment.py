@@ -21,6 +21,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import polars as pl
 import pytest
 
@@ -241,17 +242,44 @@ def deployment(tmp_path: Path) -> Iterator[Deployment]:
         running.close()
 
 
-def site_tables(folder: Path) -> list[dict[str, Any]]:
+def site_tables(folder: Path, *, classes: bool = False) -> list[dict[str, Any]]:
     """Five sites of two truths: 0, 2 and 4; 1 and 3."""
     data = make_linear_learners(n_learners=5, n_truths=2, n_rows=40, n_features=3, random_state=0)
     configs = []
     for k, site in enumerate(dict.fromkeys(data.groups.tolist())):
         mine = data.groups == site
         path = folder / f"rows{k}.csv"
-        columns = {f"x{j}": data.X[mine, j] for j in range(3)} | {"y": data.y[mine]}
-        pl.DataFrame(columns).write_csv(path)
+        y = np.where(data.y[mine] > 0, "yes", "no") if classes else data.y[mine]
+        pl.DataFrame({f"x{j}": data.X[mine, j] for j in range(3)} | {"y": y}).write_csv(path)
         configs.append({"site": site, "table": path, "target": "y"})
     return configs
+
+
+def registered_nodes(deployment: Deployment, names: list[str]) -> None:
+    """Make a key for every node, and register it."""
+    for name in names:
+        write_node_key(deployment.folder / name)
+    with ThreadPoolExecutor(2) as pool:
+        keys = [str(deployment.folder / f"{name}.pub") for name in names]
+        list(pool.map(lambda key: deployment.flwr("supernode", "register", key, "loop"), keys))
+
+
+def test_three_nodes_agree_on_classes_and_conclude(deployment: Deployment) -> None:
+    folder = deployment.folder
+    deployment.start_link()
+    names, configs = [f"node{k}" for k in range(3)], site_tables(folder, classes=True)
+    registered_nodes(deployment, names)
+    for name, port, config in zip(names, deployment.node_ports, configs, strict=False):
+        deployment.start_node(name, port, config)
+    output = folder / "conclusion.json"
+    settings = f'min-nodes=3 round-seconds={ROUND_SECONDS} candidates="logistic" classes="no,yes" '
+    deployment.flwr("run", str(TEMPLATE), "loop", "--run-config", f'{settings}output="{output}"')
+    deployment.wait_until(lambda: output.exists() and output.stat().st_size > 0, "the conclusion is there")
+    conclusion = decode(output.read_bytes(), "conclusion")
+    assert conclusion.classes == ("no", "yes")
+    assert set(conclusion.labels) == {f"learner {k:02d}" for k in range(3)}
+    assert not conclusion.left_out
+    assert all(mixture.parts for mixture in conclusion.mixtures.values())
 
 
 def test_five_nodes_one_killed_while_it_scores_and_a_stranger_refused(deployment: Deployment) -> None:
@@ -264,11 +292,8 @@ def test_five_nodes_one_killed_while_it_scores_and_a_stranger_refused(deployment
     stalled = folder / "stalled"
     configs[4]["stall"] = stalled
     names = [f"node{k}" for k in range(5)]
-    for name in [*names, "stranger"]:
-        write_node_key(folder / name)
-    with ThreadPoolExecutor(2) as pool:
-        keys = [str(folder / f"{name}.pub") for name in names]
-        list(pool.map(lambda key: deployment.flwr("supernode", "register", key, "loop"), keys))
+    write_node_key(folder / "stranger")
+    registered_nodes(deployment, names)
     for name, port, config in zip(names, deployment.node_ports, configs, strict=False):
         deployment.start_node(name, port, config)
     stranger = deployment.start_node("stranger", deployment.node_ports[5], configs[0])

@@ -12,10 +12,13 @@ app = make_client_app()
 @app.train()
 def train(message: Message, context: Context) -> Message:
     """Train the coterie's network for a few epochs on the site's own rows."""
-    learners = party_from_table(context).learners
+    party = party_from_table(context)
+    # Numbers, or the numbers of classes.
+    X, y = party.learners.X, party.learners.loss.target(party.learners.y)
+    n_classes = len(party.classes)
     weights = message.content["weights"].to_numpy_ndarrays()
-    before = loss(weights, learners.X, learners.scalar_y)
+    before = loss(weights, X, y, n_classes)
     epochs = int(context.run_config.get("local-epochs", 20))
-    weights = trained(weights, learners.X, learners.scalar_y, epochs)
-    numbers = MetricRecord({"n_rows": len(learners.y), "loss": before})
+    weights = trained(weights, X, y, epochs, n_classes)
+    numbers = MetricRecord({"n_rows": len(y), "loss": before})
     return Message(RecordDict({"weights": ArrayRecord(weights), "numbers": numbers}), reply_to=message)

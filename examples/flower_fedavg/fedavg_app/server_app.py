@@ -51,11 +51,11 @@ def average_coterie(
 def average_all(grid: Any, run: FederatedRun, config: dict[str, Any]) -> dict[int, list[float]]:
     """Run federated averaging in every coterie; return the losses by coterie."""
     n_features = len(run.shares[0].columns)
-    labels = run.conclusion.labels
+    labels, n_classes = run.conclusion.labels, len(run.conclusion.classes)
     found = {}
     for coterie in sorted(set(labels.values())):
         nodes = [run.nodes[site] for site, label in labels.items() if label == coterie]
-        start = first_weights(n_features, int(config.get("seed", 0)))
+        start = first_weights(n_features, int(config.get("seed", 0)), n_classes)
         rounds, seconds = int(config.get("averaging-rounds", 10)), float(config.get("round-seconds", 600))
         found[coterie] = average_coterie(grid, nodes, start, rounds, seconds)
         logger.info("coterie %d of %d sites: losses %s", coterie, len(nodes), found[coterie])

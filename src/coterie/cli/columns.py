@@ -39,14 +39,17 @@ def revealed(message: Columns) -> list[str]:
 
 def columns(
     tables: Annotated[
-        list[str], Argument(metavar="TABLE...", help="Files with the rows of this site alone.")
+        list[str], Argument(metavar="TABLE...", help="These files hold the rows of this site alone.")
     ],
     target: options.Target = "",
-    name: Annotated[str, Option(help="Name of this site; no two may have the same.")] = "",
+    name: Annotated[str, Option(help="This site has this name. No two sites may have the same.")] = "",
     folder: options.Folder = "",
     features: options.Features = None,
     drop: options.Drop = None,
-    fewest: Annotated[int, Option(help="Rows that must have an entry before it is named.")] = 10,
+    task: Annotated[
+        str, Option(help="classification, regression, or auto: texts and two values are classes.")
+    ] = "auto",
+    fewest: Annotated[int, Option(help="An entry is named only if this many rows have it.")] = 10,
     dry_run: Annotated[bool, Option("--dry-run", help="List what would be revealed.")] = False,
     replace: Annotated[bool, Option("--replace", help="Replace what this site said earlier.")] = False,
     sign: options.Sign = None,
@@ -59,8 +62,10 @@ def columns(
     from coterie.cli import sites
     from coterie.cli.preparing import chosen_columns
     from coterie.cli.reading import read_tables
+    from coterie.cli.tasks import check_task, may_be_classes
     from coterie.federated.columns import describe_columns
 
+    check_task(task)
     require(target=target, name=name)
     sealed = None if dry_run else sites.open_folder(folder, known_keys)
     signer = sites.open_signer(sign, sealed)
@@ -70,8 +75,11 @@ def columns(
     chosen = chosen_columns(
         frame.columns, target, None, options.split_names(features), options.split_names(drop)
     )
+    classes = may_be_classes(frame[target], task)
     with one_sentence():
-        message = describe_columns(frame, site=name, target=target, columns=chosen, fewest=fewest)
+        message = describe_columns(
+            frame, site=name, target=target, columns=chosen, fewest=fewest, classes=classes
+        )
         if sealed is None:
             tell("`coterie columns` would reveal:")
             for line in revealed(message):
@@ -100,6 +108,8 @@ def agree(
         found = agree_on(contents.columns)
         sealed.put(found, signer, replace=True)
     tell(f"{len(found.sites)} sites agree on the columns to predict {found.target!r} from:")
+    if found.classes:
+        tell(f"  {found.target} has the classes {', '.join(found.classes)}.")
     for plan in found.columns:
         tell(f"  {plan.name}: {plan.remark}")
     say_notes(found.notes)

@@ -194,7 +194,7 @@ def _read_excel(path: Path) -> pl.DataFrame:
         import fastexcel
     except ModuleNotFoundError:
         raise CommandError(
-            "Excel files need fastexcel: install coterie[excel], or save the table as CSV."
+            "Excel files need fastexcel: install coterie's extra 'excel', or save the table as CSV."
         ) from None
     try:
         book = fastexcel.read_excel(path)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,20 @@ from coterie.cli.running import losses_table, write_tables
 from coterie.method.cluster import cluster_learners
 from coterie.summary import summarize
 
+# What metrics are called, after anything such as "val_": those of which more is better, and the others.
+SCORES = (
+    "accuracy",
+    "acc",
+    "auc",
+    "auroc",
+    "average_precision",
+    "f1",
+    "f1_score",
+    "precision",
+    "recall",
+    "r2",
+)
+LOSSES = ("log_loss", "logloss", "cross_entropy", "nll", "loss", "brier", "brier_score", "mse", "rmse", "mae")
 _SHAPE = "{site: {model: {metric: value}}}"
 
 
@@ -47,15 +62,28 @@ def _metric_of(results: dict[str, dict[str, dict[str, Any]]], metric: str | None
     return metric
 
 
+def is_score(name: str) -> bool | None:
+    """Tell by its name whether more of a metric is better; None where the name does not say."""
+    plain = "_" + re.sub("[^a-z0-9]+", "_", name.lower())
+    # Of two that fit, the longer name: a log loss is a loss.
+    known = [word for word in (*SCORES, *LOSSES) if plain.endswith(f"_{word}")]
+    return max(known, key=len) in SCORES if known else None
+
+
 def read_losses(
     path: str, metric: str | None, higher_is_better: bool
 ) -> tuple[NDArray[np.float64], list[str], list[str]]:
     """Return the losses (row i: the model of site i on everybody), the sites, and what was left out.
 
     The loss of a score, which is at most one, is one minus it. The metric None is the only one of the file.
+    One whose name says that it is a score, such as an accuracy, is one without ``higher_is_better``, too.
     """
     results = _read(path)
     name = _metric_of(results, metric)
+    known = is_score(name)
+    if known is False and higher_is_better:
+        raise CommandError(f"The metric {name!r} is a loss by its name: leave out --higher-is-better.")
+    higher_is_better = higher_is_better or bool(known)
     models = dict.fromkeys(model for tested in results.values() for model in tested)
     sites = [site for site in results if site in models]
     if len(sites) < 2:
@@ -77,6 +105,9 @@ def read_losses(
         raise CommandError(f"The score {name!r} exceeds 1: give a loss, without --higher-is-better.")
     strange = sorted((set(models) | set(results)) - set(sites))
     notes = [f"Left out, for it is not both a site and a model: {', '.join(strange)}."] if strange else []
+    if known is not None:
+        what = "score: one minus it is taken for the loss" if known else "loss: lower is better"
+        notes.insert(0, f"The matrix has {name!r}, a {what}.")
     worse = losses.diagonal()[:, None] > losses.T if not higher_is_better else None
     if worse is not None and len(sites) > 2 and worse.mean() > 0.5 and math.isfinite(losses.sum()):
         notes.append(

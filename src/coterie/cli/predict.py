@@ -96,6 +96,8 @@ def _from_folder(
     own: polars.DataFrame | None,
 ) -> tuple[list[polars.Series], tuple[str, ...]]:
     """Return the predictions of a site's coterie, and notes."""
+    import numpy as np
+
     from coterie.cli.concluded import read_conclusion
     from coterie.cli.moments import predict_by_moments
     from coterie.cli.sites import encoded, open_folder, site_rows
@@ -110,7 +112,8 @@ def _from_folder(
         if contents.moments_of(site) is not None and not conclusion.mixtures:
             rows, predicted = predict_by_moments(contents, site, frame, own)
             return [_column("prediction", frame.height, rows.kept, predicted)], rows.notes
-        weights = conclusion.mixture(site).weights
+        # Its own share says how many rows it has.
+        weights = {site: 0.0, **conclusion.mixture(site).weights}
         if own is not None:
             raise CommandError("--own goes with sites that sent moments; here they shared models.")
         mine = contents.share_of(site)
@@ -123,33 +126,51 @@ def _from_folder(
             check_conclusion(conclusion, contents.shares, contents.scores, contents.answered)
         rows = site_rows(encoded(frame, contents), None, mine.columns, what="a predictor of the model")
         predicted = predict_federated(rows.X, site, members, conclusion)
-    return [_column("prediction", frame.height, rows.kept, predicted)], rows.notes
+    found = {"": predicted}
+    if conclusion.classes:
+        found = {"": np.array(conclusion.classes)[predicted.argmax(axis=1)]}
+        found |= {f"_{label}": p for label, p in zip(conclusion.classes, predicted.T, strict=True)}
+    columns = [_column(f"prediction{end}", frame.height, rows.kept, part) for end, part in found.items()]
+    return columns, rows.notes
 
 
 def predict(
     model: Annotated[
-        str, Argument(metavar="MODEL", help="A model.coterie of `coterie fit`, or a concluded sealed folder.")
+        str,
+        Argument(
+            metavar="MODEL", help="This is the file model.coterie of a fit, or a concluded sealed folder."
+        ),
     ],
-    tables: Annotated[list[str], Argument(metavar="TABLE...", help="Files with the columns of the fit.")],
-    out: Annotated[str | None, Option(help="CSV file for the predictions; default: stdout.")] = None,
+    tables: Annotated[
+        list[str], Argument(metavar="TABLE...", help="These files have the columns of the fit.")
+    ],
+    out: Annotated[
+        str | None, Option(help="Write the predictions to this CSV file. By default they are printed.")
+    ] = None,
     interval: Annotated[
         float | None,
         Option(
             metavar="COVERAGE",
-            help="Add the ends of intervals, or sets of labels, that hold this share of responses: .9.",
+            help="Add the ends of intervals, or sets of labels, that hold "
+            "this share of responses, such as .9.",
         ),
     ] = None,
     delimiter: Delimiter = None,
     decimal: Decimal = None,
     encoding: Encoding = "utf-8",
     force: ReplaceFile = False,
-    name: Annotated[str, Option(help="With a sealed folder: the site whose coterie predicts.")] = "",
+    name: Annotated[str, Option(help="With a sealed folder, the coterie of this site predicts.")] = "",
     known_keys: Annotated[
-        str | None, Option(metavar="FILE", help="With a sealed folder: accept these keys only.")
+        str | None,
+        Option(
+            metavar="FILE",
+            help="With a sealed folder, accept only files that are signed by the keys in this list.",
+        ),
     ] = None,
     concluder: Concluder = None,
     own: Annotated[
-        str | None, Option(metavar="TABLE", help="With moments: the site's rows, to learn from here.")
+        str | None,
+        Option(metavar="TABLE", help="With moments, the site learns here from its rows in this file."),
     ] = None,
 ) -> None:
     """Predict the rows of a table, in its order; rows without a learner have no prediction."""

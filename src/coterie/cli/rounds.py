@@ -33,8 +33,11 @@ def own_party(
             f"{name!r} shared a model of {mine.target!r}, not of {target!r}: score with the same."
         )
     frame = encoded(read_tables(tables, **text), contents)
-    rows = site_rows(frame, mine.target, mine.columns, what="the columns that were shared")
+    rows = site_rows(
+        frame, mine.target, mine.columns, classes=mine.classes, what="the columns that were shared"
+    )
     shared: dict[str, Any] = {"site": name, "columns": mine.columns, "target": mine.target, "seed": mine.seed}
+    shared["classes"] = mine.classes or None
     with gathered_warnings([]):
         party = federated.make_party(rows.X, rows.y, candidates=list(mine.candidates), order=order, **shared)
     error = float(party.selection.errors[0])

@@ -27,12 +27,18 @@ LATER = (
 def revealed(share: Share) -> list[str]:
     """Return what a share reveals, a line each: names, numbers and sizes."""
     columns = ", ".join(share.columns[:12]) + (" and more" if len(share.columns) > 12 else "")
+    response = f"mean and variance of the target: {share.response_mean:.6g}, {share.response_variance:.6g}"
+    error = "mean squared error"
+    if share.classes:
+        pairs = zip(share.classes, share.class_shares, strict=True)
+        response = "share of each class: " + ", ".join(f"{label} {part:.4g}" for label, part in pairs)
+        error = "Brier score"
     return [
         f"site: {share.site}",
         f"number of rows: {share.n_rows}",
         f"columns: {columns}; target: {share.target}",
-        f"mean and variance of the target: {share.response_mean:.6g}, {share.response_variance:.6g}",
-        f"mean squared error of the model on its own rows: {share.error:.6g}",
+        response,
+        f"{error} of the model on its own rows: {share.error:.6g}",
         "standard deviation of each predictor: " + ", ".join(f"{each:.6g}" for each in share.spreads[:12]),
         f"the model: {share.family}, {len(share.model)} bytes, sha256 {share.sha[:16]}",
         f"candidates: {', '.join(share.candidates)}; seed: {share.seed}",
@@ -42,17 +48,19 @@ def revealed(share: Share) -> list[str]:
 
 def share(
     tables: Annotated[
-        list[str], Argument(metavar="TABLE...", help="Files with the rows of this site alone.")
+        list[str], Argument(metavar="TABLE...", help="These files hold the rows of this site alone.")
     ],
     target: options.Target = "",
-    name: Annotated[str, Option(help="Name of this site; no two may have the same.")] = "",
+    name: Annotated[str, Option(help="This site has this name. No two sites may have the same.")] = "",
     folder: options.Folder = "",
     features: options.Features = None,
     drop: options.Drop = None,
     candidates: Annotated[
-        str, Option(help="Presets (default, linear) and names (rf, lasso, ...), by commas.")
+        str, Option(help="Choose among these models, separated by commas: default, linear, rf, lasso, ...")
     ] = "default",
-    seed: Annotated[int, Option(min=0, help="Of everything random; the same at all sites.")] = 0,
+    seed: Annotated[
+        int, Option(min=0, help="Start all random numbers from this seed. It is the same at all sites.")
+    ] = 0,
     order: options.Order = "auto",
     dry_run: Annotated[bool, Option("--dry-run", help="List what would be revealed.")] = False,
     replace: Annotated[bool, Option("--replace", help="Replace this site's earlier share.")] = False,
@@ -62,7 +70,8 @@ def share(
     delta: options.Delta = None,
     schema: options.SchemaFile = None,
     moments: Annotated[
-        bool, Option("--moments", help="Send second moments of the rows instead of a model; no rounds.")
+        bool,
+        Option("--moments", help="Send second moments of the rows instead of a model. No rounds follow."),
     ] = False,
     delimiter: options.Delimiter = None,
     encoding: options.Encoding = "utf-8",
@@ -110,16 +119,19 @@ def share(
     shares = () if contents is None else contents.shares
     others = tuple(each for each in shares if each.site != name)
     ordered = columns if features else sites.in_their_order(columns, others)
-    rows = sites.site_rows(frame, target, ordered)
+    classes = () if contents is None or contents.encoding is None else contents.encoding.classes
+    rows = sites.site_rows(frame, target, ordered, classes=classes)
     notes = list(rows.notes)
     if ordered != columns:
         notes.append("The columns were put into the order that the other sites have.")
     agreed: dict[str, Any] = {"candidates": options.split_names([candidates]), "seed": seed}
-    agreed |= {"target": target, "columns": tuple(ordered)}
+    agreed |= {"target": target, "columns": tuple(ordered), "classes": classes or None}
     with one_sentence(), gathered_warnings(notes):
         party = make_party(rows.X, rows.y, site=name, order=rows_in_order, **agreed)
         if party.selection.in_order:
             notes.append(IN_ORDER)
+        if classes and moments:
+            raise CommandError("--moments does not take classes: leave it out, or pass --epsilon.")
         message: Any = by_moments.of_party(party) if moments else sites.make_share(party)
     say_notes(notes)
     if sealed is None or dry_run:

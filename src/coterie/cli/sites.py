@@ -15,10 +15,12 @@ from coterie import federated
 from coterie.cli.errors import CommandError, one_sentence
 from coterie.cli.preparing import Rows, check_columns, target_values
 from coterie.cli.printing import say
+from coterie.cli.tasks import AUTO, CLASSIFICATION, class_values, task_of
 from coterie.encoding import TableEncoder
 from coterie.federated import Party, Share
 from coterie.federated.columns import follows
 from coterie.federated.folder import Contents, SealedFolder
+from coterie.federated.labels import label_text
 from coterie.federated.signing import Signer, read_key, read_known_keys
 
 # Seconds between looks at a folder that others write to.
@@ -35,12 +37,36 @@ def _check_numbers(frame: pl.DataFrame, columns: Sequence[str], remedy: str) -> 
             )
 
 
+def _class_texts(frame: pl.DataFrame, target: str, classes: Sequence[str]) -> pl.Series:
+    """Return the classes of rows as texts, null where the sites have not agreed on such a class."""
+    labels = [None if label is None else label_text(label) for label in class_values(frame, target)]
+    return pl.Series(target, [label if label in classes else None for label in labels], dtype=pl.String)
+
+
+def _response(frame: pl.DataFrame, target: str, classes: Sequence[str]) -> pl.Series:
+    """Return the response of a site's rows, null where there is none."""
+    if classes:
+        return _class_texts(frame, target, classes)
+    if task_of(frame[target], AUTO) == CLASSIFICATION and not frame[target].dtype.is_numeric():
+        raise CommandError(
+            f"The target {target!r} holds classes, and the sites have not agreed on them: run `coterie "
+            "columns` at every site, then `coterie agree`."
+        )
+    return target_values(frame, target)
+
+
 def site_rows(
-    frame: pl.DataFrame, target: str | None, columns: Sequence[str], *, what: str = "--features"
+    frame: pl.DataFrame,
+    target: str | None,
+    columns: Sequence[str],
+    *,
+    classes: Sequence[str] = (),
+    what: str = "--features",
 ) -> Rows:
     """Turn a site's table into the rows of one learner; rows with gaps are left out and counted.
 
-    Without a target there is no response; `what` says in the error who asks for the columns.
+    Without a target there is no response; ``classes`` are those that the sites agreed on. `what` says in the
+    error who asks for the columns.
     """
     check_columns(columns, frame.columns, what)
     # Where the columns are those that were shared, none can be dropped.
@@ -50,7 +76,7 @@ def site_rows(
     y = None
     if target is not None:
         check_columns([target], frame.columns, "--target")
-        y = target_values(frame, target)
+        y = _response(frame, target, classes)
         whole = whole & y.is_not_null()
     kept = whole.arg_true()
     if not len(kept):

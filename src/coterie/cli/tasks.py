@@ -55,6 +55,12 @@ def task_of(values: pl.Series, task: str) -> str:
     return CLASSIFICATION if text and not _are_numbers(distinct) else REGRESSION
 
 
+def may_be_classes(values: pl.Series, task: str) -> bool:
+    """Tell whether a site's target may be a class; a site that has seen one value only cannot know."""
+    distinct = labels_of(values).drop_nulls().n_unique()
+    return task_of(values, task) == CLASSIFICATION or (task == AUTO and distinct == 1)
+
+
 def class_values(frame: pl.DataFrame, target: str) -> pl.Series:
     """Return the labels of a target, null where they are missing."""
     values = frame[target]

@@ -32,6 +32,7 @@ from coterie.federated.messages import (
 )
 from coterie.federated.peers import Party, evaluate_peers
 from coterie.federated.site import bounded_selection
+from coterie.method.claims import beyond_claims
 from coterie.method.refine.averages import AverageLosses
 from coterie.verdicts.bootstrap import bootstrap_losses
 from coterie.verdicts.cluster_fit import compare_with_alone, coterie_excess
@@ -52,6 +53,10 @@ def units_of(question: Question) -> Array:
     """Return the common units of the predictors; infinite where slopes are not corrected."""
     units = np.array(question.units)
     return np.where(units > 0, units, np.inf)
+
+
+def _finite(value: float) -> float | None:
+    return value if np.isfinite(value) else None
 
 
 def _pair(mean: Any, error: Any) -> tuple[float, float]:
@@ -180,7 +185,18 @@ class _Answering:
             limits=limits,
             range=tuple(self.party.own.bounds[0].tolist()),
             lines=lines,
+            beyond=() if found.beyond is None else tuple(map(_finite, found.beyond[:, 0].tolist())),
+            coterie_beyond=self._coterie_beyond(plain, early),
         )
+
+    def _coterie_beyond(self, plain: Array, early: Array) -> float:
+        """Return by how many standard deviations the site's coterie loses more than it claims."""
+        known = np.isfinite(plain + early).all(axis=1)
+        if not known.any():
+            return 0.0
+        loss, inflation = self.party.learners.loss, self.losses.selection.inflation
+        found = beyond_claims(plain[known], None, np.zeros(1, dtype=int), loss, inflation)
+        return 0.0 if found is None else float(found[0])
 
     def _own_lines(
         self, dictionary: AverageDictionary, weights: Array

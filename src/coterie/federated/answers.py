@@ -82,7 +82,8 @@ def check_answer(question: Question, answer: Answer) -> Answer:
     _check_products(question, answer)
     if question.judging is not None and answer.verdict is not None:
         n_clusters, verdict = max(question.judging.labels) + 1, answer.verdict
-        if len(verdict.clusters) != n_clusters or len(verdict.membership) not in (0, n_clusters):
+        counts = len(verdict.membership), len(verdict.beyond)
+        if len(verdict.clusters) != n_clusters or not {0, n_clusters}.issuperset(counts):
             raise ProtocolError(f"{answer.site!r} did not judge every cluster.")
         if len(verdict.line) != len(question.units) + 1:
             raise ProtocolError(f"{answer.site!r} answered with a line of other columns.")

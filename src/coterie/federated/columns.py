@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import narwhals.stable.v1 as nw
@@ -18,10 +19,14 @@ import numpy as np
 from coterie._options import listed
 from coterie.encoding import ColumnPlan, TableEncoder
 from coterie.encoding.columns import DATE_PARTS, plan_column
+from coterie.federated.checks import MOST_CLASSES
+from coterie.federated.labels import label_text
 from coterie.federated.messages import ProtocolError
 from coterie.federated.site import software_versions
 from coterie.federated.tables import ColumnNote, Columns, Encoding
 
+# The kind of a response that is a class.
+CLASS = "class"
 # How many rows must have an entry before it is named, unless a site asks for more.
 FEWEST_WITH_LEVEL = 10
 # Levels of a column that a site names, and that get a column of their own.
@@ -79,8 +84,22 @@ def describe_column(name: str, series: Any, fewest: int = FEWEST_WITH_LEVEL) -> 
     return ColumnNote(name, kind, levels, gaps, hours, middle, size)
 
 
+def describe_classes(name: str, series: Any, fewest: int = FEWEST_WITH_LEVEL) -> ColumnNote:
+    """Return what a site says of a response that is a class: the classes that enough rows have."""
+    counted = Counter(label_text(label) for label in series.drop_nulls().to_list() if label == label)
+    named = sorted(label for label, count in counted.items() if count >= fewest)
+    shown = tuple(label for label in named if label.isprintable() and 0 < len(label) <= LONGEST_LEVEL)
+    return ColumnNote(name, CLASS, shown[:MOST_CLASSES], False, False, None, None)
+
+
 def describe_columns(
-    table: Any, *, site: str, target: str, columns: Sequence[str], fewest: int = FEWEST_WITH_LEVEL
+    table: Any,
+    *,
+    site: str,
+    target: str,
+    columns: Sequence[str],
+    fewest: int = FEWEST_WITH_LEVEL,
+    classes: bool = False,
 ) -> Columns:
     """Return what a site says of its table.
 
@@ -96,6 +115,8 @@ def describe_columns(
         The predictors.
     fewest : int, default=10
         How many rows must have an entry before it is named.
+    classes : bool, default=False
+        Whether the response is a class.
 
     Returns
     -------
@@ -105,9 +126,36 @@ def describe_columns(
     if fewest < 2:
         raise ProtocolError(f"An entry must be that of at least 2 rows before it is named. Got {fewest}.")
     whole = nw.from_native(table, eager_only=True)
-    noted = {name: describe_column(name, whole[name], fewest) for name in (target, *columns)}
-    first, *others = noted.values()
-    return Columns(site, first, tuple(others), fewest, software_versions())
+    first = (describe_classes if classes else describe_column)(target, whole[target], fewest)
+    others = tuple(describe_column(name, whole[name], fewest) for name in columns)
+    return Columns(site, first, others, fewest, software_versions())
+
+
+def _agreed_classes(known: Sequence[Columns], notes: list[str]) -> tuple[str, ...]:
+    """Return the classes that any site names, none where most sites say that the response is a number."""
+    saying = [message for message in known if message.target.kind == CLASS]
+    if 2 * len(saying) <= len(known):
+        notes += [f"{message.site!r} alone takes the target for a class." for message in saying]
+        return ()
+    others = [message.site for message in known if message.target.kind != CLASS]
+    if others:
+        notes.append(f"{listed(others)} cannot take part unless the target is a class there, too.")
+    found = {label for message in saying for label in message.target.levels}
+    if len(found) < 2:
+        raise ProtocolError(
+            f"Only the classes {sorted(found)} are those of enough rows at some site: lower --fewest there."
+        )
+    if len(found) > MOST_CLASSES:
+        raise ProtocolError(f"The sites name {len(found)} classes: {MOST_CLASSES} are the most.")
+    return tuple(sorted(found, key=_as_sorted))
+
+
+def _as_sorted(label: str) -> tuple[bool, float, str]:
+    """Return what labels are sorted by: numbers by their size, texts behind them."""
+    try:
+        return False, float(label), label
+    except ValueError:
+        return True, 0.0, label
 
 
 def _left_out(name: str, why: str) -> ColumnPlan:
@@ -183,6 +231,7 @@ def agree(messages: Sequence[Columns]) -> Encoding:
     by_site = {message.site: {note.name: note for note in message.columns} for message in known}
     names = dict.fromkeys(name for found in by_site.values() for name in found)
     plans = []
+    classes = _agreed_classes(known, notes)
     notes += _unit_notes(target, [(message.site, message.target) for message in known])
     for name in names:
         noted = [(site, found[name]) for site, found in by_site.items() if name in found]
@@ -205,7 +254,8 @@ def agree(messages: Sequence[Columns]) -> Encoding:
         TableEncoder.from_columns(tuple(plans))
     except ValueError as error:
         raise ProtocolError(str(error)) from None
-    return Encoding(target, tuple(plans), tuple(by_site), tuple(note[:LONGEST_NOTE] for note in notes))
+    said = tuple(note[:LONGEST_NOTE] for note in notes)
+    return Encoding(target, tuple(plans), tuple(by_site), said, classes)
 
 
 def follows(encoding: Encoding, messages: Sequence[Columns]) -> bool:
@@ -214,4 +264,4 @@ def follows(encoding: Encoding, messages: Sequence[Columns]) -> bool:
     if not said:
         return False
     found = agree(said)
-    return (found.target, found.columns, found.sites) == (encoding.target, encoding.columns, encoding.sites)
+    return replace(found, notes=()) == replace(encoding, notes=())

@@ -23,9 +23,9 @@ from coterie.verdicts.gains import ERRORS, GAINS, Comparisons, add_gains
 from coterie.verdicts.learning import Measured, compared
 from coterie.verdicts.outliers import bad_models
 from coterie.verdicts.table import Gains
-from coterie.verdicts.verdict import COLLABORATE, STAY_ALONE
+from coterie.verdicts.verdict import NOT_MEASURED
 
-NOT_MEASURED = "by losses alone; what it brings was not measured"
+BY_LOSSES = "by losses alone; what it brings was not measured"
 
 
 def _plain(value: Any) -> Any:
@@ -64,10 +64,15 @@ def _cluster_fit(partition: Partition, places: Array, sizes: Array, noise: Array
         for k, pair in enumerate(verdict.clusters):
             if pair is not None:
                 excess[k, place], errors[k, place] = pair
-    constant = np.array([verdict.constant for verdict in mixed.verdicts]).T
+    constant, spreads = np.array([verdict.constant for verdict in mixed.verdicts]).T
     coterie = (*np.array([verdict.coterie for verdict in mixed.verdicts]).T, sizes)
-    comparison = Comparison(mixed.losses, excess, errors, *constant)
-    return judge_cluster_fit(partition, places, comparison, coterie, sizes, noise)
+    beyond: Array | None = None
+    coterie_beyond: Array | None = None
+    if all(verdict.beyond for verdict in mixed.verdicts):
+        beyond = np.array([verdict.beyond for verdict in mixed.verdicts], dtype=float).T
+        coterie_beyond = np.array([verdict.coterie_beyond for verdict in mixed.verdicts])
+    comparison = Comparison(mixed.losses, excess, errors, constant, spreads, beyond)
+    return judge_cluster_fit(partition, places, comparison, coterie, sizes, noise, coterie_beyond)
 
 
 def _unmeasured(participants: Participants, partition: Partition) -> Gains:
@@ -168,8 +173,8 @@ def conclusion_by_losses(participants: Participants, found: Found, settings: Map
     partition = found.partition
     company = np.bincount(partition.labels)[partition.labels] - 1
     table = _unmeasured(participants, partition)
-    table["verdict"] = np.where(company > 0, COLLABORATE, STAY_ALONE)
-    table["reason"] = np.full(len(company), NOT_MEASURED)
+    table["verdict"] = np.full(len(company), NOT_MEASURED)
+    table["reason"] = np.full(len(company), BY_LOSSES)
     # Nobody judged whom a cluster describes: nobody is said to be outside.
     table["fits"] = np.ones(len(company), dtype=bool)
     table["second_cluster"] = np.full(len(company), -1)

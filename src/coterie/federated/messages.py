@@ -338,7 +338,9 @@ class Verdict:
     slopes and intercept that the site adds to its mixture, and ``limits`` what the line is kept within.
     ``range`` is that of its response with a margin: its own model is kept within it where it predicts alone.
     Of classes ``lines`` take the place of ``line``: what is added to the log-odds of each average, first with
-    an offset and then with offset and slopes, class by class.
+    an offset and then with offset and slopes, class by class. ``beyond`` says of classes by how many standard
+    deviations each cluster loses more than its probabilities claim, and ``coterie_beyond`` the same of the
+    site's coterie.
     """
 
     clusters: tuple[Excess | None, ...]
@@ -358,6 +360,8 @@ class Verdict:
     limits: tuple[float, float]
     range: tuple[float, float]
     lines: tuple[Line, ...] = ()
+    beyond: tuple[float | None, ...] = ()
+    coterie_beyond: float = 0.0
 
     def __post_init__(self) -> None:
         spreads = [pair[1] for pair in (*self.clusters, self.constant, self.coterie) if pair is not None]

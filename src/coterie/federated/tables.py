@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from coterie.encoding import ColumnPlan
-from coterie.federated.checks import MOST_COLUMNS, check_site, digest, require
+from coterie.federated.checks import MOST_COLUMNS, check_classes, check_site, digest, require
 from coterie.federated.codec import to_text
 from coterie.rows.threshold import FEWEST_ROWS
 
@@ -82,7 +82,8 @@ class Moments:
 class ColumnNote:
     """What a site says of a column: its kind, and what is common in it.
 
-    ``levels`` are entries of a category that enough rows have, the most frequent first. ``gaps`` tells
+    ``levels`` are entries of a category, or classes of the response, that enough rows have, the most
+    frequent first. ``gaps`` tells
     whether enough entries are missing. ``middle`` is the median of a number, or the median year of a date,
     and ``size`` the median of absolute values, both rounded to one digit; None where there are too few rows.
     """
@@ -144,14 +145,18 @@ class Encoding:
         Who had their say.
     notes : tuple of str
         What a reader should know.
+    classes : tuple of str, default=()
+        The classes of the response; none: it is a number.
     """
 
     target: str
     columns: tuple[ColumnPlan, ...]
     sites: tuple[str, ...]
     notes: tuple[str, ...]
+    classes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
+        check_classes(self.classes)
         kinds = {"number", "category", "date", "left out"}
         require(all(plan.kind in kinds for plan in self.columns), "A column of the encoding has no kind.")
         require(all(plan.name != self.target for plan in self.columns), "The target is among the columns.")

@@ -67,7 +67,8 @@ def party_from_table(context: Context) -> Party:
 
     The context's ``node_config`` has ``site``, ``table`` (a CSV or Parquet file) and ``target``, and may have
     ``features`` and ``candidates`` (separated by commas) and ``order`` (``auto`` or ``none``); its
-    ``run_config`` may have ``candidates`` and ``seed``.
+    ``run_config`` may have ``candidates``, ``seed`` and ``classes``, the labels of a response that is a
+    class, separated by commas.
     """
     mine, run = context.node_config, context.run_config
     target = _setting(mine, "target")
@@ -79,6 +80,7 @@ def party_from_table(context: Context) -> Party:
         target=target,
         candidates=_texts(mine.get("candidates", run.get("candidates", "default"))),
         seed=int(run.get("seed", 0)),
+        classes=_texts(run.get("classes", "")) or None,
         order=None if (order := str(mine.get("order", "auto"))) == "none" else order,
     )
 
@@ -94,6 +96,9 @@ def save_conclusion(context: Context, conclusion: Conclusion, shares: Sequence[S
     place = Path(str(folder))
     place.mkdir(parents=True, exist_ok=True)
     members = set(conclusion.mixtures[site].weights) if site in conclusion.mixtures else set()
+    if conclusion.classes:
+        # Its own share says how many rows it has.
+        members.add(site)
     # Models of an earlier run are no part of this conclusion.
     for kind in ("share", "moments"):
         for old in place.glob(f"{kind}-*.json"):

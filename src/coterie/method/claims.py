@@ -37,7 +37,7 @@ def beyond_claims(
         np.add.reduceat(part * counts**power, starts, axis=-1)
         for power, part in ((1, more), (2, claimed[1]), (3, claimed[2]))
     )
-    spread = np.sqrt(np.maximum(variance * inflation, np.finfo(float).tiny))
+    spread = np.maximum(np.sqrt(variance * inflation), np.finfo(float).eps)
     skewness = np.maximum(third / spread**3, LEAST_SKEWNESS)
     cubic = np.cbrt(1 + skewness * excess / spread / 2)
     deviations: Array = 6 / skewness * (cubic - 1) + skewness / 6

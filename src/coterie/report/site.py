@@ -36,7 +36,7 @@ def sources_of(conclusion: Conclusion, site: str) -> dict[str, Any] | None:
         "own": own,
         "company": sum(company),
         "others": max(0.0, 1.0 - own - sum(company)),
-        "line": any(mixture.line),
+        "line": any(mixture.line) or any(part.lines for part in mixture.parts),
     }
 
 
@@ -50,6 +50,7 @@ def site_picture(conclusion: Conclusion, site: str) -> dict[str, Any]:
         "cluster": row.cluster,
         "verdict": row.verdict,
         "reason": row.reason,
+        "error": "Brier score" if conclusion.classes else "Mean squared error",
         **{name: getattr(row, name) for name in numbers},
         "company": full_names(name for name in company if name != site),
         "sources": sources_of(conclusion, site),
@@ -68,7 +69,7 @@ def _gain_words(data: dict[str, Any]) -> str:
     if data["error_alone"] is not None:
         errors = (("alone", "alone"), ("with others", "with"), ("with all", "all"))
         parts = [f"{name} {number(data[f'error_{key}'])}" for name, key in errors]
-        text += f" Mean squared error on rows not seen: {', '.join(parts)}."
+        text += f" {data['error']} on rows not seen: {', '.join(parts)}."
     return text
 
 

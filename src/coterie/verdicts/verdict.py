@@ -18,6 +18,8 @@ NO_DIFFERENCE = "no clear difference"
 STAY_ALONE = "stay alone"
 TOO_FEW_ROWS = "too few rows"
 VERDICTS = (COLLABORATE, NO_DIFFERENCE, STAY_ALONE, TOO_FEW_ROWS)
+# Where sites were asked for losses only, there is no verdict.
+NOT_MEASURED = "not measured"
 
 BAD_DATA = "No cluster of others describes its data."
 BAD_MODEL = "Its own model predicts nobody else well."
