@@ -163,7 +163,10 @@ class CoterieEstimator(BaseEstimator):  # type: ignore[misc]
             options = replace(options, n_clusters=1)
         seed = as_entropy(self.random_state)
         fit = fit_learners(learners, options, seed=seed, exponents=exponents)
-        notes = (IN_TIME_ORDER,) if isinstance(options.held_out_by, Forecasts) else ()
+        notes = [IN_TIME_ORDER] if isinstance(options.held_out_by, Forecasts) else []
+        out = [] if encoder is None else [plan.name for plan in encoder.columns_ if plan.kind == "left out"]
+        if out:
+            notes.append(f"Left out of the predictors: {listed(out)}. Why, encoder_.columns_ says.")
         self.record_ = fit.with_notes((*notes, *cautions(learners, predictors)))
         return self
 
