@@ -14,10 +14,8 @@ from scipy.stats import norm
 from coterie._arrays import Array
 from coterie.loss import Loss
 
-# Sums that are hardly skewed are taken to be so much: the formula divides by it.
-LEAST_SKEWNESS = 1e-3
-# Whose probabilities are nought and one claims no variance; the cube of its root must stay a number.
-LEAST_VARIANCE = 1e-60
+# Sums that are hardly skewed are taken to have this skewness: the formula divides by it.
+LEAST_SKEWNESS = np.sqrt(np.finfo(float).eps)
 
 
 def beyond_claims(
@@ -39,7 +37,7 @@ def beyond_claims(
         np.add.reduceat(part * counts**power, starts, axis=-1)
         for power, part in ((1, more), (2, claimed[1]), (3, claimed[2]))
     )
-    spread = np.sqrt(np.maximum(variance * inflation, LEAST_VARIANCE))
+    spread = np.maximum(np.sqrt(variance * inflation), np.finfo(float).eps)
     skewness = np.maximum(third / spread**3, LEAST_SKEWNESS)
     cubic = np.cbrt(1 + skewness * excess / spread / 2)
     deviations: Array = 6 / skewness * (cubic - 1) + skewness / 6
