@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from coterie._answer import answer_sentences
-from coterie._text import counted, number, percent
+from coterie._text import counted, number, percent, whole_percents
 
 PAYS = {
     "target": None,
@@ -26,6 +26,8 @@ PAYS = {
     "rmse_all": 4.0,
     "rmse_with_too_few_rows": None,
     "taken": {},
+    "unit": "",
+    "verdicts": {"collaborate": 3, "no clear difference": 1},
 }
 
 
@@ -57,6 +59,14 @@ def test_the_first_sentence_says_who_learns_with_whom(
     assert answer_sentences(summary(sizes, None, **other)) == [sentence]
 
 
+def test_percentages_of_a_whole_sum_to_a_hundred() -> None:
+    assert whole_percents([0.375, 0.375, 0.25]) == [38, 37, 25]
+    assert whole_percents([0.335, 0.335, 0.33, None]) == [34, 33, 33, 0]
+    taken = {"alone": 0.375, "coterie": 0.375, "all adapted": 0.25}
+    words = answer_sentences(summary((2, 2), PAYS | {"taken": taken}, clear=False))[1]
+    assert words == "On average a learner takes 38% from itself, 37% from coterie and 25% from all adapted."
+
+
 def test_without_clear_coteries_it_goes_on_with_what_learners_take() -> None:
     taken = {"alone": 0.2, "coterie": 0.0, "all adapted": 0.8, "all": None}
     words = answer_sentences(summary((2, 2), PAYS | {"taken": taken}, clear=False))
@@ -77,7 +87,8 @@ def test_without_clear_coteries_it_goes_on_with_what_learners_take() -> None:
         ({}, "for 3 of 4 learners, to make no clear difference for 1."),
         ({"n_no_difference": 0, "n_lose": 1}, "for 3 of 4 learners, to cost 1."),
         ({"n_gain": 2, "n_lose": 1}, "for 2 of 4 learners, to cost 1, to make no clear difference for 1."),
-        ({"n_gain": 4, "n_no_difference": 0}, "for 4 of 4 learners."),
+        ({"n_gain": 0, "n_no_difference": 4}, "for none of 4 learners, to make no clear difference for 4."),
+        ({"n_gain": 4, "n_no_difference": 0}, "for all 4 learners."),
     ],
 )
 def test_who_gains_and_who_loses_is_counted(changes: dict[str, Any], sentence: str) -> None:
@@ -194,7 +205,9 @@ def agrees_with_the_table(summary: dict[str, Any], gains: Any, target: str) -> N
     said = f"saves {percent(typical)} of its" if typical > 0 else f"rises by {percent(-typical)}"
     assert said in text or not round(100 * typical)
     gain = int((told == "collaborate").sum())
-    assert f"is expected to pay for {gain} of {counted(int(compared.sum()), 'learner')}" in text
+    learners = counted(int(compared.sum()), "learner")
+    some = f"all {learners}" if 1 < gain == compared.sum() else f"{gain or 'none'} of {learners}"
+    assert f"is expected to pay for {some}" in text
     assert f"Root mean squared error of {target}" in text
     assert gain + (told[compared] == "stay alone").sum() + pays["n_no_difference"] == compared.sum()
     # The sentence on a learner says the number that stands beside it.
@@ -210,3 +223,12 @@ def agrees_with_the_table(summary: dict[str, Any], gains: Any, target: str) -> N
     if small.any():
         root = np.sqrt(row_mean(gains, "error_with", small))
         assert f"root mean squared error is {number(root)}" in text
+
+
+def test_errors_are_in_a_unit_where_it_is_known() -> None:
+    assert "of price on rows not seen in dollars: alone 2.00" in said(target="price", unit="dollars")[2]
+
+
+def test_gains_that_were_not_measured_are_said_so() -> None:
+    nothing = PAYS | {"n_compared": 0, "n_gain": 0, "n_no_difference": 0, "verdicts": {"not measured": 4}}
+    assert answer_sentences(summary(pays=nothing))[1] == "What learning with others brings was not measured."

@@ -105,6 +105,11 @@ def test_every_page_is_in_the_navigation(page):
     assert re.search(rf"[:-] {re.escape(path)}$", (ROOT / "mkdocs.yml").read_text(), re.MULTILINE)
 
 
+@pytest.mark.parametrize("page", [page for page in SITE if page.name != "index.md"], ids=name_of)
+def test_a_page_begins_with_what_the_reader_can_do_after_it(page):
+    assert "After this page" in "\n".join(page.read_text().splitlines()[:4])
+
+
 @pytest.mark.parametrize("home", [coterie, coterie.displays], ids=lambda home: home.__name__)
 def test_every_public_name_is_in_the_reference(home):
     reference = (ROOT / "docs" / "api.md").read_text().split()

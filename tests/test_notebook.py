@@ -2,19 +2,25 @@
 
 from html import escape
 
+import numpy as np
 import pytest
 import sklearn
 
-from coterie import CoterieRegressor
+from coterie import CoterieClassifier, CoterieRegressor
 from coterie._notebook import summary_html
-from coterie.datasets import make_linear_learners
+from coterie.datasets import make_linear_learners, make_logistic_learners
 from coterie.summary import summarize
 
 
-@pytest.fixture(scope="module")
-def model() -> CoterieRegressor:
-    data = make_linear_learners(n_learners=6, n_truths=2, n_rows=30, n_features=2, random_state=0)
-    return CoterieRegressor(candidates=["lr"], n_clusters=2).fit(data.X, data.y, groups=data.groups)
+@pytest.fixture(scope="module", params=["numbers", "two classes", "three classes"])
+def model(request):
+    if request.param == "numbers":
+        data = make_linear_learners(n_learners=6, n_truths=2, n_rows=30, n_features=2, random_state=0)
+        return CoterieRegressor(candidates=["lr"], n_clusters=2).fit(data.X, data.y, groups=data.groups)
+    n_classes = 2 if request.param == "two classes" else 3
+    data = make_logistic_learners(6, 2, 60, 2, n_classes, scale=3.0, random_state=0)
+    y = np.array(["no", "perhaps", "yes"])[data.y]
+    return CoterieClassifier("linear", n_clusters=2, n_bootstrap=5).fit(data.X, y, groups=data.groups)
 
 
 def test_a_fitted_model_tells_its_answer_above_the_diagram(model):
@@ -26,8 +32,9 @@ def test_a_fitted_model_tells_its_answer_above_the_diagram(model):
     assert model._repr_mimebundle_()["text/html"].count("6 learners fall into 2") == 1
 
 
-def test_an_unfitted_model_shows_the_diagram_alone():
-    html = CoterieRegressor()._repr_html_()
+@pytest.mark.parametrize("estimator", [CoterieRegressor, CoterieClassifier])
+def test_an_unfitted_model_shows_the_diagram_alone(estimator):
+    html = estimator()._repr_html_()
     assert "sk-container" in html
     assert "learners fall" not in html
 

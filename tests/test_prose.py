@@ -1,5 +1,8 @@
 """What people read is plain: no sentence above 35 words, and none of the words that had to be read twice."""
 
+import ast
+import inspect
+import pydoc
 import re
 from pathlib import Path
 
@@ -67,6 +70,41 @@ def help_texts() -> list[tuple[str, str]]:
     return texts
 
 
+def docstrings() -> list[tuple[str, str]]:
+    """Return what the reference says: the docstrings of public names and of what classes have in public."""
+    texts = []
+    for name in re.findall(r"^::: (\S+)$", (ROOT / "docs" / "api.md").read_text(), re.MULTILINE):
+        thing = pydoc.locate(name)
+        texts.append((name, inspect.getdoc(thing) or ""))
+        members = inspect.getmembers(thing) if inspect.isclass(thing) else []
+        for member, value in members:
+            if not member.startswith("_") and (getattr(value, "__module__", None) or "").startswith(
+                "coterie."
+            ):
+                texts.append((f"{name}.{member}", inspect.getdoc(value) or ""))
+    return texts
+
+
+def as_page(docstring: str) -> str:
+    """Return a docstring without examples, names of parameters and lines under headings."""
+    text = re.sub(r"^ *>>>.*?(?=\n\s*\n|\Z)", "", docstring, flags=re.DOTALL | re.MULTILINE)
+    return re.sub(r"^ *(?:[-=]+|[\w*, ]+ : .*)$", "\n", text, flags=re.MULTILINE)
+
+
+def messages(source: Path) -> list[str]:
+    """Return what a file of the source may say to a user: its strings, without docstrings; X for values."""
+    tree = ast.parse(source.read_text())
+    silent = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    joined = [node for node in ast.walk(tree) if isinstance(node, ast.JoinedStr)]
+    silent |= {id(part) for text in joined for part in text.values}
+    plain = [node for node in ast.walk(tree) if isinstance(node, ast.Constant) and id(node) not in silent]
+    texts = [str(node.value) for node in plain if isinstance(node.value, str)]
+    return texts + [
+        "".join(getattr(part, "value", "") if isinstance(part, ast.Constant) else "X" for part in text.values)
+        for text in joined
+    ]
+
+
 def name_of(page: Path) -> str:
     return page.relative_to(ROOT).as_posix()
 
@@ -84,10 +122,21 @@ def test_a_page_has_short_sentences_and_no_retired_word(page):
     assert not faults(page)
 
 
-@pytest.mark.parametrize(("place", "text"), help_texts(), ids=lambda part: str(part)[:30])
+@pytest.mark.parametrize(("place", "text"), [pytest.param(*found, id=found[0]) for found in help_texts()])
 def test_the_help_has_short_sentences_and_no_retired_word(place, text):
     assert not too_long(text), place
     assert not RETIRED.findall(text), place
+
+
+@pytest.mark.parametrize(("name", "text"), [pytest.param(*found, id=found[0]) for found in docstrings()])
+def test_the_reference_has_short_sentences_and_no_retired_word(name, text):
+    assert not too_long(as_page(text)), name
+    assert not RETIRED.findall(re.sub(r"``.+?``|^ *[\w, ]+ : .*$", "", text, flags=re.MULTILINE)), name
+
+
+def test_messages_have_short_sentences():
+    sources = sorted((ROOT / "src" / "coterie").rglob("*.py"))
+    assert not [found for source in sources for text in messages(source) for found in too_long(text)]
 
 
 def headwords() -> list[str]:

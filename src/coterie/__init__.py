@@ -1,9 +1,9 @@
 """coterie: with whom should I learn?
 
-Many parties each hold a small regression dataset over the same predictors. coterie clusters the learners by
-the relation between X and y that their data show, after one exchange of fitted models and scalar losses, lets
-each predict with its coterie, and tells it whether that pays. The method is Select-Exchange-Cluster of Ye,
-Ghanadan and Ding.
+Many parties each hold a small dataset over the same predictors. coterie clusters the learners by the
+relation between X and y that their data show. The learners exchange fitted models and losses once. Each then
+predicts with its coterie, and learns whether that pays. The method is Select-Exchange-Cluster by Ye, Ghanadan
+and Ding.
 """
 
 from __future__ import annotations

@@ -43,7 +43,9 @@ def _verdicts(pays: Summary) -> str:
     """Count who gains and who loses."""
     gain, lose, neither = pays["n_gain"], pays["n_lose"], pays["n_no_difference"]
     compared = pays["n_compared"]
-    text = f"Learning with others is expected to pay for {gain} of {counted(compared, 'learner')}"
+    learners = counted(compared, "learner")
+    some = f"all {counted(gain, 'learner')}" if 1 < gain == compared else f"{gain or 'none'} of {learners}"
+    text = f"Learning with others is expected to pay for {some}"
     rest = []
     if lose:
         rest.append(f"to cost {lose}")
@@ -70,7 +72,8 @@ def _errors(pays: Summary) -> str:
     ]
     typical = pays["typical_gain"]
     saved = "" if typical is None else _saved(typical, "squared error")
-    return f"{saved}Root mean squared error{target} on rows not seen: {', '.join(parts)}."
+    unit = f" in {pays['unit']}" if pays.get("unit") else ""
+    return f"{saved}Root mean squared error{target} on rows not seen{unit}: {', '.join(parts)}."
 
 
 def _scores(summary: Summary) -> str:
@@ -110,6 +113,8 @@ def answer_sentences(summary: Summary) -> list[str]:
             sentences.append(_taken(pays))
         if pays["n_compared"]:
             sentences += [_verdicts(pays), _scores(summary) if "scores" in summary else _errors(pays)]
+        if pays["verdicts"].get("not measured"):
+            sentences.append("What learning with others brings was not measured.")
         if pays["n_too_few_rows"]:
             sentences.append(_small(pays, classes="scores" in summary))
     outside = [shown_name(row["learner"]) for row in summary["does_not_belong"]]

@@ -285,12 +285,9 @@ class CoterieClassifier(ClassifierMixin, CoterieEstimator):  # type: ignore[misc
         X : array-like or table of shape (N, p)
             Predictors, with the columns of ``fit``.
         groups : array-like of shape (N,), str, or None, default=None
-            Id of the learner who holds each row, or the name of the column of X that holds it. None:
-            the column used in ``fit``, or the only learner there is. Learners that the fit has not seen are
-            predicted by what all learners share, with a warning; see ``unknown_learners``.
+            As for ``predict``.
         using : {"verdict", "alone", "others"}, default="verdict"
-            ``"verdict"``: learners who are told to stay alone are predicted by their own models, all others
-            with others. ``"alone"`` and ``"others"`` are one of the two for everybody, to compare.
+            As for ``predict``.
 
         Returns
         -------
@@ -313,12 +310,9 @@ class CoterieClassifier(ClassifierMixin, CoterieEstimator):  # type: ignore[misc
         X : array-like or table of shape (N, p)
             Predictors, with the columns of ``fit``.
         groups : array-like of shape (N,), str, or None, default=None
-            Id of the learner who holds each row, or the name of the column of X that holds it. None:
-            the column used in ``fit``, or the only learner there is. Learners that the fit has not seen are
-            predicted by what all learners share, with a warning; see ``unknown_learners``.
+            As for ``predict``.
         using : {"verdict", "alone", "others"}, default="verdict"
-            ``"verdict"``: learners who are told to stay alone are predicted by their own models, all others
-            with others. ``"alone"`` and ``"others"`` are one of the two for everybody, to compare.
+            As for ``predict``.
 
         Returns
         -------
@@ -340,8 +334,8 @@ class CoterieClassifier(ClassifierMixin, CoterieEstimator):  # type: ignore[misc
             the column used in ``fit``, or the only learner there is. Learners that the fit has not seen are
             predicted by what all learners share, with a warning; see ``unknown_learners``.
         using : {"verdict", "alone", "others"}, default="verdict"
-            ``"verdict"``: learners who are told to stay alone are predicted by their own models, all others
-            with others. ``"alone"`` and ``"others"`` are one of the two for everybody, to compare.
+            ``"verdict"``: learners with the verdict *stay alone* are predicted by their own models, all
+            others by the mixture. ``"alone"`` and ``"others"`` use one of them for all, to compare.
 
         Returns
         -------

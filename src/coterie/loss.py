@@ -31,7 +31,7 @@ class Loss(ABC):
     """What all responses lie within. Then none of them is far from the others. None: anything may come."""
 
     def own_bounds(self, n_rows: int) -> tuple[float, float] | None:
-        """Return what a model of so many rows may predict at all; None: what its responses make plausible."""
+        """Return what a model of some rows may predict at all; None: what its responses make plausible."""
         return None
 
     @property

@@ -264,8 +264,8 @@ class Partition(Aligned):
     labels : ndarray of shape (L,)
         Cluster of each learner, 0 to K - 1, the largest first.
     similarity : ndarray of shape (L, L) or SimilarityTiles
-        The matrix S = exp(-a v); of very many learners it is made piece by piece when asked for, and
-        ``numpy.asarray`` makes the whole of it.
+        The matrix S = exp(-a v). With very many learners it is made piece by piece when needed, and
+        ``numpy.asarray`` makes the whole matrix.
     eigenvalues : ndarray of shape (M,)
         Largest eigenvalues of the normalised similarity, in descending order.
     embedding : ndarray of shape (L, K)

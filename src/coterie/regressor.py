@@ -259,8 +259,8 @@ class CoterieRegressor(RegressorMixin, CoterieEstimator):  # type: ignore[misc]
         Parameters
         ----------
         sources : mapping of learner id to source
-            A source has ``n_rows`` and ``read(most)``, which returns X and y of its learner, of more than
-            ``most`` rows so many. See `coterie.RowSource`.
+            A source has ``n_rows`` and ``read(most)``, which returns X and y of at most ``most`` rows of its
+            learner. See `coterie.RowSource`.
         memory : int or str, default="2GiB"
             What the fit may take, in bytes or with a unit. A learner too large for it is read in part.
 
@@ -285,8 +285,8 @@ class CoterieRegressor(RegressorMixin, CoterieEstimator):  # type: ignore[misc]
             the column used in ``fit``, or the only learner there is. Learners that the fit has not seen are
             predicted by what all learners share, with a warning; see ``unknown_learners``.
         using : {"verdict", "alone", "others"}, default="verdict"
-            ``"verdict"``: learners who are told to stay alone are predicted by their own models, all others
-            with others. ``"alone"`` and ``"others"`` are one of the two for everybody, to compare.
+            ``"verdict"``: learners with the verdict *stay alone* are predicted by their own models, all
+            others by the mixture. ``"alone"`` and ``"others"`` use one of them for all, to compare.
 
         Returns
         -------

@@ -108,19 +108,38 @@ def _averages(columns: Columns, mine: Any = slice(None)) -> dict[str, float | No
     return {**averages, "mean_gain": _of_known(np.mean, gain), "median_gain": _of_known(np.median, gain)}
 
 
+def _group(columns: Columns, mine: Array, *, named: bool) -> dict[str, Any]:
+    """Return what there is to say of some learners together."""
+    group: dict[str, Any] = {"n_learners": int(mine.sum())}
+    if named:
+        group["learners"] = plain_list(columns["learner"][mine].tolist())
+    if "gain" in columns:
+        group |= {"n_rows": int(np.sum(columns["n_rows"][mine]))}
+        averages = _averages(columns, mine & np.isfinite(np.asarray(columns["gain"], dtype=float)))
+        group |= averages
+        group |= {f"rmse_{name.removeprefix('error_')}": _root(averages[name]) for name in ERRORS}
+    return group
+
+
+def _by_verdict(columns: Columns, *, named: bool) -> list[dict[str, Any]]:
+    """Return the learners of each verdict together, the largest gains named first."""
+    order = np.argsort(-np.asarray(columns["gain"], dtype=float), kind="stable")
+    ranked = {name: np.asarray(column)[order] for name, column in columns.items()}
+    groups = []
+    for verdict in dict.fromkeys((*VERDICTS, *ranked["verdict"].tolist())):
+        mine = ranked["verdict"] == verdict
+        if mine.any():
+            groups.append({"verdict": verdict, **_group(ranked, mine, named=named)})
+    return groups
+
+
 def _coteries(columns: Columns, n_clusters: int, *, named: bool) -> list[dict[str, Any]]:
     labels = np.asarray(columns["cluster"])
     coteries = []
     for label in range(n_clusters):
         mine = labels == label
-        coterie: dict[str, Any] = {"cluster": label, "n_learners": int(mine.sum())}
-        if named:
-            coterie["learners"] = plain_list(columns["learner"][mine].tolist())
+        coterie = {"cluster": label, **_group(columns, mine, named=named)}
         if "gain" in columns:
-            coterie |= {"n_rows": int(np.sum(columns["n_rows"][mine]))}
-            averages = _averages(columns, mine & np.isfinite(np.asarray(columns["gain"], dtype=float)))
-            coterie |= averages
-            coterie |= {f"rmse_{name.removeprefix('error_')}": _root(averages[name]) for name in ERRORS}
             models = Counter(str(model) for model in columns["model"][mine] if model)
             coterie["models"] = dict(models.most_common())
         coteries.append(coterie)
@@ -133,7 +152,7 @@ def _verdicts(verdicts: Iterable[Any]) -> dict[str, int]:
     return dict(Counter({name: counts[name] for name in (*VERDICTS, *counts)}).most_common())
 
 
-def _pays(columns: Columns, target: str | None) -> dict[str, Any]:
+def _pays(columns: Columns, target: str | None, unit: str) -> dict[str, Any]:
     """Return what others bring, over the learners who could be compared; the same ones in every number."""
     verdicts = np.asarray(columns["verdict"])
     gain = np.asarray(columns["gain"], dtype=float)
@@ -143,6 +162,7 @@ def _pays(columns: Columns, target: str | None) -> dict[str, Any]:
     few = _of_known(np.mean, np.asarray(columns["error_with"], dtype=float)[small])
     return {
         "target": target,
+        "unit": unit,
         "n_compared": int(compared.sum()),
         "n_gain": int((verdicts[compared] == COLLABORATE).sum()),
         "n_lose": int(((verdicts == STAY_ALONE) & (gain < 0)).sum()),
@@ -217,17 +237,18 @@ def _bootstrap(found: Fit) -> dict[str, Any] | None:
 
 
 def summarize(
-    found: Fit | Partition | Conclusion, *, named: bool = True, target: str | None = None
+    found: Fit | Partition | Conclusion, *, named: bool = True, target: str | None = None, unit: str = ""
 ) -> dict[str, Any]:
     """Return the answer of a fit, of a partition or of a federated conclusion.
 
     Without ``named``, the lists and the table that name every learner are left out. A partition has no
-    ``pays`` (None) and a ``gains`` table with learners and clusters only. ``target`` names the response. Of
-    classes there are ``scores``: log loss, Brier score and accuracy; None where the rows are not there.
+    ``pays`` (None) and a ``gains`` table with learners and clusters only. ``target`` names the response, and
+    ``unit`` is that of the errors. Of classes there are ``scores``: log loss, Brier score and accuracy; None
+    where the rows are not there.
     """
     columns = learner_columns(found)
     if isinstance(found, Fit) and found.options.log_target:
-        target = f"the log of {target or 'the response'}"
+        target, unit = f"the log of {target or 'the response'}", ""
     # Who found the clusters: newcomers have no part in their number, their rule and their notes.
     source = found.partition if isinstance(found, Fit) else found
     measured = "gain" in columns
@@ -241,7 +262,8 @@ def summarize(
         "clear": bool(source.clear),
         "rule": source.rule,
         "coteries": _coteries(columns, source.n_clusters, named=named),
-        "pays": _pays(columns, target) if measured else None,
+        "pays": _pays(columns, target, unit) if measured else None,
+        "by_verdict": _by_verdict(columns, named=named) if measured else [],
         "does_not_belong": _does_not_belong(columns) if measured else [],
         "left_out": dict(getattr(found, "left_out", {})),
         "rules": _rules(source.curves, source.rule),

@@ -1,12 +1,17 @@
 """The command itself: version, help, start-up without the heavy libraries."""
 
+import os
+import re
 import subprocess
 import sys
+from typing import Any
 
 import pytest
+import typer
 
 import coterie
 from coterie.cli import main
+from coterie.cli.app import app
 
 
 def run(*arguments: str) -> subprocess.CompletedProcess[str]:
@@ -23,6 +28,35 @@ def test_an_unknown_command_exits_with_2_and_no_traceback():
     shown = run("fitt")
     assert shown.returncode == 2
     assert "Traceback" not in shown.stderr
+
+
+def helps(command: Any) -> list[str]:
+    return [option.help for option in command.params if getattr(option, "opts", ["-"])[0].startswith("-")]
+
+
+def test_help_speaks_in_short_sentences_and_in_the_order_of_use():
+    commands = typer.main.get_command(app).commands
+    assert list(commands)[:6] == ["demo", "fit", "inspect", "predict", "admit", "report"]
+    assert list(commands)[-3:] == ["score", "conclude", "status"]
+    for name, command in commands.items():
+        for text in [*helps(command), *(command.help or "").split("\n\n")]:
+            sentences = re.split(r"(?<=[.!?]) +", " ".join(text.split()))
+            assert text.strip().endswith("."), (name, text)
+            assert all(len(sentence.split()) <= 35 for sentence in sentences), (name, text)
+
+
+def test_a_shell_completes_commands(monkeypatch):
+    environment = {
+        **os.environ,
+        "_COTERIE_COMPLETE": "complete_bash",
+        "COMP_WORDS": "coterie re",
+        "COMP_CWORD": "1",
+    }
+    code = "import sys; sys.argv = ['coterie']; from coterie.cli import main; main()"
+    shown = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False, env=environment
+    )
+    assert shown.stdout.split() == ["report"]
 
 
 def test_help_waits_for_none_of_the_heavy_libraries():

@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 from dataclasses import replace
+from pathlib import Path
 
 import polars as pl
 import pytest
@@ -115,6 +116,16 @@ def test_people_read_who_learns_with_whom(run, concluded):
     assert f"The 6 learners fall into {model.n_clusters_} coteries" in outcome.out
     assert ", ".join(site for site in SITES if labels[site] == 0) in outcome.out
     assert "Learning with others is expected to pay for" in outcome.out
+
+
+def test_by_losses_alone_nobody_is_told_to_collaborate(run, scored):
+    shown = run("conclude", "--folder", "box", "--no-rounds")
+    assert shown.code == 0
+    assert "What learning with others brings was not measured." in shown.out
+    assert "collaborate" not in shown.out
+    found = json.loads(run("conclude", "--folder", "box", "--no-rounds", "--json").out)
+    assert {row["verdict"] for row in found["gains"]} == {"not measured"}
+    assert "not measured" in Path("box/report.html").read_text()
 
 
 def test_a_round_is_announced_and_exit_code_3_says_so(run, scored):

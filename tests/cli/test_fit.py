@@ -46,8 +46,8 @@ def test_the_summary_answers_the_questions(run, here):
     assert "The 6 learners fall into 2 coteries" in shown
     assert "a, c, e" in shown
     assert "Learning with others is expected to" in shown
-    assert "Why 2? held-out" in shown
-    assert "Results are in coterie-table/" in shown
+    assert "Why 2 coteries? This number has the best" in shown
+    assert "Results are in coterie-table/." in shown
 
 
 def test_json_is_one_object_alone_on_stdout(run, here):
@@ -74,7 +74,7 @@ def test_text_dates_and_gaps_are_encoded_and_listed(run, here, table):
         day=pl.date_range(pl.date(2020, 1, 1), pl.date(2020, 1, 1) + pl.duration(days=n - 1), eager=True),
         x1=pl.when(pl.int_range(n) % 10 == 0).then(None).otherwise(pl.col("x1")),
     ).write_csv("mixed.csv")
-    outcome = run("fit", "mixed.csv", *QUIET, "--n-clusters", "2")
+    outcome = run("fit", "mixed.csv", *QUIET, "--n-clusters", "2", "--verbose")
     assert outcome.code == 0
     assert "Column 'colour': category: 2 entries" in outcome.out
     assert "Column 'day': date: month, weekday." in outcome.out
@@ -150,7 +150,7 @@ def test_the_report_page_is_written(run, here):
         (("table.csv", *QUIET, "--order", "time"), "--order must be auto or none. Got 'time'"),
         (("table.csv", *QUIET, "--landmarks", "few"), "The 'landmarks' option must be one of"),
         (("latin.csv", *QUIET), "is not encoded in UTF-8"),
-        (("semicolon.csv", *QUIET), "pass --delimiter ';'"),
+        (("semicolon.csv", *QUIET, "--delimiter", ","), "pass --delimiter ';'"),
         (("empty.csv", *QUIET), "is empty"),
         (("header.csv", *QUIET), "has no rows"),
         (("one.csv", *QUIET), "has the one value 'a'"),
@@ -368,3 +368,15 @@ def test_the_log_of_the_target_is_undone_in_predictions(run, here, table):
         for name in ("prices", "table")
     )
     np.testing.assert_allclose(logs, plain.exp())
+
+
+def test_a_model_of_the_command_takes_the_table_in_python(run, here, table):
+    mixed = table.with_columns(colour=pl.Series(["red", "blue"] * (table.height // 2)))
+    mixed.write_csv("mixed.csv")
+    assert run("fit", "mixed.csv", *QUIET, "--out", "out").code == 0
+    model = coterie.load("out/model.coterie")
+    by_command = pl.read_csv(run("predict", "out/model.coterie", "mixed.csv").out.encode())["prediction"]
+    in_python = model.predict(mixed.to_pandas(), groups=mixed["site"].to_list())
+    np.testing.assert_allclose(in_python, by_command)
+    assert model.predictors_ == ["x0", "x1", "colour=red"]
+    assert model.feature_names_in_.tolist() == ["x0", "x1", "colour"]

@@ -264,7 +264,7 @@ def test_answers_that_fit_no_question_are_not_used(box, sites):
     contents = box.read()
     assert set(contents.answered[0].answers) == {first.site}
     why = " ".join(contents.troubles.values())
-    assert "did not answer all" in why
+    assert "did not answer the whole question" in why
     assert "it was renamed, or is a copy" in why
     assert "not in the folder" in why
 

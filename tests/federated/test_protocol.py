@@ -191,7 +191,7 @@ def test_a_site_that_answers_nonsense_twice_or_for_another_is_left_out(sites):
 
     found = ask_all(sites, reply=reply)
     assert set(found.left_out) == set(names[:2]) | {names[3]}
-    assert "did not answer all" in found.left_out[names[0]]
+    assert "did not answer the whole question" in found.left_out[names[0]]
     assert "answered twice" in found.left_out[names[1]]
     assert "answered twice" in found.left_out[names[3]]
     assert set(found.labels) == set(names) - set(found.left_out)

@@ -72,6 +72,7 @@ def test_a_conclusion_of_sites_has_a_report(model, conclusion):
         "map",
         "membership",
         "differences",
+        "importance",
     }
     mine = Report(model).summary
     assert found["gains"]["words"] == sections(mine)["gains"]["words"]

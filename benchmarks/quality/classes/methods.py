@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from rivals import catboost_with_id, flexmix, gpboost
 from sklearn.model_selection import StratifiedKFold
 from tables import Split
 
@@ -111,4 +112,9 @@ METHODS: dict[str, Callable[[Split, int], Answer]] = {
     "logistic for all": for_all,
     "logistic with id": with_id,
     "LightGBM with id": lightgbm_with_id,
+    "CatBoost with id": catboost_with_id,
+    "GPBoost": gpboost,
+    "flexmix": flexmix,
 }
+# They have no more than two classes.
+TWO_CLASSES = ("GPBoost", "flexmix")

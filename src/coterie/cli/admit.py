@@ -19,11 +19,13 @@ _SHOWN = ("learner", "cluster", "n_rows", *_ERRORS, "gain", "verdict", "reason")
 
 
 def admit(
-    model: Annotated[str, Argument(metavar="MODEL", help="A model.coterie of `coterie fit`.")],
+    model: Annotated[str, Argument(metavar="MODEL", help="This is the file model.coterie of a fit.")],
     tables: Annotated[
-        list[str], Argument(metavar="TABLE...", help="Files with the newcomers' rows, target included.")
+        list[str], Argument(metavar="TABLE...", help="These files hold the newcomers' rows, with the target.")
     ],
-    out: Annotated[str | None, Option(help="File for a model that knows the newcomers, too.")] = None,
+    out: Annotated[
+        str | None, Option(help="Write a model that knows the newcomers, too, to this file.")
+    ] = None,
     delimiter: Delimiter = None,
     decimal: Decimal = None,
     encoding: Encoding = "utf-8",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import os
 import sys
+from collections.abc import Callable
 from typing import Annotated, Any, NoReturn
 
 import typer
@@ -33,9 +34,10 @@ FAULT = "This is a fault in coterie"
 
 app = typer.Typer(
     name="coterie",
-    help="With whom should I learn? Clusters learners by the relation between X and y in their data.",
+    help="Find out with whom each learner of a table should learn, and whether that pays.",
     no_args_is_help=True,
-    add_completion=False,
+    # Paragraphs of a docstring are wrapped as wide as the terminal is.
+    rich_markup_mode="markdown",
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
@@ -56,9 +58,15 @@ def _root(
     """Take the options that every command has."""
 
 
-app.command("conclude")(conclude_command)
-for command in (demo, fit, predict, admit, report, inspect, columns, agree, share, score, status, keygen):
-    app.command()(command)
+_TABLE, _SITES = "A table with a column of learners", "Sites whose rows never move"
+# In the order of use.
+_PANELS: dict[str, tuple[Callable[..., None], ...]] = {
+    _TABLE: (demo, fit, inspect, predict, admit, report),
+    _SITES: (keygen, columns, agree, share, score, conclude_command, status),
+}
+for panel, commands in _PANELS.items():
+    for command in commands:
+        app.command(command.__name__.removesuffix("_command"), rich_help_panel=panel)(command)
 
 
 def _refuse(text: object, code: int) -> NoReturn:

@@ -39,17 +39,17 @@ def revealed(message: Columns) -> list[str]:
 
 def columns(
     tables: Annotated[
-        list[str], Argument(metavar="TABLE...", help="Files with the rows of this site alone.")
+        list[str], Argument(metavar="TABLE...", help="These files hold the rows of this site alone.")
     ],
     target: options.Target = "",
-    name: Annotated[str, Option(help="Name of this site; no two may have the same.")] = "",
+    name: Annotated[str, Option(help="This site has this name. No two sites may have the same.")] = "",
     folder: options.Folder = "",
     features: options.Features = None,
     drop: options.Drop = None,
     task: Annotated[
         str, Option(help="classification, regression, or auto: texts and two values are classes.")
     ] = "auto",
-    fewest: Annotated[int, Option(help="Rows that must have an entry before it is named.")] = 10,
+    fewest: Annotated[int, Option(help="An entry is named only if this many rows have it.")] = 10,
     dry_run: Annotated[bool, Option("--dry-run", help="List what would be revealed.")] = False,
     replace: Annotated[bool, Option("--replace", help="Replace what this site said earlier.")] = False,
     sign: options.Sign = None,

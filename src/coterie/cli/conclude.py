@@ -46,25 +46,38 @@ def _report(found: dict[str, Any], *, as_json: bool) -> None:
 def conclude_command(
     folder: Folder = "",
     leave_out: Annotated[
-        list[str] | None, Option(metavar="SITE", help="Go on without this site; may be repeated.")
+        list[str] | None, Option(metavar="SITE", help="Go on without this site. The option may be repeated.")
     ] = None,
     now: Annotated[bool, Option("--now", help="Go on without whoever is missing.")] = False,
     n_clusters: Annotated[
-        str, Option(help="A number, or held-out (auto), eigengap, gap, gap-jump, penalty.")
+        str,
+        Option(
+            help="Ask for this number of coteries, or for a rule: auto "
+            "(held-out), eigengap, gap, gap-jump, penalty."
+        ),
     ] = "auto",
     max_clusters: MaxClusters = None,
-    min_rows: Annotated[int | None, Option(min=1, help="Rows that a site needs; default: as a fit.")] = None,
+    min_rows: Annotated[
+        int | None, Option(min=1, help="A site needs this many rows. By default as many as in a fit.")
+    ] = None,
     refine_rounds: Annotated[
-        int, Option(min=1, help="How often sites are moved at most; each costs a round.")
+        int, Option(min=1, help="Sites are moved this often at most. Each time costs a round.")
     ] = 2,
-    seed: Annotated[int, Option(min=0, help="Of k-means; as at the sites.")] = 0,
+    seed: Annotated[int, Option(min=0, help="Start k-means from this seed, the one of the sites.")] = 0,
     rounds: Annotated[
-        bool, Option("--rounds/--no-rounds", help="Ask further questions, or conclude by losses alone.")
+        bool,
+        Option("--rounds/--no-rounds", help="Ask the sites further questions, or conclude by losses alone."),
     ] = True,
-    wait: Annotated[float, Option(min=0, help="Seconds to go on, in a folder that is kept in step.")] = 0.0,
+    wait: Annotated[
+        float, Option(min=0, help="Go on for this many seconds, in a folder that is kept in step.")
+    ] = 0.0,
     report: Annotated[
         str | None,
-        Option(metavar="PATH", help="File for the report page, replaced if there; default: in the folder."),
+        Option(
+            metavar="PATH",
+            help="Write the report page to this file, even if it is "
+            "there. By default it goes into the folder.",
+        ),
     ] = None,
     as_json: AsJson = False,
     sign: Sign = None,

@@ -26,7 +26,7 @@ def _table() -> Any:
 
 
 def demo(
-    out: Annotated[str, Option(help="Folder for the results.")] = "coterie-demo",
+    out: Annotated[str, Option(help="Write the results into this folder.")] = "coterie-demo",
     force: ReplaceResults = False,
 ) -> None:
     """Fit an example, print what was found, and write the report page."""

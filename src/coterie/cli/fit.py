@@ -21,81 +21,116 @@ def fit(
         Argument(
             metavar="TABLE...",
             show_default=False,
-            help="CSV, TSV, Parquet or Arrow files, text also with .gz; patterns such as 'sites/*.csv'.",
+            help="Read these CSV, TSV, Excel, Parquet or Arrow files. "
+            "Patterns such as 'sites/*.csv' are allowed.",
         ),
     ] = None,
     target: options.Target = "",
     group: Annotated[
-        str, Option(help="Column that names the learner of each row; 'filename': a learner per file.")
+        str, Option(help="This column names the learner of each row. With 'filename' each file is a learner.")
     ] = "",
-    unit: Annotated[str, Option(help="Unit of the target, for the report: dollars, minutes, ...")] = "",
+    unit: Annotated[str, Option(help="The target and its errors are in this unit, such as dollars.")] = "",
     task: Annotated[
-        str, Option(help="classification, regression, or auto: texts and two values are classes.")
+        str,
+        Option(
+            help="The target is a class (classification) or a number "
+            "(regression). With auto, text and two values are classes."
+        ),
     ] = "auto",
     features: options.Features = None,
     drop: options.Drop = None,
     candidates: Annotated[
         str | None,
         Option(
-            help="Presets (default, linear, paper) and names (rf, lasso, logistic, ...), by commas; "
-            "default: default, and ridge or logistic with --effort fast."
+            help="Learners choose among these models, separated by "
+            "commas. Names are rf, lasso, logistic, ...; "
+            "presets are default, linear and paper."
         ),
     ] = None,
     effort: Annotated[
-        str, Option(help="full, or fast: fewer models and folds, and nothing is resampled.")
+        str,
+        Option(
+            help="With fast, there are fewer models and folds, and nothing "
+            "is resampled. The other choice is full."
+        ),
     ] = "full",
     n_clusters: Annotated[
-        str, Option(help="A number, or held-out (auto), eigengap, gap, gap-jump, penalty, cv.")
+        str,
+        Option(
+            help="Ask for this number of coteries, or for a rule: auto "
+            "(held-out), eigengap, gap, gap-jump, penalty, cv."
+        ),
     ] = "auto",
     max_clusters: options.MaxClusters = None,
-    collaboration: Annotated[str | None, Option(help="How a coterie predicts together.")] = None,
-    out: Annotated[
-        str | None, Option(help="Folder for the results; default: coterie- and the table's name.")
+    collaboration: Annotated[
+        str | None, Option(help="A coterie predicts in this way: auto, pooled, average, local or global.")
     ] = None,
-    seed: Annotated[int, Option(min=0, help="Of everything random.")] = 0,
+    out: Annotated[
+        str | None,
+        Option(
+            help="Write the results into this folder. By default its name is coterie- and that of the table."
+        ),
+    ] = None,
+    seed: Annotated[int, Option(min=0, help="Start all random numbers from this seed.")] = 0,
     jobs: Annotated[
         int | None,
         Option(
-            help="Number of threads. By default one per core, with --memory one; the results are the same."
+            help="Work in this many threads. By default one per core, or one "
+            "with --memory. The results are the same."
         ),
     ] = None,
     landmarks: Annotated[
         str | None,
-        Option(help="With how many learners everybody exchanges models, or auto. Without it: with all."),
+        Option(
+            help="Everybody exchanges models with this many learners, or with auto many. By default with all."
+        ),
     ] = None,
-    device: Annotated[str, Option(help="Of very many learners' spectrum: auto, cpu or cuda.")] = "auto",
+    device: Annotated[
+        str, Option(help="Very many learners are clustered on this device: auto, cpu or cuda.")
+    ] = "auto",
     scheduler: Annotated[
-        str | None, Option(help="Dask scheduler whose workers do the work: tcp://HOST:8786.")
+        str | None, Option(help="The workers of this Dask scheduler do the work, such as tcp://HOST:8786.")
     ] = None,
     order: options.Order = "auto",
     time: Annotated[
         str | None,
         Option(
             metavar="COLUMN",
-            help="Column with the time of each row. Errors are then those of forecasts of the later rows.",
+            help="This column has the time of each row. Errors are then "
+            "those of forecasts of the later rows.",
         ),
     ] = None,
     log_target: Annotated[
         bool,
-        Option("--log-target", help="Fit the logarithm of the target; predictions are in its own unit."),
+        Option("--log-target", help="Fit the logarithm of the target. Predictions are in its own unit."),
     ] = False,
     memory: Annotated[
         str | None,
-        Option(help="Read learners one by one from Parquet files or folders, within so much: 2GiB."),
+        Option(
+            help="Read learners one by one from Parquet files or folders, "
+            "within this much memory, such as 2GiB."
+        ),
     ] = None,
     delimiter: options.Delimiter = None,
     decimal: options.Decimal = None,
     encoding: options.Encoding = "utf-8",
     as_json: options.AsJson = False,
+    verbose: Annotated[
+        bool,
+        Option("--verbose", "-v", help="Say also what became of each column, and more about the clusters."),
+    ] = False,
     resume: Annotated[bool, Option("--resume", help="Go on with a fit that was stopped.")] = False,
     force: options.ReplaceResults = False,
     report: Annotated[bool, Option("--report/--no-report", help="Write the report page.")] = True,
     from_nvflare: Annotated[
-        str | None, Option(help="Cluster NVFlare's cross_val_results.json instead of a table.")
+        str | None, Option(help="Cluster this cross_val_results.json of NVFlare instead of a table.")
     ] = None,
-    metric: Annotated[str | None, Option(help="With --from-nvflare: which metric.")] = None,
+    metric: Annotated[str | None, Option(help="With --from-nvflare, use this metric.")] = None,
     higher_is_better: Annotated[
-        bool, Option("--higher-is-better", help="With --from-nvflare: a score of at most 1, no loss.")
+        bool,
+        Option(
+            "--higher-is-better", help="With --from-nvflare, the metric is a score of at most 1, not a loss."
+        ),
     ] = False,
 ) -> None:
     """Cluster the learners of a table and write who learns with whom, and whether it pays.
@@ -126,7 +161,7 @@ def fit(
         clustering["n_clusters"] = options.parse_count(n_clusters)
         place = place_for(Path(from_nvflare).stem)
         summary = cluster_nvflare(from_nvflare, place, **judged, **clustering, report=report)
-        print_summary(summary, as_json=as_json)
+        print_summary(summary, as_json=as_json, verbose=verbose)
         return
     if not tables:
         raise CommandError("There is no table to fit: name a file, or try `coterie demo`.")
@@ -170,4 +205,4 @@ def fit(
     named = Path(tables[0]).name if len(tables) == 1 else f"{len(tables)} tables"
     recipe = replace(recipe, source=named, unit=unit)
     summary = run_fit(model, rows, recipe, place, scheduler=scheduler, report=report)
-    print_summary(summary, as_json=as_json)
+    print_summary(summary, as_json=as_json, verbose=verbose)

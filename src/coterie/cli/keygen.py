@@ -31,8 +31,8 @@ def _check_elsewhere(path: Path) -> None:
 
 
 def keygen(
-    name: Annotated[str, Option(help="Name of this site.")] = "",
-    out: Annotated[str, Option(help="File for the private key; it never leaves the site.")] = "",
+    name: Annotated[str, Option(help="This site has this name.")] = "",
+    out: Annotated[str, Option(help="Write the private key to this file. It never leaves the site.")] = "",
 ) -> None:
     """Make a key for --sign, and print the line that the others put into their list of known keys."""
     from coterie.cli.models import check_file

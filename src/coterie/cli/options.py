@@ -11,46 +11,62 @@ from typer import Argument, Option
 from coterie.cli.errors import CommandError
 
 # Tables.
-Target = Annotated[str, Option(help="Column to predict.")]
+Target = Annotated[str, Option(help="Predict this column.")]
 Features = Annotated[
-    list[str] | None, Option(help="Columns to predict from, by commas; default: all others.")
+    list[str] | None,
+    Option(help="Predict from these columns, separated by commas. By default from all others."),
 ]
-Drop = Annotated[list[str] | None, Option(help="Columns to leave out, by commas.")]
-Delimiter = Annotated[str | None, Option(help="Of text files; default: by suffix.")]
+Drop = Annotated[list[str] | None, Option(help="Leave out these columns, separated by commas.")]
+Delimiter = Annotated[
+    str | None,
+    Option(help="This character separates the fields of text files. By default the file shows it."),
+]
 Decimal = Annotated[
     str | None,
-    Option(help="The decimal sign in text files, a comma or a point. By default the numbers show it."),
+    Option(help="The decimal sign of text files is a comma or a point. By default the numbers show it."),
 ]
-Encoding = Annotated[str, Option(help="Of text files.")]
+Encoding = Annotated[str, Option(help="Text files are encoded so.")]
 Order = Annotated[
-    str, Option(help="auto: hold out blocks if rows depend on each other in their order; none.")
+    str,
+    Option(
+        help="With auto, blocks of rows are held out if neighbouring rows "
+        "depend on each other. With none, single rows."
+    ),
 ]
 
 # Models and what is written.
-Model = Annotated[str, Argument(metavar="MODEL", help="A model.coterie.")]
-MaxClusters = Annotated[int | None, Option(help="Largest number that a rule looks at.")]
-AsJson = Annotated[bool, Option("--json", help="Print one JSON object.")]
-ReplaceResults = Annotated[bool, Option("--force", help="Replace results that are there.")]
-ReplaceFile = Annotated[bool, Option("--force", help="Replace a file that is there.")]
+Model = Annotated[str, Argument(metavar="MODEL", help="This is the file model.coterie of a fit.")]
+MaxClusters = Annotated[int | None, Option(help="A rule looks at no more coteries than this.")]
+AsJson = Annotated[bool, Option("--json", help="Print one JSON object instead of text.")]
+ReplaceResults = Annotated[bool, Option("--force", help="Replace results that are there already.")]
+ReplaceFile = Annotated[bool, Option("--force", help="Replace a file that is there already.")]
 
 # The sealed folder.
-Folder = Annotated[str, Option(help="The folder that the sites pass on.")]
+Folder = Annotated[str, Option(help="The sites pass on this folder.")]
 Sign = Annotated[str | None, Option(metavar="KEY", help="Sign with this private key.")]
-KnownKeys = Annotated[str | None, Option(metavar="FILE", help="Accept files signed by these keys only.")]
+KnownKeys = Annotated[
+    str | None, Option(metavar="FILE", help="Accept only files that are signed by the keys in this list.")
+]
 Concluder = Annotated[
     str | None,
     Option(
         metavar="NAME",
-        help="With --known-keys: who may conclude; default: anybody, and the conclusion is checked.",
+        help="With --known-keys, only this site may conclude. By default "
+        "anybody may, and the conclusion is checked.",
     ),
 ]
 Epsilon = Annotated[
-    float | None, Option(help="Send private moments and nothing else; see the guide on privacy.")
+    float | None,
+    Option(
+        help="Send private moments with this epsilon, and nothing else. The guide on privacy explains it."
+    ),
 ]
-Delta = Annotated[float | None, Option(help="With --epsilon; default: 1e-6.")]
+Delta = Annotated[float | None, Option(help="With --epsilon, this is the delta. By default it is 1e-6.")]
 SchemaFile = Annotated[
     str | None,
-    Option("--schema", metavar="FILE", help="With --epsilon: the columns that the sites agreed on."),
+    Option(
+        "--schema", metavar="FILE", help="With --epsilon, this file has the columns that the sites agreed on."
+    ),
 ]
 
 

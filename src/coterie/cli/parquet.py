@@ -109,7 +109,7 @@ class ParquetRows:
         return sum(piece.n_rows for piece in self.pieces)
 
     def read(self, most: int) -> tuple[Any, Any]:
-        """Return the predictors and the response of the learner, of more than ``most`` rows so many."""
+        """Return the predictors and the response of the learner, at most ``most`` rows."""
         needed = [plan.name for plan in self.recipe.columns if plan.kind != "left out"]
         columns = list(dict.fromkeys([*needed, self.recipe.target]))
         try:

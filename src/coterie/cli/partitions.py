@@ -22,7 +22,7 @@ from coterie.cli.tasks import AUTO, CLASSIFICATION, REGRESSION, labels_of, said_
 from coterie.encoding import TableRecipe
 from coterie.fit import out_of_core
 
-# Where rows do not fit, what becomes of the columns is decided by some rows of so many learners.
+# If rows do not fit, some rows of this number of learners decide how columns become numbers.
 LOOKED_AT, ROWS_LOOKED_AT = 100, 200
 # Rows of a learner in more pieces than this are scattered: reading it would read everything every time.
 MOST_PIECES = 16

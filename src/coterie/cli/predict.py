@@ -54,7 +54,7 @@ def _label_sets(labels: list[Any], inside: Any) -> Any:
 def _from_model(
     model: str, tables: list[str], coverage: float | None, **text: Any
 ) -> tuple[list[polars.Series], tuple[str, ...]]:
-    """Return the learners and the predictions of a model, with intervals or sets if asked for, and notes."""
+    """Return the learners and the predictions of a model, with intervals or sets if wanted, and notes."""
     from coterie.classifier import CoterieClassifier
     from coterie.cli.models import open_with_rows
     from coterie.cli.progress import gathered_warnings
@@ -140,28 +140,41 @@ def _from_folder(
 
 def predict(
     model: Annotated[
-        str, Argument(metavar="MODEL", help="A model.coterie of `coterie fit`, or a concluded sealed folder.")
+        str,
+        Argument(
+            metavar="MODEL", help="This is the file model.coterie of a fit, or a concluded sealed folder."
+        ),
     ],
-    tables: Annotated[list[str], Argument(metavar="TABLE...", help="Files with the columns of the fit.")],
-    out: Annotated[str | None, Option(help="CSV file for the predictions; default: stdout.")] = None,
+    tables: Annotated[
+        list[str], Argument(metavar="TABLE...", help="These files have the columns of the fit.")
+    ],
+    out: Annotated[
+        str | None, Option(help="Write the predictions to this CSV file. By default they are printed.")
+    ] = None,
     interval: Annotated[
         float | None,
         Option(
             metavar="COVERAGE",
-            help="Add the ends of intervals, or sets of labels, that hold this share of responses: .9.",
+            help="Add the ends of intervals, or sets of labels, that hold "
+            "this share of responses, such as .9.",
         ),
     ] = None,
     delimiter: Delimiter = None,
     decimal: Decimal = None,
     encoding: Encoding = "utf-8",
     force: ReplaceFile = False,
-    name: Annotated[str, Option(help="With a sealed folder: the site whose coterie predicts.")] = "",
+    name: Annotated[str, Option(help="With a sealed folder, the coterie of this site predicts.")] = "",
     known_keys: Annotated[
-        str | None, Option(metavar="FILE", help="With a sealed folder: accept these keys only.")
+        str | None,
+        Option(
+            metavar="FILE",
+            help="With a sealed folder, accept only files that are signed by the keys in this list.",
+        ),
     ] = None,
     concluder: Concluder = None,
     own: Annotated[
-        str | None, Option(metavar="TABLE", help="With moments: the site's rows, to learn from here.")
+        str | None,
+        Option(metavar="TABLE", help="With moments, the site learns here from its rows in this file."),
     ] = None,
 ) -> None:
     """Predict the rows of a table, in its order; rows without a learner have no prediction."""

@@ -17,10 +17,27 @@ if TYPE_CHECKING:
 
 # Seconds between two lines of one stage.
 _BETWEEN_LINES = 10.0
+# What is done in a stage.
+WORDS = {
+    "Select": "models of each learner",
+    "Exchange": "every model on the rows of all",
+    "Cluster": "numbers of coteries",
+    "Collaborate": "models of several learners",
+    "Bootstrap": "how sure the coteries are",
+    "Write": "results and report",
+}
+
+
+def duration(seconds: float) -> str:
+    """Return a time in words that a person reads."""
+    if seconds < 60:
+        return f"{seconds:.1f} s" if seconds < 10 else f"{seconds:.0f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes} min {rest} s" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"
 
 
 class PlainLines:
-    """Lines for a log: a stage's begin and end, and every `between` seconds how far it has come."""
+    """Lines for a log: a begin and an end of each stage, and between them how far it is and what is left."""
 
     def __init__(self, stream: TextIO, between: float = _BETWEEN_LINES) -> None:
         self._stream, self._between = stream, between
@@ -31,13 +48,17 @@ class PlainLines:
     def __call__(self, stage: str, done: int, total: int) -> None:
         """Tell how far a stage has come."""
         now = time.monotonic()
+        if stage not in self._begun and stage in WORDS:
+            self._line(f"{stage}: {WORDS[stage]} ...", now)
         begun = self._begun.setdefault(stage, now)
+        passed = now - begun
         if done == total:
             if stage not in self._finished:
-                self._line(f"{stage}: {total} of {total}, {now - begun:.1f} s", now)
+                self._line(f"{stage}: {total} of {total}, {duration(passed)}", now)
             self._finished.add(stage)
         elif now - max(self._last, begun) >= self._between:
-            self._line(f"{stage}: {done} of {total}, {now - begun:.0f} s so far", now)
+            left = f", about {duration(passed / done * (total - done))} left" if done else ""
+            self._line(f"{stage}: {done} of {total}, {duration(passed)} so far{left}", now)
 
     def _line(self, text: str, now: float) -> None:
         self._last = now
@@ -55,7 +76,7 @@ class Bars:
     def __call__(self, stage: str, done: int, total: int) -> None:
         """Tell how far a stage has come."""
         if stage not in self._tasks:
-            self._tasks[stage] = self._progress.add_task(stage, total=total)
+            self._tasks[stage] = self._progress.add_task(stage, total=total, words=WORDS.get(stage, ""))
         self._progress.update(self._tasks[stage], completed=done, total=total)
 
 
@@ -76,6 +97,7 @@ def shown_progress() -> Iterator[None]:
         BarColumn(),
         MofNCompleteColumn(),
         TimeRemainingColumn(elapsed_when_finished=True),
+        TextColumn("{task.fields[words]}"),
     ]
     with Progress(*columns, console=Console(stderr=True)) as progress, watch(Bars(progress)):
         yield

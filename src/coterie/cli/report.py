@@ -75,11 +75,13 @@ def _from_folder(folder: str, name: str, known_keys: str | None, concluder: str 
 
 
 def report(
-    model: Annotated[str, Argument(metavar="MODEL", help="A model.coterie.", show_default=False)] = "",
-    out: Annotated[str, Option(help="File for the page.")] = PAGE,
+    model: Annotated[
+        str, Argument(metavar="MODEL", help="This is the file model.coterie of a fit.", show_default=False)
+    ] = "",
+    out: Annotated[str, Option(help="Write the page to this file.")] = PAGE,
     force: ReplaceFile = False,
     folder: Folder = "",
-    name: Annotated[str, Option(help="With --folder: the site whose own page this is.")] = "",
+    name: Annotated[str, Option(help="With --folder, write the own page of this site.")] = "",
     known_keys: KnownKeys = None,
     concluder: Concluder = None,
     against: Annotated[

@@ -26,7 +26,7 @@ from coterie.cli.spreadsheets import write_csv
 from coterie.cli.summary import show_summary
 from coterie.cli.tasks import AUTO, CLASSIFICATION, REGRESSION
 from coterie.encoding import TableRecipe
-from coterie.engines import ThreadEngine
+from coterie.engines import Steps, ThreadEngine
 from coterie.engines.checkpoints import CheckpointEngine
 from coterie.estimator import CoterieEstimator
 from coterie.fit.out_of_core import select_from_source
@@ -151,15 +151,17 @@ def run_fit(
             with gathered_warnings(notes):
                 notes += _fit(model, rows, place, scheduler)
             model.keep_recipe(replace(recipe, day=date.today().isoformat()))
-            summary = summarize(model.record_, target=recipe.target)
+            summary = summarize(model.record_, target=recipe.target, unit=recipe.unit)
             # What was warned of may be among the model's own notes, too.
             summary["notes"] = list(dict.fromkeys([*notes, *summary["notes"]]))
             summary["columns"] = [asdict(plan) | {"features": list(plan.features)} for plan in recipe.columns]
             summary["out"] = str(place.out)
-            with place.writing() as folder:
+            with shown_progress(), place.writing() as folder:
+                counted = Steps("Write", 1)
                 if table is not None:
                     write_bytes(folder / "learners.csv", write_csv(table))
                 _write_results(model, summary, folder, report=report)
+                counted.finish()
         except KeyboardInterrupt:
             raise Interrupted(
                 f"Stopped. Finished learners are kept in {str(place.state)!r}: "
@@ -174,10 +176,12 @@ def run_fit(
     return summary
 
 
-def print_summary(summary: dict[str, Any], *, as_json: bool) -> None:
+def print_summary(summary: dict[str, Any], *, as_json: bool, verbose: bool = False) -> None:
     """Print a summary for people, or as one JSON object."""
     if as_json:
         tell_json(summary)
         return
-    show_summary(summary)
-    tell(f"Results are in {summary['out']}/")
+    show_summary(summary, verbose=verbose)
+    out = summary["out"]
+    page = f"; look at {out}/report.html first" if Path(out, "report.html").exists() else ""
+    tell(f"Results are in {out}/{page}.")

@@ -15,13 +15,15 @@ from coterie.cli.printing import tell
 
 
 def score(
-    tables: Annotated[list[str], Argument(metavar="TABLE...", help="The files that were shared from.")],
-    target: Annotated[str, Option(help="Column to predict; default: as shared.")] = "",
-    name: Annotated[str, Option(help="Name of this site, as shared.")] = "",
+    tables: Annotated[
+        list[str], Argument(metavar="TABLE...", help="These are the files that were shared from.")
+    ],
+    target: Annotated[str, Option(help="Predict this column. By default the one that was shared.")] = "",
+    name: Annotated[str, Option(help="This site has this name, as it was shared.")] = "",
     folder: Folder = "",
-    order: Annotated[str, Option(help="auto or none, as shared.")] = "auto",
+    order: Annotated[str, Option(help="Give auto or none, as it was shared.")] = "auto",
     wait: Annotated[
-        float, Option(min=0, help="Seconds to go on answering, in a folder that is kept in step.")
+        float, Option(min=0, help="Go on answering for this many seconds, in a folder that is kept in step.")
     ] = 0.0,
     sign: Sign = None,
     known_keys: KnownKeys = None,
@@ -66,4 +68,4 @@ def score(
             if is_concluded(contents, first.conclusion):
                 break
     if not (wait or scored or answers):
-        tell(f"{name} has nothing to score or to answer: all is done that was asked.")
+        tell(f"{name} has nothing to score or to answer now.")

@@ -48,17 +48,19 @@ def revealed(share: Share) -> list[str]:
 
 def share(
     tables: Annotated[
-        list[str], Argument(metavar="TABLE...", help="Files with the rows of this site alone.")
+        list[str], Argument(metavar="TABLE...", help="These files hold the rows of this site alone.")
     ],
     target: options.Target = "",
-    name: Annotated[str, Option(help="Name of this site; no two may have the same.")] = "",
+    name: Annotated[str, Option(help="This site has this name. No two sites may have the same.")] = "",
     folder: options.Folder = "",
     features: options.Features = None,
     drop: options.Drop = None,
     candidates: Annotated[
-        str, Option(help="Presets (default, linear) and names (rf, lasso, ...), by commas.")
+        str, Option(help="Choose among these models, separated by commas: default, linear, rf, lasso, ...")
     ] = "default",
-    seed: Annotated[int, Option(min=0, help="Of everything random; the same at all sites.")] = 0,
+    seed: Annotated[
+        int, Option(min=0, help="Start all random numbers from this seed. It is the same at all sites.")
+    ] = 0,
     order: options.Order = "auto",
     dry_run: Annotated[bool, Option("--dry-run", help="List what would be revealed.")] = False,
     replace: Annotated[bool, Option("--replace", help="Replace this site's earlier share.")] = False,
@@ -68,7 +70,8 @@ def share(
     delta: options.Delta = None,
     schema: options.SchemaFile = None,
     moments: Annotated[
-        bool, Option("--moments", help="Send second moments of the rows instead of a model; no rounds.")
+        bool,
+        Option("--moments", help="Send second moments of the rows instead of a model. No rounds follow."),
     ] = False,
     delimiter: options.Delimiter = None,
     encoding: options.Encoding = "utf-8",

@@ -156,7 +156,7 @@ def check_wait(seconds: float) -> None:
 
 
 def looks(read: Callable[[], Contents], wait: float) -> Iterator[Contents]:
-    """Give out what a folder holds, again and again until so many seconds after the first look are over.
+    """Yield what a folder holds, again and again until ``wait`` seconds after the first look are over.
 
     Files that cannot be used are named once.
     """

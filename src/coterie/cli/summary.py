@@ -1,4 +1,4 @@
-"""The answer in a few lines: how many coteries, who is in which, does it pay, who is out, why this K."""
+"""The answer in a few lines: does it pay, for whom, who learns with whom, and why."""
 
 from __future__ import annotations
 
@@ -10,10 +10,11 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
+from coterie._text import counted, joined, number, percent
 from coterie.cli.printing import cell, printable, shortened
 
-# Learners of a coterie, and rows of a table, that are named before "and so many more".
-_NAMED = 12
+# Learners of a group, and rows of a table, that are named before "and so many more".
+_NAMED = 8
 _WIDTH = 110
 _LONGEST_NAME = 60
 
@@ -26,21 +27,20 @@ def named(learners: Sequence[Any], most: int = _NAMED) -> str:
 
 
 def _number(value: Any) -> str:
-    return "-" if value is None else f"{value:.4g}"
+    return number(value, 4) if isinstance(value, float) or value is None else str(value)
 
 
-def _share(value: Any) -> str:
-    return "-" if value is None else f"{value:+.0%}"
-
-
-def _why(summary: Mapping[str, Any]) -> str:
+def _why(summary: Mapping[str, Any], *, verbose: bool) -> str:
     """Say why there are so many coteries."""
-    rule, count = summary["rule"], summary["n_clusters"]
+    rule = summary["rule"]
     others = {name: curve["chosen"] for name, curve in summary["rules"].items() if name != rule}
     beside = ", ".join(f"{name} {chosen}" for name, chosen in others.items())
     if rule == "given":
-        return f"{count} were requested. By rule: {beside}."
+        return f"It was requested. By rule: {beside}."
     curve = summary["rules"][rule]
+    if not verbose:
+        how = f"This number has the best {curve['criterion'].partition(' (')[0]} (rule {rule})."
+        return f"{how} Other rules: {beside}." if others else how
     values = dict(zip(curve["n_clusters"], curve["values"], strict=True))
     near = [k for k in sorted(values) if abs(k - curve["chosen"]) <= 2]
     shown = ", ".join(f"{k}: {_number(values[k])}" for k in near)
@@ -72,41 +72,64 @@ def show_line(text: str, style: str | None = None) -> None:
     console.print(printable(text), style=style, soft_wrap=not console.is_terminal)
 
 
-def _show_coteries(summary: Mapping[str, Any]) -> None:
-    lines: list[dict[str, Any]] = []
-    for coterie in summary["coteries"]:
-        line = {"cluster": coterie["cluster"], "learners": named(coterie["learners"])}
-        line["number"] = len(coterie["learners"])
+def _errors_of(group: Mapping[str, Any], summary: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the columns of errors: of classes Brier scores, else root mean squared errors."""
+    unit = "error" if "scores" in summary else "rmse"
+    return {
+        "typical gain": percent(group["median_gain"], sign=True),
+        "error alone": group[f"{unit}_alone"],
+        "error with others": group[f"{unit}_with"],
+    }
+
+
+def _show_groups(summary: Mapping[str, Any], groups: Sequence[Mapping[str, Any]], by: str) -> None:
+    """Print a row for each group of learners, which are named at the end."""
+    lines = []
+    for group in groups[:_NAMED]:
+        line = {by: group[by], "learners": len(group["learners"])}
         if summary["pays"]:
-            # Of classes Brier scores, else root mean squared errors.
-            unit = "error" if "scores" in summary else "rmse"
-            line |= {"alone": coterie[f"{unit}_alone"], "with others": coterie[f"{unit}_with"]}
-            line["typical gain"] = _share(coterie["median_gain"])
-        lines.append(line)
+            line |= _errors_of(group, summary)
+        lines.append(line | {"who": named(group["learners"])})
     show_rows(list(lines[0]), lines)
+    if len(groups) > _NAMED:
+        show_line(f"  and {len(groups) - _NAMED} more, see labels.csv")
 
 
-def _show_outside(summary: Mapping[str, Any]) -> None:
-    outside = summary["does_not_belong"]
-    for entry in outside[:_NAMED]:
+def _columns(plans: Sequence[Mapping[str, Any]]) -> str:
+    """Sum up what became of the columns."""
+    out = [plan["name"] for plan in plans if plan["kind"] == "left out"]
+    gaps = sum("missing" in plan["remark"] for plan in plans)
+    made = sum(len(plan["features"]) for plan in plans)
+    text = f"{counted(len(plans) - len(out), 'column')} became {counted(made, 'predictor')}"
+    text += f", {gaps} with gaps that were filled" if gaps else ""
+    text += f"; left out: {joined(out, 6)}" if out else ""
+    return f"{text}. --verbose lists them."
+
+
+def _show_details(summary: Mapping[str, Any]) -> None:
+    """Print what is of interest to whoever asks for more."""
+    for entry in summary["does_not_belong"]:
         show_line(f"  {entry['learner']}: {entry['reason']}")
-    if len(outside) > _NAMED:
-        show_line(f"  and {len(outside) - _NAMED} more, see gains.csv")
+    for plan in summary.get("columns", ()):
+        show_line(f"Column {plan['name']!r}: {plan['remark']}.")
 
 
-def show_summary(summary: Mapping[str, Any]) -> None:
-    """Print what `coterie.summary.summarize` returned, as answers to the questions that one has."""
+def show_summary(summary: Mapping[str, Any], *, verbose: bool = False) -> None:
+    """Print what `coterie.summary.summarize` returned: the answer first, in one screen."""
     first, *others = summary["answer"]
     show_line(first, style="bold")
     for sentence in others:
         show_line(sentence)
     if summary["pays"]:
-        _show_outside(summary)
-    if summary["clear"] or summary["n_clusters"] == 1:
-        _show_coteries(summary)
-    show_line(f"Why {summary['n_clusters']}? {_why(summary)}")
-    for plan in summary.get("columns", ()):
-        if plan["kind"] != "number" or "missing" in plan["remark"]:
-            show_line(f"Column {plan['name']!r}: {plan['remark']}.")
+        _show_groups(summary, summary["by_verdict"], "verdict")
+    if summary["n_clusters"] > 1 and summary["clear"]:
+        _show_groups(summary, summary["coteries"], "cluster")
+    if verbose or summary["clear"] or summary["n_clusters"] == 1:
+        show_line(f"Why {counted(summary['n_clusters'], 'coterie')}? {_why(summary, verbose=verbose)}")
+    plans = summary.get("columns", ())
+    if verbose:
+        _show_details(summary)
+    elif any(plan["kind"] != "number" or "missing" in plan["remark"] for plan in plans):
+        show_line(_columns(plans))
     for note in summary["notes"]:
         show_line(f"Note: {note}")

@@ -12,6 +12,7 @@ from coterie.displays.differences import DifferencesDisplay
 from coterie.displays.eigenvalues import EigenvaluesDisplay
 from coterie.displays.embedding import EmbeddingDisplay
 from coterie.displays.gains import GainsDisplay
+from coterie.displays.importance import ImportanceDisplay
 from coterie.displays.loss_heatmap import LossHeatmapDisplay
 from coterie.displays.map import MapDisplay
 from coterie.displays.membership import MembershipDisplay
@@ -23,6 +24,7 @@ __all__ = [
     "EigenvaluesDisplay",
     "EmbeddingDisplay",
     "GainsDisplay",
+    "ImportanceDisplay",
     "LossHeatmapDisplay",
     "MapDisplay",
     "MembershipDisplay",

@@ -94,7 +94,7 @@ def calm(ax: Any) -> None:
 
 
 def name_size(inches: float, count: int) -> float:
-    """Return a font size at which so many names fit into so many inches, as far as it stays legible."""
+    """Return a font size at which ``count`` names fit into ``inches``, as far as it stays legible."""
     return float(np.clip(0.75 * 72 * inches / max(count, 1), 4.0, 8.5))
 
 

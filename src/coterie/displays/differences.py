@@ -107,7 +107,9 @@ class DifferencesDisplay(Display):
         ax.set_xticks([0, drawn.shape[1] - 1], labels=["lowest values", "highest values"])
         ax.tick_params(length=0, labelcolor=INK)
         ax.spines[:].set_visible(False)
-        beside_rows(ax, "share", [f"{share:.0%}" for share in found.importance[order].tolist()], 34, size)
+        beside_rows(
+            ax, "share", [f"{min(share, 1.0):.0%}" for share in found.importance[order].tolist()], 34, size
+        )
         ax.set_title(f"where clusters {first} and {second} disagree", fontsize="medium", loc="left")
         self.colorbar_ = ax.figure.colorbar(image, ax=ax, shrink=0.9, pad=0.14)
         self.colorbar_.outline.set_visible(False)

@@ -17,7 +17,7 @@ from coterie.estimator import CoterieEstimator
 class EigenvaluesDisplay(Display):
     """Eigenvalues of the normalised similarity, with the number of clusters marked.
 
-    Clear clusters show as so many eigenvalues close to one, and a drop behind them.
+    If there are K clear clusters, K eigenvalues are close to one, and the next one is much smaller.
 
     Parameters
     ----------

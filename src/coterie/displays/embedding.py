@@ -24,9 +24,9 @@ MOST_ENTRIES = 24
 
 
 def _telling_pairs(embedding: Array, labels: Array, most: int) -> list[tuple[int, int]]:
-    """Return pairs of columns, at most so many, in which the clusters are seen apart.
+    """Return pairs of columns, at most ``most``, that separate the clusters.
 
-    The leading column of a connected graph has one sign for all learners and tells little, so that the first
+    The leading column of a connected graph has one sign for all learners and shows little, so that the first
     two columns are often not the ones to look at. Two columns cannot show many clusters apart: each further
     pair is the one that shows most of what the pairs before it do not.
     """

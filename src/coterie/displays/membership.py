@@ -12,7 +12,7 @@ from coterie.displays import _look
 from coterie.displays._base import Display, ids_or_positions
 from coterie.estimator import CoterieEstimator
 
-# Learners of more clusters than this are told apart by position, not by a legend.
+# With more clusters than this, position separates them, not a legend.
 MOST_IN_LEGEND = 10
 
 

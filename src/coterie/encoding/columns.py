@@ -12,6 +12,7 @@ import numpy as np
 
 from coterie._arrays import Array
 from coterie._options import listed
+from coterie._text import counted
 from coterie.encoding.entries import as_dates, typed
 
 DATE_PARTS: dict[str, Callable[[Any], Any]] = {
@@ -118,8 +119,8 @@ def _plan_category(name: str, series: Any, max_levels: int, min_share: float) ->
     missing = n_rows - len(known)
     if not len(known):
         return _left_out(name, "it is empty")
-    counted = known.value_counts(name="rows")
-    pairs = zip(counted[counted.columns[0]].to_list(), counted["rows"].to_list(), strict=True)
+    tally = known.value_counts(name="rows")
+    pairs = zip(tally[tally.columns[0]].to_list(), tally["rows"].to_list(), strict=True)
     counts: dict[str, int] = dict(sorted(pairs, key=lambda pair: (-pair[1], pair[0])))
     if len(counts) > max_levels and len(counts) > IDENTIFIER_SHARE * len(known):
         return _left_out(name, f"its {len(counts)} distinct entries name rows rather than describe them")
@@ -129,9 +130,10 @@ def _plan_category(name: str, series: Any, max_levels: int, min_share: float) ->
     rare = len(counts) - len(levels)
     if len(levels) == 1 and not rare and not missing:
         return _left_out(name, f"it has the one value {levels[0]!r}")
-    remark = f"category: {len(levels)} entries, {levels[0]!r} as reference"
+    remark = f"category: {len(levels)} {'entry' if len(levels) == 1 else 'entries'}, "
+    remark += f"{levels[0]!r} as reference"
     if rare:
-        remark += f", {rare} rare ones joined"
+        remark += f", {counted(rare, 'rare one')} joined"
     remark += _gaps(missing, n_rows) + (" (marked)" if missing else "")
     return ColumnPlan(name, "category", remark, levels=levels, other=bool(rare), indicator=bool(missing))
 

@@ -1,7 +1,7 @@
 """Work on a Dask cluster: jobs travel to workers, what jobs share travels once, small results come back.
 
 A worker may die in the middle. What it was doing is done again by another one, and what lay on it alone is
-sent again from here. dask.distributed is spoken in this file only, and imported when it is asked for.
+sent again from here. dask.distributed is spoken in this file only, and imported when it is needed.
 """
 
 from __future__ import annotations

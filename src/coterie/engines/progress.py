@@ -1,4 +1,4 @@
-"""How far the work has come: stages report, whoever watches is told.
+"""How far the work has come: stages report it to a watcher.
 
 Nothing is printed here. Without a watcher a report costs one look-up.
 """
@@ -84,7 +84,7 @@ class Counted:
         return result
 
     def __reduce__(self) -> Any:
-        # Sent to another process it is the plain function: from there nobody can be told.
+        # Sent to another process it is the plain function: from there no watcher can be reached.
         return _itself, (self.function,)
 
     def around(self, function: Callable[[Any], Any]) -> Counted:

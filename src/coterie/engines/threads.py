@@ -75,7 +75,7 @@ class ThreadEngine:
         wanted = effective_n_jobs(self.n_jobs)
         if wanted == 1:
             return [function(job) for job in jobs]
-        # More threads than this gain nothing, and a system starts so many only.
+        # More threads than this gain nothing, and a system does not start more.
         most = max(MOST_THREADS, cpu_count())
         parallel = Parallel(n_jobs=self.n_jobs if wanted <= most else most, prefer="threads")
         with _steady_warnings():

@@ -220,7 +220,7 @@ def answer(party: Party, shares: Sequence[Share], question: Question, *, n_repli
     shares : sequence of Share
         Those that were scored.
     question : Question
-        What is asked.
+        The question.
     n_replicates : int, default=100
         How often rows are resampled to see how sure the site's coterie is; 0: not at all.
 

@@ -52,7 +52,7 @@ def _check_products(question: Question, answer: Answer) -> None:
     """Refuse products of residuals that no residuals can have."""
     mixing, products = question.mixing, answer.products
     if (mixing is None) != (products is None):
-        raise ProtocolError(f"{answer.site!r} did not answer all that it was asked.")
+        raise ProtocolError(f"{answer.site!r} did not answer the whole question.")
     if mixing is None or products is None:
         return
     tables = np.array(products.folds)
@@ -73,7 +73,7 @@ def check_answer(question: Question, answer: Answer) -> Answer:
     wanted = (n_labellings, n_labellings, len(question.pairings), question.judging is None)
     given = (len(answer.halves), len(answer.likelihoods), len(answer.pairings), answer.verdict is None)
     if given != wanted:
-        raise ProtocolError(f"{answer.site!r} did not answer all that it was asked.")
+        raise ProtocolError(f"{answer.site!r} did not answer the whole question.")
     for labels, halves in zip(question.labellings, answer.halves, strict=True):
         if len(halves) != max(labels) + 1 or None in halves[labels[place]]:
             raise ProtocolError(f"{answer.site!r} did not answer for every cluster.")

@@ -23,9 +23,9 @@ from coterie.verdicts.gains import ERRORS, GAINS, Comparisons, add_gains
 from coterie.verdicts.learning import Measured, compared
 from coterie.verdicts.outliers import bad_models
 from coterie.verdicts.table import Gains
-from coterie.verdicts.verdict import COLLABORATE, STAY_ALONE
+from coterie.verdicts.verdict import NOT_MEASURED
 
-NOT_MEASURED = "by losses alone; what it brings was not measured"
+BY_LOSSES = "by losses alone; what it brings was not measured"
 
 
 def _plain(value: Any) -> Any:
@@ -173,8 +173,8 @@ def conclusion_by_losses(participants: Participants, found: Found, settings: Map
     partition = found.partition
     company = np.bincount(partition.labels)[partition.labels] - 1
     table = _unmeasured(participants, partition)
-    table["verdict"] = np.where(company > 0, COLLABORATE, STAY_ALONE)
-    table["reason"] = np.full(len(company), NOT_MEASURED)
+    table["verdict"] = np.full(len(company), NOT_MEASURED)
+    table["reason"] = np.full(len(company), BY_LOSSES)
     # Nobody judged whom a cluster describes: nobody is said to be outside.
     table["fits"] = np.ones(len(company), dtype=bool)
     table["second_cluster"] = np.full(len(company), -1)

@@ -198,7 +198,7 @@ class Member:
 
 @dataclass(frozen=True)
 class Pairing:
-    """Two ways of predicting to be compared, paired over rows.
+    """Two forms of prediction to compare, paired over rows.
 
     ``labels`` are the clusters of the members, ``picks`` which cluster predicts each half of each member.
     """
@@ -257,7 +257,7 @@ class Judging:
 
 @dataclass(frozen=True)
 class Question:
-    """What the parties are asked next: losses of averages of their models.
+    """The next question to the parties: losses of averages of their models.
 
     Parameters
     ----------
@@ -269,11 +269,11 @@ class Question:
         For each, what the average of every cluster loses on both halves of the site's rows, its own model
         left out, and how likely offsets and slopes of each size are.
     pairings : tuple of Pairing
-        For each, how much more the first way loses on the site's rows than the second.
+        For each, how much more the first form of prediction loses on the site's rows than the second.
     mixing : Mixing or None, default=None
-        For which averages the products of the residuals are asked.
+        The averages whose products of residuals are wanted.
     judging : Judging or None, default=None
-        What is asked to be judged.
+        The partition and mixture to judge.
     """
 
     members: tuple[Member, ...]

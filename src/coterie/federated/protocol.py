@@ -1,4 +1,4 @@
-"""From what the sites told to who learns with whom: the local method, asked through messages.
+"""From the sites' messages to who learns with whom: the local method, through questions and answers.
 
 `conclude` runs the method on the answers that are there. What it still has to know is the next question; with
 all of it known, the answer is the conclusion. `coordinate` is the same as a generator, for carriers that wait
@@ -239,7 +239,7 @@ def conclude(
     settings: Settings | None = None,
     leave_out: Mapping[str, str] | None = None,
 ) -> Question | Conclusion:
-    """Return who learns with whom, or what has to be asked first.
+    """Return who learns with whom, or the question that comes first.
 
     Parameters
     ----------

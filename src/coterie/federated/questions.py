@@ -115,7 +115,7 @@ def _following(questions: Sequence[Question], contents: Contents) -> list[Questi
                 contents.shares,
                 contents.scores,
                 contents.answered,
-                leave_out=dict.fromkeys(shared - group, "it is not asked."),
+                leave_out=dict.fromkeys(shared - group, "it is not needed."),
             )
         except ProtocolError:
             continue

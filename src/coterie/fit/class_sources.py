@@ -29,7 +29,7 @@ class ClassSource:
         return self.source.n_rows
 
     def read(self, most: int) -> tuple[Any, Any]:
-        """Read the learner, of more than ``most`` rows so many."""
+        """Read the learner, at most ``most`` of its rows."""
         X, y = self.source.read(most)
         if not len(y):
             return X, np.zeros(0)
@@ -48,7 +48,7 @@ def _labels_of(job: _LabelJob) -> Array:
 
 
 def find_classes(sources: Mapping[Any, RowSource], most: int, engine: Engine) -> Array:
-    """Return the sorted labels of all learners; each is read once, of more than ``most`` rows so many."""
+    """Return the sorted labels of all learners; each is read once, at most ``most`` rows."""
     found = engine.map(_labels_of, [_LabelJob(source, most) for source in sources.values()])
     return known_classes([label for labels in found for label in labels.tolist()])
 

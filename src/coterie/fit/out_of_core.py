@@ -69,7 +69,7 @@ class RowSource(Protocol):
         Parameters
         ----------
         most : int
-            Where it has more rows, so many are read, at random places.
+            Largest number of rows to read. If the learner has more, they are drawn at random.
 
         Returns
         -------
@@ -292,7 +292,7 @@ def _read_all(
     sizes = np.array([sources[learner].n_rows for learner in order])
     least = 0 if options.min_rows == "auto" else int(options.min_rows)
     kept = max(rows_kept(memory, sizes, n_features, affine), least)
-    # What is asked of a learner where all the others have rows enough.
+    # The rows that a learner needs if all others have enough.
     enough = rows_needed(np.array([np.inf]), n_features, options.min_rows)
     most = max(rows_at_once(memory, n_features, options.n_jobs), kept)
     jobs = [

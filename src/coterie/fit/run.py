@@ -1,4 +1,4 @@
-"""The method from rows to a record: Select, Exchange, Cluster, Collaborate, and what each learner is told.
+"""The method from rows to a record: Select, Exchange, Cluster, Collaborate, and the verdicts.
 
 Read `fit_learners` and `fit_selected` to know the default algorithm; each step is one call into its own
 folder.

@@ -109,7 +109,7 @@ def _reply(reply: Any, kind: Kind) -> tuple[list[Any], int]:
     found = [decode(message) for message in messages]
     kinds = () if kind is None else kind if isinstance(kind, tuple) else (kind,)
     if len(found) != min(len(kinds), 1) or any(type(message) not in kinds for message in found):
-        raise ProtocolError("It answered something else than what it was asked.")
+        raise ProtocolError("Its answer is of another kind than the question.")
     return found, sum(map(len, messages))
 
 

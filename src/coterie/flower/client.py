@@ -26,7 +26,7 @@ from coterie.flower.pages import write_page
 
 logger = logging.getLogger(__name__)
 
-# What a node keeps between rounds, and never sends: its share's checksum, and what it was told to score.
+# What a node keeps between rounds, and never sends: its share's checksum, and what it has to score.
 KEPT, OWN, SHARES = "coterie.kept", "own", "shares"
 
 
@@ -188,7 +188,7 @@ def _handler(act: Callable[[Context, list[bytes]], list[bytes]]) -> Callable[[Me
             content = refused(str(error))
         # An exception's text may quote rows; Flower would send it to the server.
         except Exception as error:
-            logger.exception("The site could not do what it was asked.")
+            logger.exception("The site could not do what the server requested.")
             content = refused(f"It failed with a {type(error).__name__}; its own log says more.")
         return Message(content, reply_to=message)
 

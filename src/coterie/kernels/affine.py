@@ -104,8 +104,8 @@ def affine_matrix(models: Sequence[Any], n_features: int) -> tuple[Array, Array]
     return vectors, np.isfinite(vectors).all(axis=1)
 
 
-# A predictor that spreads so many times as far over all rows as in the typical learner takes the latter as
-# its unit: one learner that lives far away would make everybody's slopes tiny beside a ridge.
+# If a predictor spreads this many times as far over all rows as in the typical learner, the latter is its
+# unit: one learner that lives far away would make everybody's slopes tiny beside a ridge.
 FAR_SPREAD = 10.0
 
 
@@ -188,7 +188,7 @@ def _model_features(vectors: Array) -> Array:
 class AffineLosses:
     """Losses of affine models, vectors (w, b) of shape (M, p + 1), on learners.
 
-    They are computed tile by tile when they are asked for, and not kept.
+    They are computed tile by tile when they are needed, and not kept.
     """
 
     def __init__(self, vectors: Array, learners: Learners) -> None:
@@ -244,7 +244,7 @@ class AffineLosses:
             return None
         return models, learners
 
-    # Models that overflow are isolated by whoever asked; a warning for each would say nothing more.
+    # Models that overflow are isolated by the caller; a warning for each would say nothing more.
     @np.errstate(over="ignore", invalid="ignore")
     def tile(self, models: Any, learners: Any) -> Array:
         """Return the losses of some models on some learners, given by slices or positions."""

@@ -1,6 +1,6 @@
 """Where the spectrum of very many learners is computed: in NumPy, or by torch on a GPU.
 
-Only here and in `fused` is torch spoken, and it is imported when a GPU is asked for. Where a GPU has not
+Only here and in `fused` is torch spoken, and it is imported when a GPU is wanted. Where a GPU has not
 enough memory, the processor does the work.
 """
 

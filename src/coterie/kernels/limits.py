@@ -22,7 +22,7 @@ class Limits:
     # Beyond this many learners no matrix of all pairs is stored. The matrix takes 128 MB and average linkage
     # half a second.
     huge: int = 4_000
-    # Numbers in an array that is made, used and forgotten, or remembered in case it is asked for again. 32
+    # Numbers in an array that is made, used and forgotten, or remembered in case it is needed again. 32
     # MiB: small beside the rows of many learners, large beside the cost of a call.
     numbers: int = 2**22
     # Rows that a model predicts in one call. A kernel model holds this many times its training rows: 0.5 GB

@@ -23,7 +23,7 @@ from coterie.kernels.limits import LIMITS
 Tensor = Any
 Product = Callable[[Tensor], Tensor]
 
-# Vectors beyond those asked for: they take up what the start has missed.
+# Extra vectors: they take up what the start has missed.
 SPARE = 8
 
 
@@ -158,7 +158,7 @@ def nystrom_root(similarity: Similarity, landmarks: Tensor) -> Tensor:
 def nystrom_pairs(similarity: Similarity, landmarks: Tensor, count: int, block: int = 4096) -> TopPairs:
     """Extend the spectrum of some learners, the ``landmarks``, to everybody by Nystrom's approximation.
 
-    Only tiles beside the landmarks are asked for, of ``block`` learners. The vectors are orthonormal; there
+    Only tiles beside the landmarks are computed, of ``block`` learners. The vectors are orthonormal; there
     are fewer than ``count`` where the sample spans fewer.
     """
     root = nystrom_root(similarity, landmarks)

@@ -1,4 +1,4 @@
-"""Similarities of an exchange, made tile by tile when they are asked for."""
+"""Similarities of an exchange, made tile by tile when they are needed."""
 
 from __future__ import annotations
 

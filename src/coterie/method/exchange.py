@@ -1,7 +1,7 @@
 """Exchange: everybody's model on everybody's rows.
 
 E[i, j] is the mean squared error of learner i's model on learner j's rows. Affine models meet second
-moments in one matrix product and their losses are computed tile by tile when asked for; every other model
+moments in one matrix product and their losses are computed tile by tile when needed; every other model
 predicts once on blocks of concatenated rows. A matrix of losses that somebody else computed is an exchange,
 too.
 """
@@ -92,8 +92,8 @@ def cross_evaluate(
     robust : bool, default=False
         Clip squared residuals at nine squared robust standard deviations of the learner's noise.
     landmarks : int, "auto" or None, default=None
-        Exchange with so many landmark learners only, both ways, in place of everybody with everybody:
-        2 L m evaluations, not L^2. Losses between others are NaN. ``"auto"``: 120 where there are more than
+        Exchange with this number of landmark learners only, in both directions: 2 L m evaluations in place of
+        L^2. Losses between others are NaN. ``"auto"``: 120 where there are more than
         1,000 learners. Affine models need none: their losses have a closed form.
     sample_weight : array-like of shape (N,) or None, default=None
         Weights of the rows.

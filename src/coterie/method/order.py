@@ -11,8 +11,8 @@ known exactly.
 
 Sorting looks like time. If rows are sorted by the response or by a predictor, the errors of an imperfect
 model are alike from row to row, and blocks of rows would be parts of the range. Such learners do not count,
-unless a predictor rises in even steps, as a year or a day does, or in whole numbers of which no two are the
-same, as irregular dates do: that is time.
+unless a predictor shows time: it rises in even steps, as a year or a day does, or in whole numbers that never
+repeat, as irregular dates do.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ from coterie._arrays import Array
 
 # Goes into the notes of a partition.
 IN_ORDER = (
-    "Neighbouring rows of the learners depend on each other, as rows in time order do: blocks of rows were "
-    "held out instead of random rows, standard errors allow for the dependence, and tests that take "
+    "Neighbouring rows of the learners depend on each other, as rows in time order do. So blocks of rows "
+    "were held out instead of random rows. Standard errors allow for the dependence, and tests that assume "
     "independent rows were left out. If the order of the rows means nothing, shuffle them, or set order=None "
     "(--order none)."
 )

@@ -1,4 +1,4 @@
-"""The search: the rules for the number of clusters side by side, one of which decides, and Refine.
+"""The search: all rules for the number of clusters, the one that decides, and Refine.
 
 It goes from losses to a partition, and asks an `Answerer` for what the losses alone do not say. Rows that
 are here answer by arithmetic, parties that keep their rows by numbers. The same code decides.
@@ -150,7 +150,7 @@ def _curves(
     losses, local = answerer.losses, answerer.local
     if losses is None or not isinstance(rule, str):
         return curves, None, losses
-    # Of more learners the curve of cross-validation is drawn only when asked for.
+    # With more learners the curve of cross-validation is computed only on request.
     if local.cross_validate is not None and (evidence.n_learners <= LIMITS.many or rule == "cv"):
         curves["cv"] = local.cross_validate(evidence)
     refine, rounds = options.refine is not None, options.refine_rounds
@@ -169,12 +169,12 @@ def _notes(answer: HeldOut | None, evidence: Evidence, n_features: int | None, n
         elif answer.excess > RULE.unclear:
             why = "no number of clusters predicts the learners as well as their own noise allows"
         elif n_found == n_learners > 1:
-            why = "every learner stands alone"
+            why = "every learner is alone in its cluster"
         if answer.curve.one_truth_z is not None:
             notes.append(
                 "Two clusters explain more than they would of one truth, by "
-                f"{answer.curve.one_truth_z:.0f} standard deviations, though on halves of the rows they do "
-                "not surely predict better than one: who belongs where is uncertain for single learners, and "
+                f"{answer.curve.one_truth_z:.0f} standard deviations. But on halves of the rows they do not "
+                "surely predict better than one. So the clusters of single learners are uncertain, and "
                 "differences may be gradual."
             )
         if why is not None:

@@ -66,9 +66,9 @@ def check_scale(scale: Any) -> None:
 def resolve_scale(exchange: Exchange, scale: Any) -> float:
     """Return the factor a of S = exp(-a v), positive and finite.
 
-    It is one over the median noise level, one over the median dissimilarity, or the number given. Where the
-    level asked for is zero, it is one over the median of the positive dissimilarities; where all learners
-    agree, one.
+    It is one over the median noise level, one over the median dissimilarity, or the number given. If the
+    chosen level is zero, it is one over the median of the positive dissimilarities. If all learners agree, it
+    is one.
     """
     check_scale(scale)
     if not isinstance(scale, str):
@@ -198,7 +198,7 @@ def _cluster_many(points: Array, n_clusters: int, seed: int) -> tuple[Array, flo
 def cluster_rows(points: Array, n_clusters: int, seed: int) -> tuple[Array, float]:
     """Return the k-means labels of an embedding's rows, and their within-cluster sum of squares.
 
-    Rows that coincide share a label, however many clusters are asked for.
+    Rows that coincide share a label, whatever the number of clusters.
     """
     if is_large(len(points)):
         return _cluster_many(points, n_clusters, seed)
@@ -222,7 +222,7 @@ def linkage_labels(dissimilarity: Array, n_clusters: int) -> Array:
 class SampledLinkage:
     """Average linkage of a sample of learners; everybody else joins the cluster that is nearest on average.
 
-    ``most`` is the largest number of clusters that will be asked for.
+    ``most`` is the largest number of clusters that will be needed.
     """
 
     def __init__(self, exchange: Exchange, most: int) -> None:

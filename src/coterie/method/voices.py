@@ -18,9 +18,9 @@ from coterie._arrays import Array
 class VoiceRule:
     """How far one learner's voice reaches (benchmarks/federated/liars)."""
 
-    # No value counts as more than so many times the median over learners, nor as less than that part of it.
+    # A value counts at most as this multiple of the median over learners, and at least as that fraction.
     ratio: float = 10.0
-    # No model weighs more than so many times the median model.
+    # A model weighs at most this multiple of the median model.
     weight: float = 2.0
 
 

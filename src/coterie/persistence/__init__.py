@@ -73,7 +73,7 @@ def _state_of(fit: Fit, rows: bool) -> dict[str, Any]:
     state["exchange"] = replace(exchange, source=source)
     similarity = fit.partition.similarity
     if not isinstance(similarity, np.ndarray):
-        # Of very many learners it is made from the exchange whenever it is asked for.
+        # With very many learners it is made from the exchange whenever it is needed.
         remade = again or isinstance(source, LandmarkTiles)
         whole: Any = None if remade else np.asarray(similarity)
         state["partition"] = replace(fit.partition, similarity=whole)

@@ -64,8 +64,8 @@ SHAPES: dict[type[Any], dict[str, Rule]] = {
         "told: w t, sees: bool m t, shares: n s"
     ),
     NestedClasses: rules_of(
-        "line_weights: w 2, lines: w c q, coterie_lines: w c q, told: w t, sees: bool m t, "
-        "sees_line: bool m, shares: n s, calibration: maybe float v"
+        "line_weights: w 2, log_weights: w m, log_line_weights: w 2, lines: w c q, coterie_lines: w c q, "
+        "told: w t, sees: bool m t, sees_line: bool m, shares: n s, calibration: maybe float v"
     ),
     ClassAverages: rules_of(
         "parts: w e m, part_shares: w d, lines: w x c q, limits: w x c 2, bounds: m 2, shares: n s, "

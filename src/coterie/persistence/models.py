@@ -53,7 +53,7 @@ def dump_model(model: Any) -> bytes:
 
     try:
         dumped = skops.io.dumps(model)
-    # What an object raises when it is asked for its state is up to the object.
+    # What an object raises when it gives its state is up to the object.
     except Exception as error:
         raise PersistenceError(
             f"A {type(model).__name__} cannot be saved without pickle ({error}): leave this candidate out."
@@ -62,7 +62,7 @@ def dump_model(model: Any) -> bytes:
 
 
 def load_model(dumped: bytes, trusted: Iterable[str | type], budget: Budget | None = None) -> Any:
-    """Rebuild what `dump_model` dumped, from bytes of which nothing is known.
+    """Rebuild what `dump_model` dumped, from bytes about which nothing is known.
 
     ``trusted`` are types that the user trusts beside those of the table; what they are made of is not looked
     at. Without a ``budget``, as many values are parsed as the size of ``dumped`` allows.

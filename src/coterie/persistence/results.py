@@ -82,7 +82,7 @@ def take_trees(model: Any) -> tuple[Any, list[Packed]]:
     forests = list(_forests(model))
     if not forests or not all(_is_uniform(forest) for forest in forests):
         return model, []
-    # A copy that is told of a list by its address takes the short one instead of copying the long one.
+    # A copy takes the short list in place of the long one, which it finds by its address.
     short = {id(forest.estimators_): forest.estimators_[:1] for forest in forests}
     return copy.deepcopy(model, dict(short)), [_pack(forest.estimators_) for forest in forests]
 

@@ -1,4 +1,4 @@
-"""Small rules about values, of which the table of allowed types is made.
+"""Small rules about values; the table of allowed types is made from them.
 
 A rule takes a value and the sizes that are known so far, and tells whether the value may pass. Sizes have
 letters: the first array that names a letter sets it, and all others must agree. ``p`` is the number of

@@ -103,7 +103,7 @@ def _is_known(loader: str, name: str) -> bool:
 
 
 class Reader:
-    """Builds the object that a skops file describes, of which nothing is known.
+    """Builds the object that a skops file describes. Nothing is known about the file.
 
     ``trusted`` are names that the user trusts: their objects are made as the file says. ``budget`` is that of
     the values that may be parsed.

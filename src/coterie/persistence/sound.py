@@ -122,7 +122,7 @@ def predictor(held: Attributes) -> bool:
 
 
 def _categories(mapper: Any, width: int) -> Any:
-    """Return which columns have categories that are known, or None where that cannot be told."""
+    """Return which columns have known categories, or None if that is not known."""
     flags, bounds = vars(mapper).get("is_categorical_"), vars(mapper).get("bin_thresholds_")
     if not (array(f"{width}", "bu")(flags, {}) and each(anything, f"{width}")(bounds, {})):
         return None
@@ -156,7 +156,7 @@ def histogram(held: Attributes) -> bool:
 
 
 def neighbours(held: Attributes) -> bool:
-    """Check that the search tree is there where it is asked for, and has the rows."""
+    """Check that the search tree is there if it is needed, and has the rows."""
     kind = {"kd_tree": "KDTree", "ball_tree": "BallTree"}.get(held["_fit_method"], "NoneType")
     if held["n_samples_fit_"] != len(held["_fit_X"]) or not _are([held["_tree"]], kind):
         return False

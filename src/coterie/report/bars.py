@@ -29,6 +29,20 @@ def _bars(learners: list[str], shares: list[list[float | None]], parts: list[tup
     return {"legend": legend if len(parts) <= MOST_IN_LEGEND else [], "rows": rows}
 
 
+def _several(predictor: str, data: Bars, place: int) -> Bars:
+    """Return a predictor's row: a bar for each coterie, one below the other."""
+    shares = [row[place] or 0.0 for row in data["shares"]]
+    most = max(max(row) or 1.0 for row in data["shares"])
+    parts = [
+        {"width": round(100 * share / most, 2), "colour": colour(cluster), "said": f"{share:.0%}"}
+        for cluster, share in zip(data["clusters"], shares, strict=True)
+    ]
+    said = ", ".join(
+        f"{cluster}: {share:.0%}" for cluster, share in zip(data["clusters"], shares, strict=True)
+    )
+    return {"name": predictor, "parts": parts, "said": said, "stacked": True}
+
+
 def bars_of(section: dict[str, Any]) -> Bars | None:
     """Return the bars of a section of the evidence, None where it has none."""
     data = section["data"]
@@ -43,6 +57,13 @@ def bars_of(section: dict[str, Any]) -> Bars | None:
             names = data["names"]
             parts = [(name, grey(place, len(names))) for place, name in enumerate(names)]
             return _bars(data["learners"], data["shares"], parts)
+        case "importance":
+            return {
+                "legend": [
+                    {"name": f"coterie {cluster}", "colour": colour(cluster)} for cluster in data["clusters"]
+                ],
+                "rows": [_several(name, data, place) for place, name in enumerate(data["predictors"])],
+            }
         case "site" if data["sources"] is not None:
             sources = data["sources"]
             most = max(sources["weights"])

@@ -112,6 +112,7 @@ def learner_cards(subject: Subject) -> dict[str, Any]:
         rows = sorted(rows, key=lambda row: place[row["learner"]])
     ends = [row[name] for row in rows for name in ("gain", "gain_low", "gain_high") if measured]
     scale = Scale([end for end in ends if end is not None])
+    zero = scale.ticks.index(0.0)
     classes = "scores" in subject.summary
     names, taken = _taken(subject, rows)
     # Whom errors compare stands in the picture.
@@ -123,7 +124,11 @@ def learner_cards(subject: Subject) -> dict[str, Any]:
         "measured": measured,
         "clear": subject.summary["clear"],
         "kinds": KINDS,
-        "ticks": [[scale(tick), percent(tick, sign=True)] for tick in scale.ticks],
+        "ticks": [
+            # On a phone every other one is left out, never the zero.
+            [scale(tick), percent(tick, sign=True), bool((place - zero) % 2)]
+            for place, tick in enumerate(scale.ticks)
+        ],
         "zero": scale(0.0),
         "rows": [_card(row, scale, taken.get(row["learner"]), root=not classes) for row in rows],
         "shown": [compared[p] for p in both_ends(len(compared), MOST_GAINS)],

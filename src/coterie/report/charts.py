@@ -183,6 +183,36 @@ def difference(pair: dict[str, Any]) -> str:
     return drawing(frame.width, frame.height, label, *parts)
 
 
+def shape(data: dict[str, Any], found: dict[str, Any]) -> str:
+    """Draw how predictions depend on a predictor, a line for each coterie."""
+    numeric, lines = found["numeric"], found["predictions"]
+    values = found["values"] if numeric else [float(place) for place in range(len(found["values"]))]
+    room = 0.0 if numeric else 0.5
+    frame = Frame(
+        [values[0] - room, values[-1] + room], [up for line in lines for up in line if up is not None]
+    )
+    parts = [frame.axes(shown_name(found["predictor"], 40), None if numeric else [])]
+    if not numeric:
+        step = (frame.x(1.0) - frame.x(0.0)) if len(values) > 1 else 100.0
+        longest = max(2, int(step / 5.2))
+        names = (shown_name(name, longest) for name in found["values"])
+        floor = frame.height - frame.BOTTOM + 13
+        parts += [
+            text(name, x=frame.x(x), y=floor, text_anchor="middle", size=9)
+            for x, name in zip(values, names, strict=True)
+        ]
+    for cluster, line in zip(data["clusters"], lines, strict=True):
+        places = [(x, up) for x, up in zip(values, line, strict=True) if up is not None]
+        if numeric:
+            parts.append(frame.line(places, class_="line", style=f"stroke: {colour(cluster)}"))
+        for x, up in places:
+            said = titled(f"coterie {cluster}: {number(up)}")
+            look = {"fill": colour(cluster), "class_": "point"}
+            parts.append(point(frame.x(x), frame.y(up), 3.2, marker(cluster), said, **look))
+    label = f"Mean prediction along {found['predictor']}, for each coterie"
+    return drawing(frame.width, frame.height, label, *parts)
+
+
 def charts_of(section: dict[str, Any]) -> list[dict[str, str]]:
     """Draw a section of the evidence: drawings with a heading and small print."""
     data = section["data"]
@@ -193,6 +223,11 @@ def charts_of(section: dict[str, Any]) -> list[dict[str, str]]:
             return [{"drawn": heat_map(data), "heading": "", "caption": ""}]
         case "map":
             return [{"drawn": learner_map(data), "heading": "", "caption": ""}]
+        case "importance":
+            return [
+                {"drawn": shape(data, found), "heading": found["predictor"], "caption": ""}
+                for found in data["shapes"]
+            ]
         case "why":
             return [
                 {

@@ -31,8 +31,8 @@ def recipe_of(subject: Subject) -> TableRecipe | None:
 
 def target_and_unit(subject: Subject) -> tuple[str, str]:
     """Return what is predicted, and the unit of the errors; empty where it is not known."""
-    recipe = recipe_of(subject)
-    return ("", "") if recipe is None else (full_name(recipe.target), full_name(recipe.unit))
+    pays = subject.summary["pays"]
+    return ("", "") if pays is None else (full_name(pays["target"] or ""), full_name(pays["unit"]))
 
 
 def _day(text: str) -> str:

@@ -14,10 +14,10 @@ def _who(pays: Mapping[str, Any], n_learners: int) -> str:
     if compared < n_learners:
         learners += " with enough rows"
     if not gain and not pays["n_lose"]:
-        return f"Learning with others makes no clear difference for any of the {compared} {learners}"
+        return f"Learning with others makes no clear difference for any of the {compared:,} {learners}"
     if not gain:
-        return f"Learning with others is not expected to pay for any of the {compared} {learners}"
-    whom = f"all {compared}" if gain == compared > 1 else f"{gain} of the {compared}"
+        return f"Learning with others is not expected to pay for any of the {compared:,} {learners}"
+    whom = f"all {compared:,}" if gain == compared > 1 else f"{gain:,} of the {compared:,}"
     return f"Learning with others is expected to pay for {whom} {learners}"
 
 
@@ -52,7 +52,7 @@ def lead_sentence(summary: Mapping[str, Any], target: str = "", unit: str = "") 
         return first
     parts = [_who(pays, summary["n_learners"])]
     if pays["n_lose"]:
-        parts.append(f"{pays['n_lose']} should stay alone")
+        parts.append(f"{pays['n_lose']:,} should stay alone")
     error = _error(summary, target, unit)
     if error:
         parts.append(error)

@@ -79,7 +79,11 @@ class Subject:
     def summary(self) -> dict[str, Any]:
         """The answer, as `coterie.summary` gives it."""
         recipe = getattr(self.model, "table_", None)
-        found = summarize(self.found, target=None if recipe is None else recipe.target)
+        found = summarize(
+            self.found,
+            target=None if recipe is None else recipe.target,
+            unit="" if recipe is None else recipe.unit,
+        )
         return found if self.site is None else _own_view(found, self.site)
 
     @property

@@ -15,6 +15,7 @@ from coterie.report.against import against_words, changes_since
 from coterie.report.cards import learner_cards, verdict_parts
 from coterie.report.differences import differences_picture
 from coterie.report.identity import columns_overview, columns_words, run_identity, settings, target_and_unit
+from coterie.report.importance import importance_picture, importance_words
 from coterie.report.lead import lead_sentence
 from coterie.report.site import mixtures_picture, mixtures_words, site_picture, site_words
 from coterie.report.subject import Subject, full_name
@@ -79,6 +80,10 @@ def _sections(subject: Subject, cards: dict[str, Any]) -> list[dict[str, Any]]:
             "differences", "How the coteries differ", differences_picture(subject), words.differences_words
         ),
     ]
+    matters = _section(
+        "importance", "What matters in each coterie", importance_picture(subject), importance_words
+    )
+    sections.append(matters)
     made_of = "What the predictions are made of"
     weights, mixtures = pictures.weights_picture(subject), mixtures_picture(subject.conclusion)
     if weights is not None:

@@ -85,7 +85,7 @@ def tick_text(value: float) -> str:
 class Frame:
     """A box with two axes, in which things are drawn by their values."""
 
-    LEFT, RIGHT, TOP, BOTTOM = 46, 8, 8, 34
+    LEFT, RIGHT, TOP, BOTTOM = 54, 8, 8, 34
 
     def __init__(
         self,

@@ -35,8 +35,8 @@ LARGEST_PREDICTOR = 1e140
 SMALLEST_PREDICTOR = 1e-37
 # Of differences smaller than this, squares of squares are lost below the smallest numbers.
 SMALLEST_SPREAD = 1e-70
-# A learner whose values spread so many times as far as is usual has a code for a missing value among them, or
-# numbers next to which the others' differences are rounding.
+# If a learner's values spread this many times as far as usual, one of them is a code for a missing value, or
+# the others' differences are rounding beside it.
 WILD = 1e9
 # What of a value's usual size counts as a spread, where most learners have but one value.
 LEAST_SHARE = 1e-6
@@ -224,9 +224,9 @@ def _refuse_wild(values: Array, sizes: Array, ids: Array, what: str, caller: str
         mine = values[starts[worst] : starts[worst] + sizes[worst]]
         wildest = mine[np.abs(mine - np.median(mine)).argmax()]
         raise ValueError(
-            f"Input {what} of {caller} has {wildest:.6g} in the rows of {whose(worst, ids)}, more than a "
-            "billion times as far from its others as is usual. Leave the row out if that is a code for a "
-            "missing value; what else is so large is for a fit of its own."
+            f"Input {what} of {caller} has {wildest:.6g} in the rows of {whose(worst, ids)}. It is more than "
+            "a billion times as far from its others as is usual. If that is a code for a missing value, "
+            "leave the row out. If it is real, fit this learner separately."
         )
 
 

@@ -44,7 +44,7 @@ ROUNDING = 1e-9
 _NINES = [float("9" * digits) for digits in range(2, 10)]
 _FILLS = [32767.0, 2147483647.0, 1e20, 1e30, 9.969209968386869e36, float(np.finfo(np.float32).max)]
 CODES = np.array([*_NINES[1:], *_FILLS, *(-code for code in (*_NINES, *_FILLS)), -32768.0, -2147483648.0])
-# The limits of a column of which nothing is known.
+# The limits of a column if nothing is known about it.
 UNLIMITED = np.array([[-np.inf], [np.inf]])
 
 

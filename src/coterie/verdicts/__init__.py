@@ -1,4 +1,4 @@
-"""What a learner is told: whether its coterie pays, how sure that is, and where a newcomer belongs."""
+"""Verdicts: whether a learner's coterie pays, how sure that is, and where a newcomer belongs."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from coterie.verdicts.cluster_fit import ClusterFit, measure_cluster_fit
 from coterie.verdicts.differences import Differences, Region, compare_clusters
 from coterie.verdicts.gain_model import NOTHING_MEASURED, GainModel
 from coterie.verdicts.gains import few_gains, measure_gains, newcomer_gains
+from coterie.verdicts.importance import Importance, Shape, measure_importance
 from coterie.verdicts.intervals import Intervals
 from coterie.verdicts.label_sets import LabelSets
 from coterie.verdicts.outliers import Outliers, bad_models, find_outliers, outliers_among
@@ -22,10 +23,12 @@ __all__ = [
     "Differences",
     "GainModel",
     "Gains",
+    "Importance",
     "Intervals",
     "LabelSets",
     "Outliers",
     "Region",
+    "Shape",
     "Stability",
     "bad_models",
     "bootstrap_clustering",
@@ -35,6 +38,7 @@ __all__ = [
     "find_outliers",
     "measure_cluster_fit",
     "measure_gains",
+    "measure_importance",
     "newcomer_gains",
     "outliers_among",
     "place_newcomers",

@@ -64,10 +64,10 @@ def resampled_counts(n_rows: int, n_replicates: int, generator: np.random.Genera
 
 
 def _block_starts(sizes: Array, most: int, inflation: float = 1.0) -> tuple[Array, Array]:
-    """Cut runs of rows into at most so many blocks each; return where blocks start, and their number.
+    """Cut runs of rows into at most ``most`` blocks each; return their starts, and how many there are.
 
-    Where neighbouring rows depend on each other, there are as many blocks as independent rows would tell as
-    much as they do.
+    If neighbouring rows depend on each other, there are fewer blocks: the number of independent rows that
+    hold the same information.
     """
     counts = np.minimum(np.ceil(sizes / inflation).astype(int), most)
     runs = np.cumsum(sizes) - sizes

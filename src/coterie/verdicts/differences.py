@@ -218,6 +218,13 @@ def _checked(model: Any, cluster: Any, name: str) -> int:
     return int(cluster)
 
 
+def shown_predictors(model: Any) -> list[str]:
+    """Return the names of a fitted model's predictors; what fit divided is shown in its units."""
+    exponents = model.record_.exponents.tolist()
+    names = model.predictors_ or [f"x{p}" for p in range(len(exponents))]
+    return [f"{n} / 2**{e}" if e else n for n, e in zip(names, exponents, strict=True)]
+
+
 def compare_clusters(model: Any, first: int, second: int, label: Any = None) -> Differences:
     """Tell where the models of two clusters disagree.
 
@@ -257,7 +264,7 @@ def compare_clusters(model: Any, first: int, second: int, label: Any = None) -> 
     pair = _checked(model, first, "first"), _checked(model, second, "second")
     if pair[0] == pair[1]:
         raise ValueError(f"compare_clusters needs two different clusters. Got {pair[0]} twice.")
-    shaping, exponents = model.record_.learners, model.record_.exponents.tolist()
+    shaping = model.record_.learners
     if not len(shaping.y):
         raise ValueError(
             "This model was saved without its rows, which compare_clusters needs: save it with rows=True."
@@ -288,9 +295,7 @@ def compare_clusters(model: Any, first: int, second: int, label: Any = None) -> 
     X, values = X[usable], values[usable]
     if not len(values):
         raise ValueError(f"The models of clusters {pair[0]} and {pair[1]} predict no row of their learners.")
-    names = model.predictors_ or [f"x{p}" for p in range(X.shape[1])]
-    # What fit divided is shown in its units.
-    names = [f"{n} / 2**{e}" if e else n for n, e in zip(names, exponents, strict=True)]
+    names = shown_predictors(model)
     spread = X.std(axis=0)
     centred = X - X.mean(axis=0)
     with np.errstate(divide="ignore", invalid="ignore"):

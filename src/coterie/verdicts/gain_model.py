@@ -28,9 +28,9 @@ PRIOR_SPREAD = 0.5
 LUCK_BELOW, LUCK_ABOVE = 2.0, 6.0
 # Quantiles of a normal distribution by which averages over it are computed.
 QUANTILES = norm.ppf((np.arange(11) + 0.5) / 11)
-# Of the learners who are told the same, this share may be told so wrongly.
+# The share of wrong verdicts among the learners with the same verdict, at most.
 FALSE_DISCOVERIES = 0.1
-# Nobody is told anything that is wrong with a larger chance, however sure the others are.
+# The chance that a single verdict is wrong, at most, however sure the others are.
 LARGEST_CHANCE = 0.25
 # The probability of the interval in which a gain is expected.
 COVERAGE = 0.9

@@ -32,7 +32,7 @@ class SpreadRule:
     rate: float = 0.1
     leaves: int = 8
     rows_in_leaf: int = 50
-    # One row does not teach the trees more than so many typical ones.
+    # One row counts at most as much as this number of typical rows when trees are fitted.
     largest: float = 8.0
     # More rows make the trees slower, not better.
     most_rows: int = 50_000
@@ -41,7 +41,7 @@ class SpreadRule:
 SPREAD = SpreadRule()
 # Pseudo-rows of the coterie that are tried; the last says that all learners have the scale of their coterie.
 PSEUDO_ROWS = (0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0, 1e12)
-# A gain of less than so many standard errors is taken for noise.
+# A gain of fewer standard errors is taken for noise.
 STANDARD_ERRORS = 2.0
 
 

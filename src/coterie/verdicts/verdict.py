@@ -2,8 +2,8 @@
 
 *Collaborate*: its error is expected to be lower with others. *Stay alone*: it is expected to be higher; the
 learner then predicts with its own model. *No clear difference*: neither is sure; the learner predicts with
-others. Of those who are told to collaborate at most a tenth is told so wrongly, in the mean, and likewise of
-those who are told to stay alone. *Too few rows*: the learner has no model of its own to compare with.
+others. At most a tenth of the verdicts *collaborate* is wrong, on average, and likewise of the verdicts *stay
+alone*. *Too few rows*: the learner has no model of its own to compare with.
 """
 
 from __future__ import annotations
@@ -18,6 +18,8 @@ NO_DIFFERENCE = "no clear difference"
 STAY_ALONE = "stay alone"
 TOO_FEW_ROWS = "too few rows"
 VERDICTS = (COLLABORATE, NO_DIFFERENCE, STAY_ALONE, TOO_FEW_ROWS)
+# Where sites were asked for losses only, there is no verdict.
+NOT_MEASURED = "not measured"
 
 BAD_DATA = "No cluster of others describes its data."
 BAD_MODEL = "Its own model predicts nobody else well."

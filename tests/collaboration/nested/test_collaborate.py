@@ -220,6 +220,15 @@ def test_unknown_forms_are_refused():
         nest_coteries(None, None, None, np.zeros((4, 1)), np.zeros(4), form="both")
 
 
+def test_candidates_of_another_selection_are_asked_for_in_a_sentence():
+    data = rows()
+    selection = select_models(**data, candidates="lr")
+    exchange = cross_evaluate(selection, **data)
+    partition = cluster_learners(exchange, **data, selection=selection)
+    with pytest.raises(ValueError, match="chose 'lr', which is not among the candidates 'ridge', 'rf': pass"):
+        nest_coteries(selection, exchange, partition, **data)
+
+
 def bent(n_learners: int = 10, n: int = 40, seed: int = 0):
     """Rows of learners whose curve is stretched by a number of their own: no two are alike."""
     rng = np.random.default_rng(seed)

@@ -1,9 +1,9 @@
 """The dictionary for classes: a few predictors, most of them one model of everybody's rows.
 
-Logistic lines from which learners depart, for all and inside coteries; boosted trees of the predictors alone,
-told the coterie, told the id, told who the learner is in all ways; trees that add to the log-odds of the
-line; and random cuts that see the line. All are classifiers, or add to log-odds. They are fitted without each
-fold. On the first fold it shows which trees get weight; the others are not fitted again.
+There are logistic lines from which learners depart, for all and inside coteries. Boosted trees see the
+predictors alone, the coterie, the id, or the whole description of the learner. Other trees add to the
+log-odds of the line, and random cuts see the line. All are classifiers, or add to log-odds. They are fitted
+without each fold. On the first fold it shows which trees get weight; the others are not fitted again.
 """
 
 from __future__ import annotations
@@ -50,8 +50,8 @@ class Member:
     """A predictor of the dictionary.
 
     ``kind`` is ``"line"``, ``"trees"``, ``"beside"`` and ``"beside coterie"`` (what is added to the log-odds
-    of a line) or ``"cuts"``. ``source`` says whom a learner that uses it takes from, ``sees`` (T,) what it is
-    told beside the row, ``sees_line`` whether it is told the log-odds of the line, too.
+    of a line) or ``"cuts"``. ``source`` says whom a learner that uses it takes from, ``sees`` (T,) what it
+    sees beside the row, ``sees_line`` whether it sees the log-odds of the line, too.
     """
 
     name: str
@@ -176,7 +176,7 @@ class Growing:
         self._codes = loss.target(table.rows.Y)
 
     def features(self, member: Member, view: ClassView, rows: Array) -> Array:
-        """Return the predictors of some rows with what the trees are told."""
+        """Return the predictors of some rows with what the trees see."""
         parts = [self._table.X[rows]]
         if member.sees.any():
             parts.append(view.told[rows][:, member.sees])
@@ -187,7 +187,7 @@ class Growing:
     def job(self, member: Member, view: ClassView, size: int, rounds: int | None = None) -> ClassFit:
         """Return the fit of a member on the rows that a view trains on.
 
-        With ``rounds`` there are so many, else boosting stops by the rows that the view holds out.
+        ``rounds`` is the number of rounds; None: boosting stops by the rows that the view holds out.
         """
         cuts = member.kind == "cuts"
         most = self.rule.most_rows_cut_at_random if cuts else self.rule.most_rows

@@ -22,6 +22,7 @@ from coterie.collaboration.classes.members import (
     possible_members,
     rounds_of,
 )
+from coterie.collaboration.classes.pool import cross_fitted_pool
 from coterie.collaboration.classes.record import ClassNewcomers, NestedClasses, Scale
 from coterie.collaboration.classes.views import ClassTable, ClassView, Views
 from coterie.collaboration.classes.weights import LEAST_CHANCE, learn_mixtures, mixture_weights
@@ -157,12 +158,14 @@ def _fitted(
 class Weighed:
     """How everybody weighs the dictionary: own models ``alone`` (L,), ``members`` (L, E), ``newcomers`` (E,).
 
+    ``pool`` (1 + E,) are weights of own models and members where logarithms of probabilities are pooled.
     ``mixed`` (N, C) are probabilities out of fold under weights learnt without the row's fold.
     """
 
     alone: Array
     members: Array
     newcomers: Array
+    pool: Array
     mixed: Array = field(repr=False)
     shrinkage: float
 
@@ -195,8 +198,14 @@ def _weigh(
     own_alone[:n_own], members[:n_own] = learnt.personal[:, 0], learnt.personal[:, 1:]
     each = learnt.personal_without[fold_of[mine], owner[mine]]
     mixed[mine] = np.einsum("ne,enc->nc", each, np.concatenate([alone[None], columns])[:, mine])
+    known = [np.isfinite(part).all(axis=1)[:, None] for part in (alone, *columns)]
+    shown = np.array(
+        [np.where(k, loss.shown(p), np.nan) for k, p in zip(known, (alone, *columns), strict=True)]
+    )
+    pool, pooled = cross_fitted_pool(shown, codes, weights, held_out, n_folds)
+    mixed = (mixed + loss.columns(pooled)) / 2
     mixed[held_out < 0] = np.nan
-    return Weighed(own_alone, members, newcomers, mixed, learnt.shrinkage)
+    return Weighed(own_alone, members, newcomers, pool, mixed, learnt.shrinkage)
 
 
 def _split(weights: Array, members: Sequence[Member]) -> tuple[Array, Array]:
@@ -227,6 +236,10 @@ def _assembled(
     weights, line_weights = np.zeros((n_rows, n_models)), np.zeros((n_rows, 2))
     weights[np.arange(n_own), np.arange(n_own)] = weighed.alone[:n_own]
     weights[:n_all, n_own:], line_weights[:n_all] = _split(weighed.members, members)
+    log_weights, log_line_weights = np.zeros_like(weights), np.zeros_like(line_weights)
+    own_log, member_logs = weighed.pool[0], weighed.pool[1:]
+    log_weights[np.arange(n_own), np.arange(n_own)] = own_log
+    log_weights[:n_all, n_own:], log_line_weights[:n_all] = _split(member_logs[None], members)
     n_columns, size = table.rows.Y.shape[1], table.rows.Z.shape[1]
     lines, coterie_lines = np.zeros((n_rows, n_columns, size)), np.zeros((n_rows, n_columns, size))
     everybody = np.zeros(n_all, dtype=int)
@@ -253,7 +266,9 @@ def _assembled(
         sees[n_own + place], sees_line[n_own + place] = member.sees, member.sees_line
     sources = [member.source for member in members]
     present = [source for source in SOURCES if source in sources]
-    taken = [weighed.members[:n_own, [s == source for s in sources]].sum(axis=1) for source in present]
+    # Half of what a learner takes is by the mixture, half by the pool.
+    halves = (weighed.members[:n_own] + member_logs) / 2
+    taken = [halves[:, [s == source for s in sources]].sum(axis=1) for source in present]
     by_learner = [
         tuple(part[table.rows.owner == j] for j in range(n_own))
         for part in (left, *(table.rows.Y - plain for plain in dictionary.plain))
@@ -270,6 +285,8 @@ def _assembled(
         residuals=by_learner[0],
         loss=loss,
         line_weights=line_weights,
+        log_weights=log_weights,
+        log_line_weights=log_line_weights,
         lines=lines,
         coterie_lines=coterie_lines,
         scale=scale,
@@ -282,7 +299,7 @@ def _assembled(
         all_residuals=by_learner[1],
         all_row=n_rows - 1,
         share_names=("alone", *(SHARE_NAMES[source] for source in present)),
-        shares=np.column_stack([weighed.alone[:n_own], *taken]),
+        shares=np.column_stack([(weighed.alone[:n_own] + own_log) / 2, *taken]),
         shrinkage=weighed.shrinkage,
         n_fits=dictionary.n_fits,
         newcomers=ClassNewcomers(

@@ -1,4 +1,4 @@
-"""How learners predict classes with nested coteries: weights on probabilities, then recalibration."""
+"""How learners predict classes with nested coteries: a mixture and a pool, then recalibration."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import numpy as np
 from coterie._arrays import Array
 from coterie.collaboration.classes.calibration import recalibrated
 from coterie.collaboration.classes.lines import ClassRows, effects_of, log_odds, probabilities
+from coterie.collaboration.classes.pool import from_logarithms, logarithms
 from coterie.collaboration.classes.views import Directions
 from coterie.collaboration.nested.guard import guarded_columns
 from coterie.collaboration.nested.line import Ratios
@@ -63,14 +64,19 @@ class ClassNewcomers:
 class NestedClasses(NestedForm):
     """What nested coteries hand on for classes: how each learner predicts, and what it takes from whom.
 
-    A prediction is the weighted sum of the probabilities of models and of two lines, recalibrated where that
-    pays. The first fields, up to ``residuals``, are those of `coterie.records.Collaboration`; weights of
-    models and of lines together sum to one.
+    A prediction is the weighted sum of the probabilities of models and of two lines. Learners of the fit
+    predict with the mean of that and of a pool, whose logarithms are the weighted sum of theirs. It is
+    recalibrated where that pays. The first fields, up to ``residuals``, are those of
+    `coterie.records.Collaboration`; weights of models and of lines together sum to one.
 
     Parameters
     ----------
     line_weights : ndarray of shape (W, 2)
         Weights of the line of all and of the coterie's line, for each row of ``weights``.
+    log_weights : ndarray of shape (W, len(models))
+        Weights of models in the pool, for each row of ``weights``; none for who has no pool.
+    log_line_weights : ndarray of shape (W, 2)
+        Weights of the two lines in it.
     lines : ndarray of shape (W, C, p + 1)
         Line of all with what is the learner's own, in common units.
     coterie_lines : ndarray of shape (W, C, p + 1)
@@ -81,11 +87,11 @@ class NestedClasses(NestedForm):
         What each model answers: ``"own"``, ``"trees"`` and ``"cuts"`` probabilities, ``"beside"`` and
         ``"beside coterie"`` what is added to the log-odds of a line.
     told : ndarray of shape (W, T)
-        What models are told of the learner of each row of ``weights``; NaN where it is not known.
+        Descriptions: what models may see of the learner of each row of ``weights``; NaN is what is not known.
     sees : ndarray of bool, shape (len(models), T)
-        What each model is told of it, beside the predictors of the row.
+        Which columns of ``told`` each model sees, beside the predictors of the row.
     sees_line : ndarray of bool, shape (len(models),)
-        Which models are told the log-odds of the line, too.
+        Which models see the log-odds of the line, too.
     calibration : ndarray of shape (n_classes,) or None
         Slope and levels of recalibration; None: none.
     plain_residuals, all_residuals : tuple of ndarray
@@ -105,6 +111,8 @@ class NestedClasses(NestedForm):
     """
 
     line_weights: Array = field(repr=False)
+    log_weights: Array = field(repr=False)
+    log_line_weights: Array = field(repr=False)
     lines: Array = field(repr=False)
     coterie_lines: Array = field(repr=False)
     scale: Scale = field(repr=False)
@@ -142,6 +150,8 @@ class NestedClasses(NestedForm):
             self,
             weights=np.vstack([self.weights, np.tile(known.weights, (len(newcomers), 1))]),
             line_weights=np.vstack([self.line_weights, np.tile(known.line_weights, (len(newcomers), 1))]),
+            log_weights=np.pad(self.log_weights, ((0, len(newcomers)), (0, 0))),
+            log_line_weights=np.pad(self.log_line_weights, ((0, len(newcomers)), (0, 0))),
             lines=np.concatenate([self.lines, (known.common[:, everybody] + own).transpose(1, 0, 2)]),
             coterie_lines=np.concatenate(
                 [self.coterie_lines, (known.coterie_common[:, labels] + inside).transpose(1, 0, 2)]
@@ -154,16 +164,26 @@ class NestedClasses(NestedForm):
         """Predict the columns of the response, of shape (N, C), each row in its own way."""
         Z = self.scale.rows(X)
         line = log_odds(Z, self.lines[weight_rows])
-        prediction = self.line_weights[weight_rows, :1] * probabilities(line)
-        inside = np.flatnonzero(self.line_weights[weight_rows, 1])
-        if len(inside):
-            values = log_odds(Z[inside], self.coterie_lines[weight_rows[inside]])
-            prediction[inside] += self.line_weights[weight_rows[inside], 1:] * probabilities(values)
+        mixture = np.zeros((len(X), self.loss.n_columns))
+        logs = np.zeros_like(self.loss.shown(mixture))
+
+        def add(rows: Array, chances: Array, share: Array, log_share: Array) -> None:
+            mixture[rows] += share[rows, None] * chances
+            logs[rows] += log_share[rows, None] * logarithms(self.loss.shown(chances))
+
+        for place in (0, 1):
+            share, log_share = (
+                self.line_weights[weight_rows, place],
+                self.log_line_weights[weight_rows, place],
+            )
+            mine = np.flatnonzero(share + log_share)
+            own = self.coterie_lines if place else self.lines
+            add(mine, probabilities(log_odds(Z[mine], own[weight_rows[mine]])), share, log_share)
         used, places = np.unique(weight_rows, return_inverse=True)
         # Each model predicts once, for the rows of all who take something from it.
-        for position in np.flatnonzero(self.weights[used].any(axis=0)).tolist():
-            share = self.weights[used, position][places]
-            mine = np.flatnonzero(share)
+        for position in np.flatnonzero((self.weights + self.log_weights)[used].any(axis=0)).tolist():
+            share, log_share = (w[used, position][places] for w in (self.weights, self.log_weights))
+            mine = np.flatnonzero(share + log_share)
             rows, sees = [X[mine]], self.sees[position]
             if sees.any():
                 rows.append(self.told[weight_rows[mine]][:, sees])
@@ -173,10 +193,20 @@ class NestedClasses(NestedForm):
             base = line[mine]
             if self.kinds[position] == "beside coterie":
                 base = log_odds(Z[mine], self.coterie_lines[weight_rows[mine]])
-            prediction[mine] += share[mine, None] * self._part(position, features, base)
+            add(mine, self._part(position, features, base), share, log_share)
+        prediction = self._with_pool(mixture, logs, weight_rows)
         if self.calibration is None:
             return prediction
         return self.loss.columns(recalibrated(self.loss.shown(prediction), self.calibration))
+
+    def _with_pool(self, mixture: Array, logs: Array, weight_rows: Array) -> Array:
+        """Return the mean of a mixture (N, C) and of the pool with logarithms (N, K), where there is one."""
+        has_pool = np.asarray(np.column_stack([self.log_weights, self.log_line_weights]).any(axis=1))
+        mine = np.flatnonzero(has_pool[weight_rows])
+        if len(mine):
+            pooled = self.loss.columns(from_logarithms(logs[mine]))
+            mixture[mine] = (mixture[mine] + pooled) / 2
+        return mixture
 
     def _part(self, position: int, features: Array, base: Array) -> Array:
         """Return the probabilities (n, C) of one model."""

@@ -62,7 +62,7 @@ def _principal(values: Array) -> Array:
 class ClassView:
     """Everybody's rows without a fold.
 
-    ``told`` (N, T) is what models are told beside the predictors of a row: numbers, the chosen coterie, the
+    ``told`` (N, T) is what models see beside the predictors of a row: numbers, the chosen coterie, the
     id. ``line`` (N, C) are log-odds by the line of each row's learner, ``common`` by everybody's,
     ``coterie_line`` by the learner's inside its coterie, ``plain_coterie_line`` by that of its coterie.
     ``labels`` (L,) are the coteries.
@@ -98,11 +98,11 @@ class ClassTable:
 
     @property
     def has_ids(self) -> bool:
-        """Whether models are told ids."""
+        """Whether models see ids."""
         return self.rows.n_learners <= MOST_IDS
 
     def told(self, directions: Directions, own: Array, labels: Array) -> Array:
-        """Return what models are told of learners, of shape (L, T)."""
+        """Return what models see of learners, of shape (L, T)."""
         parts = [directions.numbers(own)]
         if self.n_coteries > 1:
             parts.append(labels[:, None].astype(float))
@@ -112,7 +112,7 @@ class ClassTable:
 
 
 class Views:
-    """Makes views; how far learners depart from lines is told by all rows."""
+    """Makes views; all rows decide how far learners depart from lines."""
 
     def __init__(self, table: ClassTable) -> None:
         self._table = table

@@ -1,8 +1,9 @@
 """Weights of the dictionary for classes: mixtures of probabilities, learnt on rows out of fold.
 
-Weights that fit the Brier score best forgive who is wrong and sure, so mixtures are weighed by log loss. A
-step of expectation and maximisation gives each predictor its share in having foreseen the rows. The weights
-of one learner start from those of all and count as so many pseudo-rows, whose number the folds choose.
+Weights that minimise the Brier score are too kind to models that are sure and wrong, so mixtures are weighed
+by log loss. A step of expectation and maximisation gives each predictor its share in having foreseen the
+rows. The weights of one learner start from those of all, which count as pseudo-rows; the folds choose their
+number.
 """
 
 from __future__ import annotations

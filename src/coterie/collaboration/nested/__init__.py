@@ -1,10 +1,10 @@
-"""Nested coteries: alone, with a coterie, with all, mixed as held-out rows tell.
+"""Nested coteries: alone, with a coterie, with all, mixed by weights from held-out rows.
 
 Nobody knows beforehand whether a learner does best alone, with a few others or with everybody. So a small
-dictionary of predictors is fitted: the learner's own model, lines that depart from everybody's or from the
-coterie's, and trees on everybody's rows, some of which are told who the learner is and which coteries it
-belongs to. They are weighed on rows that they have not seen: weights that are common to all learners, then
-moved a little for each. Where rows may not move, averages of the learners' models take the place of all but
+dictionary of predictors is fitted. These are the learner's own model, lines that depart from everybody's or
+from the coterie's, and trees on everybody's rows. Some trees see the learner's id and its coteries. Their
+weights are learnt on rows that they have not seen: first weights that are common to all learners, which are
+then moved a little for each. If rows may not move, averages of the learners' models replace all members but
 the first.
 """
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from coterie._arrays import Array
-from coterie._options import check_count, check_option
+from coterie._options import check_count, check_option, listed
 from coterie._seeds import as_entropy
 from coterie.candidates import candidates_per_learner
 from coterie.collaboration.nested.averaging import nest_averages
@@ -154,6 +154,12 @@ def nest_learners(
         bounds = np.array([[-np.inf, np.inf]])
         return Nested(_only_one(learners, selection), Alone(learners.ids, selection.residuals, 0.5, bounds))
     sets = candidates_per_learner(candidates, learners.ids.tolist())
+    for name, known in zip(selection.names, sets, strict=True):
+        if name not in known:
+            raise ValueError(
+                f"A learner chose {name!r}, which is not among the candidates {listed(known)}: pass "
+                "nest_coteries the candidates that select_models was given."
+            )
     folds = folds_of(learners, selection, n_folds, splitter, recipe.seed)
     steps = Steps("Collaborate", 2 * len(folds) + 2)
     own = own_by_fold(learners, selection, folds, sets, recipe, steps.done)

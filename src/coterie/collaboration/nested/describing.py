@@ -1,4 +1,4 @@
-"""Who a learner is, in a few numbers: what models of all rows are told beside the row.
+"""Descriptions of learners: a few numbers that models of all rows see beside the row.
 
 A model of everybody's rows that does not know whose row it sees predicts the average learner. Here a learner
 is described by the level and the spread of its response, by how its line departs from everybody's, and by the

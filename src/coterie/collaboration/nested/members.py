@@ -1,10 +1,10 @@
 """The dictionary of pooled rows: a few predictors, most of them one model of everybody's rows.
 
-The line that departs from everybody's, the same inside the chosen coteries, and trees: of the predictors
-alone; told the chosen coterie; told the id; told the id and fitted to how far the response is from the
-learner's level; told who the learner is in all ways; fitted to the residuals of the line; and with random
-cuts, from the learner's level. All are fitted without each
-fold. On the first fold it shows which trees get weight; the others are not fitted again.
+There is a line that departs from everybody's, and the same inside the chosen coteries. There are trees that
+see the predictors alone; the chosen coterie; the id; the id, fitted to how far the response is from the
+learner's level; or the whole description of the learner. Others are fitted to the residuals of the line, or
+have random cuts and start from the learner's level. All are fitted without each fold. On the first fold it
+shows which trees get weight; the others are not fitted again.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from coterie.collaboration.nested.trees import TreeFit, TreeRule, thinned
 from coterie.collaboration.nested.views import Table, View
 
 LINE, COTERIE_LINE = "line", "line of the coterie"
-TREES_OF_ALL, TREES_OF_COTERIE = "trees", "trees told the coterie"
-WITH_ID, TOLD_ALL, BESIDE_LINE = "trees told the id", "trees told all", "trees beside the line"
-ID_BESIDE_LEVEL, RANDOM_CUTS = "trees told the id beside the level", "random cuts"
+TREES_OF_ALL, TREES_OF_COTERIE = "trees", "trees that see the coterie"
+WITH_ID, TOLD_ALL, BESIDE_LINE = "trees that see the id", "trees that see all", "trees beside the line"
+ID_BESIDE_LEVEL, RANDOM_CUTS = "trees that see the id, beside the level", "random cuts"
 # Members that know learners by their id: they serve nobody whose rows they have not seen.
 KNOW_THE_ID = frozenset({WITH_ID, ID_BESIDE_LEVEL, TOLD_ALL})
 
@@ -31,7 +31,7 @@ class Member:
     """A predictor of the dictionary: what it is added to, and trees, if it has any.
 
     ``base`` names what the trees' prediction is added to: a line, the level, or nothing. ``sees`` (T,) marks
-    what the trees are told beside the row. ``source`` says whom a learner that uses it takes from.
+    what the trees see beside the row. ``source`` says whom a learner that uses it takes from.
     """
 
     name: str
@@ -94,7 +94,7 @@ class Growing:
         return thinned(rows, most)
 
     def features(self, member: Member, view: View, rows: Array) -> Array:
-        """Return the predictors of some rows with what the trees are told."""
+        """Return the predictors of some rows with what the trees see."""
         X: Array = self.table.learners.X[rows]
         if member.sees.any():
             X = np.column_stack([X, view.told[rows][:, member.sees]])

@@ -49,12 +49,12 @@ def own_lines(weights: Array, bases: tuple[str, ...], placed: Placed, units: Uni
 
 @dataclass(frozen=True)
 class PooledNewcomers:
-    """How newcomers are described, and weigh the members: as learners that no model has been told the id of.
+    """How newcomers are described, and weigh the members: as learners whose id no model has seen.
 
     ``weights`` (E,) are common weights of the members that need no id, whose ``bases`` are named and whose
     trees are at the ``positions`` (E,) among the models, -1 where there are none. ``coterie_lines`` (K, q)
     are lines of the coteries and ``coterie_ratios`` say how far members depart from them. ``bounds`` (K, 2)
-    is what the responses of each coterie make plausible; ``several`` tells whether models are told the
+    is what the responses of each coterie make plausible; ``several`` says whether models see the
     coterie.
     """
 

@@ -20,8 +20,8 @@ from coterie.collaboration.nested.effects import OwnRows, linear_values
 from coterie.collaboration.nested.guard import widened
 from coterie.loss import SQUARED_ERROR
 
-# A model that loses so many times what the median model of its cluster loses on my rows is wild there. One
-# whose owner lies about its own rows may be in the cluster of others.
+# A model is wild if its loss on my rows is this many times that of the median model of its cluster. If its
+# owner lies about its own rows, it may be in the cluster of others.
 WILD = 4.0
 # No learner says more against a size of offsets and slopes than this log-likelihood.
 LEAST_LIKELIHOOD = -20.0

@@ -114,10 +114,10 @@ class NestedCollaboration(NestedForm):
     n_fits : int
         Models fitted to learn the weights, and to predict with.
     told : ndarray of shape (M, T)
-        What models are told of the learner of each row of ``weights``: numbers, coteries, its id; NaN where
-        that is not known.
+        Descriptions: what models may see of the learner of each row of ``weights``. These are numbers,
+        coteries and its id; NaN is what is not known.
     sees : ndarray of bool, shape (len(models), T)
-        What each model is told of it, beside the predictors of the row.
+        Which columns of ``told`` each model sees, beside the predictors of the row.
     newcomers : AverageNewcomers or PooledNewcomers
         How newcomers are described, and weigh the models.
     """

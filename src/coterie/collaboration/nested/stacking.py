@@ -21,7 +21,7 @@ from coterie.collaboration.nested.weights import Weights, learn_weights, simplex
 from coterie.method.noise import smallest_level
 from coterie.records import Selection
 
-# Learners count alike from so many rows on; those with fewer know their errors badly and count less.
+# Learners with at least this many rows count alike; those with fewer know their errors badly and count less.
 PSEUDO_ROWS = 10.0
 # Fewer rows do not show the variance of a response.
 ROWS_OF_VARIANCE = 5

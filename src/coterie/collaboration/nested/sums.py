@@ -15,7 +15,7 @@ from coterie.rows.learners import Learners
 
 # Lines of more predictors than this are not fitted; levels are.
 MOST_PREDICTORS = 500
-# Moments of single learners take at most so many numbers (160 MB); beyond that no slopes of one's own.
+# Moments of single learners take at most this many numbers (160 MB); beyond that, no slopes of their own.
 MOST_NUMBERS = 2e7
 # With more predictors than this, slopes of one's own have not been seen to bring anything.
 MOST_SLOPES = 60

@@ -29,7 +29,7 @@ class TreeRule:
     rate: float = 0.08
     rounds: int = 600
     patience: int = 15
-    # Leaves of small and of large trees. Large ones are tried where small ones take so many rounds.
+    # Leaves of small and of large trees. Large ones are tried if small ones take ``rounds_of_small`` rounds.
     leaves: tuple[int, int] = (7, 31)
     rounds_of_small: int = 100
     rows_in_leaf: int = 10
@@ -74,7 +74,7 @@ class TreeFit:
 
 
 def thinned(rows: Array, most: int) -> Array:
-    """Return some positions, evenly spaced, at most so many."""
+    """Return some positions, evenly spaced, at most ``most``."""
     if len(rows) <= most:
         return rows
     some: Array = rows[np.linspace(0, len(rows) - 1, most).astype(int)]

@@ -29,7 +29,7 @@ MOST_IDS = 255
 class View:
     """Everybody's rows without a fold.
 
-    ``told`` (N, T) is what models are told beside the predictors of a row: numbers, coteries at several
+    ``told`` (N, T) is what models see beside the predictors of a row: numbers, coteries at several
     resolutions, the chosen coterie, the id. ``line`` (N,) has the line of each row's learner, ``common_line``
     everybody's, ``coterie_line`` the line of the learner inside its coterie and ``plain_coterie_line`` that
     of its coterie; ``levels`` (N,) are the learners' levels. All are in common units. ``description``,
@@ -121,7 +121,7 @@ class Table:
 
     @property
     def has_ids(self) -> bool:
-        """Whether models are told the id: they take no more than 255."""
+        """Whether models see the id: they take no more than 255."""
         return len(self.learners) <= MOST_IDS
 
     def first_labels(self, without: tuple[int, ...], describer: Describer, line: MixedLine) -> Array:
@@ -158,7 +158,7 @@ class Table:
         return labels, lines
 
     def told(self, description: Description, labels: Array) -> Array:
-        """Return what models are told of learners, of shape (L, T)."""
+        """Return what models see of learners, of shape (L, T)."""
         parts = [description.numbers, description.coteries]
         if self.n_coteries > 1:
             parts.append(np.where(labels < 0, np.nan, labels)[:, None])

@@ -18,8 +18,8 @@ from coterie._arrays import Array
 
 # Pseudo-rows of the average learner; infinitely many: everybody has the common weights.
 SHRINKAGES = (10.0, 30.0, 100.0, 300.0, np.inf)
-# Who loses so many times more with the best shared predictor than alone has no say in the common weights:
-# one such learner, an attacked one say, would otherwise turn everybody away from everybody.
+# A learner that loses this many times more with the best shared predictor than alone is left out of the
+# common weights. Otherwise one such learner, an attacked one for example, would keep all from sharing.
 OUTLYING_RATIO = 4.0
 MOST_OUTLYING = 0.2
 # Of the mean diagonal: predictors that are nearly the same share their weight, which is then less noisy.

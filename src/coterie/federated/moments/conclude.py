@@ -29,7 +29,7 @@ from coterie.verdicts.verdict import BAD_DATA, COLLABORATE, STAY_ALONE
 
 LEARNT_AT_HOME = "By moments; what it brings, the site learns at home."
 LINE = "line of moments"
-# No honest moments are beyond those of the rows by more than so many standard deviations of the noise.
+# Honest moments differ from those of the rows by at most this many standard deviations of the noise.
 MOST_NOISE = 8.0
 
 

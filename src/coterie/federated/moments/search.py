@@ -21,7 +21,7 @@ from coterie.method.refine.moment_starts import SEARCH
 from coterie.method.spectral import tidy_labels
 from coterie.records import Curve
 
-# Losses count up to so many times the noise level: one site that nobody can predict must not decide.
+# Losses count up to this multiple of the noise level: one site that nobody can predict must not decide.
 MOST_LOSS = 4.0
 # Noise levels are within a quarter of the median and four times the median.
 LEAST_LEVEL = 0.25

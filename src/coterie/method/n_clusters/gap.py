@@ -19,7 +19,7 @@ from coterie.kernels.limits import LIMITS
 from coterie.method.n_clusters.evidence import Evidence
 from coterie.records import Curve
 
-# Reference sets, of which the mean and the standard error are taken.
+# Reference sets; their mean and standard error are used.
 REFERENCES = 10
 # A uniform sum of squares is proportional to the number of points: more of them only cost time.
 REFERENCE_POINTS = 250

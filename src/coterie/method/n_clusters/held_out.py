@@ -11,13 +11,12 @@ smallest K for which
    one-sided, one per mille shared out among the learners, for the search has seen the rows of them all. This
    finds one attacked learner among fifty, whom the first condition cannot see.
 
-Of classes the probabilities themselves say how much a learner should lose. If a learner surely loses more
-than that (`coterie.method.claims`), the next larger K that meets the conditions is taken, if nobody does so
-there.
+For classes, the probabilities themselves say how much a learner should lose. If a learner surely
+loses more than that (`coterie.method.claims`), the next larger K that meets the conditions is taken, if no
+learner does so there.
 
-Where one cluster is good enough by all this, linear models on pooled rows are asked once more whether one
-truth could look like these learners (`one_truth`). If it could not, the smallest good number of two and more
-is chosen.
+If one cluster is good enough by all this, linear models on pooled rows test whether one truth could look like
+these learners (`one_truth`). If it could not, the smallest good number of two and more is chosen.
 """
 
 from __future__ import annotations

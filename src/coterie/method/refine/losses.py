@@ -196,7 +196,7 @@ class LocalLosses(ABC):
             n_clusters, n_rows = int(labels.max()) + 1, len(self.learners.y)
             halves = np.zeros((n_clusters, len(self.learners), 2))
             kept = None
-            # More than these are computed again when they are asked for.
+            # More than these are computed again when they are needed.
             if n_clusters * n_rows <= LIMITS.numbers:
                 kept = np.empty((n_clusters, n_rows))
             for start, stop, rows, losses in self._loss_blocks(labels):
@@ -264,7 +264,7 @@ class LocalLosses(ABC):
         return mean, np.sqrt(spread / np.maximum(sizes - 1, 1) / sizes)
 
     def _no_worse(self, labels: Array, errors: float) -> Array:
-        """Tell, of shape (K, L), where learners lose at most so many standard errors more than at home."""
+        """Return (K, L), where learners lose at most ``errors`` standard errors more than at home."""
         found = np.ones((int(labels.max()) + 1, len(self.learners)), dtype=bool)
         for start, stop, rows, losses in self._blocks(labels):
             mine = labels[self.holder[rows]], np.arange(losses.shape[1])

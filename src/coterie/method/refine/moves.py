@@ -44,7 +44,7 @@ def labelling_score(losses: ClusterLosses, labels: Array) -> float:
 def refine_labels(
     losses: ClusterLosses, labels: Array, *, rounds: int = REFINE.rounds
 ) -> tuple[Array, float]:
-    """Move learners to the clusters that predict them best, in so many rounds at most.
+    """Move learners to the clusters that predict them best, in at most ``rounds`` rounds.
 
     Returns the best labelling seen, whose clusters may have become empty, and its mean loss in units of
     noise.

@@ -74,7 +74,7 @@ def _gains(rows: _Rows, labels: Array, open_to: Array, precision: float) -> Arra
     gains: Array = joined - left
     gains[~open_to] = 0.0
     gains[labels, np.arange(len(labels))] = 0.0
-    # Nobody leaves a cluster empty: that there are so many is known.
+    # No move leaves a cluster empty: the number of clusters is known.
     gains[:, np.bincount(labels, minlength=n_clusters)[labels] == 1] = 0.0
     return gains
 
