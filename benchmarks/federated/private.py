@@ -1,12 +1,14 @@
 """What privacy costs: coteries and predictions from noisy moments against epsilon.
 
-    python benchmarks/federated/private.py
+    python benchmarks/federated/private.py [--classes]
 
 Thirty sites of three linear truths with four predictors, noise variance a quarter (``make_linear_learners``).
 Each sends its moments once, with noise for (epsilon, 1e-6) or exact. Their number of coteries is not known.
 Ranges in the schema reach from minus to plus ``half`` standard deviations. Errors are mean squared errors on
 500 new rows a site, over those from exact moments of the same rows: by the line of the coterie, and at home,
-where a site weighs lines and its own ridge regression. ``private.csv`` has the table.
+where a site weighs lines and its own ridge regression. ``private.csv`` has the table. With ``--classes`` the
+response is one of two classes (``make_logistic_learners``), lines are of its probability and errors are Brier
+scores; ``private_classes.csv`` has the table of ten draws.
 """
 
 from __future__ import annotations
@@ -23,7 +25,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 import numpy as np
 from sklearn.metrics import adjusted_rand_score
 
-from coterie.datasets import make_linear_learners
+from coterie.datasets import make_linear_learners, make_logistic_learners
 from coterie.federated import make_party
 from coterie.federated.moments import (
     Column,
@@ -48,9 +50,11 @@ SETTINGS = (*((n_rows, 2.0) for n_rows in ROWS), *((1_000, half) for half in (1.
 AT_HOME = 6
 
 
-def agreed(half: float) -> Schema:
+def agreed(half: float, *, classes: bool) -> Schema:
     """Return the schema that the sites agreed on."""
     columns = tuple(Column(f"x{k}", low=-half, high=half) for k in range(PREDICTORS))
+    if classes:
+        return Schema(Column("y", kind="category", levels=("0", "1")), columns)
     return Schema(Column("y", low=-half * SPREAD_OF_RESPONSE, high=half * SPREAD_OF_RESPONSE), columns)
 
 
@@ -67,9 +71,9 @@ def concluded(data: Any, rows: dict[str, Any], epsilon: float | None, schema: Sc
     return conclude_moments(messages)
 
 
-def one_draw(n_rows: int, half: float, seed: int) -> dict[float | None, list[float]]:
+def one_draw(n_rows: int, half: float, seed: int, classes: bool = False) -> dict[float | None, list[float]]:
     """Return recovery, number of coteries, and errors by the line and at home, for each epsilon."""
-    data = make_linear_learners(
+    data = (make_logistic_learners if classes else make_linear_learners)(
         n_learners=SITES,
         n_truths=TRUTHS,
         n_rows=n_rows + TEST_ROWS,
@@ -80,31 +84,34 @@ def one_draw(n_rows: int, half: float, seed: int) -> dict[float | None, list[flo
     rows = {site: found[:n_rows] for site, found in whole.items()}
     some = list(whole)[:AT_HOME]
     parties = {
-        site: make_party(data.X[rows[site]], data.y[rows[site]], site=site, candidates=["ridge"], order=None)
+        site: make_party(
+            data.X[rows[site]], 1.0 * data.y[rows[site]], site=site, candidates=["ridge"], order=None
+        )
         for site in some
     }
-    found, schema = {}, agreed(half)
+    found, schema = {}, agreed(half, classes=classes)
     for epsilon in EPSILONS:
         pooled = concluded(data, rows, epsilon, schema)
         by_line, by_home = [], []
         for site in whole:
             ahead = whole[site][n_rows:]
             X, y = data.X[ahead], data.y[ahead]
+            kept_within = (0, 1) if classes else (-np.inf, np.inf)
             predicted = pooled.pool.units.predictions(pooled.line(site), X)
-            by_line.append(np.mean((predicted - y) ** 2))
+            by_line.append(np.mean((np.clip(predicted, *kept_within) - y) ** 2))
             if site in parties:
                 home = at_home(parties[site], pooled, schema.text if epsilon else b"")
-                by_home.append(np.mean((home.predict(X) - y) ** 2))
+                by_home.append(np.mean((np.clip(home.predict(X), *kept_within) - y) ** 2))
         labels = [pooled.conclusion.labels[site] for site in whole]
         recovery = adjusted_rand_score(data.truth, labels)
         found[epsilon] = [recovery, len(set(labels)), float(np.mean(by_line)), float(np.mean(by_home))]
     return found
 
 
-def table() -> Iterator[dict[str, object]]:
+def table(*, classes: bool) -> Iterator[dict[str, object]]:
     """Yield a row for every number of rows and epsilon."""
-    for n_rows, half in SETTINGS:
-        draws = [one_draw(n_rows, half, seed) for seed in range(DRAWS)]
+    for n_rows, half in SETTINGS[: len(ROWS)] if classes else SETTINGS:
+        draws = [one_draw(n_rows, half, seed, classes) for seed in range(DRAWS // (1 + classes))]
         for epsilon in EPSILONS:
             each = np.array([draw[epsilon] for draw in draws])
             exact = np.array([draw[None] for draw in draws])
@@ -122,10 +129,13 @@ def table() -> Iterator[dict[str, object]]:
 
 def main() -> None:
     """Measure, and write the table."""
-    path = Path(sys.argv[1] if len(sys.argv) > 1 else Path(__file__).with_suffix(".csv"))
+    given = [word for word in sys.argv[1:] if word != "--classes"]
+    classes = "--classes" in sys.argv
+    usual = Path(__file__).with_name("private_classes.csv" if classes else "private.csv")
+    path = Path(given[0]) if given else usual
     writer = None
     with open(path, "w", newline="") as file:
-        for row in table():
+        for row in table(classes=classes):
             if writer is None:
                 writer = csv.DictWriter(file, list(row))
                 writer.writeheader()

@@ -57,6 +57,10 @@ def _kept_in_record(name: str) -> Any:
     return property(get, doc=f"The fit has it as ``record_.{name}``.")
 
 
+def _of_time(options: Options) -> tuple[str, ...]:
+    return (IN_TIME_ORDER,) if isinstance(options.held_out_by, Forecasts) else ()
+
+
 class CoterieEstimator(BaseEstimator):  # type: ignore[misc]
     """The part of `CoterieRegressor` and `CoterieClassifier` that does not ask what the response is."""
 
@@ -163,8 +167,7 @@ class CoterieEstimator(BaseEstimator):  # type: ignore[misc]
             options = replace(options, n_clusters=1)
         seed = as_entropy(self.random_state)
         fit = fit_learners(learners, options, seed=seed, exponents=exponents)
-        notes = (IN_TIME_ORDER,) if isinstance(options.held_out_by, Forecasts) else ()
-        self.record_ = fit.with_notes((*notes, *cautions(learners, predictors)))
+        self.record_ = fit.with_notes((*_of_time(options), *cautions(learners, predictors)))
         return self
 
     def _fit_sources(self, sources: Mapping[Any, RowSource], memory: Any, options: Options) -> Self:
@@ -174,10 +177,9 @@ class CoterieEstimator(BaseEstimator):  # type: ignore[misc]
             validate_data(self, head, skip_check_array=True)
             seed = as_entropy(self.random_state)
             fit = fit_sources(options, sources, memory, seed=seed, n_features=self.n_features_in_)
-            if fit.units is None:
-                # Rows that were standardised no longer show what they were.
-                fit = fit.with_notes(cautions(fit.learners, column_names(head)))
-            self.record_ = fit
+            # Rows that were standardised no longer show what they were.
+            said = () if fit.units is not None else cautions(fit.learners, column_names(head))
+            self.record_ = fit.with_notes((*_of_time(options), *said))
         return self
 
     def check_options(self) -> Options:

@@ -46,7 +46,7 @@ def test_the_summary_answers_the_questions(run, here):
     assert "The 6 learners fall into 2 coteries" in shown
     assert "a, c, e" in shown
     assert "Learning with others is expected to" in shown
-    assert "Why 2 coteries? It has the best" in shown
+    assert "Why 2 coteries? This number has the best" in shown
     assert "Results are in coterie-table/." in shown
 
 
@@ -368,3 +368,15 @@ def test_the_log_of_the_target_is_undone_in_predictions(run, here, table):
         for name in ("prices", "table")
     )
     np.testing.assert_allclose(logs, plain.exp())
+
+
+def test_a_model_of_the_command_takes_the_table_in_python(run, here, table):
+    mixed = table.with_columns(colour=pl.Series(["red", "blue"] * (table.height // 2)))
+    mixed.write_csv("mixed.csv")
+    assert run("fit", "mixed.csv", *QUIET, "--out", "out").code == 0
+    model = coterie.load("out/model.coterie")
+    by_command = pl.read_csv(run("predict", "out/model.coterie", "mixed.csv").out.encode())["prediction"]
+    in_python = model.predict(mixed.to_pandas(), groups=mixed["site"].to_list())
+    np.testing.assert_allclose(in_python, by_command)
+    assert model.predictors_ == ["x0", "x1", "colour=red"]
+    assert model.feature_names_in_.tolist() == ["x0", "x1", "colour"]

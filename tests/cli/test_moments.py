@@ -49,6 +49,31 @@ def conclusion(box):
     return SealedFolder(box / "box").read().conclusion
 
 
+def test_two_classes_go_the_private_way(run, box):
+    schema = json.loads((box / "schema.json").read_text())
+    schema["target"] = {"name": "y", "kind": "category", "levels": ["low", "high"]}
+    (box / "schema.json").write_text(json.dumps(schema))
+    for site in SITES:
+        table = pl.read_csv(box / f"{site}.csv")
+        named = pl.when(pl.col("y") > 0).then(pl.lit("high")).otherwise(pl.lit("low"))
+        table.with_columns(y=named).write_csv(box / f"{site}.csv")
+        assert f"{site} shared: noisy moments of 400 rows" in privately(run, site).out
+    assert run("conclude", "--folder", "box").code == 0
+    assert conclusion(box).labels == {site: k % 2 for k, site in enumerate(SITES)}
+    assert conclusion(box).classes == ("low", "high")
+    told = run("score", "b.csv", "--name", "b", "--folder", "box")
+    assert "Brier score on rows not seen: alone" in told.out
+    for options in ((), ("--own", "b.csv")):
+        done = run("predict", "box", "b.csv", "--name", "b", "--out", "p.csv", "--force", *options)
+        assert done.code == 0, done.err
+        found, truth = pl.read_csv(box / "p.csv"), pl.read_csv(box / "b.csv")["y"]
+        assert (found["prediction"] == truth).mean() > 0.8
+        np.testing.assert_allclose(found["prediction_low"] + found["prediction_high"], 1)
+    schema["target"]["levels"] = ["low", "middle", "high"]
+    (box / "schema.json").write_text(json.dumps(schema))
+    assert "a category of two levels" in privately(run, "a", "--replace").complaint
+
+
 def test_the_private_way_from_share_to_predictions(run, box):
     for site in SITES:
         assert f"{site} shared: noisy moments of 400 rows" in privately(run, site).out

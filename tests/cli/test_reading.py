@@ -251,7 +251,9 @@ SHEET = [["a", "b", "c"], [1, "x", 1.5], [2, "NA", None]]
 def test_a_workbook_is_read_like_text(tmp_path, capsys):
     pytest.importorskip("fastexcel")
     path = write_workbook(tmp_path / "t.xlsx", first=SHEET, second=SHEET)
-    assert read_tables([str(path)]).rows() == TABLE.rows()
+    table = read_tables([str(path)])
+    assert table.rows() == TABLE.rows()
+    assert table["a"].dtype == pl.Int64
     assert "has 2 sheets; 'first' was read" in capsys.readouterr().err
     write_workbook(tmp_path / "t.xlsx", first=[["a", "a"], [1, 2]])
     assert "are named 'a': rename one of them" in complaint(path)

@@ -65,6 +65,26 @@ def test_random_cuts_are_those_of_scikit_learn(options: dict, weights: np.ndarra
     np.testing.assert_array_equal(mine.predict(rows(25, 1)[0]), theirs.predict(rows(25, 1)[0]))
 
 
+@pytest.mark.parametrize("weights", [None, np.linspace(0.5, 2, 40)])
+@pytest.mark.parametrize(
+    ("mine", "theirs"), [(QuickForest, RandomForestRegressor), (RandomCuts, ExtraTreesRegressor)]
+)
+def test_several_columns_are_grown_as_quickly_and_alike(
+    mine: type, theirs: type, weights: np.ndarray | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    X, y = rows()
+    columns = np.eye(3)[np.digitize(y, [-1.0, 1.0])]
+    expected = theirs(20, min_samples_leaf=2, random_state=3).fit(X, columns, weights)
+    # One tree is fitted, the others are grown by its parts.
+    fits, fit = [], DecisionTreeRegressor.fit
+    monkeypatch.setattr(DecisionTreeRegressor, "fit", lambda *a, **k: fits.append(1) or fit(*a, **k))
+    found = mine(20, min_samples_leaf=2, random_state=3).fit(X, columns, weights)
+    assert len(fits) == 1
+    assert nodes(found) == nodes(expected)
+    new = rows(25, 1)[0]
+    np.testing.assert_array_equal(found.predict(new), expected.predict(new))
+
+
 def nodes(forest: RandomForestRegressor) -> list[bytes]:
     """Return every tree as scikit-learn pickles it."""
     states = [tree.tree_.__getstate__() for tree in forest.estimators_]

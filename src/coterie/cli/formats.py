@@ -5,6 +5,7 @@ from __future__ import annotations
 import codecs
 import gzip
 import io
+import logging
 import zlib
 from collections import Counter
 from collections.abc import Sequence
@@ -196,6 +197,8 @@ def _read_excel(path: Path) -> pl.DataFrame:
         raise CommandError(
             "Excel files need fastexcel: install coterie's extra 'excel', or save the table as CSV."
         ) from None
+    # It says of empty columns that they have no type.
+    logging.getLogger("fastexcel").setLevel(logging.ERROR)
     try:
         book = fastexcel.read_excel(path)
         head = book.load_sheet(0, header_row=None, n_rows=1, dtypes="string").to_polars()
@@ -211,7 +214,11 @@ def _read_excel(path: Path) -> pl.DataFrame:
         raise _named_twice(path, twice[0])
     if len(book.sheet_names) > 1:
         say(f"Note: {str(path)!r} has {len(book.sheet_names)} sheets; {book.sheet_names[0]!r} was read.")
-    return table.with_columns(pl.col(pl.String).replace(dict.fromkeys(MISSING)))
+    # A workbook has no whole numbers, and an id 7 would be called 7.0.
+    whole = [
+        n for n, kind in table.schema.items() if kind.is_float() and (table[n] == table[n].round()).all()
+    ]
+    return table.with_columns(pl.col(pl.String).replace(dict.fromkeys(MISSING)), pl.col(whole).cast(pl.Int64))
 
 
 def _read_binary(path: Path, kind: str) -> pl.DataFrame:

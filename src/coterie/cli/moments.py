@@ -15,6 +15,7 @@ from coterie.cli.printing import say, tell
 from coterie.cli.progress import gathered_warnings
 from coterie.cli.reading import read_tables
 from coterie.cli.sites import encoded
+from coterie.cli.tasks import labels_of
 from coterie.federated import Party, Settings, make_party
 from coterie.federated.conclusions import Conclusion
 from coterie.federated.folder import Contents, SealedFolder
@@ -73,7 +74,14 @@ def _encoded(frame: pl.DataFrame, schema: Schema, *, with_target: bool) -> tuple
     if not with_target:
         return X, None
     check_columns([schema.target.name], frame.columns, "the schema")
+    if schema.classes:
+        return X, schema.response(labels_of(frame[schema.target.name]).to_list())
     return X, target_values(frame, schema.target.name).to_numpy()
+
+
+def _classes_of(message: Moments) -> tuple[str, ...]:
+    """Return the classes of a site's response; none where it is a number."""
+    return schema_from(message.schema).classes if message.schema else ()
 
 
 def revealed(message: Moments) -> list[str]:
@@ -261,8 +269,9 @@ def tell_verdict(contents: Contents, name: str, tables: list[str], order: str | 
     assert message is not None
     home = _home(contents, concluded_anew(contents), message, read_tables(tables, **text), order)
     tell(f"{name}: {home.verdict}. {home.reason}")
+    error = "Brier score" if _classes_of(message) else "Mean squared error"
     tell(
-        f"Mean squared error on rows not seen: alone {home.error_alone:.4g}, "
+        f"{error} on rows not seen: alone {home.error_alone:.4g}, "
         f"with others {home.error_with:.4g}. {home.own:.0%} of a prediction is its own model's."
     )
     tell("This was learnt here, and nothing of it is sent.")
@@ -273,7 +282,8 @@ def predict_by_moments(
 ) -> tuple[Rows, Any]:
     """Return the rows that can be predicted, and their predictions.
 
-    Without the site's own rows, by the line of its coterie; with them, as the site has learnt at home.
+    Without the site's own rows, by the line of its coterie; with them, as the site has learnt at home. Of
+    classes these are probabilities of shape (n, 2).
     """
     message = contents.moments_of(name)
     assert message is not None
@@ -291,4 +301,5 @@ def predict_by_moments(
         predicted = found.pool.units.predictions(found.line(name), X[kept])
     else:
         predicted = _home(contents, found, message, own, "auto").predict(X[kept])
-    return Rows(X[kept], None, None, kept, notes), predicted
+    rows, second = Rows(X[kept], None, None, kept, notes), np.clip(predicted, 0, 1)
+    return rows, np.column_stack([1 - second, second]) if _classes_of(message) else predicted

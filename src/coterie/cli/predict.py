@@ -87,6 +87,17 @@ def _from_model(
     return [frame[group], *columns], tuple(said)
 
 
+def _folder_columns(height: int, kept: Any, predicted: Any, classes: tuple[str, ...]) -> list[polars.Series]:
+    """Return predictions as columns; of classes the label, and the probability of each."""
+    import numpy as np
+
+    found = {"": predicted}
+    if classes:
+        found = {"": np.array(classes)[predicted.argmax(axis=1)]}
+        found |= {f"_{label}": part for label, part in zip(classes, predicted.T, strict=True)}
+    return [_column(f"prediction{end}", height, kept, part) for end, part in found.items()]
+
+
 def _from_folder(
     folder: str,
     site: str,
@@ -96,8 +107,6 @@ def _from_folder(
     own: polars.DataFrame | None,
 ) -> tuple[list[polars.Series], tuple[str, ...]]:
     """Return the predictions of a site's coterie, and notes."""
-    import numpy as np
-
     from coterie.cli.concluded import read_conclusion
     from coterie.cli.moments import predict_by_moments
     from coterie.cli.sites import encoded, open_folder, site_rows
@@ -111,7 +120,7 @@ def _from_folder(
         contents, conclusion = read_conclusion(sealed, concluder)
         if contents.moments_of(site) is not None and not conclusion.mixtures:
             rows, predicted = predict_by_moments(contents, site, frame, own)
-            return [_column("prediction", frame.height, rows.kept, predicted)], rows.notes
+            return _folder_columns(frame.height, rows.kept, predicted, conclusion.classes), rows.notes
         # Its own share says how many rows it has.
         weights = {site: 0.0, **conclusion.mixture(site).weights}
         if own is not None:
@@ -126,12 +135,7 @@ def _from_folder(
             check_conclusion(conclusion, contents.shares, contents.scores, contents.answered)
         rows = site_rows(encoded(frame, contents), None, mine.columns, what="a predictor of the model")
         predicted = predict_federated(rows.X, site, members, conclusion)
-    found = {"": predicted}
-    if conclusion.classes:
-        found = {"": np.array(conclusion.classes)[predicted.argmax(axis=1)]}
-        found |= {f"_{label}": p for label, p in zip(conclusion.classes, predicted.T, strict=True)}
-    columns = [_column(f"prediction{end}", frame.height, rows.kept, part) for end, part in found.items()]
-    return columns, rows.notes
+    return _folder_columns(frame.height, rows.kept, predicted, conclusion.classes), rows.notes
 
 
 def predict(

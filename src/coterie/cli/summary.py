@@ -39,7 +39,7 @@ def _why(summary: Mapping[str, Any], *, verbose: bool) -> str:
         return f"It was requested. By rule: {beside}."
     curve = summary["rules"][rule]
     if not verbose:
-        how = f"It has the best {curve['criterion'].partition(' (')[0]} (rule {rule})."
+        how = f"This number has the best {curve['criterion'].partition(' (')[0]} (rule {rule})."
         return f"{how} Other rules: {beside}." if others else how
     values = dict(zip(curve["n_clusters"], curve["values"], strict=True))
     near = [k for k in sorted(values) if abs(k - curve["chosen"]) <= 2]
@@ -124,7 +124,8 @@ def show_summary(summary: Mapping[str, Any], *, verbose: bool = False) -> None:
         _show_groups(summary, summary["by_verdict"], "verdict")
     if summary["n_clusters"] > 1 and summary["clear"]:
         _show_groups(summary, summary["coteries"], "cluster")
-    show_line(f"Why {counted(summary['n_clusters'], 'coterie')}? {_why(summary, verbose=verbose)}")
+    if verbose or summary["clear"] or summary["n_clusters"] == 1:
+        show_line(f"Why {counted(summary['n_clusters'], 'coterie')}? {_why(summary, verbose=verbose)}")
     plans = summary.get("columns", ())
     if verbose:
         _show_details(summary)

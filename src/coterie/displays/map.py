@@ -14,7 +14,7 @@ from coterie.displays import _look
 from coterie.displays._base import Display, ids_or_positions
 from coterie.displays._crowds import some_learners
 from coterie.estimator import CoterieEstimator
-from coterie.records import Partition
+from coterie.records import Exchange, Partition
 
 # Learners whose distances are no more than rounding have one place on the map.
 ALL_ALIKE = 1e-12
@@ -83,23 +83,25 @@ class MapDisplay(Display):
 
     @classmethod
     def _of(cls, model: CoterieEstimator) -> Self:
-        return cls.from_partition(model.partition_)
+        return cls.from_partition(model.partition_, model.exchange_)
 
     @classmethod
-    def from_partition(cls, partition: Partition) -> Self:
+    def from_partition(cls, partition: Partition, exchange: Exchange | None = None) -> Self:
         """Take the numbers from a partition.
 
         Parameters
         ----------
         partition : Partition
             Of the learners.
+        exchange : Exchange or None, default=None
+            Of the same learners. With landmarks, the map shows these alone: other pairs are not all known.
 
         Returns
         -------
         MapDisplay
             Ready to be drawn.
         """
-        some, _ = some_learners(partition)
+        some, _ = some_learners(partition, exchange)
         return cls(np.asarray(some.similarity), labels=some.labels, learner_ids=some.learner_ids)
 
     def frame(self) -> dict[str, Array]:

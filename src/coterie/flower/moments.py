@@ -65,7 +65,7 @@ def moments_of_node(
     X, y = read_rows(str(config["table"]), schema.target.name, columns)
     message, _ = send_once(
         schema.encoder.transform(X).to_numpy(),
-        y.cast(float).to_numpy(),
+        schema.response(y.to_list()),
         site=str(config["site"]),
         schema=schema,
         promise=promise,

@@ -14,8 +14,8 @@ from scipy.stats import norm
 from coterie._arrays import Array
 from coterie.loss import Loss
 
-# Sums that are hardly skewed are taken to be so much: the formula divides by it.
-LEAST_SKEWNESS = 1e-3
+# Sums that are hardly skewed are taken to have this skewness: the formula divides by it.
+LEAST_SKEWNESS = np.sqrt(np.finfo(float).eps)
 
 
 def beyond_claims(

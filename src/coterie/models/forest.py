@@ -47,15 +47,15 @@ def _are_few(X: Any) -> bool:
 
 def _grow(tree: DecisionTreeRegressor, max_features: int, X: Array, y: Array, counts: Array | None) -> None:
     """Grow a plain tree by the parts that `DecisionTreeRegressor.fit` consists of."""
-    n, p = X.shape
+    (n, p), n_outputs = X.shape, y.shape[1]
     least = tree.min_samples_leaf
     kind = RandomSplitter if tree.splitter == "random" else BestSplitter
-    splitter = kind(MSE(1, n), max_features, least, 0.0, tree.random_state, None)
+    splitter = kind(MSE(n_outputs, n), max_features, least, 0.0, tree.random_state, None)
     depth = np.iinfo(np.int32).max if tree.max_depth is None else tree.max_depth
     split = max(tree.min_samples_split, 2 * least)
     builder = DepthFirstTreeBuilder(splitter, split, least, 0.0, depth, tree.min_impurity_decrease)
-    tree.n_features_in_, tree.n_outputs_, tree.max_features_ = p, 1, max_features
-    tree.tree_ = Tree(p, np.ones(1, dtype=np.intp), 1)
+    tree.n_features_in_, tree.n_outputs_, tree.max_features_ = p, n_outputs, max_features
+    tree.tree_ = Tree(p, np.ones(n_outputs, dtype=np.intp), n_outputs)
     builder.build(tree.tree_, X, y, counts, None)
 
 
@@ -90,7 +90,7 @@ class _QuickTrees(BaseEstimator):  # type: ignore[misc]
         return (
             _are_few(X)
             and isinstance(y, np.ndarray)
-            and y.ndim == 1
+            and (y.ndim == 1 or (y.ndim == 2 and y.shape[1] > 1))
             and isinstance(self.n_estimators, Integral)
             and int(self.n_estimators) > 0
             and self.bootstrap is self._draws_rows
@@ -100,12 +100,12 @@ class _QuickTrees(BaseEstimator):  # type: ignore[misc]
         )
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
-        """Grow the trees on X of shape (n, p) and y of shape (n,), rows weighted by ``sample_weight``."""
+        """Grow the trees on X (n, p) and y (n,) or (n, K), rows weighted by ``sample_weight``."""
         if not self._is_plain(X, y):
             return super().fit(X, y, sample_weight)
-        X, y = validate_data(self, X, y, dtype=np.float32, y_numeric=True)
-        response = np.ascontiguousarray(y, dtype=np.float64).reshape(-1, 1)
-        self.n_outputs_ = 1
+        X, y = validate_data(self, X, y, dtype=np.float32, multi_output=True, y_numeric=True)
+        response = np.ascontiguousarray(y, dtype=np.float64).reshape(len(X), -1)
+        self.n_outputs_ = response.shape[1]
         self.estimator_ = self._tree()
         if sample_weight is not None:
             sample_weight = _check_sample_weight(sample_weight, X, ensure_non_negative=True)
@@ -143,15 +143,15 @@ class _QuickTrees(BaseEstimator):  # type: ignore[misc]
     def predict(self, X: Any) -> Array:
         """Return the mean of the trees for rows of shape (n, p)."""
         check_is_fitted(self)
-        if not _are_few(X) or self.n_jobs not in (None, 1) or self.n_outputs_ > 1:
+        if not _are_few(X) or self.n_jobs not in (None, 1):
             prediction: Array = super().predict(X)
             return prediction
         X = validate_data(self, X, dtype=np.float32, reset=False)
-        total = np.zeros(len(X))
+        total = np.zeros((len(X), self.n_outputs_))
         for tree in self.estimators_:
-            total += tree.tree_.predict(X)[:, 0]
+            total += tree.tree_.predict(X).reshape(total.shape)
         mean: Array = total / len(self.estimators_)
-        return mean
+        return mean[:, 0] if self.n_outputs_ == 1 else mean
 
 
 class QuickForest(_QuickTrees, RandomForestRegressor):  # type: ignore[misc]

@@ -73,7 +73,7 @@ def losses_picture(subject: Subject) -> dict[str, Any]:
 def map_picture(subject: Subject) -> dict[str, Any]:
     """Return where the learners lie by the distances of their models."""
     assert subject.partition is not None
-    table = MapDisplay.from_partition(subject.partition).frame()
+    table = MapDisplay.from_partition(subject.partition, subject.exchange).frame()
     return {
         "learners": full_names(table["learner"]),
         "clusters": table["cluster"].tolist(),

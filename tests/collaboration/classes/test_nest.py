@@ -86,7 +86,7 @@ def test_a_newcomer_of_a_coterie_is_predicted_as_its_members_are() -> None:
 
 
 def test_averages_of_models_take_the_place_where_rows_are_not_pooled() -> None:
-    assert fitted(rows(n=30), refine="average").collaboration_.method == "average"
+    assert fitted(rows(n=30), refine="average").collaboration_.of_averages
 
 
 def test_a_learner_that_is_alone_predicts_with_its_own_model() -> None:

@@ -126,7 +126,7 @@ def test_a_process_that_does_not_start_says_so(monkeypatch: pytest.MonkeyPatch) 
 
 @pytest.mark.skipif(not Path("/proc").exists(), reason="limits are read from /proc, which Linux has")
 def test_the_process_may_not_open_files_and_has_no_settings_of_ours() -> None:
-    running = module._Worker(ROWS, Allowance())
+    running = module._Worker(ROWS, 1, Allowance())
     try:
         pid = running._process.pid
         text = Path(f"/proc/{pid}/limits").read_text()

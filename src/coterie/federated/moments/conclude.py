@@ -227,6 +227,7 @@ def conclude_moments(
             )
         },
         left_out=left_out,
+        classes=schema_from(known[0].schema).classes if known[0].schema else (),
         notes=_notes(known, outside),
         rounds=0,
         settings=settings.as_text(),

@@ -46,7 +46,7 @@ class Units:
     @classmethod
     def of_schema(cls, schema: Schema) -> Units:
         """Return the units in which a schema scales rows."""
-        middle, half = np.array([*schema.units, (schema.target.middle, schema.target.half)]).T
+        middle, half = np.array([*schema.units, schema.target_unit]).T
         return cls(middle, half, CONSTANT)
 
     @classmethod

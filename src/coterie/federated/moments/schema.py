@@ -7,16 +7,20 @@ down as a whole, so that the range may be where most values are expected.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+from coterie._arrays import Array
 from coterie._files import read_plain
 from coterie.encoding import ColumnPlan, TableEncoder
 from coterie.federated.checks import require
 from coterie.federated.codec import from_plain, parse, to_text
+from coterie.federated.labels import label_text
 from coterie.federated.messages import ProtocolError
 
 # Ends of a range are below this, and its half is above its inverse.
@@ -103,16 +107,34 @@ class Column:
 
 @dataclass(frozen=True)
 class Schema:
-    """The target, a number with its range, and the columns to predict it from."""
+    """The target, a number with its range or a category of two classes, and what it is predicted from."""
 
     target: Column
     columns: tuple[Column, ...]
 
     def __post_init__(self) -> None:
-        require(self.target.kind == "number", "The target of the schema must be a number.")
+        kinds = self.target.kind == "number" or (self.target.kind == "category" and len(self.classes) == 2)
+        require(kinds, "The target of the schema must be a number, or a category of two levels.")
         require(len(self.columns) > 0, "The schema has no columns to predict from.")
         names = [self.target.name, *(column.name for column in self.columns)]
         require(len(set(names)) == len(names), "The schema names a column twice.")
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        """The two classes of the target; none where it is a number."""
+        return self.target.levels if self.target.kind == "category" else ()
+
+    @property
+    def target_unit(self) -> tuple[float, float]:
+        """Middle and half range of the target; the second class is one, the first is nought."""
+        return (0.5, 0.5) if self.classes else (self.target.middle, self.target.half)
+
+    def response(self, values: Sequence[Any]) -> Array:
+        """Return entries of the target as numbers (n,), NaN where there is none, or no class of these."""
+        if not self.classes:
+            return np.array([np.nan if value is None else float(value) for value in values])
+        places = {label: float(place) for place, label in enumerate(self.classes)}
+        return np.array([places.get(label_text(value), np.nan) for value in values])
 
     @cached_property
     def encoder(self) -> TableEncoder:

@@ -34,7 +34,7 @@ def bounded_rows(X: Any, y: Any, schema: Schema) -> Array:
     are far out count less makes errors 1 to 3 % larger where they are normal; that all rows have the same
     length makes it matter little how wide the ranges are. A row without a response is zero.
     """
-    middle, half = np.array([*schema.units, (schema.target.middle, schema.target.half)]).T
+    middle, half = np.array([*schema.units, schema.target_unit]).T
     columns = np.column_stack([np.asarray(X, dtype=float), np.asarray(y, dtype=float)])
     known = np.isfinite(columns).all(axis=1)
     values = np.clip((np.where(known[:, None], columns, 0.0) - middle) / half, -MOST, MOST)
