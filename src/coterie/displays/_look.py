@@ -19,6 +19,8 @@ MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 INK = "#222222"
 QUIET = "#8C8C8C"
 FAINT = "#E3E3E3"
+# The shade of small losses; from there it fades to nothing.
+NEAR = "#2576BE"
 
 # A span of more than this factor is drawn on a log scale.
 WIDE = 30.0

@@ -11,7 +11,15 @@ from coterie._arrays import Array
 from coterie._text import shown_name
 from coterie.displays._base import Display, ids_or_positions, loss_name_of
 from coterie.displays._crowds import block_means, block_name, blocks_of, some_learners
-from coterie.displays._look import INK, axis_inches, cluster_colour, name_rows, open_axis, plain_log_ticks
+from coterie.displays._look import (
+    INK,
+    NEAR,
+    axis_inches,
+    cluster_colour,
+    name_rows,
+    open_axis,
+    plain_log_ticks,
+)
 from coterie.estimator import CoterieEstimator
 from coterie.records import Exchange, Partition
 
@@ -231,9 +239,10 @@ class LossHeatmapDisplay(Display):
 
     def _colours(self, drawn: Array, kwargs: dict[str, Any]) -> dict[str, Any]:
         from matplotlib import colormaps
-        from matplotlib.colors import LogNorm, Normalize
+        from matplotlib.colors import LinearSegmentedColormap, LogNorm, Normalize
 
-        look: dict[str, Any] = {"interpolation": "nearest", "cmap": "cividis", **kwargs}
+        fading = LinearSegmentedColormap.from_list("near", [NEAR, "#FFFFFF"])
+        look: dict[str, Any] = {"interpolation": "nearest", "cmap": fading, **kwargs}
         look["cmap"] = colormaps.get_cmap(look["cmap"]).with_extremes(bad=NOT_FINITE)
         if look.get("norm") is None:
             limits = colour_limits(drawn)

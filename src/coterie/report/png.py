@@ -9,10 +9,11 @@ import zlib
 import numpy as np
 
 from coterie._arrays import Array
+from coterie.displays._look import NEAR
 
-# The strongest shade; the others let the page shine through, so that one image suits light and dark.
-BLUE = (37, 118, 190)
-GREY = (150, 150, 150)
+# The fainter shades let the page shine through, so that one image suits light and dark.
+STRONGEST = bytes.fromhex(NEAR.removeprefix("#"))
+GREY = bytes((150, 150, 150))
 UNKNOWN = 255
 
 
@@ -26,7 +27,7 @@ def data_address(shades: Array) -> str:
     rows = np.hstack([np.zeros((height, 1), np.uint8), shades.astype(np.uint8)])
     parts = [
         _chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, 8, 3, 0, 0, 0)),
-        _chunk(b"PLTE", bytes(BLUE) * UNKNOWN + bytes(GREY)),
+        _chunk(b"PLTE", STRONGEST * UNKNOWN + GREY),
         _chunk(b"tRNS", bytes(254 - shade for shade in range(UNKNOWN)) + b"\xff"),
         _chunk(b"IDAT", zlib.compress(rows.tobytes(), 9)),
         _chunk(b"IEND", b""),

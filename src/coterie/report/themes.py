@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from coterie.displays._look import FAINT, INK, MARKERS, PALETTE
+from coterie.displays._look import FAINT, INK, MARKERS, NEAR, PALETTE
 
 # The palette again, lighter, for a dark page.
 DARK_PALETTE = ("#4EA3DC", "#F0834A", "#2FC49A", "#E3A0C8", "#F2B84B", "#A5DBF8", "#D0749E", "#9C8CE4")
@@ -23,6 +23,7 @@ THEMES = {
         "faint": FAINT,
         "paper": "#FFFFFF",
         "card": "#F7F7F5",
+        "near": NEAR,
         "gain": "#0B6B45",
         "lose": "#B3261E",
         **_theme(PALETTE, GREYS),
@@ -33,6 +34,7 @@ THEMES = {
         "faint": "#3A3F48",
         "paper": "#16181D",
         "card": "#1F2229",
+        "near": NEAR,
         "gain": "#5FD3A4",
         "lose": "#FF8A80",
         **_theme(DARK_PALETTE, DARK_GREYS),

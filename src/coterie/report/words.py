@@ -27,7 +27,7 @@ def losses_words(data: dict[str, Any]) -> list[str]:
         error = data.get("error", "mean squared error")
         cell = f"the {error} of the model of one learner (row) on the rows of another (column)"
     if data["unit"] == "noise":
-        cell += ", in units of the latter's noise level: 1 is its own model's error on rows not seen"
+        cell += ". The unit is the noise level of the latter: 1 is its own model's error on rows not seen"
     first = f"Each cell is {cell}. Learners are ordered by coterie: coteries are blocks on the diagonal."
     if between is None:
         second = f"There is one coterie; its typical cell is {number(inside)}." if inside is not None else ""
@@ -80,8 +80,8 @@ def curves_words(data: dict[str, Any]) -> list[str]:
             )
         elif rule == "held-out":
             text += (
-                " It looks for the smallest number whose coteries predict rows that they have not seen as "
-                "well as the best number does, within two standard errors, and for no learner clearly worse."
+                " It looks for the smallest number whose coteries predict rows not seen as well as the best "
+                "number does, within two standard errors. No learner may be predicted clearly worse."
             )
     if others:
         text += f" Of {counted(len(others), 'other rule')} {len(agree)} would answer the same"
