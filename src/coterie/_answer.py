@@ -79,7 +79,7 @@ def _errors(pays: Summary) -> str:
 def _scores(summary: Summary) -> str:
     """Say how well classes are predicted."""
     pays, scores = summary["pays"], summary["scores"]
-    target = f" of {pays['target']}" if pays["target"] else ""
+    target = f", for {pays['target']}" if pays["target"] else ""
     typical = pays["typical_gain"]
     saved = "" if typical is None else _saved(typical, "Brier score")
     if scores is None:

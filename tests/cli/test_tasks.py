@@ -65,7 +65,7 @@ def test_a_table_of_classes_is_fitted_and_predicted(run, classes) -> None:
     assert outcome.code == 0, outcome.err
     assert "Note: The target 'y' holds 2 classes: 'high', 'low'." in outcome.out
     assert "--task" not in outcome.out
-    assert re.search(r"On rows not seen of y: log loss alone [\d.]+, with others", outcome.out)
+    assert re.search(r"On rows not seen, for y: log loss alone [\d.]+, with others", outcome.out)
     model = coterie.load("out/model.coterie")
     assert isinstance(model, coterie.CoterieClassifier)
     answer = pl.read_csv(run("predict", "out/model.coterie", "classes.csv").out.encode())

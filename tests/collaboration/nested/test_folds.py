@@ -2,7 +2,15 @@ import numpy as np
 from sklearn.model_selection import KFold
 
 from coterie import select_models
-from coterie.collaboration.nested.folds import block_folds, random_folds, selected_folds
+from coterie.collaboration.nested.folds import (
+    Folds,
+    block_folds,
+    forecast_folds,
+    joined_folds,
+    random_folds,
+    selected_folds,
+)
+from coterie.rows.learners import gather_learners
 
 
 def test_every_row_is_held_out_once_and_folds_are_of_one_size(staged):
@@ -41,3 +49,14 @@ def test_blocks_are_runs_of_rows_of_one_size(staged):
         assert (np.diff(mine) >= 0).all()
         counts = np.bincount(mine, minlength=4)
         assert counts.max() - counts.min() <= 1
+
+
+def test_learners_with_few_rows_are_forecast_as_the_others_are():
+    owner = np.repeat(np.arange(4), (7, 1, 4, 10))
+    learners = gather_learners(np.zeros((22, 1)), np.zeros(22), owner, caller="test")
+    folds = forecast_folds(learners, 2)
+    assert folds.held_out.tolist() == [*[-1] * 3, 0, 0, 1, 1, 0, -1, -1, 0, 1, *[-1] * 5, 0, 0, 1, 1, 1]
+    np.testing.assert_array_equal(folds.training, folds.held_out < np.arange(2)[:, None])
+    others = Folds(np.zeros(2, dtype=int), np.zeros((2, 2), dtype=bool), forecasts=True)
+    joined = joined_folds(others, learners, 0, in_order=False)
+    np.testing.assert_array_equal(joined.held_out[2:], folds.held_out)

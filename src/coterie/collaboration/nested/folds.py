@@ -17,11 +17,12 @@ class Folds:
     """Which rows each fold holds out and trains on.
 
     ``held_out`` (N,) is the fold that holds each row out, -1 where none does; ``training`` (F, N) marks the
-    rows that each fold trains on.
+    rows that each fold trains on. ``forecasts``: folds train on what came before what they hold out.
     """
 
     held_out: Array
     training: Array
+    forecasts: bool = False
 
     def __len__(self) -> int:
         return len(self.training)
@@ -56,8 +57,19 @@ def selected_folds(selection: Selection) -> Folds:
     return Folds(np.concatenate(selection.folds), np.hstack(padded))
 
 
+def forecast_folds(learners: Learners, n_folds: int) -> Folds:
+    """Return folds that hold out blocks of the later half of rows, and train on what came before."""
+    place = np.arange(len(learners.y)) - np.repeat(learners.offsets[:-1], learners.sizes)
+    passed = (2 * place + 1) / learners.sizes[learners.owner] - 1
+    held_out = np.where(passed < 0, -1, np.floor(passed * n_folds)).astype(int)
+    return Folds(held_out, held_out < np.arange(n_folds)[:, None])
+
+
 def joined_folds(folds: Folds, others: Learners, entropy: int, *, in_order: bool) -> Folds:
     """Return the folds with the rows of other learners behind, cut into as many."""
     n_folds = len(folds)
-    theirs = block_folds(others, n_folds) if in_order else random_folds(others, n_folds, entropy)
+    if folds.forecasts:
+        theirs = forecast_folds(others, n_folds)
+    else:
+        theirs = block_folds(others, n_folds) if in_order else random_folds(others, n_folds, entropy)
     return Folds(np.r_[folds.held_out, theirs.held_out], np.hstack([folds.training, theirs.training]))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,7 @@ from coterie._arrays import Array
 from coterie.collaboration.nested.folds import Folds, block_folds, random_folds, selected_folds
 from coterie.collaboration.nested.guard import guarded_columns, widened
 from coterie.collaboration.nested.resolutions import Recipe, refit_alone
+from coterie.method.forecasts import Forecasts
 from coterie.records import Alone, Selection
 from coterie.rows.learners import Learners
 
@@ -48,7 +49,7 @@ def folds_of(learners: Learners, selection: Selection, n_folds: int, splitter: A
     # More folds than rows would hold out nothing.
     n_folds = min(n_folds, int(learners.sizes.max()))
     if splitter is not None:
-        return selected_folds(selection)
+        return replace(selected_folds(selection), forecasts=isinstance(splitter, Forecasts))
     if selection.in_order:
         return block_folds(learners, n_folds)
     return random_folds(learners, n_folds, seed)
