@@ -8,7 +8,7 @@ Ranges in the schema reach from minus to plus ``half`` standard deviations. Erro
 500 new rows a site, over those from exact moments of the same rows: by the line of the coterie, and at home,
 where a site weighs lines and its own ridge regression. ``private.csv`` has the table. With ``--classes`` the
 response is one of two classes (``make_logistic_learners``), lines are of its probability and errors are Brier
-scores; ``private_classes.csv`` has the table of ten draws.
+scores; ``private_classes.csv`` has the table of five draws.
 """
 
 from __future__ import annotations
@@ -46,6 +46,7 @@ DELTA = 1e-6
 SPREAD_OF_RESPONSE = (PREDICTORS + PREDICTORS / 16) ** 0.5
 # Rows, and half ranges in standard deviations: the usual one, a narrow one and two wide ones.
 SETTINGS = (*((n_rows, 2.0) for n_rows in ROWS), *((1_000, half) for half in (1.0, 3.0, 5.0)))
+CLASS_SETTINGS, CLASS_DRAWS = 3, 5
 # A site's own model takes most of the time; so many sites stand for all.
 AT_HOME = 6
 
@@ -110,8 +111,8 @@ def one_draw(n_rows: int, half: float, seed: int, classes: bool = False) -> dict
 
 def table(*, classes: bool) -> Iterator[dict[str, object]]:
     """Yield a row for every number of rows and epsilon."""
-    for n_rows, half in SETTINGS[: len(ROWS)] if classes else SETTINGS:
-        draws = [one_draw(n_rows, half, seed, classes) for seed in range(DRAWS // (1 + classes))]
+    for n_rows, half in SETTINGS[:CLASS_SETTINGS] if classes else SETTINGS:
+        draws = [one_draw(n_rows, half, seed, classes) for seed in range(CLASS_DRAWS if classes else DRAWS)]
         for epsilon in EPSILONS:
             each = np.array([draw[epsilon] for draw in draws])
             exact = np.array([draw[None] for draw in draws])
