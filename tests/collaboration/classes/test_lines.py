@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -85,3 +86,22 @@ def test_a_class_that_is_not_there_is_improbable_and_no_error() -> None:
     nobody = ClassRows(data.Z, np.zeros_like(data.Y), data.weights, data.owner, 30)
     lines = fit_lines(nobody, np.zeros(30, dtype=int))
     assert (probabilities(log_odds(data.Z, lines.of_learners(np.zeros(30, int))[data.owner])) < 0.01).all()
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_lines_of_a_rare_class_lose_less_than_its_share_does(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    owner = np.repeat(np.arange(15), 300)
+    Z = np.column_stack([rng.normal(size=(4500, 5)), np.ones(4500)])
+    slopes = rng.normal(size=5) + 0.4 * rng.normal(size=(15, 5))[owner]
+    values = np.sum(Z[:, :5] * slopes, axis=1) - 6.5
+    y = (rng.random(4500) < 1 / (1 + np.exp(-values))).astype(float)
+    rows = ClassRows(Z, y[:, None], np.ones(4500), owner, 15)
+    everybody = np.zeros(15, dtype=int)
+    lines = fit_lines(rows, everybody)
+    own = effects_of(rows, lines.common, everybody, lines.ratios)
+    share = y.mean()
+    entropy = -share * np.log(share) - (1 - share) * np.log(1 - share)
+    for departures in (lines.own, own):
+        here = log_odds(Z, replace(lines, own=departures).of_learners(everybody)[owner])[:, 0]
+        assert np.mean(np.logaddexp(0, here) - y * here) < entropy

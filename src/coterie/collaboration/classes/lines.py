@@ -22,8 +22,13 @@ from coterie.models.logistic import LEAST_SPREAD
 
 # Steps at most, after how many of them ratios are chosen anew, and the change of log-odds that ends them.
 STEPS, TURN, SETTLED = 12, 4, 1e-3
+# A step is halved so often at most; what varies less than this does not vary.
+HALVINGS, LEAST_VARIANCE = 6, 1e-9
 # Log-odds beyond this differ in nothing that rows can show.
 SUREST = 12.0
+
+
+Effects = tuple[Array, Array]
 
 
 @dataclass(frozen=True)
@@ -121,6 +126,32 @@ def _parts(sums: Sums, rows: ClassRows, curvature: Array, labels: Array) -> list
     return found
 
 
+def _no_worse(
+    rows: ClassRows, y: Array, labels: Array, ratios: Ratios, here: Effects, there: Effects
+) -> tuple[Array, Array, Array]:
+    """Return lines (K, q), departures (L, q) and log-odds (N,) on the way from here to there.
+
+    A Newton step goes too far where classes are rare: it is halved until rows and penalties lose no more than
+    before.
+    """
+    variance = np.full(rows.Z.shape[1], max(ratios.slope, LEAST_VARIANCE))
+    variance[-1] = max(ratios.offset, LEAST_VARIANCE)
+
+    def tried(share: float) -> tuple[float, tuple[Array, Array, Array]]:
+        common, own = (first + share * (second - first) for first, second in zip(here, there, strict=True))
+        values = np.clip(np.einsum("nq,nq->n", rows.Z, (common[labels] + own)[rows.owner]), -SUREST, SUREST)
+        lost = float(rows.weights @ (np.logaddexp(0.0, values) - y * values))
+        penalty = ratios.ridge * float(np.sum(common[:, :-1] ** 2)) + float(np.sum(own**2 / variance))
+        return lost + penalty / 2, (common, own, values)
+
+    least, found = tried(0.0)
+    for halving in range(HALVINGS):
+        lost, candidate = tried(0.5**halving)
+        if lost <= least:
+            return candidate
+    return found
+
+
 def fit_lines(rows: ClassRows, labels: Array, ratios: Sequence[Ratios] | None = None) -> LogisticLines:
     """Fit a line for each cluster of ``labels`` (L,), with what is each learner's own.
 
@@ -142,13 +173,14 @@ def fit_lines(rows: ClassRows, labels: Array, ratios: Sequence[Ratios] | None = 
             if ratios is None and step % TURN == 0:
                 # Working responses weigh as much as they vary: their noise is one.
                 best = likely_ratios([part for _, part in parts if part.counts.sum() > 0], noise=1.0)
+            here = common[c].copy(), own[c].copy()
+            there = common[c].copy(), own[c].copy()
             for k, (members, part) in enumerate(parts):
                 if part.counts.sum() > 0:
                     line = fit_line(part, best)
-                    common[c, k], own[c, members] = line.common, line.own
+                    there[0][k], there[1][members] = line.common, line.own
             before = values
-            lines = (common[c, labels] + own[c])[rows.owner]
-            values = np.clip(np.einsum("nq,nq->n", rows.Z, lines), -SUREST, SUREST)
+            common[c], own[c], values = _no_worse(rows, y, labels, best, here, there)
             if np.abs(values - before).max(initial=0.0) < SETTLED:
                 break
         chosen.append(best)
@@ -166,6 +198,8 @@ def effects_of(rows: ClassRows, common: Array, labels: Array, ratios: Sequence[R
             shared = np.einsum("nq,nq->n", rows.Z, common[c, labels][rows.owner])
             sums = rows.sums(response - shared, curvature)
             moved = own_effects(sums, np.zeros(rows.Z.shape[1]), ratio)
+            here, there = (common[c], own[c]), (common[c], moved)
+            _, moved, _ = _no_worse(rows, rows.Y[:, c], labels, ratio, here, there)
             change, own[c] = np.abs(moved - own[c]).max(initial=0.0), moved
             if change < SETTLED:
                 break

@@ -15,9 +15,9 @@ from scipy.special import log_softmax
 from coterie._arrays import Array
 from coterie.collaboration.classes.weights import LEAST_CHANCE
 
-# Rows of a prior around equal weights. With ten, weights learnt from four learners of 150 rows (the heart
+# Rows of a prior around equal weights. With twenty, weights learnt from four learners (the heart
 # table of benchmarks/quality/classes) cost 2 % of the log loss; on large tables either is the same.
-PRIOR_ROWS = 100.0
+PRIOR_ROWS = 200.0
 
 
 def logarithms(shown: Array) -> Array:
@@ -39,13 +39,16 @@ def pool_weights(logs: Array, codes: Array, counts: Array) -> Array:
     """
     n_predictors, rows = len(logs), np.arange(len(codes))
     equal, hits = np.full(n_predictors, 1 / n_predictors), np.eye(logs.shape[2])[codes]
+    # A row of a rare class says much, and most rows say next to nothing.
+    typical = log_softmax(logs.mean(axis=0), axis=1)[rows, codes]
+    prior = -PRIOR_ROWS * float(np.average(typical, weights=counts)) if counts.any() else 1.0
 
     def objective(tried: Array) -> tuple[float, Array]:
         weights = tried / tried.sum()
         answered = log_softmax(np.tensordot(weights, logs, axes=1), axis=1)
         off, away = (np.exp(answered) - hits) * counts[:, None], weights - equal
-        slope = np.tensordot(logs, off, axes=2) + PRIOR_ROWS * away
-        lost = float(-counts @ answered[rows, codes] + 0.5 * PRIOR_ROWS * away @ away)
+        slope = np.tensordot(logs, off, axes=2) + prior * away
+        lost = float(-counts @ answered[rows, codes] + 0.5 * prior * away @ away)
         return lost, (slope - slope @ weights) / tried.sum()
 
     bounds = [(np.finfo(float).tiny, None)] * n_predictors
