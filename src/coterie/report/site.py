@@ -50,11 +50,15 @@ def site_picture(conclusion: Conclusion, site: str) -> dict[str, Any]:
         "cluster": row.cluster,
         "verdict": row.verdict,
         "reason": row.reason,
-        "error": "Brier score" if conclusion.classes else "Mean squared error",
+        "error": "Brier score" if conclusion.classes else "Root mean squared error",
         **{name: getattr(row, name) for name in numbers},
         "company": full_names(name for name in company if name != site),
         "sources": sources_of(conclusion, site),
     }
+
+
+def _read(error: float | None, power: float) -> str:
+    return number(error if error is None or error < 0 else error**power)
 
 
 def _gain_words(data: dict[str, Any]) -> str:
@@ -68,7 +72,9 @@ def _gain_words(data: dict[str, Any]) -> str:
         text += "."
     if data["error_alone"] is not None:
         errors = (("alone", "alone"), ("with others", "with"), ("with all", "all"))
-        parts = [f"{name} {number(data[f'error_{key}'])}" for name, key in errors]
+        # What is read is in the unit of the response.
+        power = 1.0 if data["error"] == "Brier score" else 0.5
+        parts = [f"{name} {_read(data[f'error_{key}'], power)}" for name, key in errors]
         text += f" {data['error']} on rows not seen: {', '.join(parts)}."
     return text
 
