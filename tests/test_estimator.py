@@ -60,6 +60,7 @@ def test_every_library_s_table_is_encoded_as_the_command_line_does(
     assert {"size.missing", "colour=green", "sold.month", "new"} < set(again.predictors_)
     assert again.feature_names_in_.tolist() == ["size", "colour", "sold", "new", "id"]
     assert again.n_features_in_ == 5
+    assert "Left out of the predictors: 'id'. Why, encoder_.columns_ says." in again.partition_.notes
     assert_array_equal(again.predict(table), model.predict(pd.DataFrame(COLUMNS)))
 
 

@@ -100,6 +100,7 @@ def errors_of(found: Conclusion, shares: list[Share], data: Any, sites: list[str
     return np.array(errors)
 
 
+@cache
 def judged(lie: Lie | None, seed: int, n_liars: int, classes: bool = False) -> tuple[float, float, bool]:
     """Return ARI and error of the honest sites, and whether a liar is named."""
     data, parties = parties_of(seed, HONEST + n_liars, classes)

@@ -167,7 +167,11 @@ class CoterieEstimator(BaseEstimator):  # type: ignore[misc]
             options = replace(options, n_clusters=1)
         seed = as_entropy(self.random_state)
         fit = fit_learners(learners, options, seed=seed, exponents=exponents)
-        self.record_ = fit.with_notes((*_of_time(options), *cautions(learners, predictors)))
+        notes = [*_of_time(options), *cautions(learners, predictors)]
+        out = [] if encoder is None else [plan.name for plan in encoder.columns_ if plan.kind == "left out"]
+        if out:
+            notes.append(f"Left out of the predictors: {listed(out)}. Why, encoder_.columns_ says.")
+        self.record_ = fit.with_notes(tuple(notes))
         return self
 
     def _fit_sources(self, sources: Mapping[Any, RowSource], memory: Any, options: Options) -> Self:

@@ -59,6 +59,32 @@ def test_a_liar_among_twelve_changes_nothing(name: str, honest: float) -> None:
     assert named or name not in NAMED
 
 
+@pytest.fixture(scope="module")
+def honest_of_classes() -> float:
+    return BENCH.judged(None, 1, 1, classes=True)[1]
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "answers falling with the number of coteries",
+        "n_rows = 2^53",
+        "praises the models of other truths",
+        "a model off by a third, well hidden",
+        "offsets and slopes as large as can be",
+        *(
+            pytest.param(name, marks=pytest.mark.slow)
+            for name in BENCH.LIES
+            if name.startswith(("all models", "a wild", "another unit", "own model", "others", "noise"))
+        ),
+    ],
+)
+def test_a_liar_among_twelve_changes_nothing_for_classes(name: str, honest_of_classes: float) -> None:
+    ari, error, _ = BENCH.judged(BENCH.LIES[name], 1, 1, classes=True)
+    assert ari >= 0.95
+    assert error <= OF_ONE_DRAW * honest_of_classes
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", list(BENCH.LIES))
 def test_over_draws_honest_errors_stay_what_they_are(name: str) -> None:

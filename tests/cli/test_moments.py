@@ -124,6 +124,26 @@ def test_the_common_page_holds_only_what_follows_from_noisy_moments(run, box):
     assert "It is in coterie 0, with c, e and g." in own
 
 
+def test_a_site_has_a_page_of_what_it_learns_at_home(run, box):
+    for site in SITES:
+        privately(run, site)
+    run("conclude", "--folder", "box")
+    before = conclusion(box)
+    told = run("score", "a.csv", "--name", "a", "--folder", "box").out
+    options = ("report", "--folder", "box", "--own", "a.csv")
+    outcome = run(*options, "--name", "a", "--out", "a.html")
+    assert outcome.code == 0
+    page = (box / "a.html").read_text()
+    alone = told.split("alone ")[1].split(",")[0]
+    assert f"Mean squared error on rows not seen: alone {float(alone):.3g}" in page
+    assert "of a prediction is its own model" in page
+    assert "with all" not in page.split("Verdict:")[1].split("</p>")[0]
+    # Nothing of it went into the folder.
+    assert conclusion(box) == before
+    assert "name it with --name" in run(*options, "--out", "b.html").complaint
+    assert "go with --folder" in run("report", "m.coterie", "--own", "a.csv").complaint
+
+
 def test_what_is_spent_is_said_and_known_again(run, box):
     assert "epsilon 3, delta 1e-06 (this one included)" in privately(run, "a").out
     outcome = privately(run, "a")

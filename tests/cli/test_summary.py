@@ -52,6 +52,7 @@ def test_the_answer_comes_first_and_learners_of_a_verdict_stand_together(shown):
     assert text.startswith("The 3 learners fall into 2 coteries.\nIt pays.\n")
     assert row_of(text, "collaborate") == ["collaborate", "2", "+50%", "2.000", "1.000", "a,", "b"]
     assert row_of(text, "0") == ["0", "2", "+50%", "2.000", "1.000", "a,", "b"]
+    assert "In a coterie of its own: c.\n" in text
     assert "Why 2 coteries? This number has the best loss (rule held-out). Other rules: gap 1." in text
     assert "2 columns became 4 predictors, 1 with gaps that were filled; left out: id. --verbose" in text
     assert text.endswith("Note: Take care.\n")

@@ -1,9 +1,11 @@
 """One column at a time: what becomes of it, and that later rows are treated alike."""
 
 from datetime import date, datetime, timedelta
+from decimal import Decimal
 
 import narwhals.stable.v1 as nw
 import numpy as np
+import pandas as pd
 import polars as pl
 import pytest
 from hypothesis import given
@@ -142,3 +144,33 @@ def test_every_row_of_text_is_in_one_column_at_most(values):
     if made.kind == "category":
         columns = np.array(list(encode_column(made, series(values)).values()))
         assert set(columns.sum(axis=0)) <= {0.0, 1.0}
+
+
+@pytest.mark.parametrize(
+    ("values", "features", "remark"),
+    [
+        ([True, None, False], ("x", "x.missing"), "number, 1 of 3 missing"),
+        ([Decimal("1.5"), Decimal(2), None], ("x", "x.missing"), "number, 1 of 3 missing"),
+        ([date(2020, 1, 1), None, date(2021, 1, 1)], ("x.year", "x.weekday", "x.missing"), "date"),
+        (["a", 3, 3, "a", 3], ("x=a",), "category: 2 entries, '3' as reference"),
+        (["31.12.2020", "01.01.2021", None], ("x.year", "x.month", "x.weekday", "x.missing"), "date"),
+        (["2020-12-31 10:00", "2021-01-01 11:00"], ("x.year", "x.month", "x.weekday", "x.hour"), "date"),
+        (["12/01/2020", "01/12/2020"] * 2, ("x=12/01/2020",), "category"),
+        ([None, None], (), "left out: it is empty"),
+        ([[1], [2]], (), "left out: entries of type Object"),
+    ],
+)
+def test_objects_and_text_of_pandas_are_taken_for_what_they_are(values, features, remark):
+    column = nw.from_native(pd.Series(values, dtype=object), series_only=True)
+    made = plan_column("x", column, 12, 0.0)
+    assert made.features == features
+    assert made.remark.startswith(remark)
+    if features:
+        assert all(np.isfinite(part).all() for part in encode_column(made, column).values())
+
+
+def test_an_entry_that_fit_has_not_seen_is_named_with_its_column():
+    with pytest.warns(
+        UserWarning, match="'x' has entries that fit has not seen: 'c', 'd'. They count as 'a'"
+    ):
+        assert encoded(["a", "a", "b", "b"], later=["c", "b", "d", None]) == {"x=b": [0, 1, 0, 0]}

@@ -263,6 +263,19 @@ def send_bends(
     tell(NEXT)
 
 
+def with_home(contents: Contents, conclusion: Conclusion, name: str, frame: pl.DataFrame) -> Conclusion:
+    """Return the conclusion with what a site learns at home in its row: for its own page, never sent."""
+    message = contents.moments_of(name)
+    if message is None or conclusion.mixtures:
+        raise CommandError("--own goes with a site that sent moments: name it with --name.")
+    home = _home(contents, concluded_anew(contents), message, frame, "auto")
+    numbers = ("error_alone", "error_with", "gain", "gain_low", "gain_high", "verdict")
+    mine = {each: getattr(home, each) for each in numbers}
+    mine["reason"] = f"{home.reason} {home.own:.0%} of a prediction is its own model's.".replace("%", " %")
+    rows = tuple(changed(row, **mine) if row.learner == name else row for row in conclusion.gains)
+    return changed(conclusion, gains=rows)
+
+
 def tell_verdict(contents: Contents, name: str, tables: list[str], order: str | None, **text: Any) -> None:
     """Say what others bring a site; nothing of it is written or sent."""
     message = contents.moments_of(name)

@@ -64,13 +64,20 @@ def write_common_page(conclusion: Conclusion, folder: Path, path: str | None) ->
     return str(path or place)
 
 
-def _from_folder(folder: str, name: str, known_keys: str | None, concluder: str | None) -> coterie.Report:
+def _from_folder(
+    folder: str, name: str, known_keys: str | None, concluder: str | None, own: str | None
+) -> coterie.Report:
     """Return the page of a concluded folder, or that of one of its sites."""
     from coterie.cli.concluded import trusted_conclusion
+    from coterie.cli.moments import with_home
+    from coterie.cli.reading import read_tables
     from coterie.cli.sites import open_folder
 
     with one_sentence():
-        conclusion = trusted_conclusion(open_folder(folder, known_keys), concluder)
+        sealed = open_folder(folder, known_keys)
+        conclusion = trusted_conclusion(sealed, concluder)
+        if own is not None:
+            conclusion = with_home(sealed.read(), conclusion, name, read_tables([own]))
         return coterie.Report(conclusion, site=name or None)
 
 
@@ -87,12 +94,16 @@ def report(
     against: Annotated[
         str | None, Option(metavar="FOLDER", help="Compare with an earlier run, a folder of `coterie fit`.")
     ] = None,
+    own: Annotated[
+        str | None,
+        Option(metavar="TABLE", help="With moments: the site's rows, for what it learns at home."),
+    ] = None,
 ) -> None:
     """Write the report page of a model, of a concluded sealed folder, or of one of its sites."""
     if bool(model) == bool(folder):
         raise CommandError("A page is of a model, or of a sealed folder with --folder: name one of them.")
-    if model and (name or known_keys or concluder):
-        raise CommandError("--name, --known-keys and --concluder go with --folder.")
+    if model and (name or known_keys or concluder or own):
+        raise CommandError("--name, --known-keys, --concluder and --own go with --folder.")
     if folder and against:
         raise CommandError("--against compares models: it goes with MODEL.")
     if model:
@@ -103,7 +114,7 @@ def report(
 
     check_file(Path(out), force=force)
     notes: list[str] = []
-    page = _from_folder(folder, name, known_keys, concluder) if folder else None
+    page = _from_folder(folder, name, known_keys, concluder, own) if folder else None
     try:
         with one_sentence():
             found = page or coterie.Report(open_model(model, notes), against=against)

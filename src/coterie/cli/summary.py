@@ -58,7 +58,7 @@ def show_rows(names: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> None:
     grid = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for name in names:
         text = any(isinstance(row[name], str) for row in rows)
-        grid.add_column(name, justify="left" if text else "right")
+        grid.add_column(name, justify="left" if text else "right", no_wrap=name == names[0])
     for row in rows:
         cells = (row[name] for name in names)
         grid.add_row(*(_number(c) if isinstance(c, float) or c is None else cell(c) for c in cells))
@@ -76,23 +76,28 @@ def _errors_of(group: Mapping[str, Any], summary: Mapping[str, Any]) -> dict[str
     """Return the columns of errors: of classes Brier scores, else root mean squared errors."""
     unit = "error" if "scores" in summary else "rmse"
     return {
-        "typical gain": percent(group["median_gain"], sign=True),
+        "gain": percent(group["median_gain"], sign=True),
         "error alone": group[f"{unit}_alone"],
-        "error with others": group[f"{unit}_with"],
+        "with others": group[f"{unit}_with"],
     }
 
 
 def _show_groups(summary: Mapping[str, Any], groups: Sequence[Mapping[str, Any]], by: str) -> None:
     """Print a row for each group of learners, which are named at the end."""
+    alone = [group["learners"][0] for group in groups if by == "cluster" and len(group["learners"]) == 1]
+    groups = [group for group in groups if by != "cluster" or len(group["learners"]) > 1]
     lines = []
     for group in groups[:_NAMED]:
         line = {by: group[by], "learners": len(group["learners"])}
         if summary["pays"]:
             line |= _errors_of(group, summary)
         lines.append(line | {"who": named(group["learners"])})
-    show_rows(list(lines[0]), lines)
+    if lines:
+        show_rows(list(lines[0]), lines)
     if len(groups) > _NAMED:
         show_line(f"  and {len(groups) - _NAMED} more, see labels.csv")
+    if alone:
+        show_line(f"In a coterie of {'its' if len(alone) == 1 else 'their'} own: {named(alone)}.")
 
 
 def _columns(plans: Sequence[Mapping[str, Any]]) -> str:

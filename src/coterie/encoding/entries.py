@@ -20,10 +20,10 @@ def _of_objects(series: Any) -> Any:
     """Return a column of objects as numbers, dates or text; as it is where it holds anything else."""
     values = [None if is_missing(value) else value for value in series.to_list()]
     known = [value for value in values if value is not None]
-    if not known:
-        return series
     made: tuple[Any, Any]
-    if all(isinstance(value, date) for value in known):
+    if not known:
+        made = values, nw.String
+    elif all(isinstance(value, date) for value in known):
         days = np.array([np.datetime64("NaT") if v is None else np.datetime64(v) for v in values])
         made = days.astype("M8[us]"), nw.Datetime("us")
     elif any(isinstance(value, str) for value in known):

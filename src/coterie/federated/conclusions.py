@@ -87,9 +87,9 @@ class Mixture:
     """How a site predicts with others: a weighted sum of models, and a line of its own.
 
     ``weights`` has what each model weighs, by site. ``line`` are slopes and intercept, and the line is kept
-    within ``limits``. ``range`` is what the site's own model is kept within where it predicts alone; None:
-    not known. Of classes the mixture is the sum of its ``parts``; ``weights`` are what models weigh in all,
-    and there is no line.
+    within ``limits``. ``range`` is what the site's own model is kept within where it predicts alone, and
+    ``plausible`` what its predictions with others are kept within; None: not known. Of classes the mixture is
+    the sum of its ``parts``; ``weights`` are what models weigh in all, and there is no line.
     """
 
     weights: Mapping[str, float]
@@ -97,6 +97,7 @@ class Mixture:
     limits: tuple[float, float]
     range: tuple[float, float] | None = None
     parts: tuple[Part, ...] = ()
+    plausible: tuple[float, float] | None = None
 
     def __post_init__(self) -> None:
         named = {member for part in self.parts for member in part.weights}
@@ -106,8 +107,8 @@ class Mixture:
         require(len(self.weights) > 0, "A mixture must have a model.")
         good = min(self.weights.values()) >= 0 and abs(sum(self.weights.values()) - 1) < 1e-6
         require(good, "The weights of a mixture must be shares that sum to one.")
-        ordered = self.range is None or self.range[0] <= self.range[1]
-        require(ordered and self.limits[0] <= self.limits[1], "Limits are the wrong way round.")
+        pairs = (pair for pair in (self.limits, self.range, self.plausible) if pair is not None)
+        require(all(low <= high for low, high in pairs), "Limits are the wrong way round.")
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ import numpy as np
 
 from coterie._arrays import Array
 from coterie.collaboration.forms import average_weights
+from coterie.collaboration.nested.averaging import shared_ranges
 from coterie.federated.conclusions import Conclusion, Curve, Gain, Line, Mixture, Part
 from coterie.federated.messages import Verdict
 from coterie.federated.participants import Participants
@@ -160,11 +161,16 @@ def _mixtures(participants: Participants, partition: Partition, places: Array, m
     of_classes = bool(_classes(participants))
     whole = {site: _mixture([site], np.ones(1), n_features, of_classes) for site in sites}
     members = [sites[place] for place in places]
+    plausible: list[Any] = [None] * len(members)
+    if mixed.parts is None:
+        ranges = np.array([verdict.range for verdict in mixed.verdicts]).reshape(-1, 2)
+        found = shared_ranges(ranges, partition.labels[places][: len(ranges)]).tolist()
+        plausible = [(low, high) for low, high in found]
     for place, (site, verdict) in enumerate(zip(members, mixed.verdicts, strict=False)):
         models, parts = _used(members, mixed.models[place]), tuple[Part, ...]()
         if mixed.parts is not None and mixed.part_shares is not None:
             parts = _class_parts(members, mixed.parts[place], mixed.part_shares[place], verdict.lines)
-        whole[site] = Mixture(models, verdict.line, verdict.limits, verdict.range, parts)
+        whole[site] = Mixture(models, verdict.line, verdict.limits, verdict.range, parts, plausible[place])
     return whole
 
 

@@ -253,7 +253,9 @@ def predict(
     kept = [np.clip(part, *each) for part, each in zip(found.predictions, bounds, strict=True)]
     line = np.clip(rows @ np.array(mixture.line[:-1]) + mixture.line[-1], *mixture.limits)
     prediction: Array = np.array(list(used.values())) @ np.array(kept) + line
-    return prediction
+    # With its own model alone, that model's range counts.
+    within = mixture.plausible if mixture.range is None else None
+    return prediction if within is None else np.clip(prediction, *within)
 
 
 def mixed_parts_of(mixture: Mixture, sites: Sequence[str], chances: Array, X: Array) -> Array:

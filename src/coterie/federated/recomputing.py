@@ -30,7 +30,10 @@ def _alike(ours: Mixture, theirs: Mixture, sites: Sequence[str]) -> bool:
     second += [part.weights.get(site, 0.0) for part in theirs.parts for site in sites]
     first += [part.share for part in ours.parts]
     second += [part.share for part in theirs.parts]
-    line, other = (np.array([*m.line, *m.limits, *(m.range or ()), *_own_lines(m)]) for m in (ours, theirs))
+    line, other = (
+        np.array([*m.line, *m.limits, *(m.range or ()), *(m.plausible or ()), *_own_lines(m)])
+        for m in (ours, theirs)
+    )
     if len(line) != len(other):
         return False
     size = ROUNDING * float(np.abs(line).max())

@@ -57,10 +57,6 @@ def site_picture(conclusion: Conclusion, site: str) -> dict[str, Any]:
     }
 
 
-def _read(error: float | None, power: float) -> str:
-    return number(error if error is None or error < 0 else error**power)
-
-
 def _gain_words(data: dict[str, Any]) -> str:
     text = f"Verdict: {data['verdict']}. {data['reason']}"
     if data["gain"] is not None:
@@ -72,9 +68,10 @@ def _gain_words(data: dict[str, Any]) -> str:
         text += "."
     if data["error_alone"] is not None:
         errors = (("alone", "alone"), ("with others", "with"), ("with all", "all"))
+        known = [(name, data[f"error_{key}"]) for name, key in errors]
         # What is read is in the unit of the response.
         power = 1.0 if data["error"] == "Brier score" else 0.5
-        parts = [f"{name} {_read(data[f'error_{key}'], power)}" for name, key in errors]
+        parts = [f"{name} {number(error**power)}" for name, error in known if error is not None]
         text += f" {data['error']} on rows not seen: {', '.join(parts)}."
     return text
 

@@ -157,6 +157,18 @@ def own_of_kept(own: OwnByFold, learners: Learners, kept: Array) -> OwnByFold:
     return replace(own, folds=folds, predictions=own.predictions[rows], bounds=own.bounds[kept])
 
 
+def shared_ranges(bounds: Array, labels: Array) -> Array:
+    """Return what learners' predictions with others are kept within, (L, 2).
+
+    It is the widest of their cluster's ``bounds`` (L, 2), within which each keeps its own model. For rows
+    that are unlike all that anybody has seen, others' models may predict anything.
+    """
+    same = labels[:, None] == labels
+    low = np.where(same, bounds[:, 0], np.inf).min(axis=1, initial=np.inf)
+    high = np.where(same, bounds[:, 1], -np.inf).max(axis=1, initial=-np.inf)
+    return np.column_stack([low, high])
+
+
 def nest_averages(
     learners: Learners,
     selection: Selection,
@@ -184,6 +196,8 @@ def nest_averages(
     weights[np.ix_(kept, kept)], shares[kept] = mixtures.weights, mixtures.shares
     corrections, limits = np.zeros((n, n_features + 1)), np.zeros((n, 2))
     corrections[kept], limits[kept] = mixtures.corrections, mixtures.limits
+    plausible = np.tile([-np.inf, np.inf], (n + n_clusters + 1, 1))
+    plausible[kept] = shared_ranges(own.bounds[kept], home)
     alone = [own.predictions[learners.span(j), 0] for j in range(n)]
     residuals = [y - mine for y, mine in zip(ys, alone, strict=True)]
     plain, everybody = residuals.copy(), residuals.copy()
@@ -215,7 +229,7 @@ def nest_averages(
         corrections=np.vstack([corrections, np.zeros((n_clusters + 1, n_features + 1))]),
         correction_bounds=np.vstack([limits, np.zeros((n_clusters + 1, 2))]),
         limits=np.tile([[-np.inf], [np.inf]], (1, n_features)),
-        plausible=np.tile([-np.inf, np.inf], (n + n_clusters + 1, 1)),
+        plausible=plausible,
         form="average",
         plain_residuals=tuple(left[:, None] for left in plain),
         all_residuals=tuple(left[:, None] for left in everybody),
