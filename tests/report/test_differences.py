@@ -2,6 +2,7 @@ import html
 from dataclasses import replace
 from types import SimpleNamespace
 
+import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
@@ -52,6 +53,7 @@ def test_the_class_that_is_compared_is_named(n_classes):
     assert f"Probability of '{pair['label']}'." in html.unescape(page)
     figure = DifferencesDisplay.from_estimator(model).plot()
     assert pair["label"] in figure.colorbar_.ax.get_ylabel()
+    plt.close("all")
 
 
 def test_numbers_have_no_class(opposed):

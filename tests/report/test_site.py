@@ -28,7 +28,7 @@ def test_a_site_s_page_says_its_verdict_gain_and_interval(conclusion):
         "The expected gain is 12% of the error alone; with a probability of 90% it lies between 5% and 20%."
         in words
     )
-    assert "alone 0.0777" in words
+    assert "Root mean squared error on rows not seen: alone 0.279" in words
     html = report.html()
     assert "<h1>site 00: with whom to learn</h1>" in html
     assert first in html

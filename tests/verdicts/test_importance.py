@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from sklearn.linear_model import Ridge
 
 from coterie import CoterieClassifier, CoterieRegressor
 from coterie.datasets import make_linear_learners, make_logistic_learners
@@ -93,6 +94,28 @@ def test_the_columns_of_a_text_column_are_one_predictor() -> None:
     predictions = dict(zip(shape.values.tolist(), shape.predictions[0].tolist(), strict=True))
     assert predictions["red"] == pytest.approx(5.0, abs=0.3)
     assert predictions["blue"] == pytest.approx(0.0, abs=0.3)
+
+
+class Moody(Ridge):
+    """Fails once it has been fitted often enough."""
+
+    fits = 0
+
+    def fit(self, X, y):
+        Moody.fits += 1
+        if Moody.fits > 10_000:
+            raise RuntimeError("not today")
+        return super().fit(X, y)
+
+
+def test_a_candidate_that_fails_is_no_accident() -> None:
+    data = make_linear_learners(4, n_rows=40, n_truths=1, random_state=0)
+    model = CoterieRegressor({"moody": Moody()}, n_clusters=1, n_jobs=1)
+    model.fit(data.X, data.y, groups=data.groups)
+    assert measure_importance(model).models == ("moody",)
+    Moody.fits = 10_000
+    with pytest.raises(ValueError, match="No cluster has enough rows"):
+        measure_importance(model)
 
 
 def test_what_cannot_be_measured_is_refused(model) -> None:

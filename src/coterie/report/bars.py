@@ -32,7 +32,7 @@ def _bars(learners: list[str], shares: list[list[float | None]], parts: list[tup
 def _several(predictor: str, data: Bars, place: int) -> Bars:
     """Return a predictor's row: a bar for each coterie, one below the other."""
     shares = [row[place] or 0.0 for row in data["shares"]]
-    most = max(max(row) or 1.0 for row in data["shares"])
+    most = max([share or 0.0 for row in data["shares"] for share in row]) or 1.0
     parts = [
         {"width": round(100 * share / most, 2), "colour": colour(cluster), "said": f"{share:.0%}"}
         for cluster, share in zip(data["clusters"], shares, strict=True)

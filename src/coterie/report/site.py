@@ -50,7 +50,7 @@ def site_picture(conclusion: Conclusion, site: str) -> dict[str, Any]:
         "cluster": row.cluster,
         "verdict": row.verdict,
         "reason": row.reason,
-        "error": "Brier score" if conclusion.classes else "Mean squared error",
+        "error": "Brier score" if conclusion.classes else "Root mean squared error",
         **{name: getattr(row, name) for name in numbers},
         "company": full_names(name for name in company if name != site),
         "sources": sources_of(conclusion, site),
@@ -69,7 +69,9 @@ def _gain_words(data: dict[str, Any]) -> str:
     if data["error_alone"] is not None:
         errors = (("alone", "alone"), ("with others", "with"), ("with all", "all"))
         known = [(name, data[f"error_{key}"]) for name, key in errors]
-        parts = [f"{name} {number(error)}" for name, error in known if error is not None]
+        # What is read is in the unit of the response.
+        power = 1.0 if data["error"] == "Brier score" else 0.5
+        parts = [f"{name} {number(error**power)}" for name, error in known if error is not None]
         text += f" {data['error']} on rows not seen: {', '.join(parts)}."
     return text
 

@@ -35,7 +35,7 @@ MOST_CELLS = 4_000_000
 
 def _shares(importance: Array) -> Array:
     """Return rises as shares of their sum in each cluster; a fall is none."""
-    rises = np.maximum(importance, 0.0)
+    rises = np.maximum(np.nan_to_num(importance, nan=0.0, posinf=0.0), 0.0)
     total = rises.sum(axis=1, keepdims=True)
     shares: Array = np.divide(rises, total, out=np.zeros_like(rises), where=total > 0)
     return shares
@@ -191,12 +191,13 @@ def _fit_cluster(model: Any, members: Array, rows: Array, seed: int) -> _Fitted 
         try:
             with quiet_fits():
                 fresh.fit(X[~ahead], loss.target(y[~ahead]))
-            left = y[ahead] - loss.predict(fresh, X[ahead])
-        except ValueError:
-            # Too few rows, or one class only.
+            lost = loss.by_row(y[ahead] - loss.predict(fresh, X[ahead]))
+        # Too few rows, one class only: a candidate may fail in its own way.
+        except Exception:
             continue
-        parts.append((fresh, X[ahead], y[ahead]))
-        losses.append(loss.by_row(left))
+        if np.isfinite(lost).all():
+            parts.append((fresh, X[ahead], y[ahead]))
+            losses.append(lost)
     variance = loss.variance(y)
     return _Fitted(tuple(parts), tuple(losses), variance, name) if parts and variance > 0 else None
 
