@@ -76,6 +76,22 @@ def test_a_site_is_asked_six_times_at_most(load_party: Load, configs: Any) -> No
     assert 2 <= len(names) - 1 <= 6
 
 
+def test_a_node_that_was_restarted_between_rounds_has_forgotten_what_it_scored(
+    load_party: Load, configs: Any
+) -> None:
+    app = make_client_app(load_party)
+
+    def restarted(message: Any, context: Context) -> Any:
+        if message.metadata.message_type == "query.answer" and context.node_id == 6:
+            context = Context(1, 6, context.node_config, RecordDict(), context.run_config)
+        return app(message, context)
+
+    run = run_protocol(InProcessGrid(restarted, configs), QUICK)
+    assert set(run.conclusion.left_out) == {configs[5]["site"]}
+    assert "has not scored" in run.conclusion.left_out[configs[5]["site"]]
+    assert len(run.conclusion.labels) == 5
+
+
 @pytest.mark.parametrize("kind", ["share", "score", "answer"])
 def test_a_node_that_vanishes_is_left_out_and_the_others_go_on(
     kind: str, load_party: Load, configs: Any
