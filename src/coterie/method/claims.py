@@ -14,9 +14,6 @@ from scipy.stats import norm
 from coterie._arrays import Array
 from coterie.loss import Loss
 
-# Sums that are hardly skewed are taken to have this skewness: the formula divides by it.
-LEAST_SKEWNESS = np.sqrt(np.finfo(float).eps)
-
 
 def beyond_claims(
     residuals: Array, weights: Array | None, starts: Array, loss: Loss, inflation: float = 1.0
@@ -38,7 +35,8 @@ def beyond_claims(
         for power, part in ((1, more), (2, claimed[1]), (3, claimed[2]))
     )
     spread = np.maximum(np.sqrt(variance * inflation), np.finfo(float).eps)
-    skewness = np.maximum(third / spread**3, LEAST_SKEWNESS)
+    # The formula divides by it.
+    skewness = np.maximum(third / spread**3, np.sqrt(np.finfo(float).eps))
     cubic = np.cbrt(1 + skewness * excess / spread / 2)
     deviations: Array = 6 / skewness * (cubic - 1) + skewness / 6
     return deviations

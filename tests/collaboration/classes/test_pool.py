@@ -29,7 +29,7 @@ def test_the_truth_gets_the_weight_if_rows_are_many_and_equal_ones_if_few(n_clas
     logs = logarithms(shown)
     found = pool_weights(logs, codes, np.ones(20_000))
     assert_allclose(found.sum(), 1)
-    assert found[0] > 0.9
+    assert found[0] > 0.8
     few = pool_weights(logs[:, :10], codes[:10], np.ones(10))
     assert_allclose(few, 1 / 3, atol=0.1)
 

@@ -17,7 +17,7 @@ from coterie.collaboration.classes.weights import LEAST_CHANCE
 
 # Rows of a prior around equal weights. With twenty, weights learnt from four learners (the heart
 # table of benchmarks/quality/classes) cost 2 % of the log loss; on large tables either is the same.
-PRIOR_ROWS = 200.0
+PRIOR_ROWS = 300.0
 
 
 def logarithms(shown: Array) -> Array:
