@@ -107,7 +107,7 @@ def evaluate_here(parties: dict[str, Any]) -> None:
     def predict_each(models: list[Any], rows: Any, allowance: Any = None) -> Any:
         return SimpleNamespace(predictions=[m.predict(rows) for m in models], troubles={}, seconds=0.0)
 
-    wire.unpack = lambda content, n_features: fitted[content]
+    wire.unpack = lambda content, n_features, n_classes=0: fitted[content]
     wire.predict_each = predict_each
 
 
