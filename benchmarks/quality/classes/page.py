@@ -18,7 +18,7 @@ folds, GPBoost (random intercepts) rate, leaves and rounds by its own; CatBoost 
 early on a fifth of the rows; flexmix is a mixture of logistic regressions, a component for each learner, K by
 BIC up to eight; every logistic regression chooses its ridge by rows left out. GPBoost and flexmix's binomial
 family have two classes: they are left out on verbagg. A rival that a table does not show has not been run
-there, and splits that it lacks do not count for it. Seconds are of one processor, on a busy machine.
+there yet. Seconds are of one processor, on a busy machine.
 
 On heart coterie is level with logistic regressions of one's own: there are four learners, one of them with a
 single class, and what each knows of itself is nearly all that helps. On landmine, one logistic regression for
