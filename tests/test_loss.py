@@ -135,6 +135,8 @@ def test_no_row_of_a_rare_class_is_clipped() -> None:
 
 # What may be squared elsewhere: file, what is squared, and why it is no residual of a response.
 SQUARES = {
+    ("collaboration/classes/lines.py", "common[:, :-1]"): "penalty of slopes",
+    ("collaboration/classes/lines.py", "own"): "penalty of offsets and slopes",
     ("collaboration/classes/lines.py", "response"): "second moments of working responses",
     ("collaboration/nested/effects.py", "*"): "second moments of residuals: a closed form of the loss",
     ("collaboration/nested/line.py", "sums.products[:, -1]"): "second moments: a closed form of the loss",

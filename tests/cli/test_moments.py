@@ -138,7 +138,7 @@ def test_a_site_has_a_page_of_what_it_learns_at_home(run, box):
     assert outcome.code == 0
     page = (box / "a.html").read_text()
     alone = told.split("alone ")[1].split(",")[0]
-    assert f"Mean squared error on rows not seen: alone {float(alone):.3g}" in page
+    assert f"Root mean squared error on rows not seen: alone {float(alone) ** 0.5:.2g}" in page
     assert "of a prediction is its own model" in page
     assert "with all" not in page.split("Verdict:")[1].split("</p>")[0]
     # Nothing of it went into the folder.

@@ -14,15 +14,15 @@ HEAD = """# Classes on real tables
 Means over learners, then over splits. landmine: all rows, half of each field's rows of either class to
 learn from. heart: FLamby's split, which is the same for every seed. tv16: at most 300 rows of a state, half
 to learn from. verbagg: three classes, 12 of 24 rows to learn from. LightGBM chooses leaves and rounds by five
-folds, GPBoost (random intercepts) rate, leaves and rounds by its own; CatBoost has its defaults and stops
-early on a fifth of the rows; flexmix is a mixture of logistic regressions, a component for each learner, K by
-BIC up to eight; every logistic regression chooses its ridge by rows left out. GPBoost and flexmix's binomial
-family have two classes: they are left out on verbagg. A rival that a table does not show has not been run
-there yet. Seconds are of one processor, on a busy machine.
+folds. GPBoost (random intercepts) chooses rate, leaves and rounds by its own folds. CatBoost has its defaults
+and stops early on a fifth of the rows. flexmix is a mixture of logistic regressions, a component for each
+learner, K by BIC up to eight. Every logistic regression chooses its ridge by rows left out. GPBoost and
+flexmix's binomial family have two classes: they are left out on verbagg. A rival that a table does not show has not
+been run there yet. Seconds are of one processor, on a busy machine.
 
 On heart coterie is level with logistic regressions of one's own: there are four learners, one of them with a
 single class, and what each knows of itself is nearly all that helps. On landmine, one logistic regression for
-each of the two true terrains has a log loss of .187 and an AUC of .781 on these splits; the mean of it and of
+each of the two true terrains has a log loss of .187 and an AUC of .781 on these splits. The mean of it and of
 boosted trees for each terrain has .184 and .782. Rows of its bare fields come in an order that matters, which
 the test of dependence finds: blocks of rows are then held out. How many truths are found among simulated
 learners of classes is in [truths.md](truths.md).

@@ -73,9 +73,11 @@ def _pooled(
     return left
 
 
-def _mean_loss(residuals: Array, loss: Loss) -> float:
-    known = np.isfinite(residuals).all(axis=1)
-    return float(loss.by_row(residuals[known]).mean()) if known.any() else -np.inf
+def _is_surely_larger(residuals: Array, others: Array, loss: Loss) -> bool:
+    """Tell whether residuals (n, C) lose more than others of the same rows, beyond two standard errors."""
+    known = np.isfinite(residuals + others).all(axis=1)
+    excess = loss.by_row(residuals[known]) - loss.by_row(others[known])
+    return len(excess) > 1 and bool(excess.mean() > 2 * excess.std(ddof=1) / np.sqrt(len(excess)))
 
 
 def _bounded(left: Array, learners: Learners, labels: Array) -> list[Array]:
@@ -96,9 +98,9 @@ def left_out_of_fold(
 ) -> list[Array]:
     """Return the residuals of everybody's rows under a plain form; all is in the order of ``learners``.
 
-    ``labels`` (L,) are the clusters. Where those made without some fold are others, learners are judged under
-    both and the larger error counts: the first would hide that a learner has come among strangers, the second
-    that its rows had a say in its own cluster.
+    ``labels`` (L,) are the clusters. A learner is judged under those made without each fold, in which its
+    rows had no say. If it surely loses more under the final ones, it has come among strangers at the end, and
+    these judge it.
     """
     if method == "local":
         return _bounded(learners.y - own.predictions, learners, labels)
@@ -121,6 +123,6 @@ def left_out_of_fold(
         return honest
     used = _bounded(left(final), learners, labels)
     return [
-        max(pair, key=lambda residuals: _mean_loss(residuals, learners.loss))
-        for pair in zip(honest, used, strict=True)
+        mine if _is_surely_larger(mine, left, learners.loss) else left
+        for mine, left in zip(used, honest, strict=True)
     ]
