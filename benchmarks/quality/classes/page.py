@@ -17,8 +17,8 @@ to learn from. verbagg: three classes, 12 of 24 rows to learn from. LightGBM cho
 folds. GPBoost (random intercepts) chooses rate, leaves and rounds by its own folds. CatBoost has its defaults
 and stops early on a fifth of the rows. flexmix is a mixture of logistic regressions, a component for each
 learner, K by BIC up to eight. Every logistic regression chooses its ridge by rows left out. GPBoost and
-flexmix's binomial family have two classes: they are left out on verbagg. A rival that a table does not show has not
-been run there yet. Seconds are of one processor, on a busy machine.
+flexmix's binomial family have two classes: they are left out on verbagg. A rival that a table lacks has
+not been run there yet. Seconds are of one processor, on a busy machine.
 
 On heart coterie is level with logistic regressions of one's own: there are four learners, one of them with a
 single class, and what each knows of itself is nearly all that helps. On landmine, one logistic regression for

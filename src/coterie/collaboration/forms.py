@@ -41,10 +41,11 @@ def average_weights(n_rows: Array, labels: Array) -> Array:
 
 def plausible_ranges(learners: Learners, labels: Array) -> Array:
     """Return what the responses of each cluster make plausible, of shape (K, 2)."""
-    homes = labels[learners.owner]
+    homes, n_clusters = labels[learners.owner], int(labels.max()) + 1
     if learners.loss.bounds is not None:
-        return np.tile(learners.loss.bounds, (int(labels.max()) + 1, 1))
-    return np.array([widened(learners.scalar_y[homes == k]) for k in range(int(labels.max()) + 1)])
+        counts = np.bincount(homes, minlength=n_clusters).tolist()
+        return np.array([learners.loss.own_bounds(count) for count in counts])
+    return np.array([widened(learners.scalar_y[homes == k]) for k in range(n_clusters)])
 
 
 def averaged_residuals(

@@ -37,8 +37,8 @@ from coterie.method.refine.averages import AverageLosses
 from coterie.verdicts.bootstrap import bootstrap_losses
 from coterie.verdicts.cluster_fit import compare_with_alone, coterie_excess
 from coterie.verdicts.gains import ROUNDING as SMALLEST_ERROR
-from coterie.verdicts.gains import error_and_spread
-from coterie.verdicts.learning import measure
+from coterie.verdicts.gains import error_and_spread, of_one_class
+from coterie.verdicts.learning import Measured, measure
 
 
 def _sent(loss: float) -> float | None:
@@ -157,7 +157,10 @@ class _Answering:
         first, second, third = (_pair(mean, error * spread) for mean, error in errors)
         found = compare_with_alone(losses, labels)
         excess = zip(found.excess[:, 0], found.errors[:, 0], strict=True)
-        seen = measure(early, alone, mixed, None, loss, SMALLEST_ERROR * self.noise)
+        one_class = bool(of_one_class(self.party.learners)[0])
+        seen = (
+            Measured() if one_class else measure(early, alone, mixed, None, loss, SMALLEST_ERROR * self.noise)
+        )
         membership: tuple[float, ...] = ()
         if n_replicates:
             stability = bootstrap_losses(
@@ -187,6 +190,7 @@ class _Answering:
             lines=lines,
             beyond=() if found.beyond is None else tuple(map(_finite, found.beyond[:, 0].tolist())),
             coterie_beyond=self._coterie_beyond(plain, early),
+            one_class=one_class,
         )
 
     def _coterie_beyond(self, plain: Array, early: Array) -> float:

@@ -94,10 +94,11 @@ def _unmeasured(participants: Participants, partition: Partition) -> Gains:
 def _comparisons(n_sites: int, places: Array, mixed: Mixed) -> Comparisons:
     """Return what the members answered about their errors; who stands apart takes all from itself."""
     each, inflation, own = [Measured()] * n_sites, np.ones(n_sites), np.ones(n_sites)
+    one_class = np.zeros(n_sites, dtype=bool)
     for place, verdict in zip(places.tolist(), mixed.verdicts, strict=True):
         errors = verdict.early, verdict.alone, verdict.others
         each[place] = Measured(errors, verdict.n_rows, verdict.variance, verdict.distance, verdict.exact)
-        inflation[place] = verdict.inflation
+        inflation[place], one_class[place] = verdict.inflation, verdict.one_class
     own[places] = mixed.alone
     return Comparisons(
         *compared(each),
@@ -106,6 +107,7 @@ def _comparisons(n_sites: int, places: Array, mixed: Mixed) -> Comparisons:
         own=own,
         by_others=True,
         bounded=True,
+        one_class=one_class,
     )
 
 

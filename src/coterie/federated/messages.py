@@ -340,7 +340,7 @@ class Verdict:
     Of classes ``lines`` take the place of ``line``: what is added to the log-odds of each average, first with
     an offset and then with offset and slopes, class by class. ``beyond`` says of classes by how many standard
     deviations each cluster loses more than its probabilities claim, and ``coterie_beyond`` the same of the
-    site's coterie.
+    site's coterie. ``one_class``: all rows have the same class, and nothing could be compared.
     """
 
     clusters: tuple[Excess | None, ...]
@@ -362,6 +362,7 @@ class Verdict:
     lines: tuple[Line, ...] = ()
     beyond: tuple[float | None, ...] = ()
     coterie_beyond: float = 0.0
+    one_class: bool = False
 
     def __post_init__(self) -> None:
         spreads = [pair[1] for pair in (*self.clusters, self.constant, self.coterie) if pair is not None]

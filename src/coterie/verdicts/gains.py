@@ -30,6 +30,7 @@ from coterie.verdicts.verdict import (
     NO_DIFFERENCE,
     NO_ERROR,
     NOBODY_ELSE,
+    ONE_CLASS,
     OUTSIDE,
     STAY_ALONE,
     TOO_FEW_ROWS,
@@ -116,6 +117,14 @@ def _with_expected(table: Gains, expected: Expected, measured: Array) -> None:
         table[name][measured] = values
 
 
+def of_one_class(learners: Learners) -> Array:
+    """Tell which learners' rows have one class, of shape (L,)."""
+    if learners.loss.bounds is None:
+        return np.zeros(len(learners), dtype=bool)
+    spans = (learners.y[learners.span(j)] for j in range(len(learners)))
+    return np.array([bool((rows == rows[0]).all()) for rows in spans])
+
+
 def _own_weights(coterie: Collaboration, labels: Array, n_rows: Array) -> Array:
     """Return how much of what a learner predicts with others is its own model, of shape (L,)."""
     if "from_alone" in coterie.taken:
@@ -168,14 +177,22 @@ def measure_gains(
     table = _errors(described, residuals, learners, units, selection.inflation)
     order = positions_of(selection.learner_ids.tolist(), learners.ids.tolist())
     rounding = ROUNDING * selection.noise
-    early = selection.residuals, alone.residuals, coterie.residuals
+    one_class = of_one_class(learners)[order]
+
+    def known(residuals: tuple[Array, ...]) -> list[Array]:
+        # Who has one class has never been wrong alone, which says nothing of rows of another class.
+        each = zip(residuals, one_class, strict=True)
+        return [np.full_like(part, np.nan) if same else part for part, same in each]
+
+    compared = known(selection.residuals), known(alone.residuals), known(coterie.residuals)
     found = Comparisons(
-        *compare(*early, _weights(learners, order), learners.loss, rounding),
+        *compare(*compared, _weights(learners, order), learners.loss, rounding),
         shares=(share_of_rows(selection), alone.share),
         inflation=selection.inflation,
         own=_own_weights(coterie, labels, selection.n_rows),
         by_others=coterie.method == "auto",
         bounded=isinstance(coterie, NestedForm) and coterie.of_averages,
+        one_class=one_class,
     )
     table["membership"] = np.full(len(labels), np.nan)
     if stability is not None:
@@ -193,7 +210,8 @@ class Comparisons:
     no error. Models behind the errors have seen two ``shares`` of the rows. ``inflation`` is the factor for
     rows that depend on each other, ``own`` (L,) the weight of the own model in what is predicted with others,
     and ``by_others`` tells whether more than the own cluster takes part in that. Where they are ``bounded``,
-    no learner counts for more than a multiple of what is typical.
+    no learner counts for more than a multiple of what is typical. Learners whose rows have ``one_class`` (L,)
+    cannot be compared; None: nobody is known to be one of them.
     """
 
     compared: Compared
@@ -204,6 +222,7 @@ class Comparisons:
     own: Array
     by_others: bool
     bounded: bool = False
+    one_class: Array | None = None
 
     @property
     def inflation_of_measured(self) -> float | Array:
@@ -256,6 +275,9 @@ def add_gains(
         (by_itself, NO_DIFFERENCE, BY_ITSELF),
         (exact, NO_DIFFERENCE, NO_ERROR),
     ]
+    if found.one_class is not None:
+        cases.append((found.one_class, NO_DIFFERENCE, ONE_CLASS))
+        fits = fits | found.one_class
     table["verdict"], table["reason"] = _told(table["gain"], expected, measured, cases)
     table["reason"] = with_remarks(table["reason"], fits | (len(labels) == 1), bad_model)
     table["fits"], table["membership"] = fits, membership

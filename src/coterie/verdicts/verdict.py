@@ -28,6 +28,7 @@ NOBODY_ELSE = "There is nobody else to learn from."
 BY_ITSELF = "It takes nothing from others."
 FEW_ROWS = "It has no model of its own to compare with, and predicts with others."
 NO_ERROR = "On all but extreme rows its error is zero, alone and with others."
+ONE_CLASS = "All its rows have one class: what it would lose alone is not known. It predicts with others."
 OUTSIDE = f"{BAD_DATA} It predicts with its own model."
 
 # Below this share an expected change is called none, as it would be shown as 0 %.

@@ -11,7 +11,7 @@ from coterie.collaboration.classes.calibration import recalibrated
 from coterie.collaboration.classes.lines import ClassRows, effects_of, log_odds, probabilities
 from coterie.collaboration.classes.pool import from_logarithms, logarithms
 from coterie.collaboration.classes.views import Directions
-from coterie.collaboration.nested.guard import guarded_columns
+from coterie.collaboration.nested.guard import guarded_columns, widened
 from coterie.collaboration.nested.line import Ratios
 from coterie.collaboration.nested.record import NestedForm
 from coterie.kernels.losses import predict_rows
@@ -33,7 +33,7 @@ class Scale:
     def of(cls, X: Array) -> Scale:
         """Return units in which rows (N, p) have mean zero and variance one."""
         spread = X.std(axis=0)
-        return cls(X.mean(axis=0), np.where(spread > 0, spread, 1.0), X.min(axis=0), X.max(axis=0))
+        return cls(X.mean(axis=0), np.where(spread > 0, spread, 1.0), *widened(X))
 
     def rows(self, X: Array) -> Array:
         """Return rows in these units, a column of ones behind them."""

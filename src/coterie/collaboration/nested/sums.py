@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from coterie._arrays import Array
+from coterie.collaboration.nested.guard import widened
 from coterie.rows.learners import Learners
 
 # Lines of more predictors than this are not fitted; levels are.
@@ -25,8 +26,8 @@ MOST_SLOPES = 60
 class Units:
     """Common units of the predictors and of the response.
 
-    A predictor is clipped to ``low`` and ``high``, its range in training, and measured from ``centre`` in
-    units of ``spread``, all of shape (p,); the response from ``middle`` in units of ``size``.
+    A predictor is clipped to ``low`` and ``high``, its range in training with a margin, and measured from
+    ``centre`` in units of ``spread``, all of shape (p,); the response from ``middle`` in units of ``size``.
     """
 
     centre: Array
@@ -45,8 +46,7 @@ class Units:
         return cls(
             X.mean(axis=0),
             np.where(spread > 0, spread, 1.0),
-            X.min(axis=0),
-            X.max(axis=0),
+            *widened(X),
             float(y.mean()),
             size if size > 0 else 1.0,
         )
