@@ -91,6 +91,19 @@ def test_learners_with_one_class_take_part() -> None:
         assert (model.predict(X[mine], groups=groups[mine]) == "no").mean() > 0.5
 
 
+@pytest.mark.parametrize("collaboration", ["auto", "local", "pooled", "average"])
+def test_a_learner_of_one_class_is_neither_sure_nor_judged(collaboration: str) -> None:
+    X, y, groups = rows()
+    y[groups == groups[0]] = y[0]
+    model = quick(collaboration=collaboration, n_bootstrap=0).fit(X, y, groups)
+    own = groups == groups[0]
+    assert np.isfinite(model.predict_log_proba(X[own], groups[own])).all()
+    row = model.gains_.of([groups[0]])
+    assert row["verdict"][0] == "no clear difference"
+    assert row["reason"][0].startswith(("All its rows have one class", "It takes nothing", "Nobody shares"))
+    assert row["fits"][0]
+
+
 def test_a_class_that_few_have_seen_keeps_its_column() -> None:
     X, y, groups = rows(3)
     seen = (groups == "s1") | (y != "yes")

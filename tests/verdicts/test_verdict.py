@@ -37,6 +37,11 @@ def test_who_surely_gains_collaborates_and_who_surely_loses_stays_alone() -> Non
     assert set(told.tolist()) < set(VERDICTS)
 
 
+def test_what_others_gain_is_no_gain_of_whose_own_rows_show_a_loss() -> None:
+    told = judge(expected([0.3, 0.3], [0.001, 0.001]), np.array([True, False]))
+    assert told.tolist() == [NO_DIFFERENCE, COLLABORATE]
+
+
 def test_a_verdict_never_contradicts_the_expected_gain() -> None:
     # A skewed posterior may have its mean on the other side of zero than most of its mass.
     assert judge(expected([-0.1, 0.1], [0.01, 0.99])).tolist() == [NO_DIFFERENCE] * 2

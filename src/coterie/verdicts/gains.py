@@ -278,7 +278,9 @@ def add_gains(
     if found.one_class is not None:
         cases.append((found.one_class, NO_DIFFERENCE, ONE_CLASS))
         fits = fits | found.one_class
-    table["verdict"], table["reason"] = _told(table["gain"], expected, measured, cases)
+    table["verdict"], table["reason"] = _told(
+        table["gain"], expected, ratios[sees] < -errors[sees], measured, cases
+    )
     table["reason"] = with_remarks(table["reason"], fits | (len(labels) == 1), bad_model)
     table["fits"], table["membership"] = fits, membership
     table["second_cluster"] = cluster_fit.nearest_other
@@ -286,11 +288,15 @@ def add_gains(
 
 
 def _told(
-    gain: Array, expected: Expected, measured: Array, cases: list[tuple[Array, str, str]]
+    gain: Array,
+    expected: Expected,
+    surely_lost: Array,
+    measured: Array,
+    cases: list[tuple[Array, str, str]],
 ) -> tuple[Array, Array]:
     """Return verdicts and reasons: those of the first case that holds, else what is expected."""
     verdicts, reasons = np.full(len(gain), TOO_FEW_ROWS, dtype=object), np.full(len(gain), FEW_ROWS, object)
-    verdicts[measured] = judge(expected)
+    verdicts[measured] = judge(expected, surely_lost)
     for j in np.flatnonzero(measured):
         reasons[j] = reason_for(verdicts[j], float(gain[j]))
     for holds, verdict, reason in reversed(cases):
@@ -381,7 +387,7 @@ def _placed_gains(
         verdicts[exact], reasons[exact] = NO_DIFFERENCE, NO_ERROR
         for column in GAINS:
             table[column][exact] = 0.0
-        verdicts[measured] = judge(expected)
+        verdicts[measured] = judge(expected, ratios < -errors)
         for j in np.flatnonzero(measured):
             reasons[j] = reason_for(verdicts[j], float(table["gain"][j]))
         # Who joins no cluster predicts alone, whatever the nearest one would bring.

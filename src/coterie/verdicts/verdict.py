@@ -56,9 +56,13 @@ def reason_for(verdict: str, gain: float) -> str:
     return f"{sentence}, but {'a loss' if gain > 0 else 'a gain'} is possible."
 
 
-def judge(expected: Expected) -> Array:
-    """Return the verdicts on learners who could be compared, of shape (L,)."""
-    helps = discoveries(expected.chance_of_loss) & (expected.mean > 0)
+def judge(expected: Expected, surely_lost: Array | bool = False) -> Array:
+    """Return the verdicts on learners who could be compared, of shape (L,).
+
+    ``surely_lost`` (L,) tells whose own rows show a loss by more than a standard error: what holds for the
+    other learners does not make it a gain.
+    """
+    helps = discoveries(expected.chance_of_loss) & (expected.mean > 0) & ~np.asarray(surely_lost)
     harms = discoveries(expected.chance_of_no_harm) & (expected.mean < 0)
     return np.select([helps, harms], [COLLABORATE, STAY_ALONE], NO_DIFFERENCE)
 

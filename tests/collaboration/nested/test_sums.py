@@ -93,7 +93,7 @@ def test_units_standardize_and_clip():
     np.testing.assert_allclose(Z.mean(axis=0), [0, 0, 1])
     assert Z[:, 0].std() == pytest.approx(1)
     assert (units.response(y) == 0).all()
-    np.testing.assert_array_equal(units.rows(np.array([[1e9, -1e9]])), units.rows(np.array([[4.0, 7.0]])))
+    np.testing.assert_array_equal(units.rows(np.array([[1e9, -1e9]])), units.rows(np.array([[5.2, 7.0]])))
 
 
 def test_too_many_predictors_leave_levels_only():
@@ -101,3 +101,10 @@ def test_too_many_predictors_leave_levels_only():
     units = Units.of(X, np.arange(4.0))
     np.testing.assert_array_equal(units.rows(X), np.ones((4, 1)))
     np.testing.assert_allclose(units.outside(np.array([1.0])), [units.middle + units.size])
+
+
+def test_lines_go_on_beyond_the_range_by_a_margin() -> None:
+    X = np.linspace(0.0, 10.0, 21)[:, None]
+    units = Units.of(X, 2 * X[:, 0])
+    beyond = units.rows(np.array([[10.0], [12.0], [13.0], [99.0]]))[:, 0] * units.spread + units.centre
+    np.testing.assert_allclose(beyond, [10.0, 12.0, 13.0, 13.0])
