@@ -7,10 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from coterie.report.cards import MOST_GAINS, Scale, learner_cards, verdict_parts
-from coterie.report.subject import Subject, as_subject
+from coterie.report.subject import Subject, as_subject, full_name
 from coterie.verdicts import Gains
 
-NAME, VERDICT, PLACES, ERRORS, TAKEN, LUCK = 0, 2, 6, 7, 9, 13
+NAME, VERDICT, PLACES, ERRORS, TAKEN, SURE, LUCK = 0, 2, 6, 7, 9, 10, 13
 
 
 @given(st.lists(st.floats(-5, 1), max_size=20))
@@ -75,6 +75,21 @@ def test_a_partition_has_cards_without_numbers(partition):
     assert not cards["measured"]
     assert [row[NAME] for row in cards["rows"]] == list("abcdef")
     assert cards["shown"] == []
+
+
+def test_a_coterie_of_one_is_the_learner_itself(model):
+    table = dict(model.gains_)
+    count = len(table["learner"])
+    table = {name: column for name, column in table.items() if not name.startswith("from_")}
+    table["cluster"] = np.array([5] + [0] * (count - 1))
+    table |= {"from_alone": np.full(count, 0.04), "from_coterie": np.full(count, 0.81)}
+    table |= {"from_all_adapted": np.full(count, 0.15), "membership": np.ones(count)}
+    subject = crowd_of(model, table)
+    subject.summary["coteries"] = [{"cluster": 5, "learners": ["a"]}, {"cluster": 0, "learners": ["b", "c"]}]
+    rows = {row[NAME]: row for row in learner_cards(subject)["rows"]}
+    lone = rows.pop(full_name(table["learner"][0]))
+    assert (lone[TAKEN], lone[SURE]) == ([85, 0, 15], None)
+    assert all((row[TAKEN], row[SURE]) == ([4, 81, 15], "100%") for row in rows.values())
 
 
 def test_sites_take_from_sites(conclusion):

@@ -8,6 +8,7 @@ ends and say how many they leave out.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -26,7 +27,7 @@ TAKEN = {
     "alone": "its own model",
     "coterie": "its coterie",
     "all": "all learners",
-    "all adapted": "all, adapted to it",
+    "all adapted": "all (adapted)",
 }
 # Of losses, which span decades.
 DIGITS = 3
@@ -120,13 +121,35 @@ def taken_name(source: str) -> str:
     return TAKEN.get(name, name)
 
 
+def own_coterie_is_itself(shares: Array, names: Sequence[str], lone: Sequence[bool]) -> Array:
+    """Return shares with what a learner in a coterie of its own takes from it counted as its own model's."""
+    kinds = [name.removeprefix("from_") for name in names]
+    if not {"alone", "coterie"} <= set(kinds) or not any(lone):
+        return shares
+    once, rows = shares.copy(), np.flatnonzero(lone)
+    once[rows, kinds.index("alone")] += shares[rows, kinds.index("coterie")]
+    once[rows, kinds.index("coterie")] = 0.0
+    return once
+
+
+def _lone_learners(subject: Subject) -> Array:
+    """Return the learners in a coterie of their own."""
+    partition = subject.partition
+    assert partition is not None
+    _, place, counts = np.unique(partition.labels, return_inverse=True, return_counts=True)
+    lone: Array = partition.learner_ids[counts[place] == 1]
+    return lone
+
+
 def weights_picture(subject: Subject) -> dict[str, Any] | None:
     """Return what each learner's predictions are made of, those that take most from themselves first."""
     nested: Any = None if subject.model is None else subject.model.collaboration_
     names = getattr(nested, "share_names", None)
     if not names:
         return None
-    table = WeightsDisplay(nested.learner_ids, nested.shares, names).frame()
+    lone = np.isin(nested.learner_ids, _lone_learners(subject))
+    once = own_coterie_is_itself(nested.shares, names, lone)
+    table = WeightsDisplay(nested.learner_ids, once, names).frame()
     learners = table.pop("learner")
     shares = np.column_stack(list(table.values()))
     shown = both_ends(len(shares), MOST_MEMBERS)

@@ -64,7 +64,11 @@
   const company = (row) => {
     if (row[COTERIE] < 0) return "no coterie fits it";
     const others = (store.members[row[COTERIE]] || []).filter((name) => name !== row[NAME]);
-    if (!others.length) return "nobody: it is by itself";
+    if (!others.length) {
+      // The first source is its own model.
+      const sources = cards.takes.filter((_, place) => place && row[TAKEN] && row[TAKEN][place]);
+      return `${sources.join(" and ") || "nobody"}: it has a coterie of its own`;
+    }
     const rest = others.length - MOST_NAMED;
     const names = others.slice(0, MOST_NAMED).join(", ") + (rest > 0 ? ` and ${rest} more` : "");
     return `coterie ${row[COTERIE]}: ${names}`;
