@@ -147,7 +147,7 @@ def weights_picture(subject: Subject) -> dict[str, Any] | None:
     names = getattr(nested, "share_names", None)
     if not names:
         return None
-    lone = np.isin(nested.learner_ids, _lone_learners(subject))
+    lone = np.isin(nested.learner_ids, _lone_learners(subject)).tolist()
     once = own_coterie_is_itself(nested.shares, names, lone)
     table = WeightsDisplay(nested.learner_ids, once, names).frame()
     learners = table.pop("learner")

@@ -123,7 +123,10 @@
   const FEW = 3;
   const shelf = byId("cards");
   const [search, found, more] = ["search", "found", "more"].map(byId);
-  const names = cards.rows.map((row) => row[NAME].toLowerCase());
+  // Accents and umlauts need not be typed.
+  const plain = (text) =>
+    text.toLowerCase().normalize("NFD").replace(/\p{M}/gu, "").replaceAll("\u00df", "ss");
+  const names = cards.rows.map((row) => plain(row[NAME]));
   let matching = cards.rows;
   let shown = FEW;
   const showCards = () => {
@@ -134,11 +137,11 @@
     more.hidden = matching.length <= shown;
   };
   const find = () => {
-    const words = search.value.toLowerCase().split(/\s+/).filter(Boolean);
+    const words = plain(search.value).split(/\s+/).filter(Boolean);
     matching = cards.rows.filter((_, place) => words.every((word) => names[place].includes(word)));
     // An exact name stands first.
-    const whole = search.value.trim().toLowerCase();
-    matching.sort((a, b) => (b[NAME].toLowerCase() === whole) - (a[NAME].toLowerCase() === whole));
+    const whole = plain(search.value.trim());
+    matching.sort((a, b) => (plain(b[NAME]) === whole) - (plain(a[NAME]) === whole));
     shown = FEW;
     showCards();
   };
