@@ -6,12 +6,19 @@ def section(name, **data):
 
 
 def test_bars_are_cut_into_parts_that_have_names():
-    found = bars_of(section("weights", learners=["a"], names=["alone", "all"], shares=[[0.334, 0.666]]))
+    shares, names = [[0.334, 0.666, 0.0]], ["alone", "all", "others"]
+    found = bars_of(section("weights", learners=["a"], names=names, shares=shares, alike=False))
+    assert [part["name"] for part in found["legend"]] == ["alone", "all"]
     (row,) = found["rows"]
     assert row["said"] == "all: 67%, alone: 33%"
     assert [part["width"] for part in row["parts"]] == [33.4, 66.6]
     # Colours mean coteries: whom predictions come from is grey.
     assert all(part["colour"].startswith("var(--g") for part in found["legend"])
+
+
+def test_learners_that_take_the_same_have_no_bars():
+    data = {"learners": ["a", "b"], "names": ["alone", "all"], "shares": [[0.5, 0.5]] * 2}
+    assert bars_of(section("weights", **data, alike=True)) is None
 
 
 def test_memberships_have_the_colours_of_coteries():

@@ -91,5 +91,8 @@ def test_weights_are_shown_where_the_collaboration_has_them(model):
     assert picture["learners"] == ["a", "b"]
     assert picture["names"] == ["its own model", "all learners"]
     assert picture["mean"] == [0.5, 0.5]
+    assert not picture["alike"]
+    collaboration.shares = np.full((2, 2), 0.5)
+    assert weights_picture(subject)["alike"]
     without = SimpleNamespace(collaboration_=SimpleNamespace(method="pooled"))
     assert weights_picture(replace(subject, model=without)) is None

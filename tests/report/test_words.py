@@ -106,4 +106,6 @@ def test_differences_name_the_predictor_and_the_region():
 
 def test_weights_are_told_on_average():
     data = {"names": ["its own model", "3 coteries", "all"], "mean": [0.25, 0.75, 0.0], "left_out": 0}
+    data["alike"] = False
     assert "On average a learner takes 25% from its own model, 75% from 3 coteries." in weights_words(data)[0]
+    assert "Every learner takes 25% from its own model" in weights_words(data | {"alike": True})[0]

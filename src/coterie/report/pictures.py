@@ -141,6 +141,11 @@ def _lone_learners(subject: Subject) -> Array:
     return lone
 
 
+def alike(shares: Array) -> bool:
+    """Tell whether all learners take the same, to the percent."""
+    return bool((np.round(shares, 2) == np.round(shares[0], 2)).all())
+
+
 def weights_picture(subject: Subject) -> dict[str, Any] | None:
     """Return what each learner's predictions are made of, those that take most from themselves first."""
     nested: Any = None if subject.model is None else subject.model.collaboration_
@@ -158,5 +163,6 @@ def weights_picture(subject: Subject) -> dict[str, Any] | None:
         "names": [taken_name(name) for name in names],
         "shares": [finite_list(row, 4) for row in shares[shown]],
         "mean": finite_list(shares.mean(axis=0), 4),
+        "alike": alike(shares),
         "left_out": len(shares) - len(shown),
     }

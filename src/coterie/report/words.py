@@ -181,10 +181,11 @@ def weights_words(data: dict[str, Any]) -> list[str]:
         for name, whole in zip(data["names"], whole_percents(data["mean"]), strict=True)
         if whole
     ]
+    whose = "Every learner takes" if data["alike"] else "On average a learner takes"
     text = (
         "A learner's prediction is a weighted mean of its own model and of models of others. The weights "
-        f"were learnt on rows not seen. On average a learner takes {', '.join(parts)}."
+        f"were learnt on rows not seen. {whose} {', '.join(parts)}."
     )
-    if data["left_out"]:
+    if data["left_out"] and not data["alike"]:
         text += f" The picture shows {len(data['learners'])} learners from both ends."
     return [text]
