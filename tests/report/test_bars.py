@@ -24,6 +24,7 @@ def test_learners_that_take_the_same_have_no_bars():
 def test_memberships_have_the_colours_of_coteries():
     found = bars_of(section("membership", learners=["a"], membership=[[0.9, 0.1]]))
     assert [part["colour"] for part in found["legend"]] == ["var(--c0)", "var(--c1)"]
+    assert bars_of(section("membership", learners=[], membership=[])) is None
     many = bars_of(section("membership", learners=["a"], membership=[[1.0] + [0.0] * 30]))
     assert many["legend"] == []
 

@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 from coterie.report.cards import MOST_GAINS, Scale, learner_cards, verdict_parts
 from coterie.report.subject import Subject, as_subject, full_name
 from coterie.verdicts import Gains
+from coterie.verdicts.verdict import COLLABORATE, NO_DIFFERENCE, NOT_MEASURED, STAY_ALONE
 
-NAME, VERDICT, PLACES, ERRORS, TAKEN, SURE, LUCK = 0, 2, 6, 7, 9, 10, 13
+NAME, VERDICT, PLACES, ERRORS, TAKEN, SURE, LUCK, USED, CUT = 0, 2, 6, 7, 9, 10, 13, 14, 15
 
 
 @given(st.lists(st.floats(-5, 1), max_size=20))
@@ -22,6 +23,9 @@ def test_every_gain_has_a_place_on_the_track(gains):
     assert 0.0 in [round(tick, 9) for tick in scale.ticks]
     assert 2 <= len(scale.ticks) <= 9
     assert scale(None) is None
+    assert all(scale.cuts(gain) == (gain < scale.low) for gain in gains)
+    assert scale.cuts(-5.1)
+    assert not scale.cuts(None)
 
 
 def test_cards_have_the_numbers_of_the_table(model):
@@ -68,6 +72,22 @@ def test_errors_that_point_the_other_way_are_marked(model):
     table |= {"gain": gain, "error_with": table["error_alone"] * 1.5}
     cards = learner_cards(crowd_of(model, table))
     assert [row[LUCK] for row in cards["rows"]] == [True] * 12 + [False]
+
+
+def test_a_card_says_what_predictions_use_and_marks_a_cut_interval(model):
+    table = dict(model.gains_)
+    verdicts = [STAY_ALONE, NO_DIFFERENCE, COLLABORATE] + [NOT_MEASURED] * (len(table["learner"]) - 3)
+    low = np.where(np.array(verdicts) == STAY_ALONE, -3.0, -0.1)
+    table |= {"verdict": np.array(verdicts), "gain_low": low}
+    table |= {name: np.full(len(low), 0.5) for name in table if name in ("from_alone", "from_coterie")}
+    rows = learner_cards(crowd_of(model, table))["rows"]
+    said = {row[VERDICT]: (row[USED], row[CUT]) for row in rows}
+    assert said == {
+        STAY_ALONE: ("Predictions use its own model.", True),
+        NO_DIFFERENCE: ("Predictions use others.", False),
+        COLLABORATE: ("Predictions use others.", False),
+        NOT_MEASURED: ("", False),
+    }
 
 
 def test_a_partition_has_cards_without_numbers(partition):

@@ -55,7 +55,7 @@ def bars_of(section: dict[str, Any]) -> Bars | None:
     if data is None:
         return None
     match section["id"]:
-        case "membership":
+        case "membership" if data["learners"]:
             count = len(data["membership"][0])
             parts = [(f"coterie {cluster}", colour(cluster)) for cluster in range(count)]
             return _bars(data["learners"], data["membership"], parts)

@@ -53,6 +53,10 @@ class Scale:
         self.ticks = [place * step for place in range(first, last + 1)]
         self.low, self.high = self.ticks[0], self.ticks[-1]
 
+    def cuts(self, gain: float | None) -> bool:
+        """Tell whether a gain lies below the scale."""
+        return gain is not None and math.isfinite(gain) and gain < self.low
+
     def __call__(self, gain: float | None) -> float | None:
         """Return the place of a gain."""
         if gain is None or not math.isfinite(gain):
@@ -102,6 +106,16 @@ def _against_measured(row: dict[str, Any]) -> bool:
     return bool(gain and alone is not None and others is not None and (others - alone) * gain > 0)
 
 
+def _used(row: dict[str, Any], taken: list[int] | None, *, lone: bool) -> str:
+    """Return what `predict` uses for a learner by default, in a sentence."""
+    unknown = not row.get("verdict") or row["verdict"] == NOT_MEASURED
+    # Without shares nobody can tell whether a learner by itself takes from all.
+    if unknown or (lone and taken is None and row["verdict"] != STAY_ALONE):
+        return ""
+    own = row["verdict"] == STAY_ALONE or (taken is not None and taken[0] == sum(taken))
+    return f"Predictions use {'its own model' if own else 'others'}."
+
+
 def _card(row: dict[str, Any], scale: Scale, taken: list[int] | None, *, root: bool, lone: bool) -> list[Any]:
     gain, low, high = (row.get(name) for name in ("gain", "gain_low", "gain_high"))
     # How often a learner predicts itself best says nothing about company.
@@ -121,6 +135,8 @@ def _card(row: dict[str, Any], scale: Scale, taken: list[int] | None, *, root: b
         row.get("second_cluster", -1),
         row.get("model") or "",
         _against_measured(row),
+        _used(row, taken, lone=lone),
+        scale.cuts(low),
     ]
 
 

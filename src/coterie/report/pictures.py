@@ -20,9 +20,8 @@ from coterie.report.subject import Subject, finite_list, full_names
 
 # Rows of the pictures that have a row per learner.
 MOST_MEMBERS = 40
-# Who is surer than this has a full bar, which tells nothing; a few are shown all the same.
+# Who is surer than this has a full bar, which tells nothing.
 SURE = 0.995
-FEWEST_MEMBERS = 8
 TAKEN = {
     "alone": "its own model",
     "coterie": "its coterie",
@@ -101,7 +100,7 @@ def membership_picture(subject: Subject) -> dict[str, Any] | None:
     n, n_clusters = display.membership.shape
     table = {name: column.reshape(n, n_clusters) for name, column in display.frame().items()}
     own = table["probability"][np.arange(n), table["cluster"][:, 0]]
-    count = int(np.clip((own < SURE).sum(), FEWEST_MEMBERS, MOST_MEMBERS))
+    count = min(int((own < SURE).sum()), MOST_MEMBERS)
     order = np.argsort(own, kind="stable")[:count]
     return {
         "learners": full_names(table["learner"][order, 0].tolist()),

@@ -40,8 +40,8 @@
   system.addEventListener("change", showTheme);
 
   // The cards. Columns of a row, as cards.py writes them.
-  const [NAME, COTERIE, VERDICT, REASON, GAIN, INTERVAL, PLACES, ERRORS, ROWS, TAKEN, SURE, NEXT, MODEL, LUCK] = [
-    0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13,
+  const [NAME, COTERIE, VERDICT, REASON, GAIN, INTERVAL, PLACES, ERRORS, ROWS, TAKEN, SURE, NEXT, MODEL, LUCK, USED, CUT] = [
+    0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15,
   ];
   const cards = store.cards;
   const MOST_NAMED = 8;
@@ -57,7 +57,7 @@
     };
     const [at, low, high] = row[PLACES];
     part("zero", cards.zero);
-    if (low !== null) part("interval", low, high - low);
+    if (low !== null) part(row[CUT] ? "interval cut" : "interval", low, high - low);
     part("point", at);
     return line;
   };
@@ -117,6 +117,7 @@
       const [low, high] = row[INTERVAL];
       made.append(make("p", "quiet", `With a probability of 90% the gain is between ${low} and ${high}.`));
     }
+    if (row[USED]) made.append(make("p", "", row[USED]));
     made.append(facts(row));
     return made;
   };
