@@ -6,7 +6,9 @@ def section(name, **data):
 
 
 def test_bars_are_cut_into_parts_that_have_names():
-    found = bars_of(section("weights", learners=["a"], names=["alone", "all"], shares=[[0.334, 0.666]]))
+    shares, names = [[0.334, 0.666, 0.0]], ["alone", "all", "others"]
+    found = bars_of(section("weights", learners=["a"], names=names, shares=shares, alike=False))
+    assert [part["name"] for part in found["legend"]] == ["alone", "all"]
     (row,) = found["rows"]
     assert row["said"] == "all: 67%, alone: 33%"
     assert [part["width"] for part in row["parts"]] == [33.4, 66.6]
@@ -14,9 +16,15 @@ def test_bars_are_cut_into_parts_that_have_names():
     assert all(part["colour"].startswith("var(--g") for part in found["legend"])
 
 
+def test_learners_that_take_the_same_have_no_bars():
+    data = {"learners": ["a", "b"], "names": ["alone", "all"], "shares": [[0.5, 0.5]] * 2}
+    assert bars_of(section("weights", **data, alike=True)) is None
+
+
 def test_memberships_have_the_colours_of_coteries():
     found = bars_of(section("membership", learners=["a"], membership=[[0.9, 0.1]]))
     assert [part["colour"] for part in found["legend"]] == ["var(--c0)", "var(--c1)"]
+    assert bars_of(section("membership", learners=[], membership=[])) is None
     many = bars_of(section("membership", learners=["a"], membership=[[1.0] + [0.0] * 30]))
     assert many["legend"] == []
 

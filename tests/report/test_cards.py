@@ -7,10 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from coterie.report.cards import MOST_GAINS, Scale, learner_cards, verdict_parts
-from coterie.report.subject import Subject, as_subject
+from coterie.report.subject import Subject, as_subject, full_name
 from coterie.verdicts import Gains
+from coterie.verdicts.verdict import COLLABORATE, NO_DIFFERENCE, NOT_MEASURED, STAY_ALONE
 
-NAME, VERDICT, PLACES, ERRORS, TAKEN, LUCK = 0, 2, 6, 7, 9, 13
+NAME, VERDICT, PLACES, ERRORS, TAKEN, SURE, LUCK, USED, CUT = 0, 2, 6, 7, 9, 10, 13, 14, 15
 
 
 @given(st.lists(st.floats(-5, 1), max_size=20))
@@ -22,6 +23,9 @@ def test_every_gain_has_a_place_on_the_track(gains):
     assert 0.0 in [round(tick, 9) for tick in scale.ticks]
     assert 2 <= len(scale.ticks) <= 9
     assert scale(None) is None
+    assert all(scale.cuts(gain) == (gain < scale.low) for gain in gains)
+    assert scale.cuts(-5.1)
+    assert not scale.cuts(None)
 
 
 def test_cards_have_the_numbers_of_the_table(model):
@@ -70,11 +74,42 @@ def test_errors_that_point_the_other_way_are_marked(model):
     assert [row[LUCK] for row in cards["rows"]] == [True] * 12 + [False]
 
 
+def test_a_card_says_what_predictions_use_and_marks_a_cut_interval(model):
+    table = dict(model.gains_)
+    verdicts = [STAY_ALONE, NO_DIFFERENCE, COLLABORATE] + [NOT_MEASURED] * (len(table["learner"]) - 3)
+    low = np.where(np.array(verdicts) == STAY_ALONE, -3.0, -0.1)
+    table |= {"verdict": np.array(verdicts), "gain_low": low}
+    table |= {name: np.full(len(low), 0.5) for name in table if name in ("from_alone", "from_coterie")}
+    rows = learner_cards(crowd_of(model, table))["rows"]
+    said = {row[VERDICT]: (row[USED], row[CUT]) for row in rows}
+    assert said == {
+        STAY_ALONE: ("Predictions use its own model.", True),
+        NO_DIFFERENCE: ("Predictions use others.", False),
+        COLLABORATE: ("Predictions use others.", False),
+        NOT_MEASURED: ("", False),
+    }
+
+
 def test_a_partition_has_cards_without_numbers(partition):
     cards = learner_cards(as_subject(partition))
     assert not cards["measured"]
     assert [row[NAME] for row in cards["rows"]] == list("abcdef")
     assert cards["shown"] == []
+
+
+def test_a_coterie_of_one_is_the_learner_itself(model):
+    table = dict(model.gains_)
+    count = len(table["learner"])
+    table = {name: column for name, column in table.items() if not name.startswith("from_")}
+    table["cluster"] = np.array([5] + [0] * (count - 1))
+    table |= {"from_alone": np.full(count, 0.04), "from_coterie": np.full(count, 0.81)}
+    table |= {"from_all_adapted": np.full(count, 0.15), "membership": np.ones(count)}
+    subject = crowd_of(model, table)
+    subject.summary["coteries"] = [{"cluster": 5, "learners": ["a"]}, {"cluster": 0, "learners": ["b", "c"]}]
+    rows = {row[NAME]: row for row in learner_cards(subject)["rows"]}
+    lone = rows.pop(full_name(table["learner"][0]))
+    assert (lone[TAKEN], lone[SURE]) == ([85, 0, 15], None)
+    assert all((row[TAKEN], row[SURE]) == ([4, 81, 15], "100%") for row in rows.values())
 
 
 def test_sites_take_from_sites(conclusion):

@@ -5,7 +5,7 @@ import pytest
 
 from coterie import Report
 from coterie.displays._look import PALETTE
-from coterie.report.charts import charts_of, curve
+from coterie.report.charts import charts_of, curve, learner_map
 from coterie.report.themes import THEMES, colour, grey, marker
 
 
@@ -41,6 +41,16 @@ def test_points_of_the_map_have_names(model):
     assert len(titles) == 12
     assert any(title.startswith("<b>bold</b>") for title in titles)
     assert any(text.text == "{{ 7 * 7 }}" for text in root.iter("text"))
+
+
+def test_names_on_the_map_stay_inside():
+    names = [f"a long name {place}" for place in range(9)]
+    places = [[0.0] * 8 + [1.0], [0.01 * place for place in range(8)] + [0.04]]
+    data = {"learners": names, "clusters": [0] * 9, "places": places}
+    root = ElementTree.fromstring(learner_map(data))
+    starts = {text.text: float(text.get("x")) for text in root.iter("text")}
+    assert len(starts) > 1
+    assert all(0 <= x <= 460 - 5.6 * len(name) for name, x in starts.items())
 
 
 @pytest.mark.parametrize("values", [[1.0, None, 3.0], [0.0, 0.0, 0.0], [None, None, None], [1e-3, 1.0, 1e6]])

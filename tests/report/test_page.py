@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import sync_playwright
 
-from coterie import Report
+from coterie import Report, cluster_learners
 
 ROOT = Path(__file__).parents[2]
 # Screenshots are kept here, for whoever wants to look.
@@ -142,6 +142,14 @@ def test_a_learner_is_found_by_its_name(visit, reports):
     assert page.locator(".card").count() == 3
     page.click("#more")
     assert page.locator(".card").count() == 13
+
+
+def test_umlauts_need_not_be_typed(visit, losses):
+    names = ["K\u00f6nigsbr\u00fcck", "Stra\u00dfe", "c", "d", "e", "f"]
+    page = visit(Report(cluster_learners(losses, n_clusters=2, learner_ids=names)))
+    for typed, name in (("konigsbruck", names[0]), ("STRASSE", names[1]), ("stra\u00dfe", names[1])):
+        page.fill("#search", typed)
+        assert page.locator(".card h3").all_text_contents() == [name]
 
 
 def test_a_card_says_verdict_gain_company_and_sources(visit, reports):

@@ -6,7 +6,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from coterie.report.pictures import (
-    FEWEST_MEMBERS,
     MOST_MEMBERS,
     both_ends,
     losses_picture,
@@ -72,10 +71,10 @@ def test_membership_shows_the_least_sure_first(many_learners):
     subject = WithStability(partition, found=found)
     picture = membership_picture(subject)
     assert picture["learners"][0] == "site 0007"
-    assert picture["own"][:2] == [0.25, 1.0]
+    assert picture["own"] == [0.25]
     assert picture["sure"] == 59
-    assert len(picture["learners"]) == FEWEST_MEMBERS
-    assert picture["left_out"] == 60 - FEWEST_MEMBERS
+    assert len(picture["learners"]) == 1
+    assert picture["left_out"] == 59
     found.membership = np.full((60, 4), 0.25)
     assert len(membership_picture(subject)["learners"]) == MOST_MEMBERS
 
@@ -91,5 +90,8 @@ def test_weights_are_shown_where_the_collaboration_has_them(model):
     assert picture["learners"] == ["a", "b"]
     assert picture["names"] == ["its own model", "all learners"]
     assert picture["mean"] == [0.5, 0.5]
+    assert not picture["alike"]
+    collaboration.shares = np.full((2, 2), 0.5)
+    assert weights_picture(subject)["alike"]
     without = SimpleNamespace(collaboration_=SimpleNamespace(method="pooled"))
     assert weights_picture(replace(subject, model=without)) is None

@@ -29,8 +29,8 @@ def test_ticks_of_a_log_scale_are_few_and_inside(low, high):
 
 def test_ticks_are_written_short():
     minus = "\N{MINUS SIGN}"
-    assert [tick_text(value) for value in (0.0, 1500.0, -0.25, 2e7, 1e-5)] == [
-        *("0", "1,500", f"{minus}0.25", "2e7", f"1e{minus}5")
+    assert [tick_text(value) for value in (0.0, 1920.0, 15000.0, -0.25, 2e7, 1e-5)] == [
+        *("0", "1920", "15,000", f"{minus}0.25", "2e7", f"1e{minus}5")
     ]
 
 

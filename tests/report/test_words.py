@@ -57,13 +57,15 @@ PAYS = {
 
 
 def test_gains_say_whether_it_pays():
-    data = {"left_out": 0, "rows": ["a"] * 5, "shown": [0, 1], "error": "RMSE"}
+    data = {"left_out": 0, "rows": [[False] * 16] * 5, "shown": [0, 1], "error": "RMSE"}
     text = gains_words(data, PAYS)[0]
     assert "of a learner's squared error" in text
     assert "The typical learner's gain is 20%, from \u221210% to 50%." in text
     assert "1 learner had no error alone" in text
     assert "of a learner's Brier score" in gains_words(data | {"error": "Brier score"}, PAYS)[0]
     assert "could an error alone be measured" in gains_words(data, PAYS | {"n_compared": 0})[0]
+    assert "An arrow" not in text
+    assert "goes on below \u2212100%" in gains_words(data | {"rows": [[True] * 16] * 5}, PAYS)[0]
     assert "the 2 largest and smallest gains" in gains_words(data | {"left_out": 3}, PAYS)[0]
 
 
@@ -78,6 +80,7 @@ def test_membership_names_the_least_sure():
     }
     assert "Least sure: a (60%)." in membership_words(data)[0]
     assert "Least sure" not in membership_words(data | {"own": [1.0, 1.0]})[0]
+    assert "each of 2 learners its own" in membership_words(data | {"learners": [], "own": []})[0]
 
 
 def test_differences_name_the_predictor_and_the_region():
@@ -106,4 +109,6 @@ def test_differences_name_the_predictor_and_the_region():
 
 def test_weights_are_told_on_average():
     data = {"names": ["its own model", "3 coteries", "all"], "mean": [0.25, 0.75, 0.0], "left_out": 0}
+    data["alike"] = False
     assert "On average a learner takes 25% from its own model, 75% from 3 coteries." in weights_words(data)[0]
+    assert "Every learner takes 25% from its own model" in weights_words(data | {"alike": True})[0]

@@ -9,6 +9,8 @@ from coterie.report.themes import colour, grey
 
 # More coteries than this are told apart by what stands beside the pointer.
 MOST_IN_LEGEND = 12
+# Parts of a bar that nobody can see are not in the legend.
+VISIBLE = 0.005
 
 Bars = dict[str, Any]
 
@@ -25,7 +27,11 @@ def _bars(learners: list[str], shares: list[list[float | None]], parts: list[tup
         ]
         said = [part["said"] for part in sorted(cut, key=lambda part: -part["width"])[:2]]
         rows.append({"name": learner, "parts": cut, "said": ", ".join(said)})
-    legend = [{"name": name, "colour": fill} for name, fill in parts]
+    legend = [
+        {"name": name, "colour": fill}
+        for place, (name, fill) in enumerate(parts)
+        if any((row[place] or 0.0) >= VISIBLE for row in shares)
+    ]
     return {"legend": legend if len(parts) <= MOST_IN_LEGEND else [], "rows": rows}
 
 
@@ -49,11 +55,12 @@ def bars_of(section: dict[str, Any]) -> Bars | None:
     if data is None:
         return None
     match section["id"]:
-        case "membership":
+        case "membership" if data["learners"]:
             count = len(data["membership"][0])
             parts = [(f"coterie {cluster}", colour(cluster)) for cluster in range(count)]
             return _bars(data["learners"], data["membership"], parts)
-        case "weights":
+        # Where all learners take the same, a sentence says so.
+        case "weights" if not data["alike"]:
             names = data["names"]
             parts = [(name, grey(place, len(names))) for place, name in enumerate(names)]
             return _bars(data["learners"], data["shares"], parts)

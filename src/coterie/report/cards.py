@@ -9,10 +9,12 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from coterie._text import number, percent, whole_percents
 from coterie.displays import GainsDisplay
 from coterie.report.identity import target_and_unit
-from coterie.report.pictures import both_ends, taken_name
+from coterie.report.pictures import both_ends, own_coterie_is_itself, taken_name
 from coterie.report.site import sources_of
 from coterie.report.subject import Subject, full_name
 from coterie.summary import learner_columns
@@ -51,6 +53,10 @@ class Scale:
         self.ticks = [place * step for place in range(first, last + 1)]
         self.low, self.high = self.ticks[0], self.ticks[-1]
 
+    def cuts(self, gain: float | None) -> bool:
+        """Tell whether a gain lies below the scale."""
+        return gain is not None and math.isfinite(gain) and gain < self.low
+
     def __call__(self, gain: float | None) -> float | None:
         """Return the place of a gain."""
         if gain is None or not math.isfinite(gain):
@@ -59,7 +65,14 @@ class Scale:
         return round(100 * min(max(share, 0.0), 1.0), 1)
 
 
-def _taken(subject: Subject, rows: list[dict[str, Any]]) -> tuple[list[str], dict[Any, list[int]]]:
+def _singles(subject: Subject) -> set[int]:
+    """Return the coteries that have one member."""
+    return {part["cluster"] for part in subject.summary["coteries"] if len(part["learners"]) == 1}
+
+
+def _taken(
+    subject: Subject, rows: list[dict[str, Any]], singles: set[int]
+) -> tuple[list[str], dict[Any, list[int]]]:
     """Return from whom learners take, and each one's percentages."""
     conclusion = subject.conclusion
     if conclusion is not None:
@@ -73,7 +86,13 @@ def _taken(subject: Subject, rows: list[dict[str, Any]]) -> tuple[list[str], dic
     names = [name for name in rows[0] if name.startswith("from_")]
     shown = [taken_name(name) for name in names]
     known = [row for row in rows if names and row[names[0]] is not None]
-    return shown, {row["learner"]: whole_percents([row[name] for name in names]) for row in known}
+    shares = np.array([[row[name] for name in names] for row in known], dtype=float).reshape(
+        -1, max(len(names), 1)
+    )
+    once = own_coterie_is_itself(shares, names, [row["cluster"] in singles for row in known])
+    return shown, {
+        row["learner"]: whole_percents(part) for row, part in zip(known, once.tolist(), strict=True)
+    }
 
 
 def _error(row: dict[str, Any], name: str, *, root: bool) -> str:
@@ -87,9 +106,20 @@ def _against_measured(row: dict[str, Any]) -> bool:
     return bool(gain and alone is not None and others is not None and (others - alone) * gain > 0)
 
 
-def _card(row: dict[str, Any], scale: Scale, taken: list[int] | None, *, root: bool) -> list[Any]:
+def _used(row: dict[str, Any], taken: list[int] | None, *, lone: bool) -> str:
+    """Return what `predict` uses for a learner by default, in a sentence."""
+    unknown = not row.get("verdict") or row["verdict"] == NOT_MEASURED
+    # Without shares nobody can tell whether a learner by itself takes from all.
+    if unknown or (lone and taken is None and row["verdict"] != STAY_ALONE):
+        return ""
+    own = row["verdict"] == STAY_ALONE or (taken is not None and taken[0] == sum(taken))
+    return f"Predictions use {'its own model' if own else 'others'}."
+
+
+def _card(row: dict[str, Any], scale: Scale, taken: list[int] | None, *, root: bool, lone: bool) -> list[Any]:
     gain, low, high = (row.get(name) for name in ("gain", "gain_low", "gain_high"))
-    sure = row.get("membership")
+    # How often a learner predicts itself best says nothing about company.
+    sure = None if lone else row.get("membership")
     return [
         full_name(row["learner"]),
         -1 if row["cluster"] is None else row["cluster"],
@@ -105,6 +135,8 @@ def _card(row: dict[str, Any], scale: Scale, taken: list[int] | None, *, root: b
         row.get("second_cluster", -1),
         row.get("model") or "",
         _against_measured(row),
+        _used(row, taken, lone=lone),
+        scale.cuts(low),
     ]
 
 
@@ -121,7 +153,8 @@ def learner_cards(subject: Subject) -> dict[str, Any]:
     scale = Scale([end for end in ends if end is not None])
     zero = scale.ticks.index(0.0)
     classes = "scores" in subject.summary
-    names, taken = _taken(subject, rows)
+    singles = _singles(subject)
+    names, taken = _taken(subject, rows, singles)
     # Whom errors compare stands in the picture.
     compared = [p for p, row in enumerate(rows) if measured and row["gain"] is not None]
     return {
@@ -137,7 +170,10 @@ def learner_cards(subject: Subject) -> dict[str, Any]:
             for place, tick in enumerate(scale.ticks)
         ],
         "zero": scale(0.0),
-        "rows": [_card(row, scale, taken.get(row["learner"]), root=not classes) for row in rows],
+        "rows": [
+            _card(row, scale, taken.get(row["learner"]), root=not classes, lone=row["cluster"] in singles)
+            for row in rows
+        ],
         "shown": [compared[p] for p in both_ends(len(compared), MOST_GAINS)],
         "left_out": max(0, len(compared) - MOST_GAINS),
     }

@@ -87,8 +87,8 @@ def heat_map(data: dict[str, Any]) -> str:
     return drawing(left + size + 6, below + 48, label, *inside, kind="wide")
 
 
-def _names_on_map(names: list[str], left: list[float], top: list[float]) -> list[str]:
-    """Write names beside their points; one without room is left to the pointer."""
+def _names_on_map(names: list[str], left: list[float], top: list[float], width: float) -> list[str]:
+    """Write names beside their points, inside the drawing; one without room is left to the pointer."""
     taken = [(x - 5, y - 5, x + 5, y + 5) for x, y in zip(left, top, strict=True)]
     written = []
     for name, x, y in zip(names, left, top, strict=True):
@@ -101,7 +101,9 @@ def _names_on_map(names: list[str], left: list[float], top: list[float]) -> list
             (x - wide / 2, y + 14),
         ):
             box = (at, down - 7, at + wide, down + 1)
-            if not any(a < box[2] and box[0] < c and b < box[3] and box[1] < d for a, b, c, d in taken):
+            if 0 <= at <= width - wide and not any(
+                a < box[2] and box[0] < c and b < box[3] and box[1] < d for a, b, c, d in taken
+            ):
                 taken.append(box)
                 written.append(text(short, x=at, y=down, size=9))
                 break
@@ -118,7 +120,7 @@ def learner_map(data: dict[str, Any]) -> str:
     middle = (max(across) + min(across)) / 2, (max(up) + min(up)) / 2
     left_of = [width / 2 + (x - middle[0]) * scale - 14 for x in across]
     top_of = [height / 2 - (y - middle[1]) * scale for y in up]
-    parts = _names_on_map(names, left_of, top_of) if n <= MOST_ON_MAP else []
+    parts = _names_on_map(names, left_of, top_of, width) if n <= MOST_ON_MAP else []
     for name, cluster, left, top in zip(names, data["clusters"], left_of, top_of, strict=True):
         look = {"fill": colour(cluster), "class_": "point"}
         whose = titled(f"{name}, coterie {cluster}")

@@ -8,6 +8,7 @@ ends and say how many they leave out.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -19,14 +20,13 @@ from coterie.report.subject import Subject, finite_list, full_names
 
 # Rows of the pictures that have a row per learner.
 MOST_MEMBERS = 40
-# Who is surer than this has a full bar, which tells nothing; a few are shown all the same.
+# Who is surer than this has a full bar, which tells nothing.
 SURE = 0.995
-FEWEST_MEMBERS = 8
 TAKEN = {
     "alone": "its own model",
     "coterie": "its coterie",
     "all": "all learners",
-    "all adapted": "all, adapted to it",
+    "all adapted": "all (adapted)",
 }
 # Of losses, which span decades.
 DIGITS = 3
@@ -100,7 +100,7 @@ def membership_picture(subject: Subject) -> dict[str, Any] | None:
     n, n_clusters = display.membership.shape
     table = {name: column.reshape(n, n_clusters) for name, column in display.frame().items()}
     own = table["probability"][np.arange(n), table["cluster"][:, 0]]
-    count = int(np.clip((own < SURE).sum(), FEWEST_MEMBERS, MOST_MEMBERS))
+    count = min(int((own < SURE).sum()), MOST_MEMBERS)
     order = np.argsort(own, kind="stable")[:count]
     return {
         "learners": full_names(table["learner"][order, 0].tolist()),
@@ -120,13 +120,40 @@ def taken_name(source: str) -> str:
     return TAKEN.get(name, name)
 
 
+def own_coterie_is_itself(shares: Array, names: Sequence[str], lone: Sequence[bool]) -> Array:
+    """Return shares with what a learner in a coterie of its own takes from it counted as its own model's."""
+    kinds = [name.removeprefix("from_") for name in names]
+    if not {"alone", "coterie"} <= set(kinds) or not any(lone):
+        return shares
+    once, rows = shares.copy(), np.flatnonzero(lone)
+    once[rows, kinds.index("alone")] += shares[rows, kinds.index("coterie")]
+    once[rows, kinds.index("coterie")] = 0.0
+    return once
+
+
+def _lone_learners(subject: Subject) -> Array:
+    """Return the learners in a coterie of their own."""
+    partition = subject.partition
+    assert partition is not None
+    _, place, counts = np.unique(partition.labels, return_inverse=True, return_counts=True)
+    lone: Array = partition.learner_ids[counts[place] == 1]
+    return lone
+
+
+def alike(shares: Array) -> bool:
+    """Tell whether all learners take the same, to the percent."""
+    return bool((np.round(shares, 2) == np.round(shares[0], 2)).all())
+
+
 def weights_picture(subject: Subject) -> dict[str, Any] | None:
     """Return what each learner's predictions are made of, those that take most from themselves first."""
     nested: Any = None if subject.model is None else subject.model.collaboration_
     names = getattr(nested, "share_names", None)
     if not names:
         return None
-    table = WeightsDisplay(nested.learner_ids, nested.shares, names).frame()
+    lone = np.isin(nested.learner_ids, _lone_learners(subject)).tolist()
+    once = own_coterie_is_itself(nested.shares, names, lone)
+    table = WeightsDisplay(nested.learner_ids, once, names).frame()
     learners = table.pop("learner")
     shares = np.column_stack(list(table.values()))
     shown = both_ends(len(shares), MOST_MEMBERS)
@@ -135,5 +162,6 @@ def weights_picture(subject: Subject) -> dict[str, Any] | None:
         "names": [taken_name(name) for name in names],
         "shares": [finite_list(row, 4) for row in shares[shown]],
         "mean": finite_list(shares.mean(axis=0), 4),
+        "alike": alike(shares),
         "left_out": len(shares) - len(shown),
     }

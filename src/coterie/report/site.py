@@ -7,9 +7,11 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from coterie._text import counted, joined, number, percent, whole_percents
 from coterie.federated import Conclusion
-from coterie.report.pictures import both_ends
+from coterie.report.pictures import alike, both_ends
 from coterie.report.subject import full_name, full_names
 from coterie.verdicts.gain_model import COVERAGE
 
@@ -112,6 +114,7 @@ def mixtures_picture(conclusion: Conclusion | None) -> dict[str, Any] | None:
         "names": ["its own model", "others in its coterie", "other sites"],
         "shares": [[part[place] for part in parts.values()] for place in ends],
         "mean": [sum(part) / len(part) for part in parts.values()],
+        "alike": alike(np.column_stack(list(parts.values()))),
         "left_out": len(order) - len(ends),
     }
 
@@ -121,7 +124,8 @@ def mixtures_words(data: dict[str, Any]) -> list[str]:
     parts = [
         f"{whole}% {name}" for name, whole in zip(data["names"], whole_percents(data["mean"]), strict=True)
     ]
-    text = f"A site's prediction is a weighted sum of sites' models. On average: {', '.join(parts)}."
-    if data["left_out"]:
+    text = "A site's prediction is a weighted sum of sites' models. "
+    text += f"{'For each site' if data['alike'] else 'On average'}: {', '.join(parts)}."
+    if data["left_out"] and not data["alike"]:
         text += f" The picture shows {len(data['learners'])} sites from both ends."
     return [text]

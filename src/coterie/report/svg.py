@@ -79,13 +79,14 @@ def tick_text(value: float) -> str:
     size = abs(value)
     if size >= 1e6 or 0 < size < 1e-3:
         return f"{value:.0e}".replace("e+0", "e").replace("e-0", "e-").replace("-", MINUS)
-    return f"{round(value, 6):,g}".replace("-", MINUS)
+    # A year has no comma.
+    return f"{round(value, 6):{',' if size >= 1e4 else ''}g}".replace("-", MINUS)
 
 
 class Frame:
     """A box with two axes, in which things are drawn by their values."""
 
-    LEFT, RIGHT, TOP, BOTTOM = 54, 8, 8, 34
+    LEFT, RIGHT, TOP, BOTTOM = 54, 20, 8, 34
 
     def __init__(
         self,

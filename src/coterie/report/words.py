@@ -107,6 +107,8 @@ def gains_words(cards: dict[str, Any], pays: dict[str, Any]) -> list[str]:
         f"{percent(pays['typical_gain'])}, from {percent(pays['least_gain'])} to "
         f"{percent(pays['most_gain'])}. All errors are on rows that no model had seen."
     )
+    if any(cards["rows"][place][15] for place in cards["shown"]):
+        text += f" An arrow: the interval goes on below {percent(-1.0)}."
     missing = len(cards["rows"]) - pays["n_compared"]
     if cards["left_out"]:
         text += (
@@ -119,6 +121,12 @@ def gains_words(cards: dict[str, Any], pays: dict[str, Any]) -> list[str]:
 
 def membership_words(data: dict[str, Any]) -> list[str]:
     """Say how sure the coteries are."""
+    if not data["learners"]:
+        times, who = f"{data['n_replicates']} times", counted(data["n_learners"], "learner")
+        return [
+            f"Every learner's rows were drawn again {times}. For each of {who} its own coterie predicted it "
+            "best in 100% of the draws."
+        ]
     text = (
         f"Every learner's rows were drawn again {data['n_replicates']} times; each bar shows how often each "
         f"coterie predicted the learner best. For {data['sure']} of {counted(data['n_learners'], 'learner')} "
@@ -131,7 +139,7 @@ def membership_words(data: dict[str, Any]) -> list[str]:
     ]
     text += f" Least sure: {joined(unsure)}." if unsure else ""
     if data["left_out"]:
-        text += f" The picture shows the {len(data['learners'])} least sure; the table has all."
+        text += " The picture shows the least sure; the table has all."
     return [text]
 
 
@@ -181,10 +189,11 @@ def weights_words(data: dict[str, Any]) -> list[str]:
         for name, whole in zip(data["names"], whole_percents(data["mean"]), strict=True)
         if whole
     ]
+    whose = "Every learner takes" if data["alike"] else "On average a learner takes"
     text = (
         "A learner's prediction is a weighted mean of its own model and of models of others. The weights "
-        f"were learnt on rows not seen. On average a learner takes {', '.join(parts)}."
+        f"were learnt on rows not seen. {whose} {', '.join(parts)}."
     )
-    if data["left_out"]:
+    if data["left_out"] and not data["alike"]:
         text += f" The picture shows {len(data['learners'])} learners from both ends."
     return [text]

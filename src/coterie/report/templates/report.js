@@ -40,8 +40,8 @@
   system.addEventListener("change", showTheme);
 
   // The cards. Columns of a row, as cards.py writes them.
-  const [NAME, COTERIE, VERDICT, REASON, GAIN, INTERVAL, PLACES, ERRORS, ROWS, TAKEN, SURE, NEXT, MODEL, LUCK] = [
-    0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13,
+  const [NAME, COTERIE, VERDICT, REASON, GAIN, INTERVAL, PLACES, ERRORS, ROWS, TAKEN, SURE, NEXT, MODEL, LUCK, USED, CUT] = [
+    0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15,
   ];
   const cards = store.cards;
   const MOST_NAMED = 8;
@@ -57,14 +57,18 @@
     };
     const [at, low, high] = row[PLACES];
     part("zero", cards.zero);
-    if (low !== null) part("interval", low, high - low);
+    if (low !== null) part(row[CUT] ? "interval cut" : "interval", low, high - low);
     part("point", at);
     return line;
   };
   const company = (row) => {
     if (row[COTERIE] < 0) return "no coterie fits it";
     const others = (store.members[row[COTERIE]] || []).filter((name) => name !== row[NAME]);
-    if (!others.length) return "nobody: it is by itself";
+    if (!others.length) {
+      // The first source is its own model.
+      const sources = cards.takes.filter((_, place) => place && row[TAKEN] && row[TAKEN][place]);
+      return `${sources.join(" and ") || "nobody"}: it has a coterie of its own`;
+    }
     const rest = others.length - MOST_NAMED;
     const names = others.slice(0, MOST_NAMED).join(", ") + (rest > 0 ? ` and ${rest} more` : "");
     return `coterie ${row[COTERIE]}: ${names}`;
@@ -113,13 +117,17 @@
       const [low, high] = row[INTERVAL];
       made.append(make("p", "quiet", `With a probability of 90% the gain is between ${low} and ${high}.`));
     }
+    if (row[USED]) made.append(make("p", "", row[USED]));
     made.append(facts(row));
     return made;
   };
   const FEW = 3;
   const shelf = byId("cards");
   const [search, found, more] = ["search", "found", "more"].map(byId);
-  const names = cards.rows.map((row) => row[NAME].toLowerCase());
+  // Accents and umlauts need not be typed.
+  const plain = (text) =>
+    text.toLowerCase().normalize("NFD").replace(/\p{M}/gu, "").replaceAll("\u00df", "ss");
+  const names = cards.rows.map((row) => plain(row[NAME]));
   let matching = cards.rows;
   let shown = FEW;
   const showCards = () => {
@@ -130,11 +138,11 @@
     more.hidden = matching.length <= shown;
   };
   const find = () => {
-    const words = search.value.toLowerCase().split(/\s+/).filter(Boolean);
+    const words = plain(search.value).split(/\s+/).filter(Boolean);
     matching = cards.rows.filter((_, place) => words.every((word) => names[place].includes(word)));
     // An exact name stands first.
-    const whole = search.value.trim().toLowerCase();
-    matching.sort((a, b) => (b[NAME].toLowerCase() === whole) - (a[NAME].toLowerCase() === whole));
+    const whole = plain(search.value.trim());
+    matching.sort((a, b) => (plain(b[NAME]) === whole) - (plain(a[NAME]) === whole));
     shown = FEW;
     showCards();
   };
