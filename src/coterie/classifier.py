@@ -397,4 +397,5 @@ class CoterieClassifier(ClassifierMixin, CoterieEstimator):  # type: ignore[misc
         float
             Accuracy.
         """
+        y = class_labels(y, self._called("score"))
         return float(accuracy_score(y, self.predict(X, groups=groups), sample_weight=sample_weight))
