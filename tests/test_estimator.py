@@ -205,6 +205,8 @@ def test_rows_are_brought_into_time_order_whatever_their_order_in_the_table() ->
     assert_array_equal(model.predict(table, SITES), model.predict(table[["size"]], SITES))
     assert any("Errors are those of forecasts" in note for note in model.partition_.notes)
     assert again.record_.options.time is True
+    said = regressor().fit(SIZE[:, None], Y, groups=SITES, time=True)
+    assert_array_equal(said.gains_["gain"], model.gains_["gain"])
     with pytest.raises(ValueError, match=r"time column 'day' of CoterieRegressor\.admit is not a column"):
         model.admit(table[["size"]][:40], Y[:40], groups=["new"] * 40)
     assert model.admit(table[:40], Y[:40], groups=["new"] * 40).shape == (1,)
@@ -226,6 +228,9 @@ def test_what_comes_later_changes_no_forecast() -> None:
 def test_a_time_that_is_none_is_refused() -> None:
     with pytest.raises(ValueError, match="'time' option must be the name of a column of X, True"):
         regressor(time=3).fit(SIZE[:, None], Y, groups=SITES)
+    table = pd.DataFrame({"size": SIZE, "site": SITES})
+    with pytest.raises(ValueError, match=r"'site' of .* cannot be group and time at once"):
+        regressor().fit(table, Y, groups="site", time="site")
 
 
 def test_the_log_of_the_response_is_undone(tmp_path: Any) -> None:

@@ -233,9 +233,9 @@ class CoterieClassifier(ClassifierMixin, CoterieEstimator):  # type: ignore[misc
         groups : array-like of shape (N,), str, or None, default=None
             Learner id of each row, or the name of the column of X that holds it. None: one learner,
             or ``group_column``.
-        time : array-like of shape (N,), str, or None, default=None
-            When each row was observed (dates, numbers or text that sorts), or the name of the column of X
-            that says so. None: as the option ``time`` has it.
+        time : array-like of shape (N,), str, True or None, default=None
+            When each row was observed (dates, numbers, or text that is either), or the name of the column of
+            X that says so. True: rows are in time order. None: as the option ``time`` has it.
         **fit_params : dict
             ``sample_weight``, an array-like of shape (N,), for the candidates that take it; it weights
             the losses too.
@@ -397,4 +397,5 @@ class CoterieClassifier(ClassifierMixin, CoterieEstimator):  # type: ignore[misc
         float
             Accuracy.
         """
+        y = class_labels(y, self._called("score"))
         return float(accuracy_score(y, self.predict(X, groups=groups), sample_weight=sample_weight))

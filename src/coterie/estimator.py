@@ -139,7 +139,12 @@ class CoterieEstimator(BaseEstimator):  # type: ignore[misc]
         X, groups = self._split_groups(X, groups, caller)
         if time is not None:
             options = replace(options, time=time if isinstance(time, str) else True)
+        if time is True:
+            # Rows are in time order already.
+            time = None
         if isinstance(options.time, str):
+            if options.time == self._group_column:
+                raise ValueError(f"The column {options.time!r} of {caller} cannot be group and time at once.")
             X, time = split_time_column(X, options.time, caller)
         if y is None:
             raise ValueError(f"{caller} requires y to be passed, but the target y is None.")

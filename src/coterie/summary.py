@@ -270,6 +270,7 @@ def summarize(
         "bootstrap": _bootstrap(found) if isinstance(found, Fit) else None,
         "notes": list(source.notes),
         "rounds": getattr(found, "rounds", None),
+        "effort": found.options.effort if isinstance(found, Fit) else None,
     }
     if isinstance(found, Fit) and found.options.loss.bounds is not None:
         summary["scores"] = _class_scores(found) if found.has_rows else None

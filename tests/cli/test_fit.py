@@ -46,7 +46,7 @@ def test_the_summary_answers_the_questions(run, here):
     assert "The 6 learners fall into 2 coteries" in shown
     assert "a, c, e" in shown
     assert "Learning with others is expected to" in shown
-    assert "Why 2 coteries? This number has the best" in shown
+    assert "Why 2 coteries? It is the smallest number" in shown
     assert "Results are in coterie-table/." in shown
 
 

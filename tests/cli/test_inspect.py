@@ -33,3 +33,12 @@ def test_a_model_of_python_s_and_files_that_are_none(run, fitted, table):
     assert "There is no file" in run("inspect", "none.coterie").complaint
     Path("cut.coterie").write_bytes(fitted.read_bytes()[:-50])
     assert "is damaged or cut short" in run("inspect", "cut.coterie").complaint
+
+
+def test_the_folder_of_a_fit_stands_for_its_model(run, fitted):
+    folder = str(fitted.parent)
+    assert run("inspect", folder).out == run("inspect", fitted).out
+    assert run("predict", folder, "table.csv").out == run("predict", fitted, "table.csv").out
+    assert run("report", folder, "--out", "page.html").code == 0
+    assert "are known already" in run("admit", folder, "table.csv").complaint
+    assert "no conclusion yet" in run("predict", folder, "table.csv", "--name", "a").complaint

@@ -53,7 +53,8 @@ def test_the_answer_comes_first_and_learners_of_a_verdict_stand_together(shown):
     assert row_of(text, "collaborate") == ["collaborate", "2", "+50%", "2.000", "1.000", "a,", "b"]
     assert row_of(text, "0") == ["0", "2", "+50%", "2.000", "1.000", "a,", "b"]
     assert "In a coterie of its own: c.\n" in text
-    assert "Why 2 coteries? This number has the best loss (rule held-out). Other rules: gap 1." in text
+    assert "Why 2 coteries? It is the smallest number whose coteries predict" in text
+    assert "within two standard errors (rule held-out). Other rules: gap 1." in text
     assert "2 columns became 4 predictors, 1 with gaps that were filled; left out: id. --verbose" in text
     assert text.endswith("Note: Take care.\n")
     assert len(text.splitlines()) < 24

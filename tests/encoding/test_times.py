@@ -19,6 +19,9 @@ from coterie.rows.learners import gather_learners
         pl.Series([date(2001, 1, 1), date(1999, 1, 1), date(1999, 1, 1), date(2020, 1, 1)]),
         pd.Series(["02.01.2001", "31.12.1999", "31.12.1999", "01.01.2020"]),
         np.array(["2001-01", "1999-12", "1999-12", "2020-01"]),
+        ["10", "9", "9.0", "1e2"],
+        ["02.01.2001", "31.12.1999", "31.12.1999", "01.01.2020"],
+        pl.Series(["2001-01-01T10:00Z", "1999-12-31T10:00Z", "1999-12-31T11:00+01:00", "2020-01-01T00:00Z"]),
     ],
 )
 def test_equal_times_have_equal_ranks(times):
@@ -31,11 +34,20 @@ def test_equal_times_have_equal_ranks(times):
         ([1, 2], "one entry per row of X"),
         ([1, None, 2], "missing in 1 of 3 rows"),
         ([1, "a", 2], "mixes entries"),
+        (
+            ["12/01/2023", "12/02/2023", "12/01/2024"],
+            "2024: '12/01/2023'. Pass dates",
+        ),
+        (["1", "2", "nan"], "is no number, .*: 'nan'"),
+        (["1", "2", "2024-12-31"], "mixes entries"),
+        ([[1], [2], [3]], "must have one dimension"),
+        (np.ones((3, 1)), "must have one dimension"),
+        (7, "must have one dimension"),
     ],
 )
 def test_what_is_no_time_is_refused(times, why):
     with pytest.raises(ValueError, match=why):
-        time_ranks(times if None not in times else pl.Series(times), 3, "fit")
+        time_ranks(pl.Series(times) if isinstance(times, list) and None in times else times, 3, "fit")
 
 
 def test_a_column_of_times_is_taken_out_of_a_table():

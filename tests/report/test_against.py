@@ -3,6 +3,7 @@ import json
 import pytest
 
 from coterie import Report
+from coterie.estimator import IN_TIME_ORDER
 from coterie.report.against import against_words, changes_since, read_run
 
 
@@ -51,6 +52,23 @@ def test_changes_are_said():
 def test_brier_scores_have_no_root():
     scored = {"scores": None}
     assert changes_since(OLD | scored, NEW | scored)["errors"] == ["4.00", "1.00"]
+
+
+@pytest.mark.parametrize(
+    ("options", "why"),
+    [
+        ({"notes": [IN_TIME_ORDER]}, "one run predicts later rows from earlier ones, and the other does not"),
+        ({"effort": "fast"}, "the runs have different efforts"),
+    ],
+)
+def test_errors_that_mean_something_else_are_not_compared(options, why):
+    found = changes_since(OLD | options, NEW | {"effort": "full"})
+    assert found["errors"] is None
+    assert [row["error"] for row in found["rows"]] == [["\N{EN DASH}"], ["\N{EN DASH}"]]
+    said = against_words(found)
+    assert f"Errors are not comparable: {why}." in said
+    assert not any("With others" in sentence for sentence in said)
+    assert changes_since(OLD | options, NEW | options)["errors"] == ["2.00", "1.00"]
 
 
 def test_runs_that_cannot_be_compared_are_refused():

@@ -31,6 +31,17 @@ def test_rows_are_sorted_by_a_column_and_those_without_an_entry_come_last() -> N
         GAINS.sort("loss")
 
 
+def test_learners_are_found_by_one_id_or_several() -> None:
+    north = Gains(learner=np.array(["south", "north"]), gain=np.array([0.1, 0.2]))
+    assert north.of("north")["gain"].tolist() == [0.2]
+    assert learners(north.of(["north", "south"])) == ["north", "south"]
+    assert Gains(learner=np.array([7, 8])).of(8)["learner"].tolist() == [8]
+    with pytest.raises(ValueError, match="There is no learner 'n', 'z' in the table"):
+        north.of(["z", "south", "n"])
+    with pytest.raises(KeyError, match="no column 'nope'; known columns: 'learner', 'gain'"):
+        north["nope"]
+
+
 def test_it_becomes_a_table_of_either_library() -> None:
     pd, pl = pytest.importorskip("pandas"), pytest.importorskip("polars")
     assert isinstance(GAINS.to_pandas(), pd.DataFrame)

@@ -9,7 +9,7 @@ from typer import Argument, Option
 
 import coterie
 from coterie.cli.errors import disk_errors, one_sentence
-from coterie.cli.files import check_model, find_files
+from coterie.cli.files import find_files, find_model
 from coterie.cli.options import AsJson, Decimal, Delimiter, Encoding, ReplaceFile
 from coterie.cli.printing import say_notes, tell, tell_json
 from coterie.cli.progress import gathered_warnings
@@ -19,7 +19,9 @@ _SHOWN = ("learner", "cluster", "n_rows", *_ERRORS, "gain", "verdict", "reason")
 
 
 def admit(
-    model: Annotated[str, Argument(metavar="MODEL", help="This is the file model.coterie of a fit.")],
+    model: Annotated[
+        str, Argument(metavar="MODEL", help="This is the folder of a fit, or its file model.coterie.")
+    ],
     tables: Annotated[
         list[str], Argument(metavar="TABLE...", help="These files hold the newcomers' rows, with the target.")
     ],
@@ -33,7 +35,7 @@ def admit(
     force: ReplaceFile = False,
 ) -> None:
     """Place new learners into the coteries of a model, without fitting it again."""
-    check_model(model)
+    model = find_model(model)
     find_files(tables)
     from coterie.cli.models import check_file, open_with_rows
     from coterie.cli.summary import show_rows

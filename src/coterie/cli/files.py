@@ -17,6 +17,8 @@ EXCEL = (".xlsx", ".xlsm", ".xlsb", ".xls", ".ods")
 SUFFIXES = (*TEXT, *(f"{suffix}.gz" for suffix in TEXT), *PARQUET, *ARROW, *EXCEL)
 
 FILENAME = "filename"
+# The model among the results of a fit.
+MODEL = "model.coterie"
 
 
 def suffix_of(path: Path) -> str:
@@ -71,7 +73,9 @@ def find_files(patterns: Sequence[str]) -> list[Path]:
     return list(dict.fromkeys(files))
 
 
-def check_model(path: str) -> None:
-    """Refuse a model that is not there."""
+def find_model(path: str) -> str:
+    """Return the model that is meant, that of a fit if its folder is named; refuse one that is not there."""
     if not Path(path).exists():
         raise CommandError(f"There is no file {path!r}: {_hint(Path(path))}")
+    inside = Path(path) / MODEL
+    return str(inside) if inside.is_file() else path

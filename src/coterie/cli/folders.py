@@ -19,13 +19,14 @@ from pathlib import Path
 
 from coterie._files import LockedError, exchange, is_temporary, locked, remove_stale, sync_folder
 from coterie.cli.errors import CommandError, disk_errors
+from coterie.cli.files import MODEL
 
 OUTPUTS = (
     "labels.csv",
     "gains.csv",
     "losses.csv",
     "summary.json",
-    "model.coterie",
+    MODEL,
     "report.html",
     "learners.csv",
 )

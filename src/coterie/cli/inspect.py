@@ -7,14 +7,14 @@ from pathlib import Path
 from typing import Any
 
 from coterie.cli.errors import CommandError
-from coterie.cli.files import check_model
+from coterie.cli.files import find_model
 from coterie.cli.options import AsJson, Model
 from coterie.cli.printing import tell_json
 
 
 def describe(path: str) -> dict[str, Any]:
     """Return what a file says of itself, for JSON: versions, settings, learners, clusters, columns."""
-    check_model(path)
+    path = find_model(path)
     from coterie.persistence.archive import read_archive
     from coterie.persistence.arrays import unpack_arrays
     from coterie.persistence.codec import Decoder

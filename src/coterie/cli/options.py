@@ -35,7 +35,9 @@ Order = Annotated[
 ]
 
 # Models and what is written.
-Model = Annotated[str, Argument(metavar="MODEL", help="This is the file model.coterie of a fit.")]
+Model = Annotated[
+    str, Argument(metavar="MODEL", help="This is the folder of a fit, or its file model.coterie.")
+]
 MaxClusters = Annotated[int | None, Option(help="A rule looks at no more coteries than this.")]
 AsJson = Annotated[bool, Option("--json", help="Print one JSON object instead of text.")]
 ReplaceResults = Annotated[bool, Option("--force", help="Replace results that are there already.")]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from typer import Argument, Option
 
 from coterie.cli.errors import CommandError, one_sentence
-from coterie.cli.files import check_model, find_files
+from coterie.cli.files import find_files, find_model
 from coterie.cli.options import Concluder, Decimal, Delimiter, Encoding, ReplaceFile
 from coterie.cli.printing import say_notes, tell
 
@@ -142,7 +142,8 @@ def predict(
     model: Annotated[
         str,
         Argument(
-            metavar="MODEL", help="This is the file model.coterie of a fit, or a concluded sealed folder."
+            metavar="MODEL",
+            help="This is the folder of a fit, its file model.coterie, or a concluded sealed folder.",
         ),
     ],
     tables: Annotated[
@@ -178,7 +179,9 @@ def predict(
     ] = None,
 ) -> None:
     """Predict the rows of a table, in its order; rows without a learner have no prediction."""
-    check_model(model)
+    found = find_model(model)
+    # Anybody may put files into a sealed folder: who speaks of sites means the folder.
+    model = model if name or known_keys or concluder or own else found
     find_files(tables)
     import polars as pl
 

@@ -10,7 +10,7 @@ from typer import Argument, Option
 
 import coterie
 from coterie.cli.errors import CommandError, disk_errors, one_sentence
-from coterie.cli.files import check_model
+from coterie.cli.files import find_model
 from coterie.cli.options import Concluder, Folder, KnownKeys, ReplaceFile
 from coterie.cli.printing import say, say_notes, tell
 
@@ -83,7 +83,12 @@ def _from_folder(
 
 def report(
     model: Annotated[
-        str, Argument(metavar="MODEL", help="This is the file model.coterie of a fit.", show_default=False)
+        str,
+        Argument(
+            metavar="MODEL",
+            help="This is the folder of a fit, or its file model.coterie.",
+            show_default=False,
+        ),
     ] = "",
     out: Annotated[str, Option(help="Write the page to this file.")] = PAGE,
     force: ReplaceFile = False,
@@ -107,7 +112,7 @@ def report(
     if folder and against:
         raise CommandError("--against compares models: it goes with MODEL.")
     if model:
-        check_model(model)
+        model = find_model(model)
     if lacking := _lacking():
         raise CommandError(f"{lacking}.")
     from coterie.cli.models import check_file, open_model

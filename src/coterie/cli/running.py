@@ -17,6 +17,7 @@ from coterie._files import write_bytes
 from coterie.candidates import ForClasses, make_candidates
 from coterie.classifier import CoterieClassifier
 from coterie.cli.errors import CommandError, Interrupted, disk_errors, one_sentence
+from coterie.cli.files import MODEL
 from coterie.cli.folders import Workplace
 from coterie.cli.options import parse_count, parse_order, split_names
 from coterie.cli.preparing import Rows, StreamedRows
@@ -128,7 +129,7 @@ def _write_results(model: CoterieEstimator, summary: dict[str, Any], folder: Pat
         names = [str(learner) for learner in exchange.learner_ids.tolist()]
         tables["losses.csv"] = losses_table(exchange.losses, names)
     write_tables(folder, tables, summary)
-    coterie.save(model, folder / "model.coterie")
+    coterie.save(model, folder / MODEL)
     if report:
         coterie.Report(model).write_html(folder / "report.html")
 

@@ -39,7 +39,12 @@ def _why(summary: Mapping[str, Any], *, verbose: bool) -> str:
         return f"It was requested. By rule: {beside}."
     curve = summary["rules"][rule]
     if not verbose:
-        how = f"This number has the best {curve['criterion'].partition(' (')[0]} (rule {rule})."
+        how = f"The rule {rule} says so."
+        if rule == "held-out" and curve.get("one_truth_z") is None:
+            how = (
+                "It is the smallest number whose coteries predict rows not seen as well as the best number "
+                f"does, within two standard errors (rule {rule})."
+            )
         return f"{how} Other rules: {beside}." if others else how
     values = dict(zip(curve["n_clusters"], curve["values"], strict=True))
     near = [k for k in sorted(values) if abs(k - curve["chosen"]) <= 2]

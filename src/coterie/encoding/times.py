@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import math
+import re
+from datetime import datetime
 from typing import Any
 
 import narwhals.stable.v1 as nw
 import numpy as np
 
 from coterie._arrays import Array
-from coterie._options import listed
-from coterie.encoding.entries import as_dates
+from coterie._options import listed, shown
+from coterie.encoding.entries import DATE_FORMATS
 from coterie.rows.learners import Learners
 from coterie.rows.numbers import as_array, is_missing
 from coterie.rows.tables import as_table
@@ -26,14 +29,54 @@ def split_time_column(X: Any, column: str, caller: str, *, needed: bool = True) 
     return table.drop(column).to_native(), table[column].to_native()
 
 
+def _as_date(text: str) -> datetime | None:
+    """Return a date that is written as text; of a month, its first day."""
+    month = re.fullmatch(r"[0-9]{4}-[0-9]{2}", text)
+    try:
+        return datetime.fromisoformat(f"{text}-01" if month else text)
+    except ValueError:
+        pass
+    for form in DATE_FORMATS:
+        try:
+            return datetime.strptime(text, form)
+        except ValueError:
+            continue
+    return None
+
+
+def _as_number(text: str) -> float | None:
+    for kind in (int, float):
+        try:
+            number = kind(text)
+        except ValueError:
+            continue
+        return number if math.isfinite(number) and "_" not in text else None
+    return None
+
+
+def _read(texts: list[str], caller: str) -> list[Any]:
+    """Return times that are written as text as numbers or dates."""
+    found: dict[str, Any] = {}
+    for text in dict.fromkeys(texts):
+        number = _as_number(text)
+        found[text] = _as_date(text.strip()) if number is None else number
+        if found[text] is None:
+            raise ValueError(
+                f"The 'time' argument of {caller} holds text that is no number, and no date such as "
+                f"2024-12-31 or 31.12.2024: {shown(text)}. Pass dates or numbers."
+            )
+    return [found[text] for text in texts]
+
+
 def time_ranks(times: Any, n_rows: int, caller: str) -> Array:
-    """Return the place of each row in time, equal times alike: of dates, numbers or text."""
+    """Return the place of each row in time, equal times alike: of dates, numbers, or text that is either."""
     series = nw.from_native(times, series_only=True, pass_through=True)
     if isinstance(series, nw.Series):
-        dates = as_dates(series) if series.dtype == nw.String else None
-        values = (series if dates is None else dates).to_list()
+        values: Any = series.to_list()
     else:
         values = times if isinstance(times, list) else as_array(times).tolist()
+    if not isinstance(values, list) or any(isinstance(value, list | tuple) for value in values):
+        raise ValueError(f"The 'time' argument of {caller} must have one dimension, one entry per row of X.")
     if len(values) != n_rows:
         raise ValueError(
             f"The 'time' argument of {caller} must have one entry per row of X ({n_rows}). Got {len(values)}."
@@ -43,6 +86,8 @@ def time_ranks(times: Any, n_rows: int, caller: str) -> Array:
         raise ValueError(
             f"The 'time' argument of {caller} is missing in {missing} of {n_rows} rows: drop them."
         )
+    if all(isinstance(value, str) for value in values):
+        values = _read(values, caller)
     try:
         distinct = sorted(set(values))
     except TypeError:

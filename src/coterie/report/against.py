@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
-from coterie._text import counted, joined, number
+from coterie._text import NOTHING, counted, joined, number
+from coterie.estimator import IN_TIME_ORDER
 from coterie.report.subject import full_name
 
 SUMMARY = "summary.json"
@@ -66,6 +67,15 @@ def _shown(row: Mapping[str, Any], *, root: bool) -> str:
     return number(error if error is None or not root else math.sqrt(max(error, 0.0)))
 
 
+def _why_apart(old: Mapping[str, Any], summary: Mapping[str, Any]) -> str:
+    """Say why the errors of two runs cannot be compared; nothing where they can."""
+    forecasts = [IN_TIME_ORDER in run.get("notes", ()) for run in (old, summary)]
+    if forecasts[0] != forecasts[1]:
+        return "one run predicts later rows from earlier ones, and the other does not"
+    efforts = [run.get("effort") for run in (old, summary)]
+    return "the runs have different efforts" if all(efforts) and efforts[0] != efforts[1] else ""
+
+
 def changes_since(old: Mapping[str, Any], summary: Mapping[str, Any]) -> dict[str, Any]:
     """Return what is different from an earlier run; both are summaries of `coterie.summary.summarize`."""
     targets = [(run.get("pays") or {}).get("target") for run in (old, summary)]
@@ -84,6 +94,8 @@ def changes_since(old: Mapping[str, Any], summary: Mapping[str, Any]) -> dict[st
     compared = [
         name for name in common if all(rows[name].get("error_with") is not None for rows in (before, after))
     ]
+    apart = _why_apart(old, summary)
+    compared = [] if apart else compared
     errors = [_mean_error(rows, compared, root=root) for rows in (before, after)] if compared else None
     changed = [name for name in common if name in {*moved, *verdicts}]
     return {
@@ -94,6 +106,7 @@ def changes_since(old: Mapping[str, Any], summary: Mapping[str, Any]) -> dict[st
         "verdicts": verdicts,
         "error": "typical error" if root else "Brier score",
         "errors": errors,
+        "apart": apart,
         "fell": bool(compared) and _fell(before, after, compared),
         "rows": [
             {
@@ -101,7 +114,7 @@ def changes_since(old: Mapping[str, Any], summary: Mapping[str, Any]) -> dict[st
                 "coterie": [before[name]["cluster"], after[name]["cluster"]],
                 "moved": name in moved,
                 "verdict": [before[name].get("verdict", ""), after[name].get("verdict", "")],
-                "error": [_shown(rows[name], root=root) for rows in (before, after)],
+                "error": [NOTHING] if apart else [_shown(rows[name], root=root) for rows in (before, after)],
             }
             for name in changed[:MOST_CHANGES]
         ],
@@ -133,6 +146,8 @@ def against_words(data: Mapping[str, Any]) -> list[str]:
             f"stays at {new}" if old == new else f"{'falls' if data['fell'] else 'rises'} from {old} to {new}"
         )
         said.append(f"With others, the {data['error']} of these learners {how}.")
+    if data["apart"]:
+        said.append(f"Errors are not comparable: {data['apart']}.")
     said.append(_who(data["arrived"], "is new", "are new", ""))
     said.append(_who(data["left"], "is gone", "are gone", ""))
     return [sentence for sentence in said if sentence]

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from coterie._arrays import Array
-from coterie._options import check_option
+from coterie._options import check_option, listed, shown
 from coterie.rows.ids import positions_of
 from coterie.rows.numbers import is_missing
 from coterie.verdicts.admission import joined_ids
@@ -37,9 +37,17 @@ class Gains(dict[str, Array]):
         }
         return Gains(learner=joined_ids(self["learner"], other["learner"]), **joined)
 
-    def of(self, learner_ids: Iterable[Any]) -> Gains:
-        """Return the rows of some learners, in the order given."""
-        rows = positions_of(learner_ids, self["learner"].tolist())
+    def __missing__(self, name: object) -> Any:
+        raise KeyError(f"There is no column {shown(name)}; known columns: {listed(self, most=99)}.")
+
+    def of(self, learner_ids: Any) -> Gains:
+        """Return the row of a learner, or those of some, in the order given."""
+        single = isinstance(learner_ids, str) or not isinstance(learner_ids, Iterable)
+        wanted = [learner_ids] if single else list(learner_ids)
+        ids = self["learner"].tolist()
+        if unknown := set(wanted).difference(ids):
+            raise ValueError(f"There is no learner {listed(sorted(unknown, key=str))} in the table.")
+        rows = positions_of(wanted, ids)
         return Gains({name: column[rows] for name, column in self.items()})
 
     def head(self, n: int = 5) -> Gains:
