@@ -152,6 +152,18 @@ def test_umlauts_need_not_be_typed(visit, losses):
         assert page.locator(".card h3").all_text_contents() == [name]
 
 
+def test_a_learner_by_itself_learns_with_what_it_takes_from_all(visit):
+    partition = cluster_learners([[1, 1.1, 9], [1.1, 1, 9], [9, 9, 1]], n_clusters=2)
+    for takes, whom in ((None, "nobody"), ([80, 0, 20], "all (adapted)")):
+        report = Report(partition)
+        cards = report.summary["cards"]
+        cards["takes"] = ["its own model", "its coterie", "all (adapted)"]
+        cards["rows"][2][9] = takes
+        page = visit(report)
+        page.fill("#search", "2")
+        assert f"{whom}: it has a coterie of its own" in page.locator(".card").text_content()
+
+
 def test_a_card_says_verdict_gain_company_and_sources(visit, reports):
     page = visit(reports["model"])
     page.fill("#search", "@ink")

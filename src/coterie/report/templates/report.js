@@ -82,7 +82,8 @@
       const errors = `alone ${alone}, with others ${others}, with all ${all}`;
       add(`Error on rows not seen (${unit})`, errors, ...(row[LUCK] ? [make("p", "quiet", LUCKY)] : []));
     }
-    add(cards.clear ? "Learns with" : "Grouped with, though not clearly", company(row));
+    const single = (store.members[row[COTERIE]] || []).length === 1;
+    add(cards.clear || single ? "Learns with" : "Grouped with, though not clearly", company(row));
     if (row[TAKEN]) {
       const bar = make("span", "bar-of");
       bar.setAttribute("aria-hidden", "true");
