@@ -157,7 +157,7 @@ def test_a_small_learner_is_predicted_with_others_where_all_are_asked_alone() ->
     keep = np.r_[: N - 38]
     X, groups = SIZE[keep, None], SITES[keep]
     model = regressor().fit(X, Y[keep], groups=groups)
-    with pytest.warns(UserWarning, match="'03' has too few rows for an own model: is predicted with"):
+    with pytest.warns(UserWarning, match="'03' has too few rows for an own model and is predicted with"):
         alone = model.predict(X, groups=groups, using="alone")
     small = groups == "03"
     assert_array_equal(alone[small], model.predict(X, groups=groups, using="others")[small])

@@ -23,12 +23,12 @@ def shown(value: object) -> str:
     return text if len(text) <= LONGEST_SHOWN else f"{text[: LONGEST_SHOWN - 20]}...{text[-17:]}"
 
 
-def check_option(value: object, name: str, known: Iterable[object]) -> None:
-    """Refuse an unknown option, listing the known ones."""
+def check_option(value: object, name: str, known: Iterable[object], *, alternative: str = "") -> None:
+    """Refuse an unknown option, listing the known ones; ``alternative`` says what else is allowed."""
     options = list(known)
     if not any(value is option or (type(value) is str and value == option) for option in options):
         listed = ", ".join(repr(option) for option in options)
-        raise ValueError(f"The {name!r} option must be one of {listed}. Got {shown(value)}.")
+        raise ValueError(f"The {name!r} option must be {alternative}one of {listed}. Got {shown(value)}.")
 
 
 def check_count(value: object, name: str, *, least: int = 1, most: int | None = None) -> int:

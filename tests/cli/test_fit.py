@@ -126,6 +126,10 @@ def test_the_report_page_is_written(run, here):
     assert "<html" in Path("out/report.html").read_text()
 
 
+def test_an_unknown_candidate_is_refused_without_a_remedy_of_python_s(run, here):
+    assert "scikit-learn" not in run("fit", "table.csv", *QUIET, "--candidates", "magic").complaint
+
+
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
@@ -142,13 +146,13 @@ def test_the_report_page_is_written(run, here):
         ),
         (("table.csv", "--target", "y", "--group", "x0", "--no-report"), "Every row has its own value"),
         (("table.csv", *QUIET, "--candidates", "magic"), "The candidate 'magic' is not known"),
-        (("table.csv", *QUIET, "--n-clusters", "many"), "The 'n_clusters' option must be one of"),
+        (("table.csv", *QUIET, "--n-clusters", "many"), "--n-clusters must be a number or one of 'auto'"),
         (("table.csv", *QUIET, "--n-clusters", "99"), "must not exceed the number of learners (6)"),
-        (("table.csv", *QUIET, "--collaboration", "none"), "The 'collaboration' option must be one of"),
-        (("table.csv", *QUIET, "--device", "tpu"), "The 'device' option must be one of"),
-        (("table.csv", *QUIET, "--effort", "none"), "The 'effort' option must be one of"),
+        (("table.csv", *QUIET, "--collaboration", "none"), "--collaboration must be one of"),
+        (("table.csv", *QUIET, "--device", "tpu"), "--device must be one of"),
+        (("table.csv", *QUIET, "--effort", "none"), "--effort must be one of"),
         (("table.csv", *QUIET, "--order", "time"), "--order must be auto or none. Got 'time'"),
-        (("table.csv", *QUIET, "--landmarks", "few"), "The 'landmarks' option must be one of"),
+        (("table.csv", *QUIET, "--landmarks", "few"), "--landmarks must be one of"),
         (("latin.csv", *QUIET), "is not encoded in UTF-8"),
         (("semicolon.csv", *QUIET, "--delimiter", ","), "pass --delimiter ';'"),
         (("empty.csv", *QUIET), "is empty"),

@@ -5,6 +5,7 @@ from coterie.cli.summary import named, show_rows, show_summary
 GROUP = {"n_learners": 2, "learners": ["a", "b"], "rmse_alone": 2.0, "rmse_with": 1.0, "median_gain": 0.5}
 SINGLE = {"n_learners": 1, "learners": ["c"], "rmse_alone": 1.0, "rmse_with": 1.0, "median_gain": None}
 SUMMARY = {
+    "source": "model",
     "n_learners": 3,
     "n_clusters": 2,
     "clear": True,
@@ -57,6 +58,9 @@ def test_the_answer_comes_first_and_learners_of_a_verdict_stand_together(shown):
     assert "within two standard errors (rule held-out). Other rules: gap 1." in text
     assert "2 columns became 4 predictors, 1 with gaps that were filled; left out: id. --verbose" in text
     assert text.endswith("Note: Take care.\n")
+    used = "`predict` uses others, except for learners told to stay alone.\n"
+    assert used in text
+    assert used not in shown(SUMMARY | {"source": "sites"})
     assert len(text.splitlines()) < 24
 
 

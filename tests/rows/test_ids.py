@@ -28,7 +28,7 @@ def test_large_integers_of_both_signs_stay_integers() -> None:
     "groups", [np.ma.masked_array(["a", "b"], mask=[0, 1]), ["a", Decimal("sNaN")], [("a", None), ("a", 1)]]
 )
 def test_gaps_of_every_kind_are_counted(groups: Any) -> None:
-    with pytest.raises(ValueError, match=r"fit must name a learner for every row\. 1 entries are missing"):
+    with pytest.raises(ValueError, match=r"fit must name a learner for every row\. 1 entry is missing"):
         as_ids(groups, "fit")
 
 

@@ -28,7 +28,7 @@ def test_labels_of_any_kind_are_numbered_in_order(labels, classes):
 @pytest.mark.parametrize(
     ("labels", "sentence"),
     [
-        (["a", None, "b"], r"contains NaN: 1 labels are missing\. Drop the rows"),
+        (["a", None, "b"], r"contains NaN: 1 label is missing\. Drop the rows"),
         (pd.Series(["a", pd.NA, "b"]), "contains NaN"),
         ([1.0, np.nan, 0.0], "contains NaN"),
         ([1.0, np.inf, 0.0], "contains infinity"),

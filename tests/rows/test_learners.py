@@ -209,7 +209,7 @@ def test_standardizations_are_joined_learner_after_learner() -> None:
             {"groups": ["a", "b"]},
             r"'groups' argument of fit must have one entry per row of X \(3\)\. Got 2\.",
         ),
-        ({"groups": ["a", "b", None]}, "1 entries are missing"),
+        ({"groups": ["a", "b", None]}, "1 entry is missing"),
         ({"y": [1, np.nan, 2]}, "Input y of fit contains NaN in the rows of learner 'b'. Drop the rows"),
         ({"y": [1, 2, -np.inf]}, "Input y of fit contains infinity in the rows of learner 'a'"),
         ({"X": [[1.0], [2.0], [np.nan]]}, "Input X of fit contains NaN in column 0 of learner 'a'"),

@@ -311,7 +311,7 @@ def test_ids_of_several_types_stay_what_they_are(kind: Any) -> None:
     ids=lambda groups: f"{type(groups).__module__.split('.')[0]}-{str(groups)[:20]}",
 )
 def test_missing_ids_are_counted_and_refused(groups: Any) -> None:
-    with pytest.raises(ValueError, match=r"fit must name a learner for every row\. 1 entries are missing"):
+    with pytest.raises(ValueError, match=r"fit must name a learner for every row\. 1 entry is missing"):
         as_ids(groups, "fit")
 
 
@@ -400,7 +400,7 @@ def test_a_name_needs_a_table() -> None:
 def test_a_missing_id_in_the_column_is_refused(table: Any) -> None:
     X = table({"a": [1.0, 2.0], "site": ["x", None]})
     for column in ("site", 1):
-        with pytest.raises(ValueError, match="1 entries are missing"):
+        with pytest.raises(ValueError, match="1 entry is missing"):
             split_group_column(X, column, "fit")
 
 

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import errno
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+
+# Options with another name than in Python.
+_TYPED = {"n_jobs": "jobs", "random_state": "seed"}
 
 
 class CommandError(Exception):
@@ -21,13 +25,23 @@ class Interrupted(CommandError):
     exit_code = 130
 
 
+def _for_command_line(text: str) -> str:
+    """Return what the library says of an option as it concerns whoever types it."""
+    text = re.sub(r" Or pass a scikit-learn \w+\.$", "", text)
+    option = re.match(r"The '(\w+)' option ", text)
+    if option is None:
+        return text
+    name = _TYPED.get(option[1], option[1]).replace("_", "-")
+    return f"--{name} {text[option.end() :]}"
+
+
 @contextmanager
 def one_sentence() -> Iterator[None]:
     """Turn what the library refuses (options, rows, messages, files of models) into a command's error."""
     try:
         yield
     except ValueError as error:
-        raise CommandError(str(error)) from error
+        raise CommandError(_for_command_line(str(error))) from error
 
 
 @contextmanager

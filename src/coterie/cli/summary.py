@@ -132,6 +132,8 @@ def show_summary(summary: Mapping[str, Any], *, verbose: bool = False) -> None:
         show_line(sentence)
     if summary["pays"]:
         _show_groups(summary, summary["by_verdict"], "verdict")
+        if summary["source"] == "model" and summary["n_learners"] > 1:
+            show_line("`predict` uses others, except for learners told to stay alone.")
     if summary["n_clusters"] > 1 and summary["clear"]:
         _show_groups(summary, summary["coteries"], "cluster")
     if verbose or summary["clear"] or summary["n_clusters"] == 1:

@@ -16,7 +16,7 @@ from coterie.loss import SQUARED_ERROR, Loss
 from coterie.method.forecasts import Forecasts
 from coterie.method.landmarks import how_many_landmarks
 from coterie.method.refine.moves import REFINE, ROUNDS_OF_AVERAGES
-from coterie.method.search import RULES
+from coterie.method.search import OR_A_NUMBER, RULES
 from coterie.method.select import ORDERS
 from coterie.method.spectral import check_scale
 from coterie.rows.threshold import FEWEST_ROWS, enough_rows, rows_needed
@@ -117,7 +117,7 @@ class Options:
         if self.refine_rounds is not None:
             check_count(self.refine_rounds, "refine_rounds")
         if isinstance(self.n_clusters, str):
-            check_option(self.n_clusters, "n_clusters", RULES)
+            check_option(self.n_clusters, "n_clusters", RULES, alternative=OR_A_NUMBER)
         else:
             check_count(self.n_clusters, "n_clusters")
         if not (isinstance(self.min_rows, str) and self.min_rows == "auto"):

@@ -141,9 +141,9 @@ class Fit:
         lacking = [place for place, model in own.items() if model is None]
         if lacking:
             ids = [self.newcomers[place - len(self.learners)].learner_id for place in lacking]
-            have, are = ("has", "is") if len(ids) == 1 else ("have", "are")
+            who, have, are = ("Learner", "has", "is") if len(ids) == 1 else ("Learners", "have", "are")
             warnings.warn(
-                f"Learner {listed(ids)} {have} too few rows for an own model: {are} predicted with others.",
+                f"{who} {listed(ids)} {have} too few rows for an own model and {are} predicted with others.",
                 UserWarning,
                 stacklevel=4,
             )

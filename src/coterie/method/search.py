@@ -35,6 +35,7 @@ from coterie.records import Curve, Exchange, Partition, SimilarityTiles
 from coterie.rows.ids import canonical_order
 from coterie.rows.threshold import enough_rows
 
+OR_A_NUMBER = "a number or "
 RULES = ("auto", "held-out", "gap", "gap-jump", "eigengap", "penalty", "cv")
 
 
@@ -88,7 +89,7 @@ def default_max_clusters(n_learners: int) -> int:
 def check_n_clusters(n_clusters: Any, n_learners: int) -> Any:
     """Refuse what is neither a rule nor a number that the learners can fill."""
     if isinstance(n_clusters, str):
-        check_option(n_clusters, "n_clusters", RULES)
+        check_option(n_clusters, "n_clusters", RULES, alternative=OR_A_NUMBER)
         return n_clusters
     count = check_count(n_clusters, "n_clusters")
     if count > n_learners:

@@ -104,9 +104,10 @@ def as_ids(groups: Any, caller: str) -> Array:
     ids = np.asarray(ids)
     missing = hidden or _gaps(ids, caller)
     if missing:
+        entries = "entry is" if missing == 1 else "entries are"
         raise ValueError(
             f"The 'groups' argument of {caller} must name a learner for every row. "
-            f"{missing} entries are missing: drop these rows or give them an id."
+            f"{missing} {entries} missing: drop these rows or give them an id."
         )
     return ids
 

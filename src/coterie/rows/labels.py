@@ -46,8 +46,9 @@ def class_labels(y: Any, caller: str) -> Array:
     else:
         missing = np.isnan(labels) if labels.dtype.kind == "f" else np.zeros(len(labels), dtype=bool)
     if missing.any():
+        are = "label is" if missing.sum() == 1 else "labels are"
         raise ValueError(
-            f"Input y of {caller} contains NaN: {int(missing.sum())} labels are missing. "
+            f"Input y of {caller} contains NaN: {int(missing.sum())} {are} missing. "
             "Drop the rows without a class."
         )
     if labels.dtype.kind == "f" and not np.isfinite(labels).all():
