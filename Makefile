@@ -40,7 +40,7 @@ demo: $(VENV)/.demo
 	$(BIN)/coterie demo --out demo --force
 
 test: lint
-	$(BIN)/python -m pytest -n 2 -m "not slow"
+	$(BIN)/python -m pytest -n 3 --dist worksteal -m "not slow"
 
 test-slow: $(VENV)/.test
 	$(BIN)/python -m pytest -n 2 -m slow
