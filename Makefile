@@ -75,6 +75,7 @@ attack: $(VENV)/.test
 # Time and memory alone, with the machine and versions; a GPU is used where torch finds one.
 bench-speed: $(VENV)/.test
 	$(BIN)/python benchmarks/speed/exchange.py
+	$(BIN)/python benchmarks/speed/logistic.py
 	$(BIN)/python benchmarks/speed/growth.py
 	$(BIN)/python benchmarks/speed/landmarks.py --exact
 	$(BIN)/python benchmarks/speed/dask_threads.py

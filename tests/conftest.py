@@ -128,3 +128,8 @@ def in_order() -> Callable[..., Any]:
         return values[..., np.argsort(losses.learners.rows)]
 
     return back
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Begin with the tests that wait most, for Flower to give up a node: others run meanwhile."""
+    items.sort(key=lambda item: "test_deployment" not in item.nodeid)

@@ -1,8 +1,7 @@
-"""Losses of logistic models by one product: the same as by `predict_proba`, in a hundredth of the time."""
+"""Losses of logistic models by one product: the same as by `predict_proba`."""
 
 from __future__ import annotations
 
-import time
 from typing import Any
 
 import numpy as np
@@ -91,18 +90,3 @@ def test_what_is_not_a_line_is_none() -> None:
     curved = make_pipeline(PolynomialFeatures(2), StandardScaler(), LogisticRegression()).fit(X, y)
     assert not is_line(curved, 3)
     assert is_line(LogisticRegression().fit(X, y), 3)
-
-
-def test_a_thousand_learners_are_a_hundred_times_faster_than_the_double_loop() -> None:
-    learners = learners_of(2, n_learners=300, p=20, n=100)
-    models = fitted(QuickLogistic((1.0,)), learners)
-    best = np.inf
-    for _ in range(3):
-        start = time.perf_counter()
-        loss_matrix(models, learners, resolve_engine())
-        best = min(best, time.perf_counter() - start)
-    start = time.perf_counter()
-    one_by_one(models[:3], learners)
-    loop = (time.perf_counter() - start) * len(models) / 3
-    # A thousand of them are faster still; half of the factor leaves room for a busy machine.
-    assert loop > 50 * best
