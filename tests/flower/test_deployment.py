@@ -42,6 +42,8 @@ def deployment(tmp_path: Path) -> Iterator[Deployment]:
         running.close()
 
 
+# In one process the same is tested in test_client.py, always.
+@pytest.mark.slow
 def test_three_nodes_agree_on_classes_and_conclude(deployment: Deployment) -> None:
     folder = deployment.folder
     deployment.start_link()
