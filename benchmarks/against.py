@@ -3,7 +3,7 @@
     python benchmarks/against.py [--only SOURCE ...] [--draws N] [--text TEXT] [--jobs N]
     python benchmarks/against.py --journal FILE         compare answers that were made before
 
-Asks this state what was asked for ``benchmarks/frozen`` (see ``benchmarks/freeze.py``) and prints what improved,
+Asks this state what was asked for ``benchmarks/frozen`` (see ``benchmarks/freeze.py``). Prints what improved,
 what fell, and by how many standard errors of the paired difference. Without ``--draws`` everything is asked,
 which takes about three hours of one core. Exit status 1 means that something fell.
 """

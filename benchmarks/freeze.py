@@ -3,8 +3,8 @@
     python benchmarks/freeze.py [--only SOURCE ...] [--draws N] [--jobs N] [--out FOLDER]
 
 Asks every draw and table of ``how_many``, ``given``, ``peers``, ``one_truth``, ``ablation``, ``attacks``,
-``truths``, ``promises``, ``real_tables``, ``classes`` and ``federated/pays``, on all cores: labels, K, whether
-the answer is clear, errors by learner, verdicts, gains, seconds of processor. Answers go to a journal first;
+``truths``, ``promises``, ``real_tables``, ``classes`` and ``federated/pays``, on all cores: labels, K,
+whether the answer is clear, errors by learner, verdicts, gains, seconds of processor. Answers go to a journal first;
 an interrupted run goes on where it stopped. Writes a Parquet file for each source, and ``machine.json``.
 Real tables need COTERIE_DATA; those of R's packages need R, or an earlier export.
 """
@@ -29,6 +29,7 @@ FROZEN = BENCHMARKS / "frozen"
 
 def packed(journal: Path, out: Path) -> dict[str, int]:
     """Write the answers of a journal as one Parquet file for each source; return how many there are."""
+    import numpy as np
     import pandas as pd
 
     rows = [answer for line in journal_lines(journal) for answer in line["answers"]]
@@ -39,8 +40,6 @@ def packed(journal: Path, out: Path) -> dict[str, int]:
         ("own_errors", "float32"),
         ("gains", "float32"),
     ):
-        import numpy as np
-
         table[column] = [None if cell is None else np.asarray(cell, dtype=kind) for cell in table[column]]
     table = table.astype(
         {"n_clusters": "Int16", "clear": "boolean", "exact": "boolean", "seconds": "float32"}

@@ -1,7 +1,7 @@
 """Who belongs together, in all simulated settings: K unknown, K given, and the form for averages.
 
-Settings are those of ``how_many``, ``given``, ``peers``, ``one_truth`` and ``ablation``. Those of ``peers`` have
-rows for a test, so their predictions are scored, too.
+Settings are those of ``how_many``, ``given``, ``peers``, ``one_truth`` and ``ablation``. Those of ``peers``
+have rows for a test, so their predictions are scored, too.
 """
 
 from __future__ import annotations
