@@ -20,10 +20,10 @@ class StrictError(ValueError):
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
+    result = dict(pairs)
+    if len(result) < len(pairs):
         raise StrictError("A field stands twice in one object.")
-    return found
+    return result
 
 
 def _not_finite(text: str) -> Any:

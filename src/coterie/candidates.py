@@ -20,7 +20,7 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVR
 
-from coterie._options import listed, shown
+from coterie._options import brief, listed
 from coterie.models.boosting import BoostedClasses
 from coterie.models.classes import VotingForest
 from coterie.models.forest import QuickForest
@@ -160,7 +160,7 @@ def _from_list(entries: Iterable[Any], words: _Vocabulary) -> Candidates:
         else:
             raise ValueError(
                 f"The 'candidates' option takes names, presets and scikit-learn {words.noun}s "
-                f"(instances, not classes). Got {shown(entry)}."
+                f"(instances, not classes). Got {brief(entry)}."
             )
     if not chosen:
         raise ValueError("The 'candidates' option is empty: name at least one candidate.")
@@ -203,7 +203,7 @@ def make_candidates(spec: Any = None) -> Candidates:
             if not _is_model(entry, words.noun):
                 raise ValueError(
                     f"The candidate {name!r} must be a known name or a scikit-learn {words.noun}. "
-                    f"Got {shown(entry)}."
+                    f"Got {brief(entry)}."
                 )
             resolved[str(name)] = _checked(entry, words.noun)
         return resolved or _from_list([], words)
@@ -211,7 +211,7 @@ def make_candidates(spec: Any = None) -> Candidates:
         return _from_list(spec, words)
     raise ValueError(
         f"The 'candidates' option takes a preset ({listed(words.presets)}), a list, or a dict. "
-        f"Got {shown(spec)}."
+        f"Got {brief(spec)}."
     )
 
 

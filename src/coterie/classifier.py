@@ -299,8 +299,8 @@ class CoterieClassifier(ClassifierMixin, CoterieEstimator):  # type: ignore[misc
     def _probabilities(self, X: Any, groups: Any, using: str, method: str) -> Array:
         check_is_fitted(self)
         check_option(using, "using", USING)
-        X, place = self._rows_and_places(X, groups, self._called(method))
-        return self.record_.predict(X, place, using)
+        X, index = self._rows_and_places(X, groups, self._called(method))
+        return self.record_.predict(X, index, using)
 
     def predict_log_proba(self, X: Any, groups: Any = None, using: str = "verdict") -> Array:
         """Predict the logarithm of the probability of each class.
@@ -369,8 +369,8 @@ class CoterieClassifier(ClassifierMixin, CoterieEstimator):  # type: ignore[misc
         """
         check_is_fitted(self)
         coverage = check_coverage(coverage, self._called("predict_set"))
-        X, place = self._rows_and_places(X, groups, self._called("predict_set"))
-        return self.record_.predict_set(X, place, coverage)
+        X, index = self._rows_and_places(X, groups, self._called("predict_set"))
+        return self.record_.predict_set(X, index, coverage)
 
     @property
     def predict_interval(self) -> Any:

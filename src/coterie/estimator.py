@@ -19,7 +19,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from coterie._arrays import Array
 from coterie._notebook import summary_html
-from coterie._options import listed, shown
+from coterie._options import brief, listed
 from coterie._seeds import as_entropy
 from coterie.encoding import TableEncoder, TableRecipe, encoder_for
 from coterie.encoding.times import in_time_order, split_time_column, time_ranks
@@ -47,7 +47,7 @@ IN_TIME_ORDER = (
 )
 
 
-def _kept_in_record(name: str) -> Any:
+def _from_record(name: str) -> Any:
     """Return a property that hands on a field of ``record_``; the class docstring describes it."""
 
     def get(model: CoterieEstimator) -> Any:
@@ -67,18 +67,18 @@ class CoterieEstimator(BaseEstimator):  # type: ignore[misc]
     # Weights reach the candidates that take them; see ``fit``.
     __metadata_request__fit = {"sample_weight": None}  # noqa: RUF012
 
-    learner_ids_: Array = _kept_in_record("learner_ids")
-    learner_labels_: Array = _kept_in_record("labels")
-    n_clusters_: int = _kept_in_record("n_clusters")
-    selection_: Selection = _kept_in_record("selection")
-    exchange_: Exchange = _kept_in_record("exchange")
-    partition_: Partition = _kept_in_record("partition")
-    collaboration_: Collaboration = _kept_in_record("collaboration")
-    gains_: Gains = _kept_in_record("gains")
-    cluster_fit_: ClusterFit = _kept_in_record("cluster_fit")
-    stability_: Stability | None = _kept_in_record("stability")
-    admission_: Admission | None = _kept_in_record("admission")
-    min_rows_: int = _kept_in_record("min_rows")
+    learner_ids_: Array = _from_record("learner_ids")
+    learner_labels_: Array = _from_record("labels")
+    n_clusters_: int = _from_record("n_clusters")
+    selection_: Selection = _from_record("selection")
+    exchange_: Exchange = _from_record("exchange")
+    partition_: Partition = _from_record("partition")
+    collaboration_: Collaboration = _from_record("collaboration")
+    gains_: Gains = _from_record("gains")
+    cluster_fit_: ClusterFit = _from_record("cluster_fit")
+    stability_: Stability | None = _from_record("stability")
+    admission_: Admission | None = _from_record("admission")
+    min_rows_: int = _from_record("min_rows")
 
     @property
     def encoder_(self) -> TableEncoder | None:
@@ -208,7 +208,7 @@ class CoterieEstimator(BaseEstimator):  # type: ignore[misc]
         if self.group_column is not None and not isinstance(self.group_column, (str, Integral)):
             raise ValueError(
                 "The 'group_column' option must be the name or the position of a column of X. "
-                f"Got {shown(self.group_column)}."
+                f"Got {brief(self.group_column)}."
             )
         return options
 
@@ -378,12 +378,12 @@ class CoterieEstimator(BaseEstimator):  # type: ignore[misc]
         X, _ = self._without_times(X, caller, needed=False)
         X, names = self._checked(X, caller)
         ids = None if groups is None else as_ids(groups, caller)
-        place = self.record_.places_of(None if ids is None else ids.tolist(), len(X), caller)
-        shown_ids = np.zeros(len(X), dtype=int) if ids is None else ids
-        check_finite(X, names, np.arange(len(X)), shown_ids, caller)
+        index = self.record_.places_of(None if ids is None else ids.tolist(), len(X), caller)
+        ids_in_order = np.zeros(len(X), dtype=int) if ids is None else ids
+        check_finite(X, names, np.arange(len(X)), ids_in_order, caller)
         X = divided(X, self.record_.exponents)
         check_size(X, names, caller)
-        return X, place
+        return X, index
 
     def _answer(self) -> Mapping[str, Any]:
         unit = self.table_.unit if hasattr(self, "table_") else ""

@@ -96,9 +96,9 @@ class Workplace:
         # The folder's neighbour needs its name. What a link names gets the results.
         if path.name in ("", "..") or os.path.islink(path):
             path = Path(os.path.realpath(path))
-        place = cls(path, force, resume)
-        place.check()
-        return place
+        index = cls(path, force, resume)
+        index.check()
+        return index
 
     @property
     def state(self) -> Path:
@@ -139,14 +139,14 @@ class Workplace:
     def _check_out(self) -> None:
         if os.path.lexists(self.out) and not _is_folder(self.out):
             raise CommandError(f"{str(self.out)!r} is a file: give --out the name of a folder.")
-        found = sorted(os.listdir(self.out)) if _is_folder(self.out) else []
-        strange = _strangers(self.out, _is_result) if found else []
+        result = sorted(os.listdir(self.out)) if _is_folder(self.out) else []
+        strange = _strangers(self.out, _is_result) if result else []
         if strange:
             raise CommandError(
                 f"The folder {str(self.out)!r} holds {strange[0].name!r}, which is not a result of coterie: "
                 "give --out another folder."
             )
-        if found and not self.force:
+        if result and not self.force:
             raise CommandError(
                 f"The folder {str(self.out)!r} has results already: give --out another folder, or replace "
                 "them with --force."

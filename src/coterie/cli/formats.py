@@ -104,10 +104,10 @@ def _check_head(path: Path, content: bytes, form: TextForm, delimiter: str) -> s
         return delimiter
     if form.delimiter is not None:
         raise CommandError(
-            f"The first line of {str(path)!r} has no {_shown(delimiter)} but {header.count(other)} times "
-            f"{_shown(other)}: pass --delimiter {_shown(other)}."
+            f"The first line of {str(path)!r} has no {_spelled(delimiter)} but {header.count(other)} times "
+            f"{_spelled(other)}: pass --delimiter {_spelled(other)}."
         )
-    say(f"Note: the fields of {str(path)!r} are separated by {_shown(other)}; if not, pass --delimiter.")
+    say(f"Note: the fields of {str(path)!r} are separated by {_spelled(other)}; if not, pass --delimiter.")
     return other
 
 
@@ -123,7 +123,7 @@ def check_encoding(encoding: str) -> str:
     return known.name
 
 
-def _shown(delimiter: str) -> str:
+def _spelled(delimiter: str) -> str:
     return _DELIMITERS.get(delimiter, repr(delimiter))
 
 
@@ -176,7 +176,7 @@ def _read_text(path: Path, form: TextForm, delimiter: str) -> pl.DataFrame:
         if "more fields" in str(error):
             raise CommandError(
                 f"A line of {str(path)!r} has more fields than the first line, separated by "
-                f"{_shown(delimiter)}: pass --delimiter, or put fields that contain it in quotes."
+                f"{_spelled(delimiter)}: pass --delimiter, or put fields that contain it in quotes."
             ) from None
         raise CommandError(f"{str(path)!r} cannot be read as text: {first_line(error)}.") from None
     twice = [name for name in table.columns if name.endswith("_duplicated_0")]

@@ -90,7 +90,7 @@ class ClusterCountDisplay(Display):
                 rows.append((name, k, value, around, k == curve.chosen, name == self.rule))
         kinds = {"rule": str, "n_clusters": int, "value": float, "spread": float}
         kinds |= {"chosen": bool, "decided": bool}
-        return {name: np.array([row[place] for row in rows], kinds[name]) for place, name in enumerate(kinds)}
+        return {name: np.array([row[index] for row in rows], kinds[name]) for index, name in enumerate(kinds)}
 
     def plot(self, ax: Any = None, *, rule: str | None = None, **kwargs: Any) -> Self:
         """Draw the curves.
@@ -144,8 +144,8 @@ class ClusterCountDisplay(Display):
             self._draw_rule(ax, name, kwargs)
         for ax in axes[len(names) :]:
             ax.remove()
-        for place, ax in enumerate(axes[: len(names)]):
-            if place + columns >= len(names):
+        for index, ax in enumerate(axes[: len(names)]):
+            if index + columns >= len(names):
                 ax.set_xlabel("number of clusters")
         heading = self._heading()
         if heading:

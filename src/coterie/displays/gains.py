@@ -103,10 +103,10 @@ class GainsDisplay(Display):
         self, ax: Any, table: dict[str, Array], rows: Array, size: float, kwargs: dict[str, Any]
     ) -> None:
         common: dict[str, Any] = {"s": size, "linewidths": max(0.6, min(1.2, size / 20)), "zorder": 2}
-        everybody = {**common, "marker": "x", "color": _look.QUIET}
-        alone = {**common, "facecolors": "white", "edgecolors": _look.INK}
-        ax.scatter(table["error_all"], rows, label="with all", **_look.styled(everybody, kwargs))
-        ax.scatter(table["error_alone"], rows, label="alone", **_look.styled(alone, kwargs))
+        all_learners = {**common, "marker": "x", "color": _look.QUIET}
+        own_style = {**common, "facecolors": "white", "edgecolors": _look.INK}
+        ax.scatter(table["error_all"], rows, label="with all", **_look.styled(all_learners, kwargs))
+        ax.scatter(table["error_alone"], rows, label="alone", **_look.styled(own_style, kwargs))
         for label in np.unique(table["cluster"]).tolist():
             mine = table["cluster"] == label
             filled = {

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from coterie._arrays import Array
-from coterie._text import shown_name
+from coterie._text import display_name
 from coterie.displays._base import Display, ids_or_positions, loss_name_of
 from coterie.displays._crowds import block_means, block_name, blocks_of, some_learners
 from coterie.displays._look import (
@@ -232,7 +232,7 @@ class LossHeatmapDisplay(Display):
 
     def _size(self) -> tuple[float, float]:
         n = len(self.labels)
-        longest = max(len(shown_name(learner)) for learner in self.learner_ids)
+        longest = max(len(display_name(learner)) for learner in self.learner_ids)
         room = 0.065 * longest if n <= MOST_NAMES else 0.2
         side = float(np.clip(1.8 + 0.13 * n, 2.6, 6.0)) + room
         return side + 1.7, side + 0.7
@@ -287,9 +287,9 @@ class LossHeatmapDisplay(Display):
             ax.add_patch(Rectangle((1.008, 1 - first - share), BAND, share, **look))
             if share >= NARROWEST:
                 text = f"cluster {label}" if share >= ROOM_FOR_WORD else str(label)
-                place: dict[str, Any] = {"xy": (first + share / 2, 1.008 + BAND), "xycoords": "axes fraction"}
-                place |= {"xytext": (0, 2), "textcoords": "offset points", "ha": "center", "va": "bottom"}
-                ax.annotate(text, **place, color=INK, fontsize="small")
+                index: dict[str, Any] = {"xy": (first + share / 2, 1.008 + BAND), "xycoords": "axes fraction"}
+                index |= {"xytext": (0, 2), "textcoords": "offset points", "ha": "center", "va": "bottom"}
+                ax.annotate(text, **index, color=INK, fontsize="small")
 
     def _axes_of_learners(self, ax: Any, learners: Array) -> None:
         n = len(learners)
@@ -303,6 +303,6 @@ class LossHeatmapDisplay(Display):
             ax.set_xlabel(f"on the rows of each of {n} learners")
             return
         size = name_rows(ax, learners, min(axis_inches(ax)))
-        names = [shown_name(learner) for learner in learners]
+        names = [display_name(learner) for learner in learners]
         ax.set_xticks(range(n), labels=names, rotation=90, fontsize=size, parse_math=False)
         ax.tick_params(length=0, labelcolor=INK)

@@ -74,8 +74,8 @@ class MembershipDisplay(Display):
     def _order(self) -> Array:
         own = own_share(self.membership, self.labels)
         # Whom no cluster fits stands at the bottom.
-        place = np.where(self.labels >= 0, self.labels, self.membership.shape[1])
-        return np.lexsort((-np.nan_to_num(own, nan=-1.0), place))
+        index = np.where(self.labels >= 0, self.labels, self.membership.shape[1])
+        return np.lexsort((-np.nan_to_num(own, nan=-1.0), index))
 
     def frame(self) -> dict[str, Array]:
         """Return the numbers that are drawn, from the top of the picture down.

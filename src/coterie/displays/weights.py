@@ -74,7 +74,7 @@ class WeightsDisplay(Display):
         # Rounded, so that learners who share their weights keep the order given.
         keys = -np.round(self.shares, 6)
         order = np.lexsort(keys.T[::-1])
-        columns = {name: self.shares[order, place] for place, name in enumerate(self.share_names)}
+        columns = {name: self.shares[order, index] for index, name in enumerate(self.share_names)}
         return {"learner": self.learner_ids[order], **columns}
 
     def _size(self) -> tuple[float, float]:

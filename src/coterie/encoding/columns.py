@@ -192,9 +192,9 @@ def _encode_category(plan: ColumnPlan, series: Any) -> tuple[list[Array], Array]
     text = series.cast(nw.String)
     missing = np.asarray(text.is_null().to_numpy(), dtype=bool)
     text = text.fill_null("")
-    found = [np.asarray((text == level).to_numpy(), dtype=bool) & ~missing for level in plan.levels]
-    encoded = [np.asarray(where, dtype=np.float64) for where in found[1:]]
-    elsewhere = ~np.logical_or.reduce([missing, *found])
+    result = [np.asarray((text == level).to_numpy(), dtype=bool) & ~missing for level in plan.levels]
+    encoded = [np.asarray(where, dtype=np.float64) for where in result[1:]]
+    elsewhere = ~np.logical_or.reduce([missing, *result])
     if plan.other:
         encoded.append(elsewhere.astype(np.float64))
     elif elsewhere.any():

@@ -21,7 +21,7 @@ import sklearn
 
 from coterie._files import write_whole
 from coterie.engines.dask import DaskEngine
-from coterie.engines.progress import Counted, uncounted
+from coterie.engines.progress import CountedCalls, uncounted
 from coterie.engines.threads import Engine
 
 Job = TypeVar("Job")
@@ -124,23 +124,23 @@ class CheckpointEngine:
             return self._engine.map(function, jobs)
         listed, known = list(jobs), dict[int, str]()
         names = [_digest(plain, job, known) for job in listed]
-        read = ((place, self._read(name)) for place, name in enumerate(names))
-        results = {place: kept[0] for place, kept in read if kept is not None}
+        read = ((index, self._read(name)) for index, name in enumerate(names))
+        results = {index: kept[0] for index, kept in read if kept is not None}
         self.restored += len(results)
         # A result that is read counts as a step done, too.
         for kept in results.values():
             count(kept)
-        missing = [place for place in range(len(listed)) if place not in results]
+        missing = [index for index in range(len(listed)) if index not in results]
         if isinstance(self._engine, DaskEngine):
             # Workers have other disks: what comes back is written here.
             made = self._engine.map_each(
                 function,
-                [listed[place] for place in missing],
-                lambda place, result: self._write(names[missing[place]], result),
+                [listed[index] for index in missing],
+                lambda index, result: self._write(names[missing[index]], result),
             )
         else:
             run: Callable[[Any], Any] = partial(self._run, plain)
-            run = function.around(run) if isinstance(function, Counted) else run
-            made = self._engine.map(run, [(names[place], listed[place]) for place in missing])
+            run = function.around(run) if isinstance(function, CountedCalls) else run
+            made = self._engine.map(run, [(names[index], listed[index]) for index in missing])
         results.update(zip(missing, made, strict=True))
-        return [results[place] for place in range(len(listed))]
+        return [results[index] for index in range(len(listed))]

@@ -33,13 +33,13 @@ class ProtocolError(ValueError):
     """A message cannot be taken; the text is one sentence and names what is wrong with it."""
 
 
-def _shown(value: Any) -> str:
+def _clean(value: Any) -> str:
     text = repr(value)
     return text if len(text) <= 60 else f"{text[:57]}..."
 
 
 def _wrong(where: str, expected: str, value: Any) -> ProtocolError:
-    return ProtocolError(f"The field {where!r} must be {expected}. Got {_shown(value)}.")
+    return ProtocolError(f"The field {where!r} must be {expected}. Got {_clean(value)}.")
 
 
 def _number(value: Any, where: str) -> float:
@@ -107,7 +107,7 @@ class _Reader(HintReader):
         for name in sorted(known - set(value)):
             raise ProtocolError(f"The field {name!r} of {where!r} is missing.")
         for name in sorted(set(value) - known):
-            raise ProtocolError(f"The field {_shown(name)} of {where!r} is not known.")
+            raise ProtocolError(f"The field {_clean(name)} of {where!r} is not known.")
         return kind(**self.fields(kind, value))
 
 
@@ -143,14 +143,14 @@ def parse(text: bytes, what: str) -> dict[str, Any]:
     if text.count(b"[") + text.count(b"{") > MOST_LISTS or text.count(b",") > MOST_ITEMS:
         raise ProtocolError(f"The {what} has too many parts: at most {MOST_LISTS} lists are read.")
     try:
-        found = parse_json(text)
+        result = parse_json(text)
     except StrictError as error:
         raise ProtocolError(str(error)) from None
     except ValueError:
         raise ProtocolError(f"The {what} is not JSON: it was cut off or changed on its way.") from None
-    if not isinstance(found, dict):
-        raise ProtocolError(f"The {what} must be a JSON object. Got {_shown(found)}.")
-    return found
+    if not isinstance(result, dict):
+        raise ProtocolError(f"The {what} must be a JSON object. Got {_clean(result)}.")
+    return result
 
 
 def from_plain(kind: type[Record], value: Any, where: str) -> Record:
@@ -159,7 +159,7 @@ def from_plain(kind: type[Record], value: Any, where: str) -> Record:
     ``kind`` is a dataclass of text, numbers, bytes, tuples, mappings by text and such dataclasses.
     """
     try:
-        found: Record = _Reader().record(kind, value, where)
+        result: Record = _Reader().record(kind, value, where)
     except OverflowError:
         raise ProtocolError(f"A number of the {where} is too large.") from None
-    return found
+    return result

@@ -109,7 +109,7 @@ class Share:
 
 
 @dataclass(frozen=True)
-class Loss:
+class PeerLoss:
     """What a peer's model, named by its sha256, loses on a site's rows: the mean squared error.
 
     It is None where the model could not be read or did not predict finite values.
@@ -132,7 +132,7 @@ class Score:
         Who speaks.
     sha : str
         The sha256 of its own model.
-    losses : mapping of str to Loss
+    losses : mapping of str to PeerLoss
         By site, its own included.
     noise : float
         Mean of its clipped squared honest residuals.
@@ -146,7 +146,7 @@ class Score:
 
     site: str
     sha: str
-    losses: Mapping[str, Loss]
+    losses: Mapping[str, PeerLoss]
     noise: float
     noise_variance: float
     half_sizes: tuple[int, int]
@@ -179,7 +179,7 @@ def _check_picks(picks: Picks, labels: tuple[int, ...]) -> None:
 
 
 @dataclass(frozen=True)
-class Member:
+class AveragedSite:
     """One whose model takes part in averages.
 
     ``weight`` is what the model, named by its sha256, weighs in averages. ``noise`` is the site's noise
@@ -214,7 +214,7 @@ Table = tuple[tuple[float, ...], ...]
 
 
 @dataclass(frozen=True)
-class Mixing:
+class MixingQuestion:
     """What is mixed: own models and the averages of some labellings.
 
     ``ratios`` has, first for an offset only and then for offset and slopes, the variances of offset and
@@ -232,7 +232,7 @@ class Mixing:
 
 
 @dataclass(frozen=True)
-class Judging:
+class JudgingQuestion:
     """What has to be judged: a partition, and what each member takes from whom.
 
     ``labels`` is the partition and ``mixing`` what is mixed. ``weights`` has a table for each member: weights
@@ -241,7 +241,7 @@ class Judging:
     """
 
     labels: Labels
-    mixing: Mixing
+    mixing: MixingQuestion
     weights: tuple[Table, ...]
 
     def __post_init__(self) -> None:
@@ -261,7 +261,7 @@ class Question:
 
     Parameters
     ----------
-    members : tuple of Member
+    members : tuple of AveragedSite
         Whose models are averaged, sorted by site.
     units : tuple of float
         Common units of the predictors; zero where slopes are not corrected.
@@ -270,18 +270,18 @@ class Question:
         left out, and how likely offsets and slopes of each size are.
     pairings : tuple of Pairing
         For each, how much more the first form of prediction loses on the site's rows than the second.
-    mixing : Mixing or None, default=None
+    mixing : MixingQuestion or None, default=None
         The averages whose products of residuals are wanted.
-    judging : Judging or None, default=None
+    judging : JudgingQuestion or None, default=None
         The partition and mixture to judge.
     """
 
-    members: tuple[Member, ...]
+    members: tuple[AveragedSite, ...]
     units: tuple[float, ...]
     labellings: tuple[Labels, ...]
     pairings: tuple[Pairing, ...]
-    mixing: Mixing | None = None
-    judging: Judging | None = None
+    mixing: MixingQuestion | None = None
+    judging: JudgingQuestion | None = None
 
     def __post_init__(self) -> None:
         n = len(self.members)
@@ -309,7 +309,7 @@ class Question:
 class Products:
     """Sums of products of a site's out-of-fold residuals, fold by fold, and the number of rows behind them.
 
-    The columns are those of `Judging.weights`.
+    The columns are those of `JudgingQuestion.weights`.
     """
 
     folds: tuple[Table, ...]
@@ -329,7 +329,7 @@ class Verdict:
     ``clusters``: how much more each cluster loses than the site's own honest model; None: nobody is there.
     ``constant``: how much more the site's cluster loses than the mean of its response. ``coterie``: how much
     more the average of the site's coterie loses than the site alone. ``errors``: mean squared error, held
-    out, and its standard error: alone, with others, with all. ``early``, ``alone`` and ``others`` are mean
+    out, and its standard error: alone, with others, with all. ``early``, ``own`` and ``others`` are mean
     bounded losses of own models of half of the rows, of more of them, and with others; on ``n_rows`` rows,
     with the ``variance`` of relative differences and the mean squared ``distance`` of predictions alone and
     with others; zeros where nothing could be compared, and ``exact`` where
@@ -348,7 +348,7 @@ class Verdict:
     coterie: Excess
     errors: tuple[Excess, Excess, Excess]
     early: float
-    alone: float
+    own: float
     others: float
     n_rows: int
     variance: float
@@ -366,7 +366,7 @@ class Verdict:
 
     def __post_init__(self) -> None:
         spreads = [pair[1] for pair in (*self.clusters, self.constant, self.coterie) if pair is not None]
-        numbers = self.early, self.alone, self.others, self.n_rows, self.variance
+        numbers = self.early, self.own, self.others, self.n_rows, self.variance
         good = min((*spreads, *numbers, *(part for pair in self.errors for part in pair))) >= 0
         require(good, "An error or its spread is negative.")
         whole = self.n_rows == 0 or (min(numbers) > 0 and self.distance >= 0)
@@ -474,11 +474,11 @@ def decode(content: bytes, kind: str | None = None) -> Message:
             f"The message has version {str(version)[:20]} and this coterie reads version {VERSION}: "
             "use the same version of coterie at all sites."
         )
-    found = outer["kind"]
-    if not isinstance(found, str) or found not in KINDS or (kind is not None and found != kind):
+    result = outer["kind"]
+    if not isinstance(result, str) or result not in KINDS or (kind is not None and result != kind):
         expected = kind or "one of " + ", ".join(KINDS)
-        raise ProtocolError(f"The message must be {expected}. Got {str(found)[:60]!r}.")
-    message: Message = from_plain(KINDS[found], outer["body"], found)
+        raise ProtocolError(f"The message must be {expected}. Got {str(result)[:60]!r}.")
+    message: Message = from_plain(KINDS[result], outer["body"], result)
     return message
 
 

@@ -42,12 +42,12 @@ class Participants:
 
 def _one_each(messages: Iterable[Message], why: str, left_out: dict[str, str]) -> dict[str, Message]:
     """Return the message of each site; one that sent two different ones is left out."""
-    found: dict[str, Message] = {}
+    result: dict[str, Message] = {}
     for message in messages:
-        if message.site in found and found[message.site] != message:
+        if message.site in result and result[message.site] != message:
             left_out[message.site] = why
-        found[message.site] = message
-    return {site: message for site, message in found.items() if site not in left_out}
+        result[message.site] = message
+    return {site: message for site, message in result.items() if site not in left_out}
 
 
 def _unlike(shares: Mapping[str, Share]) -> dict[str, str]:
@@ -105,13 +105,13 @@ def _up_to_date(shares: Mapping[str, Share], scores: dict[str, Score]) -> dict[s
 
 
 def _too_many_failures(scores: Mapping[str, Score], sites: Sequence[str]) -> dict[str, str]:
-    found = {}
+    result = {}
     for site in sites:
         others = [s for s in sites if s != site]
         failures = sum(scores[site].losses[s].value is None for s in others)
         if failures > max(1.0, MOST_FAILURES * len(others)):
-            found[site] = f"It could not evaluate {failures} of {len(others)} models, which others could."
-    return found
+            result[site] = f"It could not evaluate {failures} of {len(others)} models, which others could."
+    return result
 
 
 def find_participants(
@@ -139,8 +139,8 @@ def find_participants(
     for site, score in list(scored.items()):
         # Of another sha it is of an older model: the site shared again since.
         current = score.sha == known[site].sha
-        if current and (why := _contradiction(known[site], score)) is not None:
-            left_out[site] = why
+        if current and (reason := _contradiction(known[site], score)) is not None:
+            left_out[site] = reason
         if not current or site in left_out:
             del scored[site]
     silent = [site for site in known if site not in scored and site not in left_out]
@@ -150,7 +150,7 @@ def find_participants(
     left_out |= _too_many_failures(scored, present)
     present = [site for site in present if site not in left_out]
     shared = {share.site for share in shares}
-    left_out |= {site: why for site, why in named.items() if site in shared}
+    left_out |= {site: reason for site, reason in named.items() if site in shared}
     return Participants(
         {site: known[site] for site in present}, {site: scored[site] for site in present}, left_out, waiting
     )

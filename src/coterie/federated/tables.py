@@ -62,7 +62,7 @@ class Moments:
             0 < len(self.columns) <= MOST_COLUMNS, f"{self.site!r} must have 1 to {MOST_COLUMNS} columns."
         )
         require(len(set(self.columns)) == len(self.columns), f"Two columns of {self.site!r} have one name.")
-        rising = all(places == tuple(sorted(set(places))) and len(places) != 1 for places in self.knots)
+        rising = all(indices == tuple(sorted(set(indices))) and len(indices) != 1 for indices in self.knots)
         good = rising and len(self.knots) in (0, len(self.columns))
         require(good, f"The knots of {self.site!r} do not fit its {len(self.columns)} columns.")
         size = len(self.columns) + sum(map(len, self.knots)) + 2

@@ -49,8 +49,8 @@ def _labels_of(job: _LabelJob) -> Array:
 
 def find_classes(sources: Mapping[Any, RowSource], most: int, engine: Engine) -> Array:
     """Return the sorted labels of all learners; each is read once, at most ``most`` rows."""
-    found = engine.map(_labels_of, [_LabelJob(source, most) for source in sources.values()])
-    return known_classes([label for labels in found for label in labels.tolist()])
+    result = engine.map(_labels_of, [_LabelJob(source, most) for source in sources.values()])
+    return known_classes([label for labels in result for label in labels.tolist()])
 
 
 def known_classes(labels: Any) -> Array:

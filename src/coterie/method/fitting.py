@@ -164,18 +164,18 @@ def choose_candidate(job: FitJob) -> Fitted:
         scored = {name: [fits[name][fold][1:] for fold in job.scored] for name in errors}
         losses = {name: _losses_by_row(parts, job) for name, parts in scored.items()}
     for name in sorted(errors, key=errors.__getitem__):
-        candidate, mine = job.candidates[name], fits[name]
+        candidate, own_fits = job.candidates[name], fits[name]
         try:
             for fold in range(len(job.training)):
-                if fold not in mine:
-                    mine[fold] = _fold_fit(candidate, job, fold)
+                if fold not in own_fits:
+                    own_fits[fold] = _fold_fit(candidate, job, fold)
             model = fit_candidate(candidate, job, everything)
             fitted = _residuals(model, job, everything)
         except Exception as cause:
             failures[name] = f"{type(cause).__name__}: {cause}"
             continue
         residuals = np.full(job.y.shape, np.nan)
-        for _, rows, values in mine.values():
+        for _, rows, values in own_fits.values():
             residuals[rows] = values
         return Fitted(
             name=name,
@@ -185,7 +185,7 @@ def choose_candidate(job: FitJob) -> Fitted:
             candidate_errors={n: e for n, e in errors.items() if n not in failures},
             candidate_losses={n: rows for n, rows in losses.items() if n not in failures},
             residuals=residuals,
-            fold_models=tuple(mine[fold][0] for fold in sorted(mine)),
+            fold_models=tuple(own_fits[fold][0] for fold in sorted(own_fits)),
             failures=failures,
         )
     causes = "; ".join(f"{name}: {cause}" for name, cause in failures.items())

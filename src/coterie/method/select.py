@@ -20,7 +20,7 @@ import numpy as np
 from sklearn.model_selection import KFold
 
 from coterie._arrays import Array
-from coterie._options import check_option, listed, shown
+from coterie._options import brief, check_option, listed
 from coterie._seeds import as_entropy, generator_for, integer_seed
 from coterie.candidates import candidates_per_learner
 from coterie.engines import counted, resolve_engine
@@ -90,7 +90,7 @@ def check_splitter(splitter: Any) -> None:
     splits = callable(getattr(splitter, "split", None)) and not isinstance(splitter, (str, bytes))
     if splitter is not None and not splits:
         raise ValueError(
-            f"The 'splitter' option must be None or have a split method, as KFold has. Got {shown(splitter)}."
+            f"The 'splitter' option must be None or have a split method, as KFold has. Got {brief(splitter)}."
         )
 
 

@@ -46,7 +46,7 @@ class PersistenceError(ValueError):
     """A model that cannot be saved, or a file that cannot be loaded."""
 
 
-def shown(value: object, most: int = 300) -> str:
+def clean(value: object, most: int = 300) -> str:
     """Make text from a file fit for a sentence: short, on one line, nothing that steers a terminal."""
     text = str(value)
     plain = "".join(letter if letter.isprintable() else " " for letter in text[:most])
@@ -58,7 +58,7 @@ def unfit(what: str) -> PersistenceError:
 
     ``what`` is the rest of a sentence that begins with "The file".
     """
-    return PersistenceError(f"The file {shown(what)}: {_NOT_OURS}.")
+    return PersistenceError(f"The file {clean(what)}: {_NOT_OURS}.")
 
 
 def need(fits: object, what: str) -> None:
@@ -71,13 +71,13 @@ class Budget:
     """How many values the JSON of a file may hold, all of its members together, by its size in bytes."""
 
     def __init__(self, on_disk: int) -> None:
-        self._left = MOST_VALUES + VALUES_PER_BYTE * on_disk
+        self._values_left = MOST_VALUES + VALUES_PER_BYTE * on_disk
 
     def spend(self, text: bytes) -> None:
         """Count the values of a JSON text before it is parsed, and refuse it where they are too many."""
         # Brackets may be escaped inside texts that are parsed once more.
-        self._left -= sum(map(text.count, (b"[", b"{", b",", b"\\u")))
-        need(self._left >= 0, "holds more lists and values than its size allows")
+        self._values_left -= sum(map(text.count, (b"[", b"{", b",", b"\\u")))
+        need(self._values_left >= 0, "holds more lists and values than its size allows")
 
 
 def read_stored(content: bytes) -> dict[str, bytes]:
@@ -142,7 +142,7 @@ def write_archive(target: Path, manifest: dict[str, Any], members: Mapping[str, 
 
 def _need(fits: object, path: Path, why: str) -> None:
     if not fits:
-        raise PersistenceError(f"The file {str(path)!r} {shown(why)}.")
+        raise PersistenceError(f"The file {str(path)!r} {clean(why)}.")
 
 
 def _check_entries(path: Path, entries: list[zipfile.ZipInfo], on_disk: int) -> None:
@@ -167,7 +167,7 @@ def _parse_manifest(path: Path, text: bytes, budget: Budget) -> dict[str, Any]:
         _need(False, path, f"has a {MANIFEST} that is not JSON: {_AGAIN}")
     _need(isinstance(manifest, dict), path, f"has a {MANIFEST} that is not a JSON object: {_AGAIN}")
     version: Any = manifest.get("format")
-    good, theirs = type(version) is int and version >= 1, shown(manifest.get("coterie"), 20)
+    good, theirs = type(version) is int and version >= 1, clean(manifest.get("coterie"), 20)
     _need(good, path, f"has a {MANIFEST} without a format version: {_AGAIN}")
     older = f"was written by coterie {theirs} in format {version}, and this one reads format {FORMAT}"
     _need(version >= FORMAT, path, f"{older}: fit the model again and save it")
@@ -181,9 +181,9 @@ def _check_members(path: Path, found: set[str], named: set[str]) -> None:
     unknown = sorted(name for name in found | named if not _KNOWN.fullmatch(name))
     unknown = unknown or sorted(found - named - {MANIFEST})
     for name in unknown:
-        _need(False, path, f"holds the unknown member {shown(name, 100)!r}: {_NOT_OURS}")
+        _need(False, path, f"holds the unknown member {clean(name, 100)!r}: {_NOT_OURS}")
     for name in sorted(named - found):
-        _need(False, path, f"lacks its member {shown(name, 100)!r}: copy it or save the model again")
+        _need(False, path, f"lacks its member {clean(name, 100)!r}: copy it or save the model again")
 
 
 def _unpack(path: Path, content: bytes) -> tuple[dict[str, Any], dict[str, bytes]]:
@@ -222,6 +222,6 @@ def read_archive(path: Path) -> tuple[dict[str, Any], dict[str, bytes]]:
     # A damaged zip makes zipfile raise almost anything: struct.error, zlib.error, NotImplementedError, ...
     except Exception as error:
         raise PersistenceError(
-            f"The file {str(path)!r} is damaged or cut short ({shown(error)}): copy it or save the model "
+            f"The file {str(path)!r} is damaged or cut short ({clean(error)}): copy it or save the model "
             "again."
         ) from error

@@ -21,13 +21,19 @@ import numpy as np
 
 from coterie._arrays import Array
 from coterie._codec import HintReader, Leaf
-from coterie.collaboration.classes import ClassAverages, ClassNewcomers, Directions, NestedClasses, Scale
+from coterie.collaboration.classes import (
+    ClassAverages,
+    ClassNewcomers,
+    Directions,
+    NestedClasses,
+    PredictorScale,
+)
 from coterie.collaboration.nested import AverageNewcomers, NestedCollaboration, PooledNewcomers
 from coterie.collaboration.nested.describing import Describer
 from coterie.collaboration.nested.line import Ratios
 from coterie.collaboration.nested.sums import Units
 from coterie.encoding import ColumnPlan, TableRecipe
-from coterie.fit.out_of_core import Read
+from coterie.fit.out_of_core import LearnerRead
 from coterie.fit.record import Newcomer
 from coterie.kernels.losses import DenseTiles
 from coterie.loss import BrierScore, SquaredError
@@ -37,11 +43,11 @@ from coterie.method.order import SerialScore
 from coterie.persistence.archive import PersistenceError, need, unfit
 from coterie.persistence.rules import NUMBERS, array
 from coterie.records import (
-    Alone,
     Collaboration,
     Curve,
     Exchange,
     LossTiles,
+    OwnResiduals,
     Partition,
     Selection,
     SimilarityTiles,
@@ -54,11 +60,11 @@ from coterie.verdicts.spread import Scales, Spread
 _KINDS = (
     *(Selection, Exchange, LandmarkTiles, Partition, Curve, Collaboration, NestedCollaboration, SerialScore),
     *(Learners, SquaredError, WildCells, Standardization, Newcomer, Stability, ClusterFit, Admission),
-    *(Alone, GainModel),
-    *(TableRecipe, ColumnPlan, Fitted, Read),
+    *(OwnResiduals, GainModel),
+    *(TableRecipe, ColumnPlan, Fitted, LearnerRead),
     *(AverageNewcomers, PooledNewcomers, Describer, Ratios, Units),
     *(Intervals, LabelSets, Scales, Spread),
-    *(BrierScore, NestedClasses, ClassAverages, ClassNewcomers, Scale, Directions),
+    *(BrierScore, NestedClasses, ClassAverages, ClassNewcomers, PredictorScale, Directions),
 )
 RECORDS: dict[str, type[Any]] = {cls.__name__: cls for cls in _KINDS}
 MAPPINGS: dict[str, type[dict[Any, Any]]] = {"dict": dict, "Gains": Gains}
@@ -158,14 +164,14 @@ class Encoder:
             parts = {f.name: self.encode(getattr(value, f.name)) for f in fields(value)}
             return {"$": kind.__name__, "fields": parts}
         if kind is DenseTiles:
-            everybody = slice(0, value.n_learners)
-            return {"$": "losses", "of": self.encode(value.tile(everybody, everybody))}
+            all_learners = slice(0, value.n_learners)
+            return {"$": "losses", "of": self.encode(value.tile(all_learners, all_learners))}
         if id(value) not in self._written:
             self._written[id(value)] = value, self._encode_once(value)
         return self._written[id(value)][1]
 
 
-class _MisfitError(ValueError):
+class _WrongTypeError(ValueError):
     """A value is not of the type that a record's field declares."""
 
 
@@ -174,7 +180,7 @@ def _of(*kinds: type[Any]) -> Leaf:
 
     def leaf(value: Any, where: str) -> Any:
         if not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds):
-            raise _MisfitError(where)
+            raise _WrongTypeError(where)
         return value
 
     return leaf
@@ -198,7 +204,7 @@ class _Fields(HintReader):
     sequence: ClassVar[type[Any]] = tuple
 
     def refusal(self, where: str, expected: str, value: Any) -> ValueError:
-        return _MisfitError(where)
+        return _WrongTypeError(where)
 
     def record(self, kind: type, value: Any, where: str) -> Any:
         return _of(kind)(value, where)
@@ -208,7 +214,7 @@ def checked_fields(kind: type[Any], values: Mapping[str, Any]) -> dict[str, Any]
     """Return the fields of a record, once each is known and of the type that the record declares."""
     try:
         return _Fields().fields(kind, values)
-    except (_MisfitError, KeyError):
+    except (_WrongTypeError, KeyError):
         raise unfit(f"holds a {kind.__name__} whose fields are not what they should be") from None
 
 

@@ -215,10 +215,10 @@ def n_columns(value: Any, n_features: int, largest: dict[str, int] | None = None
 
     ``largest`` are the largest counts that a grid around the value sets.
     """
-    found = [n_features]
+    result = [n_features]
     for model, held, raised in _opened(value, largest or {}):
         if type(model).__name__ == "PolynomialFeatures":
             degree = int(max(numbers(held.get("degree")), default=0))
-            found.append(math.comb(n_features + degree, degree))
-        found.extend(n_columns(part, n_features, raised) for part in held.values())
-    return max(found)
+            result.append(math.comb(n_features + degree, degree))
+        result.extend(n_columns(part, n_features, raised) for part in held.values())
+    return max(result)

@@ -23,7 +23,7 @@ from sklearn.tree._tree import Tree
 
 from coterie._arrays import Array
 from coterie._codec import parse_json
-from coterie.fit.out_of_core import Read
+from coterie.fit.out_of_core import LearnerRead
 from coterie.method.fitting import Fitted
 from coterie.models.forest import QuickForest
 from coterie.persistence.archive import Budget, read_stored, unfit
@@ -126,7 +126,7 @@ def give_trees(model: Any, packed: list[Packed]) -> Any:
     return model
 
 
-def _dump(result: Fitted | Read) -> bytes:
+def _dump(result: Fitted | LearnerRead) -> bytes:
     packed = io.BytesIO()
     trees: dict[str, list[Packed]] = {}
     with zipfile.ZipFile(packed, "w") as zipped:
@@ -148,13 +148,13 @@ class ResultCodec:
     def __init__(self) -> None:
         self._read_back: dict[str, bool] = {}
 
-    def dump(self, result: Fitted | Read) -> bytes | None:
+    def dump(self, result: Fitted | LearnerRead) -> bytes | None:
         """Turn a learner's result into bytes.
 
         They are None where its model is of a type that a file cannot hold, or that is not trusted when it is
         read.
         """
-        fitted = result.fitted if isinstance(result, Read) else result
+        fitted = result.fitted if isinstance(result, LearnerRead) else result
         family = "" if fitted is None else fitted.name
         if not self._read_back.get(family, True):
             return None
@@ -186,6 +186,6 @@ class ResultCodec:
         decoder = Decoder(unpack_arrays(members[_ARRAYS]), read_model)
         trees = decoder.decode(packed)
         result = decoder.decode(encoded)
-        if type(result) not in (Fitted, Read):
+        if type(result) not in (Fitted, LearnerRead):
             raise unfit("holds no result")
         return result

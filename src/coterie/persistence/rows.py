@@ -46,8 +46,8 @@ class Row:
         sizes: Sizes = {}
         if count(MOST_COLUMNS, 1)(state.get("n_features_in_"), sizes):
             sizes["p"] = int(state["n_features_in_"])
-        asked = {key: partial(may_be, key) for key in _parameters_of(cls)}
-        rules: dict[str, Rule] = {**asked, **self.parameters, **self.optional, **self.fitted}
+        parameter_rules = {key: partial(may_be, key) for key in _parameters_of(cls)}
+        rules: dict[str, Rule] = {**parameter_rules, **self.parameters, **self.optional, **self.fitted}
         # In the order of the table: the first array sets a size, and the others have to agree.
         in_table = [key for key in (*self.fitted, *self.optional) if key in attributes]
         for key in dict.fromkeys([*in_table, *attributes]):

@@ -19,7 +19,7 @@ import numpy as np
 from coterie._arrays import Array
 from coterie.persistence import compiled
 from coterie.persistence.allowed import TYPES
-from coterie.persistence.archive import Budget, PersistenceError, need, read_stored, shown, unfit
+from coterie.persistence.archive import Budget, PersistenceError, clean, need, read_stored, unfit
 from coterie.persistence.arrays import read_array
 from coterie.persistence.parameters import FUNCTIONS, cleaned
 
@@ -51,8 +51,8 @@ _NUMBER_TYPES = (np.number, np.bool_, np.str_, np.datetime64, np.timedelta64)
 
 def _number_type(name: str) -> type[Any] | None:
     module, _, last = name.rpartition(".")
-    found = getattr(np, last, None) if module == "numpy" else None
-    return found if isinstance(found, type) and issubclass(found, _NUMBER_TYPES) else None
+    result = getattr(np, last, None) if module == "numpy" else None
+    return result if isinstance(result, type) and issubclass(result, _NUMBER_TYPES) else None
 
 
 def _function(name: str) -> Any:
@@ -61,10 +61,10 @@ def _function(name: str) -> Any:
     if name in FUNCTIONS:
         return getattr(importlib.import_module(module), last, None)
     if module.split(".")[0] == "numpy" or module.startswith("scipy.special"):
-        home = importlib.import_module("numpy" if module.startswith("numpy") else "scipy.special")
-        found = getattr(home, last, None)
-        plain = isinstance(found, np.ufunc) and (found.nin, found.nout) == (1, 1)
-        return found if plain else None
+        library = importlib.import_module("numpy" if module.startswith("numpy") else "scipy.special")
+        result = getattr(library, last, None)
+        plain = isinstance(result, np.ufunc) and (result.nin, result.nout) == (1, 1)
+        return result if plain else None
     return None
 
 
@@ -76,7 +76,7 @@ def _name(node: Node) -> str:
     need(all(isinstance(word, str) for word in words), "holds a type without a name")
     name = ".".join(words)
     plain = len(name) <= _LONGEST_NAME and all(word.isidentifier() for word in name.split("."))
-    need(plain, f"holds a type by the name {shown(name, 100)!r}")
+    need(plain, f"holds a type by the name {clean(name, 100)!r}")
     return name
 
 
@@ -116,7 +116,7 @@ class Reader:
         budget.spend(self._files[SCHEMA])
         self._schema = json.loads(self._files[SCHEMA])
         if self._schema.get("protocol") != PROTOCOL:
-            protocol = shown(self._schema.get("protocol"), 20)
+            protocol = clean(self._schema.get("protocol"), 20)
             raise PersistenceError(
                 f"The file has a model in protocol {protocol} of skops, but {PROTOCOL} is read: use the "
                 "version of coterie that saved it."
@@ -188,10 +188,10 @@ class Reader:
 
     def _key_type(self, node: Node) -> Callable[[str], Any]:
         name = _name(node)
-        found = _KEYS.get(name) or _number_type(name)
-        if found is None:
+        result = _KEYS.get(name) or _number_type(name)
+        if result is None:
             raise unfit(f"holds keys of the kind {name!r}")
-        return found
+        return result
 
     def _dict(self, node: Node) -> Any:
         kinds = [self._key_type(kind) for kind in node["key_types"]["content"]]
@@ -220,8 +220,8 @@ class Reader:
             need(shaped, "holds an array of objects that has no shape")
             entries = [entry for row in entries for entry in row]
         values = np.empty(len(entries), dtype=object)
-        for place, entry in enumerate(entries):
-            values[place] = entry
+        for index, entry in enumerate(entries):
+            values[index] = entry
         return values.reshape(shape)
 
     def _slice(self, node: Node) -> slice:

@@ -126,7 +126,7 @@ def _categories(mapper: Any, width: int) -> Any:
     flags, bounds = vars(mapper).get("is_categorical_"), vars(mapper).get("bin_thresholds_")
     if not (array(f"{width}", "bu")(flags, {}) and each(anything, f"{width}")(bounds, {})):
         return None
-    listed = [bounds[place] for place in np.flatnonzero(flags)]
+    listed = [bounds[index] for index in np.flatnonzero(flags)]
     fits = all(array("*", "f")(known, {}) and stay_within(known, 256) for known in listed)
     return flags != 0 if fits else None
 

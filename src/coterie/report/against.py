@@ -27,20 +27,20 @@ Rows = dict[str, dict[str, Any]]
 def read_run(run: Mapping[str, Any] | str | os.PathLike[str]) -> Mapping[str, Any]:
     """Return the summary of a run, from itself, from its file, or from the folder of `coterie fit`."""
     if isinstance(run, Mapping):
-        found: Any = run
+        result: Any = run
     else:
         path = Path(run) / SUMMARY if Path(run).is_dir() else Path(run)
         try:
-            found = json.loads(path.read_text(encoding="utf-8"))
+            result = json.loads(path.read_text(encoding="utf-8"))
         except FileNotFoundError:
             raise FileNotFoundError(f"There is no {str(path)!r}: name a folder of `coterie fit`.") from None
         except ValueError:
             raise ValueError(f"{str(path)!r} is no summary: name a folder of `coterie fit`.") from None
-    rows = found.get("gains") if isinstance(found, Mapping) else None
+    rows = result.get("gains") if isinstance(result, Mapping) else None
     known = isinstance(rows, list) and all(isinstance(row, Mapping) for row in rows)
     if not known or not rows or not all({"learner", "cluster"} <= row.keys() for row in rows):
         raise ValueError("The earlier run has no table of learners: name a folder of `coterie fit`.")
-    return dict(found)
+    return dict(result)
 
 
 def _by_learner(summary: Mapping[str, Any]) -> Rows:
@@ -62,7 +62,7 @@ def _mean_error(rows: Rows, names: list[str], *, root: bool) -> str:
     return number(math.sqrt(mean) if root and mean >= 0 else mean)
 
 
-def _shown(row: Mapping[str, Any], *, root: bool) -> str:
+def _error_text(row: Mapping[str, Any], *, root: bool) -> str:
     error = row.get("error_with")
     return number(error if error is None or not root else math.sqrt(max(error, 0.0)))
 
@@ -114,7 +114,9 @@ def changes_since(old: Mapping[str, Any], summary: Mapping[str, Any]) -> dict[st
                 "coterie": [before[name]["cluster"], after[name]["cluster"]],
                 "moved": name in moved,
                 "verdict": [before[name].get("verdict", ""), after[name].get("verdict", "")],
-                "error": [NOTHING] if apart else [_shown(rows[name], root=root) for rows in (before, after)],
+                "error": [NOTHING]
+                if apart
+                else [_error_text(rows[name], root=root) for rows in (before, after)],
             }
             for name in changed[:MOST_CHANGES]
         ],

@@ -10,7 +10,7 @@ import numpy as np
 from coterie._arrays import Array
 from coterie.displays import DifferencesDisplay
 from coterie.records import Partition
-from coterie.report.subject import Subject, finite_list, full_name
+from coterie.report.subject import ReportSubject, finite_list, full_name
 from coterie.verdicts import Differences, compare_clusters
 
 # Comparing all pairs is slow and unreadable when there are many.
@@ -84,7 +84,7 @@ def _pair(found: Differences) -> dict[str, Any]:
     }
 
 
-def differences_picture(subject: Subject) -> dict[str, Any] | str:
+def differences_picture(subject: ReportSubject) -> dict[str, Any] | str:
     """Return how pairs of coteries differ, or the sentence that says why that is not known.
 
     The dict has ``pairs``, the furthest apart first, and how many there are in all.

@@ -187,7 +187,7 @@ def check_response(y: Any, caller: str, n_rows: int) -> Array:
     try:
         numbers = as_numbers(values)
     except NoNumberError as error:
-        why = {
+        reason = {
             "dates": f"The 'y' argument of {caller} holds dates: turn them into numbers first.",
             "complex": f"Complex data not supported in y of {caller}: pass real numbers.",
             "large": f"The 'y' argument of {caller} holds a number beyond the range of floating point "
@@ -197,7 +197,7 @@ def check_response(y: Any, caller: str, n_rows: int) -> Array:
             f"The 'y' argument of {caller} must be numeric: fit classes with CoterieClassifier. "
             f"Got entries of type {values.dtype}."
         )
-        raise ValueError(why.get(error.why, usual)) from None
+        raise ValueError(reason.get(error.why, usual)) from None
     response: Array = column_or_1d(numbers, warn=True)
     if len(response) != n_rows:
         raise ValueError(

@@ -72,9 +72,9 @@ class OwnRows:
         A, B = OFFSET_RATIOS, SLOPE_RATIOS
         stretch = 1 + B[:, None] * self.eigenvalues
         explained = np.einsum("bk,kd->db", B[:, None] / stretch, along)
-        left = (inner**2).sum(axis=0)[:, None] - explained
+        unexplained = (inner**2).sum(axis=0)[:, None] - explained
         between = n * means[:, None] ** 2 / (1 + n * A)
-        square = np.maximum(left[:, None, :] + between[:, :, None], 0.0) + PRIOR_ROWS * self.noise
+        square = np.maximum(unexplained[:, None, :] + between[:, :, None], 0.0) + PRIOR_ROWS * self.noise
         volume = np.log1p(n * A)[:, None] + np.log(stretch).sum(axis=1)
         likelihood: Array = -0.5 * ((n + PRIOR_ROWS) * np.log(square) + volume)
         return likelihood.reshape(n_columns, len(A), len(B))
@@ -101,8 +101,8 @@ def best_ratios(likelihoods: Array, *, slopes: bool) -> Array:
     """
     known = likelihoods if slopes else likelihoods[:, :, :1]
     best = known.reshape(len(known), -1).argmax(axis=1)
-    places = np.unravel_index(best, known.shape[1:])
-    return np.column_stack([OFFSET_RATIOS[places[0]], SLOPE_RATIOS[places[1]]])
+    indices = np.unravel_index(best, known.shape[1:])
+    return np.column_stack([OFFSET_RATIOS[indices[0]], SLOPE_RATIOS[indices[1]]])
 
 
 def linear_values(X: Array, coefficients: Array) -> Array:

@@ -54,7 +54,7 @@ FAST_TREES = TreeRule(
 
 @dataclass(frozen=True)
 class TreeFit:
-    """Rows (n, T) and targets (n,) to grow trees on; boosting stops by the rows ``ahead``, if there are any.
+    """Rows (n, T) and targets (n,) to grow trees on; boosting stops by ``validation`` rows, if any.
 
     ``cut_at_random`` grows trees with random cuts instead of boosted ones. ``categories`` (T,) marks columns
     that name a learner or a coterie. ``size`` is the number of leaves, or of trees with random cuts, and
@@ -70,15 +70,15 @@ class TreeFit:
     seed: int
     rounds: int
     rule: TreeRule
-    ahead: tuple[Array, Array, Array | None] | None = field(default=None, repr=False)
+    validation: tuple[Array, Array, Array | None] | None = field(default=None, repr=False)
 
 
 def thinned(rows: Array, most: int) -> Array:
     """Return some positions, evenly spaced, at most ``most``."""
     if len(rows) <= most:
         return rows
-    some: Array = rows[np.linspace(0, len(rows) - 1, most).astype(int)]
-    return some
+    subset: Array = rows[np.linspace(0, len(rows) - 1, most).astype(int)]
+    return subset
 
 
 def _boosted(job: TreeFit) -> BoostedTrees:
@@ -90,7 +90,7 @@ def _boosted(job: TreeFit) -> BoostedTrees:
         l2_regularization=job.rule.ridge,
         max_features=job.rule.share_of_columns,
         categorical_features=job.categories if job.categories.any() else None,
-        early_stopping=job.ahead is not None,
+        early_stopping=job.validation is not None,
         n_iter_no_change=job.rule.patience,
         tol=0.0,
         random_state=job.seed,
@@ -106,8 +106,8 @@ def grow(job: TreeFit) -> Any:
     """Grow trees without a fold, in common units of the response."""
     if job.cut_at_random:
         return fit_model(_with_random_cuts(job), job.X, job.y, job.weights)
-    assert job.ahead is not None
-    X, y, weights = job.ahead
+    assert job.validation is not None
+    X, y, weights = job.validation
     return _boosted(job).fit(job.X, job.y, job.weights, X_val=X, y_val=y, sample_weight_val=weights)
 
 

@@ -84,12 +84,12 @@ def _joined(trees: Iterable[tuple[Array, ...]]) -> Trees:
             # A tree of one leaf becomes a question whose two answers agree: nodes must ask something.
             inner, left, right = np.arange(3) == 0, np.full(3, 1), np.full(3, 2)
             features, splits, values = np.zeros(3), np.zeros(3), np.repeat(values, 3)
-        place = np.where(inner, np.cumsum(inner) - 1 + n_nodes, np.cumsum(~inner) - 1 + n_leaves)
+        index = np.where(inner, np.cumsum(inner) - 1 + n_nodes, np.cumsum(~inner) - 1 + n_leaves)
         parts["features"].append(features[inner])
         parts["splits"].append(splits[inner])
-        parts["true_ids"].append(place[left[inner]])
+        parts["true_ids"].append(index[left[inner]])
         parts["true_leafs"].append(~inner[left[inner]])
-        parts["false_ids"].append(place[right[inner]])
+        parts["false_ids"].append(index[right[inner]])
         parts["false_leafs"].append(~inner[right[inner]])
         parts["roots"].append(np.array([n_nodes]))
         parts["weights"].append(values[~inner])
@@ -202,8 +202,8 @@ def _polynomial(to: Converter, step: Any, table: str) -> str:
         listed = np.repeat(np.arange(p), powers)
         factors[row, : len(listed)] = listed
     result = to.columns(extended, factors[:, 0])
-    for place in range(1, degree):
-        result = to.add("Mul", result, to.columns(extended, factors[:, place]))
+    for index in range(1, degree):
+        result = to.add("Mul", result, to.columns(extended, factors[:, index]))
     return result
 
 
@@ -282,9 +282,9 @@ def _generalised_linear(to: Converter, model: Any, table: str) -> str:
 def _bagging(to: Converter, model: Any, table: str) -> str:
     everything = np.arange(to.widths[table])
     parts = []
-    for inner, places in zip(model.estimators_, model.estimators_features_, strict=True):
-        whole = np.array_equal(places, everything)
-        parts.append(to.predict(inner, table if whole else to.columns(table, places)))
+    for inner, indices in zip(model.estimators_, model.estimators_features_, strict=True):
+        whole = np.array_equal(indices, everything)
+        parts.append(to.predict(inner, table if whole else to.columns(table, indices)))
     return to.mean(parts)
 
 

@@ -44,8 +44,8 @@ class ClassConverter(Converter):
         """Turn log-odds into probabilities by exponentials that sum to one."""
         width = self.widths[table]
         largest = self.columns(table, [0])
-        for place in range(1, width):
-            largest = self.add("Max", largest, self.columns(table, [place]))
+        for index in range(1, width):
+            largest = self.add("Max", largest, self.columns(table, [index]))
         lowered = self.add("Sub", table, self.repeated(largest, width))
         return self.normalised(self.add("Exp", lowered))
 
@@ -60,8 +60,8 @@ class ClassConverter(Converter):
             return self.two(self.add("Sigmoid", odds))
         if softmax:
             return self.softmax(odds)
-        chances = self.elementwise("Max", self.add("Sigmoid", odds), float(np.finfo(float).tiny))
-        return self.normalised(chances)
+        probabilities = self.elementwise("Max", self.add("Sigmoid", odds), float(np.finfo(float).tiny))
+        return self.normalised(probabilities)
 
     def certain(self, table: str, chances: Any) -> str:
         """Return the same probabilities for every row."""
@@ -84,12 +84,12 @@ class ClassConverter(Converter):
 
     def over_all(self, model: Any, table: str, n_classes: int) -> str:
         """Write the probabilities of all classes, nought for those that the model has not seen."""
-        chances, seen = self.chances(model, table), np.asarray(model.classes_).astype(int)
+        probabilities, seen = self.chances(model, table), np.asarray(model.classes_).astype(int)
         if len(seen) == n_classes:
-            return chances
-        places = np.zeros((len(seen), n_classes))
-        places[np.arange(len(seen)), seen] = 1.0
-        return self.product(chances, places)
+            return probabilities
+        indices = np.zeros((len(seen), n_classes))
+        indices[np.arange(len(seen)), seen] = 1.0
+        return self.product(probabilities, indices)
 
 
 def _tree_sum(to: ClassConverter, table: str, trees: Sequence[Any], values: Callable[[Any], Array]) -> str:
@@ -183,10 +183,10 @@ def _voting(to: ClassConverter, model: Any, table: str) -> str:
 
 def _bagging(to: ClassConverter, model: Any, table: str) -> str:
     n_classes, parts = len(model.classes_), []
-    for inner, places in zip(model.estimators_, model.estimators_features_, strict=True):
-        whole = np.array_equal(places, np.arange(to.widths[table]))
+    for inner, indices in zip(model.estimators_, model.estimators_features_, strict=True):
+        whole = np.array_equal(indices, np.arange(to.widths[table]))
         # A part numbers the classes as the whole does.
-        parts.append(to.over_all(inner, table if whole else to.columns(table, places), n_classes))
+        parts.append(to.over_all(inner, table if whole else to.columns(table, indices), n_classes))
     return _average(to, parts)
 
 

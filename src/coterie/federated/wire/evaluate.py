@@ -53,8 +53,8 @@ def usual_seconds(model: bytes, n_rows: int) -> float:
 
 def _folders() -> list[str]:
     """Return where numpy and onnxruntime are, for isolated mode does not look at PYTHONPATH."""
-    found = (importlib.util.find_spec(name) for name in ("numpy", "onnxruntime"))
-    origins = [spec.origin for spec in found if spec is not None and spec.origin is not None]
+    result = (importlib.util.find_spec(name) for name in ("numpy", "onnxruntime"))
+    origins = [spec.origin for spec in result if spec is not None and spec.origin is not None]
     if len(origins) < 2:
         raise WireError(
             "Models that are not linear are evaluated by onnxruntime, which is not installed: "
@@ -163,12 +163,12 @@ def evaluate(
                 if running is not None:
                     running.close()
                 running = _Worker(rows, n_columns, allowance)
-            usual, left = usual_seconds(model, len(rows)), allowance.seconds - spent
+            usual, seconds_left = usual_seconds(model, len(rows)), allowance.seconds - spent
             begun = time.monotonic()
-            answer = running.predict(model, len(rows), usual + left)
+            answer = running.predict(model, len(rows), usual + seconds_left)
             spent = min(allowance.seconds, spent + max(0.0, time.monotonic() - begun - usual))
             if running.late:
-                used = "used up" if left else "others had used up"
+                used = "used up" if seconds_left else "others had used up"
                 answer = f"{answer}, and {used} the time that all models have together"
             if isinstance(answer, str):
                 logger.warning("A model %s and is left out.", answer)

@@ -111,29 +111,29 @@ def _array(tensor: Any, *, dtype: np.dtype[Any]) -> Array:
 
 def _settings(node: Any) -> dict[str, Any]:
     """Return the settings of an operator, those and such as coterie writes."""
-    found: dict[str, Any] = {}
+    result: dict[str, Any] = {}
     for attribute in node.attribute:
         kind = attribute.type
-        if attribute.name in found:
+        if attribute.name in result:
             raise unreadable(f"has the setting {attribute.name!r} twice")
         if kind == AttributeProto.INT:
-            found[attribute.name] = attribute.i
+            result[attribute.name] = attribute.i
         elif kind == AttributeProto.INTS:
-            found[attribute.name] = np.fromiter(attribute.ints, dtype=np.int64, count=len(attribute.ints))
+            result[attribute.name] = np.fromiter(attribute.ints, dtype=np.int64, count=len(attribute.ints))
         elif kind == AttributeProto.TENSOR:
-            found[attribute.name] = attribute.t
+            result[attribute.name] = attribute.t
         else:
             raise unreadable("has a setting of a kind that models of coterie do not have")
     operator = node.op_type
     admitted, sentence = _SETTINGS.get(operator, ({}, ""))
     arrays = (*_TREE_LISTS.values(), "leaf_targetids", *_TREE_TENSORS) if operator == "TreeEnsemble" else ()
-    if set(found) != {*admitted, *arrays}:
+    if set(result) != {*admitted, *arrays}:
         raise unreadable(f"has an operator {operator} whose settings are not those that coterie writes")
     for name, values in admitted.items():
         # It may also have arrived as a list or a tensor.
-        if not isinstance(found[name], int) or found[name] not in values:
+        if not isinstance(result[name], int) or result[name] not in values:
             raise unreadable(sentence)
-    return found
+    return result
 
 
 def _read_trees(settings: dict[str, Any]) -> Trees:
@@ -206,8 +206,8 @@ def read_onnx(content: bytes, n_features: int, n_columns: int = 1) -> Program:
         raise unreadable("is not a sound ONNX file") from error
     if model.ir_version != IR_VERSION:
         raise unreadable(f"has version {model.ir_version} of ONNX's own format, and {IR_VERSION} is read")
-    found = [(entry.domain, entry.version) for entry in model.opset_import]
-    if found != list(OPERATOR_SETS.items()):
+    result = [(entry.domain, entry.version) for entry in model.opset_import]
+    if result != list(OPERATOR_SETS.items()):
         raise unreadable("asks for operator sets that are not admitted")
     graph = model.graph
     if not 1 <= len(graph.node) <= MAX_OPERATORS:

@@ -148,7 +148,7 @@ class Program:
 
     def renamed(self) -> Program:
         """Return the program with names of our own, which cannot meet those of constants."""
-        names = {ROWS: ROWS} | {step.output: f"t{place}" for place, step in enumerate(self.steps)}
+        names = {ROWS: ROWS} | {step.output: f"t{index}" for index, step in enumerate(self.steps)}
         steps = (
             replace(step, inputs=tuple(names[name] for name in step.inputs), output=names[step.output])
             for step in self.steps

@@ -51,18 +51,18 @@ def _wire_type(field: Any) -> int:
     return _BYTES if field.cpp_type in (field.CPPTYPE_STRING, field.CPPTYPE_MESSAGE) else _VARINT
 
 
-class _Walk:
+class _ByteScan:
     def __init__(self, content: bytes) -> None:
         self.content = content
         self.n_parts = 0
 
     def varint(self, start: int, end: int) -> tuple[int, int]:
         value = 0
-        for place in range(start, min(start + 10, end)):
-            byte = self.content[place]
-            value |= (byte & 0x7F) << 7 * (place - start)
+        for index in range(start, min(start + 10, end)):
+            byte = self.content[index]
+            value |= (byte & 0x7F) << 7 * (index - start)
             if byte < 0x80:
-                return value, place + 1
+                return value, index + 1
         raise unreadable("is not a sound ONNX file: it breaks off inside a number")
 
     def name(self, start: int, end: int) -> None:
@@ -101,4 +101,4 @@ class _Walk:
 
 def scan(content: bytes) -> None:
     """Refuse bytes that are not shaped like an ONNX file of coterie."""
-    _Walk(content).message(onnx.ModelProto.DESCRIPTOR, 0, len(content))
+    _ByteScan(content).message(onnx.ModelProto.DESCRIPTOR, 0, len(content))

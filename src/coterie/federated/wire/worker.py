@@ -80,8 +80,8 @@ def main() -> None:
     # Whatever a library prints must not be taken for an answer.
     os.dup2(2, 1)
     # Behind Python's own modules, before other packages: the same libraries as in the process that asks.
-    place = next((k for k, entry in enumerate(sys.path) if entry.endswith("-packages")), len(sys.path))
-    sys.path[place:place] = folders
+    index = next((k for k, entry in enumerate(sys.path) if entry.endswith("-packages")), len(sys.path))
+    sys.path[index:index] = folders
     import numpy
     import onnxruntime
 

@@ -20,7 +20,7 @@ from coterie._arrays import Array
 from coterie.kernels.limits import LIMITS
 from coterie.kernels.losses import learner_blocks
 from coterie.method.claims import beyond_claims, is_beyond
-from coterie.method.voices import heard
+from coterie.method.weight_limits import bounded_ratios
 from coterie.records import Curve, Selection
 from coterie.rows.learners import Learners
 
@@ -106,7 +106,7 @@ def whole_losses(losses: ClusterLosses, labels: Array) -> Array:
 def noise_ratios(losses: ClusterLosses, means: Array) -> Array:
     """Return mean losses (L,) in units of the learners' noise, as far as each is heard."""
     ratios: Array = means / losses.noise
-    return heard(ratios) if losses.bounded else ratios
+    return bounded_ratios(ratios) if losses.bounded else ratios
 
 
 class LocalLosses(ABC):
@@ -170,8 +170,8 @@ class LocalLosses(ABC):
             losses = self._counted(self.learners.loss.by_row(residuals, self.clips[rows]), rows)
             empty = np.isnan(losses)
             losses[empty] = np.inf
-            mine = labels[self.holder[rows]], np.arange(losses.shape[1])
-            losses[mine] = np.where(empty[mine], self.own_losses[rows], losses[mine])
+            own_cluster = labels[self.holder[rows]], np.arange(losses.shape[1])
+            losses[own_cluster] = np.where(empty[own_cluster], self.own_losses[rows], losses[own_cluster])
             yield start, stop, rows, losses
 
     def _blocks(self, labels: Array) -> Iterator[tuple[int, int, slice, Array]]:
@@ -265,12 +265,12 @@ class LocalLosses(ABC):
 
     def _no_worse(self, labels: Array, errors: float) -> Array:
         """Return (K, L), where learners lose at most ``errors`` standard errors more than at home."""
-        found = np.ones((int(labels.max()) + 1, len(self.learners)), dtype=bool)
+        result = np.ones((int(labels.max()) + 1, len(self.learners)), dtype=bool)
         for start, stop, rows, losses in self._blocks(labels):
-            mine = labels[self.holder[rows]], np.arange(losses.shape[1])
-            excess, error = self._means_and_errors(losses - losses[mine], start, stop)
-            found[:, start:stop] = excess <= errors * error
-        return found
+            own_cluster = labels[self.holder[rows]], np.arange(losses.shape[1])
+            excess, error = self._means_and_errors(losses - losses[own_cluster], start, stop)
+            result[:, start:stop] = excess <= errors * error
+        return result
 
     def _picked(self, labels: Array, picks: Array) -> Array:
         chosen = picks[self.holder, self.second]

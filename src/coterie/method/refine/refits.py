@@ -111,9 +111,9 @@ class RefitLosses(LocalLosses):
             positions = np.flatnonzero(members)
             if len(positions) == 1:
                 own = self.selection.models[positions[0]]
-                alone = self.learners.y - predict_rows(own, self.learners.X, self.learners.loss)
-                alone[self.learners.span(positions[0])] = np.nan
-                self._fitted[key] = alone
+                own_residuals = self.learners.y - predict_rows(own, self.learners.X, self.learners.loss)
+                own_residuals[self.learners.span(positions[0])] = np.nan
+                self._fitted[key] = own_residuals
             else:
                 try:
                     everywhere = np.ones(len(self.learners.y), bool)
