@@ -68,6 +68,7 @@ def _saved(typical: float, error: str) -> str:
 
 
 def _errors(pays: Summary) -> str:
+    """Say the errors on rows not seen, and by how much others lower them."""
     target = f" of {pays['target']}" if pays["target"] else ""
     parts = [
         f"{name} {number(pays[f'rmse_{key}'])}"

@@ -51,6 +51,7 @@ def _from_record(name: str) -> Any:
     """Return a property that hands on a field of ``record_``; the class docstring describes it."""
 
     def get(model: CoterieEstimator) -> Any:
+        """Return the attribute from the fitted model's record."""
         check_is_fitted(model, "record_")
         return getattr(model.record_, name)
 
@@ -124,10 +125,12 @@ class CoterieEstimator(BaseEstimator):  # type: ignore[misc]
             raise
 
     def _fit(self, X: Any, y: Any, groups: Any, time: Any, fit_params: dict[str, Any]) -> Self:
+        """Fit; a fit that is refused leaves the estimator as it was."""
         with self._unchanged_if_refused():
             return self._fit_rows(X, y, groups, time, fit_params)
 
     def _fit_rows(self, X: Any, y: Any, groups: Any, time: Any, fit_params: dict[str, Any]) -> Self:
+        """Check and encode the rows, and fit on them."""
         caller = self._called("fit")
         options = self.check_options()
         unknown = sorted(set(fit_params) - {"sample_weight"})
@@ -180,6 +183,7 @@ class CoterieEstimator(BaseEstimator):  # type: ignore[misc]
         return self
 
     def _fit_sources(self, sources: Mapping[Any, RowSource], memory: Any, options: Options) -> Self:
+        """Fit on learners that are read one by one."""
         with self._unchanged_if_refused():
             self._group_column = None
             head = first_rows(sources)
@@ -213,6 +217,7 @@ class CoterieEstimator(BaseEstimator):  # type: ignore[misc]
         return options
 
     def _split_groups(self, X: Any, groups: Any, caller: str) -> tuple[Any, Any]:
+        """Return X without the column of learner ids, and the ids."""
         column = self.group_column if groups is None else groups
         if groups is None and column is None:
             column = getattr(self, "_group_column", None)
@@ -314,6 +319,7 @@ class CoterieEstimator(BaseEstimator):  # type: ignore[misc]
         return newcomers
 
     def _need_rows(self, method: str) -> None:
+        """Refuse a method that needs the rows of a model that was saved without them."""
         if not self.record_.has_rows:
             raise ValueError(
                 f"This model was saved without its rows, which {method} needs: save it with rows=True."
@@ -386,6 +392,7 @@ class CoterieEstimator(BaseEstimator):  # type: ignore[misc]
         return X, index
 
     def _answer(self) -> Mapping[str, Any]:
+        """Return the summary of the fit."""
         unit = self.table_.unit if hasattr(self, "table_") else ""
         return summarize(
             self.record_, named=False, target=getattr(self, "target_name_", "") or None, unit=unit
@@ -425,6 +432,7 @@ class CoterieEstimator(BaseEstimator):  # type: ignore[misc]
         return GainsDisplay.from_estimator(self).plot(ax, **kwargs)
 
     def _html_repr(self) -> str:
+        """Return the answer and scikit-learn's diagram as HTML."""
         diagram: str = estimator_html_repr(self)
         if not hasattr(self, "record_"):
             return diagram
@@ -436,6 +444,7 @@ class CoterieEstimator(BaseEstimator):  # type: ignore[misc]
         return self._html_repr()
 
     def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, Any]:
+        """Return what notebooks show: text, and HTML if diagrams are on."""
         bundle = {"text/plain": repr(self)}
         if get_config()["display"] == "diagram":
             bundle["text/html"] = self._html_repr()

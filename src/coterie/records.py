@@ -64,6 +64,7 @@ BY_LEARNER = {"by_learner": True}
 
 
 def _taken(value: Any, positions: Array) -> Any:
+    """Return the entries of a field at some positions."""
     if isinstance(value, tuple):
         return tuple(value[p] for p in positions)
     return value[positions] if isinstance(value, np.ndarray) else value.take(positions)

@@ -70,6 +70,7 @@ def learner_columns(found: Fit | Partition | Conclusion) -> Columns:
 
 
 def _rules(curves: Mapping[str, Any], rule: str) -> dict[str, dict[str, Any]]:
+    """Return each rule's curve and choice, the deciding rule first."""
     rules = {}
     for name in deciding_first(curves, rule):
         curve = curves[name]
@@ -134,6 +135,7 @@ def _by_verdict(columns: Columns, *, named: bool) -> list[dict[str, Any]]:
 
 
 def _coteries(columns: Columns, n_clusters: int, *, named: bool) -> list[dict[str, Any]]:
+    """Return the coteries with their members and models."""
     labels = np.asarray(columns["cluster"])
     coteries = []
     for label in range(n_clusters):
@@ -227,6 +229,7 @@ def _does_not_belong(columns: Columns) -> list[dict[str, Any]]:
 
 
 def _bootstrap(found: Fit) -> dict[str, Any] | None:
+    """Return how often the bootstrap found each number of clusters; None without a bootstrap."""
     if found.stability is None:
         return None
     return {

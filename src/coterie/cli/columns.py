@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 
 def _line(note: ColumnNote) -> str:
+    """Describe a column in one line."""
     parts = [f"{note.name}: {note.kind}"]
     if note.levels:
         parts.append("entries " + ", ".join(note.levels))

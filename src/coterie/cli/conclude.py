@@ -17,6 +17,7 @@ EXIT_PENDING = 3
 
 
 def _report(found: dict[str, Any], *, as_json: bool) -> None:
+    """Print what concluding has come to: who is waited for, the next round, or the conclusion."""
     from coterie._options import listed
     from coterie.cli.summary import show_line, show_summary
 

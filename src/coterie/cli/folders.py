@@ -137,6 +137,7 @@ class Workplace:
         return _is_folder(self.fits) and any(_FIT.fullmatch(name) for name in os.listdir(self.fits))
 
     def _check_out(self) -> None:
+        """Refuse an output folder whose content would be lost."""
         if os.path.lexists(self.out) and not _is_folder(self.out):
             raise CommandError(f"{str(self.out)!r} is a file: give --out the name of a folder.")
         result = sorted(os.listdir(self.out)) if _is_folder(self.out) else []
@@ -159,6 +160,7 @@ class Workplace:
 
     @contextmanager
     def _locked(self) -> Iterator[None]:
+        """Hold the lock of the run's folder; refuse if another process has it."""
         try:
             with locked(self.state / MARK):
                 yield
@@ -215,6 +217,7 @@ class Workplace:
             self._remove_mark()
 
     def _remove_mark(self) -> None:
+        """Remove the state folder if only the lock file is in it."""
         with suppress(OSError):
             if os.listdir(self.state) == [MARK]:
                 (self.state / MARK).unlink()

@@ -69,6 +69,7 @@ def _check_amount(path: Path, n_bytes: int, most: int, what: str) -> None:
 
 
 def _content(path: Path) -> bytes:
+    """Return the bytes of a file, unpacked if it is a gzip file; refuse more than memory allows."""
     zipped = path.suffix.lower() == ".gz"
     most = int(_SHARE * free_memory())
     try:
@@ -128,6 +129,7 @@ def _spelled(delimiter: str) -> str:
 
 
 def _wrong_encoding(path: Path, encoding: str) -> CommandError:
+    """Return the error for a file that is not encoded as it should be."""
     name = "UTF-8" if encoding == "utf-8" else encoding
     return CommandError(
         f"{str(path)!r} is not encoded in {name}: pass --encoding with the right one, such as latin-1, "
@@ -161,6 +163,7 @@ def _typed(content: bytes, decimal: str | None, ids: Sequence[str], **options: A
 
 
 def _read_text(path: Path, form: TextForm, delimiter: str) -> pl.DataFrame:
+    """Read a delimited text file as a table."""
     content = _content(path)
     delimiter = _check_head(path, content, form, delimiter)
     if form.encoding != "utf-8":
@@ -222,6 +225,7 @@ def _read_excel(path: Path) -> pl.DataFrame:
 
 
 def _read_binary(path: Path, kind: str) -> pl.DataFrame:
+    """Read a Parquet or Arrow file as a table; refuse more than memory allows."""
     readers = [pl.read_parquet] if kind == "Parquet" else [pl.read_ipc, pl.read_ipc_stream]
     causes = []
     try:

@@ -37,6 +37,7 @@ def _folders_say(path: Path) -> dict[str, str]:
 
 
 def _inside(folder: Path) -> list[Path]:
+    """Return the Parquet files in a folder and in the folders inside it."""
     result, seen = [], set()
     for where, folders, files in os.walk(folder, followlinks=True):
         real = os.path.realpath(where)
@@ -51,6 +52,7 @@ def _inside(folder: Path) -> list[Path]:
 
 
 def _parquet_files(patterns: Sequence[str]) -> list[Path]:
+    """Return the Parquet files that patterns, paths or folders name, each once."""
     result: list[Path] = []
     for pattern in patterns:
         for match in matches(pattern) or [Path(pattern)]:
@@ -65,6 +67,7 @@ def _parquet_files(patterns: Sequence[str]) -> list[Path]:
 
 
 def _kind(type_: Any) -> str:
+    """Return "number" for an Arrow type that holds numbers, else the type's name."""
     numbers = pa.types.is_integer(type_) or pa.types.is_floating(type_)
     return "number" if numbers or pa.types.is_boolean(type_) else str(type_)
 

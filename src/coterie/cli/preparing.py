@@ -142,6 +142,7 @@ def learner_names(values: pl.Series) -> pl.Series:
 
 
 def _check_groups(names: pl.Series, group: str) -> None:
+    """Refuse a group column with one value only, or with another value in every row."""
     distinct = names.n_unique()
     if distinct == 1:
         raise CommandError(

@@ -61,6 +61,7 @@ class PlainLines:
             self._line(f"{stage}: {done} of {total}, {duration(passed)} so far{time_left}", now)
 
     def _line(self, text: str, now: float) -> None:
+        """Write a line, and note when."""
         self._last = now
         self._stream.write(f"{text}\n")
         self._stream.flush()

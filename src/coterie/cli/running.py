@@ -122,6 +122,7 @@ def write_tables(folder: Path, tables: Mapping[str, pl.DataFrame], summary: dict
 
 
 def _write_results(model: CoterieEstimator, summary: dict[str, Any], folder: Path, *, report: bool) -> None:
+    """Write the tables, the summary, the model and, if requested, the page."""
     gains = pl.DataFrame(dict(model.gains_), strict=False)
     tables = {"labels.csv": gains.select("learner", "cluster"), "gains.csv": gains}
     exchange = model.exchange_

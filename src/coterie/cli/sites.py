@@ -28,6 +28,7 @@ PAUSE = 2.0
 
 
 def _check_numbers(frame: pl.DataFrame, columns: Sequence[str], remedy: str) -> None:
+    """Refuse columns that hold no numbers."""
     for name in columns:
         kind = frame.schema[name]
         if not kind.is_numeric() and kind != pl.Boolean:

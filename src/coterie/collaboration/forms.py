@@ -96,6 +96,7 @@ def _by_own_models(
 def _pooled_job(
     learners: Learners, selection: Selection, sets: list[Any], members: Array, entropy: int
 ) -> FitJob:
+    """Return the job that chooses among a cluster's candidates on its members' pooled rows."""
     rows = np.isin(learners.owner, members)
     candidates: dict[str, Any] = {}
     for j in members:
@@ -114,6 +115,7 @@ def _pooled_job(
 
 
 def _own(selection: Selection, j: int) -> Fitted:
+    """Return what Select found for one learner."""
     return Fitted(
         name=selection.names[j],
         model=selection.models[j],

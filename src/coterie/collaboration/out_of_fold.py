@@ -110,6 +110,7 @@ def residuals_out_of_fold(
         return _bounded(learners.y - own.predictions, learners, labels)
 
     def residuals_of(clusters: Array) -> Array:
+        """Return the residuals (N, C) out of fold under clusters (F, L) of each fold."""
         if method == "average":
             return _averaged(learners, selection, own, clusters, recipe)
         return _pooled(learners, selection, own, clusters, sets, recipe)

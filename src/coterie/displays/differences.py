@@ -87,6 +87,7 @@ class DifferencesDisplay(Display):
         return 6.5, 1.9 + 0.28 * min(max(len(self.differences.predictors), 3), MOST_PREDICTORS)
 
     def _draw(self, ax: Any, kwargs: dict[str, Any]) -> None:
+        """Draw the difference along each predictor as a row of points."""
         from matplotlib.colors import LinearSegmentedColormap
 
         result = self.differences

@@ -91,6 +91,7 @@ class EmbeddingDisplay(Display):
 
     @classmethod
     def _of(cls, model: CoterieEstimator) -> Self:
+        """Make the display from a fitted model."""
         partition = model.partition_
         return cls(partition.embedding, labels=partition.labels, learner_ids=partition.learner_ids)
 
@@ -106,6 +107,7 @@ class EmbeddingDisplay(Display):
         return {"learner": self.learner_ids, "cluster": self.labels, **columns}
 
     def _pairs(self, columns: Sequence[int] | None, most: int) -> list[tuple[int, int]]:
+        """Return the pairs of columns to draw: the given one, or those that separate the clusters best."""
         width = self.embedding.shape[1]
         if columns is not None:
             if len(columns) != 2 or not all(0 <= c < width for c in columns):
@@ -158,6 +160,7 @@ class EmbeddingDisplay(Display):
         return self
 
     def _only_column(self, ax: Any, kwargs: dict[str, Any]) -> None:
+        """Draw an embedding of one column against the learners' order."""
         ax.axhline(0, color=_look.FAINT, linewidth=1, zorder=0)
         indices = np.arange(1, len(self.labels) + 1)
         _look.cluster_points(ax, indices, self.embedding[:, 0], self.labels, kwargs)
@@ -167,6 +170,7 @@ class EmbeddingDisplay(Display):
         ax.set_ylabel("the only column of the embedding")
 
     def _legend(self, ax: Any, own_figure: bool) -> None:
+        """Add a legend of the clusters, the first few if they are many."""
         handles, texts = ax.get_legend_handles_labels()
         title = None
         if len(handles) > MOST_ENTRIES:

@@ -77,6 +77,7 @@ class ImportanceDisplay(Display):
         return _look.rows_size(6.5, min(len(self.importance.predictors), MOST_PREDICTORS))
 
     def _draw(self, ax: Any, kwargs: dict[str, Any]) -> None:
+        """Draw a row per predictor with a point for each cluster's importance."""
         table, n_clusters = self.frame(), len(self.importance.clusters)
         names = table["predictor"][::n_clusters][:MOST_PREDICTORS]
         for index, cluster in enumerate(self.importance.clusters.tolist()):

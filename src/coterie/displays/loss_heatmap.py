@@ -124,6 +124,7 @@ class LossHeatmapDisplay(Display):
 
     @classmethod
     def _of(cls, model: CoterieEstimator) -> Self:
+        """Make the display from a fitted model."""
         made = cls.from_partition(model.partition_, model.exchange_.aligned_to(model.partition_.learner_ids))
         made.loss_name = loss_name_of(model)
         return made
@@ -158,6 +159,7 @@ class LossHeatmapDisplay(Display):
         return made
 
     def _per_noise(self) -> Array:
+        """Return the losses in units of the learners' noise levels."""
         if self.noise is None:
             raise ValueError(
                 "Losses in units of noise need the learners' noise levels: pass noise= to LossHeatmapDisplay."
@@ -231,6 +233,7 @@ class LossHeatmapDisplay(Display):
         return self
 
     def _size(self) -> tuple[float, float]:
+        """Return the width and height of a figure for so many learners, in inches."""
         n = len(self.labels)
         longest = max(len(display_name(learner)) for learner in self.learner_ids)
         room = 0.065 * longest if n <= MOST_NAMES else 0.2
@@ -238,6 +241,7 @@ class LossHeatmapDisplay(Display):
         return side + 1.7, side + 0.7
 
     def _colours(self, drawn: Array, kwargs: dict[str, Any]) -> dict[str, Any]:
+        """Return matplotlib's options for the image: colours and their scale."""
         from matplotlib import colormaps
         from matplotlib.colors import LinearSegmentedColormap, LogNorm, Normalize
 
@@ -253,6 +257,7 @@ class LossHeatmapDisplay(Display):
         return look
 
     def _colorbar(self, image: Any, drawn: Array) -> Any:
+        """Add a bar that explains the colours."""
         from matplotlib.colors import LogNorm
 
         logarithmic = isinstance(image.norm, LogNorm)
@@ -267,6 +272,7 @@ class LossHeatmapDisplay(Display):
         return colorbar
 
     def _boundaries(self, ax: Any, labels: Array) -> None:
+        """Draw lines between clusters, and a coloured band beside each."""
         from matplotlib.patches import Rectangle
 
         n = len(labels)
@@ -292,6 +298,7 @@ class LossHeatmapDisplay(Display):
                 ax.annotate(text, **index, color=INK, fontsize="small")
 
     def _axes_of_learners(self, ax: Any, learners: Array) -> None:
+        """Name the learners on both axes, if they are few enough."""
         n = len(learners)
         ax.spines[:].set_visible(False)
         ax.set_ylabel("model of")

@@ -119,6 +119,7 @@ class MapDisplay(Display):
         return 6.0, 4.2
 
     def _draw(self, ax: Any, kwargs: dict[str, Any]) -> None:
+        """Draw the learners as points, with names where there are few."""
         across, up = self._places.T
         _look.cluster_points(ax, across, up, self.labels, kwargs)
         ax.set_aspect("equal", adjustable="datalim")

@@ -54,6 +54,7 @@ class WeightsDisplay(Display):
 
     @classmethod
     def _of(cls, model: CoterieEstimator) -> Self:
+        """Make the display from a fitted model."""
         nested = model.collaboration_
         if not isinstance(nested, NestedForm):
             raise ValueError(
@@ -81,6 +82,7 @@ class WeightsDisplay(Display):
         return rows_size(7.0, len(self.learner_ids))
 
     def _draw(self, ax: Any, kwargs: dict[str, Any]) -> None:
+        """Draw a bar per learner, cut by the source of its predictions."""
         table = self.frame()
         learners = table.pop("learner")
         greys = np.linspace(DARKEST, LIGHTEST, max(len(self.share_names), 2))

@@ -45,6 +45,7 @@ def _as_date(text: str) -> datetime | None:
 
 
 def _as_number(text: str) -> float | None:
+    """Return the finite number that a text holds, None if it holds none."""
     for kind in (int, float):
         try:
             number = kind(text)

@@ -73,6 +73,7 @@ class CheckpointEngine:
         *,
         fresh: bool = False,
     ) -> None:
+        """Remember where results are kept, and of which functions."""
         self._engine, self._folder, self._codec = engine, folder, codec
         self._version, self._fresh = version, fresh
         self._functions = tuple(functions)
@@ -81,10 +82,12 @@ class CheckpointEngine:
         self.not_kept = 0
 
     def _checksum(self, name: str, content: bytes) -> bytes:
+        """Return the checksum of a file's name, content and version."""
         # With its name, so that no file can take the place of another.
         return hashlib.sha256(f"{self._version}\n{name}\n".encode() + content).digest()
 
     def _read(self, name: str) -> tuple[Any] | None:
+        """Return a stored result in a tuple, None if there is none that is whole."""
         if self._fresh:
             return None
         try:
@@ -101,6 +104,7 @@ class CheckpointEngine:
             return None
 
     def _write(self, name: str, result: Any) -> None:
+        """Store a result in a file with its checksum."""
         content = self._codec.dump(result)
         if content is None:
             with self._lock:
@@ -112,6 +116,7 @@ class CheckpointEngine:
             file.write(self._checksum(name, content) + content)
 
     def _run(self, function: Callable[[Any], Any], named: tuple[str, Any]) -> Any:
+        """Run one job and store its result."""
         name, job = named
         result = function(job)
         self._write(name, result)

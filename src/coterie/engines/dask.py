@@ -34,6 +34,7 @@ class ClusterError(ValueError):
 
 
 def _import_distributed() -> Any:
+    """Import dask.distributed; if it is missing, say which extra brings it."""
     try:
         import distributed
     except ImportError as error:
@@ -150,6 +151,7 @@ class DaskEngine:
         results: dict[int, Any] = {}
 
         def keep(place: int, result: Any) -> None:
+            """Keep the result of one job, and report it."""
             results[place] = result
             received(place, result)
             count(result)

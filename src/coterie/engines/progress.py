@@ -70,6 +70,7 @@ class CountedCalls:
     def __init__(
         self, function: Callable[[Any], Any], stage: str, total: int, listener: Listener, steps: Any = None
     ) -> None:
+        """Remember the function, how many calls are expected, and who listens."""
         self.function = function
         self._stage, self._total, self._listener = stage, total, listener
         # Functions that are counted with each other have the count and its lock in common.
@@ -84,6 +85,7 @@ class CountedCalls:
         return result
 
     def __reduce__(self) -> Any:
+        """Pickle as the plain function."""
         # Sent to another process it is the plain function: from there no watcher can be reached.
         return _itself, (self.function,)
 

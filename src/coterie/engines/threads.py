@@ -53,6 +53,7 @@ def _steady_warnings() -> Iterator[None]:
         show = warnings.showwarning
 
         def show_others(message: Any, *where: Any, **more: Any) -> None:
+            """Show a warning, unless it comes from scikit-learn's race between threads."""
             if not str(message).startswith(_RACE):
                 show(message, *where, **more)
 

@@ -60,6 +60,7 @@ def _finite(value: float) -> float | None:
 
 
 def _pair(mean: Any, error: Any) -> tuple[float, float]:
+    """Return a mean and its standard error as finite numbers."""
     pair = float(np.ravel(mean)[0]), float(np.ravel(error)[0])
     if not np.isfinite(pair).all():
         raise ProtocolError("The question is about a cluster that has nobody to predict with.")
@@ -67,6 +68,7 @@ def _pair(mean: Any, error: Any) -> tuple[float, float]:
 
 
 def _paired(losses: AverageLosses, pairing: Pairing) -> tuple[float, float]:
+    """Return the mean difference of two forms' losses on the site's rows, and its standard error."""
     arrays = (pairing.labels, pairing.picks, pairing.other_labels, pairing.other_picks)
     with np.errstate(invalid="ignore"):
         return _pair(*losses.paired_t(*(np.array(each) for each in arrays)))
@@ -76,6 +78,7 @@ class _Answering:
     """A site's rows, and everybody's models on them, ready for a question."""
 
     def __init__(self, site: Site, shares: Sequence[Share], question: Question) -> None:
+        """Evaluate the peers' models on the site's rows, and prepare losses and averages."""
         self.site, self.question = site, question
         self.sites = [member.site for member in question.members]
         by_site = {peer.site: peer for peer in shares}
@@ -120,6 +123,7 @@ class _Answering:
         return values.reshape(self.site.learners.y.shape)
 
     def _dictionary(self, mixing: MixingQuestion) -> AverageDictionary:
+        """Return the averages that a question is about."""
         labellings = tuple(np.array(labels) for labels in mixing.labellings)
         return AverageDictionary(labellings, units_of(self.question), np.array(mixing.ratios))
 

@@ -153,6 +153,7 @@ class AnsweredLosses:
         units: Sequence[float],
         answered: Sequence[Answered],
     ) -> None:
+        """Collect what earlier rounds answered about the present models."""
         self.members, self.half_sizes, self._units = tuple(members), half_sizes, tuple(units)
         self.noise = np.array([member.noise for member in members])
         # By part of a question and what it is about: what is known, and what has to be asked, each once, in
@@ -170,6 +171,7 @@ class AnsweredLosses:
                 self.rounds += 1
 
     def _learn(self, answered: Answered) -> None:
+        """Keep what an answered question tells of each labelling and pairing."""
         question = answered.question
         replies = [answered.answers[member.site] for member in self.members]
         for index, labels in enumerate(question.labellings):

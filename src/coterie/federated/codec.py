@@ -34,6 +34,7 @@ class ProtocolError(ValueError):
 
 
 def _clean(value: Any) -> str:
+    """Return a value for a sentence, cut to sixty letters."""
     text = repr(value)
     return text if len(text) <= 60 else f"{text[:57]}..."
 
@@ -43,6 +44,7 @@ def _wrong(where: str, expected: str, value: Any) -> ProtocolError:
 
 
 def _number(value: Any, where: str) -> float:
+    """Return a finite number of bounded size; refuse anything else."""
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         raise _wrong(where, "a number", value)
     if not abs(value) <= LARGEST:
@@ -51,6 +53,7 @@ def _number(value: Any, where: str) -> float:
 
 
 def _whole(value: Any, where: str) -> int:
+    """Return a whole number below 2^53; refuse anything else."""
     if isinstance(value, bool) or not isinstance(value, int):
         raise _wrong(where, "a whole number", value)
     if not -(2**53) <= value <= 2**53:
@@ -59,6 +62,7 @@ def _whole(value: Any, where: str) -> int:
 
 
 def _text(value: Any, where: str) -> str:
+    """Return printable text of bounded length; refuse anything else."""
     if not isinstance(value, str):
         raise _wrong(where, "text", value)
     if len(value) > MOST_TEXT or not value.isprintable():
@@ -67,6 +71,7 @@ def _text(value: Any, where: str) -> str:
 
 
 def _bytes(value: Any, where: str) -> bytes:
+    """Return the bytes that text in base64 stands for."""
     if not isinstance(value, str):
         raise _wrong(where, "text in base64", value)
     try:
@@ -76,6 +81,7 @@ def _bytes(value: Any, where: str) -> bytes:
 
 
 def _flag(value: Any, where: str) -> bool:
+    """Return true or false; refuse anything else."""
     if not isinstance(value, bool):
         raise _wrong(where, "true or false", value)
     return value
@@ -97,10 +103,12 @@ class _Reader(HintReader):
         return _wrong(where, expected, value)
 
     def check_size(self, value: Any, where: str) -> None:
+        """Refuse a list or object with too many entries."""
         if len(value) > MOST_ENTRIES:
             raise ProtocolError(f"The field {where!r} has {len(value)} entries: at most {MOST_ENTRIES}.")
 
     def record(self, kind: type, value: Any, where: str) -> Any:
+        """Read an object as a dataclass with exactly its fields."""
         if not isinstance(value, dict):
             raise _wrong(where, "an object", value)
         known = {field.name for field in fields(kind)}
@@ -112,6 +120,7 @@ class _Reader(HintReader):
 
 
 def _to_plain(value: Any) -> Any:
+    """Return a record as what JSON can hold."""
     if type(value) is int or type(value) is str:
         return value
     if is_dataclass(value) and not isinstance(value, type):

@@ -100,6 +100,7 @@ class Mixture:
     plausible: tuple[float, float] | None = None
 
     def __post_init__(self) -> None:
+        """Refuse a mixture whose parts do not fit each other."""
         named = {member for part in self.parts for member in part.weights}
         require(named <= set(self.weights), "A part of a mixture has a model that the mixture has not.")
         whole = not self.parts or abs(sum(part.share for part in self.parts) - 1) < 1e-6
@@ -154,6 +155,7 @@ class Conclusion:
     classes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
+        """Refuse a conclusion whose parts are about different sites or clusters."""
         sites = [row.learner for row in self.gains]
         check_classes(self.classes)
         require(len(sites) > 0, "A conclusion must be about at least one site.")

@@ -202,6 +202,7 @@ def _concluded(
     rounds: int,
     settings: Mapping[str, str],
 ) -> Conclusion:
+    """Put the conclusion together."""
     rows = zip(*(table[field.name] for field in fields(Gain)), strict=True)
     return Conclusion(
         gains=tuple(Gain(*map(_plain, row)) for row in rows),

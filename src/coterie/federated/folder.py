@@ -168,6 +168,7 @@ class SealedFolder:
             raise ProtocolError(f"There is no folder {str(path)!r}: make it, or check the path.")
 
     def _files(self) -> list[Path]:
+        """Return the sealed files of the folder in order; refuse too many."""
         paths = sorted(path for path in self.path.iterdir() if path.name.endswith(SUFFIX))
         if len(paths) > MOST_FILES:
             raise ProtocolError(f"The folder {str(self.path)!r} has {len(paths)} files: that is too many.")

@@ -81,6 +81,7 @@ class Share:
     class_shares: tuple[float, ...] = ()
 
     def __post_init__(self) -> None:
+        """Refuse a share whose names or numbers are out of range."""
         check_site(self.site)
         check_classes(self.classes)
         whole = len(self.class_shares) == len(self.classes) and min(self.class_shares, default=0.0) >= 0
@@ -153,6 +154,7 @@ class Score:
     tied: bool = False
 
     def __post_init__(self) -> None:
+        """Refuse a score whose numbers are out of range."""
         check_site(self.site)
         require(0 < len(self.losses) <= MOST_SITES, f"{self.site!r} scored {len(self.losses)} models.")
         require(self.site in self.losses, f"{self.site!r} did not score its own model.")
@@ -168,11 +170,13 @@ Picks = tuple[tuple[int, int], ...]
 
 
 def _check_labels(labels: tuple[int, ...], n: int) -> None:
+    """Refuse a labelling of another length, or with labels out of range."""
     require(len(labels) == n, f"A labelling must have one label for each of the {n} members.")
     require(min(labels) >= 0 and max(labels) < n, "A label is out of range.")
 
 
 def _check_picks(picks: Picks, labels: tuple[int, ...]) -> None:
+    """Refuse picks that do not name clusters for each half of every member."""
     require(len(picks) == len(labels), "There must be picks for every member.")
     clusters = set(range(max(labels) + 1))
     require(clusters.issuperset(k for pair in picks for k in pair), "A pick is out of range.")
@@ -245,6 +249,7 @@ class JudgingQuestion:
     weights: tuple[Table, ...]
 
     def __post_init__(self) -> None:
+        """Refuse weights that do not fit the members and columns."""
         n_columns = 2 * len(self.mixing.labellings) + 1
         sizes = {(len(table), len(row)) for table in self.weights for row in table}
         require(
@@ -284,6 +289,7 @@ class Question:
     judging: JudgingQuestion | None = None
 
     def __post_init__(self) -> None:
+        """Refuse a question that is too large, or whose labellings do not fit its members."""
         n = len(self.members)
         sites = [member.site for member in self.members]
         require(0 < n <= MOST_SITES, f"A question is about 1 to {MOST_SITES} members. Got {n}.")
@@ -365,6 +371,7 @@ class Verdict:
     one_class: bool = False
 
     def __post_init__(self) -> None:
+        """Refuse a verdict whose numbers are out of range."""
         spreads = [pair[1] for pair in (*self.clusters, self.constant, self.coterie) if pair is not None]
         numbers = self.early, self.own, self.others, self.n_rows, self.variance
         good = min((*spreads, *numbers, *(part for pair in self.errors for part in pair))) >= 0
@@ -407,6 +414,7 @@ class Answer:
     verdict: Verdict | None = None
 
     def __post_init__(self) -> None:
+        """Refuse an answer whose numbers are out of range."""
         check_site(self.site)
         values = (v for labelling in self.halves for pair in labelling for v in pair if v is not None)
         require(all(value >= 0 for value in values), f"{self.site!r} answered a negative loss.")

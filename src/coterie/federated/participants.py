@@ -59,6 +59,7 @@ def _unlike(shares: Mapping[str, Share]) -> dict[str, str]:
 
 
 def _too_small(shares: Mapping[str, Share], min_rows: int | None) -> dict[str, str]:
+    """Return the sites with too few rows, and why they cannot take part."""
     sizes = np.array([share.n_rows for share in shares.values()])
     n_features = len(next(iter(shares.values())).columns)
     needed = rows_needed(sizes, n_features, "auto" if min_rows is None else min_rows)
@@ -87,6 +88,7 @@ def _up_to_date(shares: Mapping[str, Share], scores: dict[str, Score]) -> dict[s
     sites = sorted(scores)
 
     def knows(scorer: str, site: str) -> bool:
+        """Tell whether a site has scored the present model of another."""
         loss = scores[scorer].losses.get(site)
         return loss is not None and loss.sha == shares[site].sha
 
@@ -105,6 +107,7 @@ def _up_to_date(shares: Mapping[str, Share], scores: dict[str, Score]) -> dict[s
 
 
 def _too_many_failures(scores: Mapping[str, Score], sites: Sequence[str]) -> dict[str, str]:
+    """Return the sites that could not evaluate most of the others' models."""
     result = {}
     for site in sites:
         others = [s for s in sites if s != site]

@@ -142,6 +142,7 @@ def _with_failures_counted(losses: Array) -> Array:
 
 
 def _exchange(participants: Participants) -> Exchange:
+    """Return the exchange that the sites' scores make."""
     sites = list(participants.shares)
     values = [[participants.scores[j].losses[i].value for j in sites] for i in sites]
     losses = np.array([[np.inf if v is None else v for v in row] for row in values])
@@ -161,6 +162,7 @@ def _exchange(participants: Participants) -> Exchange:
 
 
 def _members(participants: Participants, known: Exchange) -> list[AveragedSite]:
+    """Return the sites whose models take part in averages, with their weights."""
     sites = known.learner_ids.tolist()
     n_rows = np.array([participants.shares[site].n_rows for site in sites])
     weights = model_weights(n_rows, known.noise, known)

@@ -56,6 +56,7 @@ class Moments:
     knots: tuple[tuple[float, ...], ...] = ()
 
     def __post_init__(self) -> None:
+        """Refuse moments whose sizes do not fit their columns."""
         check_site(self.site)
         require(self.n_rows >= FEWEST_ROWS, f"A site needs {FEWEST_ROWS} rows. Got {self.n_rows}.")
         require(

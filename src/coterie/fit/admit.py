@@ -128,6 +128,7 @@ def _place(fit: Fit, newcomers: Learners, with_models: bool) -> tuple[Selection 
 
 
 def _with(fit: Fit, newcomers: Learners, with_models: bool) -> Fit:
+    """Return the fit with newcomers: placed, with gains and intervals."""
     units = fit.units
     if units is not None:
         newcomers, theirs = newcomers.standardized()

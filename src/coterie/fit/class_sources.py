@@ -43,6 +43,7 @@ class _LabelJob:
 
 
 def _labels_of(job: _LabelJob) -> Array:
+    """Return the classes that occur in a source's rows."""
     labels = job.source.read(job.most)[1]
     return np.unique(class_labels(labels, CALLER)) if len(labels) else np.zeros(0)
 

@@ -155,6 +155,7 @@ class LearnerRead:
 
 
 def _gathered(job: SourceJob) -> tuple[Learners | None, list[str] | None]:
+    """Read a learner's rows and check them; None if there are none."""
     X, y = job.source.read(job.most)
     names = column_names(X)
     if not len(y):
@@ -267,6 +268,7 @@ def _without_wild_rows(
 
 
 def _check_names(parts: dict[Any, LearnerRead]) -> None:
+    """Refuse learners whose predictors differ."""
     first, head = next(iter(parts.items()))
     for learner, part in parts.items():
         if part.names != head.names or part.rows.n_features != head.rows.n_features:

@@ -89,6 +89,7 @@ def _few_remaining(fit: Fit, admission: Admission | None) -> FewRows | None:
 
 
 def _collaborate_again(fit: Fit, few: FewRows | None) -> tuple[Fit, NestedResult | NestedClassResult | None]:
+    """Return the fit with the collaboration of the learners that remain."""
     parts = fit.selection, fit.exchange, fit.partition, fit.learners
     results = collaborate_all(fit.options, fit.seed, *parts, few)
     fit = replace(fit, collaboration=results.coterie, with_all=results.with_all, own=results.own)

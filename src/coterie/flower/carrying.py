@@ -103,6 +103,7 @@ def wait_for_nodes(grid: Carrier, fewest: int, seconds: float) -> list[int]:
 
 
 def _reply(reply: Any, kind: Kind) -> tuple[list[Any], int]:
+    """Return the messages of a node's reply, and their size in bytes."""
     if reply.has_error():
         raise ProtocolError(f"It failed: {one_line(str(reply.error.reason)) or 'no reason given'}.")
     messages = unloaded(reply.content)

@@ -35,6 +35,7 @@ def _texts(value: Any) -> list[str]:
 
 
 def _setting(config: Mapping[str, Any], name: str) -> str:
+    """Return a setting of the node's configuration; refuse if it is missing."""
     if name not in config:
         raise ValueError(
             f"The node's configuration lacks {name!r}: start it with --node-config '{name}=...'."
@@ -113,6 +114,7 @@ def save_conclusion(context: Context, conclusion: Conclusion, shares: Sequence[S
 
 
 def _decoded(messages: Sequence[bytes], kind: type[Any]) -> list[Any]:
+    """Decode messages that must all be of one kind."""
     result = [decode(message) for message in messages]
     if not all(type(message) is kind for message in result):
         raise ProtocolError(f"What came is not a {kind.__name__.lower()}.")
@@ -132,10 +134,12 @@ class _SiteAnswers:
         load_site: Callable[[Context], Site],
         on_conclusion: Callable[[Context, Conclusion, Sequence[Any]], None],
     ) -> None:
+        """Remember how the site's rows are loaded, and what follows the conclusion."""
         self._load_site = load_site
         self._on_conclusion = on_conclusion
 
     def share(self, context: Context, messages: list[bytes]) -> list[bytes]:
+        """Answer with the site's share, or with its moments."""
         config = context.node_config
         if sends_moments(config):
             mine = encode(moments_of_node(config, _read_rows, lambda: self._load_site(context)))
@@ -145,6 +149,7 @@ class _SiteAnswers:
         return [mine]
 
     def score(self, context: Context, messages: list[bytes]) -> list[bytes]:
+        """Answer with the losses of all shared models on the site's rows."""
         state = _state_of(context)
         if sends_exact(context.node_config):
             return [encode(bent_moments(self._load_site(context), _decoded(messages, Moments)))]
@@ -157,17 +162,20 @@ class _SiteAnswers:
         return [mine]
 
     def _shares(self, context: Context) -> list[Share]:
+        """Return the shares that the site has scored."""
         if not (messages := _state_of(context)[SHARES]):
             raise ProtocolError("It has not scored, so there is nothing to answer from.")
         return _decoded(messages, Share)
 
     def answer(self, context: Context, messages: list[bytes]) -> list[bytes]:
+        """Answer the questions of a round."""
         refuse_more(context.node_config)
         shares = self._shares(context)
         site = self._load_site(context)
         return [encode(answer(site, shares, question)) for question in _decoded(messages, Question)]
 
     def conclude(self, context: Context, messages: list[bytes]) -> list[bytes]:
+        """Hand the conclusion to the site's own function."""
         if sends_moments(context.node_config):
             # The moments of all sites follow, from which each learns at home.
             (conclusion,), others = _decoded(messages[:1], Conclusion), _decoded(messages[1:], Moments)
@@ -180,7 +188,10 @@ class _SiteAnswers:
 
 
 def _handler(act: Callable[[Context, list[bytes]], list[bytes]]) -> Callable[[Message, Context], Message]:
+    """Return a Flower handler that carries messages in and out, and errors as one sentence."""
+
     def handle(message: Message, context: Context) -> Message:
+        """Answer one Flower message."""
         try:
             content = loaded(act(context, unloaded(message.content)))
         except (ProtocolError, wire.WireError) as error:

@@ -25,6 +25,7 @@ def sends_moments(config: Mapping[str, Any]) -> bool:
 
 
 def _open_moments(site: Site, **more: Any) -> Moments:
+    """Return the site's exact moments."""
     named: dict[str, Any] = {"site": site.name, "columns": site.columns, "target": site.target}
     return open_moments(site.learners.X, site.learners.scalar_y, seed=site.seed, **named, **more)
 

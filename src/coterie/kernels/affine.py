@@ -130,6 +130,7 @@ class StandardizedColumns:
     """
 
     def __init__(self, learners: Learners) -> None:
+        """Find centre and spread of each predictor, robust against learners in other units."""
         self.centre = learners.X.mean(axis=0)
         spread = learners.X.std(axis=0)
         if len(learners) > 2 and spread.any():
@@ -192,6 +193,7 @@ class AffineLosses:
     """
 
     def __init__(self, vectors: Array, learners: Learners) -> None:
+        """Prepare second moments of each learner's rows, from which losses follow."""
         self._learners = learners
         # In the order in which models and learners are given out.
         self.rows, self.columns = np.arange(len(vectors)), np.arange(len(learners))

@@ -24,6 +24,7 @@ _log = logging.getLogger(__name__)
 
 
 def _has_gpu() -> bool:
+    """Tell whether torch finds a CUDA device."""
     try:
         import torch
     except ImportError:

@@ -16,6 +16,7 @@ ITERATIONS = 25
 
 
 def _squared_distances(points: Array, centres: Array) -> Array:
+    """Return squared distances of points (R, n, d) to centres (R, k, d)."""
     squares: Array = (centres**2).sum(axis=-1)[:, None, :] + (points**2).sum(axis=-1)[..., None]
     squares -= 2 * (points @ centres.transpose(0, 2, 1))
     return squares

@@ -48,6 +48,7 @@ class ExchangeSimilarity(Similarity):
         return ExchangeSimilarity(self.exchange.take(positions), self.scale, self.block)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
+        """Return the whole matrix, made tile by tile."""
         if copy is False:
             raise ValueError("The similarities are not stored: making them an array takes a copy.")
         whole = np.empty(self.shape, dtype=dtype)

@@ -120,6 +120,7 @@ def fit_candidate(candidate: Any, job: FitJob, rows: Array) -> Any:
 
 
 def _residuals(model: Any, job: FitJob, rows: Array) -> Array:
+    """Return the residuals (n, C) of a model on some rows; refuse predictions that are not finite."""
     prediction = job.loss.predict(model, job.X[rows])
     if not np.isfinite(prediction).all():
         raise ValueError("predicted values that are not finite")
@@ -131,12 +132,14 @@ def _mean_loss(residuals: Array, job: FitJob, rows: Array) -> float:
 
 
 def _fold_fit(candidate: BaseEstimator, job: FitJob, fold: int) -> tuple[Any, Array, Array]:
+    """Fit a candidate without a fold; return it, the fold's rows and the residuals there."""
     held_out = np.flatnonzero(job.folds == fold)
     model = fit_candidate(candidate, job, np.flatnonzero(job.training[fold]))
     return model, held_out, _residuals(model, job, held_out)
 
 
 def _losses_by_row(scored: Iterable[tuple[Array, Array]], job: FitJob) -> Array:
+    """Return the loss of each row, NaN where no fold has scored it."""
     losses = np.full(len(job.y), np.nan)
     for rows, residuals in scored:
         losses[rows] = job.loss.by_row(residuals)

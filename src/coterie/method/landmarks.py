@@ -44,6 +44,7 @@ class LandmarkTiles:
         return len(self.to_marks)
 
     def _place(self) -> Array:
+        """Return the position of each learner among the landmarks, -1 for others."""
         index = np.full(self.n_learners, -1)
         index[self.marks] = np.arange(len(self.marks))
         return index

@@ -66,6 +66,7 @@ class SerialScore:
 
 
 def _is_clock(column: Array) -> bool:
+    """Tell whether a column counts time: whole numbers that rise, or even steps."""
     steps = np.diff(column)
     # Dates as whole numbers, however irregular: no two rows have the same.
     if np.array_equal(column, np.round(column)) and ((steps > 0).all() or (steps < 0).all()):

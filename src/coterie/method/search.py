@@ -161,6 +161,7 @@ def _curves(
 
 
 def _notes(answer: HeldOut | None, evidence: Evidence, n_features: int | None, n_found: int) -> list[str]:
+    """Say why there are no clear coteries, and what else limits the answer."""
     notes = []
     if answer is not None:
         n_learners = evidence.n_learners

@@ -226,6 +226,7 @@ class SampledLinkage:
     """
 
     def __init__(self, exchange: Exchange, most: int) -> None:
+        """Draw the sample, build its tree, and add up all learners' dissimilarities by finest cluster."""
         n = len(exchange.learner_ids)
         sample = _representatives(exchange)
         condensed = squareform(exchange.take(sample).dissimilarity, checks=False)

@@ -45,6 +45,7 @@ def _penalised(Z: Array, target: Array, weights: Array, alphas: Array) -> tuple[
     coefficients[:, -1] = np.log(share / (1 - share))
 
     def objective(tried: Array) -> Array:
+        """Return the penalised log losses of coefficients, one for each penalty."""
         losses: Array = deviance(target, tried @ Z.T) @ weights + 0.5 * np.einsum(
             "ar,ar,ar->a", ridge, tried, tried
         )

@@ -47,6 +47,7 @@ KINDS: dict[str, type[CoterieEstimator]] = {
 
 
 def _without_rows(learners: Learners) -> Learners:
+    """Return learners without their rows."""
     none = np.empty(0)
     return replace(
         learners,
@@ -164,6 +165,7 @@ def save(model: CoterieEstimator, path: str | os.PathLike[str], *, rows: bool = 
 def _restored(
     manifest: dict[str, Any], members: dict[str, bytes], trusted: list[str | type], budget: Budget
 ) -> CoterieEstimator:
+    """Make the estimator from a checked manifest and its members."""
     match manifest:
         case {
             "parameters": dict(parameters),

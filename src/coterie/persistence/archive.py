@@ -141,11 +141,13 @@ def write_archive(target: Path, manifest: dict[str, Any], members: Mapping[str, 
 
 
 def _need(fits: object, path: Path, why: str) -> None:
+    """Refuse a file, and say why, unless a condition holds."""
     if not fits:
         raise PersistenceError(f"The file {str(path)!r} {clean(why)}.")
 
 
 def _check_entries(path: Path, entries: list[zipfile.ZipInfo], on_disk: int) -> None:
+    """Refuse an archive with repeated, unknown or too large entries."""
     names = Counter(entry.filename for entry in entries)
     repeated = [name for name, count in names.items() if count > 1]
     _need(not repeated, path, f"holds {listed(repeated)} more than once: {_NOT_OURS}")
@@ -160,6 +162,7 @@ def _check_entries(path: Path, entries: list[zipfile.ZipInfo], on_disk: int) -> 
 
 
 def _parse_manifest(path: Path, text: bytes, budget: Budget) -> dict[str, Any]:
+    """Return the manifest; refuse other formats."""
     budget.spend(text)
     try:
         manifest: dict[str, Any] = parse_json(text)
@@ -178,6 +181,7 @@ def _parse_manifest(path: Path, text: bytes, budget: Budget) -> dict[str, Any]:
 
 
 def _check_members(path: Path, found: set[str], named: set[str]) -> None:
+    """Refuse members that the manifest does not name, and the lack of those that it does."""
     unknown = sorted(name for name in found | named if not _KNOWN.fullmatch(name))
     unknown = unknown or sorted(found - named - {MANIFEST})
     for name in unknown:
@@ -187,6 +191,7 @@ def _check_members(path: Path, found: set[str], named: set[str]) -> None:
 
 
 def _unpack(path: Path, content: bytes) -> tuple[dict[str, Any], dict[str, bytes]]:
+    """Return the manifest and the members, whose checksums are right."""
     with zipfile.ZipFile(io.BytesIO(content)) as zipped:
         entries = zipped.infolist()
         _check_entries(path, entries, len(content))

@@ -110,6 +110,7 @@ SHAPES: dict[type[Any], dict[str, Rule]] = {
 
 
 def _need(fits: Any, what: str) -> None:
+    """Refuse a part of a fit unless a condition holds."""
     if not fits:
         raise unfit(f"holds {what} that does not fit the rest")
 
@@ -128,6 +129,7 @@ def _is_about(record: Any, ids: list[Any]) -> bool:
 
 
 def _check_learners(learners: Learners, sizes: Sizes, rows: bool) -> None:
+    """Refuse learners whose offsets or order do not fit their rows."""
     n = len(learners.ids)
     offsets, appearance = learners.offsets, learners.appearance
     _need(n > 0 and len(set(learners.ids.tolist())) == n, "a list of learners")
@@ -140,6 +142,7 @@ def _check_learners(learners: Learners, sizes: Sizes, rows: bool) -> None:
 
 
 def _check_record(record: Any, ids: list[Any]) -> None:
+    """Refuse a record that is about other learners, or whose fields have another length."""
     what = f"a {type(record).__name__}"
     _need(_is_about(record, ids), what)
     for field in fields(record):
@@ -173,6 +176,7 @@ def _check_newcomers_of(record: AverageNewcomers | PooledNewcomers, sizes: Sizes
 
 
 def _check_nested(record: NestedCollaboration, sizes: Sizes, n_rows: Array, what: str) -> None:
+    """Refuse nested coteries whose arrays, models and newcomers do not fit each other."""
     known = _check_shapes(NestedCollaboration, record, {**sizes, "s": len(record.share_names)}, what)
     n_columns_read = known["p"] + record.mask.sum(axis=1)
     widths = zip(record.models, n_columns_read.tolist(), strict=True)
@@ -184,6 +188,7 @@ def _check_nested(record: NestedCollaboration, sizes: Sizes, n_rows: Array, what
 
 
 def _check_classes(record: NestedClasses, sizes: Sizes, n_rows: Array, what: str) -> None:
+    """Refuse nested coteries of classes whose parts do not fit each other."""
     loss = record.loss
     if not isinstance(loss, BrierScore):
         raise unfit(f"holds {what} that does not fit the rest")
@@ -209,6 +214,7 @@ def _check_classes(record: NestedClasses, sizes: Sizes, n_rows: Array, what: str
 
 
 def _check_class_averages(record: ClassAverages, sizes: Sizes, n_rows: Array, what: str) -> None:
+    """Refuse averages of classifiers whose parts do not fit each other."""
     n_shared = len(record.share_names) - 1
     inside = {"c": record.loss.n_columns, "s": n_shared + 1, "e": n_shared + 1, "x": 2 * n_shared}
     known = _check_shapes(ClassAverages, record, {**sizes, **inside, "d": 2 * n_shared + 1}, what)
@@ -220,6 +226,7 @@ def _check_class_averages(record: ClassAverages, sizes: Sizes, n_rows: Array, wh
 
 
 def _check_collaboration(record: Collaboration, sizes: Sizes, n_rows: Array) -> None:
+    """Refuse a collaboration whose parts do not fit each other."""
     what = f"a Collaboration by {record.method!r}"
     n_models = len(record.models)
     _need(len(record.names) == n_models > 0 and all(hasattr(m, "predict") for m in record.models), what)
@@ -234,6 +241,7 @@ def _check_collaboration(record: Collaboration, sizes: Sizes, n_rows: Array) -> 
 
 
 def _check_newcomers(state: dict[str, Any], sizes: Sizes) -> None:
+    """Refuse newcomers that do not fit the collaboration or their admission."""
     newcomers, admission = state["newcomers"], state["admission"]
     n_weight_rows, what = len(state["collaboration"].weights), "a newcomer"
     _need(all(new.model is None or hasattr(new.model, "predict") for new in newcomers), what)
@@ -256,6 +264,7 @@ def _check_scores(
 
 
 def _check_intervals(record: Intervals | LabelSets, ids: list[Any], sizes: Sizes) -> None:
+    """Refuse prediction intervals or sets of labels that do not fit the learners."""
     if isinstance(record, LabelSets):
         _check_scores(record, record.scores, ids, sizes, "sets of labels")
         return
@@ -269,6 +278,7 @@ def _check_intervals(record: Intervals | LabelSets, ids: list[Any], sizes: Sizes
 
 
 def _check_table(gains: dict[Any, Any], ids: Any, labels: Any, sizes: Sizes) -> None:
+    """Refuse a table of gains that is about other learners or labels."""
     # A newcomer whom no cluster fits has the label -1.
     _need(isinstance(ids, np.ndarray) and ids.shape == (sizes["n"] + sizes["a"],), "a list of learners")
     _need(within("e", "k", -1)(labels, {**sizes, "e": len(ids)}), "a list of labels")
@@ -297,6 +307,7 @@ def _check_exchange(state: dict[str, Any], sizes: Sizes, rows: bool) -> None:
 
 
 def _check_recipe(recipe: TableRecipe, names: Array | None) -> None:
+    """Refuse a recipe for tables that does not fit the names of the predictors."""
     what = "a recipe for tables"
     _need(names is not None and names.tolist() == [plan.name for plan in recipe.columns], what)
     for plan in recipe.columns:

@@ -88,6 +88,7 @@ def check_ids(ids: Array) -> None:
 
 
 def _writable_id(value: Any) -> bool:
+    """Tell whether a learner's id is of a type that a file can hold."""
     if isinstance(value, np.generic):
         return value.dtype.kind in NUMBERS + "U"
     return type(value) in _IDS
@@ -107,6 +108,7 @@ class Encoder:
         self._written: dict[int, tuple[Any, Any]] = {}
 
     def _array(self, values: Array) -> str:
+        """Store an array and return its name."""
         name = f"a{len(self.arrays)}"
         self.arrays[name] = values
         return name
@@ -120,6 +122,7 @@ class Encoder:
         return {"$": "values", "dtype": values.dtype.str, "items": self.encode(whole.tolist())}
 
     def _encode_tuple(self, value: tuple[Any, ...]) -> Any:
+        """Encode a tuple; arrays of one kind become one array and where to cut it."""
         rows = value and all(type(part) is np.ndarray and part.ndim > 0 for part in value)
         alike = rows and len({(part.dtype, part.shape[1:]) for part in value}) == 1
         if alike and value[0].dtype.kind in NUMBERS:
@@ -129,6 +132,7 @@ class Encoder:
         return {"$": "tuple", "items": [self.encode(part) for part in value]}
 
     def _encode_once(self, value: Any) -> Any:
+        """Encode an array, or a model as a member of its own."""
         if isinstance(value, np.ndarray):
             if value.dtype.kind in NUMBERS:
                 return {"$": "array", "name": self._array(value)}
@@ -179,6 +183,7 @@ def _of(*kinds: type[Any]) -> Leaf:
     """Let a value of one of the types pass; no truth value passes for a number."""
 
     def leaf(value: Any, where: str) -> Any:
+        """Return a value of one of the types; refuse others."""
         if not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds):
             raise _WrongTypeError(where)
         return value
@@ -230,12 +235,14 @@ class Decoder:
         self._model = cache(load_model)
 
     def _objects(self, items: list[Any]) -> Array:
+        """Return an array of ids of any type."""
         values = np.empty(len(items), dtype=object)
         values[:] = [self.decode(item) for item in items]
         need(all(type(value) in _IDS for value in values), "holds a list of ids that are not ids")
         return values
 
     def _strings(self, items: list[Any]) -> Array:
+        """Return an array of texts."""
         texts = all(isinstance(item, str) for item in items)
         # NumPy gives each text as much room as the longest of them takes.
         short = texts and len(items) * max(map(len, items), default=0) <= _MOST_LETTERS
@@ -243,12 +250,14 @@ class Decoder:
         return np.array(items, dtype=str)
 
     def _values(self, dtype: str, encoded: list[Any]) -> Array:
+        """Return an array of numbers or times that were written as JSON."""
         items = self.decode(encoded)
         known = _DTYPE.fullmatch(dtype) and all(type(item) in (bool, int, float) for item in items)
         need(known, f"holds values of the unknown kind {dtype!r}")
         return np.array(items, dtype=np.int64).view(dtype) if "M8" in dtype else np.array(items, dtype=dtype)
 
     def _pieces(self, name: str, cuts: str) -> tuple[Array, ...]:
+        """Return a tuple of arrays, cut from one."""
         values, ends = self._arrays[name], self._arrays[cuts]
         fits = array("*", "i")(ends, {}) and len(ends) > 0 and ends[0] >= 0 and ends[-1] == len(values)
         need(fits and (np.diff(ends) >= 0).all(), "holds pieces that do not fit their array")
@@ -262,6 +271,7 @@ class Decoder:
             raise unfit("holds lists in lists without an end") from None
 
     def _decode(self, tree: Any) -> Any:
+        """Turn parsed JSON back into values and records."""
         if isinstance(tree, list):
             return [self._decode(part) for part in tree]
         if not isinstance(tree, dict):

@@ -64,6 +64,7 @@ def _is_uniform(forest: QuickForest) -> bool:
 
 
 def _pack(trees: list[DecisionTreeRegressor]) -> Packed:
+    """Return the nodes of many trees as a few arrays."""
     states = [tree.tree_.__getstate__() for tree in trees]
     nodes = np.concatenate([state["nodes"] for state in states])
     packed = {f"node {name}": np.ascontiguousarray(nodes[name]) for name in nodes.dtype.names or ()}
@@ -127,11 +128,13 @@ def give_trees(model: Any, packed: list[Packed]) -> Any:
 
 
 def _dump(result: Fitted | LearnerRead) -> bytes:
+    """Return what Select found for a learner, as bytes of an archive."""
     packed = io.BytesIO()
     trees: dict[str, list[Packed]] = {}
     with zipfile.ZipFile(packed, "w") as zipped:
 
         def add_model(member: str, model: Any) -> None:
+            """Store a model, and its trees beside it."""
             slim, trees[member] = take_trees(model)
             zipped.writestr(member, dump_model(slim))
 

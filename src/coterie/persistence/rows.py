@@ -15,6 +15,7 @@ from coterie.persistence.rules import Rule, Sizes, count, is_plain
 
 
 def _parameters_of(cls: Callable[..., Any]) -> frozenset[str]:
+    """Return the names of a class's parameters."""
     named = inspect.signature(cls).parameters.values()
     return frozenset(p.name for p in named if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY))
 
@@ -63,6 +64,7 @@ class Row:
         return attributes
 
     def _refuse(self, cls: type[Any], name: str, key: str) -> NoReturn:
+        """Refuse an attribute, and say how to trust it."""
         if key in self.fitted or key in self.optional:
             raise unfit(f"holds a {cls.__name__} whose parts do not fit each other ({key!r})")
         raise PersistenceError(

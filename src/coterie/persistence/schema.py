@@ -50,6 +50,7 @@ _NUMBER_TYPES = (np.number, np.bool_, np.str_, np.datetime64, np.timedelta64)
 
 
 def _number_type(name: str) -> type[Any] | None:
+    """Return NumPy's type of a number by its name, None if there is none."""
     module, _, last = name.rpartition(".")
     result = getattr(np, last, None) if module == "numpy" else None
     return result if isinstance(result, type) and issubclass(result, _NUMBER_TYPES) else None
@@ -93,6 +94,7 @@ def objects_in(schema: Any) -> Iterator[Node]:
 
 
 def _is_known(loader: str, name: str) -> bool:
+    """Tell whether a type may be read with a loader."""
     if loader in _OF_DATA or name in _OF_LOADER.get(loader, ()):
         return True
     if loader == "FunctionNode":
@@ -110,6 +112,7 @@ class Reader:
     """
 
     def __init__(self, content: bytes, trusted: Iterable[str], budget: Budget) -> None:
+        """Parse the schema; refuse another protocol of skops."""
         self._files = read_stored(content)
         self._trusted = frozenset(trusted)
         self._arrays: dict[str, Array] = {}
@@ -135,6 +138,7 @@ class Reader:
         return self._build(self._schema)
 
     def _build(self, node: Any) -> Any:
+        """Build the object that a node of the schema describes."""
         match node["__loader__"]:
             case "BytesNode":
                 return self._files[node["file"]]
@@ -182,11 +186,13 @@ class Reader:
         return [self._build(entry) for entry in node["content"]]
 
     def _json(self, node: Node) -> Any:
+        """Return the plain value that a node holds as JSON."""
         value = json.loads(node["content"])
         need(not isinstance(value, (list, dict)), "holds a list where a value should be")
         return value
 
     def _key_type(self, node: Node) -> Callable[[str], Any]:
+        """Return the type that keys of a dict are turned back into."""
         name = _name(node)
         result = _KEYS.get(name) or _number_type(name)
         if result is None:
@@ -194,6 +200,7 @@ class Reader:
         return result
 
     def _dict(self, node: Node) -> Any:
+        """Build a dict with its keys in their own types."""
         kinds = [self._key_type(kind) for kind in node["key_types"]["content"]]
         pairs = zip(kinds, node["content"].items(), strict=True)
         made = {} if _name(node) == "builtins.dict" else self._type(_name(node))()
@@ -201,6 +208,7 @@ class Reader:
         return made
 
     def _array(self, node: Node) -> Any:
+        """Return a stored array, or the number in it."""
         file = node["file"]
         if file not in self._arrays:
             self._arrays[file] = read_array(self._files[file])
@@ -213,6 +221,7 @@ class Reader:
         return kind(values)
 
     def _objects(self, node: Node) -> Array:
+        """Build an array of objects with its shape."""
         shape = self._build(node["shape"])
         entries = self._items(node)
         for _ in shape[1:]:
@@ -225,6 +234,7 @@ class Reader:
         return values.reshape(shape)
 
     def _slice(self, node: Node) -> slice:
+        """Build a slice."""
         ends = [node["content"][name] for name in ("start", "stop", "step")]
         plain = all(end is None or isinstance(end, (int, str)) for end in ends)
         need(plain, "holds a slice of what is no number")
@@ -256,6 +266,7 @@ class Reader:
         return made
 
     def _partial(self, node: Node) -> Any:
+        """Build a partial function that is trusted or known."""
         content = {name: self._build(entry) for name, entry in node["content"].items()}
         if "functools.partial" not in self._trusted:
             return compiled.build_check(functools.partial, None, content)

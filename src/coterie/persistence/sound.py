@@ -68,6 +68,7 @@ def tree(held: Attributes) -> bool:
 
 
 def _grown(trees: list[Any], width: int) -> bool:
+    """Tell whether these are fitted trees of the right width."""
     of_trees = _are(trees, "DecisionTreeRegressor", "ExtraTreeRegressor")
     return of_trees and all("tree_" in vars(one) and one.n_features_in_ == width for one in trees)
 
@@ -194,6 +195,7 @@ def kernel_ridge(held: Attributes) -> bool:
 
 
 def _scales(kernel: Any) -> list[Any]:
+    """Return the length scales of a kernel and of the kernels inside it."""
     inner = [value for value in vars(kernel).values() if hasattr(value, "__dict__")]
     inner += [one for one in vars(kernel).get("kernels", ()) if hasattr(one, "__dict__")]
     return [vars(kernel).get("length_scale"), *(scale for one in inner for scale in _scales(one))]

@@ -58,11 +58,13 @@ def _same_coteries(old: Rows, new: Rows, common: list[str]) -> dict[int, int]:
 
 
 def _mean_error(rows: Rows, names: list[str], *, root: bool) -> str:
+    """Return the mean error of some learners as text."""
     mean = float(np.mean([rows[name]["error_with"] for name in names]))
     return number(math.sqrt(mean) if root and mean >= 0 else mean)
 
 
 def _error_text(row: Mapping[str, Any], *, root: bool) -> str:
+    """Return a learner's error as text, in the unit of the response where ``root`` is set."""
     error = row.get("error_with")
     return number(error if error is None or not root else math.sqrt(max(error, 0.0)))
 
@@ -128,6 +130,7 @@ def _fell(before: Rows, after: Rows, names: list[str]) -> bool:
 
 
 def _who(names: list[str], one: str, several: str, nobody: str) -> str:
+    """Return a sentence about some learners, or the one for none."""
     if not names:
         return nobody
     return f"{counted(len(names), 'learner')} {one if len(names) == 1 else several}: {joined(names, NAMED)}."

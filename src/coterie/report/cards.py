@@ -46,6 +46,7 @@ class GainAxis:
     """Places of gains, in percent of a track's width; what lies beyond -100 % is at its end."""
 
     def __init__(self, ends: Sequence[float]) -> None:
+        """Choose the range of gains that the axis covers."""
         low, high = max(min([0.0, *ends]), -1.0), min(max([0.05, *ends]), 1.0)
         fits = (step for step in STEPS if (high - low) / step <= MOST_TICKS)
         step = next(fits, STEPS[-1])
@@ -96,6 +97,7 @@ def _taken(
 
 
 def _error(row: dict[str, Any], name: str, *, root: bool) -> str:
+    """Return one of a learner's errors as text, in the unit of the response where ``root`` is set."""
     value = row.get(name)
     return number(value if value is None or not root or value < 0 else math.sqrt(value))
 
@@ -119,6 +121,7 @@ def _used(row: dict[str, Any], taken: list[int] | None, *, lone: bool) -> str:
 def _card(
     row: dict[str, Any], scale: GainAxis, taken: list[int] | None, *, root: bool, lone: bool
 ) -> list[Any]:
+    """Return the entries of a learner's card, in the order that the page's script reads."""
     gain, low, high = (row.get(name) for name in ("gain", "gain_low", "gain_high"))
     # How often a learner predicts itself best says nothing about company.
     sure = None if lone else row.get("membership")

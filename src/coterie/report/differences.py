@@ -59,6 +59,7 @@ def _short(value: float) -> float:
 
 
 def _pair(found: Differences) -> dict[str, Any]:
+    """Return how two coteries differ, as the page shows it."""
     table = found.frame()
     columns = (table[name][:MOST_PREDICTORS].tolist() for name in ("predictor", "importance", "trend"))
     first, second = found.clusters

@@ -37,6 +37,7 @@ def _asset(name: str) -> str:
 
 
 def _hash(script: str) -> str:
+    """Return a script's hash for the page's content security policy."""
     digest = hashlib.sha256(script.encode()).digest()
     return f"'sha256-{base64.b64encode(digest).decode()}'"
 

@@ -36,6 +36,7 @@ def target_and_unit(subject: ReportSubject) -> tuple[str, str]:
 
 
 def _day(text: str) -> str:
+    """Return a date in words."""
     day = date.fromisoformat(text)
     return f"{day.day} {day:%B %Y}"
 
@@ -101,6 +102,7 @@ def setting_text(value: Any) -> str:
 
 
 def _parameters(values: Mapping[str, Any], defaults: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return the settings as text, and which differ from the defaults."""
     texts = {name: setting_text(value) for name, value in values.items() if name not in HOW_IT_RAN}
     return [
         {"name": name, "value": text, "changed": text != setting_text(defaults.get(name))}

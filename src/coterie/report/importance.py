@@ -20,6 +20,7 @@ SHARE_OF_MONOTONE = 0.6
 
 
 def _shape(shape: Shape) -> dict[str, Any]:
+    """Return how predictions depend on a predictor, as the page draws it."""
     numeric = shape.values.dtype.kind in "if"
     return {
         "predictor": full_name(shape.predictor),
@@ -65,6 +66,7 @@ def _direction(line: Array) -> str:
 
 
 def _where(clusters: list[str], count: int) -> str:
+    """Name the coteries, or say that it is all of them."""
     if len(clusters) == count > 1:
         return "in all coteries"
     return f"in {'coterie' if len(clusters) == 1 else 'coteries'} {joined(clusters, MOST_COTERIES)}"

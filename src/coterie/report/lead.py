@@ -9,6 +9,7 @@ from coterie._text import number
 
 
 def _who(pays: Mapping[str, Any], n_learners: int) -> str:
+    """Say for how many learners it is expected to pay to learn with others."""
     gain, compared = pays["n_gain"], pays["n_compared"]
     learners = "learner" if compared == 1 else "learners"
     if compared < n_learners:
@@ -22,6 +23,7 @@ def _who(pays: Mapping[str, Any], n_learners: int) -> str:
 
 
 def _moved(name: str, before: str, after: str, unit: str, *, more: bool) -> str:
+    """Say how a number changes, with its unit."""
     unit = f" {unit}" if unit else ""
     if before == after:
         return f"{name} stays at {after}{unit}"

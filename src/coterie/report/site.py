@@ -60,6 +60,7 @@ def site_picture(conclusion: Conclusion, site: str) -> dict[str, Any]:
 
 
 def _gain_words(data: dict[str, Any]) -> str:
+    """Say a site's verdict, gain and errors."""
     text = f"Verdict: {data['verdict']}. {data['reason']}"
     if data["gain"] is not None:
         text += f" The expected gain is {percent(data['gain'])} of the error alone"
@@ -79,6 +80,7 @@ def _gain_words(data: dict[str, Any]) -> str:
 
 
 def _source_words(sources: dict[str, Any]) -> str:
+    """Say what a site's predictions are made of."""
     own, company, others = whole_percents([sources[name] for name in ("own", "company", "others")])
     text = (
         f"Its predictions take {own}% from its own model, {company}% from the others in its coterie "

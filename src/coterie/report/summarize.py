@@ -40,11 +40,13 @@ def _section(
 
 
 def _site_sections(subject: ReportSubject, conclusion: Conclusion, site: str) -> list[dict[str, Any]]:
+    """Return the sections of one site's page."""
     heading = f"What it brings {full_name(site)}"
     return [_section("site", heading, site_picture(conclusion, site), site_words), _why(subject.summary)]
 
 
 def _why(summary: dict[str, Any]) -> dict[str, Any]:
+    """Return the section on the number of coteries."""
     reason = {name: summary[name] for name in ("rule", "n_clusters", "rules", "bootstrap")}
     return _section("why", "Why this many coteries", reason, words.curves_words)
 
@@ -61,6 +63,7 @@ def _gains(subject: ReportSubject, cards: dict[str, Any]) -> dict[str, Any]:
 
 
 def _sections(subject: ReportSubject, cards: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return the sections of the page in order."""
     if subject.conclusion is not None and subject.site is not None:
         return _site_sections(subject, subject.conclusion, subject.site)
     summary, missing = subject.summary, subject.why_missing

@@ -97,6 +97,7 @@ class PlotFrame:
         height: float = 200,
         log: bool = False,
     ) -> None:
+        """Choose the ranges of both axes."""
         self.width, self.height, self.log = width, height, log
         self.low, self.high = min(across), max(across)
         self.bottom, self.top = min(up), max(up)

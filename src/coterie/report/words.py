@@ -10,6 +10,7 @@ from coterie._text import counted, joined, number, percent, whole_percents
 
 
 def _without_admitted(data: dict[str, Any]) -> str:
+    """Say how many learners a picture leaves out because they do not shape the coteries."""
     if not data["admitted"]:
         return ""
     learners = counted(data["admitted"], "learner")

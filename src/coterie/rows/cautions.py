@@ -138,6 +138,7 @@ def _inside(x: Array, y: Array, owner: Array, counts: Array) -> tuple[Array, Arr
 
 
 def _related(x: Array, y: Array) -> bool:
+    """Tell whether predictor and response are related, by rank correlation."""
     ranks = rankdata(np.column_stack([x, y]), axis=0)
     ranks -= ranks.mean(axis=0)
     sizes = np.sqrt((ranks**2).sum(axis=0))
@@ -145,6 +146,7 @@ def _related(x: Array, y: Array) -> bool:
 
 
 def _of_response(y: Array) -> Iterator[str]:
+    """Yield cautions about a response with few values."""
     result = np.unique(y)
     if len(result) == 1:
         yield "The response is the same in all rows, so there is nothing to learn."

@@ -106,6 +106,7 @@ def _sentence(error: NoNumberError, which: str, many: bool, caller: str) -> str:
 
 
 def _table_numbers(table: Any, caller: str) -> Array:
+    """Return a table as float64; refuse columns that hold no numbers."""
     columns, troubles = [], list[tuple[str, NoNumberError]]()
     for name, series in zip(table.columns, table.iter_columns(), strict=True):
         try:
@@ -121,6 +122,7 @@ def _table_numbers(table: Any, caller: str) -> Array:
 
 
 def _array_numbers(array: Array, caller: str) -> Array:
+    """Return an array as float64; refuse entries that are no numbers."""
     if array.dtype.kind not in "OUS":
         try:
             return as_numbers(array)

@@ -183,6 +183,7 @@ def set_aside(
 
 
 def _note(column: str, value: float | None, kept: bool, cells: Sequence[WildCells]) -> str:
+    """Say which far cells of a column were found, and what became of their rows."""
     count = sum(cell.count for cell in cells)
     many = f"{count} cell{'s' if count > 1 else ''}"
     what = f"{many} of {value:.6g}" if value is not None else f"{many} far from all others"

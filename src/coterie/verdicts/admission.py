@@ -140,6 +140,7 @@ class _Clusters:
 
 
 def _clusters_of(selection: Selection, partition: Partition, loss: Loss) -> _Clusters:
+    """Return the clusters with the weights of their members' models."""
     labels, n_clusters = partition.labels, partition.n_clusters
     weights = membership(labels, n_clusters, bounded_weights(selection.n_rows / selection.noise))
     lone = np.zeros(n_clusters)

@@ -110,6 +110,7 @@ class ClusterComparison:
 
 
 def _constant_losses(losses: LocalLosses) -> Array:
+    """Return each row's loss under its learner's mean response."""
     learners = losses.learners
     means = learners.mean_by_learner(learners.y.T).T[learners.owner]
     constant = learners.loss.by_row(learners.y - means, losses.clips)

@@ -209,6 +209,7 @@ def _column(model: Any, label: Any, differences: Array) -> int:
 
 
 def _checked(model: Any, cluster: Any, name: str) -> int:
+    """Return a cluster's number; refuse what is none."""
     known = isinstance(cluster, (int, np.integer)) and not isinstance(cluster, bool)
     if not known or not 0 <= cluster < model.n_clusters_:
         raise ValueError(
@@ -278,6 +279,7 @@ def compare_clusters(model: Any, first: int, second: int, label: Any = None) -> 
     X = shaping.X[rows]
 
     def differences(rows: Array) -> Array:
+        """Return how much the predictions of the two clusters differ on rows."""
         first, second = (_predict_cluster(model, selection, labels, k, rows) for k in pair)
         return first - second
 

@@ -180,6 +180,7 @@ def measure_gains(
     one_class = of_one_class(learners)[order]
 
     def known(residuals: tuple[Array, ...]) -> list[Array]:
+        """Return the residuals, NaN for learners with rows of one class only."""
         # Who has one class has never been wrong alone, which says nothing of rows of another class.
         each = zip(residuals, one_class, strict=True)
         return [np.full_like(part, np.nan) if same else part for part, same in each]

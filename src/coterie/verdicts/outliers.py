@@ -134,6 +134,7 @@ def bad_models(exchange: Exchange, partition: Partition, cluster_fit: ClusterFit
 
 
 def _trusted_clusters(partition: Partition, trusted: Any) -> Array:
+    """Return the clusters of the learners that the user trusts."""
     if trusted is None:
         return np.empty(0, dtype=int)
     if isinstance(trusted, str) and trusted == LARGEST and trusted not in partition.learner_ids.tolist():

@@ -44,6 +44,7 @@ def upper_quantiles(values: Array, weights: Array, owner: Array, size: int, leve
 
 
 def _mixed(own: Array, n_rows: Array, shared: Array, pseudo_rows: float) -> Array:
+    """Return values shrunken to shared ones, which count as pseudo-rows."""
     shares = n_rows / (n_rows + pseudo_rows)
     mixture: Array = shares * own + (1 - shares) * shared
     return mixture
@@ -90,6 +91,7 @@ def shrinkage_rows(values: Array, rows: Residuals, signs: Sequence[float], level
     all_learners = np.ones(rows.n_learners, dtype=bool)
 
     def lost(pseudo: float) -> Iterator[float]:
+        """Yield what quantiles of half of the rows lose on the other half, at a shrinkage."""
         for sign, half in ((s, h) for s in signs for h in (0, 1)):
             learnt = index % 2 == half
             if learnt.all() or not learnt.any():

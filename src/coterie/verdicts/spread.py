@@ -122,6 +122,7 @@ def learn_scales(rows: Residuals, sizes: Array) -> Scales:
     """Return the scales of coteries, and by how many pseudo-rows learners are shrunken to them."""
 
     def tried() -> Iterator[tuple[float, float, Scales]]:
+        """Yield the misfit of the scales at each number of pseudo-rows."""
         for pseudo_rows in PSEUDO_ROWS:
             scales = Scales(_centres(rows, sizes, pseudo_rows), pseudo_rows)
             losses = misfit(sizes, scales.without_each(rows, sizes))

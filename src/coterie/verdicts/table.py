@@ -116,6 +116,7 @@ class Gains(dict[str, Array]):
         return str(self)
 
     def __str__(self) -> str:
+        """Return the table as aligned text."""
         columns = [[name, *(_cell(value) for value in values)] for name, values in self.items()]
         widths = [max(len(cell) for cell in column) for column in columns]
         lines = (

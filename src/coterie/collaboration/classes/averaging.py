@@ -96,6 +96,7 @@ class _ClassAverageMixtures:
 def _site_rows(
     learners: Learners, own: OwnByFold, losses: AverageLosses, weights: Array, recipe: Recipe
 ) -> list[ClassSiteRows]:
+    """Return each learner's rows as a site's, with everybody's predictions on them."""
     by_row, loss = RowLosses(losses), learners.loss
     jobs = [_ClassPredictJob(model, learners.X, loss) for model in losses.selection.models]
     table, bounds = np.array(recipe.engine.map(_predict, jobs)), own_bounds_of(loss, learners.sizes)

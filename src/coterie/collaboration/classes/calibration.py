@@ -18,6 +18,7 @@ PRIOR_ROWS = 10.0
 
 
 def _logs(probabilities: Array) -> Array:
+    """Return logarithms of probabilities, bounded below."""
     logs: Array = np.log(np.clip(probabilities, SUREST, 1.0))
     return logs
 
@@ -36,6 +37,7 @@ def fit_calibration(probabilities: Array, codes: Array, weights: Array) -> Array
     hits = np.eye(probabilities.shape[1])[codes]
 
     def objective(tried: Array) -> tuple[float, Array]:
+        """Return the penalised log loss of a calibration, and its gradient."""
         scaled = tried[0] * logs
         scaled[:, 1:] += tried[1:]
         answered = log_softmax(scaled, axis=1)

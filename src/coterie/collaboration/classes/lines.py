@@ -140,6 +140,7 @@ def _no_worse(
     variance[-1] = max(ratios.offset, LEAST_VARIANCE)
 
     def tried(share: float) -> tuple[float, tuple[Array, Array, Array]]:
+        """Return the penalised loss of lines between two solutions, and those lines."""
         common, own = (first + share * (second - first) for first, second in zip(here, there, strict=True))
         values = np.clip(np.einsum("nq,nq->n", rows.Z, (common[labels] + own)[rows.owner]), -SUREST, SUREST)
         losses = float(rows.weights @ (np.logaddexp(0.0, values) - y * values))

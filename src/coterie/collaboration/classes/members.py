@@ -120,6 +120,7 @@ class ClassFit:
 
 
 def _boosted(job: ClassFit) -> dict[str, Any]:
+    """Return the options of scikit-learn's histogram boosting for a job."""
     return {
         "learning_rate": job.rule.rate,
         "max_iter": job.rounds,
@@ -215,6 +216,7 @@ class ClassTreeJobs:
         )
 
     def _target(self, member: ClassMember, view: ClassView) -> tuple[Array, Array]:
+        """Return what a member's trees are fitted to, and the weights of rows."""
         weights = self._table.rows.weights
         if not member.adds:
             return self._codes, weights
@@ -224,6 +226,7 @@ class ClassTreeJobs:
         return response - base, curvature
 
     def _base(self, member: ClassMember, view: ClassView) -> Array:
+        """Return the log-odds that a member's trees are added to."""
         inside = member.name in (COTERIE_LINE, BESIDE_COTERIE)
         return view.coterie_line if inside else view.line
 

@@ -98,6 +98,7 @@ def _fitted(
     Y, validation = table.rows.Y, [np.flatnonzero(view.validation) for view in folds]
 
     def grown(fold: int, some: Sequence[ClassMember]) -> dict[str, Any]:
+        """Fit the trees of some members without a fold; return them by name."""
         sizes = [rule.fold_trees if m.kind == "cuts" else rule.leaves[0] for m in some]
         jobs = [growing.job(m, folds[fold], size) for m, size in zip(some, sizes, strict=True)]
         with quiet_fits():
@@ -180,6 +181,7 @@ def _weigh(
     scales: Array,
     n_own: int,
 ) -> ClassStackedWeights:
+    """Learn each learner's weights of its own model and of the members, and predict out of fold with them."""
     held_out, owner, columns = table.folds.held_out, table.rows.owner, dictionary.out_of_fold
     n_folds, weights = len(table.folds), table.rows.weights
     rows, codes = np.flatnonzero(held_out >= 0), loss.target(table.rows.Y)
@@ -384,6 +386,7 @@ def nest_classes(
         own_predictions = np.concatenate([own_predictions, np.full(few.learners.y.shape, np.nan)])
 
     def labels_without(fold: int) -> Array:
+        """Return the clusters (L,) made again without a fold; -1 for learners with few rows."""
         result = labels_without_fold(learners, selection, own.folds.training[fold], own.models[fold], recipe)
         return np.asarray(np.r_[result, np.full(len(all_learners) - n_own, -1)])
 

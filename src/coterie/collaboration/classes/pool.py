@@ -44,6 +44,7 @@ def pool_weights(logs: Array, codes: Array, counts: Array) -> Array:
     prior = -PRIOR_ROWS * float(np.average(typical, weights=counts)) if counts.any() else 1.0
 
     def objective(tried: Array) -> tuple[float, Array]:
+        """Return the penalised log loss of weights, and its gradient."""
         weights = tried / tried.sum()
         answered = log_softmax(np.tensordot(weights, logs, axes=1), axis=1)
         off, away = (np.exp(answered) - hits) * counts[:, None], weights - equal

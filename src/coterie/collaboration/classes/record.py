@@ -168,6 +168,7 @@ class NestedClasses(NestedForm):
         logs = np.zeros_like(self.loss.from_columns(mixture))
 
         def add(rows: Array, chances: Array, share: Array, log_share: Array) -> None:
+            """Add a model's probabilities to the mixture and to the logarithmic pool."""
             mixture[rows] += share[rows, None] * chances
             logs[rows] += log_share[rows, None] * logarithms(self.loss.from_columns(chances))
 

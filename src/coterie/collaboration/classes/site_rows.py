@@ -82,6 +82,7 @@ class ClassSiteRows:
         return log_odds_of(np.stack([self.average(labels) for labels in labellings], axis=1))
 
     def _rows(self, training: Array, units: Array) -> OwnClassRows:
+        """Return training rows, prepared for lines beside any shared model."""
         weights = None if self.weights is None else self.weights[training]
         return OwnClassRows.of(self.X[training], self.y[training], weights, units)
 

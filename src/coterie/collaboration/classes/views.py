@@ -51,6 +51,7 @@ class Directions:
 
 
 def _principal(values: Array) -> Array:
+    """Return the leading principal directions of rows of values, their largest entry positive."""
     if not values.any():
         return np.zeros((0, values.shape[1]))
     result: Array = np.linalg.svd(values - values.mean(axis=0), full_matrices=False)[2][:DIRECTIONS]
@@ -115,6 +116,7 @@ class ClassViews:
     """Makes views; all rows decide how far learners depart from lines."""
 
     def __init__(self, table: ClassTable) -> None:
+        """Fit lines on all rows: they decide how far learners depart from common lines."""
         self._table = table
         one_cluster = np.zeros(table.rows.n_learners, dtype=int)
         whole = fit_lines(table.rows, one_cluster)

@@ -115,6 +115,7 @@ class Describer:
 
 
 def _levels(sums: Sums, level: float) -> Array:
+    """Return learners' mean responses (L,), shrunken to the level of all."""
     levels: Array = (sums.products[:, -1] + PSEUDO_ROWS * level) / (sums.counts + PSEUDO_ROWS)
     return levels
 

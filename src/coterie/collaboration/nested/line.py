@@ -45,6 +45,7 @@ class MixedEffectsLine:
 
 
 def _penalty(ratios: Ratios, size: int) -> Array:
+    """Return the ridge penalty of the common coefficients, of shape (size,)."""
     penalty = np.full(size, ratios.ridge)
     # The level of all is free; a trace of a penalty keeps the system regular.
     penalty[-1] = 1e-6

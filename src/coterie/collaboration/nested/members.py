@@ -90,6 +90,7 @@ class TreeJobs:
         self.table, self.rule, self._n_numbers, self._seed = table, rule, n_numbers, seed
 
     def _rows(self, member: DictionaryMember, rows: Array) -> Array:
+        """Return the rows that a member's trees are fitted on, thinned to at most the number of the rule."""
         most = self.rule.most_rows_cut_at_random if member.cut_at_random else self.rule.most_rows
         return thinned(rows, most)
 
@@ -145,6 +146,7 @@ class TreeJobs:
         )
 
     def _categories(self, member: DictionaryMember) -> Array:
+        """Return which columns of a member's features are categories: coteries and ids."""
         names_somebody = np.arange(len(member.mask)) >= self._n_numbers
         plain = np.zeros(self.table.learners.n_features, dtype=bool)
         return np.concatenate([plain, names_somebody[member.mask]])

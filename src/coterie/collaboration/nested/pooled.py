@@ -75,6 +75,7 @@ class CrossFit:
     """
 
     def __init__(self, table: PooledTable, trees: str, engine: Engine, seed: int) -> None:
+        """Make the rows without each fold, and choose the possible members."""
         self._table, self._engine = table, engine
         self.folds = [_Fold(table.view(fold)) for fold in range(len(table.folds))]
         first = self.folds[0].view
@@ -87,6 +88,7 @@ class CrossFit:
         self.n_fits = 0
 
     def _grow(self, wanted: Sequence[tuple[int, DictionaryMember, int]]) -> list[Any]:
+        """Fit the trees of members, each without a fold and of a given size."""
         jobs = [self._tree_jobs.job(member, self.folds[fold].view, size) for fold, member, size in wanted]
         self.n_fits += len(jobs)
         with quiet_fits():

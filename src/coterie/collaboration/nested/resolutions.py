@@ -163,6 +163,7 @@ def selection_without(
 def _labels(
     exchange: Exchange, learners: Learners, selection: Selection, counts: Sequence[int], recipe: Recipe
 ) -> dict[int, Array]:
+    """Return the learners' clusters for each number of clusters, refined by losses."""
     if recipe.refine == "average" or learners.n_features > FLEXIBLE.predictors:
         losses: LocalLosses = AverageLosses.of_all(learners, selection, exchange, recipe.engine)
         local = None

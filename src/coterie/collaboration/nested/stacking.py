@@ -147,6 +147,7 @@ def plausible_columns(table: PooledTable, columns: Array) -> Array:
 def _shares(
     stacked: StackedWeights, dictionary: PooledDictionary, n_own: int
 ) -> tuple[tuple[str, ...], Array]:
+    """Return the names of the sources of predictions, and how much each learner takes from each."""
     sources = [member.source for member in dictionary.members]
     present = [source for source in SOURCES if source in sources]
     columns = [stacked.members[:n_own, [s == source for s in sources]].sum(axis=1) for source in present]

@@ -99,6 +99,7 @@ class Sums:
 
 
 def _cell_sums(values: Array, starts: Array, cells: Array, n_cells: int) -> Array:
+    """Return the sums of values over consecutive rows, by cell."""
     sums = np.zeros((n_cells, *values.shape[1:]))
     sums[cells] = np.add.reduceat(values, starts, axis=0)
     return sums
@@ -112,6 +113,7 @@ class FoldSums:
     """
 
     def __init__(self, Z: Array, y: Array, learners: Learners, training: Array) -> None:
+        """Add up the moments of rows by learner and by which folds train on them."""
         patterns, codes = np.unique(training.T, axis=0, return_inverse=True)
         self._patterns, n_patterns, n = patterns, len(patterns), len(learners)
         self._codes, self._Z, self._owner = codes.ravel(), Z, learners.owner
@@ -138,6 +140,7 @@ class FoldSums:
             self._grams = grams.reshape(*shape, Z.shape[1], Z.shape[1])
 
     def _patterns_trained_on(self, folds: tuple[int, ...]) -> Array:
+        """Return which patterns of folds all of the given folds train on."""
         trained_on = self._patterns[:, list(folds)]
         return np.asarray(trained_on.all(axis=1))
 

@@ -82,6 +82,7 @@ def thinned(rows: Array, most: int) -> Array:
 
 
 def _boosted(job: TreeFit) -> BoostedTrees:
+    """Return unfitted boosted trees for a job."""
     return BoostedTrees(
         learning_rate=job.rule.rate,
         max_iter=job.rounds,
@@ -98,6 +99,7 @@ def _boosted(job: TreeFit) -> BoostedTrees:
 
 
 def _with_random_cuts(job: TreeFit) -> RandomCuts:
+    """Return an unfitted forest with random cuts for a job."""
     leaf = max(job.rule.rows_in_random_leaf, int(np.ceil(len(job.y) / job.rule.most_random_leaves)))
     return RandomCuts(n_estimators=job.size, min_samples_leaf=leaf, random_state=job.seed)
 

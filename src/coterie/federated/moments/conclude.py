@@ -59,6 +59,7 @@ class Pooled:
         return self.pool.sites.index(site)
 
     def _members(self, site: str, labels: Array) -> Array:
+        """Return the members (L,) of a site's cluster whose moments count, the site included."""
         index = self.place(site)
         members: Array = (labels == labels[index]) & self.counted
         members[index] = True
@@ -138,6 +139,7 @@ def _participants(
 
 
 def _notes(messages: Sequence[Moments], outside: Sequence[str]) -> tuple[str, ...]:
+    """Say how private the moments were, and who is part of no line."""
     promises = [message.promise for message in messages]
     notes = []
     if all(promise is None for promise in promises):

@@ -45,6 +45,7 @@ class _Entry:
 
     @property
     def sent(self) -> Moments:
+        """The message that was sent."""
         message = decode(self.message, "moments")
         assert isinstance(message, Moments)
         return message
@@ -78,6 +79,7 @@ def _key() -> bytes:
 
 
 def _hashes(parts: Iterable[bytes], key: bytes) -> Array:
+    """Return a keyed hash of each part, of shape (n,)."""
     result = (hashlib.blake2b(part, digest_size=HASH_BYTES, key=key).digest() for part in parts)
     return np.frombuffer(b"".join(result), dtype="<u8")
 
@@ -97,6 +99,7 @@ def _locked() -> Iterator[None]:
 
 
 def _entries() -> list[tuple[_Entry, Moments]]:
+    """Return the entries of the ledger with their messages."""
     result = []
     for path in sorted(_folder().glob("*.json")):
         try:

@@ -47,6 +47,7 @@ class Column:
     hours: bool = False
 
     def __post_init__(self) -> None:
+        """Refuse a column whose ends or levels contradict its kind."""
         for end in ("low", "high"):
             if (value := getattr(self, end)) is not None:
                 # One and 1.0 are one schema.

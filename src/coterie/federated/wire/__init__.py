@@ -34,6 +34,7 @@ ROUNDING = 1e-9
 
 
 def _checked_rows(X: Any, n_features: int) -> Array:
+    """Return rows as finite float64 with the model's number of columns."""
     rows = np.ascontiguousarray(X, dtype=np.float64)
     if rows.ndim != 2 or rows.shape[1] != n_features:
         raise WireError(
@@ -100,6 +101,7 @@ def pack_affine(w: Any, b: float) -> bytes:
 
 
 def _need_onnx() -> None:
+    """Refuse if onnx is not installed, and say which extra brings it."""
     try:
         import onnx  # noqa: F401
     except ModuleNotFoundError as error:

@@ -54,6 +54,7 @@ _SETTINGS: dict[str, tuple[dict[str, tuple[int, ...]], str]] = {
 
 
 def _tree_attributes(trees: Trees) -> dict[str, Any]:
+    """Return the attributes of ONNX's TreeEnsemble for some trees."""
     lists = {name: getattr(trees, mine).tolist() for mine, name in _TREE_LISTS.items()}
     return {
         **lists,
@@ -66,6 +67,7 @@ def _tree_attributes(trees: Trees) -> dict[str, Any]:
 
 
 def _node(step: Step, constants: list[Any]) -> Any:
+    """Return a step as an ONNX node; its constant is added to the list."""
     inputs = list(step.inputs)
     admitted, _ = _SETTINGS.get(step.operator, ({}, ""))
     settings: dict[str, Any] = {name: values[int(step.single)] for name, values in admitted.items()}
@@ -137,6 +139,7 @@ def _settings(node: Any) -> dict[str, Any]:
 
 
 def _read_trees(settings: dict[str, Any]) -> Trees:
+    """Return the trees of an ONNX node; refuse what coterie does not write."""
     wrong = unreadable("has trees whose numbers are not of the type that coterie writes")
     if not all(isinstance(settings[name], np.ndarray) for name in (*_TREE_LISTS.values(), "leaf_targetids")):
         raise wrong
@@ -156,6 +159,7 @@ def _read_trees(settings: dict[str, Any]) -> Trees:
 
 
 def _read_constants(graph: Any) -> dict[str, Array]:
+    """Return the constants of an ONNX graph by name."""
     constants: dict[str, Array] = {}
     for tensor in graph.initializer:
         if tensor.name in constants or not tensor.name:
@@ -167,6 +171,7 @@ def _read_constants(graph: Any) -> dict[str, Array]:
 
 
 def _read_step(node: Any, constants: dict[str, Array]) -> Step:
+    """Return an ONNX node as a step; refuse operators that are not admitted."""
     operator, domain = node.op_type, node.domain
     if operator not in OPERATORS or domain != (TREES_DOMAIN if operator == "TreeEnsemble" else ""):
         known = ", ".join(OPERATORS)
@@ -188,6 +193,7 @@ def _read_step(node: Any, constants: dict[str, Array]) -> Step:
 
 
 def _check_table(values: Any, name: str, width: int, what: str) -> None:
+    """Refuse inputs or outputs other than one table of float64 of the given width."""
     if len(values) != 1 or values[0].name != name:
         raise unreadable(f"does not have exactly one {what}")
     kind = values[0].type.tensor_type

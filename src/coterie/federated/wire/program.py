@@ -76,6 +76,7 @@ class Trees:
             raise ProgramError(f"has trees of more than {MAX_DEPTH} levels")
 
     def _depth(self) -> int:
+        """Return the depth of the deepest tree; one more than is admitted stands for any."""
         level, depth = self.roots, 0
         while len(level) and depth <= MAX_DEPTH:
             depth += 1

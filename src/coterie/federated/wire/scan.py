@@ -57,6 +57,7 @@ class _ByteScan:
         self.n_parts = 0
 
     def varint(self, start: int, end: int) -> tuple[int, int]:
+        """Return the number of variable length at a place, and where it ends."""
         value = 0
         for index in range(start, min(start + 10, end)):
             byte = self.content[index]
@@ -66,10 +67,12 @@ class _ByteScan:
         raise unreadable("is not a sound ONNX file: it breaks off inside a number")
 
     def name(self, start: int, end: int) -> None:
+        """Refuse a name that is long or not ASCII."""
         if end - start > MAX_NAME or not self.content[start:end].isascii():
             raise unreadable(f"holds a name that is not plain text of at most {MAX_NAME} letters")
 
     def message(self, kind: Any, start: int, end: int) -> None:
+        """Check that a protobuf message has only the admitted fields."""
         called, admitted = _ADMITTED[kind.full_name]
         while start < end:
             if called == "attribute":

@@ -113,6 +113,7 @@ def best_refined(
 
 
 def _try(losses: ClusterLosses, labels: Array) -> _ScoredLabelling:
+    """Score a labelling: each half of a learner's rows is predicted by the cluster best on the other half."""
     halves = losses.on_halves(labels)
     # Each half is predicted by the cluster that is best on the other half.
     picks = halves.argmin(axis=0)[:, ::-1]
@@ -136,11 +137,13 @@ def _margin(difference: Array) -> float:
 
 
 def _good_enough(trial: _ScoredLabelling, best: _ScoredLabelling) -> bool:
+    """Tell whether a labelling loses no more than the best one, within a margin, in the mean."""
     difference = trial.ratios - best.ratios
     return bool(difference.mean() <= _margin(difference))
 
 
 def _nobody_worse(losses: ClusterLosses, trial: _ScoredLabelling, best: _ScoredLabelling) -> bool:
+    """Tell whether no single learner loses significantly more than under the best labelling."""
     excess, error = losses.paired_t(trial.labels, trial.picks, best.labels, best.picks)
     freedom = np.maximum(losses.half_sizes.sum(axis=1) - 1, 1)
     # A single learner may lie, and one that differs predicts alone if the others do not help it. Two that

@@ -31,6 +31,7 @@ def membership(labels: Array, n_clusters: int, weights: Array) -> Array:
 
 
 def _predict_everywhere(job: tuple[Any, Array, Loss]) -> Array:
+    """Return a model's predictions of all rows, in blocks."""
     model, X, loss = job
     starts = range(0, len(X), LIMITS.rows)
     return np.concatenate([predict_rows(model, X[s : s + LIMITS.rows], loss) for s in starts])
@@ -155,6 +156,7 @@ class AverageLosses(LocalLosses):
         predict: Callable[[LocalLosses], ModelAverages],
         places: Array | None = None,
     ) -> None:
+        """Remember the models' weights and how their predictions are made."""
         super().__init__(learners, selection, places)
         self._weights = weights
         self.averages = predict(self)

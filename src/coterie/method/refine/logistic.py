@@ -56,6 +56,7 @@ class LogisticLosses(LocalLosses):
     """Losses of logistic models on pooled rows; arguments as for `LocalLosses`."""
 
     def __init__(self, learners: Learners, selection: Selection) -> None:
+        """Standardise the predictors, and prepare the rows by half."""
         super().__init__(learners, selection)
         self._Z = StandardizedColumns(learners).rows(self.learners.X)
         self._weights = np.ones(len(self._Z)) if self.learners.weights is None else self.learners.weights

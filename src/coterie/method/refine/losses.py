@@ -119,6 +119,7 @@ class LocalLosses(ABC):
     bounded = False
 
     def __init__(self, learners: Learners, selection: Selection, places: Array | None = None) -> None:
+        """Sort the rows by learner and half, and prepare what losses are compared with."""
         second = np.concatenate([halves_of(folds) for folds in selection.folds])
         # Rows of a half lie together, so that means of halves are segmented sums.
         order = np.lexsort((second, learners.owner))
@@ -209,6 +210,7 @@ class LocalLosses(ABC):
         return self._remembered[key]
 
     def _halves(self, rows: Array, start: int, stop: int) -> Array:
+        """Return the mean losses by half of each learner's rows, of shape (K, L, 2)."""
         sizes = self.half_sizes[start:stop].reshape(-1)
         starts = self._starts[2 * start : 2 * stop] - self.learners.offsets[start]
         filled = np.flatnonzero(sizes)
@@ -273,6 +275,7 @@ class LocalLosses(ABC):
         return result
 
     def _picked(self, labels: Array, picks: Array) -> Array:
+        """Return each row's loss under the cluster that was picked for its half."""
         chosen = picks[self.holder, self.second]
         picked = np.empty(len(chosen))
         for _, _, rows, losses in self._blocks(labels):

@@ -30,6 +30,7 @@ class PooledLosses(LocalLosses):
     """Losses of linear models on pooled rows, by second moments; arguments as for `LocalLosses`."""
 
     def __init__(self, learners: Learners, selection: Selection) -> None:
+        """Prepare second moments of each half of each learner's rows."""
         super().__init__(learners, selection)
         frame = StandardizedColumns(learners)
         self._Z, self._y = frame.rows(self.learners.X), self.learners.y - frame.middle

@@ -46,6 +46,7 @@ class _NoiseMoments:
     c: Array
 
     def of_clusters(self, labels: Array, n_clusters: int) -> tuple[Array, Array]:
+        """Return the sums of the learners' moments by cluster."""
         member = (labels == np.arange(n_clusters)[:, None]).astype(float)
         return cluster_sums(member, self.G), cluster_sums(member, self.c)
 
