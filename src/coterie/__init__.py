@@ -1,6 +1,6 @@
 """coterie: with whom should I learn?
 
-Many parties each hold a small dataset over the same predictors. coterie clusters the learners by the
+Many learners each hold a small dataset over the same predictors. coterie clusters them by the
 relation between X and y that their data show. The learners exchange fitted models and losses once. Each then
 predicts with its coterie, and learns whether that pays. The method is Select-Exchange-Cluster by Ye, Ghanadan
 and Ding.

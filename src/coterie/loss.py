@@ -23,7 +23,7 @@ NORMAL_SPREAD = 1.4826
 class Loss(ABC):
     """What a row of predictions costs, and how responses and predictions look inside and outside.
 
-    A kind of response says how it becomes columns and how its predictions are shown. The arithmetic is the
+    A kind of response says how it becomes columns, and its predictions from columns. The arithmetic is the
     same for all of them.
     """
 
@@ -56,7 +56,7 @@ class Loss(ABC):
         """Return predictions of shape (N, C) as a user sees them."""
 
     def columns(self, predictions: Array) -> Array:
-        """Return predictions as a user sees them as columns of shape (N, C): `predictions` turned back."""
+        """Return predictions as a user sees them as columns of shape (N, C): `from_columns` undone."""
         return np.reshape(predictions, (len(predictions), -1))
 
     def by_row(self, residuals: Array, clips: Array | float | None = None) -> Array:

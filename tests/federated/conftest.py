@@ -29,7 +29,7 @@ CANDIDATES = ["ridge"]
 
 @dataclass(frozen=True)
 class Sites:
-    """Parties with what they shared and scored."""
+    """Sites with what they shared and scored."""
 
     sites: dict[str, Site]
     shares: list[Share]

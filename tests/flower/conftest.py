@@ -34,7 +34,7 @@ def load_site(data: Any) -> Callable[[Any], Site]:
     sites: dict[str, Site] = {}
 
     def load(context: Any) -> Site:
-        # On a real node every round makes the party anew; here once is enough.
+        # On a real node every round makes the site anew; here once is enough.
         site = context.node_config["site"]
         if site not in sites:
             mine = data.groups == context.node_config.get("rows-of", site)

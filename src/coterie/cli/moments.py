@@ -225,7 +225,7 @@ def _rows_of(contents: FolderContents, message: Moments, frame: pl.DataFrame) ->
 def _site_model(
     contents: FolderContents, found: Pooled, message: Moments, frame: pl.DataFrame, order: str | None
 ) -> SiteModel:
-    """Return what the site learns at home from its own rows."""
+    """Return what the site learns from its own rows."""
     X, y = _rows_of(contents, message, frame)
     with gathered_warnings([]):
         site = make_site(X, y, site=message.site, columns=message.columns, target=message.target, order=order)
@@ -269,7 +269,7 @@ def send_bends(
 def with_site_model(
     contents: FolderContents, conclusion: Conclusion, name: str, frame: pl.DataFrame
 ) -> Conclusion:
-    """Return the conclusion with what a site learns at home in its row: for its own page, never sent."""
+    """Return the conclusion with what a site itself learns in its row: for its own page, never sent."""
     message = contents.moments_of(name)
     if message is None or conclusion.mixtures:
         raise CommandError("--own goes with a site that sent moments: name it with --name.")

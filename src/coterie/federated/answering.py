@@ -1,6 +1,6 @@
 """What a site answers about averages of everybody's models: numbers of its own rows.
 
-A site is a party of the local fit whose peers' models came by messages:
+A site is a learner of the local fit whose peers' models came by messages:
 `coterie.collaboration.nested.sites` has the arithmetic.
 """
 

@@ -40,7 +40,7 @@ OBJECTION = 1e-4
 
 
 class NotAnsweredError(Exception):
-    """The sites have to be asked first."""
+    """The sites have not answered yet."""
 
 
 def in_message(labels: Array) -> Any:

@@ -109,7 +109,7 @@ def contradictions(participants: Participants, answered: Sequence[Answered]) -> 
 
 
 def _far(values: Mapping[str, float]) -> list[str]:
-    """Return whose value is beyond the reach of one voice."""
+    """Return whose value is farther from the median than one site's weight may reach."""
     middle = float(np.median(list(values.values())))
     reach = WEIGHT_LIMITS.ratio
     return [site for site, value in values.items() if not middle / reach <= value <= middle * reach]

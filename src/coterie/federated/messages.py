@@ -1,4 +1,4 @@
-"""What parties tell each other: typed, versioned records, the same whatever carries them.
+"""What sites send each other: typed, versioned records, the same whatever carries them.
 
 A site sends a `Share` (its model and a few numbers), then a `Score` (what everybody's models lose on its
 rows), then an `Answer` to each `Question` (what averages of models lose there). Or it sends its `Moments`,
@@ -28,7 +28,7 @@ Excess = tuple[float, float]
 
 @dataclass(frozen=True)
 class Share:
-    """What a site tells of itself: its model and a few numbers.
+    """What a site sends of itself: its model and a few numbers.
 
     Parameters
     ----------
@@ -262,7 +262,7 @@ class JudgingQuestion:
 
 @dataclass(frozen=True)
 class Question:
-    """The next question to the parties: losses of averages of their models.
+    """The next question to the sites: losses of averages of their models.
 
     Parameters
     ----------

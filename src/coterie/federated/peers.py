@@ -173,7 +173,7 @@ class Peers:
 
 
 def _look_at(site: Site, shares: Sequence[Share]) -> None:
-    """Evaluate models that the party has not seen yet, and remember what came of it."""
+    """Evaluate models that the site has not seen yet, and remember what came of it."""
     models = {}
     for peer in shares:
         try:

@@ -37,7 +37,7 @@ def software_versions() -> dict[str, str]:
 
 
 def share(site: Site) -> Share:
-    """Return what the site tells of itself.
+    """Return what the site sends of itself.
 
     Parameters
     ----------

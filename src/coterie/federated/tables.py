@@ -21,7 +21,7 @@ class Promise:
 
 @dataclass(frozen=True)
 class Moments:
-    """What a site tells of itself in one message: second moments of (1, x, y) over two halves of its rows.
+    """What a site sends of itself in one message: second moments of (1, x, y) over two halves of its rows.
 
     Parameters
     ----------

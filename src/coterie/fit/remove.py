@@ -103,7 +103,7 @@ def _newcomers_without(
     admission: Admission | None,
     nested: NestedResult | NestedClassResult | None,
 ) -> tuple[Newcomer, ...]:
-    """Return the newcomers who stay, with their ways of predicting among those that are left.
+    """Return the newcomers who stay, with their weights among the models that are left.
 
     Where models were fitted anew they predict as their cluster does: their own rows are not kept, unless they
     were pooled with the others'.

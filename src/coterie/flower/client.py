@@ -64,7 +64,7 @@ def _read_rows(path: str | Path, target: str, features: Sequence[str] = ()) -> t
 
 
 def site_from_table(context: Context) -> Site:
-    """Make the site's party from the table that the node's configuration names.
+    """Make the `Site` from the table that the node's configuration names.
 
     The context's ``node_config`` has ``site``, ``table`` (a CSV or Parquet file) and ``target``, and may have
     ``features`` and ``candidates`` (separated by commas) and ``order`` (``auto`` or ``none``); its
@@ -213,7 +213,7 @@ def make_client_app(
     """Return a ClientApp, for ``flwr run``, that takes part with a site's rows.
 
     ``load_site`` makes the `Site` of the node's context. It is called in every round, in a fresh process on
-    real nodes, so it must give the same party every time. ``on_conclusion`` is called in the end, with
+    real nodes, so it must give the same site every time. ``on_conclusion`` is called in the end, with
     context, conclusion and everybody's shares, or moments where the node sends these.
     """
     app, site = ClientApp(), _SiteAnswers(load_site, on_conclusion)

@@ -168,7 +168,7 @@ def cluster_learners(
         What `select_models` chose from. A flexible candidate that no learner chose on its few rows may yet
         predict clusters better. None: clusters predict by what the learners chose.
     refine_rounds : int, default=10
-        How often learners are moved at most. Parties that answer by messages pay a round for each.
+        How often learners are moved at most. Sites that answer by messages pay a round for each.
     sample_weight : array-like of shape (N,) or None, default=None
         Weights of the rows.
     learner_ids : array-like of shape (L,) or None, default=None

@@ -1,7 +1,7 @@
 """The search: all rules for the number of clusters, the one that decides, and Refine.
 
 It goes from losses to a partition, and asks an `Answerer` for what the losses alone do not say. Rows that
-are here answer by arithmetic, parties that keep their rows by numbers. The same code decides.
+are here answer by arithmetic, sites that keep their rows by numbers. The same code decides.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class SearchOptions:
 
 @dataclass(frozen=True)
 class Answerer:
-    """What answers for a matrix of losses: rows that are here, or parties that answer by numbers.
+    """What answers for a matrix of losses: rows that are here, or sites that answer by numbers.
 
     ``n_rows`` has shape (L,). ``local`` is what only rows that are here can add. With no ``losses`` there is
     the matrix alone.

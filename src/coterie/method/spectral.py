@@ -240,7 +240,7 @@ class SampledLinkage:
         self._sample = sample
 
     def labels(self, n_clusters: int) -> Array:
-        """Return the clusters of everybody."""
+        """Return labels of all learners: others join the sampled cluster that is nearest."""
         cut = fcluster(self._tree, n_clusters, "maxclust") - 1
         joined = np.zeros((self._sums.shape[1], int(cut.max()) + 1))
         joined[self._finest, cut] = 1.0

@@ -16,7 +16,7 @@ from coterie._arrays import Array
 
 @dataclass(frozen=True)
 class WeightLimits:
-    """How far one learner's voice reaches (benchmarks/federated/liars)."""
+    """How much one learner may count (benchmarks/federated/liars)."""
 
     # A value counts at most as this multiple of the median over learners, and at least as that fraction.
     ratio: float = 10.0

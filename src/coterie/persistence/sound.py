@@ -216,7 +216,7 @@ def _n_products(width: int, least: int, most: int, only: bool) -> int:
 
 
 def polynomial(held: Attributes) -> bool:
-    """Check the number of columns that come out, which are made before they are filled."""
+    """Check that PolynomialFeatures makes as many columns as it says, and not too many."""
     least, most = held["_min_degree"], held["_max_degree"]
     only, bias = held.get("interaction_only"), held.get("include_bias")
     if not (least <= most and isinstance(only, bool) and isinstance(bias, bool)):

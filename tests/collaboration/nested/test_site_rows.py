@@ -11,7 +11,7 @@ from coterie.collaboration.nested.site_rows import (
 from coterie.collaboration.nested.weighing import agree_on_ratios, agree_on_weights
 
 UNITS = np.ones(2)
-# Model 0 is the party's own, 1 is off by an offset, 2 by noise; each is in a cluster of its own.
+# Model 0 is the site's own, 1 is off by an offset, 2 by noise; each is in a cluster of its own.
 EACH = np.arange(3)
 LABELLINGS = (np.array([0, 1, 0]), np.array([0, 0, 1]))
 

@@ -113,7 +113,7 @@ class ClassAverages(NestedForm):
         return added, weight_rows
 
     def predict_columns(self, X: Array, weight_rows: Array) -> Array:
-        """Predict the columns of the response, of shape (N, C), each row in its own way."""
+        """Predict the columns of the response, of shape (N, C), each row with its learner's weights."""
         n_parts, n_columns = self.parts.shape[1], self.loss.n_columns
         averages = np.zeros((len(X), n_parts, n_columns))
         used, indices = np.unique(weight_rows, return_inverse=True)

@@ -1,6 +1,6 @@
 """Nested coteries of classifiers where rows may not move: shared predictors are averages of models.
 
-As `nested.averaging`: rows that are here answer as parties elsewhere would by messages, one learner at a
+As `nested.averaging`: rows that are here answer as sites elsewhere would by messages, one learner at a
 time; see `sites`. Weights are on probabilities, by Brier scores out of fold.
 """
 

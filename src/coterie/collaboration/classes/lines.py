@@ -131,7 +131,7 @@ def _parts(sums: Sums, rows: ClassRows, curvature: Array, labels: Array) -> list
 def _no_worse(
     rows: ClassRows, y: Array, labels: Array, ratios: Ratios, here: Effects, there: Effects
 ) -> tuple[Array, Array, Array]:
-    """Return lines (K, q), departures (L, q) and log-odds (N,) on the way from here to there.
+    """Return lines (K, q), departures (L, q) and log-odds (N,) between two solutions.
 
     A Newton step goes too far where classes are rare: it is halved until rows and penalties lose no more than
     before.

@@ -146,7 +146,7 @@ def grow(job: ClassFit) -> Any:
     if job.validation is not None:
         X, y, weights = job.validation
         if job.kind == "trees":
-            # A class that is ahead only cannot say when to stop.
+            # A class that only the validation rows have cannot say when to stop.
             known = np.isin(y, job.y)
             X, y, weights = X[known], y[known], weights[known]
         validation = {"X_val": X, "y_val": y, "sample_weight_val": weights}
@@ -161,7 +161,7 @@ def grow(job: ClassFit) -> Any:
 
 
 def rounds_of(model: Any) -> int:
-    """Return how many rounds lost least on the rows ahead, at least one."""
+    """Return how many rounds lost least on the validation rows, at least one."""
     parts = model.estimators_ if isinstance(model, LogOddsTrees) else [model]
     curves = [-np.asarray(part.validation_score_) for part in parts if hasattr(part, "validation_score_")]
     best = [int(curve.argmin()) for curve in curves if len(curve)]

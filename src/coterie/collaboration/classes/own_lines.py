@@ -3,7 +3,7 @@
 For a class, the log-odds of a learner are those of the shared model plus Z b + a, with a ~ N(0, A) and
 b ~ N(0, B I). The two variances A and B are common to all learners and classes. They maximise the sum of
 marginal likelihoods over the grid of `nested.effects`, each by Laplace's approximation at no correction, so
-that parties that keep their rows can choose them together.
+that sites that keep their rows can choose them together.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The second way to combine predictors: weighted means of the logarithms of their probabilities.
+"""The logarithmic pool of predictors: weighted means of the logarithms of their probabilities.
 
 A mixture of probabilities believes who is unsure, a pool of their logarithms who is sure. Their errors
 differ, so that the mean of the two is better than the mixture (benchmarks/quality/classes). The weights of a

@@ -161,7 +161,7 @@ class NestedClasses(NestedForm):
         return added, weight_rows
 
     def predict_columns(self, X: Array, weight_rows: Array) -> Array:
-        """Predict the columns of the response, of shape (N, C), each row in its own way."""
+        """Predict the columns of the response, of shape (N, C), each row with its learner's weights."""
         Z = self.scale.rows(X)
         line = log_odds(Z, self.lines[weight_rows])
         mixture = np.zeros((len(X), self.loss.n_columns))

@@ -48,7 +48,7 @@ class ClassSiteRows:
         return self.folds >= 0
 
     def _without_fold(self, labels: Array, losses: Array, training: Array, validation: Array) -> Array:
-        """Return the probabilities (n, C) of rows ahead by the average that predicts the kept rows best."""
+        """Return the probabilities (n, C) of validation rows by the average that is best on training rows."""
         with np.errstate(over="ignore", invalid="ignore"):
             by_model = self.loss.by_row(self.table[:, training] - self.y[training]).mean(axis=1)
         cluster = losses[:, training].mean(axis=1).argmin()

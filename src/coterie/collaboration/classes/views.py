@@ -103,7 +103,7 @@ class ClassTable:
         return self.rows.n_learners <= MOST_IDS
 
     def context(self, directions: Directions, own: Array, labels: Array) -> Array:
-        """Return what models see of learners, of shape (L, T)."""
+        """Return the context of learners: what models see beside the predictors, of shape (L, T)."""
         parts = [directions.numbers(own)]
         if self.n_coteries > 1:
             parts.append(labels[:, None].astype(float))

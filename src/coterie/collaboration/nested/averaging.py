@@ -1,6 +1,6 @@
 """Nested coteries where rows may not move: the shared predictors are averages of the learners' models.
 
-Rows that are here answer as parties elsewhere would by messages, one learner at a time; see `sites`. A
+Rows that are here answer as sites elsewhere would by messages, one learner at a time; see `site_rows`. A
 learner's own model is left out of the averages that predict it, for it is weighed apart, and so is a peer's
 model that is wild on its rows. Models travel with the mean and the variance of the response that they were
 fitted on, and are kept within what these make plausible.
@@ -64,7 +64,7 @@ class RowLosses:
 def _site_rows(
     learners: Learners, own: OwnByFold, losses: AverageLosses, bounds: Array, weights: Array, recipe: Recipe
 ) -> list[SiteRows]:
-    """Return the learners as parties; ``own`` is of the same rows."""
+    """Return each learner's rows as a site's; ``own`` is of the same rows."""
     by_row = RowLosses(losses)
     jobs = [_PredictJob(model, learners.X) for model in losses.selection.models]
     with np.errstate(over="ignore", invalid="ignore"):

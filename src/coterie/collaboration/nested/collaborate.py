@@ -150,7 +150,7 @@ def nest_learners(
     Records and ``labels`` (L,) are in the order of ``learners``. The rows of learners with ``few`` rows are
     pooled with the others'. ``trees`` are ``"full"`` or ``"fast"``; there are none where all candidates are
     linear by least squares, unless they are fast. ``levels`` is false where each learner's response has been
-    centred: the level of some of its rows would then tell the rows that are left.
+    centred: the level of some of its rows would then reveal the other rows.
     """
     if len(learners) == 1 and few is None:
         bounds = np.array([[-np.inf, np.inf]])

@@ -3,7 +3,7 @@
 For one learner the residuals of a shared model are r = a + Z b + e, with Z the predictors from the
 learner's own mean in common units, a ~ N(0, A s), b ~ N(0, B s I), e ~ N(0, s I). The two ratios A and B
 are common to all learners and maximise the sum of their marginal likelihoods over a grid, the noise s
-integrated out under a weak prior. A learner contributes one number per point of the grid, so that parties
+integrated out under a weak prior. A learner contributes one number per point of the grid, so that sites
 that keep their rows can choose the ratios together.
 """
 

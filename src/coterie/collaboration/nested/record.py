@@ -30,7 +30,7 @@ class AverageNewcomers:
 
 
 class NestedForm(Collaboration):
-    """What every form of nested coteries tells of whom learners take from, whatever it predicts.
+    """What every form of nested coteries knows of whom learners take from, whatever it predicts.
 
     Its forms have these fields; see `NestedCollaboration`.
     """
@@ -183,7 +183,7 @@ class NestedCollaboration(NestedForm):
         return self.weights[joined], corrections, bounds, self.context[joined], self.plausible[joined]
 
     def predict_columns(self, X: Array, weight_rows: Array) -> Array:
-        """Predict the one column of the response, of shape (N, 1), each row in its own way."""
+        """Predict the one column of the response, of shape (N, 1), each row with its learner's weights."""
         corrections, bounds = self.corrections[weight_rows], self.correction_bounds[weight_rows]
         inside = np.clip(X, *self.limits)
         own = np.einsum("np,np->n", inside, corrections[:, :-1]) + corrections[:, -1]

@@ -1,11 +1,11 @@
 """What a learner answers about averages of models: numbers of its own rows, never the rows.
 
-A party knows its rows, and what everybody's models predict there. Others' models have never seen its rows, so
+A site knows its rows, and what everybody's models predict there. Others' models have never seen its rows, so
 only its own model needs folds. At each resolution it predicts with the average of the cluster that loses
 least on its rows; for rows that a fold holds out, the cluster is chosen by the other rows. It answers two
 questions: log-likelihoods on a grid, for the size of offsets and slopes; and the Gram matrices of its
-residuals by fold, for the weights. Parties whose rows may not move answer by messages, and the same functions
-decide. With as many predictors as a party has rows, a Gram matrix tells the residuals up to a rotation.
+residuals by fold, for the weights. Sites whose rows may not move answer by messages, and the same functions
+decide. With as many predictors as a site has rows, a Gram matrix tells the residuals up to a rotation.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ class SiteRows:
         return self.folds >= 0
 
     def _without_fold(self, labels: Array, losses: Array, training: Array, validation: Array) -> Array:
-        """Return the predictions of rows ahead by the average that predicts the kept rows best."""
+        """Return the predictions of validation rows by the average that is best on training rows."""
         with np.errstate(over="ignore", invalid="ignore"):
             by_model = SQUARED_ERROR.by_row((self.table[:, training] - self.y[training])[..., None]).mean(
                 axis=1

@@ -123,7 +123,7 @@ def grow_to_stay(job: TreeFit) -> Any:
 
 
 def losses_by_round(model: BoostedTrees) -> Array:
-    """Return what the rows ahead lost after each round, the first entry before any."""
+    """Return the loss of the validation rows after each round, the first entry before any."""
     return -np.asarray(model.validation_score_)
 
 

@@ -158,7 +158,7 @@ class PooledTable:
         return labels, lines
 
     def context(self, description: Description, labels: Array) -> Array:
-        """Return what models see of learners, of shape (L, T)."""
+        """Return the context of learners: what models see beside the predictors, of shape (L, T)."""
         parts = [description.numbers, description.coteries]
         if self.n_coteries > 1:
             parts.append(np.where(labels < 0, np.nan, labels)[:, None])

@@ -1,4 +1,4 @@
-"""From what the parties answer to how each predicts: the same for rows that are here and elsewhere."""
+"""From what the sites answer to how each predicts: the same for rows that are here and elsewhere."""
 
 from __future__ import annotations
 

@@ -66,7 +66,7 @@ def simplex_weights(grams: Array) -> Array:
         slope = np.einsum("...ij,...j->...i", scaled, lookahead)
         moved = _onto_simplex(lookahead - step * slope)
         weights, before = np.where(moving[..., None], moved, weights), weights
-        # Where a step from the point ahead leads nowhere; a corner may be met twice on the way elsewhere.
+        # Where a step from this point changes nothing; a corner may be met twice on the way elsewhere.
         moving &= np.abs(moved - lookahead).max(axis=-1) >= TOLERANCE
         faster = (1 + np.sqrt(1 + 4 * pace**2)) / 2
         lookahead, pace = moved + (pace - 1) / faster * (moved - before), faster
@@ -81,7 +81,7 @@ def _outlying_learners(grams: Array) -> Array:
     if losses.shape[1] < 2:
         return np.zeros(len(losses), dtype=bool)
     outlying: Array = losses[:, 1:].min(axis=1) > OUTLYING_RATIO * losses[:, 0]
-    # Where they are many, they are no exception and are heard.
+    # Where they are many, they are no exception and count.
     return outlying if outlying.mean() <= MOST_OUTLYING else np.zeros_like(outlying)
 
 
@@ -104,7 +104,7 @@ def _personal(grams: Array, rows: Array, averages: Array, common: Array, outlyin
     level = averages.diagonal(axis1=1, axis2=2).min(axis=1)[:, None]
     moved = ~outlying & (level > 0) & (rows > 0)
     # Pseudo-rows at the learner's own level of error: rows of one who is predicted ten times better than the
-    # average would otherwise not be heard.
+    # average would otherwise not count.
     own = grams.diagonal(axis1=2, axis2=3).min(axis=2)
     ratios = np.divide(own, np.maximum(rows, 1e-300) * level, out=np.zeros_like(own), where=moved)
     finite = np.flatnonzero(np.isfinite(SHRINKAGES))

@@ -5,7 +5,7 @@ models of pooled rows, and quadratic forms in them give losses, so that clusters
 at every resolution follow without another round. Where rows are scaled to a bounded length and the moments
 carry Gaussian noise, all of that is post-processing: the epsilon of the message is the total.
 
-A site learns at home, from its own rows, how much it takes from the lines of others and whether it pays.
+A site learns, from its own rows, how much it takes from the lines of others and whether it pays.
 That is never sent.
 """
 

@@ -24,7 +24,7 @@ KNOTS = (-1.0, -1 / 3, 1 / 3, 1.0)
 FARTHEST = 2.0
 # With more bends than this in all, a message is a megabyte and a small cluster fits noise: then none.
 MOST_BENDS = 100
-# A place may be told in so many digits.
+# Digits in which the place of a knot is sent.
 DIGITS = 4
 
 

@@ -1,6 +1,6 @@
 """What a site's rows have spent: a ledger at the site, by row, whatever the rows are called.
 
-Whoever hears the same moments with fresh noise often enough can take the noise off. So the ledger keeps every
+Whoever gets the same moments with fresh noise often enough can take the noise off. So the ledger keeps every
 private message with a keyed hash of each row behind it. The same rows in another order or under another name
 get the message that was sent before, noise and all, which costs nothing. Where only some rows are the same,
 their epsilons and deltas add up, and that has to be wanted.

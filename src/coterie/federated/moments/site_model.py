@@ -1,4 +1,4 @@
-"""What a site learns at home, from its own rows and everybody's moments; nothing of it is sent.
+"""What a site learns from its own rows and everybody's moments; nothing of it is sent.
 
 Its dictionary: its own model, and lines at every resolution. A line is fitted on the moments of the others of
 a cluster and on the site's own, which count more than the others' by several factors: that moves the pooled
@@ -46,7 +46,7 @@ PSEUDO_ROWS = 30.0
 
 @dataclass(frozen=True)
 class SiteModel:
-    """What a site knows at home: how it predicts, and whether that pays.
+    """What a site learns from its own rows: how it predicts, and whether that pays.
 
     ``weights`` (1 + M,) are of its own model and of the ``lines``. Errors are mean squared errors out
     of fold; ``gain`` is the share of the error alone that others are expected to save, ``gain_low`` and
@@ -89,7 +89,7 @@ def _own_rows(site: Site, units: PoolUnits, schema: bytes, knots: Knots) -> Arra
 
 
 def _fitted(resolutions: list[list[tuple[Array, float]]], own: Array) -> Array:
-    """Return the lines (M, p + 1) of the clusters that describe the site's own moments best, with these."""
+    """Return lines (M, p + 1): at each resolution, of the cluster nearest to the site's moments and of both."""
     result = []
     for clusters in resolutions:
         lines = np.array([fit_lines(moments, noise) for moments, noise in clusters])

@@ -76,7 +76,7 @@ class TabledAverages:
         """Return the predictions of shape (M, N, C) of M sums of models, weights of shape (M, L)."""
         sums = cluster_sums(weights, self._table)
         if self._failed is not None:
-            # Zero times NaN is NaN: only those who weigh a failed model may hear of it.
+            # Zero times NaN is NaN: only those who weigh a failed model may get it.
             sums[cluster_sums((weights != 0).astype(float), self._failed) > 0] = np.nan
         return sums
 

@@ -1,7 +1,7 @@
 """What a set of learners loses together on each learner: the one question behind Refine and the rules for K.
 
 The question goes through the protocol `ClusterLosses`. Local rows answer it by arithmetic (`averages`,
-`pooled`, `refits`); parties that keep their rows can answer it by messages of scalars. A learner's own
+`pooled`, `refits`); sites that keep their rows can answer it by messages of scalars. A learner's own
 contribution is always left out of the model that predicts it; a learner alone in its cluster is predicted
 by its own honest residuals.
 """
@@ -28,7 +28,7 @@ from coterie.rows.learners import Learners
 class ClusterLosses(Protocol):
     """Answers what the clusters of a labelling lose on each learner, from rows or by messages.
 
-    Where they are ``bounded``, no single learner decides for the others; see `voices`.
+    Where they are ``bounded``, no single learner decides for the others; see `weight_limits`.
     """
 
     bounded: bool
@@ -53,17 +53,17 @@ class ClusterLosses(Protocol):
     def paired_t(
         self, labels: Array, picks: Array, other_labels: Array, other_picks: Array
     ) -> tuple[Array, Array]:
-        """Compare two ways of predicting, learner by learner, paired over rows.
+        """Compare two forms of prediction, learner by learner, paired over rows.
 
         ``picks`` of shape (L, 2) says which cluster of ``labels`` predicts each half of each learner.
-        Returns the mean excess of the first way over the second, and its standard error.
+        Returns the mean excess of the first form over the second, and its standard error.
         """
         ...
 
 
 @dataclass(frozen=True)
 class LocalRows:
-    """What only rows that are here can add to a search. Parties that keep their rows have none of it.
+    """What only rows that are here can add to a search. Sites that keep their rows have none of it.
 
     ``quick`` is a cheaper form of the losses that searches before they decide. ``suggest``, given a number
     of clusters and a seed, returns labellings worth refining. ``one_truth_test``, given a seed, returns by
@@ -104,7 +104,7 @@ def whole_losses(losses: ClusterLosses, labels: Array) -> Array:
 
 
 def noise_ratios(losses: ClusterLosses, means: Array) -> Array:
-    """Return mean losses (L,) in units of the learners' noise, as far as each is heard."""
+    """Return mean losses (L,) in units of the learners' noise, bounded where that is required."""
     ratios: Array = means / losses.noise
     return bounded_ratios(ratios) if losses.bounded else ratios
 
