@@ -426,7 +426,7 @@ class Answer:
 
 
 # Raised whenever a message gains, loses or changes a field.
-VERSION = 4
+VERSION = 5
 
 Message = Share | Score | Question | Answer | Conclusion | Moments | Columns | Encoding
 KINDS: Mapping[str, type[Any]] = {kind.__name__.lower(): kind for kind in get_args(Message)}

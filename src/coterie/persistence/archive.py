@@ -23,8 +23,9 @@ from coterie._files import write_whole
 from coterie._options import listed
 
 # 1 was that of 0.1, which kept the attributes of the estimator. From 2 on a file keeps the record of the fit;
-# 3 has the second form of nested coteries; with 4 a model encodes tables as they come.
-FORMAT = 4
+# 3 has the second form of nested coteries; with 4 a model encodes tables as they come; 5 has other
+# names of fields.
+FORMAT = 5
 MANIFEST = "manifest.json"
 
 # A file that unpacks to more is refused: unpacked in all, and against its size on disk. Deflate alone could
