@@ -89,7 +89,7 @@ def _own_rows(site: Site, units: PoolUnits, schema: bytes, knots: Knots) -> Arra
 
 
 def _fitted(resolutions: list[list[tuple[Array, float]]], own: Array) -> Array:
-    """Return lines (M, p + 1): at each resolution, of the cluster nearest to the site's moments and of both."""
+    """Return lines (M, p + 1) by the own moments with shares of the nearest cluster's, at each resolution."""
     result = []
     for clusters in resolutions:
         lines = np.array([fit_lines(moments, noise) for moments, noise in clusters])
