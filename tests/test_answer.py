@@ -193,7 +193,7 @@ def agrees_with_the_table(summary: dict[str, Any], gains: Any, target: str) -> N
     """Compute the headline again from the table, in words and in numbers."""
     pays, text = summary["pays"], " ".join(summary["answer"])
     compared = gains["gain"].notna().to_numpy()
-    told = gains["verdict"].to_numpy()
+    verdicts = gains["verdict"].to_numpy()
     assert pays["n_compared"] == compared.sum()
     # The same learners in every number.
     for key in ("alone", "with", "all"):
@@ -204,12 +204,12 @@ def agrees_with_the_table(summary: dict[str, Any], gains: Any, target: str) -> N
     typical = float(np.median(gains["gain"].to_numpy()[compared]))
     said = f"saves {percent(typical)} of its" if typical > 0 else f"rises by {percent(-typical)}"
     assert said in text or not round(100 * typical)
-    gain = int((told == "collaborate").sum())
+    gain = int((verdicts == "collaborate").sum())
     learners = counted(int(compared.sum()), "learner")
     some = f"all {learners}" if 1 < gain == compared.sum() else f"{gain or 'none'} of {learners}"
     assert f"is expected to pay for {some}" in text
     assert f"Root mean squared error of {target}" in text
-    assert gain + (told[compared] == "stay alone").sum() + pays["n_no_difference"] == compared.sum()
+    assert gain + (verdicts[compared] == "stay alone").sum() + pays["n_no_difference"] == compared.sum()
     # The sentence on a learner says the number that stands beside it.
     for row in gains[compared].to_dict("records"):
         if found := re.match(r"Others are expected to (save|add) ([\d]+) %", str(row["reason"])):
@@ -218,7 +218,7 @@ def agrees_with_the_table(summary: dict[str, Any], gains: Any, target: str) -> N
         assert (row["verdict"] == "collaborate") <= (row["gain"] > 0)
         assert (row["verdict"] == "stay alone") <= (row["gain"] <= 0)
         assert row["gain_low"] <= row["gain"] <= row["gain_high"]
-    small = told == "too few rows"
+    small = verdicts == "too few rows"
     assert pays["n_too_few_rows"] == small.sum()
     if small.any():
         root = np.sqrt(row_mean(gains, "error_with", small))

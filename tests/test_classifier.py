@@ -80,8 +80,8 @@ def test_labels_are_what_the_user_calls_them(labels: Any) -> None:
     assert set(model.predict(X, groups=groups).tolist()) == set(labels)
     assert model.score(X, named, groups=groups) > 0.7
     truths = (y == "no").astype(object)
-    told = quick(n_clusters=2).fit(X, truths, groups=groups)
-    assert told.score(X, truths, groups=groups) == told.score(X, y == "no", groups=groups) > 0.7
+    verdicts = quick(n_clusters=2).fit(X, truths, groups=groups)
+    assert verdicts.score(X, truths, groups=groups) == verdicts.score(X, y == "no", groups=groups) > 0.7
 
 
 def test_learners_with_one_class_take_part() -> None:

@@ -216,7 +216,7 @@ def test_what_comes_later_changes_no_forecast() -> None:
     late = np.tile(np.arange(N // 4), 4) >= 34
     changed = np.where(late, Y + 5.0, Y)
     first, second = (
-        regressor(candidates=["lr"], time=True).fit(SIZE[:, None], y, groups=SITES).record_.alone.residuals
+        regressor(candidates=["lr"], time=True).fit(SIZE[:, None], y, groups=SITES).record_.own.residuals
         for y in (Y, changed)
     )
     for one, other in zip(first, second, strict=True):

@@ -33,7 +33,7 @@ class Plane(Loss):
     def predict(self, model: Any, X: Any) -> Any:
         return self.response(model.predict(X))
 
-    def shown(self, predictions: Any) -> Any:
+    def from_columns(self, predictions: Any) -> Any:
         return predictions[:, 0]
 
 
@@ -68,7 +68,7 @@ def test_a_regression_response_is_one_column_and_back() -> None:
     columns = SQUARED_ERROR.response(y)
     assert columns.shape == (3, 1)
     model = LinearRegression().fit(X, SQUARED_ERROR.target(columns))
-    assert SQUARED_ERROR.shown(SQUARED_ERROR.predict(model, X)).tolist() == model.predict(X).tolist()
+    assert SQUARED_ERROR.from_columns(SQUARED_ERROR.predict(model, X)).tolist() == model.predict(X).tolist()
 
 
 def test_predictions_of_another_shape_are_refused() -> None:
@@ -110,14 +110,18 @@ def test_classes_become_columns_and_back(n_classes: int) -> None:
     columns = loss.response(codes.astype(float))
     assert columns.shape == (10, 1 if n_classes == 2 else n_classes) == (10, loss.n_columns)
     assert loss.target(columns).tolist() == codes.tolist()
-    shown = loss.shown(columns)
+    shown = loss.from_columns(columns)
     assert shown.shape == (10, n_classes)
     assert shown.argmax(axis=1).tolist() == codes.tolist()
 
 
 def test_probabilities_are_shown_within_bounds_and_sum_to_one() -> None:
-    assert BrierScore(2).shown(np.array([[-0.2], [0.4], [1.3]])).tolist() == [[1, 0], [0.6, 0.4], [0, 1]]
-    shown = BrierScore(3).shown(np.array([[-0.2, 0.5, 1.5], [0.0, -1.0, 0.0]]))
+    assert BrierScore(2).from_columns(np.array([[-0.2], [0.4], [1.3]])).tolist() == [
+        [1, 0],
+        [0.6, 0.4],
+        [0, 1],
+    ]
+    shown = BrierScore(3).from_columns(np.array([[-0.2, 0.5, 1.5], [0.0, -1.0, 0.0]]))
     np.testing.assert_allclose(shown, [[0, 1 / 3, 2 / 3], [1 / 3, 1 / 3, 1 / 3]])
 
 
@@ -141,7 +145,7 @@ SQUARES = {
     ("collaboration/nested/effects.py", "*"): "second moments of residuals: a closed form of the loss",
     ("collaboration/nested/line.py", "sums.products[:, -1]"): "second moments: a closed form of the loss",
     ("collaboration/nested/weighing.py", "scaled - np.median(scaled, axis=0)"): "distance of Gram matrices",
-    ("federated/consistency.py", "VOICES.ratio"): "a ratio of losses",
+    ("federated/consistency.py", "WEIGHT_LIMITS.ratio"): "a ratio of losses",
     ("collaboration/nested/sums.py", "response"): "second moments: a closed form of the loss",
     ("collaboration/nested/sums.py", "Z.shape[1]"): "number of predictors",
     ("kernels/affine.py", "learners.X - middle"): "spread of predictors",
@@ -175,7 +179,7 @@ SQUARES = {
     ("federated/moments/conclude.py", "pool.scales[members]"): "variance of added noise",
     ("federated/moments/bends.py", "means"): "spread of a column",
     ("federated/moments/bends.py", "means - middle"): "spread of a column over sites",
-    ("federated/moments/home.py", "own"): "the own model's weight",
+    ("federated/moments/site_model.py", "own"): "the own model's weight",
     ("federated/moments/pool.py", "scales"): "variance of added noise",
     ("federated/moments/pool.py", "edge"): "eigenvalues of added noise",
     ("federated/moments/pool.py", "values"): "eigenvalues of the predictors' second moments",

@@ -3,7 +3,7 @@ import datetime as dt
 import numpy as np
 import pytest
 
-from coterie._options import check_count, check_option, check_positive, listed, shown
+from coterie._options import brief, check_count, check_option, check_positive, listed
 
 
 def test_an_unknown_option_lists_the_known_ones() -> None:
@@ -81,12 +81,12 @@ def test_a_value_is_shown_in_one_short_line() -> None:
         def __repr__(self) -> str:
             raise RuntimeError("no")
 
-    assert shown("a\x1b[31m\u202e\n") == r"'a\x1b[31m\u202e\n'"
-    assert shown(Nameless()) == "<Nameless>"
-    assert shown(10**5000) == "<int>"
+    assert brief("a\x1b[31m\u202e\n") == r"'a\x1b[31m\u202e\n'"
+    assert brief(Nameless()) == "<Nameless>"
+    assert brief(10**5000) == "<int>"
     for value in (np.zeros((50, 50)), "x" * 1000):
-        assert len(shown(value)) == 100
-        assert "\n" not in shown(value)
+        assert len(brief(value)) == 100
+        assert "\n" not in brief(value)
 
 
 def test_the_most_that_a_count_may_be_can_be_set() -> None:

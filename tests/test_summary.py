@@ -8,7 +8,7 @@ import pytest
 from coterie import CoterieRegressor, cluster_learners
 from coterie.datasets import make_linear_learners
 from coterie.federated import Conclusion
-from coterie.federated.conclusions import Curve, Gain, Mixture
+from coterie.federated.conclusions import Gain, Mixture, SentCurve
 from coterie.summary import plain, summarize, table_rows
 from coterie.verdicts.gains import ERRORS
 
@@ -28,7 +28,7 @@ def conclusion(model) -> Conclusion:
     )
     gains = tuple(Gain(**row | {"learner": str(row["learner"])}) for row in rows)
     curves = {
-        name: Curve(
+        name: SentCurve(
             curve.criterion, tuple(curve.n_clusters.tolist()), tuple(curve.values.tolist()), curve.chosen
         )
         for name, curve in model.partition_.curves.items()
@@ -87,11 +87,11 @@ def test_mean_and_typical_gains_are_those_of_the_table(model):
     assert pays["median_gain"] == pytest.approx(np.nanmedian(gains["gain"]))
     assert (pays["least_gain"], pays["most_gain"]) == (np.nanmin(gains["gain"]), np.nanmax(gains["gain"]))
     assert pays["typical_gain"] == pays["median_gain"]
-    told = gains["verdict"]
+    verdicts = gains["verdict"]
     assert (pays["n_compared"], pays["n_too_few_rows"]) == (6, 1)
-    assert pays["n_gain"] == (told == "collaborate").sum()
-    assert pays["n_no_difference"] == (told == "no clear difference").sum()
-    assert pays["n_lose"] == (told == "stay alone").sum()
+    assert pays["n_gain"] == (verdicts == "collaborate").sum()
+    assert pays["n_no_difference"] == (verdicts == "no clear difference").sum()
+    assert pays["n_lose"] == (verdicts == "stay alone").sum()
     assert pays["n_gain"] + pays["n_no_difference"] + pays["n_lose"] == 6
     # The learner that is too small to be compared is in none of the errors.
     compared = np.isfinite(gains["gain"])

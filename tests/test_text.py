@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from coterie._text import counted, joined, number, percent, shown_name
+from coterie._text import counted, display_name, joined, number, percent
 
 
 @pytest.mark.parametrize(
@@ -16,11 +16,11 @@ from coterie._text import counted, joined, number, percent, shown_name
     ],
 )
 def test_names_are_printable(learner: object, text: str) -> None:
-    assert shown_name(learner) == text
+    assert display_name(learner) == text
 
 
 def test_long_names_keep_their_ends_apart() -> None:
-    first, second = (shown_name(f"St. Mary's Hospital of the North, ward {k}") for k in (7, 8))
+    first, second = (display_name(f"St. Mary's Hospital of the North, ward {k}") for k in (7, 8))
     assert first == "St. Mary's Hospi…ward 7"
     assert second.endswith("ward 8")
     assert max(len(first), len(second)) <= 24

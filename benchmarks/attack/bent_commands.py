@@ -77,13 +77,13 @@ class Command:
         Behind ``coterie``.
     spoiled : bool
         Whether the answer may be another one, or a refusal.
-    ways : list of str
+    changes : list of str
         How it was bent.
     """
 
     arguments: list[str]
     spoiled: bool = False
-    ways: list[str] = field(default_factory=list)
+    changes: list[str] = field(default_factory=list)
 
 
 def make_table() -> Any:
@@ -107,44 +107,44 @@ def _keep(table: Any, draw: random.Random, names: list[str]) -> tuple[str, bytes
     import polars as pl
 
     formats = "csv parquet arrow gzip tabs semicolons latin-1 utf-16 mark windows stream"
-    way = draw.choice([*formats.split(), "order", "categories", "wide", "units", "blank cells", *names])
-    if way in RENAMED:
-        table = table.with_columns(site=pl.Series([RENAMED[way](s) for s in table["site"]]))
-        return ("table.csv", _csv(table), [], way) if draw.random() < 0.5 else _parquet(table, way)
-    if way in ("parquet", "categories"):
+    change = draw.choice([*formats.split(), "order", "categories", "wide", "units", "blank cells", *names])
+    if change in RENAMED:
+        table = table.with_columns(site=pl.Series([RENAMED[change](s) for s in table["site"]]))
+        return ("table.csv", _csv(table), [], change) if draw.random() < 0.5 else _parquet(table, change)
+    if change in ("parquet", "categories"):
         return _parquet(
-            table.with_columns(pl.col("site").cast(pl.Categorical)) if way != "parquet" else table, way
+            table.with_columns(pl.col("site").cast(pl.Categorical)) if change != "parquet" else table, change
         )
-    if way in ("arrow", "stream"):
+    if change in ("arrow", "stream"):
         buffer = io.BytesIO()
-        (table.write_ipc if way == "arrow" else table.write_ipc_stream)(buffer)
-        return "table.arrow", buffer.getvalue(), [], way
-    if way == "order":
+        (table.write_ipc if change == "arrow" else table.write_ipc_stream)(buffer)
+        return "table.arrow", buffer.getvalue(), [], change
+    if change == "order":
         table = table.sample(fraction=1.0, shuffle=True, seed=draw.randrange(99)).select(
             draw.sample(table.columns, 4)
         )
-    if way == "wide":
+    if change == "wide":
         table = table.with_columns(pl.lit(1.0).alias(f"constant {k}") for k in range(500))
-    if way == "blank cells":
+    if change == "blank cells":
         table = table.with_columns(empty=pl.lit(None, dtype=pl.String))
-    if way == "units":
+    if change == "units":
         table = table.with_columns(pl.col("x0") * 2.0 ** draw.choice((-600, -130, 130, 600)))
     content, text = _csv(table), _csv(table).decode()
     return {
-        "gzip": ("table.csv.gz", gzip.compress(content), [], way),
-        "tabs": ("table.tsv", _csv(table, separator="\t"), [], way),
-        "semicolons": ("table.csv", _csv(table, separator=";"), ["--delimiter", ";"], way),
-        "latin-1": ("table.csv", text.encode("latin-1"), ["--encoding", "latin-1"], way),
-        "utf-16": ("table.csv", text.encode("utf-16"), ["--encoding", "utf-16"], way),
-        "mark": ("table.csv", text.encode("utf-8-sig"), [], way),
-        "windows": ("table.csv", text.replace("\n", "\r\n").encode(), [], way),
-    }.get(way, ("table.csv", content, [], way))
+        "gzip": ("table.csv.gz", gzip.compress(content), [], change),
+        "tabs": ("table.tsv", _csv(table, separator="\t"), [], change),
+        "semicolons": ("table.csv", _csv(table, separator=";"), ["--delimiter", ";"], change),
+        "latin-1": ("table.csv", text.encode("latin-1"), ["--encoding", "latin-1"], change),
+        "utf-16": ("table.csv", text.encode("utf-16"), ["--encoding", "utf-16"], change),
+        "mark": ("table.csv", text.encode("utf-8-sig"), [], change),
+        "windows": ("table.csv", text.replace("\n", "\r\n").encode(), [], change),
+    }.get(change, ("table.csv", content, [], change))
 
 
-def _parquet(table: Any, way: str) -> tuple[str, bytes, list[str], str]:
+def _parquet(table: Any, change: str) -> tuple[str, bytes, list[str], str]:
     buffer = io.BytesIO()
     table.write_parquet(buffer)
-    return "table.parquet", buffer.getvalue(), [], f"{way}, in Parquet"
+    return "table.parquet", buffer.getvalue(), [], f"{change}, in Parquet"
 
 
 def _spoil_column(table: Any, draw: random.Random) -> tuple[Any, str]:
@@ -175,7 +175,7 @@ def _spoil_column(table: Any, draw: random.Random) -> tuple[Any, str]:
 
 
 def _spoil_bytes(content: bytes, draw: random.Random) -> tuple[bytes, str]:
-    ways: dict[str, Callable[[], bytes]] = {
+    changes: dict[str, Callable[[], bytes]] = {
         "cut off": lambda: content[: draw.randrange(len(content))],
         "nothing": lambda: b"",
         "blank": lambda: b"\n \n\n",
@@ -189,8 +189,8 @@ def _spoil_bytes(content: bytes, draw: random.Random) -> tuple[bytes, str]:
         "a header alone": lambda: content.split(b"\n")[0] + b"\n",
         "twice the same name": lambda: content.replace(b"x1", b"x0", 1),
     }
-    way = draw.choice(list(ways))
-    return ways[way](), way
+    change = draw.choice(list(changes))
+    return changes[change](), change
 
 
 def _spoil_file(name: str, content: bytes, draw: random.Random) -> str:
@@ -244,16 +244,16 @@ def _spoil_option(command: Command, draw: random.Random) -> None:
     names = [name for name in OPTIONS[verb] if (verb, name) not in LENGTHY]
     name, value = draw.choice(names), draw.choice(TEXTS)
     command.arguments += [name, value] if name else [value]
-    command.ways.append(f"{name or 'a further argument'} {ascii(value)[:40]}")
+    command.changes.append(f"{name or 'a further argument'} {ascii(value)[:40]}")
 
 
 def _spoil_folder(draw: random.Random) -> str:
     """Damage a model, or a file of the sealed folder."""
     files = sorted(path for path in Path("good").rglob("*.coterie"))
     path = draw.choice(files)
-    content, way = _spoil_bytes(path.read_bytes(), draw)
+    content, change = _spoil_bytes(path.read_bytes(), draw)
     path.write_bytes(content)
-    return f"{path}: {way}"
+    return f"{path}: {change}"
 
 
 def bend_command(draw: random.Random) -> Command:
@@ -271,18 +271,18 @@ def bend_command(draw: random.Random) -> Command:
     """
     verb = "fit" if draw.random() < 0.5 else draw.choice(list(OPTIONS))
     table = make_table()
-    name, content, options, way = _keep(table, draw, list(RENAMED) if verb == "fit" else [])
-    command = Command([], ways=[verb, way])
+    name, content, options, change = _keep(table, draw, list(RENAMED) if verb == "fit" else [])
+    command = Command([], changes=[verb, change])
     kind = draw.random() if verb in ("fit", "predict") else 1.0
     if kind < 0.15:
         spoiled, said = _spoil_column(table, draw)
         name, content, options, _ = _parquet(spoiled, "")
-        command.ways[1] = said
+        command.changes[1] = said
     elif kind < 0.3:
         content, said = _spoil_bytes(content, draw)
-        command.ways.append(said)
+        command.changes.append(said)
     if 0.3 <= kind < 0.4:
-        command.ways.append(_spoil_file(name, content, draw))
+        command.changes.append(_spoil_file(name, content, draw))
     else:
         Path(name).write_bytes(content)
     command.arguments = [*_usual(verb, name), *(options if verb in ("fit", "predict") else [])]
@@ -291,6 +291,6 @@ def bend_command(draw: random.Random) -> Command:
         _spoil_option(command, draw)
         command.spoiled = True
     if verb not in ("fit", "keygen") and draw.random() < 0.4:
-        command.ways.append(_spoil_folder(draw))
+        command.changes.append(_spoil_folder(draw))
         command.spoiled = True
     return command

@@ -83,7 +83,7 @@ class Bent:
         Whether the answer may be another one, or a refusal.
     hopeless : str
         What cannot be answered whatever else is passed: "X", "y" or "groups"; empty: nothing.
-    ways : list of str
+    changes : list of str
         How it was bent.
     """
 
@@ -96,7 +96,7 @@ class Bent:
     plain: tuple[Any, Any, Any] = ()  # type: ignore[assignment]
     spoiled: bool = False
     hopeless: str = ""
-    ways: list[str] = field(default_factory=list)
+    changes: list[str] = field(default_factory=list)
 
 
 def _objects(values: Any) -> Any:
@@ -183,7 +183,7 @@ def bend_units(bent: Bent, draw: random.Random) -> None:
     """Give columns other units."""
     powers = [draw.choice((0, 0, -20, 30, -130, 130, -600, 600, -900, 900)) for _ in range(bent.X.shape[1])]
     bent.X = np.ldexp(bent.X, powers)
-    bent.ways.append(f"columns times 2**{powers}")
+    bent.changes.append(f"columns times 2**{powers}")
 
 
 def bend_order(bent: Bent, draw: random.Random) -> None:
@@ -193,14 +193,14 @@ def bend_order(bent: Bent, draw: random.Random) -> None:
     columns = np.random.default_rng(seed).permutation(bent.X.shape[1])
     bent.X, bent.y, bent.groups = bent.X[rows][:, columns], bent.y[rows], bent.groups[rows]
     bent.rows = rows
-    bent.ways.append(f"rows and columns in order {seed}")
+    bent.changes.append(f"rows and columns in order {seed}")
 
 
 def bend_weights(bent: Bent, draw: random.Random) -> None:
     """Weigh all rows alike."""
     weight = draw.choice((1.0, 1e308, 1e-310, 7, True))
     bent.weights = np.full(len(bent.y), weight)
-    bent.ways.append(f"weights of {weight}")
+    bent.changes.append(f"weights of {weight}")
 
 
 def spoil_cell(bent: Bent, draw: random.Random) -> None:
@@ -212,7 +212,7 @@ def spoil_cell(bent: Bent, draw: random.Random) -> None:
     setattr(bent, where, array)
     finite = where == "groups" and isinstance(value, float) and abs(value) == float("inf")
     bent.hopeless = where if any(value is gap for gap in GAPS) and not finite else ""
-    bent.ways.append(f"{_said(value)} in {where}")
+    bent.changes.append(f"{_said(value)} in {where}")
 
 
 def spoil_mask(bent: Bent, draw: random.Random) -> None:
@@ -223,7 +223,7 @@ def spoil_mask(bent: Bent, draw: random.Random) -> None:
     mask.flat[draw.randrange(mask.size)] = True
     setattr(bent, where, np.ma.masked_array(values, mask=mask))
     bent.hopeless = where
-    bent.ways.append(f"a hidden entry in {where}")
+    bent.changes.append(f"a hidden entry in {where}")
 
 
 def spoil_type(bent: Bent, draw: random.Random) -> None:
@@ -235,7 +235,7 @@ def spoil_type(bent: Bent, draw: random.Random) -> None:
     with np.errstate(invalid="ignore"):
         setattr(bent, where, (getattr(bent, where) * 1e6).astype(int).astype(kind))
     bent.hopeless = where if kind is not bool else ""
-    bent.ways.append(f"{where} of {kind}")
+    bent.changes.append(f"{where} of {kind}")
 
 
 def spoil_shape(bent: Bent, draw: random.Random) -> None:
@@ -259,14 +259,14 @@ def spoil_shape(bent: Bent, draw: random.Random) -> None:
     }
     where, shape = draw.choice(("X", "y", "groups")), draw.choice(list(shapes))
     setattr(bent, where, shapes[shape](getattr(bent, where)))
-    bent.ways.append(f"{where}: {shape}")
+    bent.changes.append(f"{where}: {shape}")
 
 
 def spoil_size(bent: Bent, draw: random.Random) -> None:
     """Give the response extreme units."""
     factor = draw.choice((1e-320, 1e-100, 1e-71, 1e71, 1e100, 1e300))
     bent.y = bent.y * factor
-    bent.ways.append(f"y times {factor:g}")
+    bent.changes.append(f"y times {factor:g}")
 
 
 def spoil_weights(bent: Bent, draw: random.Random) -> None:
@@ -275,12 +275,12 @@ def spoil_weights(bent: Bent, draw: random.Random) -> None:
     value = draw.choice([*GAPS, *ODD, -1, 0])
     weights[draw.randrange(len(weights))] = value
     bent.weights = weights
-    bent.ways.append(f"{_said(value)} among the weights")
+    bent.changes.append(f"{_said(value)} among the weights")
 
 
 def spoil_columns(bent: Bent, draw: random.Random) -> None:
     """Make a table with odd columns."""
-    ways: dict[str, Callable[[Any], Any]] = {
+    changes: dict[str, Callable[[Any], Any]] = {
         "a column twice": lambda X: pd.DataFrame(X, columns=["a", "a", "b"]),
         "categories": lambda X: _frame(X).assign(c=pd.Categorical(np.arange(len(X)) % 3)),
         "periods": lambda X: _frame(X).assign(c=pd.period_range("2020", periods=len(X))),
@@ -292,16 +292,16 @@ def spoil_columns(bent: Bent, draw: random.Random) -> None:
         "gaps": lambda X: _frame(X).astype("Float64").assign(c=pd.array([None] * len(X), dtype="Int64")),
         "a name that is no text": lambda X: pd.DataFrame(X, columns=["a", 1, None]),
     }
-    way = draw.choice(list(ways))
-    bent.X = ways[way](bent.X)
-    bent.ways.append(f"a table with {way}")
+    change = draw.choice(list(changes))
+    bent.X = changes[change](bent.X)
+    bent.changes.append(f"a table with {change}")
 
 
 def spoil_option(bent: Bent, draw: random.Random) -> None:
     """Give an option an odd value."""
     name, value = draw.choice(OPTIONS), draw.choice(JUNK)
     bent.options[name] = value
-    bent.ways.append(f"{name}={_said(value)}")
+    bent.changes.append(f"{name}={_said(value)}")
 
 
 def _said(value: Any) -> str:
@@ -314,27 +314,27 @@ def _said(value: Any) -> str:
 
 def _hold(bent: Bent, draw: random.Random) -> None:
     """Put rows, responses and ids into other containers, where they are plain arrays still."""
-    for place, (where, ways) in enumerate((("X", TABLES), ("y", RESPONSES))):
+    for place, (where, changes) in enumerate((("X", TABLES), ("y", RESPONSES))):
         values, plain = getattr(bent, where), bent.plain[place]
         same = type(values) is np.ndarray and (values.dtype, values.shape) == (plain.dtype, plain.shape)
         if same and draw.random() < 0.7:
-            way = draw.choice(list(ways))
-            setattr(bent, where, ways[way](values))
-            bent.ways.append(way)
+            change = draw.choice(list(changes))
+            setattr(bent, where, changes[change](values))
+            bent.changes.append(change)
     if bent.groups is bent.plain[2] and bent.groups.dtype.kind == "U" and draw.random() < 0.5:
-        way = draw.choice(list(ID_LISTS))
-        bent.groups = ID_LISTS[way](bent.groups.tolist())
-        bent.ways.append(way)
+        change = draw.choice(list(ID_LISTS))
+        bent.groups = ID_LISTS[change](bent.groups.tolist())
+        bent.changes.append(change)
 
 
 def bend_names(bent: Bent, draw: random.Random) -> None:
     """Give learners other names."""
-    way = draw.choice(list(IDS))
-    names = {i: IDS[way](i) for i in dict.fromkeys(DATA.groups.tolist())}
+    change = draw.choice(list(IDS))
+    names = {i: IDS[change](i) for i in dict.fromkeys(DATA.groups.tolist())}
     groups = np.empty(len(bent.y), dtype=object)
     groups[:] = [names[i] for i in bent.groups.tolist()]
     bent.groups = groups
-    bent.ways.append(way)
+    bent.changes.append(change)
 
 
 KEEPING = (bend_units, bend_order, bend_weights, bend_names)
@@ -358,8 +358,8 @@ def bend_table(draw: random.Random) -> Bent:
         What to pass.
     """
     bent = Bent()
-    for way in sorted(draw.sample(KEEPING, draw.randrange(4)), key=KEEPING.index):
-        way(bent, draw)
+    for change in sorted(draw.sample(KEEPING, draw.randrange(4)), key=KEEPING.index):
+        change(bent, draw)
     bent.plain = bent.X, bent.y, bent.groups
     if draw.random() < 0.65:
         bent.spoiled = True

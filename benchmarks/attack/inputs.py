@@ -65,13 +65,13 @@ class Outcome:
         "answer", "sentence", or how it failed.
     fault : str
         Empty where nothing is wrong.
-    ways : str
+    changes : str
         How the input was bent.
     """
 
     what: str
     fault: str
-    ways: str
+    changes: str
 
 
 def _set_clocks(seconds: int) -> None:
@@ -119,7 +119,7 @@ def _partition(learners: list[Any], labels: list[int]) -> set[frozenset[Any]]:
 
 
 def _try(call: Callable[[], Any], right: Callable[[Any], bool], bent: Bent) -> Outcome:
-    ways = "; ".join(bent.ways)
+    changes = "; ".join(bent.changes)
     try:
         with within(SECONDS), warnings.catch_warnings(), np.errstate(all="ignore"):
             warnings.simplefilter("ignore")
@@ -128,11 +128,11 @@ def _try(call: Callable[[], Any], right: Callable[[Any], bool], bent: Bent) -> O
         fault = _refusal(error)
         if not fault and not bent.spoiled:
             fault = f"refused: {error}"
-        return Outcome("sentence" if not fault else "fault", fault, ways)
-    if bent.hopeless and not (bent.hopeless == "y" and bent.ways[0] == "predict"):
-        return Outcome("answer", f"answered in spite of {bent.hopeless}", ways)
+        return Outcome("sentence" if not fault else "fault", fault, changes)
+    if bent.hopeless and not (bent.hopeless == "y" and bent.changes[0] == "predict"):
+        return Outcome("answer", f"answered in spite of {bent.hopeless}", changes)
     fault = "" if bent.spoiled or right(found) else "another answer"
-    return Outcome("answer", fault, ways)
+    return Outcome("answer", fault, changes)
 
 
 @cache
@@ -157,7 +157,7 @@ def attack_estimator(number: int) -> Outcome:
     truths = _partition(clean.learner_ids_.tolist(), clean.learner_labels_.tolist())
     shown = list(dict.fromkeys(DATA.groups[bent.rows].tolist()))
     verb = ("fit", "fit", "predict", "admit")[number % 4]
-    bent.ways.insert(0, verb)
+    bent.changes.insert(0, verb)
     if verb == "fit":
         extra = {} if bent.weights is None else {"sample_weight": bent.weights}
         return _try(
@@ -262,7 +262,7 @@ def attack_command(number: int, good: Path) -> Outcome:
         def work() -> None:
             os.chdir(place)
             command = bend_command(random.Random(f"command {number}"))
-            (out / "ways").write_text(f"{command.spoiled:d}" + "; ".join(command.ways), errors="replace")
+            (out / "ways").write_text(f"{command.spoiled:d}" + "; ".join(command.changes), errors="replace")
             # A gzip bomb needs more than there is, and this machine may have a lot.
             reading.free_memory = lambda: 2**29
             # The table is another process's, and so is what Python packed into bytes for it.
@@ -375,7 +375,7 @@ def report(found: dict[str, list[Outcome]], arguments: str, seconds: float) -> s
             f"| {kind} | {len(outcomes)} | {counts['answer']} | {counts['sentence']} | {counts['fault']} |"
         )
     faults = [(kind, k, o) for kind, outcomes in found.items() for k, o in enumerate(outcomes) if o.fault]
-    lines += ["", *(f"- {kind} {k}: {o.ways}: {o.fault}" for kind, k, o in faults)]
+    lines += ["", *(f"- {kind} {k}: {o.changes}: {o.fault}" for kind, k, o in faults)]
     return "\n".join(lines).rstrip() + "\n"
 
 

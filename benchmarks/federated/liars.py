@@ -27,12 +27,12 @@ from sklearn.metrics import adjusted_rand_score
 from coterie.datasets import make_linear_learners, make_logistic_learners
 from coterie.federated import (
     Conclusion,
-    Party,
     ProtocolError,
     Share,
+    Site,
     answer,
     coordinate,
-    make_party,
+    make_site,
     predict,
     score,
     share,
@@ -43,30 +43,30 @@ COLUMNS = ("lie", "draws", "least ARI", "mean ARI", "largest error ratio", "mean
 
 
 @cache
-def parties_of(seed: int, n_sites: int, classes: bool = False) -> tuple[Any, tuple[Party, ...]]:
+def sites_of(seed: int, n_sites: int, classes: bool = False) -> tuple[Any, tuple[Site, ...]]:
     """Return a draw and its sites; the last ones lie."""
     made = make_logistic_learners if classes else make_linear_learners
     n_rows, candidates = (200, ["logistic"]) if classes else (60, ["ridge"])
     data = made(n_sites, n_truths=TRUTHS, n_rows=n_rows, n_features=6, random_state=seed)
-    parties = []
-    for site in data.learner_ids.tolist():
-        mine, more = data.groups == site, {"classes": [0, 1]} if classes else {}
-        party = make_party(data.X[mine], data.y[mine], site=site, candidates=candidates, seed=seed, **more)
-        parties.append(party)
-    return data, tuple(parties)
+    sites = []
+    for name in data.learner_ids.tolist():
+        mine, more = data.groups == name, {"classes": [0, 1]} if classes else {}
+        site = make_site(data.X[mine], data.y[mine], site=name, candidates=candidates, seed=seed, **more)
+        sites.append(site)
+    return data, tuple(sites)
 
 
-def concluded(parties: tuple[Party, ...], lie: Lie | None) -> tuple[Conclusion, list[Share]]:
+def concluded(sites: tuple[Site, ...], lie: Lie | None) -> tuple[Conclusion, list[Share]]:
     """Run the protocol; the sites behind the honest ones lie."""
-    shares = [share(party) for party in parties]
-    liars = {party.site for party in parties[HONEST:]} if lie is not None else set()
+    shares = [share(site) for site in sites]
+    liars = {site.name for site in sites[HONEST:]} if lie is not None else set()
     if lie is not None:
         shares = [lie.share(each, shares) if each.site in liars else each for each in shares]
     scores = []
-    for party in parties:
-        told = score(party, shares)
-        scores.append(lie.score(told) if lie is not None and party.site in liars else told)
-    asking, by_site = coordinate(shares, scores), {party.site: party for party in parties}
+    for site in sites:
+        stated = score(site, shares)
+        scores.append(lie.score(stated) if lie is not None and site.name in liars else stated)
+    asking, by_site = coordinate(shares, scores), {site.name: site for site in sites}
     try:
         question = next(asking)
         while True:
@@ -103,19 +103,19 @@ def errors_of(found: Conclusion, shares: list[Share], data: Any, sites: list[str
 @cache
 def judged(lie: Lie | None, seed: int, n_liars: int, classes: bool = False) -> tuple[float, float, bool]:
     """Return ARI and error of the honest sites, and whether a liar is named."""
-    data, parties = parties_of(seed, HONEST + n_liars, classes)
-    sites = [party.site for party in parties[:HONEST]]
+    data, sites = sites_of(seed, HONEST + n_liars, classes)
+    names = [site.name for site in sites[:HONEST]]
     try:
-        found, shares = concluded(parties if lie is not None else parties[:HONEST], lie)
+        found, shares = concluded(sites if lie is not None else sites[:HONEST], lie)
     except ProtocolError:
         return 0.0, np.inf, False
     # Who was left out is in nobody's coterie.
-    labels = [found.labels.get(site, -1 - place) for place, site in enumerate(sites)]
-    liars = {party.site for party in parties[HONEST:]}
+    labels = [found.labels.get(name, -1 - place) for place, name in enumerate(names)]
+    liars = {site.name for site in sites[HONEST:]}
     text = " ".join(found.notes)
-    named = any(site in found.left_out or repr(site) in text for site in liars)
+    named = any(name in found.left_out or repr(name) in text for name in liars)
     ari = adjusted_rand_score(data.truth[:HONEST], labels)
-    return ari, float(errors_of(found, shares, data, sites).mean()), named
+    return ari, float(errors_of(found, shares, data, names).mean()), named
 
 
 def row_of(name: str, n_draws: int, n_liars: int = 1, classes: bool = False) -> dict[str, Any]:

@@ -176,10 +176,10 @@ LIES: dict[str, Lie] = {
         answer=_products(lambda size: np.r_[1e-30, np.full(size - 1, 1e30)])
     ),
     "others save everything": Lie(
-        answer=_verdict(early=HUGE, alone=HUGE, others=TINY, n_rows=2**53, variance=TINY)
+        answer=_verdict(early=HUGE, own=HUGE, others=TINY, n_rows=2**53, variance=TINY)
     ),
     "others ruin everything": Lie(
-        answer=_verdict(early=TINY, alone=TINY, others=HUGE, n_rows=2**53, variance=TINY)
+        answer=_verdict(early=TINY, own=TINY, others=HUGE, n_rows=2**53, variance=TINY)
     ),
     "any smaller number of coteries is worse": Lie(answer=_pairings),
     "its coterie is no better than a constant": Lie(answer=_verdict(constant=(HUGE, 0.0))),

@@ -39,13 +39,13 @@ from coterie.federated import (  # noqa: E402
     coordinate,
     decode,
     encode,
-    make_party,
+    make_site,
     predict,
     score,
     share,
     wire,
 )
-from coterie.federated.moments import at_home, conclude_moments, knots_for, open_moments  # noqa: E402
+from coterie.federated.moments import conclude_moments, knots_for, open_moments, site_model  # noqa: E402
 
 COLUMNS = (
     "table",
@@ -73,36 +73,36 @@ def carried(message: Any, sent: dict[str, int]) -> Any:
     return decode(content)
 
 
-def parties_of(data: Any, candidates: list[str], seed: int) -> dict[str, Any]:
+def sites_of(data: Any, candidates: list[str], seed: int) -> dict[str, Any]:
     """Return the sites, by name."""
-    parties = {}
+    sites = {}
     for site in np.unique(data.groups).tolist():
         mine = data.groups == site
-        parties[site] = make_party(data.X[mine], data.y[mine], site=site, candidates=candidates, seed=seed)
-    return parties
+        sites[site] = make_site(data.X[mine], data.y[mine], site=site, candidates=candidates, seed=seed)
+    return sites
 
 
-def by_moments(parties: dict[str, Any], sent: dict[str, int]) -> tuple[Any, Any]:
+def by_moments(sites: dict[str, Any], sent: dict[str, int]) -> tuple[Any, Any]:
     """Let sites send moments; return the conclusion, and what predicts a site's rows alone and mixed."""
 
-    def moments_of(party: Any, knots: Any) -> Any:
-        rows = party.learners
-        named = {"site": party.site, "columns": party.columns, "target": party.target, "seed": party.seed}
+    def moments_of(site: Any, knots: Any) -> Any:
+        rows = site.learners
+        named = {"site": site.name, "columns": site.columns, "target": site.target, "seed": site.seed}
         return carried(open_moments(rows.X, rows.scalar_y, knots=knots, **named), sent)
 
-    straight = [moments_of(party, ()) for party in parties.values()]
+    straight = [moments_of(site, ()) for site in sites.values()]
     bent = [
-        moments_of(party, knots_for(straight, mine))
-        for party, mine in zip(parties.values(), straight, strict=True)
+        moments_of(site, knots_for(straight, mine))
+        for site, mine in zip(sites.values(), straight, strict=True)
     ]
     pooled = conclude_moments(bent)
-    homes = {site: at_home(parties[site], pooled) for site in pooled.conclusion.labels}
-    return pooled.conclusion, lambda X, site: (homes[site].alone(X), homes[site].predict(X))
+    models = {name: site_model(sites[name], pooled) for name in pooled.conclusion.labels}
+    return pooled.conclusion, lambda X, name: (models[name].predict_own(X), models[name].predict(X))
 
 
-def evaluate_here(parties: dict[str, Any]) -> None:
+def evaluate_here(sites: dict[str, Any]) -> None:
     """Evaluate models as they were fitted; in processes of their own, the large tables would take hours."""
-    fitted = {share(party).model: party.selection.models[0] for party in parties.values()}
+    fitted = {share(site).model: site.selection.models[0] for site in sites.values()}
 
     def predict_each(models: list[Any], rows: Any, allowance: Any = None) -> Any:
         return SimpleNamespace(predictions=[m.predict(rows) for m in models], troubles={}, seconds=0.0)
@@ -111,24 +111,26 @@ def evaluate_here(parties: dict[str, Any]) -> None:
     wire.predict_each = predict_each
 
 
-def by_models(parties: dict[str, Any], sent: dict[str, int]) -> tuple[Any, Any]:
+def by_models(sites: dict[str, Any], sent: dict[str, int]) -> tuple[Any, Any]:
     """Run the protocol; return the conclusion, and what predicts a site's rows alone and mixed."""
-    evaluate_here(parties)
-    shares = [carried(share(party), sent) for party in parties.values()]
-    scores = [carried(score(party, shares), sent) for party in parties.values()]
+    evaluate_here(sites)
+    shares = [carried(share(site), sent) for site in sites.values()]
+    scores = [carried(score(site, shares), sent) for site in sites.values()]
     asking = coordinate(shares, scores)
     try:
         question = next(asking)
         while True:
             asked = decode(encode(question))
             replies = [
-                carried(answer(parties[member.site], shares, asked, n_replicates=0), sent)
+                carried(answer(sites[member.site], shares, asked, n_replicates=0), sent)
                 for member in asked.members
             ]
             question = asking.send(replies)
     except StopIteration as end:
         found = end.value
-    return found, lambda X, site: [predict(X, site, shares, found, using=way) for way in ("alone", "verdict")]
+    return found, lambda X, name: [
+        predict(X, name, shares, found, using=form) for form in ("alone", "verdict")
+    ]
 
 
 def measure(
@@ -137,7 +139,7 @@ def measure(
     """Return one line of the results; the local default is not fitted again where it is ``known``."""
     data = split(table, seed)
     began, sent = time.process_time(), dict[str, int]()
-    found, both = (by_moments if moments else by_models)(parties_of(data, candidates, seed), sent)
+    found, both = (by_moments if moments else by_models)(sites_of(data, candidates, seed), sent)
     seconds = time.process_time() - began
     began = time.process_time()
     if known is None:

@@ -33,7 +33,7 @@ from coterie.federated import (
     coordinate,
     decode,
     encode,
-    make_party,
+    make_site,
     predict,
     score,
     share,
@@ -41,15 +41,15 @@ from coterie.federated import (
 from coterie.federated.labels import class_codes
 
 FEWEST_ROWS = 10
-WAYS = ("alone", "over messages", "local default")
+FORMS = ("alone", "over messages", "local default")
 COLUMNS = (
     "table",
     "seed",
     "candidates",
     "sites",
     "coteries",
-    *(f"log loss, {way}" for way in WAYS),
-    *(f"accuracy, {way}" for way in WAYS),
+    *(f"log loss, {form}" for form in FORMS),
+    *(f"accuracy, {form}" for form in FORMS),
     "over messages / alone",
     "over messages / local default",
     "bytes a site sends",
@@ -61,7 +61,7 @@ SUREST = 1e-6
 
 def over_messages(data: Any, candidates: list[str], seed: int) -> tuple[Any, list[Any], int]:
     """Run the protocol; return the conclusion, the shares and the bytes that all sites sent."""
-    sent, parties, classes = [0], {}, np.unique(data.y).tolist()
+    sent, by_name, classes = [0], {}, np.unique(data.y).tolist()
 
     def carried(message: Any) -> Any:
         content = encode(message)
@@ -71,15 +71,15 @@ def over_messages(data: Any, candidates: list[str], seed: int) -> tuple[Any, lis
     for site in np.unique(data.groups).tolist():
         mine = data.groups == site
         own: dict[str, Any] = {"site": site, "candidates": candidates, "seed": seed, "classes": classes}
-        parties[site] = make_party(data.X[mine], data.y[mine], **own)
-    shares = [carried(share(party)) for party in parties.values()]
-    scores = [carried(score(party, shares)) for party in parties.values()]
+        by_name[site] = make_site(data.X[mine], data.y[mine], **own)
+    shares = [carried(share(each)) for each in by_name.values()]
+    scores = [carried(score(each, shares)) for each in by_name.values()]
     asking = coordinate(shares, scores, settings=Settings(min_rows=FEWEST_ROWS, seed=seed))
     try:
         question = next(asking)
         while True:
             asked = decode(encode(question))
-            sites = [parties[member.site] for member in asked.members]
+            sites = [by_name[member.site] for member in asked.members]
             question = asking.send([carried(answer(site, shares, asked, n_replicates=0)) for site in sites])
     except StopIteration as end:
         return end.value, shares, sent[0]
@@ -95,7 +95,7 @@ def measure(table: str, seed: int, candidates: list[str]) -> dict[str, Any]:
     local = CoterieClassifier(candidates, random_state=seed, min_rows=FEWEST_ROWS)
     local.fit(data.X, data.y, groups=data.groups)
     cpu = time.process_time() - began
-    scores: dict[str, list[tuple[float, bool]]] = {way: [] for way in WAYS}
+    scores: dict[str, list[tuple[float, bool]]] = {form: [] for form in FORMS}
     for site in found.labels:
         rows = data.groups_test == site
         X, codes = data.X_test[rows], class_codes(data.y_test[rows], found.classes, table).astype(int)
@@ -104,11 +104,11 @@ def measure(table: str, seed: int, candidates: list[str]) -> dict[str, Any]:
             predict(X, site, shares, found),
             local.predict_proba(X, groups=[site] * len(X)),
         )
-        for way, each in zip(WAYS, chances, strict=True):
+        for form, each in zip(FORMS, chances, strict=True):
             lost = -np.log(np.clip(each[np.arange(len(codes)), codes], SUREST, 1))
-            scores[way].append((lost.mean(), np.mean(each.argmax(axis=1) == codes)))
-    mean = {way: np.mean(values, axis=0) for way, values in scores.items()}
-    lost = [float(f"{mean[way][0]:.4g}") for way in WAYS]
+            scores[form].append((lost.mean(), np.mean(each.argmax(axis=1) == codes)))
+    mean = {form: np.mean(values, axis=0) for form, values in scores.items()}
+    lost = [float(f"{mean[form][0]:.4g}") for form in FORMS]
     values = (
         table,
         seed,
@@ -116,7 +116,7 @@ def measure(table: str, seed: int, candidates: list[str]) -> dict[str, Any]:
         len(found.labels),
         found.n_clusters,
         *lost,
-        *(round(float(mean[way][1]), 4) for way in WAYS),
+        *(round(float(mean[form][1]), 4) for form in FORMS),
         round(lost[1] / lost[0], 3),
         round(lost[1] / lost[2], 3),
         round(sent / len(shares)),

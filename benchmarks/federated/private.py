@@ -26,15 +26,15 @@ import numpy as np
 from sklearn.metrics import adjusted_rand_score
 
 from coterie.datasets import make_linear_learners, make_logistic_learners
-from coterie.federated import make_party
+from coterie.federated import make_site
 from coterie.federated.moments import (
     Column,
     Pooled,
     Schema,
-    at_home,
     conclude_moments,
     moments_of,
     open_moments,
+    site_model,
 )
 from coterie.federated.tables import Promise
 
@@ -48,7 +48,7 @@ SPREAD_OF_RESPONSE = (PREDICTORS + PREDICTORS / 16) ** 0.5
 SETTINGS = (*((n_rows, 2.0) for n_rows in ROWS), *((1_000, half) for half in (1.0, 3.0, 5.0)))
 CLASS_SETTINGS, CLASS_DRAWS = 3, 5
 # A site's own model takes most of the time; so many sites stand for all.
-AT_HOME = 6
+N_SITES_SCORED = 6
 
 
 def agreed(half: float, *, classes: bool) -> Schema:
@@ -83,9 +83,9 @@ def one_draw(n_rows: int, half: float, seed: int, classes: bool = False) -> dict
     )
     whole = {site: np.flatnonzero(data.groups == site) for site in data.learner_ids.tolist()}
     rows = {site: found[:n_rows] for site, found in whole.items()}
-    some = list(whole)[:AT_HOME]
-    parties = {
-        site: make_party(
+    some = list(whole)[:N_SITES_SCORED]
+    sites = {
+        site: make_site(
             data.X[rows[site]], 1.0 * data.y[rows[site]], site=site, candidates=["ridge"], order=None
         )
         for site in some
@@ -93,19 +93,19 @@ def one_draw(n_rows: int, half: float, seed: int, classes: bool = False) -> dict
     found, schema = {}, agreed(half, classes=classes)
     for epsilon in EPSILONS:
         pooled = concluded(data, rows, epsilon, schema)
-        by_line, by_home = [], []
+        by_line, by_site_model = [], []
         for site in whole:
-            ahead = whole[site][n_rows:]
-            X, y = data.X[ahead], data.y[ahead]
+            validation = whole[site][n_rows:]
+            X, y = data.X[validation], data.y[validation]
             kept_within = (0, 1) if classes else (-np.inf, np.inf)
             predicted = pooled.pool.units.predictions(pooled.line(site), X)
             by_line.append(np.mean((np.clip(predicted, *kept_within) - y) ** 2))
-            if site in parties:
-                home = at_home(parties[site], pooled, schema.text if epsilon else b"")
-                by_home.append(np.mean((np.clip(home.predict(X), *kept_within) - y) ** 2))
+            if site in sites:
+                model = site_model(sites[site], pooled, schema.text if epsilon else b"")
+                by_site_model.append(np.mean((np.clip(model.predict(X), *kept_within) - y) ** 2))
         labels = [pooled.conclusion.labels[site] for site in whole]
         recovery = adjusted_rand_score(data.truth, labels)
-        found[epsilon] = [recovery, len(set(labels)), float(np.mean(by_line)), float(np.mean(by_home))]
+        found[epsilon] = [recovery, len(set(labels)), float(np.mean(by_line)), float(np.mean(by_site_model))]
     return found
 
 

@@ -56,16 +56,16 @@ def deal_rows(n_sites: int, n_attacked: int, source: str) -> tuple[np.ndarray, n
     return X, np.where(np.isin(groups, sites[:n_attacked]), -y, y), groups
 
 
-def write_tables(home: Path, X: np.ndarray, y: np.ndarray, groups: np.ndarray) -> list[str]:
+def write_tables(root: Path, X: np.ndarray, y: np.ndarray, groups: np.ndarray) -> list[str]:
     """Give each site a folder with its own table; return the sites."""
-    (home / "box").mkdir(parents=True)
-    (home / "audit").mkdir()
+    (root / "box").mkdir(parents=True)
+    (root / "audit").mkdir()
     names = [f"x{k}" for k in range(X.shape[1])]
     sites = list(dict.fromkeys(groups.tolist()))
     for site in sites:
-        (home / "sites" / site).mkdir(parents=True)
+        (root / "sites" / site).mkdir(parents=True)
         mine = groups == site
-        with open(home / "sites" / site / "rows.csv", "w", newline="") as file:
+        with open(root / "sites" / site / "rows.csv", "w", newline="") as file:
             writer = csv.writer(file)
             writer.writerow([*names, "y"])
             writer.writerows(np.column_stack([X[mine], y[mine]]).tolist())
@@ -122,30 +122,30 @@ def _checked(arguments: Sequence[str], watched: Path | None = None, accepted: Se
     return output
 
 
-def go_the_whole_way(home: Path, sites: Sequence[str], candidates: str) -> dict[str, object]:
+def run_protocol_once(root: Path, sites: Sequence[str], candidates: str) -> dict[str, object]:
     """Share, score, answer and conclude; return the conclusion."""
-    box = ["--folder", str(home / "box")]
+    box = ["--folder", str(root / "box")]
     for command in ("share", "score"):
         extra = ["--candidates", candidates] if command == "share" else []
         for site in sites:
-            table = str(home / "sites" / site / "rows.csv")
+            table = str(root / "sites" / site / "rows.csv")
             own = [command, table, "--target", "y", "--name", site, *box, *extra]
-            _checked(own, home / "audit" / site)
+            _checked(own, root / "audit" / site)
     for _ in range(ROUNDS):
         found = json.loads(_checked(["conclude", *box, "--json"], accepted=(0, 3)))
         if found["state"] == "concluded":
             return dict(found)
         for site in found["waiting"]:
-            table = str(home / "sites" / site / "rows.csv")
-            _checked(["score", table, "--name", site, *box], home / "audit" / site)
+            table = str(root / "sites" / site / "rows.csv")
+            _checked(["score", table, "--name", site, *box], root / "audit" / site)
     sys.exit("The sites came to no conclusion.")
 
 
-def strange_files(home: Path, sites: Sequence[str]) -> list[str]:
+def strange_files(root: Path, sites: Sequence[str]) -> list[str]:
     """Return what sites opened that is neither theirs nor in the sealed folder; their own must be there."""
-    strange, inside = [], os.path.realpath(home)
+    strange, inside = [], os.path.realpath(root)
     for site in sites:
-        opened = set((home / "audit" / site).read_text().splitlines())
+        opened = set((root / "audit" / site).read_text().splitlines())
         own, box = os.path.join(inside, "sites", site), os.path.join(inside, "box")
         if os.path.join(own, "rows.csv") not in opened:
             strange.append(f"{site} did not open its own rows")
@@ -166,19 +166,19 @@ def main() -> None:
     options = parser.parse_args()
     X, y, groups = deal_rows(options.sites, options.attacked, options.source)
     with tempfile.TemporaryDirectory() as folder:
-        home = Path(folder)
-        sites = write_tables(home, X, y, groups)
+        root = Path(folder)
+        sites = write_tables(root, X, y, groups)
         began = time.perf_counter()
-        found = go_the_whole_way(home, sites, options.candidates)
+        found = run_protocol_once(root, sites, options.candidates)
         seconds = time.perf_counter() - began
-        strange = strange_files(home, sites)
-        sizes = [path.stat().st_size for path in (home / "box").iterdir()]
+        strange = strange_files(root, sites)
+        sizes = [path.stat().st_size for path in (root / "box").iterdir()]
     local = CoterieRegressor(options.candidates.split(","), refine="average", n_bootstrap=0).fit(
         X, y, groups=groups
     )
     labels = dict(zip(local.learner_ids_.tolist(), local.learner_labels_.tolist(), strict=True))
-    home_of_last = found["labels"][sites[-1]]
-    accused = {site for site, label in found["labels"].items() if label != home_of_last}
+    label_of_last = found["labels"][sites[-1]]
+    accused = {site for site, label in found["labels"].items() if label != label_of_last}
     result = {
         "sites": len(sites),
         "attacked": options.attacked,

@@ -27,7 +27,7 @@ from sklearn.ensemble import RandomForestRegressor
 from sklearn.linear_model import Ridge
 
 from coterie.datasets import make_linear_learners
-from coterie.federated import Party, Share, answer, conclude, encode, make_party, score, share
+from coterie.federated import Share, Site, answer, conclude, encode, make_site, score, share
 from coterie.federated.answers import Answered
 from coterie.federated.conclusions import Conclusion
 
@@ -46,14 +46,14 @@ def timed(calls: Sequence[Callable[[], Any]]) -> tuple[list[Any], float]:
     return answers, statistics.median(seconds[:TIMED])
 
 
-def tell_predictions(parties: Sequence[Party], shares: Sequence[Share]) -> None:
+def record_predictions(sites: Sequence[Site], shares: Sequence[Share]) -> None:
     """Let all but the timed sites know what everybody's models predict, without evaluating what was sent."""
-    others = parties[TIMED:]
+    others = sites[TIMED:]
     if not others:
         return
-    X, sizes = np.vstack([party.learners.X for party in others]), [len(p.learners.y) for p in others]
-    for party, message in zip(parties, shares, strict=True):
-        parts = np.split(party.selection.models[0].predict(X), np.cumsum(sizes)[:-1])
+    X, sizes = np.vstack([site.learners.X for site in others]), [len(p.learners.y) for p in others]
+    for site, message in zip(sites, shares, strict=True):
+        parts = np.split(site.selection.models[0].predict(X), np.cumsum(sizes)[:-1])
         for other, part in zip(others, parts, strict=True):
             other.seen[message.sha] = part
 
@@ -62,14 +62,14 @@ def measure(family: str, n_sites: int) -> dict[str, object]:
     """Run the protocol to its end once."""
     data = make_linear_learners(n_learners=n_sites, n_truths=3, n_rows=60, n_features=6, random_state=0)
     began = time.perf_counter()
-    parties = []
-    for site in data.learner_ids.tolist():
-        mine = data.groups == site
-        parties.append(make_party(data.X[mine], data.y[mine], site=site, candidates=FAMILIES[family]))
+    sites = []
+    for name in data.learner_ids.tolist():
+        mine = data.groups == name
+        sites.append(make_site(data.X[mine], data.y[mine], site=name, candidates=FAMILIES[family]))
     select = (time.perf_counter() - began) / n_sites
-    shares, share_time = timed([lambda p=party: share(p) for party in parties])
-    tell_predictions(parties, shares)
-    scores, score_time = timed([lambda p=party: score(p, shares) for party in parties])
+    shares, share_time = timed([lambda p=site: share(p) for site in sites])
+    record_predictions(sites, shares)
+    scores, score_time = timed([lambda p=site: score(p, shares) for site in sites])
     answered: list[Answered] = []
     requested = answers_sent = 0
     answer_time = coordinator = 0.0
@@ -79,7 +79,7 @@ def measure(family: str, n_sites: int) -> dict[str, object]:
         coordinator += time.perf_counter() - began
         if isinstance(outcome, Conclusion):
             break
-        calls = [lambda p=party, q=outcome: answer(p, shares, q) for party in parties]
+        calls = [lambda p=site, q=outcome: answer(p, shares, q) for site in sites]
         replies, seconds = timed(calls)
         answered.append(Answered(outcome, {reply.site: reply for reply in replies}))
         requested += len(encode(outcome))

@@ -296,7 +296,7 @@ def _of_members(members: Members, draw: Draw) -> Members:
     return changed
 
 
-WAYS: dict[str, Callable[[Members, Draw], Members]] = {
+CHANGES: dict[str, Callable[[Members, Draw], Members]] = {
     "models": _of_models,
     "manifest": _of_manifest,
     "arrays": _of_arrays,
@@ -308,11 +308,11 @@ def bent(files: list[Members], number: int, seed: int) -> tuple[str, bytes]:
     """Return the way and the content of one bent file; the same for the same number and seed."""
     draw = random.Random(f"{seed} {number}")
     members = draw.choice(files)
-    way = draw.choices((*WAYS, "bytes"), (60, 15, 15, 5, 5))[0]
-    if way == "bytes":
-        return way, bend_bytes(write_zip(members), draw)
+    change = draw.choices((*CHANGES, "bytes"), (60, 15, 15, 5, 5))[0]
+    if change == "bytes":
+        return change, bend_bytes(write_zip(members), draw)
     try:
-        return way, sealed(WAYS[way](members, draw))
+        return change, sealed(CHANGES[change](members, draw))
     # A manifest that is no JSON any more has no place for checksums; a model may have become part of itself.
     except (ValueError, KeyError, RecursionError):
         return "members", write_zip(_of_members(members, draw))

@@ -55,22 +55,22 @@ def _is_repeated(value: Any) -> bool:
 
 def _bend_repeated(values: Any, field: Any, draw: random.Random) -> None:
     place = draw.randrange(len(values)) if len(values) else 0
-    way = draw.randrange(5)
-    if way == 0 and len(values):
+    change = draw.randrange(5)
+    if change == 0 and len(values):
         del values[place]
     elif field.type == field.TYPE_MESSAGE:
         other = values[draw.randrange(len(values))] if len(values) else None
-        if way == 1 and other is not None:
+        if change == 1 and other is not None:
             values.add().CopyFrom(other)
-        elif way == 2 and other is not None:
+        elif change == 2 and other is not None:
             values[place].CopyFrom(other)
-        elif way == 3:
+        elif change == 3:
             values.add()
-    elif way == 1 and len(values):
+    elif change == 1 and len(values):
         values[place] = _other_value(field, draw, values[place])
-    elif way == 2 and len(values):
+    elif change == 2 and len(values):
         values[place] = values[draw.randrange(len(values))]
-    elif way == 3:
+    elif change == 3:
         values.append(_other_value(field, draw, None))
     elif len(values) < 1000:
         values.extend(list(values))

@@ -60,8 +60,8 @@ def bend(content: bytes, largest: int, seed: int) -> bytes:
     draw = random.Random(seed)
     if len(content) > 1 and content[0] % 3 == INSIDE and draw.random() < 0.5:
         try:
-            way = draw.choice((bend_onnx, bend_trees))
-            return (content[:1] + way(content[1:], draw))[:largest]
+            change = draw.choice((bend_onnx, bend_trees))
+            return (content[:1] + change(content[1:], draw))[:largest]
         # What is no protobuf any more is bent byte by byte.
         except Exception:
             pass

@@ -104,9 +104,9 @@ def _work(files: list[archives.Members], seed: int, numbers: range, folder: str,
     warnings.simplefilter("ignore")
     path = Path(folder) / f"{os.getpid()}.coterie"
     for number in numbers:
-        way, content = archives.bent(files, number, seed)
+        change, content = archives.bent(files, number, seed)
         path.write_bytes(content)
-        os.write(report, f"{json.dumps(['start', number, way])}\n".encode())
+        os.write(report, f"{json.dumps(['start', number, change])}\n".encode())
         signal.setitimer(signal.ITIMER_PROF, LIMIT_SECONDS)
         signal.alarm(LIMIT_CLOCK)
         before = time.process_time()
@@ -115,7 +115,7 @@ def _work(files: list[archives.Members], seed: int, numbers: range, folder: str,
         signal.alarm(0)
         spent = time.process_time() - before
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-        line = json.dumps(["end", number, way, outcome, fault[:500], round(spent, 4), peak])
+        line = json.dumps(["end", number, change, outcome, fault[:500], round(spent, 4), peak])
         os.write(report, f"{line}\n".encode())
     path.unlink(missing_ok=True)
 
@@ -155,13 +155,13 @@ class Tally:
             last = json.loads(line)
             reached = last[1] + 1
             if last[0] == "end":
-                _, number, way, outcome, fault, spent, peak = last
-                self.outcomes[way, outcome] += 1
+                _, number, change, outcome, fault, spent, peak = last
+                self.outcomes[change, outcome] += 1
                 self.slowest = max(self.slowest, (spent, number))
                 self.peak = max(self.peak, peak)
                 self.done += 1
                 if fault:
-                    self.faults.append(f"file {number} ({way}): {fault}")
+                    self.faults.append(f"file {number} ({change}): {fault}")
         _, status = os.waitpid(worker.pid, 0)
         worker.pipe.close()
         if status:
@@ -186,7 +186,7 @@ class Tally:
             f"slowest file {self.slowest[0]:.2f} s of processor time (file {self.slowest[1]})",
             f"largest worker {self.peak / 1024:.0f} MiB; limit {LIMIT_BYTES / 2**20:.0f} MiB",
         ]
-        lines += [f"  {way:10s} {what:50s} {n:7d}" for (way, what), n in sorted(self.outcomes.items())]
+        lines += [f"  {change:10s} {what:50s} {n:7d}" for (change, what), n in sorted(self.outcomes.items())]
         return "\n".join(
             [*lines, f"faults: {len(self.faults)}", *(f"  {fault}" for fault in self.faults[:50])]
         )
@@ -235,10 +235,10 @@ def main() -> int:
     threadpool_limits(1)
     files = archives.goods()
     if chosen.only is not None:
-        way, content = archives.bent(files, chosen.only, chosen.seed)
+        change, content = archives.bent(files, chosen.only, chosen.seed)
         path = Path(tempfile.gettempdir()) / f"bent-{chosen.only}.coterie"
         path.write_bytes(content)
-        print(f"{way}: {path}", flush=True)
+        print(f"{change}: {path}", flush=True)
         print(read_one(path, chosen.only))
         return 0
     started = time.monotonic()

@@ -76,7 +76,7 @@ def _noise(payload: bytes, draw: random.Random) -> bytes:
     return seal(draw.choice(KINDS), seeds.N_FEATURES, draw.randbytes(draw.randrange(200)))
 
 
-MODEL_WAYS: dict[str, Bending] = {
+MODEL_MUTATIONS: dict[str, Bending] = {
     "bytes, checksum wrong": bend_bytes,
     "bytes, checksum right": _sealed(bend_bytes),
     "protobuf fields": _sealed(bend_onnx),
@@ -84,7 +84,7 @@ MODEL_WAYS: dict[str, Bending] = {
     "other header": _other_kind,
     "noise": _noise,
 }
-MESSAGE_WAYS: dict[str, Bending] = {"bytes": bend_bytes, "JSON fields": bend_json}
+MESSAGE_MUTATIONS: dict[str, Bending] = {"bytes": bend_bytes, "JSON fields": bend_json}
 
 
 class Fuzzing:
@@ -105,28 +105,28 @@ class Fuzzing:
         self.not_evaluated: Counter[str] = Counter()
         self.X = seeds.rows(7)
 
-    def read(self, way: str, content: bytes, reader: Callable[[bytes], Any]) -> Any:
+    def read(self, change: str, content: bytes, reader: Callable[[bytes], Any]) -> Any:
         """Hand an input to a reader; return what it made of it, or None."""
         if content in self.goods:
-            self.counts[way, "unchanged"] += 1
+            self.counts[change, "unchanged"] += 1
             return None
         started = time.perf_counter()
         try:
             signal.setitimer(signal.ITIMER_REAL, LIMIT_SECONDS)
             found = reader(content)
-            self.counts[way, "accepted"] += 1
+            self.counts[change, "accepted"] += 1
             return found
         except (wire.WireError, ProtocolError) as refusal:
-            self.counts[way, "refused"] += 1
+            self.counts[change, "refused"] += 1
             sentence = str(refusal)
             self.sentences["".join(c for c in sentence if not c.isdigit())[:45]] += 1
             if "\n" in sentence or not sentence.endswith(".") or len(sentence) > 600:
-                self.faults.append(f"{way}: not one sentence: {sentence!r} {content.hex()}")
+                self.faults.append(f"{change}: not one sentence: {sentence!r} {content.hex()}")
         except Hang:
-            self.faults.append(f"{way}: more than {LIMIT_SECONDS:g} seconds: {content.hex()}")
+            self.faults.append(f"{change}: more than {LIMIT_SECONDS:g} seconds: {content.hex()}")
         # Whatever else a reader lets out is what this looks for.
         except Exception as error:
-            self.faults.append(f"{way}: {type(error).__name__}: {error}: {content.hex()}")
+            self.faults.append(f"{change}: {type(error).__name__}: {error}: {content.hex()}")
         finally:
             signal.setitimer(signal.ITIMER_REAL, 0)
             self.slowest = max(self.slowest, time.perf_counter() - started)
@@ -151,21 +151,23 @@ class Fuzzing:
     def one(self) -> None:
         """Bend one file and read it."""
         if self.draw.random() < 0.7:
-            way = self.draw.choice(list(MODEL_WAYS))
+            change = self.draw.choice(list(MODEL_MUTATIONS))
             of_classes = self.draw.random() < len(self.class_models) / (
                 len(self.class_models) + len(self.models)
             )
             good = self.draw.choice(self.class_models if of_classes else self.models)
-            content, n_classes = MODEL_WAYS[way](good, self.draw), seeds.N_CLASSES * of_classes
-            found = self.read(f"model: {way}", content, lambda b: wire.unpack(b, seeds.N_FEATURES, n_classes))
+            content, n_classes = MODEL_MUTATIONS[change](good, self.draw), seeds.N_CLASSES * of_classes
+            found = self.read(
+                f"model: {change}", content, lambda b: wire.unpack(b, seeds.N_FEATURES, n_classes)
+            )
             if found is not None:
                 self.accepted.append((found, content.hex()))
             if len(self.accepted) >= BATCH:
                 self.evaluate_accepted()
         else:
-            way = self.draw.choice(list(MESSAGE_WAYS))
-            content = MESSAGE_WAYS[way](self.draw.choice(self.messages), self.draw)
-            self.read(f"message: {way}", content, decode)
+            change = self.draw.choice(list(MESSAGE_MUTATIONS))
+            content = MESSAGE_MUTATIONS[change](self.draw.choice(self.messages), self.draw)
+            self.read(f"message: {change}", content, decode)
 
 
 def main() -> int:
@@ -190,8 +192,8 @@ def main() -> int:
     print(f"{chosen.inputs} inputs, seed {chosen.seed}, Python {platform.python_version()}")
     print(f"{time.perf_counter() - started:.0f} s; slowest input {fuzzing.slowest:.3f} s")
     print(f"memory after each tenth, MB: {' '.join(f'{m:.0f}' for m in memory)}")
-    for (way, outcome), count in sorted(fuzzing.counts.items()):
-        print(f"  {way:32s} {outcome:9s} {count:7d}")
+    for (change, outcome), count in sorted(fuzzing.counts.items()):
+        print(f"  {change:32s} {outcome:9s} {count:7d}")
     print(f"bent models accepted and evaluated: {fuzzing.evaluated}; of these without an answer:")
     for why, count in fuzzing.not_evaluated.most_common():
         print(f"  {count:7d}  {why}")

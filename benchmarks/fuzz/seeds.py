@@ -24,11 +24,11 @@ from sklearn.preprocessing import MinMaxScaler, PolynomialFeatures, StandardScal
 from coterie.federated import wire
 from coterie.federated.messages import (
     Answer,
-    Judging,
-    Loss,
-    Member,
-    Mixing,
+    AveragedSite,
+    JudgingQuestion,
+    MixingQuestion,
     Pairing,
+    PeerLoss,
     Products,
     Question,
     Score,
@@ -109,11 +109,11 @@ def messages() -> list[bytes]:
         {"coterie": "0"},
         (1.0,) * 3,
     )
-    losses = {"north": Loss(share.sha, 0.5), "south": Loss("bb", None)}
-    members = (Member("north", share.sha, 1.0, 0.7), Member("south", "bb", 2.0, 0.6))
+    losses = {"north": PeerLoss(share.sha, 0.5), "south": PeerLoss("bb", None)}
+    members = (AveragedSite("north", share.sha, 1.0, 0.7), AveragedSite("south", "bb", 2.0, 0.6))
     pairing = Pairing((0, 1), ((0, 0), (1, 1)), (0, 0), ((0, 0), (0, 0)))
-    mixing = Mixing(((0, 0),), (((0.1, 0.0),), ((0.1, 1.0),)))
-    judging = Judging((0, 0), mixing, ((((0.5, 0.5, 0.0),) * 3,) * 2))
+    mixing = MixingQuestion(((0, 0),), (((0.1, 0.0),), ((0.1, 1.0),)))
+    judging = JudgingQuestion((0, 0), mixing, ((((0.5, 0.5, 0.0),) * 3,) * 2))
     question = Question(members, (1.0, 1.0, 0.0), ((0, 0), (0, 1)), (pairing,), mixing, judging)
     errors = ((1.0, 0.1), (0.9, 0.1), (2.0, 0.1))
     measured = (1.2, 1.0, 0.9, 20, 0.3, 0.2, False, 1.0)

@@ -54,8 +54,8 @@ def main() -> None:
     print(f"Select {seconds:.0f} s", flush=True)
     n, m = options.learners, options.landmarks
     row = {"learners": n, "landmarks": m, "rows": options.rows, "fewer": round(n * n / (2 * n * m), 1)}
-    for way in ("landmarks", "exact") if options.exact else ("landmarks",):
-        marks = m if way == "landmarks" else None
+    for form in ("landmarks", "exact") if options.exact else ("landmarks",):
+        marks = m if form == "landmarks" else None
         exchange, seconds, processor = timed(
             cross_evaluate, selection, learners, landmarks=marks, n_jobs=options.jobs
         )
@@ -63,12 +63,12 @@ def main() -> None:
             cluster_learners, exchange, learners, selection=selection, n_clusters=5, n_jobs=options.jobs
         )
         spectral = cluster_learners(exchange, learners, selection=selection, n_clusters=5, refine=None)
-        row[f"{way}_exchange_seconds"] = round(seconds, 1)
-        row[f"{way}_exchange_processor_seconds"] = round(processor, 1)
-        row[f"{way}_cluster_seconds"] = round(clustering, 1)
-        row[f"{way}_truth"] = round(adjusted_rand_score(data.truth, partition.labels), 4)
-        print(way, row, *partition.notes, flush=True)
-        if way == "landmarks":
+        row[f"{form}_exchange_seconds"] = round(seconds, 1)
+        row[f"{form}_exchange_processor_seconds"] = round(processor, 1)
+        row[f"{form}_cluster_seconds"] = round(clustering, 1)
+        row[f"{form}_truth"] = round(adjusted_rand_score(data.truth, partition.labels), 4)
+        print(form, row, *partition.notes, flush=True)
+        if form == "landmarks":
             refined, plain = partition.labels, spectral.labels
         else:
             row["agreement"] = round(adjusted_rand_score(refined, partition.labels), 4)

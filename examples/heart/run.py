@@ -35,21 +35,21 @@ def write_tables(path: Path, place: Path) -> None:
     kinds = [pl.format("kind {}", pl.col(name).cast(pl.Int64)).alias(name) for name in ("cp", "restecg")]
     table = pl.read_parquet(path).with_columns(kinds)
     for hospital in HOSPITALS:
-        home = place / hospital
-        home.mkdir(parents=True, exist_ok=True)
+        root = place / hospital
+        root.mkdir(parents=True, exist_ok=True)
         for part in ("train", "test"):
             mine = table.filter((pl.col("centre") == hospital) & (pl.col("flamby") == part))
-            mine.drop(LEFT_OUT).write_csv(home / f"{part}.csv")
+            mine.drop(LEFT_OUT).write_csv(root / f"{part}.csv")
 
 
 def started(hospital: str, place: Path, *command: str) -> subprocess.Popen[str]:
     """Start a command at a hospital: in its own folder, with a cache of its own."""
-    home = place / hospital
-    environment = {**os.environ, "COTERIE_CACHE": str(home / "cache"), "OMP_NUM_THREADS": "1"}
+    root = place / hospital
+    environment = {**os.environ, "COTERIE_CACHE": str(root / "cache"), "OMP_NUM_THREADS": "1"}
     named = ("--name", hospital, "--folder", str(place / "box"))
     return subprocess.Popen(
         [*COTERIE, *command, *named],
-        cwd=home,
+        cwd=root,
         env=environment,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
@@ -82,11 +82,11 @@ def anywhere(place: Path, *command: str) -> None:
 
 def scores(hospital: str, place: Path) -> tuple[float, float]:
     """Let a hospital predict its test patients; return accuracy and log loss."""
-    home = place / hospital
+    root = place / hospital
     command = ("predict", str(place / "box"), "test.csv", "--name", hospital, "--out", "predictions.csv")
-    subprocess.run([*COTERIE, *command, "--force"], cwd=home, check=True, capture_output=True)
-    truth = pl.read_csv(home / "test.csv")["disease"].to_numpy()
-    sick = pl.read_csv(home / "predictions.csv")["prediction_1"].to_numpy()
+    subprocess.run([*COTERIE, *command, "--force"], cwd=root, check=True, capture_output=True)
+    truth = pl.read_csv(root / "test.csv")["disease"].to_numpy()
+    sick = pl.read_csv(root / "predictions.csv")["prediction_1"].to_numpy()
     chances = np.clip(np.where(truth == 1, sick, 1 - sick), 1e-6, 1)
     return float(np.mean((sick > 0.5) == truth)), float(-np.log(chances).mean())
 

@@ -24,7 +24,7 @@ class _Published:
     selected: tuple[float, float, float]
     accuracy: float
     with_coterie: tuple[float, float]
-    alone: tuple[float, float]
+    own: tuple[float, float]
 
 
 PUBLISHED = {
@@ -106,7 +106,7 @@ def tabulate(records: Sequence[Record], settings: Mapping[str, Any]) -> list[Tab
     errors = [
         (
             str(size),
-            cell(PUBLISHED[size].alone, 4),
+            cell(PUBLISHED[size].own, 4),
             _measured(records, "alone", size, 4),
             cell(PUBLISHED[size].with_coterie, 4),
             *(
@@ -189,7 +189,7 @@ def draw(records: Sequence[Record], settings: Mapping[str, Any], folder: Path) -
     ours(left, "exact_coterie", 0.15, marker="^", color=PALETTE[1], label=VARIANTS["coterie"])
     left.set_ylabel("share of draws recovered exactly")
     left.set_ylim(0, 1.05)
-    theirs(right, [PUBLISHED[s].alone[0] for s in sizes], marker="D", color=INK, label="alone, published")
+    theirs(right, [PUBLISHED[s].own[0] for s in sizes], marker="D", color=INK, label="alone, published")
     theirs(
         right,
         [PUBLISHED[s].with_coterie[0] for s in sizes],

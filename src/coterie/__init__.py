@@ -1,6 +1,6 @@
 """coterie: with whom should I learn?
 
-Many parties each hold a small dataset over the same predictors. coterie clusters the learners by the
+Many learners each hold a small dataset over the same predictors. coterie clusters them by the
 relation between X and y that their data show. The learners exchange fitted models and losses once. Each then
 predicts with its coterie, and learns whether that pays. The method is Select-Exchange-Cluster by Ye, Ghanadan
 and Ding.
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from coterie.rows.learners import stack_learners as stack_learners
 
 # A name is imported when it is first used: `coterie --help` need not wait for scikit-learn.
-_HOMES = {
+_MODULES = {
     "CoterieClassifier": "coterie.classifier",
     "CoterieRegressor": "coterie.regressor",
     "Report": "coterie.report",
@@ -43,18 +43,18 @@ _HOMES = {
     "stack_learners": "coterie.rows.learners",
 }
 
-__all__ = [*_HOMES, "__version__"]
+__all__ = [*_MODULES, "__version__"]
 
 
 def __getattr__(name: str) -> Any:
     """Import a public name when it is first used."""
-    if name not in _HOMES:
+    if name not in _MODULES:
         raise AttributeError(f"module 'coterie' has no attribute {name!r}")
-    value = getattr(import_module(_HOMES[name]), name)
+    value = getattr(import_module(_MODULES[name]), name)
     globals()[name] = value
     return value
 
 
 def __dir__() -> list[str]:
     """Return the public names beside what has been imported."""
-    return sorted({*globals(), *_HOMES})
+    return sorted({*globals(), *_MODULES})

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from coterie._text import counted, joined, number, percent, shown_name, whole_percents
+from coterie._text import counted, display_name, joined, number, percent, whole_percents
 
 Summary = Mapping[str, Any]
 
@@ -17,14 +17,18 @@ def _coteries(summary: Summary) -> str:
         return "There is one learner, and nobody to learn from."
     sizes = [coterie["n_learners"] for coterie in summary["coteries"]]
     if k == 1:
-        why = ", as requested" if summary["rule"] == "given" else ": no split of them predicts better"
-        return f"The {learners} are one coterie{why}."
+        reason = ", as requested" if summary["rule"] == "given" else ": no split of them predicts better"
+        return f"The {learners} are one coterie{reason}."
     if not summary["clear"]:
         return f"There are no clear coteries among the {learners}."
-    alone = sum(size == 1 for size in sizes)
+    n_singles = sum(size == 1 for size in sizes)
     several = [size for size in sizes if size > 1]
     members = f"of {joined([str(size) for size in several], 8)} members" if several else ""
-    single = f"{counted(alone, 'learner')} by {'itself' if alone == 1 else 'themselves'}" if alone else ""
+    single = (
+        f"{counted(n_singles, 'learner')} by {'itself' if n_singles == 1 else 'themselves'}"
+        if n_singles
+        else ""
+    )
     parts = " and ".join(part for part in (members, single) if part)
     return f"The {learners} fall into {counted(k, 'coterie')}, {parts}."
 
@@ -44,8 +48,8 @@ def _verdicts(pays: Summary) -> str:
     gain, lose, neither = pays["n_gain"], pays["n_lose"], pays["n_no_difference"]
     compared = pays["n_compared"]
     learners = counted(compared, "learner")
-    some = f"all {counted(gain, 'learner')}" if 1 < gain == compared else f"{gain or 'none'} of {learners}"
-    text = f"Learning with others is expected to pay for {some}"
+    subset = f"all {counted(gain, 'learner')}" if 1 < gain == compared else f"{gain or 'none'} of {learners}"
+    text = f"Learning with others is expected to pay for {subset}"
     rest = []
     if lose:
         rest.append(f"to cost {lose}")
@@ -64,6 +68,7 @@ def _saved(typical: float, error: str) -> str:
 
 
 def _errors(pays: Summary) -> str:
+    """Say the errors on rows not seen, and by how much others lower them."""
     target = f" of {pays['target']}" if pays["target"] else ""
     parts = [
         f"{name} {number(pays[f'rmse_{key}'])}"
@@ -117,7 +122,7 @@ def answer_sentences(summary: Summary) -> list[str]:
             sentences.append("What learning with others brings was not measured.")
         if pays["n_too_few_rows"]:
             sentences.append(_small(pays, classes="scores" in summary))
-    outside = [shown_name(row["learner"]) for row in summary["does_not_belong"]]
+    outside = [display_name(row["learner"]) for row in summary["does_not_belong"]]
     if outside and summary["n_learners"] > 1 and (summary["clear"] or summary["n_clusters"] == 1):
         who = joined(outside)
         if not who.lower().startswith("learner"):

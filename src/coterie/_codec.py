@@ -20,10 +20,11 @@ class StrictError(ValueError):
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
+    """Return the pairs of a JSON object as a dict; refuse a field that stands twice."""
+    result = dict(pairs)
+    if len(result) < len(pairs):
         raise StrictError("A field stands twice in one object.")
-    return found
+    return result
 
 
 def _not_finite(text: str) -> Any:
@@ -96,6 +97,7 @@ class HintReader:
         return self.record(kind, value, where)
 
     def _option(self, options: tuple[Any, ...], value: Any, where: str) -> Any:
+        """Read a value of a union: the first type that takes it."""
         if value is None and NoneType in options:
             return None
         *others, last = (option for option in options if option is not NoneType)
@@ -107,6 +109,7 @@ class HintReader:
         return self.read(last, value, where)
 
     def _tuple(self, inner: tuple[Any, ...], value: Any, where: str) -> tuple[Any, ...]:
+        """Read a list as a tuple, of fixed length or of any."""
         if not isinstance(value, self.sequence):
             raise self.refusal(where, "a list", value)
         if inner[-1] is Ellipsis:
@@ -120,6 +123,7 @@ class HintReader:
         return tuple(self.read(hint, entry, where) for hint, entry in zip(inner, value, strict=True))
 
     def _mapping(self, inner: tuple[Any, ...], value: Any, where: str) -> dict[Any, Any]:
+        """Read an object as a dict, its names and its entries."""
         if not isinstance(value, dict):
             raise self.refusal(where, "an object", value)
         self.check_size(value, where)

@@ -131,6 +131,7 @@ def remove_stale(folder: Path) -> None:
 
 
 def _remove_unlocked(path: Path) -> None:
+    """Remove a regular file that no process has locked."""
     with suppress(OSError):
         if not stat.S_ISREG(os.lstat(path).st_mode):
             return

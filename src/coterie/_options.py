@@ -9,10 +9,10 @@ from numbers import Integral, Real
 import numpy as np
 
 # Letters of a value that a sentence shows.
-LONGEST_SHOWN = 100
+LONGEST_BRIEF = 100
 
 
-def shown(value: object) -> str:
+def brief(value: object) -> str:
     """Return a value for a sentence: in one line, of a bearable length, with control characters escaped."""
     try:
         text = repr(value.item() if isinstance(value, np.generic) else value)
@@ -20,7 +20,7 @@ def shown(value: object) -> str:
     except Exception:
         text = f"<{type(value).__name__}>"
     text = str(value) if isinstance(value, np.datetime64) else " ".join(text.split("\n"))
-    return text if len(text) <= LONGEST_SHOWN else f"{text[: LONGEST_SHOWN - 20]}...{text[-17:]}"
+    return text if len(text) <= LONGEST_BRIEF else f"{text[: LONGEST_BRIEF - 20]}...{text[-17:]}"
 
 
 def check_option(value: object, name: str, known: Iterable[object], *, alternative: str = "") -> None:
@@ -28,7 +28,7 @@ def check_option(value: object, name: str, known: Iterable[object], *, alternati
     options = list(known)
     if not any(value is option or (type(value) is str and value == option) for option in options):
         listed = ", ".join(repr(option) for option in options)
-        raise ValueError(f"The {name!r} option must be {alternative}one of {listed}. Got {shown(value)}.")
+        raise ValueError(f"The {name!r} option must be {alternative}one of {listed}. Got {brief(value)}.")
 
 
 def check_count(value: object, name: str, *, least: int = 1, most: int | None = None) -> int:
@@ -37,7 +37,7 @@ def check_count(value: object, name: str, *, least: int = 1, most: int | None = 
     if not whole or int(value) < least or (most is not None and int(value) > most):  # type: ignore[call-overload]
         bound = "" if most is None else f" and at most {most}"
         raise ValueError(
-            f"The {name!r} option must be an integer of at least {least}{bound}. Got {shown(value)}."
+            f"The {name!r} option must be an integer of at least {least}{bound}. Got {brief(value)}."
         )
     return int(value)  # type: ignore[call-overload, no-any-return]
 
@@ -50,7 +50,7 @@ def check_positive(value: object, name: str, alternatives: str) -> float:
             number = float(value)
     if not 0 < number < float("inf"):
         raise ValueError(
-            f"The {name!r} option must be a positive number or {alternatives}. Got {shown(value)}."
+            f"The {name!r} option must be a positive number or {alternatives}. Got {brief(value)}."
         )
     return number
 
@@ -61,13 +61,13 @@ def check_coverage(value: object, caller: str) -> float:
     if not (number and 0 < value < 1):  # type: ignore[operator]
         raise ValueError(
             f"The 'coverage' argument of {caller} must be a number between 0 and 1, such as 0.9. "
-            f"Got {shown(value)}."
+            f"Got {brief(value)}."
         )
     return float(value)  # type: ignore[arg-type]
 
 
 def listed(names: Iterable[object], most: int = 5) -> str:
     """Join names for a sentence, the rest as a count."""
-    texts = [shown(name) for name in names]
+    texts = [brief(name) for name in names]
     rest = len(texts) - most
     return ", ".join(texts[:most]) + (f" and {rest} more" if rest > 0 else "")

@@ -14,7 +14,7 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.utils import check_random_state
 
-from coterie._options import shown
+from coterie._options import brief
 
 
 def as_entropy(random_state: Any) -> int:
@@ -27,7 +27,7 @@ def as_entropy(random_state: Any) -> int:
     except Exception:
         raise ValueError(
             "The 'random_state' option must be None, an integer of at least 0, or a numpy RandomState. "
-            f"Got {shown(random_state)}."
+            f"Got {brief(random_state)}."
         ) from None
 
 

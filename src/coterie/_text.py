@@ -23,8 +23,8 @@ def number(value: float | None, digits: int = 3) -> str:
         return NOTHING
     if value and not 1e-3 <= abs(value) < 1e6:
         return f"{value:.{digits - 1}e}".replace("-", MINUS)
-    places = max(0, digits - 1 - math.floor(math.log10(abs(value)))) if value else 0
-    return f"{value:,.{min(places, 6)}f}".replace("-", MINUS)
+    indices = max(0, digits - 1 - math.floor(math.log10(abs(value)))) if value else 0
+    return f"{value:,.{min(indices, 6)}f}".replace("-", MINUS)
 
 
 def percent(share: float | None, *, sign: bool = False) -> str:
@@ -42,21 +42,21 @@ def whole_percents(shares: Sequence[float | None]) -> list[int]:
     exact = [100 * share if share is not None and math.isfinite(share) else 0.0 for share in shares]
     whole = [math.floor(value) for value in exact]
     missing = round(sum(exact)) - sum(whole)
-    nearest = sorted(range(len(exact)), key=lambda place: whole[place] - exact[place])
-    for place in nearest[:missing]:
-        whole[place] += 1
+    nearest = sorted(range(len(exact)), key=lambda index: whole[index] - exact[index])
+    for index in nearest[:missing]:
+        whole[index] += 1
     return whole
 
 
 def joined(names: Sequence[str], most: int = 3) -> str:
     """Join names for a sentence, the rest as a count."""
-    shown, rest = list(names[:most]), len(names) - most
+    first, rest = list(names[:most]), len(names) - most
     if rest > 0:
-        return f"{', '.join(shown)} and {rest} more"
-    return f"{', '.join(shown[:-1])} and {shown[-1]}" if len(shown) > 1 else "".join(shown)
+        return f"{', '.join(first)} and {rest} more"
+    return f"{', '.join(first[:-1])} and {first[-1]}" if len(first) > 1 else "".join(first)
 
 
-def shown_name(learner: object, longest: int = LONGEST_NAME) -> str:
+def display_name(learner: object, longest: int = LONGEST_NAME) -> str:
     """Return a learner's id as a short printable text.
 
     A long name loses its middle, not its end: names often differ in their last characters only.

@@ -20,7 +20,7 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVR
 
-from coterie._options import listed, shown
+from coterie._options import brief, listed
 from coterie.models.boosting import BoostedClasses
 from coterie.models.classes import VotingForest
 from coterie.models.forest import QuickForest
@@ -39,6 +39,7 @@ def _unit_free(estimator: BaseEstimator) -> BaseEstimator:
 
 
 def _neural_network() -> BaseEstimator:
+    """Return a small network with one hidden layer, on scaled predictors and response."""
     network = MLPRegressor(hidden_layer_sizes=(32,), solver="lbfgs", alpha=1.0, max_iter=200)
     return _unit_free(_scaled(network))
 
@@ -93,6 +94,7 @@ class _Vocabulary:
     noun: str
 
     def named(self, name: str) -> BaseEstimator:
+        """Return a new model by its name."""
         if name not in self.known:
             raise ValueError(
                 f"The candidate {name!r} is not known. Known names: {listed(self.known, most=99)}; "
@@ -114,6 +116,7 @@ def _tags(value: Any) -> Any:
 
 
 def _is_model(value: Any, noun: str) -> bool:
+    """Tell whether a value is an unfitted scikit-learn model of this kind (regressor or classifier)."""
     if isinstance(value, type) or not hasattr(value, "fit"):
         return False
     # Some of scikit-learn's, such as stacks, have no predict before they are fitted.
@@ -141,11 +144,13 @@ def _checked(model: Any, noun: str) -> Any:
 
 
 def _free_name(name: str, taken: Candidates) -> str:
+    """Return a name that no candidate has yet: the name itself, or with a number behind it."""
     numbered = (f"{name}-{number}" for number in range(2, len(taken) + 3))
     return name if name not in taken else next(free for free in numbered if free not in taken)
 
 
 def _from_list(entries: Iterable[Any], words: _Vocabulary) -> Candidates:
+    """Return candidates by name from names, presets and models."""
     chosen: Candidates = {}
     named: set[str] = set()
     for entry in entries:
@@ -160,7 +165,7 @@ def _from_list(entries: Iterable[Any], words: _Vocabulary) -> Candidates:
         else:
             raise ValueError(
                 f"The 'candidates' option takes names, presets and scikit-learn {words.noun}s "
-                f"(instances, not classes). Got {shown(entry)}."
+                f"(instances, not classes). Got {brief(entry)}."
             )
     if not chosen:
         raise ValueError("The 'candidates' option is empty: name at least one candidate.")
@@ -203,7 +208,7 @@ def make_candidates(spec: Any = None) -> Candidates:
             if not _is_model(entry, words.noun):
                 raise ValueError(
                     f"The candidate {name!r} must be a known name or a scikit-learn {words.noun}. "
-                    f"Got {shown(entry)}."
+                    f"Got {brief(entry)}."
                 )
             resolved[str(name)] = _checked(entry, words.noun)
         return resolved or _from_list([], words)
@@ -211,7 +216,7 @@ def make_candidates(spec: Any = None) -> Candidates:
         return _from_list(spec, words)
     raise ValueError(
         f"The 'candidates' option takes a preset ({listed(words.presets)}), a list, or a dict. "
-        f"Got {shown(spec)}."
+        f"Got {brief(spec)}."
     )
 
 

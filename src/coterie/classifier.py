@@ -206,6 +206,7 @@ class CoterieClassifier(ClassifierMixin, CoterieEstimator):  # type: ignore[misc
         return BrierScore(len(self.classes_) if hasattr(self, "classes_") else 2)
 
     def _response(self, y: Any, options: Options, caller: str) -> tuple[Any, Options]:
+        """Number the classes of y, and return the options with the loss for so many classes."""
         y = class_labels(y, caller)
         self.classes_ = np.unique(y)
         if len(self.classes_) < 2:
@@ -297,10 +298,11 @@ class CoterieClassifier(ClassifierMixin, CoterieEstimator):  # type: ignore[misc
         return self._probabilities(X, groups, using, "predict_proba")
 
     def _probabilities(self, X: Any, groups: Any, using: str, method: str) -> Array:
+        """Return the probabilities of all classes for rows of learners."""
         check_is_fitted(self)
         check_option(using, "using", USING)
-        X, place = self._rows_and_places(X, groups, self._called(method))
-        return self.record_.predict(X, place, using)
+        X, index = self._rows_and_places(X, groups, self._called(method))
+        return self.record_.predict(X, index, using)
 
     def predict_log_proba(self, X: Any, groups: Any = None, using: str = "verdict") -> Array:
         """Predict the logarithm of the probability of each class.
@@ -369,8 +371,8 @@ class CoterieClassifier(ClassifierMixin, CoterieEstimator):  # type: ignore[misc
         """
         check_is_fitted(self)
         coverage = check_coverage(coverage, self._called("predict_set"))
-        X, place = self._rows_and_places(X, groups, self._called("predict_set"))
-        return self.record_.predict_set(X, place, coverage)
+        X, index = self._rows_and_places(X, groups, self._called("predict_set"))
+        return self.record_.predict_set(X, index, coverage)
 
     @property
     def predict_interval(self) -> Any:

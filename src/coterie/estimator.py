@@ -19,7 +19,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from coterie._arrays import Array
 from coterie._notebook import summary_html
-from coterie._options import listed, shown
+from coterie._options import brief, listed
 from coterie._seeds import as_entropy
 from coterie.encoding import TableEncoder, TableRecipe, encoder_for
 from coterie.encoding.times import in_time_order, split_time_column, time_ranks
@@ -47,10 +47,11 @@ IN_TIME_ORDER = (
 )
 
 
-def _kept_in_record(name: str) -> Any:
+def _from_record(name: str) -> Any:
     """Return a property that hands on a field of ``record_``; the class docstring describes it."""
 
     def get(model: CoterieEstimator) -> Any:
+        """Return the attribute from the fitted model's record."""
         check_is_fitted(model, "record_")
         return getattr(model.record_, name)
 
@@ -67,18 +68,18 @@ class CoterieEstimator(BaseEstimator):  # type: ignore[misc]
     # Weights reach the candidates that take them; see ``fit``.
     __metadata_request__fit = {"sample_weight": None}  # noqa: RUF012
 
-    learner_ids_: Array = _kept_in_record("learner_ids")
-    learner_labels_: Array = _kept_in_record("labels")
-    n_clusters_: int = _kept_in_record("n_clusters")
-    selection_: Selection = _kept_in_record("selection")
-    exchange_: Exchange = _kept_in_record("exchange")
-    partition_: Partition = _kept_in_record("partition")
-    collaboration_: Collaboration = _kept_in_record("collaboration")
-    gains_: Gains = _kept_in_record("gains")
-    cluster_fit_: ClusterFit = _kept_in_record("cluster_fit")
-    stability_: Stability | None = _kept_in_record("stability")
-    admission_: Admission | None = _kept_in_record("admission")
-    min_rows_: int = _kept_in_record("min_rows")
+    learner_ids_: Array = _from_record("learner_ids")
+    learner_labels_: Array = _from_record("labels")
+    n_clusters_: int = _from_record("n_clusters")
+    selection_: Selection = _from_record("selection")
+    exchange_: Exchange = _from_record("exchange")
+    partition_: Partition = _from_record("partition")
+    collaboration_: Collaboration = _from_record("collaboration")
+    gains_: Gains = _from_record("gains")
+    cluster_fit_: ClusterFit = _from_record("cluster_fit")
+    stability_: Stability | None = _from_record("stability")
+    admission_: Admission | None = _from_record("admission")
+    min_rows_: int = _from_record("min_rows")
 
     @property
     def encoder_(self) -> TableEncoder | None:
@@ -124,10 +125,12 @@ class CoterieEstimator(BaseEstimator):  # type: ignore[misc]
             raise
 
     def _fit(self, X: Any, y: Any, groups: Any, time: Any, fit_params: dict[str, Any]) -> Self:
+        """Fit; a fit that is refused leaves the estimator as it was."""
         with self._unchanged_if_refused():
             return self._fit_rows(X, y, groups, time, fit_params)
 
     def _fit_rows(self, X: Any, y: Any, groups: Any, time: Any, fit_params: dict[str, Any]) -> Self:
+        """Check and encode the rows, and fit on them."""
         caller = self._called("fit")
         options = self.check_options()
         unknown = sorted(set(fit_params) - {"sample_weight"})
@@ -180,6 +183,7 @@ class CoterieEstimator(BaseEstimator):  # type: ignore[misc]
         return self
 
     def _fit_sources(self, sources: Mapping[Any, RowSource], memory: Any, options: Options) -> Self:
+        """Fit on learners that are read one by one."""
         with self._unchanged_if_refused():
             self._group_column = None
             head = first_rows(sources)
@@ -208,11 +212,12 @@ class CoterieEstimator(BaseEstimator):  # type: ignore[misc]
         if self.group_column is not None and not isinstance(self.group_column, (str, Integral)):
             raise ValueError(
                 "The 'group_column' option must be the name or the position of a column of X. "
-                f"Got {shown(self.group_column)}."
+                f"Got {brief(self.group_column)}."
             )
         return options
 
     def _split_groups(self, X: Any, groups: Any, caller: str) -> tuple[Any, Any]:
+        """Return X without the column of learner ids, and the ids."""
         column = self.group_column if groups is None else groups
         if groups is None and column is None:
             column = getattr(self, "_group_column", None)
@@ -314,6 +319,7 @@ class CoterieEstimator(BaseEstimator):  # type: ignore[misc]
         return newcomers
 
     def _need_rows(self, method: str) -> None:
+        """Refuse a method that needs the rows of a model that was saved without them."""
         if not self.record_.has_rows:
             raise ValueError(
                 f"This model was saved without its rows, which {method} needs: save it with rows=True."
@@ -378,14 +384,15 @@ class CoterieEstimator(BaseEstimator):  # type: ignore[misc]
         X, _ = self._without_times(X, caller, needed=False)
         X, names = self._checked(X, caller)
         ids = None if groups is None else as_ids(groups, caller)
-        place = self.record_.places_of(None if ids is None else ids.tolist(), len(X), caller)
-        shown_ids = np.zeros(len(X), dtype=int) if ids is None else ids
-        check_finite(X, names, np.arange(len(X)), shown_ids, caller)
+        index = self.record_.places_of(None if ids is None else ids.tolist(), len(X), caller)
+        ids_in_order = np.zeros(len(X), dtype=int) if ids is None else ids
+        check_finite(X, names, np.arange(len(X)), ids_in_order, caller)
         X = divided(X, self.record_.exponents)
         check_size(X, names, caller)
-        return X, place
+        return X, index
 
     def _answer(self) -> Mapping[str, Any]:
+        """Return the summary of the fit."""
         unit = self.table_.unit if hasattr(self, "table_") else ""
         return summarize(
             self.record_, named=False, target=getattr(self, "target_name_", "") or None, unit=unit
@@ -425,6 +432,7 @@ class CoterieEstimator(BaseEstimator):  # type: ignore[misc]
         return GainsDisplay.from_estimator(self).plot(ax, **kwargs)
 
     def _html_repr(self) -> str:
+        """Return the answer and scikit-learn's diagram as HTML."""
         diagram: str = estimator_html_repr(self)
         if not hasattr(self, "record_"):
             return diagram
@@ -436,6 +444,7 @@ class CoterieEstimator(BaseEstimator):  # type: ignore[misc]
         return self._html_repr()
 
     def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, Any]:
+        """Return what notebooks show: text, and HTML if diagrams are on."""
         bundle = {"text/plain": repr(self)}
         if get_config()["display"] == "diagram":
             bundle["text/html"] = self._html_repr()

@@ -23,7 +23,7 @@ NORMAL_SPREAD = 1.4826
 class Loss(ABC):
     """What a row of predictions costs, and how responses and predictions look inside and outside.
 
-    A kind of response says how it becomes columns and how its predictions are shown. The arithmetic is the
+    A kind of response says how it becomes columns, and its predictions from columns. The arithmetic is the
     same for all of them.
     """
 
@@ -52,12 +52,12 @@ class Loss(ABC):
         """Return a model's predictions as columns of shape (N, C); raise where it answers otherwise."""
 
     @abstractmethod
-    def shown(self, predictions: Array) -> Array:
+    def from_columns(self, predictions: Array) -> Array:
         """Return predictions of shape (N, C) as a user sees them."""
 
-    def columns(self, shown: Array) -> Array:
-        """Return predictions as a user sees them as columns of shape (N, C): `shown` turned back."""
-        return np.reshape(shown, (len(shown), -1))
+    def columns(self, predictions: Array) -> Array:
+        """Return predictions as a user sees them as columns of shape (N, C): `from_columns` undone."""
+        return np.reshape(predictions, (len(predictions), -1))
 
     def by_row(self, residuals: Array, clips: Array | float | None = None) -> Array:
         """Return the losses of shape (...) of residuals of shape (..., C), at most ``clips`` if given."""
@@ -121,7 +121,7 @@ class SquaredError(Loss):
             raise ValueError(f"predicted the shape {prediction.shape} for {len(X)} rows")
         return prediction.reshape(-1, 1)
 
-    def shown(self, predictions: Array) -> Array:
+    def from_columns(self, predictions: Array) -> Array:
         """Return the predicted numbers, of shape (N,)."""
         return predictions[:, 0]
 
@@ -172,7 +172,7 @@ class BrierScore(Loss):
         whole[:, seen] = answered
         return whole[:, 1:] if self.n_classes == 2 else whole
 
-    def shown(self, predictions: Array) -> Array:
+    def from_columns(self, predictions: Array) -> Array:
         """Return probabilities of all classes, of shape (N, n_classes), that sum to one."""
         inside = np.clip(predictions, 0.0, 1.0)
         if self.n_classes == 2:
@@ -182,21 +182,21 @@ class BrierScore(Loss):
         shares: Array = np.divide(inside, totals, out=nobody, where=totals > 0)
         return shares
 
-    def columns(self, shown: Array) -> Array:
+    def columns(self, predictions: Array) -> Array:
         """Return probabilities of all classes (N, n_classes) as columns, of shape (N, C)."""
-        return shown[:, 1:] if self.n_classes == 2 else shown
+        return predictions[:, 1:] if self.n_classes == 2 else predictions
 
     def claimed(self, residuals: Array) -> tuple[Array, Array, Array]:
         """Return mean, variance and third central moment of the loss if the probabilities hold.
 
         A residual is positive for the class that came, so that it tells the probability by itself.
         """
-        chances = np.where(residuals > 0, 1 - residuals, -residuals)
+        probabilities = np.where(residuals > 0, 1 - residuals, -residuals)
         if self.n_classes == 2:
-            chance = chances[..., 0]
+            chance = probabilities[..., 0]
             spread, lean = chance * (1 - chance), 1 - 2 * chance
             return spread, lean**2 * spread, lean**4 * spread
-        second, third, fourth = ((chances**power).sum(axis=-1) for power in (2, 3, 4))
+        second, third, fourth = ((probabilities**power).sum(axis=-1) for power in (2, 3, 4))
         skewed = -8 * (fourth - 3 * third * second + 2 * second**3)
         return 1 - second, 4 * (third - second**2), skewed
 

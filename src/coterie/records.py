@@ -64,6 +64,7 @@ BY_LEARNER = {"by_learner": True}
 
 
 def _taken(value: Any, positions: Array) -> Any:
+    """Return the entries of a field at some positions."""
     if isinstance(value, tuple):
         return tuple(value[p] for p in positions)
     return value[positions] if isinstance(value, np.ndarray) else value.take(positions)
@@ -191,8 +192,8 @@ class Exchange(Aligned):
         """
         there, back = self.source.tile(rows, columns), self.source.tile(columns, rows).T
         tile: Array = dissimilarity(there, back, self.errors[rows][:, None], self.errors[columns])
-        everybody = np.arange(len(self.learner_ids))
-        _, here, there = np.intersect1d(everybody[rows], everybody[columns], True, True)
+        all_learners = np.arange(len(self.learner_ids))
+        _, here, there = np.intersect1d(all_learners[rows], all_learners[columns], True, True)
         tile[here, there] = 0.0
         return tile
 
@@ -200,15 +201,15 @@ class Exchange(Aligned):
         """Yield rows, columns and dissimilarities of square tiles, the upper triangle of them."""
         n = len(self.learner_ids)
         spans = [slice(start, min(start + block, n)) for start in range(0, n, block)]
-        for place, rows in enumerate(spans):
-            for columns in spans[place:]:
+        for index, rows in enumerate(spans):
+            for columns in spans[index:]:
                 yield rows, columns, self.dissimilarity_tile(rows, columns)
 
     @cached_property
     def losses(self) -> Array:
         """All losses as an array of shape (L, L): row i is the model of learner i on everybody."""
-        everybody = slice(0, len(self.learner_ids))
-        return self.source.tile(everybody, everybody)
+        all_learners = slice(0, len(self.learner_ids))
+        return self.source.tile(all_learners, all_learners)
 
     @cached_property
     def dissimilarity(self) -> Array:
@@ -373,19 +374,19 @@ class Collaboration(Aligned):
         ndarray of shape (N,)
             Predictions.
         """
-        return self.loss.shown(self.predict_columns(X, weight_rows))
+        return self.loss.from_columns(self.predict_columns(X, weight_rows))
 
     def predict_columns(self, X: Array, weight_rows: Array) -> Array:
         """Predict the columns of the response inside, of shape (N, C)."""
         prediction = np.zeros((len(X), self.loss.n_columns))
         for weight_row in np.unique(weight_rows):
-            mine = np.flatnonzero(weight_rows == weight_row)
+            selected = np.flatnonzero(weight_rows == weight_row)
             for position in np.flatnonzero(self.weights[weight_row]):
-                part = self.loss.predict(self.models[position], X[mine])
-                prediction[mine] += self.weights[weight_row, position] * part
-        return self._kept_plausible(prediction, weight_rows)
+                part = self.loss.predict(self.models[position], X[selected])
+                prediction[selected] += self.weights[weight_row, position] * part
+        return self._clipped_to_plausible(prediction, weight_rows)
 
-    def _kept_plausible(self, prediction: Array, weight_rows: Array) -> Array:
+    def _clipped_to_plausible(self, prediction: Array, weight_rows: Array) -> Array:
         """Return predictions (N, C) within what responses make plausible."""
         if self.plausible is None:
             return prediction
@@ -394,7 +395,7 @@ class Collaboration(Aligned):
 
 
 @dataclass(frozen=True)
-class Alone(Aligned):
+class OwnResiduals(Aligned):
     """How learners predict alone, and how well they do so.
 
     Parameters

@@ -295,8 +295,8 @@ class CoterieRegressor(RegressorMixin, CoterieEstimator):  # type: ignore[misc]
         """
         check_is_fitted(self)
         check_option(using, "using", USING)
-        X, place = self._rows_and_places(X, groups, "CoterieRegressor.predict")
-        return self.record_.predict(X, place, using)
+        X, index = self._rows_and_places(X, groups, "CoterieRegressor.predict")
+        return self.record_.predict(X, index, using)
 
     def predict_interval(self, X: Any, groups: Any = None, coverage: float = 0.9) -> Array:
         """Return intervals in which the responses of rows lie with a given probability.
@@ -319,8 +319,8 @@ class CoterieRegressor(RegressorMixin, CoterieEstimator):  # type: ignore[misc]
             Lower and upper end of each interval; the prediction lies between them.
         """
         coverage = check_coverage(coverage, "CoterieRegressor.predict_interval")
-        X, place = self._rows_and_places(X, groups, "CoterieRegressor.predict_interval")
-        return self.record_.predict_interval(X, place, coverage)
+        X, index = self._rows_and_places(X, groups, "CoterieRegressor.predict_interval")
+        return self.record_.predict_interval(X, index, coverage)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> float:
         """Return the coefficient of determination of the predictions.

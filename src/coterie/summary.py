@@ -17,7 +17,7 @@ import numpy as np
 from coterie._answer import answer_sentences
 from coterie._arrays import Array
 from coterie.fit.record import Fit
-from coterie.records import Alone, Collaboration, Partition
+from coterie.records import Collaboration, OwnResiduals, Partition
 from coterie.verdicts.gains import ERRORS
 from coterie.verdicts.verdict import COLLABORATE, NO_DIFFERENCE, STAY_ALONE, TOO_FEW_ROWS, VERDICTS
 
@@ -70,6 +70,7 @@ def learner_columns(found: Fit | Partition | Conclusion) -> Columns:
 
 
 def _rules(curves: Mapping[str, Any], rule: str) -> dict[str, dict[str, Any]]:
+    """Return each rule's curve and choice, the deciding rule first."""
     rules = {}
     for name in deciding_first(curves, rule):
         curve = curves[name]
@@ -127,20 +128,21 @@ def _by_verdict(columns: Columns, *, named: bool) -> list[dict[str, Any]]:
     ranked = {name: np.asarray(column)[order] for name, column in columns.items()}
     groups = []
     for verdict in dict.fromkeys((*VERDICTS, *ranked["verdict"].tolist())):
-        mine = ranked["verdict"] == verdict
-        if mine.any():
-            groups.append({"verdict": verdict, **_group(ranked, mine, named=named)})
+        selected = ranked["verdict"] == verdict
+        if selected.any():
+            groups.append({"verdict": verdict, **_group(ranked, selected, named=named)})
     return groups
 
 
 def _coteries(columns: Columns, n_clusters: int, *, named: bool) -> list[dict[str, Any]]:
+    """Return the coteries with their members and models."""
     labels = np.asarray(columns["cluster"])
     coteries = []
     for label in range(n_clusters):
-        mine = labels == label
-        coterie = {"cluster": label, **_group(columns, mine, named=named)}
+        selected = labels == label
+        coterie = {"cluster": label, **_group(columns, selected, named=named)}
         if "gain" in columns:
-            models = Counter(str(model) for model in columns["model"][mine] if model)
+            models = Counter(str(model) for model in columns["model"][selected] if model)
             coterie["models"] = dict(models.most_common())
         coteries.append(coterie)
     return coteries
@@ -187,22 +189,22 @@ def _class_scores(found: Fit) -> dict[str, dict[str, float | None]]:
     """Return log loss, Brier score and accuracy on rows not seen, means over learners who shape clusters."""
     loss, learners = found.options.loss, found.learners
     ids = learners.ids
-    parts: dict[str, Alone | Collaboration] = {
-        "alone": found.alone.aligned_to(ids),
+    parts: dict[str, OwnResiduals | Collaboration] = {
+        "alone": found.own.aligned_to(ids),
         "with": found.collaboration.aligned_to(ids),
         "all": found.with_all.aligned_to(ids),
     }
     scores = {}
     for name, record in parts.items():
-        left = np.concatenate(record.residuals)
-        known = np.isfinite(left).all(axis=1)
+        residuals = np.concatenate(record.residuals)
+        known = np.isfinite(residuals).all(axis=1)
         owner, Y = learners.owner[known], learners.y[known]
-        shown, codes = loss.shown(Y - left[known]), loss.target(Y)
-        mine = np.clip(shown[np.arange(len(codes)), codes], SUREST, 1.0)
+        probabilities, codes = loss.from_columns(Y - residuals[known]), loss.target(Y)
+        of_true_class = np.clip(probabilities[np.arange(len(codes)), codes], SUREST, 1.0)
         rows = {
-            "log_loss": -np.log(mine),
-            "brier": loss.by_row(left[known]),
-            "accuracy": (shown.argmax(axis=1) == codes).astype(float),
+            "log_loss": -np.log(of_true_class),
+            "brier": loss.by_row(residuals[known]),
+            "accuracy": (probabilities.argmax(axis=1) == codes).astype(float),
         }
         counts = np.bincount(owner, minlength=len(ids))
         scores[name] = {
@@ -227,6 +229,7 @@ def _does_not_belong(columns: Columns) -> list[dict[str, Any]]:
 
 
 def _bootstrap(found: Fit) -> dict[str, Any] | None:
+    """Return how often the bootstrap found each number of clusters; None without a bootstrap."""
     if found.stability is None:
         return None
     return {

@@ -25,7 +25,7 @@ inputs = load()
 
 
 def faults(outcomes):
-    return [f"{outcome.ways}: {outcome.fault}" for outcome in outcomes if outcome.fault]
+    return [f"{outcome.changes}: {outcome.fault}" for outcome in outcomes if outcome.fault]
 
 
 # Neighbours, so that each of fit, predict and admit is among them.
@@ -39,7 +39,7 @@ def test_a_hostile_command_has_the_right_answer_or_one_sentence():
 
 
 def test_the_harness_sees_a_fault():
-    bent = inputs.Bent(ways=["fit"])
+    bent = inputs.Bent(changes=["fit"])
     for error, what in (
         (KeyError("x"), "KeyError"),
         (ValueError("one\ntwo, and a remedy beside"), "no sentence"),

@@ -50,23 +50,23 @@ def bench() -> Iterator[Any]:
 class Said:
     """What a model said, where the answers are given: each learner's error is a constant shift."""
 
-    def __init__(self, data: Any, verdicts: list[str], alone: list[float], others: list[float]) -> None:
+    def __init__(self, data: Any, verdicts: list[str], own: list[float], others: list[float]) -> None:
         self.learners = data.names
         self.verdict = np.array(verdicts)
         self.gain = np.array([0.5] * len(verdicts))
         self.low, self.high = np.array([0.0] * len(verdicts)), np.array([0.6] * len(verdicts))
-        self.compared = np.isfinite(alone)
-        errors = {"error_alone": np.array(alone), "error_with": np.array(others)}
+        self.compared = np.isfinite(own)
+        errors = {"error_alone": np.array(own), "error_with": np.array(others)}
         self.model = SimpleNamespace(n_clusters_=2, gains_=errors)
         self.shifts = {
-            name: dict(zip(data.names, shift, strict=True)) for name, shift in (("a", alone), ("o", others))
+            name: dict(zip(data.names, shift, strict=True)) for name, shift in (("a", own), ("o", others))
         }
         self.data = data
 
     def _shifted(self, groups: np.ndarray, which: str) -> np.ndarray:
         return self.data.fresh_signal + np.array([self.shifts[which][learner] for learner in groups])
 
-    def alone(self, X: np.ndarray, groups: np.ndarray) -> np.ndarray:
+    def own(self, X: np.ndarray, groups: np.ndarray) -> np.ndarray:
         return self._shifted(groups, "a")
 
     def others(self, X: np.ndarray, groups: np.ndarray) -> np.ndarray:
@@ -88,8 +88,8 @@ def test_each_kind_has_the_truth_and_the_noise_that_it_says(bench: Any) -> None:
         again = bench.federations.federation(kind, 0)
         assert np.array_equal(data.y, again.y)
         assert set(data.names) == set(data.groups) == set(data.fresh_groups)
-        left = data.fresh_y - data.fresh_signal
-        means = np.array([np.mean(left[data.fresh_groups == name] ** 2) for name in data.names])
+        residuals = data.fresh_y - data.fresh_signal
+        means = np.array([np.mean(residuals[data.fresh_groups == name] ** 2) for name in data.names])
         # Means over many learners; single ones of heavy-tailed noise are far off.
         assert np.median(means / data.noise_variance) == pytest.approx(1.0, abs=0.25), kind
         assert len(data.fresh_X) == bench.federations.FRESH * len(data.names)
@@ -100,7 +100,7 @@ def test_each_kind_has_the_truth_and_the_noise_that_it_says(bench: Any) -> None:
 def test_true_gains_are_those_of_the_expected_losses(bench: Any, four: Any) -> None:
     said = Said(four, ["collaborate"] * 4, [1.0, 1.0, 1.0, NAN], [0.0, 2.0, 1.0, 0.5])
     truth = bench.simulated.truth_of(four, said)
-    assert truth.alone[:3] == pytest.approx(2.0)
+    assert truth.own[:3] == pytest.approx(2.0)
     assert truth.others == pytest.approx([1.0, 5.0, 2.0, 1.25])
     assert truth.gain[:3] == pytest.approx([0.5, -1.5, 0.0])
     assert truth.gain[2] == 0.0
@@ -110,8 +110,8 @@ def test_true_gains_are_those_of_the_expected_losses(bench: Any, four: Any) -> N
 
 
 def test_what_was_said_wrongly_is_counted(bench: Any, four: Any) -> None:
-    alone, others = [2.0, 1.0, 1.0, NAN], [0.0, 1.2, 1.0, 0.5]
-    said = Said(four, ["collaborate", "collaborate", "stay alone", "collaborate"], alone, others)
+    own_error, others = [2.0, 1.0, 1.0, NAN], [0.0, 1.2, 1.0, 0.5]
+    said = Said(four, ["collaborate", "collaborate", "stay alone", "collaborate"], own_error, others)
     line = bench.simulated.federation_line(said, bench.simulated.truth_of(four, said))
     counted = {name: line[name] for name in ("compared", "gainers", "same", "told", "false", "tiny")}
     assert counted == {"compared": 3, "gainers": 1, "same": 1, "told": 2, "false": 1, "tiny": 1}

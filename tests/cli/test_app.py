@@ -25,9 +25,9 @@ def test_the_version_is_the_library_s():
 
 
 def test_an_unknown_command_exits_with_2_and_no_traceback():
-    shown = run("fitt")
-    assert shown.returncode == 2
-    assert "Traceback" not in shown.stderr
+    output = run("fitt")
+    assert output.returncode == 2
+    assert "Traceback" not in output.stderr
 
 
 def helps(command: Any) -> list[str]:
@@ -53,10 +53,10 @@ def test_a_shell_completes_commands(monkeypatch):
         "COMP_CWORD": "1",
     }
     code = "import sys; sys.argv = ['coterie']; from coterie.cli import main; main()"
-    shown = subprocess.run(
+    output = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=False, env=environment
     )
-    assert shown.stdout.split() == ["report"]
+    assert output.stdout.split() == ["report"]
 
 
 def test_help_waits_for_none_of_the_heavy_libraries():
@@ -64,8 +64,8 @@ def test_help_waits_for_none_of_the_heavy_libraries():
         "import sys; from coterie.cli import app; "
         "print([m for m in ('numpy', 'sklearn', 'polars') if m in sys.modules])"
     )
-    shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert shown.stdout.strip() == "[]"
+    output = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert output.stdout.strip() == "[]"
 
 
 @pytest.mark.parametrize("command", ["fit", "predict model.coterie", "admit model.coterie", "share", "score"])
@@ -82,9 +82,9 @@ def test_a_mistyped_file_waits_for_none_of_them_either(tmp_path, command):
         "share": ["--name", "a", "--target", "y"],
     }
     arguments = [sys.executable, "-c", code, *options.get(command, ["--name", "a"] * (command == "score"))]
-    shown = subprocess.run(arguments, capture_output=True, text=True, check=False, cwd=tmp_path)
-    assert shown.stderr == "coterie: There is no file 'sale.csv': did you mean 'sales.csv'?\n"
-    assert shown.returncode == 2
+    output = subprocess.run(arguments, capture_output=True, text=True, check=False, cwd=tmp_path)
+    assert output.stderr == "coterie: There is no file 'sale.csv': did you mean 'sales.csv'?\n"
+    assert output.returncode == 2
 
 
 def test_a_missing_extra_is_named():
@@ -92,9 +92,9 @@ def test_a_missing_extra_is_named():
         "import sys; sys.modules['typer'] = None; sys.argv = ['coterie', 'fit']; "
         "from coterie.cli import main; main()"
     )
-    shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert shown.returncode == 2
-    assert shown.stderr == "coterie: The command line needs typer: install coterie's extra 'cli'.\n"
+    output = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert output.returncode == 2
+    assert output.stderr == "coterie: The command line needs typer: install coterie's extra 'cli'.\n"
 
 
 def test_a_command_that_needs_polars_names_the_extra(tmp_path):
@@ -105,9 +105,9 @@ def test_a_command_that_needs_polars_names_the_extra(tmp_path):
         "from coterie.cli import main; main()"
     )
     command = [sys.executable, "-c", code]
-    shown = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path)
-    assert shown.returncode == 2
-    assert shown.stderr == "coterie: The command line needs polars: install coterie's extra 'cli'.\n"
+    output = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path)
+    assert output.returncode == 2
+    assert output.stderr == "coterie: The command line needs polars: install coterie's extra 'cli'.\n"
 
 
 def end_of(monkeypatch, capsys, error, **environment):

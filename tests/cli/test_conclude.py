@@ -12,7 +12,7 @@ import polars as pl
 import pytest
 
 from coterie import CoterieRegressor
-from coterie.federated import Question, answer, conclude, make_party, score, share
+from coterie.federated import Question, answer, conclude, make_site, score, share
 from coterie.federated.folder import SealedFolder
 from coterie.federated.sealing import seal
 from coterie.federated.signing import read_key
@@ -30,27 +30,27 @@ def rows_of(table, site):
 @pytest.fixture(scope="session")
 def scored_once(tmp_path_factory):
     """Six sites that have shared and scored, each with its table."""
-    home = tmp_path_factory.mktemp("sealed")
+    folder = tmp_path_factory.mktemp("sealed")
     table = make_table()
-    (home / "box").mkdir()
-    box = SealedFolder(home / "box")
-    parties = {}
-    for site in SITES:
-        table.filter(pl.col("site") == site).drop("site").write_csv(home / f"{site}.csv")
-        X, y = rows_of(table, site)
-        parties[site] = make_party(X, y, site=site, columns=("x0", "x1"), candidates=["ridge"])
-    shares = [share(party) for party in parties.values()]
-    for message in (*shares, *(score(party, shares) for party in parties.values())):
+    (folder / "box").mkdir()
+    box = SealedFolder(folder / "box")
+    sites = {}
+    for name in SITES:
+        table.filter(pl.col("site") == name).drop("site").write_csv(folder / f"{name}.csv")
+        X, y = rows_of(table, name)
+        sites[name] = make_site(X, y, site=name, columns=("x0", "x1"), candidates=["ridge"])
+    shares = [share(site) for site in sites.values()]
+    for message in (*shares, *(score(site, shares) for site in sites.values())):
         box.put(message)
-    return home, parties
+    return folder, sites
 
 
 @pytest.fixture(scope="session")
 def concluded_once(scored_once, tmp_path_factory):
     """The same, answered and concluded."""
-    home, parties = scored_once
+    folder, sites = scored_once
     place = tmp_path_factory.mktemp("concluded") / "home"
-    shutil.copytree(home, place)
+    shutil.copytree(folder, place)
     box = SealedFolder(place / "box")
     while True:
         contents = box.read()
@@ -58,8 +58,8 @@ def concluded_once(scored_once, tmp_path_factory):
         box.put(outcome)
         if not isinstance(outcome, Question):
             return place
-        for party in parties.values():
-            box.put(answer(party, contents.shares, outcome))
+        for site in sites.values():
+            box.put(answer(site, contents.shares, outcome))
 
 
 @pytest.fixture
@@ -119,10 +119,10 @@ def test_people_read_who_learns_with_whom(run, concluded):
 
 
 def test_by_losses_alone_nobody_is_told_to_collaborate(run, scored):
-    shown = run("conclude", "--folder", "box", "--no-rounds")
-    assert shown.code == 0
-    assert "What learning with others brings was not measured." in shown.out
-    assert "collaborate" not in shown.out
+    output = run("conclude", "--folder", "box", "--no-rounds")
+    assert output.code == 0
+    assert "What learning with others brings was not measured." in output.out
+    assert "collaborate" not in output.out
     found = json.loads(run("conclude", "--folder", "box", "--no-rounds", "--json").out)
     assert {row["verdict"] for row in found["gains"]} == {"not measured"}
     assert "not measured" in Path("box/report.html").read_text()
@@ -178,15 +178,15 @@ def test_scoring_again_does_nothing_until_asked(run, scored):
 def test_a_newcomer_is_scored_by_all_in_the_next_round(run, scored):
     table = make_table()
     X, y = rows_of(table, "a")
-    party = make_party(X[:15], y[:15], site="g", columns=("x0", "x1"), candidates=["ridge"])
-    SealedFolder("box").put(share(party))
+    site = make_site(X[:15], y[:15], site="g", columns=("x0", "x1"), candidates=["ridge"])
+    SealedFolder("box").put(share(site))
     outcome = run("score", "a.csv", "--name", "a", "--folder", "box")
     assert "a scored 7 models" in outcome.out
 
 
 def test_a_second_share_under_a_name_that_is_taken_is_not_used(run, scored):
     X, y = rows_of(make_table(), "b")
-    impostor = share(make_party(X[:15], y[:15], site="c", columns=("x0", "x1"), candidates=["ridge"]))
+    impostor = share(make_site(X[:15], y[:15], site="c", columns=("x0", "x1"), candidates=["ridge"]))
     (scored / "box" / "another.coterie").write_bytes(seal(impostor))
     outcome = run("score", "a.csv", "--name", "a", "--folder", "box")
     assert "nothing to score" in outcome.out

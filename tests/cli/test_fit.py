@@ -42,12 +42,12 @@ def test_the_results_are_files_that_agree_with_the_library(run, here, table):
 
 
 def test_the_summary_answers_the_questions(run, here):
-    shown = run("fit", "table.csv", *QUIET).out
-    assert "The 6 learners fall into 2 coteries" in shown
-    assert "a, c, e" in shown
-    assert "Learning with others is expected to" in shown
-    assert "Why 2 coteries? It is the smallest number" in shown
-    assert "Results are in coterie-table/." in shown
+    output = run("fit", "table.csv", *QUIET).out
+    assert "The 6 learners fall into 2 coteries" in output
+    assert "a, c, e" in output
+    assert "Learning with others is expected to" in output
+    assert "Why 2 coteries? It is the smallest number" in output
+    assert "Results are in coterie-table/." in output
 
 
 def test_json_is_one_object_alone_on_stdout(run, here):

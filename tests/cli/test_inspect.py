@@ -21,9 +21,9 @@ def test_a_file_is_described_without_making_its_models(run, fitted, monkeypatch)
 
 
 def test_people_see_the_same(run, fitted):
-    shown = run("inspect", fitted).out
-    assert "6 learners, 2 coteries, by held-out" in shown
-    assert "Target 'y', learners by 'site'" in shown
+    output = run("inspect", fitted).out
+    assert "6 learners, 2 coteries, by held-out" in output
+    assert "Target 'y', learners by 'site'" in output
 
 
 def test_a_model_of_python_s_and_files_that_are_none(run, fitted, table):

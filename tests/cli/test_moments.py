@@ -61,8 +61,8 @@ def test_two_classes_go_the_private_way(run, box):
     assert run("conclude", "--folder", "box").code == 0
     assert conclusion(box).labels == {site: k % 2 for k, site in enumerate(SITES)}
     assert conclusion(box).classes == ("low", "high")
-    told = run("score", "b.csv", "--name", "b", "--folder", "box")
-    assert "Brier score on rows not seen: alone" in told.out
+    output = run("score", "b.csv", "--name", "b", "--folder", "box")
+    assert "Brier score on rows not seen: alone" in output.out
     for options in ((), ("--own", "b.csv")):
         done = run("predict", "box", "b.csv", "--name", "b", "--out", "p.csv", "--force", *options)
         assert done.code == 0, done.err
@@ -80,13 +80,13 @@ def test_the_private_way_from_share_to_predictions(run, box):
     concluded = run("conclude", "--folder", "box")
     assert "8 learners fall into 2 coteries" in concluded.out
     assert conclusion(box).labels == {site: k % 2 for k, site in enumerate(SITES)}
-    told = run("score", "a.csv", "--name", "a", "--folder", "box")
-    assert "a: " in told.out
-    assert "nothing of it is sent" in told.out
+    output = run("score", "a.csv", "--name", "a", "--folder", "box")
+    assert "a: " in output.out
+    assert "nothing of it is sent" in output.out
     before = sorted(os.listdir(box / "box"))
     by_line = run("predict", "box", "a.csv", "--name", "a", "--out", "line.csv")
-    at_home = run("predict", "box", "a.csv", "--name", "a", "--own", "a.csv", "--out", "home.csv")
-    assert (by_line.code, at_home.code) == (0, 0)
+    predicted_at_site = run("predict", "box", "a.csv", "--name", "a", "--own", "a.csv", "--out", "home.csv")
+    assert (by_line.code, predicted_at_site.code) == (0, 0)
     truth = pl.read_csv(box / "a.csv")["y"]
     for name in ("line.csv", "home.csv"):
         error = ((pl.read_csv(box / name)["prediction"] - truth) ** 2).mean()
@@ -132,12 +132,12 @@ def test_a_site_has_a_page_of_what_it_learns_at_home(run, box):
         privately(run, site)
     run("conclude", "--folder", "box")
     before = conclusion(box)
-    told = run("score", "a.csv", "--name", "a", "--folder", "box").out
+    output = run("score", "a.csv", "--name", "a", "--folder", "box").out
     options = ("report", "--folder", "box", "--own", "a.csv")
     outcome = run(*options, "--name", "a", "--out", "a.html")
     assert outcome.code == 0
     page = (box / "a.html").read_text()
-    alone = told.split("alone ")[1].split(",")[0]
+    alone = output.split("alone ")[1].split(",")[0]
     assert f"Root mean squared error on rows not seen: alone {float(alone) ** 0.5:.2g}" in page
     assert "of a prediction is its own model" in page
     assert "with all" not in page.split("Verdict:")[1].split("</p>")[0]

@@ -43,7 +43,7 @@ def room(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str
     if request.param != "fits":
         kept = 30 if request.param == "thinned" else 10**9
         monkeypatch.setattr(streaming, "COPIES", 10**9)
-        monkeypatch.setattr(streaming, "rows_kept", lambda *_: kept)
+        monkeypatch.setattr(streaming, "rows_per_learner", lambda *_: kept)
     return str(request.param)
 
 
@@ -88,7 +88,7 @@ def test_a_target_of_classes_is_seen_to_be_one(run, folder: Path, room: str, whe
 
 def test_two_numbers_at_first_and_more_behind_are_numbers(run, folder: Path, monkeypatch) -> None:
     monkeypatch.setattr(streaming, "COPIES", 10**9)
-    monkeypatch.setattr(streaming, "rows_kept", lambda *_: 10**9)
+    monkeypatch.setattr(streaming, "rows_per_learner", lambda *_: 10**9)
     table = pl.read_parquet(folder / "sorted.parquet").with_columns(y=(pl.col("y") > 0).cast(pl.Int64))
     table = table.with_columns(y=pl.when(pl.col("site") == "05").then(2).otherwise("y"))
     table.write_parquet(folder / "sorted.parquet")
@@ -156,7 +156,7 @@ def test_a_file_that_is_named_twice_is_read_once(run, folder: Path) -> None:
 
 def test_what_becomes_of_a_column_is_seen_in_its_middle_and_end(run, folder: Path, monkeypatch) -> None:
     monkeypatch.setattr(streaming, "COPIES", 10**9)
-    monkeypatch.setattr(streaming, "rows_kept", lambda *_: 10**9)
+    monkeypatch.setattr(streaming, "rows_per_learner", lambda *_: 10**9)
     data = make_linear_learners(4, n_truths=1, n_rows=1200, n_features=2, random_state=0)
     late = np.tile(np.arange(1200) >= 600, 4).astype(float)
     rows = pl.DataFrame(data.X, schema=["x0", "x1"])
@@ -225,7 +225,7 @@ def test_a_file_that_breaks_while_it_is_read_is_named_and_the_rest_is_kept(
     run, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(streaming, "COPIES", 10**9)
-    monkeypatch.setattr(streaming, "rows_kept", lambda *_: 10**9)
+    monkeypatch.setattr(streaming, "rows_per_learner", lambda *_: 10**9)
     monkeypatch.setattr("coterie.cli.partitions._looked_at", lambda *_: pl.read_parquet(whole))
     whole = folder / "sorted.parquet"
     broken = folder / "hive" / "site=03" / "0.parquet"

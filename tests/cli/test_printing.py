@@ -42,9 +42,9 @@ def test_ids_and_columns_are_escaped_in_the_summary(run, here, table):
     assert "has no column" in complaint
     assert_clean(complaint)
     # JSON has escapes of its own.
-    shown = run("inspect", "out/model.coterie", "--json").out
-    assert_clean(shown)
-    assert f"a{EVIL}" in json.loads(shown)["learners"]
+    output = run("inspect", "out/model.coterie", "--json").out
+    assert_clean(output)
+    assert f"a{EVIL}" in json.loads(output)["learners"]
 
 
 @pytest.mark.parametrize(
@@ -72,6 +72,6 @@ def test_predictions_on_a_terminal_are_escaped(run, here, fitted, table, monkeyp
     # Away from a terminal they are data.
     assert EVIL in plain
     monkeypatch.setattr(type(sys.stdout), "isatty", lambda self: True)
-    shown = run("predict", "out/model.coterie", "bad.parquet").out
-    assert_clean(shown)
-    assert r"a\x1b[31m" in shown
+    output = run("predict", "out/model.coterie", "bad.parquet").out
+    assert_clean(output)
+    assert r"a\x1b[31m" in output

@@ -4,7 +4,7 @@ import warnings
 
 import pytest
 
-from coterie.cli.progress import PlainLines, duration, gathered_warnings, shown_progress
+from coterie.cli.progress import PlainLines, duration, gathered_warnings, progress_bars
 from coterie.engines import report
 
 
@@ -33,11 +33,11 @@ def test_times_are_written_for_people(seconds, words):
 
 
 def test_away_from_a_terminal_there_are_lines_on_stderr(capsys):
-    with shown_progress():
+    with progress_bars():
         report("Cluster", 3, 3)
-    shown = capsys.readouterr()
-    assert shown.out == ""
-    assert "\nCluster: 3 of 3" in shown.err
+    output = capsys.readouterr()
+    assert output.out == ""
+    assert "\nCluster: 3 of 3" in output.err
 
 
 def test_warnings_become_notes_each_once():

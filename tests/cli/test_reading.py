@@ -108,14 +108,14 @@ def test_utf_16_and_encodings_that_do_not_exist(tmp_path):
     assert "'latin' is not known" in complaint(path, encoding="latin_x").replace("latin_x", "latin")
 
 
-@pytest.mark.parametrize(("other", "shown"), [(";", "';'"), ("\t", "'\\t'"), ("|", "'|'")])
-def test_another_delimiter_is_seen_and_can_be_given(tmp_path, capsys, other, shown):
+@pytest.mark.parametrize(("other", "output"), [(";", "';'"), ("\t", "'\\t'"), ("|", "'|'")])
+def test_another_delimiter_is_seen_and_can_be_given(tmp_path, capsys, other, output):
     path = write(tmp_path / "t.csv", f"a{other}b\n1{other}2\n")
     assert read_tables([path]).rows() == [(1, 2)]
-    assert f"are separated by {shown}; if not, pass --delimiter" in capsys.readouterr().err
-    assert read_tables([path], delimiter=shown.strip("'")).rows() == [(1, 2)]
+    assert f"are separated by {output}; if not, pass --delimiter" in capsys.readouterr().err
+    assert read_tables([path], delimiter=output.strip("'")).rows() == [(1, 2)]
     assert capsys.readouterr().err == ""
-    assert complaint(path, delimiter=",").endswith(f"pass --delimiter {shown}.")
+    assert complaint(path, delimiter=",").endswith(f"pass --delimiter {output}.")
 
 
 def test_a_delimiter_of_several_characters(tmp_path):

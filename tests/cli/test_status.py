@@ -15,7 +15,7 @@ from .test_conclude import (  # noqa: F401
 )
 
 
-def standing(run):
+def status_of(run):
     found = json.loads(run("status", "--folder", "box", "--json").out)
     return found["state"], set(found["waiting"])
 
@@ -23,19 +23,19 @@ def standing(run):
 def test_the_whole_way_in_at_most_six_visits(run, scored):  # noqa: F811
     for site in SITES:
         os.remove(f"box/score-{site}.coterie")
-    assert standing(run) == ("scoring", set(SITES))
+    assert status_of(run) == ("scoring", set(SITES))
     before = sorted(os.listdir("box"))
     visits = 1
     while True:
         score_all(run, SITES[:4])
-        assert standing(run)[1] == set(SITES[4:])
+        assert status_of(run)[1] == set(SITES[4:])
         score_all(run, SITES[4:])
         visits += 1
-        assert standing(run) == ("concluding", set())
+        assert status_of(run) == ("concluding", set())
         if run("conclude", "--folder", "box").code == 0:
             break
-        assert standing(run) == ("answering", set(SITES))
-    assert standing(run) == ("concluded", set())
+        assert status_of(run) == ("answering", set(SITES))
+    assert status_of(run) == ("concluded", set())
     assert visits <= 6
     assert before != sorted(os.listdir("box"))
 

@@ -34,7 +34,7 @@ SUMMARY = {
 
 
 @pytest.fixture
-def shown(capsys):
+def output(capsys):
     """Print a summary, and return what was printed."""
 
     def show(summary, **options):
@@ -48,8 +48,8 @@ def row_of(text, first):
     return next(line.split() for line in text.splitlines() if line.split()[:1] == [first])
 
 
-def test_the_answer_comes_first_and_learners_of_a_verdict_stand_together(shown):
-    text = shown(SUMMARY)
+def test_the_answer_comes_first_and_learners_of_a_verdict_stand_together(output):
+    text = output(SUMMARY)
     assert text.startswith("The 3 learners fall into 2 coteries.\nIt pays.\n")
     assert row_of(text, "collaborate") == ["collaborate", "2", "+50%", "2.000", "1.000", "a,", "b"]
     assert row_of(text, "0") == ["0", "2", "+50%", "2.000", "1.000", "a,", "b"]
@@ -60,32 +60,32 @@ def test_the_answer_comes_first_and_learners_of_a_verdict_stand_together(shown):
     assert text.endswith("Note: Take care.\n")
     used = "`predict` uses others, except for learners told to stay alone.\n"
     assert used in text
-    assert used not in shown(SUMMARY | {"source": "sites"})
+    assert used not in output(SUMMARY | {"source": "sites"})
     assert len(text.splitlines()) < 24
 
 
-def test_details_are_said_to_whoever_asks(shown):
-    text = shown(SUMMARY, verbose=True)
+def test_details_are_said_to_whoever_asks(output):
+    text = output(SUMMARY, verbose=True)
     assert "  c: no coterie predicts it" in text
     assert "Why 2 coteries? held-out, loss (lower is better): 1: 3.000, 2: 1.000. Other rules: gap 1." in text
     assert "Column 'day': date: year." in text
     assert "--verbose" not in text
-    assert "no coterie predicts it" not in shown(SUMMARY)
+    assert "no coterie predicts it" not in output(SUMMARY)
 
 
-def test_without_clear_coteries_no_groups_are_shown(shown):
-    text = shown(SUMMARY | {"clear": False})
+def test_without_clear_coteries_no_groups_are_shown(output):
+    text = output(SUMMARY | {"clear": False})
     assert "cluster" not in text
     assert "Why" not in text
-    given = shown(SUMMARY | {"rule": "given"})
+    given = output(SUMMARY | {"rule": "given"})
     assert "Why 2 coteries? It was requested. By rule: held-out 2, gap 1." in given
     # One coterie of all needs no table either.
-    assert "cluster" not in shown(SUMMARY | {"n_clusters": 1})
+    assert "cluster" not in output(SUMMARY | {"n_clusters": 1})
 
 
-def test_a_partition_has_no_gains_to_show(shown):
+def test_a_partition_has_no_gains_to_show(output):
     bare = [{"cluster": 0, "learners": ["a", "b"]}, {"cluster": 1, "learners": ["c"]}]
-    text = shown(SUMMARY | {"pays": None, "by_verdict": [], "coteries": bare})
+    text = output(SUMMARY | {"pays": None, "by_verdict": [], "coteries": bare})
     assert row_of(text, "0") == ["0", "2", "a,", "b"]
     assert "alone" not in text
 

@@ -19,15 +19,15 @@ def test_bars_show_the_stages_and_the_time_left(here):
     terminal.expect(pexpect.EOF)
     terminal.close()
     assert terminal.exitstatus == 0
-    shown = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", terminal.before)
+    output = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", terminal.before)
     for stage in ("Exchange", "Cluster", "Collaborate"):
-        assert re.search(rf"{stage} +━+ +(\d+)/\1 ", shown), stage
-    assert "coteries" in shown
+        assert re.search(rf"{stage} +━+ +(\d+)/\1 ", output), stage
+    assert "coteries" in output
 
 
 def test_a_reader_that_goes_away_is_no_error(fitted, table):
     pl.concat([table] * 200).write_parquet("long.parquet")
     line = f"{sys.executable} -m coterie.cli predict {fitted} long.parquet | head -n 1"
-    shown = subprocess.run(["bash", "-c", line], capture_output=True, text=True, check=True)
-    assert shown.stdout == "site,prediction\n"
-    assert shown.stderr == ""
+    output = subprocess.run(["bash", "-c", line], capture_output=True, text=True, check=True)
+    assert output.stdout == "site,prediction\n"
+    assert output.stderr == ""

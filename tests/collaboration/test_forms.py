@@ -113,9 +113,9 @@ def test_pooled_members_choose_among_the_candidates_of_all_of_them() -> None:
 
 def test_a_learner_alone_in_its_cluster_keeps_its_own_model() -> None:
     selection, _ = selected()
-    alone = cluster_learners(cross_evaluate(selection, **ROWS), n_clusters=6)
-    assert alone.n_clusters == 6
-    collaboration = collaborate(selection, alone, **ROWS, candidates=["lr"])
+    singles = cluster_learners(cross_evaluate(selection, **ROWS), n_clusters=6)
+    assert singles.n_clusters == 6
+    collaboration = collaborate(selection, singles, **ROWS, candidates=["lr"])
     own = np.concatenate(
         [m.predict(DATA.X[j == OWNER]) for j, m in enumerate(selection.models)],
     )

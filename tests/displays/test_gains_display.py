@@ -117,8 +117,8 @@ def test_the_scale_follows_the_errors(errors: list[float], scale: str) -> None:
     display = GainsDisplay({"learner": ["a", "b"], "cluster": [0, 0], **columns, "gain": [0, 0]}).plot()
     display.figure_.canvas.draw()
     assert display.ax_.get_xscale() == scale
-    shown = np.where(np.isfinite(errors), errors, np.nan)
-    np.testing.assert_array_equal(list(points_on(display.ax_)["alone"].values()), shown)
+    output = np.where(np.isfinite(errors), errors, np.nan)
+    np.testing.assert_array_equal(list(points_on(display.ax_)["alone"].values()), output)
 
 
 def test_an_error_of_zero_has_a_place_beside_wide_ones() -> None:

@@ -184,6 +184,6 @@ def test_without_losses_dissimilarities_are_shown() -> None:
     partition = cluster_learners(LOSSES, n_clusters=2)
     display = LossHeatmapDisplay.from_partition(partition)
     order = np.argsort(partition.labels, kind="stable")
-    shown = display.frame()["loss"].reshape(3, 3)
-    np.testing.assert_allclose(np.exp(-partition.scale * shown), partition.similarity[np.ix_(order, order)])
+    output = display.frame()["loss"].reshape(3, 3)
+    np.testing.assert_allclose(np.exp(-partition.scale * output), partition.similarity[np.ix_(order, order)])
     assert "loss_per_noise" not in display.frame()

@@ -161,7 +161,7 @@ def test_workers_read_the_learners_themselves(
     where = {"target": "y", "group": "site", "features": (), "drop": (), "by_file": False, "memory": "1GiB"}
     # As if the rows did not fit, and all of them were kept.
     monkeypatch.setattr(_streaming, "COPIES", 10**9)
-    monkeypatch.setattr(_streaming, "rows_kept", lambda *_: 10**9)
+    monkeypatch.setattr(_streaming, "rows_per_learner", lambda *_: 10**9)
     found, *_ = find_learners([str(tmp_path / "sorted.parquet")], **where)
     model = CoterieRegressor("lr", engine=client).fit_sources(found.sources)
     whole = CoterieRegressor("lr").fit(table.drop("y", "site"), y, groups=groups.astype(str))
@@ -180,7 +180,7 @@ def test_workers_read_the_classes_themselves(
     pl.DataFrame({"x": X[:, 0], "y": labels, "site": groups}).write_parquet(tmp_path / "sorted.parquet")
     where = {"target": "y", "group": "site", "features": (), "drop": (), "by_file": False, "memory": "1GiB"}
     monkeypatch.setattr(_streaming, "COPIES", 10**9)
-    monkeypatch.setattr(_streaming, "rows_kept", lambda *_: 10**9)
+    monkeypatch.setattr(_streaming, "rows_per_learner", lambda *_: 10**9)
     found, *_ = find_learners([str(tmp_path / "sorted.parquet")], **where, task="auto")
     assert found.classes == ("high", "low")
     for known in (found.classes, None):

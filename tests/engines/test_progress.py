@@ -4,7 +4,7 @@ import threading
 from coterie import CoterieRegressor
 from coterie.datasets import make_linear_learners
 from coterie.engines import ThreadEngine, counted, report, watch
-from coterie.engines.progress import Counted
+from coterie.engines.progress import CountedCalls
 
 
 def test_whoever_watches_is_told_of_every_job_and_of_the_end():
@@ -34,7 +34,7 @@ def test_threads_report_one_at_a_time():
 
 
 def test_sent_elsewhere_a_counted_function_is_the_plain_one():
-    assert pickle.loads(pickle.dumps(Counted(abs, "Select", 1, print))) is abs
+    assert pickle.loads(pickle.dumps(CountedCalls(abs, "Select", 1, print))) is abs
 
 
 def test_a_fit_tells_how_far_each_stage_is():

@@ -85,11 +85,11 @@ def warn_without_filters(message: str) -> None:
 
 def test_the_race_of_scikit_learns_threads_is_not_shown_and_other_warnings_are() -> None:
     race = "`sklearn.utils.parallel.delayed` should be used with `sklearn.utils.parallel.Parallel`"
-    with warnings.catch_warnings(record=True) as shown:
+    with warnings.catch_warnings(record=True) as output:
         before = list(warnings.filters)
         ThreadEngine(2).map(warn_without_filters, [race, "the rows are odd"])
         assert list(warnings.filters) == before
-    assert [str(warning.message) for warning in shown] == ["the rows are odd"]
+    assert [str(warning.message) for warning in output] == ["the rows are odd"]
 
 
 @pytest.mark.parametrize("n_jobs", ["all", 0, 1.5, True])

@@ -12,14 +12,14 @@ from coterie.datasets import make_linear_learners
 from coterie.federated import (
     Answer,
     Conclusion,
-    Party,
     Question,
     Score,
     Settings,
     Share,
+    Site,
     answer,
     coordinate,
-    make_party,
+    make_site,
     score,
     share,
 )
@@ -29,18 +29,18 @@ CANDIDATES = ["ridge"]
 
 @dataclass(frozen=True)
 class Sites:
-    """Parties with what they shared and scored."""
+    """Sites with what they shared and scored."""
 
-    parties: dict[str, Party]
+    sites: dict[str, Site]
     shares: list[Share]
     scores: list[Score]
 
     def replies(self, question: Question) -> list[Answer]:
-        return [answer(self.parties[member.site], self.shares, question) for member in question.members]
+        return [answer(self.sites[member.site], self.shares, question) for member in question.members]
 
     def without(self, *sites: str) -> Sites:
         return Sites(
-            {name: party for name, party in self.parties.items() if name not in sites},
+            {name: site for name, site in self.sites.items() if name not in sites},
             [message for message in self.shares if message.site not in sites],
             [message for message in self.scores if message.site not in sites],
         )
@@ -48,15 +48,13 @@ class Sites:
 
 def make_sites(data, candidates=CANDIDATES, *, seed=0) -> Sites:
     """Return a site for every learner of a dataset."""
-    parties = {}
+    sites = {}
     for learner in dict.fromkeys(data.groups.tolist()):
         mine = data.groups == learner
-        parties[learner] = make_party(
-            data.X[mine], data.y[mine], site=learner, candidates=candidates, seed=seed
-        )
-    shares = [share(party) for party in parties.values()]
-    scores = [score(party, shares) for party in parties.values()]
-    return Sites(parties, shares, scores)
+        sites[learner] = make_site(data.X[mine], data.y[mine], site=learner, candidates=candidates, seed=seed)
+    shares = [share(site) for site in sites.values()]
+    scores = [score(site, shares) for site in sites.values()]
+    return Sites(sites, shares, scores)
 
 
 def ask_all(

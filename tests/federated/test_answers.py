@@ -11,27 +11,27 @@ from coterie.federated import Answered, ProtocolError, check_answer
 from coterie.federated.answers import AnsweredLosses, NotAnsweredError
 from coterie.federated.messages import (
     Answer,
-    Judging,
-    Member,
-    Mixing,
+    AveragedSite,
+    JudgingQuestion,
+    MixingQuestion,
     Products,
     Question,
     Verdict,
     question_key,
 )
 
-MEMBERS = tuple(Member(site, site, 1.0, 1.0) for site in "abc")
+MEMBERS = tuple(AveragedSite(site, site, 1.0, 1.0) for site in "abc")
 SIZES = np.full((3, 2), 10)
 UNITS = (1.0,)
-MIXING = Mixing(((0, 0, 1), (0, 0, 0)), (((0.1, 0.0), (0.2, 0.0)), ((0.1, 1.0), (0.2, 1.0))))
-JUDGING = Judging((0, 0, 1), MIXING, (((0.2,) * 5,) * 3,) * 3)
+MIXING = MixingQuestion(((0, 0, 1), (0, 0, 0)), (((0.1, 0.0), (0.2, 0.0)), ((0.1, 1.0), (0.2, 1.0))))
+JUDGING = JudgingQuestion((0, 0, 1), MIXING, (((0.2,) * 5,) * 3,) * 3)
 VERDICT = Verdict(
     clusters=((0.0, 0.1), None),
     constant=(0.0, 0.1),
     coterie=(0.0, 0.1),
     errors=((1.0, 0.1),) * 3,
     early=1.0,
-    alone=1.0,
+    own=1.0,
     others=1.0,
     n_rows=20,
     variance=0.1,
@@ -140,7 +140,7 @@ def test_products_are_asked_once_for_all_that_may_be_mixed():
     assert losses.has_questions
     known = losses_of(answered(losses.question_now()))
     # A part of what was asked about: the second labelling alone.
-    part = Mixing(MIXING.labellings[1:], (MIXING.ratios[0][1:], MIXING.ratios[1][1:]))
+    part = MixingQuestion(MIXING.labellings[1:], (MIXING.ratios[0][1:], MIXING.ratios[1][1:]))
     products, counts = known.products(part)
     assert products.shape == (3, 2, 3, 3)
     assert counts.tolist() == [[10.0, 10.0]] * 3

@@ -14,12 +14,12 @@ from coterie import CoterieClassifier
 from coterie.datasets import make_logistic_learners
 from coterie.federated import (
     Conclusion,
-    Party,
     ProtocolError,
     Settings,
+    Site,
     decode,
     encode,
-    make_party,
+    make_site,
     predict,
     score,
     share,
@@ -47,15 +47,15 @@ def carried(message: Any) -> Any:
 
 
 def class_sites(data: Any, candidates: Any = "linear", seed: int = 0) -> Sites:
-    parties: dict[str, Party] = {}
+    sites: dict[str, Site] = {}
     classes = np.unique(data.y).tolist()
-    for site in dict.fromkeys(data.groups.tolist()):
-        mine = data.groups == site
-        parties[site] = make_party(
-            data.X[mine], data.y[mine], site=site, candidates=candidates, seed=seed, classes=classes
+    for name in dict.fromkeys(data.groups.tolist()):
+        mine = data.groups == name
+        sites[name] = make_site(
+            data.X[mine], data.y[mine], site=name, candidates=candidates, seed=seed, classes=classes
         )
-    shares = [carried(share(party)) for party in parties.values()]
-    return Sites(parties, shares, [carried(score(party, shares)) for party in parties.values()])
+    shares = [carried(share(site)) for site in sites.values()]
+    return Sites(sites, shares, [carried(score(site, shares)) for site in sites.values()])
 
 
 def concluded(sites: Sites, **options: Any) -> Conclusion:
@@ -120,18 +120,18 @@ def test_without_rounds_each_predicts_with_its_coterie(three: Any) -> None:
 def test_a_site_of_other_classes_is_left_out(three: Any) -> None:
     data, sites, _ = three
     mine = data.groups == "learner 03"
-    other = make_party(
+    other = make_site(
         data.X[mine],
         np.char.upper(data.y[mine]),
         site="learner 03",
         candidates="linear",
         classes=["NO", "PERHAPS", "YES"],
     )
-    parties = sites.parties | {"learner 03": other}
-    shares = [share(party) for party in parties.values()]
-    found = concluded(Sites(parties, shares, [score(party, shares) for party in parties.values()]))
+    by_name = sites.sites | {"learner 03": other}
+    shares = [share(site) for site in by_name.values()]
+    found = concluded(Sites(by_name, shares, [score(site, shares) for site in by_name.values()]))
     assert "other classes" in found.left_out["learner 03"]
-    assert len(found.labels) == len(parties) - 1
+    assert len(found.labels) == len(by_name) - 1
 
 
 def test_a_conclusion_whose_parts_were_changed_is_refused(three: Any) -> None:
@@ -195,4 +195,4 @@ def test_shares_that_contradict_themselves_are_refused(three: Any, change: Any, 
 
 def test_text_without_classes_is_refused_in_a_sentence() -> None:
     with pytest.raises(ValueError, match=r"must be numeric: fit classes with CoterieClassifier"):
-        make_party(np.zeros((8, 1)), ["a", "b"] * 4, site="north")
+        make_site(np.zeros((8, 1)), ["a", "b"] * 4, site="north")

@@ -288,9 +288,9 @@ def test_a_folder_comes_to_the_conclusion_of_messages(box, sites, conclusion):
         if isinstance(outcome, Conclusion):
             break
         contents = box.read()
-        for site, party in sites.parties.items():
-            unanswered = open_questions(contents, site)
+        for name, site in sites.sites.items():
+            unanswered = open_questions(contents, name)
             assert len(unanswered) == 1
-            box.put(answer(party, contents.shares, unanswered[0]))
-            assert open_questions(box.read(), site) == []
+            box.put(answer(site, contents.shares, unanswered[0]))
+            assert open_questions(box.read(), name) == []
     assert encode(box.read().conclusion) == encode(conclusion)

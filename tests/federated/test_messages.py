@@ -11,15 +11,15 @@ from hypothesis import strategies as st
 
 from coterie.encoding import ColumnPlan
 from coterie.federated import codec
-from coterie.federated.conclusions import Conclusion, Curve, Gain, Mixture
+from coterie.federated.conclusions import Conclusion, Gain, Mixture, SentCurve
 from coterie.federated.messages import (
     VERSION,
     Answer,
-    Judging,
-    Loss,
-    Member,
-    Mixing,
+    AveragedSite,
+    JudgingQuestion,
+    MixingQuestion,
     Pairing,
+    PeerLoss,
     Products,
     ProtocolError,
     Question,
@@ -51,15 +51,15 @@ SHARE = Share(
 SCORE = Score(
     site="north",
     sha="aa",
-    losses={"north": Loss("aa", 0.5), "south": Loss("bb", None)},
+    losses={"north": PeerLoss("aa", 0.5), "south": PeerLoss("bb", None)},
     noise=0.7,
     noise_variance=0.01,
     half_sizes=(10, 10),
 )
-MEMBERS = (Member("north", "aa", 1.0, 0.7), Member("south", "bb", 2.0, 0.6))
+MEMBERS = (AveragedSite("north", "aa", 1.0, 0.7), AveragedSite("south", "bb", 2.0, 0.6))
 PAIRING = Pairing((0, 1), ((0, 0), (1, 1)), (0, 0), ((0, 0), (0, 0)))
-MIXING = Mixing(((0, 0),), (((0.1, 0.0),), ((0.1, 1.0),)))
-JUDGING = Judging((0, 0), MIXING, ((((0.5, 0.5, 0.0),) * 3),) * 2)
+MIXING = MixingQuestion(((0, 0),), (((0.1, 0.0),), ((0.1, 1.0),)))
+JUDGING = JudgingQuestion((0, 0), MIXING, ((((0.5, 0.5, 0.0),) * 3),) * 2)
 QUESTION = Question(MEMBERS, (1.0, 0.0), ((0, 0), (0, 1)), (PAIRING,), MIXING, JUDGING)
 VERDICT = Verdict(
     clusters=((-0.1, 0.2),),
@@ -67,7 +67,7 @@ VERDICT = Verdict(
     coterie=(0.0, 0.1),
     errors=((1.0, 0.1), (0.9, 0.1), (2.0, 0.1)),
     early=1.2,
-    alone=1.0,
+    own=1.0,
     others=0.9,
     n_rows=20,
     variance=0.3,
@@ -97,7 +97,7 @@ CONCLUSION = Conclusion(
     models={"north": "aa", "south": "bb"},
     rule="held-out",
     clear=True,
-    curves={"held-out": Curve("loss", (1, 2), (1.0, None), 1)},
+    curves={"held-out": SentCurve("loss", (1, 2), (1.0, None), 1)},
     left_out={"west": "It did not score."},
     notes=(),
     rounds=3,
@@ -269,7 +269,7 @@ def test_a_site_scores_its_own_model():
     with pytest.raises(ProtocolError, match="its own"):
         replace(SCORE, sha="cc")
     with pytest.raises(ProtocolError, match="own model"):
-        replace(SCORE, losses={"south": Loss("bb", 1.0)})
+        replace(SCORE, losses={"south": PeerLoss("bb", 1.0)})
 
 
 def test_a_site_predicts_as_its_verdict_says():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from coterie.federated.messages import Loss
+from coterie.federated.messages import PeerLoss
 from coterie.federated.participants import find_participants
 
 
@@ -72,7 +72,7 @@ def test_who_contradicts_itself_is_left_out(sites):
     assert "states the error" in attend(lied, sites.scores).left_out[site]
     halves = changed(sites.scores, 0, half_sizes=(20, 19))
     assert "shared 40 rows and scored on 39" in attend(sites.shares, halves).left_out[site]
-    own = {**sites.scores[0].losses, site: Loss(sites.scores[0].sha, None)}
+    own = {**sites.scores[0].losses, site: PeerLoss(sites.scores[0].sha, None)}
     failed = changed(sites.scores, 0, losses=own)
     assert "its own model" in attend(sites.shares, failed).left_out[site]
 
@@ -86,7 +86,7 @@ def test_who_scores_twice_differently_is_left_out(sites):
 
 def test_who_fails_everybody_is_left_out_and_not_everybody(sites):
     site = sites.shares[0].site
-    nothing = {s: Loss(e.sha, e.value if s == site else None) for s, e in sites.scores[0].losses.items()}
+    nothing = {s: PeerLoss(e.sha, e.value if s == site else None) for s, e in sites.scores[0].losses.items()}
     found = attend(sites.shares, changed(sites.scores, 0, losses=nothing))
     assert found.left_out == {site: "It could not evaluate 7 of 7 models, which others could."}
     assert len(found.shares) == 7

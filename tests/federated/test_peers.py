@@ -6,14 +6,14 @@ from dataclasses import replace
 
 import numpy as np
 
-from coterie.federated import make_party, wire
+from coterie.federated import make_site, wire
 from coterie.federated.peers import evaluate_peers
 
 
 def test_models_that_appear_later_have_what_the_earlier_ones_left(eight, sites, monkeypatch):
     # Each share had a minute of its own, so ten names of one stranger cost ten minutes.
     mine = eight.groups == sites.shares[0].site
-    party = make_party(
+    site = make_site(
         eight.X[mine],
         eight.y[mine],
         site=sites.shares[0].site,
@@ -28,7 +28,7 @@ def test_models_that_appear_later_have_what_the_earlier_ones_left(eight, sites, 
 
     monkeypatch.setattr(wire, "predict_each", slow)
     first, second, third = (replace(share) for share in sites.shares[:3])
-    evaluate_peers(party, [first])
-    evaluate_peers(party, [first, second])
-    evaluate_peers(party, [first, second, third])
+    evaluate_peers(site, [first])
+    evaluate_peers(site, [first, second])
+    evaluate_peers(site, [first, second, third])
     assert given == [60.0, 20.0, 0.0]

@@ -171,7 +171,7 @@ def test_a_site_that_falls_silent_is_left_out_and_the_others_go_on(eight, sites,
 
 def test_a_site_that_never_scores_is_left_out(sites):
     silent = sites.scores[0].site
-    found = ask_all(Sites(sites.parties, sites.shares, sites.scores[1:]))
+    found = ask_all(Sites(sites.sites, sites.shares, sites.scores[1:]))
     assert found.left_out == {silent: "It has not scored: run score there."}
     assert silent not in found.labels
 
@@ -203,7 +203,7 @@ def claim_failure(sites, reporters, victim):
     for place in reporters:
         failed = {**scores[place].losses, victim: replace(scores[place].losses[victim], value=None)}
         scores[place] = replace(scores[place], losses=failed)
-    return Sites(sites.parties, sites.shares, scores)
+    return Sites(sites.sites, sites.shares, scores)
 
 
 def test_a_failure_that_one_site_reports_is_one_vote(sites, conclusion):
@@ -252,7 +252,7 @@ def test_a_question_can_be_asked_again_and_by_another(sites, conclusion):
 
 def test_the_order_of_sites_changes_nothing(sites, conclusion):
     order = np.random.default_rng(0).permutation(8)
-    mixed = Sites(sites.parties, [sites.shares[k] for k in order], [sites.scores[k] for k in order[::-1]])
+    mixed = Sites(sites.sites, [sites.shares[k] for k in order], [sites.scores[k] for k in order[::-1]])
     assert ask_all(mixed) == conclusion
 
 

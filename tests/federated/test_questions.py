@@ -79,7 +79,7 @@ def test_answers_are_counted_although_the_question_was_overwritten(
         box.put(forged(question, number))
         for each in due(box, site, memory.read()).questions:
             memory.add(each)
-            box.put(answer(sites.parties[site], sites.shares, each, n_replicates=0))
+            box.put(answer(sites.sites[site], sites.shares, each, n_replicates=0))
             answered += 1
     assert answered == 3
     # The same answer again tells nothing new.

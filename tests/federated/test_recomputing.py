@@ -50,12 +50,12 @@ def about_moments(conclusion):
     return {"mixtures": {}}
 
 
-def told_otherwise(conclusion):
+def with_another_verdict(conclusion):
     first, *others = conclusion.gains
     return {"gains": (replace(first, verdict="collaborate"), *others)}
 
 
-@pytest.mark.parametrize("change", [swapped, steeper, about_moments, told_otherwise])
+@pytest.mark.parametrize("change", [swapped, steeper, about_moments, with_another_verdict])
 def test_what_does_not_follow_is_refused(sites, conclusion, answered, change):
     forged = replace(conclusion, **change(conclusion))
     with pytest.raises(ProtocolError, match="does not follow"):

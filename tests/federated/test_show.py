@@ -22,7 +22,7 @@ def show(*options: str) -> dict[str, object]:
     return json.loads(run.stdout)
 
 
-def assert_shown(found: dict[str, object]) -> None:
+def assert_demonstrated(found: dict[str, object]) -> None:
     assert found["same partition as the local fit"]
     assert found["attacked are those outside the last site's coterie"]
     assert found["files of others that were opened"] == []
@@ -30,7 +30,9 @@ def assert_shown(found: dict[str, object]) -> None:
 
 
 def test_six_sites_two_of_them_attacked():
-    assert_shown(show("--sites", "6", "--attacked", "2", "--source", "simulated", "--candidates", "lr"))
+    assert_demonstrated(
+        show("--sites", "6", "--attacked", "2", "--source", "simulated", "--candidates", "lr")
+    )
 
 
 @pytest.mark.slow
@@ -42,4 +44,4 @@ def test_fifty_sites_of_the_grid_twenty_of_them_attacked():
         load_grid_stability()
     except DatasetUnavailable as error:
         pytest.skip(str(error))
-    assert_shown(show("--sites", "50", "--attacked", "20"))
+    assert_demonstrated(show("--sites", "50", "--attacked", "20"))

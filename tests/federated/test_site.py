@@ -16,7 +16,7 @@ from coterie.federated import (
     answer,
     conclude,
     encode,
-    make_party,
+    make_site,
     predict,
     score,
     share,
@@ -71,61 +71,61 @@ def test_no_message_holds_a_row(eight, sites):
 
 def test_names_of_columns_come_from_the_table_or_are_given(eight):
     X, y = rows_of(eight, "learner 00")
-    assert make_party(X, y, site="a", candidates=["lr"]).columns == ("x0", "x1", "x2")
+    assert make_site(X, y, site="a", candidates=["lr"]).columns == ("x0", "x1", "x2")
     table = pd.DataFrame(X, columns=["age", "dose", "time"])
-    assert make_party(table, y, site="a", candidates=["lr"]).columns == ("age", "dose", "time")
+    assert make_site(table, y, site="a", candidates=["lr"]).columns == ("age", "dose", "time")
     with pytest.raises(ValueError, match="2 names do not fit 3 columns"):
-        make_party(X, y, site="a", columns=("p", "q"))
+        make_site(X, y, site="a", columns=("p", "q"))
     with pytest.raises(ProtocolError, match="1 to 100 printable"):
-        make_party(X, y, site="")
+        make_site(X, y, site="")
 
 
 def test_peers_that_cannot_be_used_have_no_loss_and_a_sentence(sites):
-    party = next(iter(sites.parties.values()))
+    site = next(iter(sites.sites.values()))
     shares = list(sites.shares)
     shares[1] = replace(shares[1], columns=("x0", "x2", "x1"))
     shares[2] = replace(shares[2], model=b"\x80\x04pickle")
     shares[3] = replace(shares[3], target="z")
     shares[4] = replace(shares[4], model=wire.pack_affine(np.full(3, 1e200), 0.0))
-    found = score(party, shares)
+    found = score(site, shares)
     assert [found.losses[m.site].value is None for m in shares[:5]] == [False, True, True, True, True]
-    troubles = evaluate_peers(party, shares).troubles
+    troubles = evaluate_peers(site, shares).troubles
     assert "another order" in troubles[shares[1].site]
     assert "not 'y'" in troubles[shares[3].site]
     assert len(troubles) == 3
 
 
 def test_a_site_scores_all_shares_with_its_own_among_them(sites):
-    party = next(iter(sites.parties.values()))
+    site = next(iter(sites.sites.values()))
     with pytest.raises(ProtocolError, match="lack that of"):
-        score(party, sites.shares[1:])
+        score(site, sites.shares[1:])
     with pytest.raises(ProtocolError, match="Two shares"):
-        score(party, [*sites.shares, sites.shares[0]])
+        score(site, [*sites.shares, sites.shares[0]])
 
 
 def test_a_site_answers_only_what_concerns_it_and_what_it_has(sites):
-    party = next(iter(sites.parties.values()))
+    site = next(iter(sites.sites.values()))
     question = conclude(sites.shares, sites.scores)
     others = replace(question, members=question.members[1:], labellings=((0,) * 7,))
     with pytest.raises(ProtocolError, match="not about 'learner 00'"):
-        answer(party, sites.shares, others)
+        answer(site, sites.shares, others)
     with pytest.raises(ProtocolError, match="a model of 'learner 03' that is not here"):
-        answer(party, [m for m in sites.shares if m.site != "learner 03"], question)
+        answer(site, [m for m in sites.shares if m.site != "learner 03"], question)
     renewed = [replace(m, model=b"x") if m.site == "learner 03" else m for m in sites.shares]
     with pytest.raises(ProtocolError, match="that is not here"):
-        answer(party, renewed, question)
+        answer(site, renewed, question)
 
 
 def test_a_model_is_evaluated_once(eight, sites, monkeypatch):
     X, y = rows_of(eight, "learner 00")
-    party = make_party(X, y, site="learner 00", candidates=["ridge"])
+    site = make_site(X, y, site="learner 00", candidates=["ridge"])
     calls = []
     real = wire.predict_each
     monkeypatch.setattr(
         wire, "predict_each", lambda models, *rest: calls.append(len(models)) or real(models, *rest)
     )
-    score(party, sites.shares)
-    answer(party, sites.shares, conclude(sites.shares, sites.scores))
+    score(site, sites.shares)
+    answer(site, sites.shares, conclude(sites.shares, sites.scores))
     assert calls == [8, 0]
 
 
@@ -163,7 +163,7 @@ def test_models_are_kept_within_what_their_response_makes_plausible(eight, sites
 
 def test_shares_of_another_run_are_refused(eight, sites, conclusion):
     X, y = rows_of(eight, "learner 02")
-    again = share(make_party(X[:30], y[:30], site="learner 02", candidates=["ridge"]))
+    again = share(make_site(X[:30], y[:30], site="learner 02", candidates=["ridge"]))
     with pytest.raises(ProtocolError, match="two different shares of 'learner 02'"):
         predict(eight.X, "learner 00", [*sites.shares, again], conclusion)
     renewed = [again if m.site == "learner 02" else m for m in sites.shares]
@@ -173,20 +173,20 @@ def test_shares_of_another_run_are_refused(eight, sites, conclusion):
 
 def test_the_same_rows_seed_and_name_share_the_same(eight, sites):
     X, y = rows_of(eight, "learner 00")
-    assert share(make_party(X, y, site="learner 00", candidates=["ridge"])) == sites.shares[0]
+    assert share(make_site(X, y, site="learner 00", candidates=["ridge"])) == sites.shares[0]
 
 
 @pytest.mark.parametrize("strange", [{"target": "z"}, {"columns": ("x0", "x2", "x1")}])
 @pytest.mark.parametrize("moments", [(1e49, 0.0), (0.0, 1e30)])
 def test_a_stranger_does_not_decide_what_is_rounding(sites, strange, moments):
-    party = next(iter(sites.parties.values()))
+    site = next(iter(sites.sites.values()))
     mean, variance = moments
     evil = replace(sites.shares[1], site="evil", response_mean=mean, response_variance=variance)
-    expected = score(party, sites.shares)
-    found = score(party, [*sites.shares, replace(evil, **strange)])
+    expected = score(site, sites.shares)
+    found = score(site, [*sites.shares, replace(evil, **strange)])
     assert (found.noise, found.noise_variance) == (expected.noise, expected.noise_variance)
     # Nor does one of the same columns, whose response is larger by far than anybody's.
-    found = score(party, [*sites.shares, evil])
+    found = score(site, [*sites.shares, evil])
     assert (found.noise, found.noise_variance) == (expected.noise, expected.noise_variance)
 
 
@@ -196,24 +196,24 @@ def test_a_response_whose_squares_leave_the_numbers_is_refused(sites):
 
 
 def test_an_answer_rests_on_the_members_of_the_question_alone(sites):
-    party = next(iter(sites.parties.values()))
+    site = next(iter(sites.sites.values()))
     question = conclude(sites.shares, sites.scores)
     # Half of the sites lie together, so that they are typical; whoever leaves them out is rid of them.
     liars = [replace(m, site=f"liar {k}", response_variance=1e30) for k, m in enumerate(sites.shares)]
-    assert answer(party, [*sites.shares, *liars], question) == answer(party, sites.shares, question)
+    assert answer(site, [*sites.shares, *liars], question) == answer(site, sites.shares, question)
 
 
 def test_a_site_whose_rows_are_in_time_order_holds_out_blocks():
     data = make_stress("AR(1) noise .8, one truth", 1000)
     mine = data.groups == data.learner_ids[0]
     made = [
-        make_party(data.X[mine], data.y[mine], site="a", candidates=["ridge"], order=order)
+        make_site(data.X[mine], data.y[mine], site="a", candidates=["ridge"], order=order)
         for order in ("auto", None)
     ]
-    found, independent = (party.selection for party in made)
+    found, independent = (site.selection for site in made)
     assert found.in_order
     assert found.folds[0].tolist() == [0] * 40 + [1] * 40
     assert not independent.in_order
     # What is told has the same form, and the same halves in number.
-    sent = [score(party, [share(party)]) for party in made]
+    sent = [score(site, [share(site)]) for site in made]
     assert sent[0].half_sizes == sent[1].half_sizes == (40, 40)

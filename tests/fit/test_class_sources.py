@@ -71,7 +71,7 @@ def test_where_everything_fits_the_answer_is_that_of_fit(n_classes: int, options
 def test_models_see_all_rows_and_the_rest_a_part_of_them(
     candidates: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(streaming, "rows_kept", lambda *_: 40)
+    monkeypatch.setattr(streaming, "rows_per_learner", lambda *_: 40)
     X, y, groups = rows(3)
     model = quick(candidates=candidates).fit_sources(sources(X, y, groups))
     assert model.collaboration_.method == "average"

@@ -235,7 +235,7 @@ def test_rows_with_wild_cells_are_set_aside_as_in_fit(standardize: str | None) -
 
 
 def test_a_wild_cell_among_rows_that_are_not_kept_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(streaming, "rows_kept", lambda *_: 50)
+    monkeypatch.setattr(streaming, "rows_per_learner", lambda *_: 50)
     for row in range(80, 88):
         X = DATA.X.copy()
         X[row, 0] = 1e9
@@ -246,7 +246,7 @@ def test_a_wild_cell_among_rows_that_are_not_kept_is_found(monkeypatch: pytest.M
 
 
 def test_models_see_all_rows_and_the_rest_a_part_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(streaming, "rows_kept", lambda *_: 30)
+    monkeypatch.setattr(streaming, "rows_per_learner", lambda *_: 30)
     model = CoterieRegressor("lr").fit_sources(sources())
     whole = CoterieRegressor("lr").fit(DATA.X, DATA.y, groups=DATA.groups)
     assert model.learner_labels_.tolist() == whole.learner_labels_.tolist()
@@ -275,7 +275,7 @@ def test_clusters_of_a_part_of_the_rows_are_those_of_all(
     # Many predictors and small coteries: models of the kept rows would be far worse than models of all.
     data = make_linear_learners(12, n_truths=n_truths, n_rows=1500, n_features=40, random_state=1)
     whole = CoterieRegressor("lr").fit_sources(sources(data))
-    monkeypatch.setattr(streaming, "rows_kept", lambda *_: 90)
+    monkeypatch.setattr(streaming, "rows_per_learner", lambda *_: 90)
     model = CoterieRegressor("lr").fit_sources(sources(data))
     assert whole.n_clusters_ == model.n_clusters_ == n_truths
     # Ninety rows are too few to be sure of a gain of three per cent. Nobody is sent alone.
@@ -287,7 +287,7 @@ def test_clusters_of_a_part_of_the_rows_are_those_of_all(
 
 
 def test_who_leaves_takes_nothing_of_the_comparison_along(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(streaming, "rows_kept", lambda *_: 30)
+    monkeypatch.setattr(streaming, "rows_per_learner", lambda *_: 30)
     model = CoterieRegressor("lr", n_clusters=1).fit_sources(sources())
     model.remove([str(DATA.learner_ids[0])])
     # Still averages of models that have seen all rows, for the coterie as for everybody.
@@ -297,14 +297,14 @@ def test_who_leaves_takes_nothing_of_the_comparison_along(monkeypatch: pytest.Mo
 
 def test_what_stands_before_a_line_may_bend_it(monkeypatch: pytest.MonkeyPatch) -> None:
     calls: list[bool] = []
-    monkeypatch.setattr(streaming, "rows_kept", lambda *given: calls.append(given[3]) or 1000)
+    monkeypatch.setattr(streaming, "rows_per_learner", lambda *given: calls.append(given[3]) or 1000)
     for candidate in (LinearRegression(), make_pipeline(PolynomialFeatures(), Ridge())):
         CoterieRegressor({"line": candidate}, n_clusters=3).fit_sources(sources())
     assert calls == [True, False]
 
 
 def test_pooled_models_of_a_part_of_the_rows_are_named_as_such(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(streaming, "rows_kept", lambda *_: 30)
+    monkeypatch.setattr(streaming, "rows_per_learner", lambda *_: 30)
     with pytest.warns(UserWarning, match="pooled models were fitted on 30 rows of each learner at most"):
         CoterieRegressor("lr", collaboration="pooled").fit_sources(sources())
 
@@ -321,9 +321,9 @@ def test_pooled_models_of_a_part_of_the_rows_are_named_as_such(monkeypatch: pyte
 )
 def test_what_small_learners_leave_over_goes_to_the_large_ones(sizes: list[int], kept: int) -> None:
     memory = streaming.BASE + 2 * 8 * streaming.COPIES * 4 * 600
-    assert streaming.rows_kept(memory, np.array(sizes), 3, True) == kept
+    assert streaming.rows_per_learner(memory, np.array(sizes), 3, True) == kept
     # Models without coefficients predict every row of everybody.
-    assert streaming.rows_kept(memory, np.array(sizes), 3, False) < kept
+    assert streaming.rows_per_learner(memory, np.array(sizes), 3, False) < kept
 
 
 def test_nothing_as_long_as_the_rows_stays_behind_a_model() -> None:

@@ -30,8 +30,8 @@ def with_newcomers(**options: Any) -> tuple[CoterieRegressor, Any]:
     return model, (data.X, groups)
 
 
-def staying(left: list[str]) -> np.ndarray:
-    return ~np.isin(DATA.groups, left)
+def staying(remaining: list[str]) -> np.ndarray:
+    return ~np.isin(DATA.groups, remaining)
 
 
 @pytest.mark.parametrize("standardize", [None, "learner"])
@@ -46,7 +46,7 @@ def test_what_is_left_is_what_a_fit_of_the_same_clusters_has(method: str, standa
     fit = model.record_
     parts = fit.selection, fit.exchange, fit.partition, fit.learners
     again = collaborate_all(fit.options, fit.seed, *parts)
-    for one, other in ((fit.collaboration, again.coterie), (fit.alone, again.alone)):
+    for one, other in ((fit.collaboration, again.coterie), (fit.own, again.own)):
         for mine, theirs in zip(one.residuals, other.residuals, strict=True):
             assert_allclose(mine, theirs)
     rows = staying(["learner 02", "learner 05"])

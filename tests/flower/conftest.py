@@ -19,7 +19,7 @@ os.environ |= {
 }
 
 from coterie.datasets import make_linear_learners
-from coterie.federated import Party, make_party
+from coterie.federated import Site, make_site
 
 SITES = [f"learner {k:02d}" for k in range(6)]
 
@@ -30,17 +30,17 @@ def data() -> Any:
 
 
 @pytest.fixture(scope="session")
-def load_party(data: Any) -> Callable[[Any], Party]:
-    parties: dict[str, Party] = {}
+def load_site(data: Any) -> Callable[[Any], Site]:
+    sites: dict[str, Site] = {}
 
-    def load(context: Any) -> Party:
-        # On a real node every round makes the party anew; here once is enough.
+    def load(context: Any) -> Site:
+        # On a real node every round makes the site anew; here once is enough.
         site = context.node_config["site"]
-        if site not in parties:
+        if site not in sites:
             mine = data.groups == context.node_config.get("rows-of", site)
             assert np.any(mine)
-            parties[site] = make_party(data.X[mine], data.y[mine], site=site, candidates=["ridge"])
-        return parties[site]
+            sites[site] = make_site(data.X[mine], data.y[mine], site=site, candidates=["ridge"])
+        return sites[site]
 
     return load
 

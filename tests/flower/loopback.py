@@ -127,10 +127,10 @@ class Deployment:
         self.folder = folder
         self.port, *self.node_ports = free_ports(n_nodes + 1)
         self.processes: dict[str, subprocess.Popen[bytes]] = {}
-        home = folder / "home"
-        home.mkdir()
+        root = folder / "home"
+        root.mkdir()
         connection = f'address = "127.0.0.1:{self.port}"\nroot-certificates = "{folder / "ca.crt"}"'
-        (home / "config.toml").write_text(f"[superlink.loop]\n{connection}\n")
+        (root / "config.toml").write_text(f"[superlink.loop]\n{connection}\n")
         binaries = str(Path(sys.executable).parent)
         self.env = {
             **os.environ,
@@ -138,7 +138,7 @@ class Deployment:
             "FLWR_TELEMETRY_ENABLED": "0",
             "FLWR_DISABLE_UPDATE_CHECK": "1",
             "RAY_USAGE_STATS_ENABLED": "0",
-            "FLWR_HOME": str(home),
+            "FLWR_HOME": str(root),
             # Many processes on few cores: threads of their own would only wait for each other.
             "OMP_NUM_THREADS": "1",
             "OPENBLAS_NUM_THREADS": "1",

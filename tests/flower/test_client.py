@@ -14,17 +14,17 @@ import pytest
 pytest.importorskip("flwr", reason="Flower is not installed: install coterie's extra 'flower'")
 from flwr.app import Context, Message, RecordDict
 
-from coterie.federated import Party, ProtocolError, Settings, decode, encode, predict
+from coterie.federated import ProtocolError, Settings, Site, decode, encode, predict
 from coterie.flower import (
     InProcessGrid,
     RunSettings,
     make_client_app,
-    party_from_table,
     run_protocol,
+    site_from_table,
 )
 from coterie.flower.carrying import loaded, one_line, refused, unloaded
 
-Load = Callable[[Any], Party]
+Load = Callable[[Any], Site]
 QUICK = RunSettings(method=Settings(n_clusters=2))
 
 
@@ -95,11 +95,11 @@ def test_classes_of_the_run_are_those_of_every_node(data: Any, tmp_path: Path) -
 
 def test_the_node_has_the_last_word_on_candidates(tables: list[dict[str, Any]]) -> None:
     run = {"candidates": "lasso", "seed": 5}
-    assert party_from_table(context_of(tables[0], run)).candidates == ("lasso",)
-    own = party_from_table(context_of({**tables[0], "candidates": "ridge, lr"}, run))
+    assert site_from_table(context_of(tables[0], run)).candidates == ("lasso",)
+    own = site_from_table(context_of({**tables[0], "candidates": "ridge, lr"}, run))
     assert own.candidates == ("ridge", "lr")
     assert own.seed == 5
-    assert party_from_table(context_of({**tables[0], "features": "x2,x0"}, run)).columns == ("x2", "x0")
+    assert site_from_table(context_of({**tables[0], "features": "x2,x0"}, run)).columns == ("x2", "x0")
 
 
 @pytest.mark.parametrize(
@@ -117,11 +117,11 @@ def test_bad_node_configurations_are_named(
 ) -> None:
     config = {name: value for name, value in {**tables[0], **changes}.items() if value is not None}
     with pytest.raises(ValueError, match=sentence):
-        party_from_table(context_of(config))
+        site_from_table(context_of(config))
 
 
-def test_a_site_does_not_score_unless_its_own_share_comes_back(load_party: Load, configs: Any) -> None:
-    app, context = make_client_app(load_party), context_of(configs[0])
+def test_a_site_does_not_score_unless_its_own_share_comes_back(load_site: Load, configs: Any) -> None:
+    app, context = make_client_app(load_site), context_of(configs[0])
     with pytest.raises(ProtocolError, match="own share did not come back"):
         unloaded(requested(app, "score", [], context))
     (share,) = unloaded(requested(app, "share", [], context))
@@ -130,9 +130,9 @@ def test_a_site_does_not_score_unless_its_own_share_comes_back(load_party: Load,
     assert unloaded(requested(app, "score", [share], context))
 
 
-def test_a_site_that_has_not_scored_answers_nothing(load_party: Load, configs: Any) -> None:
+def test_a_site_that_has_not_scored_answers_nothing(load_site: Load, configs: Any) -> None:
     with pytest.raises(ProtocolError, match="has not scored"):
-        unloaded(requested(make_client_app(load_party), "answer", [b"x"], context_of(configs[0])))
+        unloaded(requested(make_client_app(load_site), "answer", [b"x"], context_of(configs[0])))
 
 
 @pytest.fixture
@@ -165,9 +165,9 @@ def test_nodes_send_private_moments_and_nothing_else(private: list[dict[str, Any
             unloaded(requested(app, kind, [first], context))
 
 
-def test_nodes_send_exact_moments_twice(load_party: Load, configs: Any) -> None:
+def test_nodes_send_exact_moments_twice(load_site: Load, configs: Any) -> None:
     exact = [{**config, "moments": "true"} for config in configs]
-    app = make_client_app(load_party)
+    app = make_client_app(load_site)
     run = run_protocol(InProcessGrid(app, exact), QUICK)
     assert [r.name for r in run.rounds] == ["share", "score", "conclude"]
     assert not any(r.failures for r in run.rounds)
@@ -179,17 +179,17 @@ def test_nodes_send_exact_moments_twice(load_party: Load, configs: Any) -> None:
 
 
 def test_a_private_node_needs_a_schema_and_never_falls_back_to_a_model(
-    private: list[dict[str, Any]], load_party: Load
+    private: list[dict[str, Any]], load_site: Load
 ) -> None:
     for name in ("schema", "table"):
         config = {key: value for key, value in private[0].items() if key != name}
         with pytest.raises(ProtocolError, match=f"Private moments need '{name}'"):
-            unloaded(requested(make_client_app(load_party), "share", [], context_of(config)))
+            unloaded(requested(make_client_app(load_site), "share", [], context_of(config)))
 
 
-def test_models_and_moments_do_not_mix_on_flower(load_party: Load, configs: Any) -> None:
+def test_models_and_moments_do_not_mix_on_flower(load_site: Load, configs: Any) -> None:
     exact = [{**config, "moments": "true"} for config in configs]
-    app = make_client_app(load_party)
+    app = make_client_app(load_site)
     run = run_protocol(InProcessGrid(app, [*exact[:5], configs[5]]), QUICK)
     assert "shared a model" in run.conclusion.left_out[configs[5]["site"]]
     assert len(run.conclusion.labels) == 5
@@ -198,18 +198,18 @@ def test_models_and_moments_do_not_mix_on_flower(load_party: Load, configs: Any)
     assert len(run.shares) == 5
 
 
-def test_a_site_refuses_messages_of_another_kind(load_party: Load, configs: Any) -> None:
-    app, context = make_client_app(load_party), context_of(configs[0])
+def test_a_site_refuses_messages_of_another_kind(load_site: Load, configs: Any) -> None:
+    app, context = make_client_app(load_site), context_of(configs[0])
     (share,) = unloaded(requested(app, "share", [], context))
     requested(app, "score", [share], context)
     with pytest.raises(ProtocolError, match="not a question"):
         unloaded(requested(app, "answer", [share], context))
 
 
-def test_a_peers_name_is_no_path(load_party: Load, configs: Any, tmp_path: Path) -> None:
+def test_a_peers_name_is_no_path(load_site: Load, configs: Any, tmp_path: Path) -> None:
     hostile = [{"site": "../../escape", "rows-of": configs[0]["site"]}, *configs[1:]]
     with_output = [{**config, "output": str(tmp_path / "out" / "site")} for config in hostile]
-    run = run_protocol(InProcessGrid(make_client_app(load_party), with_output), QUICK)
+    run = run_protocol(InProcessGrid(make_client_app(load_site), with_output), QUICK)
     assert not run.rounds[-1].failures
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
     assert [path.name for path in (tmp_path / "out").iterdir()] == ["site"]
@@ -225,6 +225,6 @@ def test_what_carries_no_messages_is_refused() -> None:
     assert unloaded(loaded([b"a", b"b"])) == [b"a", b"b"]
 
 
-def test_shares_travel_as_they_are(load_party: Load, configs: Any) -> None:
-    (share,) = unloaded(requested(make_client_app(load_party), "share", [], context_of(configs[0])))
+def test_shares_travel_as_they_are(load_site: Load, configs: Any) -> None:
+    (share,) = unloaded(requested(make_client_app(load_site), "share", [], context_of(configs[0])))
     assert encode(decode(share)) == share

@@ -45,7 +45,13 @@ from sklearn.preprocessing import (
 from sklearn.svm import SVR, LinearSVR
 
 from coterie.candidates import make_candidates
-from coterie.kernels.affine import AffineLosses, Frame, affine_form, affine_matrix, second_moments
+from coterie.kernels.affine import (
+    AffineLosses,
+    StandardizedColumns,
+    affine_form,
+    affine_matrix,
+    second_moments,
+)
 from coterie.rows.learners import Learners, gather_learners
 
 
@@ -206,7 +212,7 @@ def test_a_model_with_a_coefficient_that_is_not_finite_is_not_affine() -> None:
 
 def test_in_the_frame_columns_have_mean_zero_and_spread_one(make_learners: Callable[..., Learners]) -> None:
     learners = make_learners()
-    frame = Frame(learners)
+    frame = StandardizedColumns(learners)
     Z = frame.rows(learners.X)
     assert np.allclose(Z[:, :-1].mean(axis=0), 0)
     assert np.allclose(Z[:, :-1].std(axis=0), 1)
@@ -221,7 +227,7 @@ def test_a_model_keeps_its_predictions_in_the_frame(seed: int, power: float) -> 
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(9, 2)) * [1, 10**power] + [5, 10**power]
     X[:, 0] = 5.0 if seed % 3 == 0 else X[:, 0]
-    frame = Frame(gather_learners(X, rng.normal(size=9), caller="test"))
+    frame = StandardizedColumns(gather_learners(X, rng.normal(size=9), caller="test"))
     vectors = rng.normal(size=(4, 3))
     inside = frame.rows(X) @ frame.vectors(vectors).T + frame.middle
     assert np.allclose(inside, X @ vectors[:, :-1].T + vectors[:, -1], rtol=1e-9, atol=1e-9)
@@ -381,11 +387,11 @@ def test_units_of_predictors_are_not_one_learner_s() -> None:
     rng = np.random.default_rng(0)
     X, owner = rng.normal(2, 3, (240, 3)), np.repeat(np.arange(8), 30)
     X[:, 2] = owner == 3
-    usual = Frame(gather_learners(X, X[:, 0], owner, caller="test"))
+    usual = StandardizedColumns(gather_learners(X, X[:, 0], owner, caller="test"))
     np.testing.assert_array_equal(usual.spread, X.std(axis=0))
     np.testing.assert_array_equal(usual.centre, X.mean(axis=0))
     X[owner == 5, 0] += 1e6
-    far = Frame(gather_learners(X, X[:, 1], owner, caller="test"))
+    far = StandardizedColumns(gather_learners(X, X[:, 1], owner, caller="test"))
     np.testing.assert_allclose(far.centre[0], 2, atol=1)
     np.testing.assert_allclose(far.spread[0], 3, rtol=0.3)
     np.testing.assert_array_equal(far.spread[1:], usual.spread[1:])

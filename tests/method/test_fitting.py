@@ -289,7 +289,7 @@ def test_fits_are_quiet_about_themselves_only() -> None:
         warnings.warn("slow", ConvergenceWarning, stacklevel=1)
 
 
-class Told:
+class RecordingModel:
     """Returns what it is told to return from fit, and remembers the weights."""
 
     def __init__(self, answer: Any) -> None:
@@ -302,9 +302,9 @@ class Told:
 
 def test_a_fit_that_returns_nothing_has_fitted_the_model_itself() -> None:
     X, y, other = np.zeros((2, 1)), np.ones(2), object()
-    silent = Told(None)
+    silent = RecordingModel(None)
     assert fit_model(silent, X, y) is silent
     assert silent.weights_ is None
-    assert fit_model(Told(other), X, y) is other
+    assert fit_model(RecordingModel(other), X, y) is other
     fit_model(silent, X, y, np.array([1.0, 2.0]))
     assert silent.weights_.tolist() == [1.0, 2.0]

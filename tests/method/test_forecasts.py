@@ -9,7 +9,7 @@ THREE = Forecasts(3)
 
 
 def folds(n: int, splitter: Forecasts = THREE) -> list[tuple[list[int], list[int]]]:
-    return [(train.tolist(), ahead.tolist()) for train, ahead in splitter.split([[0.0]] * n)]
+    return [(train.tolist(), validation.tolist()) for train, validation in splitter.split([[0.0]] * n)]
 
 
 def test_each_block_of_the_later_half_follows_what_it_is_predicted_from() -> None:
@@ -19,8 +19,8 @@ def test_each_block_of_the_later_half_follows_what_it_is_predicted_from() -> Non
 
 @pytest.mark.parametrize("n", range(2, 40))
 def test_every_row_of_the_later_half_is_held_out_once(n: int) -> None:
-    ahead = [row for _, part in folds(n) for row in part]
-    assert ahead == list(range((n + 1) // 2, n))
+    validation = [row for _, part in folds(n) for row in part]
+    assert validation == list(range((n + 1) // 2, n))
     assert all(train == list(range(part[0])) for train, part in folds(n))
 
 

@@ -42,12 +42,12 @@ def test_the_penalty_is_the_one_that_loses_least_with_each_row_left_out():
     alphas = (0.01, 1.0, 100.0)
     losses = []
     for alpha in alphas:
-        left = []
+        leave_one_out = []
         for row in range(len(y)):
             kept = np.arange(len(y)) != row
             model = QuickLogistic(alphas=(alpha,)).fit(X[kept], y[kept])
-            left.append(deviance(y[row], model.decision_function(X[[row]])[0]))
-        losses.append(np.mean(left))
+            leave_one_out.append(deviance(y[row], model.decision_function(X[[row]])[0]))
+        losses.append(np.mean(leave_one_out))
     best = QuickLogistic(alphas=(alphas[int(np.argmin(losses))],)).fit(X, y)
     assert_allclose(QuickLogistic(alphas=alphas).fit(X, y).coef_, best.coef_, rtol=1e-6)
 

@@ -135,9 +135,9 @@ def add(name: str) -> Callable[[dict[str, bytes]], object]:
         (lambda m: m.update({"manifest.json": b"{}"}), False, "without a format version"),
         (lambda m: m.update({"manifest.json": b'{"format": true}'}), False, "without a format version"),
         (lambda m: m.update({"manifest.json": b'{"format": 0}'}), False, "without a format version"),
-        (lambda m: m.update({"manifest.json": b'{"format": 4}'}), False, "without checksums"),
+        (lambda m: m.update({"manifest.json": b'{"format": 5}'}), False, "without checksums"),
         (
-            lambda m: m.update({"manifest.json": b'{"format": 4, "checksums": [3]}'}),
+            lambda m: m.update({"manifest.json": b'{"format": 5, "checksums": [3]}'}),
             False,
             "without checksums",
         ),
@@ -155,7 +155,7 @@ def test_a_file_of_0_1_asks_for_a_new_fit(tampered: Callable[..., Path]) -> None
     path = tampered(manifest=lambda manifest: manifest.update(format=1, coterie="0.1.0"))
     with pytest.raises(
         PersistenceError,
-        match=r"written by coterie 0\.1\.0 in format 1, and this one reads format 4: fit the model again",
+        match=r"written by coterie 0\.1\.0 in format 1, and this one reads format 5: fit the model again",
     ):
         load(path)
 
@@ -165,8 +165,8 @@ def test_a_newer_format_asks_for_an_update(tampered: Callable[..., Path]) -> Non
         # A newer format may have other members: the advice must not drown in what they are.
         members["future.bin"] = b"x"
 
-    path = tampered(newer, lambda manifest: manifest.update(format=5, coterie="9.1"))
-    with pytest.raises(PersistenceError, match=r"newer coterie \(9\.1, format 5; .*: update coterie\."):
+    path = tampered(newer, lambda manifest: manifest.update(format=6, coterie="9.1"))
+    with pytest.raises(PersistenceError, match=r"newer coterie \(9\.1, format 6; .*: update coterie\."):
         load(path)
 
 
@@ -184,7 +184,7 @@ def test_a_file_that_grows_out_of_proportion_is_refused(
 ) -> None:
     bomb = tmp_path / "bomb.coterie"
     with zipfile.ZipFile(bomb, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as zipped:
-        zipped.writestr("manifest.json", b'{"format": 4}' + b" " * 30_000_000)
+        zipped.writestr("manifest.json", b'{"format": 5}' + b" " * 30_000_000)
     with pytest.raises(PersistenceError, match="would unpack to 29 MiB"):
         load(bomb)
 

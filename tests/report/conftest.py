@@ -6,8 +6,7 @@ import pytest
 from coterie import CoterieRegressor, cluster_learners
 from coterie.datasets import make_linear_learners
 from coterie.federated import Conclusion, Settings
-from coterie.federated.conclusions import Curve as SentCurve
-from coterie.federated.conclusions import Gain, Mixture
+from coterie.federated.conclusions import Gain, Mixture, SentCurve
 from coterie.records import Curve, Partition
 from coterie.summary import table_rows
 

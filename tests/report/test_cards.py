@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from coterie.report.cards import MOST_GAINS, Scale, learner_cards, verdict_parts
-from coterie.report.subject import Subject, as_subject, full_name
+from coterie.report.cards import MOST_GAINS, GainAxis, learner_cards, verdict_parts
+from coterie.report.subject import ReportSubject, as_subject, full_name
 from coterie.verdicts import Gains
 from coterie.verdicts.verdict import COLLABORATE, NO_DIFFERENCE, NOT_MEASURED, STAY_ALONE
 
@@ -16,7 +16,7 @@ NAME, VERDICT, PLACES, ERRORS, TAKEN, SURE, LUCK, USED, CUT = 0, 2, 6, 7, 9, 10,
 
 @given(st.lists(st.floats(-5, 1), max_size=20))
 def test_every_gain_has_a_place_on_the_track(gains):
-    scale = Scale(gains)
+    scale = GainAxis(gains)
     assert all(0 <= scale(gain) <= 100 for gain in gains)
     assert scale(scale.low) == 0
     assert scale(scale.high) == 100
@@ -44,15 +44,15 @@ def test_cards_have_the_numbers_of_the_table(model):
 
 def test_the_largest_gain_comes_first_and_only_the_compared_are_drawn(model):
     cards = learner_cards(as_subject(model))
-    shown = [cards["rows"][place][PLACES][0] for place in cards["shown"]]
-    assert shown == sorted(shown, reverse=True)
-    assert len(shown) == np.isfinite(model.gains_["gain"]).sum()
+    output = [cards["rows"][place][PLACES][0] for place in cards["shown"]]
+    assert output == sorted(output, reverse=True)
+    assert len(output) == np.isfinite(model.gains_["gain"]).sum()
     assert cards["left_out"] == 0
 
 
 def crowd_of(model, table):
     record = replace(model.record_, gains=Gains(table))
-    return Subject(model.partition_, None, SimpleNamespace(record_=record))
+    return ReportSubject(model.partition_, None, SimpleNamespace(record_=record))
 
 
 def test_many_gains_show_both_ends(model):

@@ -11,7 +11,7 @@ from coterie import CoterieClassifier, CoterieRegressor, Report
 from coterie.datasets import make_linear_learners, make_logistic_learners
 from coterie.displays import DifferencesDisplay
 from coterie.report.differences import MOST_PAIRS, chosen_pairs, differences_picture
-from coterie.report.subject import Subject, as_subject
+from coterie.report.subject import ReportSubject, as_subject
 from coterie.verdicts import compare_clusters
 
 
@@ -83,7 +83,7 @@ def test_many_clusters_are_compared_with_their_nearest(many_learners):
 def test_what_cannot_be_compared_is_said(model, partition, many_learners):
     assert "matrix of losses alone" in differences_picture(as_subject(partition))
     one, _ = many_learners(5, n_clusters=1)
-    assert "nothing to compare" in differences_picture(Subject(one, None, model))
+    assert "nothing to compare" in differences_picture(ReportSubject(one, None, model))
     without_rows = SimpleNamespace(record_=SimpleNamespace(has_rows=False))
     subject = replace(as_subject(model), model=without_rows)
     assert "save it with rows=True" in differences_picture(subject)

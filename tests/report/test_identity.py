@@ -3,7 +3,7 @@ from sklearn.linear_model import Ridge
 
 from coterie.encoding import ColumnPlan, TableRecipe
 from coterie.engines import ThreadEngine
-from coterie.report.identity import columns_overview, columns_words, run_identity, shown_setting
+from coterie.report.identity import columns_overview, columns_words, run_identity, setting_text
 from coterie.report.subject import as_subject
 
 COLUMNS = (ColumnPlan("size", "number", "number"), ColumnPlan("id", "left out", "left out: it names rows"))
@@ -41,7 +41,7 @@ def test_columns_are_summed_up(fitted):
 
 
 @pytest.mark.parametrize(
-    ("value", "shown"),
+    ("value", "output"),
     [
         (["default"], "default"),
         (["lr", "rf"], "lr, rf"),
@@ -52,9 +52,9 @@ def test_columns_are_summed_up(fitted):
         ({"a": Ridge()}, "a: Ridge()"),
     ],
 )
-def test_settings_are_written_as_a_reader_would(value, shown):
-    assert shown_setting(value) == shown
+def test_settings_are_written_as_a_reader_would(value, output):
+    assert setting_text(value) == output
 
 
 def test_an_endless_setting_is_cut():
-    assert len(shown_setting("x" * 5000)) == 301
+    assert len(setting_text("x" * 5000)) == 301

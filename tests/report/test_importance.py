@@ -4,7 +4,7 @@ import pytest
 
 from coterie import Report
 from coterie.report.importance import importance_picture, importance_words
-from coterie.report.subject import Subject, as_subject
+from coterie.report.subject import ReportSubject, as_subject
 
 
 def line(predictor, *predictions):
@@ -53,4 +53,4 @@ def test_a_model_has_a_picture_of_what_matters(model):
 def test_without_rows_the_reason_is_said(partition):
     assert "matrix of losses alone" in importance_picture(as_subject(partition))
     without = SimpleNamespace(record_=SimpleNamespace(has_rows=False))
-    assert "save it with rows=True" in importance_picture(Subject(model=without))
+    assert "save it with rows=True" in importance_picture(ReportSubject(model=without))

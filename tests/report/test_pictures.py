@@ -12,11 +12,11 @@ from coterie.report.pictures import (
     membership_picture,
     weights_picture,
 )
-from coterie.report.subject import Subject, as_subject, full_names
+from coterie.report.subject import ReportSubject, as_subject, full_names
 
 
 @dataclass(frozen=True)
-class WithStability(Subject):
+class WithStability(ReportSubject):
     found: object = None
 
     @property
@@ -85,7 +85,7 @@ def test_weights_are_shown_where_the_collaboration_has_them(model):
         share_names=("alone", "all"),
         shares=np.array([[0.75, 0.25], [0.25, 0.75]]),
     )
-    subject = Subject(model.partition_, None, SimpleNamespace(collaboration_=collaboration))
+    subject = ReportSubject(model.partition_, None, SimpleNamespace(collaboration_=collaboration))
     picture = weights_picture(subject)
     assert picture["learners"] == ["a", "b"]
     assert picture["names"] == ["its own model", "all learners"]

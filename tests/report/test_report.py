@@ -48,19 +48,19 @@ def test_a_missing_folder_and_a_folder_are_refused_in_a_sentence(partition, tmp_
 
 
 def test_open_shows_the_page(partition, monkeypatch):
-    shown = []
-    monkeypatch.setattr(webbrowser, "open", shown.append)
+    output = []
+    monkeypatch.setattr(webbrowser, "open", output.append)
     path = Report(partition).open()
-    assert shown == [path.as_uri()]
+    assert output == [path.as_uri()]
     assert path.read_text(encoding="utf-8").startswith("<!doctype html>")
 
 
 def test_a_notebook_shows_the_page_in_a_frame_of_its_own(partition):
     report = Report(partition)
-    shown = report._repr_html_()
-    assert shown.startswith("<iframe")
-    assert "allow-same-origin" not in shown
-    inside = shown[shown.index('srcdoc="') + 8 : shown.rindex('"')]
+    output = report._repr_html_()
+    assert output.startswith("<iframe")
+    assert "allow-same-origin" not in output
+    inside = output[output.index('srcdoc="') + 8 : output.rindex('"')]
     assert escapes.unescape(inside) == report.html()
 
 

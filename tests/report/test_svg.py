@@ -2,7 +2,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from coterie.report.svg import Frame, drawing, element, log_ticks, point, text, tick_text, ticks
+from coterie.report.svg import PlotFrame, drawing, element, log_ticks, point, text, tick_text, ticks
 
 
 def test_texts_and_attributes_are_escaped():
@@ -35,10 +35,10 @@ def test_ticks_are_written_short():
 
 
 def test_a_frame_keeps_what_it_shows_inside():
-    frame = Frame([1.0, 5.0], [10.0, 1000.0], log=True)
+    frame = PlotFrame([1.0, 5.0], [10.0, 1000.0], log=True)
     assert frame.x(1.0) == frame.LEFT
     assert frame.y(10.0) > frame.y(100.0) > frame.y(1000.0)
-    flat = Frame([3.0, 3.0], [2.0, 2.0])
+    flat = PlotFrame([3.0, 3.0], [2.0, 2.0])
     assert flat.LEFT < flat.x(3.0) < flat.width
     assert flat.TOP < flat.y(2.0) < flat.height
 

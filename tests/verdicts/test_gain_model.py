@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from coterie._arrays import Array
 from coterie.verdicts.gain_model import (
     NOTHING_MEASURED,
-    Expected,
+    ExpectedGains,
     chance_of_loss,
     discoveries,
     expect_gains,
@@ -24,7 +24,7 @@ from coterie.verdicts.verdict import COLLABORATE, STAY_ALONE, judge
 MANY = 1e9
 
 
-def expected_of(ratios: Array, errors: Array, apart: Array, n_rows: Array) -> Expected:
+def expected_of(ratios: Array, errors: Array, apart: Array, n_rows: Array) -> ExpectedGains:
     return fit_gain_model(ratios, errors, apart, n_rows).expect(ratios, errors, apart, n_rows)
 
 
@@ -96,9 +96,9 @@ def test_the_chance_of_loss_is_that_of_own_models_of_so_many_parameters(
 
 def test_those_who_are_unlike_everybody_are_not_told_what_holds_for_the_others() -> None:
     evidence, fits = columns([0.5] * 12 + [0.05], [0.1] * 12 + [0.3]), np.arange(13) < 12
-    together, _ = expect_gains(*evidence, np.ones(13, dtype=bool), np.zeros(13))
+    expected, _ = expect_gains(*evidence, np.ones(13, dtype=bool), np.zeros(13))
     apart, model = expect_gains(*evidence, fits, np.zeros(13))
-    assert judge(together).tolist() == [COLLABORATE] * 13
+    assert judge(expected).tolist() == [COLLABORATE] * 13
     assert judge(apart).tolist() == [COLLABORATE] * 12 + ["no clear difference"]
     # Newcomers that fit are judged by those who fit.
     known = columns([0.5] * 12, [0.1] * 12)
@@ -180,11 +180,11 @@ def test_the_mean_chance_of_those_who_are_named_is_within_the_rate(chances: list
     named = discoveries(np.array(chances), rate)
     assert named.shape == (len(chances),)
     if named.any():
-        told = np.array(chances)[named]
-        assert told.mean() <= rate + 1e-12
-        assert told.max() < 0.5
+        verdicts = np.array(chances)[named]
+        assert verdicts.mean() <= rate + 1e-12
+        assert verdicts.max() < 0.5
         # Nobody with a smaller chance is passed over.
-        assert (np.array(chances)[~named] >= told.max() - 1e-12).all()
+        assert (np.array(chances)[~named] >= verdicts.max() - 1e-12).all()
 
 
 def false_rates(
@@ -203,16 +203,16 @@ def false_rates(
         false = [(helps & (truth <= 0)).sum() / max(helps.sum(), 1)]
         false.append((harms & (truth >= 0)).sum() / max(harms.sum(), 1))
         rates.append((*false, helps.mean()))
-    collaborate, stay, told = np.mean(rates, axis=0)
-    return float(collaborate), float(stay), float(told)
+    collaborate, stay, verdicts = np.mean(rates, axis=0)
+    return float(collaborate), float(stay), float(verdicts)
 
 
 def test_where_nobody_gains_hardly_anybody_is_told_anything() -> None:
     # Everybody who is told anything here is told so wrongly, so one chance finding makes a rate of one.
-    collaborate, stay, told = false_rates(lambda rng: np.zeros(20))
+    collaborate, stay, verdicts = false_rates(lambda rng: np.zeros(20))
     assert collaborate <= 0.2
     assert stay <= 0.2
-    assert told <= 0.1
+    assert verdicts <= 0.1
     # Where others harm a little, nobody is told to collaborate.
     assert false_rates(lambda rng: np.full(20, -0.2))[0] <= 0.02
 

@@ -88,7 +88,7 @@ def test_gains_have_a_row_per_learner() -> None:
 
 def falls(model: CoterieRegressor) -> np.ndarray:
     """Return the error of own models of all rows over that of the folds' models."""
-    share, decay = model.record_.alone.share, model.record_.gain_model.decay
+    share, decay = model.record_.own.share, model.record_.gain_model.decay
     assert share == pytest.approx(0.75, abs=0.01)
     return reached_with_all(np.array(SIZES), share, decay)
 
@@ -101,11 +101,11 @@ def test_gains_are_the_errors_of_honest_residuals(collaboration: str) -> None:
     shares = {"local": np.ones(6), "average": np.array(SIZES) / np.bincount(DATA.truth, SIZES)[DATA.truth]}
     own = shares.get(collaboration, np.zeros(6))
     for place in range(6):
-        alone = model.record_.alone.residuals[place][:, 0] ** 2
+        own_only = model.record_.own.residuals[place][:, 0] ** 2
         coterie = model.collaboration_.residuals[place][:, 0] ** 2
         # The own model becomes better with all rows, and so does its part in a prediction with others.
         with_all = 1 - own[place] ** 2 * (1 - falling[place])
-        assert model.gains_["error_alone"][place] == pytest.approx(alone.mean() * falling[place])
+        assert model.gains_["error_alone"][place] == pytest.approx(own_only.mean() * falling[place])
         assert model.gains_["error_with"][place] == pytest.approx(coterie.mean() * with_all)
         assert model.gains_["error_with_se"][place] == pytest.approx(
             coterie.std(ddof=1) / np.sqrt(SIZES[place]) * with_all
@@ -119,10 +119,10 @@ def test_a_coterie_of_one_truth_pays_and_all_together_do_not() -> None:
 
 
 def test_local_gains_nothing_and_global_gains_what_all_do() -> None:
-    alone = fitted(collaboration="local").gains_
-    assert_allclose(alone["gain"], 0.0)
-    assert_allclose(alone["error_with"], alone["error_alone"])
-    assert set(alone["reason"]) == {"It takes nothing from others."}
+    own_only = fitted(collaboration="local").gains_
+    assert_allclose(own_only["gain"], 0.0)
+    assert_allclose(own_only["error_with"], own_only["error_alone"])
+    assert set(own_only["reason"]) == {"It takes nothing from others."}
     everybody = fitted(collaboration="global").gains_
     assert_allclose(everybody["error_with"], everybody["error_all"])
 
@@ -194,7 +194,7 @@ def test_rows_count_by_their_weight() -> None:
     for place in range(6):
         mine = weights[DATA.groups == DATA.learner_ids[place]]
         for name, residuals in (
-            ("error_alone", model.record_.alone.residuals[place][:, 0]),
+            ("error_alone", model.record_.own.residuals[place][:, 0]),
             ("error_with", model.collaboration_.residuals[place][:, 0]),
         ):
             fall = falls(model)[place] if name == "error_alone" else 1.0

@@ -10,7 +10,7 @@ import pytest
 
 from coterie._arrays import Array
 from coterie.loss import SQUARED_ERROR
-from coterie.verdicts.learning import Compared, compare, decay_of, reached_with_all
+from coterie.verdicts.learning import ComparedErrors, compare, decay_of, reached_with_all
 
 SHARES = (0.5, 0.75)
 SIZES = np.array([12.0, 20, 40, 80, 160])
@@ -21,10 +21,10 @@ def follows(decay: float, n: Array, share: float) -> Array:
     return 1 + decay / (share * n)
 
 
-def compared_of(decay: float, others: float = 1.0, shares: tuple[float, float] = SHARES) -> Compared:
+def compared_of(decay: float, others: float = 1.0, shares: tuple[float, float] = SHARES) -> ComparedErrors:
     errors = [follows(decay, SIZES, share) for share in shares]
     rest = np.full(len(SIZES), others), SIZES, np.ones(len(SIZES)), np.ones(len(SIZES))
-    return Compared(*errors, *rest)
+    return ComparedErrors(*errors, *rest)
 
 
 def residuals_of(error: float, n: int = 40) -> Array:
@@ -72,8 +72,8 @@ def test_folds_of_one_splitter_are_equal_shares_though_sizes_round_them() -> Non
 
 def test_errors_that_rise_with_more_rows_are_not_extrapolated() -> None:
     table = compared_of(3.0)
-    assert decay_of(replace(table, early=table.alone, alone=table.early), SHARES) == 0.0
-    nobody = Compared(*(np.zeros(0) for _ in range(6)))
+    assert decay_of(replace(table, early=table.own, own=table.early), SHARES) == 0.0
+    nobody = ComparedErrors(*(np.zeros(0) for _ in range(6)))
     assert decay_of(nobody, SHARES) == 0.0
     assert nobody.errors(1.0, 1.0, nobody.typical).shape == (0,)
 
@@ -93,7 +93,7 @@ def test_errors_that_fall_beyond_all_bounds_have_the_largest_decay() -> None:
 def test_errors_are_means_of_squares_over_rows() -> None:
     table, who, _ = measured((residuals_of(3.0), residuals_of(2.0), residuals_of(1.0)))
     assert who.tolist() == [True]
-    assert (table.early[0], table.alone[0], table.others[0]) == pytest.approx((3, 2, 1))
+    assert (table.early[0], table.own[0], table.others[0]) == pytest.approx((3, 2, 1))
     assert table.n_rows.tolist() == [40]
 
 
@@ -101,14 +101,14 @@ def test_how_far_predictions_are_apart_does_not_depend_on_noise() -> None:
     noise = residuals_of(1.0)
     table, *_ = measured((noise, noise, noise - 0.5))
     assert table.distances[0] == pytest.approx(0.25)
-    assert table.apart[0] == pytest.approx(0.25 / np.sqrt(table.alone[0] * table.others[0]))
+    assert table.relative_distances[0] == pytest.approx(0.25 / np.sqrt(table.own[0] * table.others[0]))
 
 
 def test_rows_count_by_their_weight() -> None:
-    left = np.r_[np.ones(20), np.full(20, 2.0)][:, None]
+    residuals = np.r_[np.ones(20), np.full(20, 2.0)][:, None]
     weights = np.r_[np.ones(20), np.zeros(20)]
-    table, *_ = measured((left, left, left), weights=[weights])
-    assert table.alone[0] == pytest.approx(1.0)
+    table, *_ = measured((residuals, residuals, residuals), weights=[weights])
+    assert table.own[0] == pytest.approx(1.0)
 
 
 def test_a_wild_row_does_not_decide() -> None:
@@ -116,7 +116,7 @@ def test_a_wild_row_does_not_decide() -> None:
     wild = calm.copy()
     wild[0] = 1e6
     table, *_ = measured((calm, wild, calm))
-    assert table.alone[0] < 5 * table.others[0]
+    assert table.own[0] < 5 * table.others[0]
 
 
 def test_rows_that_no_fold_holds_out_say_nothing() -> None:
@@ -141,13 +141,13 @@ def test_without_any_error_nobody_is_compared() -> None:
     # One error is enough: the other one counts as rounding.
     assert exact.tolist() == [True, False, False]
     assert who.tolist() == [False, True, True]
-    assert np.isfinite(np.log(table.alone / table.others)).all()
-    assert (table.alone > table.others).tolist() == [True, False]
+    assert np.isfinite(np.log(table.own / table.others)).all()
+    assert (table.own > table.others).tolist() == [True, False]
 
 
 def test_few_rows_take_their_variance_from_the_typical_learner() -> None:
     sizes, variances = np.array([3.0, 3000.0, 300.0]), np.array([1e-12, 1.0, 100.0])
-    table = Compared(*(np.ones(3) for _ in range(3)), sizes, variances, np.ones(3))
+    table = ComparedErrors(*(np.ones(3) for _ in range(3)), sizes, variances, np.ones(3))
     errors = table.errors(1.0, 1.0, table.typical)
     # Three rows that hardly vary are no evidence of a small variance.
     assert errors[0] > 1e-3
@@ -156,7 +156,7 @@ def test_few_rows_take_their_variance_from_the_typical_learner() -> None:
 
 
 def test_folds_that_share_rows_know_less_than_their_rows_say() -> None:
-    table = Compared(*(np.ones(1) for _ in range(3)), np.array([1e6]), np.ones(1), np.ones(1))
+    table = ComparedErrors(*(np.ones(1) for _ in range(3)), np.array([1e6]), np.ones(1), np.ones(1))
     four_folds, two_folds = (table.errors(share, 1.0, 1.0)[0] ** 2 * 1e6 for share in (0.75, 0.5))
     assert four_folds == pytest.approx(1 + 4 / 3)
     assert two_folds == pytest.approx(1 + 2 / 1)

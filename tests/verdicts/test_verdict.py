@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from coterie.verdicts.gain_model import Expected
+from coterie.verdicts.gain_model import ExpectedGains
 from coterie.verdicts.verdict import (
     BAD_DATA,
     BAD_MODEL,
@@ -23,23 +23,23 @@ from coterie.verdicts.verdict import (
 )
 
 
-def expected(means: list[float], losses: list[float], no_harms: list[float] | None = None) -> Expected:
+def expected(means: list[float], losses: list[float], no_harms: list[float] | None = None) -> ExpectedGains:
     """Return what learners may expect with such chances of a loss, and of no harm."""
     mean, loss = np.array(means), np.array(losses)
     spread = np.full(len(mean), 0.1)
     no_harm = 1 - loss if no_harms is None else np.array(no_harms)
-    return Expected(mean, spread, mean - 0.2, mean + 0.2, loss, no_harm)
+    return ExpectedGains(mean, spread, mean - 0.2, mean + 0.2, loss, no_harm)
 
 
 def test_who_surely_gains_collaborates_and_who_surely_loses_stays_alone() -> None:
-    told = judge(expected([0.3, 0.01, -0.3], [0.001, 0.45, 0.999]))
-    assert told.tolist() == [COLLABORATE, NO_DIFFERENCE, STAY_ALONE]
-    assert set(told.tolist()) < set(VERDICTS)
+    verdicts = judge(expected([0.3, 0.01, -0.3], [0.001, 0.45, 0.999]))
+    assert verdicts.tolist() == [COLLABORATE, NO_DIFFERENCE, STAY_ALONE]
+    assert set(verdicts.tolist()) < set(VERDICTS)
 
 
 def test_what_others_gain_is_no_gain_of_whose_own_rows_show_a_loss() -> None:
-    told = judge(expected([0.3, 0.3], [0.001, 0.001]), np.array([True, False]))
-    assert told.tolist() == [NO_DIFFERENCE, COLLABORATE]
+    verdicts = judge(expected([0.3, 0.3], [0.001, 0.001]), np.array([True, False]))
+    assert verdicts.tolist() == [NO_DIFFERENCE, COLLABORATE]
 
 
 def test_a_verdict_never_contradicts_the_expected_gain() -> None:

@@ -39,18 +39,18 @@ def alone(split: Split, seed: int) -> Answer:
     classes = np.unique(split.y)
     found = np.empty((len(split.X_test), len(classes)))
     for learner in np.unique(split.groups_test):
-        mine, ahead = split.groups == learner, split.groups_test == learner
+        mine, validation = split.groups == learner, split.groups_test == learner
         seen, counts = np.unique(split.y[mine], return_counts=True)
         # A class that few rows have not shown is not impossible.
         shares = (np.bincount(np.searchsorted(classes, seen), counts, len(classes)) + 1) / (
             counts.sum() + len(classes)
         )
-        found[ahead] = shares
+        found[validation] = shares
         if len(seen) > 1:
             model = QuickLogistic().fit(split.X[mine], split.y[mine])
             missing = 1 - shares[np.isin(classes, seen)].sum()
-            own = _spread(model, split.X_test[ahead], classes)
-            found[ahead] = np.where(np.isin(classes, seen), own * (1 - missing), shares)
+            own = _spread(model, split.X_test[validation], classes)
+            found[validation] = np.where(np.isin(classes, seen), own * (1 - missing), shares)
     return found, {}
 
 
@@ -76,7 +76,7 @@ def lightgbm_with_id(split: Split, seed: int) -> Answer:
     classes, codes = np.unique(split.y, return_inverse=True)
     ids = np.unique(split.groups)
     X = np.column_stack([split.X, np.searchsorted(ids, split.groups)])
-    ahead = np.column_stack([split.X_test, np.searchsorted(ids, split.groups_test)])
+    validation = np.column_stack([split.X_test, np.searchsorted(ids, split.groups_test)])
     several = len(classes) > 2
     base = {
         "objective": "multiclass" if several else "binary",
@@ -102,7 +102,7 @@ def lightgbm_with_id(split: Split, seed: int) -> Answer:
         best = min(best, (losses[-1], leaves, len(losses)))
     data = lgb.Dataset(X, codes, categorical_feature=[X.shape[1] - 1])
     model = lgb.train({**base, "num_leaves": best[1]}, data, int(best[2] * 1.25))
-    found = np.asarray(model.predict(ahead))
+    found = np.asarray(model.predict(validation))
     return (found if several else np.column_stack([1 - found, found])), {}
 
 

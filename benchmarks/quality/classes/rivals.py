@@ -34,8 +34,8 @@ def catboost_with_id(split: Split, seed: int) -> Any:
     common = {"random_seed": seed, "thread_count": 1, "allow_writing_files": False, "verbose": False}
     common |= {"cat_features": ["learner"]}
     first = CatBoostClassifier(**common)
-    ahead = (X[held_out], split.y[held_out])
-    first.fit(X[~held_out], split.y[~held_out], eval_set=ahead, early_stopping_rounds=PATIENCE)
+    validation = (X[held_out], split.y[held_out])
+    first.fit(X[~held_out], split.y[~held_out], eval_set=validation, early_stopping_rounds=PATIENCE)
     rounds = {"iterations": first.get_best_iteration() + 1, "learning_rate": first.learning_rate_}
     model = CatBoostClassifier(**common, **rounds).fit(X, split.y)
     return model.predict_proba(frame(split.X_test, split.groups_test)), {}
@@ -95,7 +95,7 @@ def flexmix(split: Split, seed: int) -> Any:
     scale = StandardScaler().fit(split.X)
     labels = np.unique(split.y)
     with tempfile.TemporaryDirectory() as folder:
-        home = Path(folder)
+        root = Path(folder)
         for name, X, y, groups in (
             ("train", split.X, split.y, split.groups),
             ("test", split.X_test, split.y_test, split.groups_test),
@@ -103,14 +103,14 @@ def flexmix(split: Split, seed: int) -> Any:
             table = pd.DataFrame(scale.transform(X), columns=[f"x{c}" for c in range(X.shape[1])])
             # The classes of the rows ahead are not shown.
             codes = np.searchsorted(labels, y) if name == "train" else 0
-            table.assign(y=codes, g=groups).to_csv(home / f"{name}.csv", index=False)
+            table.assign(y=codes, g=groups).to_csv(root / f"{name}.csv", index=False)
         numbers = map(str, (MOST_CLUSTERS, RESTARTS, seed))
-        command = ["Rscript", str(HERE / "flexmix.R"), str(home), *numbers]
+        command = ["Rscript", str(HERE / "flexmix.R"), str(root), *numbers]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode != 0:
             raise RuntimeError(f"flexmix failed: {done.stderr.strip()[-300:]}")
-        answers = pd.read_csv(home / "answers.csv")
-        clusters = pd.read_csv(home / "clusters.csv")
+        answers = pd.read_csv(root / "answers.csv")
+        clusters = pd.read_csv(root / "clusters.csv")
     found = answers["probability"].to_numpy()
     labels_of = dict(zip(clusters["learner"].astype(str), clusters["cluster"], strict=True))
     known = {"n_clusters": len(set(labels_of.values())), "labels": labels_of}

@@ -105,9 +105,9 @@ def _shape(rng: Generator) -> tuple[int, int, float]:
 
 def _mixed(rng: Generator, n: int, p: int, own: float = 0.2) -> list[Function]:
     """Return truths of n learners: three shared ones, and for a share of them one of their own."""
-    shared, alone = _lines(rng, 3, p), _lines(rng, n, p)
+    shared, own_error = _lines(rng, 3, p), _lines(rng, n, p)
     picks = rng.integers(0, 3, n)
-    return [alone[j] if rng.random() < own else shared[picks[j]] for j in range(n)]
+    return [own_error[j] if rng.random() < own else shared[picks[j]] for j in range(n)]
 
 
 def own_truths(rng: Generator) -> Federation:

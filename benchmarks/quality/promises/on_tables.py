@@ -80,31 +80,31 @@ def one_table(
 ) -> dict[str, Any]:
     """Fit one split of a table and compare what learners were told with their test rows."""
     data, start = data or split(table, seed), time.process_time()
-    told = promises(data.X, data.y, data.groups, form, candidates)
+    stated = promises(data.X, data.y, data.groups, form, candidates)
     seconds = time.process_time() - start
-    known = np.isin(data.groups_test, told.learners)
+    known = np.isin(data.groups_test, stated.learners)
     X, y, groups = data.X_test[known], data.y_test[known], data.groups_test[known]
-    alone, others = (y - told.alone(X, groups)) ** 2, (y - told.others(X, groups)) ** 2
-    compared = told.compared & np.isin(told.learners, groups)
+    own_error, others = (y - stated.own(X, groups)) ** 2, (y - stated.others(X, groups)) ** 2
+    compared = stated.compared & np.isin(stated.learners, groups)
     places = np.flatnonzero(compared)
-    mine = [alone[groups == told.learners[j]] for j in places]
-    theirs = [others[groups == told.learners[j]] for j in places]
+    mine = [own_error[groups == stated.learners[j]] for j in places]
+    theirs = [others[groups == stated.learners[j]] for j in places]
     realised, sure = np.full(len(compared), np.nan), np.full(len(compared), np.nan)
     saved = np.array([a.mean() - b.mean() for a, b in zip(mine, theirs, strict=True)])
     realised[places] = saved / levels(mine) if len(places) else saved
     sure[places] = [surely(a - b) for a, b in zip(mine, theirs, strict=True)]
-    letters = [LETTERS.get(verdict, "?") for verdict in told.verdict.tolist()]
+    letters = [LETTERS.get(verdict, "?") for verdict in stated.verdict.tolist()]
     return {
         "table": table,
         "seed": seed,
         "form": form,
-        "k": int(told.model.n_clusters_),
+        "k": int(stated.model.n_clusters_),
         "seconds": f"{seconds:.1f}",
         "verdicts": "".join(np.where(compared, letters, NOT_COMPARED).tolist()),
-        "promised": _cells(told.gain),
-        "low": _cells(told.low),
-        "high": _cells(told.high),
-        "measured": _cells(told.measured),
+        "promised": _cells(stated.gain),
+        "low": _cells(stated.low),
+        "high": _cells(stated.high),
+        "measured": _cells(stated.measured),
         "realised": _cells(realised),
         "sure": _cells(sure),
     }

@@ -46,7 +46,7 @@ class Promises:
     measured: np.ndarray
     ranges: dict[str, tuple[float, float]]
 
-    def alone(self, X: np.ndarray, groups: np.ndarray) -> np.ndarray:
+    def own(self, X: np.ndarray, groups: np.ndarray) -> np.ndarray:
         """Predict rows by their learners' own final models; NaN for learners that are not compared."""
         prediction = np.full(len(X), np.nan)
         mine = np.isin(groups, self.learners[self.compared])
@@ -91,7 +91,7 @@ def promises(X: np.ndarray, y: np.ndarray, groups: np.ndarray, form: str, candid
         warnings.simplefilter("ignore")
         model = CoterieRegressor(**options).fit(X, y, groups=groups)
     gains = model.gains_
-    alone, others = (np.asarray(gains[name], dtype=float) for name in ("error_alone", "error_with"))
+    own_error, others = (np.asarray(gains[name], dtype=float) for name in ("error_alone", "error_with"))
     learners = np.asarray(gains["learner"]).astype(str)
     unknown = np.full(len(learners), np.nan)
     return Promises(
@@ -101,7 +101,7 @@ def promises(X: np.ndarray, y: np.ndarray, groups: np.ndarray, form: str, candid
         np.asarray(gains["gain"], dtype=float),
         np.asarray(gains.get("gain_low", unknown), dtype=float),
         np.asarray(gains.get("gain_high", unknown), dtype=float),
-        np.isfinite(alone),
-        np.log(np.maximum(alone, 1e-300) / np.maximum(others, 1e-300)),
+        np.isfinite(own_error),
+        np.log(np.maximum(own_error, 1e-300) / np.maximum(others, 1e-300)),
         {learner: _range(y[groups == learner]) for learner in learners.tolist()},
     )

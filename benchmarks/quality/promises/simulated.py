@@ -28,7 +28,7 @@ class Truth:
     responses loses, which is the least that a learner without a model of its own can do.
     """
 
-    alone: np.ndarray
+    own: np.ndarray
     others: np.ndarray
     in_se: np.ndarray
     own_mean: np.ndarray
@@ -36,21 +36,21 @@ class Truth:
     @property
     def gain(self) -> np.ndarray:
         """The true share saved; exactly zero where both predictions are the same."""
-        gain: np.ndarray = 1 - self.others / self.alone
+        gain: np.ndarray = 1 - self.others / self.own
         return np.where(np.abs(gain) < ROUNDING, 0.0, gain)
 
 
-def truth_of(data: Federation, told: Promises) -> Truth:
-    """Measure each learner on fresh rows, in the order of ``told.learners``."""
-    alone = told.alone(data.fresh_X, data.fresh_groups)
-    others = told.others(data.fresh_X, data.fresh_groups)
+def truth_of(data: Federation, stated: Promises) -> Truth:
+    """Measure each learner on fresh rows, in the order of ``stated.learners``."""
+    own_error = stated.own(data.fresh_X, data.fresh_groups)
+    others = stated.others(data.fresh_X, data.fresh_groups)
     losses: list[tuple[float, ...]] = []
-    for learner in told.learners:
+    for learner in stated.learners:
         rows, place = data.fresh_groups == learner, int(np.flatnonzero(data.names == learner)[0])
         signal, y, noise = data.fresh_signal[rows], data.fresh_y[rows], data.noise_variance[place]
-        mine, theirs = (float(np.mean((signal - part[rows]) ** 2)) for part in (alone, others))
+        mine, theirs = (float(np.mean((signal - part[rows]) ** 2)) for part in (own_error, others))
         own_mean = float(np.mean((signal - data.y[data.groups == learner].mean()) ** 2))
-        spread = float(np.std((y - alone[rows]) ** 2 - (y - others[rows]) ** 2, ddof=1))
+        spread = float(np.std((y - own_error[rows]) ** 2 - (y - others[rows]) ** 2, ddof=1))
         error = spread / np.sqrt(np.count_nonzero(data.groups == learner))
         same = not error > 0
         in_se = 0.0 if same else (mine - theirs) / error
@@ -62,17 +62,17 @@ def _share(some: np.ndarray) -> int:
     return int(np.count_nonzero(some))
 
 
-def federation_line(told: Promises, truth: Truth) -> dict[str, Any]:
+def federation_line(stated: Promises, truth: Truth) -> dict[str, Any]:
     """Count what was told rightly and wrongly among the learners that have an error alone."""
-    known = told.compared & np.isfinite(truth.gain)
+    known = stated.compared & np.isfinite(truth.gain)
     gain, in_se = truth.gain[known], truth.in_se[known]
-    sent, kept = (told.verdict[known] == word for word in (COLLABORATE, STAY_ALONE))
+    sent, kept = (stated.verdict[known] == word for word in (COLLABORATE, STAY_ALONE))
     large, harmed = (in_se >= LARGE) & (gain > 0), (in_se <= -LARGE) & (gain < 0)
-    bounded = np.isfinite(told.low[known]) & np.isfinite(told.high[known])
-    inside = bounded & (told.low[known] <= gain) & (gain <= told.high[known])
+    bounded = np.isfinite(stated.low[known]) & np.isfinite(stated.high[known])
+    inside = bounded & (stated.low[known] <= gain) & (gain <= stated.high[known])
     return {
-        "learners": len(told.learners),
-        "k": int(told.model.n_clusters_),
+        "learners": len(stated.learners),
+        "k": int(stated.model.n_clusters_),
         "compared": _share(known),
         "gainers": _share(gain > 0),
         "same": _share(gain == 0),
@@ -85,27 +85,27 @@ def federation_line(told: Promises, truth: Truth) -> dict[str, Any]:
         "stay": _share(kept),
         "stay_false": _share(kept & (gain >= 0)),
         "stay_same": _share(kept & (gain == 0)),
-        "promised": f"{np.nanmean(told.gain[known][sent]):.4f}" if sent.any() else "",
+        "promised": f"{np.nanmean(stated.gain[known][sent]):.4f}" if sent.any() else "",
         "realised": f"{gain[sent].mean():.4f}" if sent.any() else "",
         "bounded": _share(bounded),
         "inside": _share(inside),
-        "tiny": _share(~told.compared),
-        "tiny_told": _share(~told.compared & (told.verdict == COLLABORATE)),
-        "tiny_worse": _share(~told.compared & (truth.others > truth.own_mean)),
+        "tiny": _share(~stated.compared),
+        "tiny_told": _share(~stated.compared & (stated.verdict == COLLABORATE)),
+        "tiny_worse": _share(~stated.compared & (truth.others > truth.own_mean)),
     }
 
 
-def learner_lines(data: Federation, told: Promises, truth: Truth) -> list[dict[str, Any]]:
+def learner_lines(data: Federation, stated: Promises, truth: Truth) -> list[dict[str, Any]]:
     """Return what each learner was told and what is true of it."""
-    errors = [np.asarray(told.model.gains_[name], dtype=float) for name in ("error_alone", "error_with")]
+    errors = [np.asarray(stated.model.gains_[name], dtype=float) for name in ("error_alone", "error_with")]
     numbers = zip(
-        *(told.gain, told.low, told.high, truth.gain, truth.in_se, *errors, truth.alone, truth.others),
+        *(stated.gain, stated.low, stated.high, truth.gain, truth.in_se, *errors, truth.own, truth.others),
         strict=True,
     )
     return [
         {"learner": learner, "n_rows": _share(data.groups == learner), "verdict": verdict}
         | {name: f"{value:.5g}" for name, value in zip(NUMBERS, values, strict=True)}
-        for learner, verdict, values in zip(told.learners, told.verdict, numbers, strict=True)
+        for learner, verdict, values in zip(stated.learners, stated.verdict, numbers, strict=True)
     ]
 
 
@@ -115,8 +115,8 @@ def one_federation(
     """Fit one federation and compare what it was told with the truth."""
     key = {"kind": kind, "form": form, "candidates": candidates, "draw": draw}
     data, start = federation(kind, draw), time.process_time()
-    told = promises(data.X, data.y, data.groups, form, None if candidates == "default" else candidates)
+    stated = promises(data.X, data.y, data.groups, form, None if candidates == "default" else candidates)
     seconds = time.process_time() - start
-    truth = truth_of(data, told)
-    line = {**key, **federation_line(told, truth), "seconds": f"{seconds:.1f}"}
-    return line, [{**key, **each} for each in learner_lines(data, told, truth)]
+    truth = truth_of(data, stated)
+    line = {**key, **federation_line(stated, truth), "seconds": f"{seconds:.1f}"}
+    return line, [{**key, **each} for each in learner_lines(data, stated, truth)]

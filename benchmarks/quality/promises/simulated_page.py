@@ -13,9 +13,9 @@ MOST_FALSE, LEAST_FOUND = 0.10, 0.80
 GAINERS = 0.1
 
 
-def false_rate(lines: list[Line], wrong: str, told: str) -> tuple[float, float]:
+def false_rate(lines: list[Line], wrong: str, stated: str) -> tuple[float, float]:
     """Return the mean over federations of V / max(R, 1), and its standard error."""
-    return mean_and_error(float(line[wrong]) / max(float(line[told]), 1) for line in lines)
+    return mean_and_error(float(line[wrong]) / max(float(line[stated]), 1) for line in lines)
 
 
 def power(lines: list[Line]) -> tuple[int, float]:
@@ -27,7 +27,7 @@ def power(lines: list[Line]) -> tuple[int, float]:
 
 def simulated_row(lines: list[Line]) -> list[str]:
     """Return the numbers of one kind and form, those that break a bound in bold."""
-    told, stay = false_rate(lines, "false", "told"), false_rate(lines, "stay_false", "stay")
+    stated, stay = false_rate(lines, "false", "told"), false_rate(lines, "stay_false", "stay")
     large, found = power(lines)
     promised, realised = (
         mean_and_error(number(line, n) for line in lines)[0] for n in ("promised", "realised")
@@ -38,7 +38,7 @@ def simulated_row(lines: list[Line]) -> list[str]:
     return [
         str(len(lines)),
         *(per_cent(share) for share in shares),
-        f"{per_cent(told[0], told[0] > MOST_FALSE)} ± {per_cent(told[1])}",
+        f"{per_cent(stated[0], stated[0] > MOST_FALSE)} ± {per_cent(stated[1])}",
         f"{per_cent(stay[0], stay[0] > MOST_FALSE)} ± {per_cent(stay[1])}",
         f"{per_cent(found, found < LEAST_FOUND)} of {large}",
         f"{per_cent(promised)} / {per_cent(realised)}",

@@ -31,31 +31,31 @@ def table_numbers(lines: list[Line]) -> dict[str, float]:
         np.array([_numbers(line, name) for line in lines])
         for name in ("promised", "measured", "realised", "sure")
     )
-    compared, told = letters != "x", letters == "c"
-    excess, gain = np.where(told, promised - realised, np.nan), np.where(told, realised, np.nan)
-    someone = told.any(axis=0)
+    compared, stated = letters != "x", letters == "c"
+    excess, gain = np.where(stated, promised - realised, np.nan), np.where(stated, realised, np.nan)
+    someone = stated.any(axis=0)
     off, shared = (
-        mean_and_error(np.nanmean(np.where(told, part, np.nan)[:, someone], axis=0))
+        mean_and_error(np.nanmean(np.where(stated, part, np.nan)[:, someone], axis=0))
         if someone.any()
         else (math.nan, math.nan)
         for part in (excess, measured)
     )
-    kept = 1 - float(promised[told].mean()) if told.any() else math.nan
+    kept = 1 - float(promised[stated].mean()) if stated.any() else math.nan
     total = float(realised[compared].sum())
     stay = letters == "s"
     return {
         "learners": letters.shape[1],
         "compared": int(compared.sum()),
-        "told": int(told.sum()),
+        "told": int(stated.sum()),
         "stay": int(stay.sum()),
-        "promised": float(promised[told].mean()) if told.any() else math.nan,
-        "gain": float(np.nanmean(gain)) if told.any() else math.nan,
-        "median": float(np.nanmedian(gain)) if told.any() else math.nan,
-        "worse": int((sure[told] < -SURE).sum()),
+        "promised": float(promised[stated].mean()) if stated.any() else math.nan,
+        "gain": float(np.nanmean(gain)) if stated.any() else math.nan,
+        "median": float(np.nanmedian(gain)) if stated.any() else math.nan,
+        "worse": int((sure[stated] < -SURE).sum()),
         "stay_better": int((sure[stay] > SURE).sum()),
         "stay_gain": float(realised[stay].mean()) if stay.any() else math.nan,
         "all_gain": total / max(int(compared.sum()), 1),
-        "caught": float(realised[told].sum()) / total if total > 0 else math.nan,
+        "caught": float(realised[stated].sum()) / total if total > 0 else math.nan,
         "off": off[0],
         "off_se": math.hypot(off[1], kept * shared[1]),
     }
@@ -91,7 +91,7 @@ TABLE_HEAD = [
 def summary_of_tables(numbers: dict[str, dict[str, float]]) -> str:
     """Say in one paragraph how one form keeps the bounds over all tables."""
     each = list(numbers.values())
-    told, worse = (sum(n[name] for n in each) for name in ("told", "worse"))
+    stated, worse = (sum(n[name] for n in each) for name in ("told", "worse"))
     positive = sum(n["gain"] > 0 for n in each)
     kept = sum(abs(n["off"]) <= SURE * n["off_se"] for n in each)
     judged = sum(math.isfinite(n["off_se"]) for n in each)
@@ -105,8 +105,8 @@ def summary_of_tables(numbers: dict[str, dict[str, float]]) -> str:
     return " ".join(
         [
             "The mean test gain of learners whose verdict is *collaborate* is positive on",
-            f"{positive} of {some} tables. Of these {told:.0f} learners and splits, {worse:.0f}",
-            f"({100 * worse / max(told, 1):.1f} %) are surely worse on test rows. Promised minus realised",
+            f"{positive} of {some} tables. Of these {stated:.0f} learners and splits, {worse:.0f}",
+            f"({100 * worse / max(stated, 1):.1f} %) are surely worse on test rows. Promised minus realised",
             f"gain is within two standard errors on {kept} of {judged} tables. They get at least 80 % of",
             f"the gain of all learners on {caught} of {able} tables{share}.",
         ]

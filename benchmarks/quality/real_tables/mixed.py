@@ -27,7 +27,7 @@ STEPS = 5
 
 
 @dataclass(frozen=True)
-class Scale:
+class PredictorScale:
     """Means and standard deviations of the training rows' predictors and response."""
 
     centre: np.ndarray
@@ -36,7 +36,7 @@ class Scale:
     deviation: float
 
     @classmethod
-    def of(cls, X: np.ndarray, y: np.ndarray) -> Scale:
+    def of(cls, X: np.ndarray, y: np.ndarray) -> PredictorScale:
         """Return the scale of these rows; what does not vary keeps its unit."""
         spread, deviation = X.std(axis=0), float(y.std())
         return cls(X.mean(axis=0), np.where(spread > 0, spread, 1.0), float(y.mean()), deviation or 1.0)
@@ -59,7 +59,7 @@ class GPBoosted:
     """A GPBoost model and the scale of its training rows."""
 
     booster: Any
-    scale: Scale
+    scale: PredictorScale
     slopes: bool
 
     def predict(self, X: np.ndarray, groups: np.ndarray) -> np.ndarray:
@@ -121,7 +121,7 @@ def fit_gpboost(X, y, groups, slopes: bool = False) -> GPBoosted:
     """Fit boosted trees with random intercepts, or with random slopes of all predictors as well."""
     import gpboost as gpb
 
-    scale = Scale.of(X, y)
+    scale = PredictorScale.of(X, y)
     rows, response = scale.predictors(X), scale.response(y)
     options: dict[str, Any] = {}
     if slopes:
@@ -143,7 +143,7 @@ class Merf:
     """A mixed-effects random forest with random intercepts."""
 
     model: Any
-    scale: Scale
+    scale: PredictorScale
 
     def predict(self, X: np.ndarray, groups: np.ndarray) -> np.ndarray:
         """Return predictions; a learner without training rows has no effect of its own."""
@@ -154,7 +154,7 @@ def fit_merf(X, y, groups) -> Merf:
     """Fit MERF with fifty trees and ten iterations."""
     from merf import MERF
 
-    scale = Scale.of(X, y)
+    scale = PredictorScale.of(X, y)
     model = MERF(clone(FOREST).set_params(n_estimators=50), max_iterations=10)
     model.fit(X, np.ones((len(X), 1)), pd.Series(groups), scale.response(y))
     return Merf(model, scale)

@@ -70,9 +70,11 @@ def _verdict(results: Results) -> str:
             ratios[table] = results.ratio(table, ours)
     if not ratios:
         return "coterie has not been run beside these rivals yet."
-    ahead = [table for table, (r, _) in ratios.items() if r <= 1.0]
+    validation = [table for table, (r, _) in ratios.items() if r <= 1.0]
     behind = sorted(((r, table, best) for table, (r, best) in ratios.items() if r > 1.0), reverse=True)
-    text = f"coterie has the lowest error on {len(ahead)} of {len(ratios)} tables on which it has been run."
+    text = (
+        f"coterie has the lowest error on {len(validation)} of {len(ratios)} tables on which it has been run."
+    )
     if behind:
         text += " It is behind the best rival on "
         text += ", ".join(f"{name} ({r:.3f}, {best})" for r, name, best in behind) + "."

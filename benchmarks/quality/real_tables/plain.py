@@ -24,7 +24,7 @@ FOLDS = 4
 
 
 @dataclass(frozen=True)
-class Alone:
+class OwnResiduals:
     """A model of its own for every learner, clipped to the range of its responses with a margin."""
 
     models: dict[str, tuple[Any, float, float]]
@@ -55,7 +55,7 @@ class ForAll:
 
 
 @dataclass(frozen=True)
-class Stacked:
+class StackedWeights:
     """Several models and the weight of each."""
 
     parts: tuple[Any, ...]
@@ -78,7 +78,7 @@ def _seeded(model: Any) -> Any:
     return clone(model).set_params(**dict.fromkeys(names, 0))
 
 
-def fit_alone(X, y, groups, names: dict[str, str] | None = None) -> Alone:
+def fit_alone(X, y, groups, names: dict[str, str] | None = None) -> OwnResiduals:
     """Fit every learner's own choice among the default candidates."""
     names = names or _chosen(X, y, groups)
     candidates, models = make_candidates(), {}
@@ -88,7 +88,7 @@ def fit_alone(X, y, groups, names: dict[str, str] | None = None) -> Alone:
         margin = MARGIN * (high - low)
         model = _seeded(candidates[names[learner]]).fit(X[rows], y[rows])
         models[learner] = (model, low - margin, high + margin)
-    return Alone(models)
+    return OwnResiduals(models)
 
 
 def fit_global(X, y, groups, model: Any) -> ForAll:
@@ -103,7 +103,7 @@ def fit_centred(X, y, groups, model: Any) -> ForAll:
     return ForAll(clone(model).fit(X, y - means[codes]), dict(zip(ids, means, strict=True)))
 
 
-def fit_stacked(X, y, groups) -> Stacked:
+def fit_stacked(X, y, groups) -> StackedWeights:
     """Weigh alone and global models by non-negative least squares on held-out predictions."""
     names = _chosen(X, y, groups)
 
@@ -132,7 +132,7 @@ def fit_stacked(X, y, groups) -> Stacked:
     spread = np.sqrt(np.bincount(codes, (y - means) ** 2) / counts)[codes]
     spread[spread == 0] = 1.0
     weights, _ = nnls((held_out - means[:, None]) / spread[:, None], (y - means) / spread)
-    return Stacked(final, weights / weights.sum())
+    return StackedWeights(final, weights / weights.sum())
 
 
 def _frame(X: np.ndarray, groups: np.ndarray) -> pd.DataFrame:

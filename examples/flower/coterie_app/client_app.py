@@ -1,6 +1,6 @@
 """A site. It reads the table that its own node configuration names.
 
-For rows from a database, or columns that need preparing, write a function from the context to a party:
+For rows from a database, or columns that need preparing, write a function from the context to a site:
 
     def load_party(context):
         X, y = ...

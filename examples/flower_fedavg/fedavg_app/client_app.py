@@ -2,7 +2,7 @@
 
 from flwr.app import ArrayRecord, Context, Message, MetricRecord, RecordDict
 
-from coterie.flower import make_client_app, party_from_table
+from coterie.flower import make_client_app, site_from_table
 
 from .network import loss, trained
 
@@ -12,10 +12,10 @@ app = make_client_app()
 @app.train()
 def train(message: Message, context: Context) -> Message:
     """Train the coterie's network for a few epochs on the site's own rows."""
-    party = party_from_table(context)
+    site = site_from_table(context)
     # Numbers, or the numbers of classes.
-    X, y = party.learners.X, party.learners.loss.target(party.learners.y)
-    n_classes = len(party.classes)
+    X, y = site.learners.X, site.learners.loss.target(site.learners.y)
+    n_classes = len(site.classes)
     weights = message.content["weights"].to_numpy_ndarrays()
     before = loss(weights, X, y, n_classes)
     epochs = int(context.run_config.get("local-epochs", 20))

@@ -15,7 +15,7 @@ from coterie.cli.printing import say_notes, tell, tell_json
 from coterie.cli.progress import gathered_warnings
 
 _ERRORS = ("error_alone", "error_with", "error_all")
-_SHOWN = ("learner", "cluster", "n_rows", *_ERRORS, "gain", "verdict", "reason")
+_PRINTED_COLUMNS = ("learner", "cluster", "n_rows", *_ERRORS, "gain", "verdict", "reason")
 
 
 def admit(
@@ -57,6 +57,6 @@ def admit(
         tell_json({"newcomers": placed, "notes": notes, "out": out})
         return
     say_notes(notes)
-    show_rows([name for name in _SHOWN if name in placed[0]], placed)
+    show_rows([name for name in _PRINTED_COLUMNS if name in placed[0]], placed)
     if out is not None:
         tell(f"The model that knows them is {out}")

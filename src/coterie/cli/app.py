@@ -44,6 +44,7 @@ app = typer.Typer(
 
 
 def _show_version(wanted: bool) -> None:
+    """Print the version and end, if that was requested."""
     if wanted:
         typer.echo(f"coterie {__version__}")
         raise typer.Exit
@@ -70,6 +71,7 @@ for panel, commands in _PANELS.items():
 
 
 def _refuse(text: object, code: int) -> NoReturn:
+    """Print an error in one sentence, and exit with a code."""
     typer.echo(f"coterie: {sentence(text)}", err=True)
     sys.exit(code)
 

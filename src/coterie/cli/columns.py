@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 
 def _line(note: ColumnNote) -> str:
+    """Describe a column in one line."""
     parts = [f"{note.name}: {note.kind}"]
     if note.levels:
         parts.append("entries " + ", ".join(note.levels))
@@ -105,14 +106,14 @@ def agree(
     check_signer(sealed, signer)
     with one_sentence():
         contents = sealed.read()
-        found = agree_on(contents.columns)
-        sealed.put(found, signer, replace=True)
-    tell(f"{len(found.sites)} sites agree on the columns to predict {found.target!r} from:")
-    if found.classes:
-        tell(f"  {found.target} has the classes {', '.join(found.classes)}.")
-    for plan in found.columns:
+        result = agree_on(contents.columns)
+        sealed.put(result, signer, replace=True)
+    tell(f"{len(result.sites)} sites agree on the columns to predict {result.target!r} from:")
+    if result.classes:
+        tell(f"  {result.target} has the classes {', '.join(result.classes)}.")
+    for plan in result.columns:
         tell(f"  {plan.name}: {plan.remark}")
-    say_notes(found.notes)
+    say_notes(result.notes)
     if contents.shares or contents.moments:
         tell("Sites that have shared already share again, with --replace, if the columns have changed.")
     tell("Now run `coterie share` at every site.")

@@ -17,6 +17,7 @@ EXIT_PENDING = 3
 
 
 def _report(found: dict[str, Any], *, as_json: bool) -> None:
+    """Print what concluding has come to: who is waited for, the next round, or the conclusion."""
     from coterie._options import listed
     from coterie.cli.summary import show_line, show_summary
 
@@ -24,8 +25,8 @@ def _report(found: dict[str, Any], *, as_json: bool) -> None:
         tell_json(found)
         return
     if found["state"] == "waiting for scores":
-        for site, why in found["waiting"].items():
-            tell(f"Waiting for {site}. {why}")
+        for site, reason in found["waiting"].items():
+            tell(f"Waiting for {site}. {reason}")
         tell("To go on without them, pass --now, or --leave-out SITE for some.")
         return
     if found["state"] == "asking":
@@ -36,8 +37,8 @@ def _report(found: dict[str, Any], *, as_json: bool) -> None:
         )
         return
     show_summary(found)
-    for site, why in found["left_out"].items():
-        show_line(f"Left out: {site}. {why[:1].upper()}{why[1:]}")
+    for site, reason in found["left_out"].items():
+        show_line(f"Left out: {site}. {reason[:1].upper()}{reason[1:]}")
     show_line("Each site predicts with its coterie: coterie predict FOLDER TABLE --name SITE")
     if found["report"] is not None:
         show_line(found["report"])
@@ -104,16 +105,16 @@ def conclude_command(
         for contents in looks(sealed.read, wait):
             why_not = lacking(contents, without)
             if why_not is None:
-                found = go_on(sealed, contents, settings, without, signer, now=now)
-                if found["state"] == "concluded":
+                result = go_on(sealed, contents, settings, without, signer, now=now)
+                if result["state"] == "concluded":
                     break
         if why_not is not None:
             raise CommandError(why_not)
-    if found["state"] == "concluded":
-        conclusion = found.pop("conclusion")
-        found |= {**summarize(conclusion), "labels": conclusion.labels}
-        found["report"] = write_common_page(conclusion, sealed.path, report)
-    found["troubles"] = dict(contents.troubles)
-    _report(found, as_json=as_json)
-    if found["state"] != "concluded":
+    if result["state"] == "concluded":
+        conclusion = result.pop("conclusion")
+        result |= {**summarize(conclusion), "labels": conclusion.labels}
+        result["report"] = write_common_page(conclusion, sealed.path, report)
+    result["troubles"] = dict(contents.troubles)
+    _report(result, as_json=as_json)
+    if result["state"] != "concluded":
         raise typer.Exit(EXIT_PENDING)

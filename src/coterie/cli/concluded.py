@@ -7,11 +7,11 @@ from dataclasses import replace
 from coterie.cli.errors import CommandError
 from coterie.cli.moments import concluded_anew
 from coterie.federated.conclusions import Conclusion
-from coterie.federated.folder import Contents, SealedFolder
+from coterie.federated.folder import FolderContents, SealedFolder
 from coterie.federated.recomputing import check_conclusion
 
 
-def _check_concluder(sealed: SealedFolder, contents: Contents, concluder: str) -> None:
+def _check_concluder(sealed: SealedFolder, contents: FolderContents, concluder: str) -> None:
     """Refuse a conclusion that the one named did not sign."""
     known = sealed.known_keys
     if known is None:
@@ -22,12 +22,12 @@ def _check_concluder(sealed: SealedFolder, contents: Contents, concluder: str) -
         raise CommandError(f"The conclusion is not signed by {concluder!r}: let {concluder!r} conclude.")
 
 
-def read_conclusion(sealed: SealedFolder, concluder: str | None) -> tuple[Contents, Conclusion]:
+def read_conclusion(sealed: SealedFolder, concluder: str | None) -> tuple[FolderContents, Conclusion]:
     """Return what a folder holds, and its conclusion; refuse one that the one named did not sign."""
     contents = sealed.read()
-    why = next((w for n, w in contents.troubles.items() if n.startswith("conclusion")), None)
-    if contents.conclusion is None and why is not None:
-        raise CommandError(f"The conclusion of the folder cannot be used: conclude again. {why}")
+    reason = next((w for n, w in contents.troubles.items() if n.startswith("conclusion")), None)
+    if contents.conclusion is None and reason is not None:
+        raise CommandError(f"The conclusion of the folder cannot be used: conclude again. {reason}")
     if contents.conclusion is None:
         raise CommandError("The folder has no conclusion yet: run `coterie conclude` first.")
     if concluder is not None:
@@ -42,7 +42,7 @@ def trusted_conclusion(sealed: SealedFolder, concluder: str | None) -> Conclusio
         return conclusion
     # Whoever concluded may have written anything, also in numbers that no prediction is made of.
     if conclusion.mixtures:
-        found = check_conclusion(conclusion, contents.shares, contents.scores, contents.answered)
+        result = check_conclusion(conclusion, contents.shares, contents.scores, contents.answered)
     else:
-        found = concluded_anew(contents).conclusion
-    return replace(found, left_out=conclusion.left_out)
+        result = concluded_anew(contents).conclusion
+    return replace(result, left_out=conclusion.left_out)

@@ -55,11 +55,11 @@ def find_files(patterns: Sequence[str]) -> list[Path]:
     """Return the files that are named or match a pattern, in sorted order."""
     files: list[Path] = []
     for pattern in patterns:
-        found = matches(pattern)
-        if not found:
+        result = matches(pattern)
+        if not result:
             kind = "that matches " if glob.has_magic(pattern) else ""
             raise CommandError(f"There is no file {kind}{pattern!r}: {_hint(Path(pattern))}")
-        files.extend(found)
+        files.extend(result)
     for path in files:
         if path.is_dir():
             raise CommandError(f"{str(path)!r} is a folder: name its files, as in '{path}/*.csv'.")

@@ -159,8 +159,8 @@ def fit(
             raise CommandError("--from-nvflare takes the place of a table: give one of them.")
         judged: dict[str, Any] = {"metric": metric, "higher_is_better": higher_is_better}
         clustering["n_clusters"] = options.parse_count(n_clusters)
-        place = place_for(Path(from_nvflare).stem)
-        summary = cluster_nvflare(from_nvflare, place, **judged, **clustering, report=report)
+        index = place_for(Path(from_nvflare).stem)
+        summary = cluster_nvflare(from_nvflare, index, **judged, **clustering, report=report)
         print_summary(summary, as_json=as_json, verbose=verbose)
         return
     if not tables:
@@ -187,10 +187,10 @@ def fit(
         if time is not None or log_target:
             raise CommandError("--memory does not take --time or --log-target yet: leave them out.")
         rows, recipe, stem = find_learners(tables, memory=memory, **columns, task=task)
-        place = place_for(stem)
+        index = place_for(stem)
     else:
         one = len(tables) == 1 and Path(tables[0]).exists()
-        place = place_for(stem_of(find_files(tables)[0]) if one else "fit")
+        index = place_for(stem_of(find_files(tables)[0]) if one else "fit")
         by_file = columns["by_file"]
         text: dict[str, Any] = {"delimiter": delimiter, "encoding": encoding, "decimal": decimal}
         frame = read_tables(tables, **text, ids=[group], with_filename=by_file)
@@ -204,5 +204,5 @@ def fit(
     model = make_model(candidates, **clustering, task=CLASSIFICATION if rows.classes else REGRESSION)
     named = Path(tables[0]).name if len(tables) == 1 else f"{len(tables)} tables"
     recipe = replace(recipe, source=named, unit=unit)
-    summary = run_fit(model, rows, recipe, place, scheduler=scheduler, report=report)
+    summary = run_fit(model, rows, recipe, index, scheduler=scheduler, report=report)
     print_summary(summary, as_json=as_json, verbose=verbose)

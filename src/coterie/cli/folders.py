@@ -96,9 +96,9 @@ class Workplace:
         # The folder's neighbour needs its name. What a link names gets the results.
         if path.name in ("", "..") or os.path.islink(path):
             path = Path(os.path.realpath(path))
-        place = cls(path, force, resume)
-        place.check()
-        return place
+        index = cls(path, force, resume)
+        index.check()
+        return index
 
     @property
     def state(self) -> Path:
@@ -137,16 +137,17 @@ class Workplace:
         return _is_folder(self.fits) and any(_FIT.fullmatch(name) for name in os.listdir(self.fits))
 
     def _check_out(self) -> None:
+        """Refuse an output folder whose content would be lost."""
         if os.path.lexists(self.out) and not _is_folder(self.out):
             raise CommandError(f"{str(self.out)!r} is a file: give --out the name of a folder.")
-        found = sorted(os.listdir(self.out)) if _is_folder(self.out) else []
-        strange = _strangers(self.out, _is_result) if found else []
+        result = sorted(os.listdir(self.out)) if _is_folder(self.out) else []
+        strange = _strangers(self.out, _is_result) if result else []
         if strange:
             raise CommandError(
                 f"The folder {str(self.out)!r} holds {strange[0].name!r}, which is not a result of coterie: "
                 "give --out another folder."
             )
-        if found and not self.force:
+        if result and not self.force:
             raise CommandError(
                 f"The folder {str(self.out)!r} has results already: give --out another folder, or replace "
                 "them with --force."
@@ -159,6 +160,7 @@ class Workplace:
 
     @contextmanager
     def _locked(self) -> Iterator[None]:
+        """Hold the lock of the run's folder; refuse if another process has it."""
         try:
             with locked(self.state / MARK):
                 yield
@@ -215,6 +217,7 @@ class Workplace:
             self._remove_mark()
 
     def _remove_mark(self) -> None:
+        """Remove the state folder if only the lock file is in it."""
         with suppress(OSError):
             if os.listdir(self.state) == [MARK]:
                 (self.state / MARK).unlink()

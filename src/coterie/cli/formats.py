@@ -69,6 +69,7 @@ def _check_amount(path: Path, n_bytes: int, most: int, what: str) -> None:
 
 
 def _content(path: Path) -> bytes:
+    """Return the bytes of a file, unpacked if it is a gzip file; refuse more than memory allows."""
     zipped = path.suffix.lower() == ".gz"
     most = int(_SHARE * free_memory())
     try:
@@ -104,10 +105,10 @@ def _check_head(path: Path, content: bytes, form: TextForm, delimiter: str) -> s
         return delimiter
     if form.delimiter is not None:
         raise CommandError(
-            f"The first line of {str(path)!r} has no {_shown(delimiter)} but {header.count(other)} times "
-            f"{_shown(other)}: pass --delimiter {_shown(other)}."
+            f"The first line of {str(path)!r} has no {_spelled(delimiter)} but {header.count(other)} times "
+            f"{_spelled(other)}: pass --delimiter {_spelled(other)}."
         )
-    say(f"Note: the fields of {str(path)!r} are separated by {_shown(other)}; if not, pass --delimiter.")
+    say(f"Note: the fields of {str(path)!r} are separated by {_spelled(other)}; if not, pass --delimiter.")
     return other
 
 
@@ -123,11 +124,12 @@ def check_encoding(encoding: str) -> str:
     return known.name
 
 
-def _shown(delimiter: str) -> str:
+def _spelled(delimiter: str) -> str:
     return _DELIMITERS.get(delimiter, repr(delimiter))
 
 
 def _wrong_encoding(path: Path, encoding: str) -> CommandError:
+    """Return the error for a file that is not encoded as it should be."""
     name = "UTF-8" if encoding == "utf-8" else encoding
     return CommandError(
         f"{str(path)!r} is not encoded in {name}: pass --encoding with the right one, such as latin-1, "
@@ -161,6 +163,7 @@ def _typed(content: bytes, decimal: str | None, ids: Sequence[str], **options: A
 
 
 def _read_text(path: Path, form: TextForm, delimiter: str) -> pl.DataFrame:
+    """Read a delimited text file as a table."""
     content = _content(path)
     delimiter = _check_head(path, content, form, delimiter)
     if form.encoding != "utf-8":
@@ -176,7 +179,7 @@ def _read_text(path: Path, form: TextForm, delimiter: str) -> pl.DataFrame:
         if "more fields" in str(error):
             raise CommandError(
                 f"A line of {str(path)!r} has more fields than the first line, separated by "
-                f"{_shown(delimiter)}: pass --delimiter, or put fields that contain it in quotes."
+                f"{_spelled(delimiter)}: pass --delimiter, or put fields that contain it in quotes."
             ) from None
         raise CommandError(f"{str(path)!r} cannot be read as text: {first_line(error)}.") from None
     twice = [name for name in table.columns if name.endswith("_duplicated_0")]
@@ -222,6 +225,7 @@ def _read_excel(path: Path) -> pl.DataFrame:
 
 
 def _read_binary(path: Path, kind: str) -> pl.DataFrame:
+    """Read a Parquet or Arrow file as a table; refuse more than memory allows."""
     readers = [pl.read_parquet] if kind == "Parquet" else [pl.read_ipc, pl.read_ipc_stream]
     causes = []
     try:

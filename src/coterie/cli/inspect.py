@@ -52,6 +52,7 @@ def describe(path: str) -> dict[str, Any]:
 
 
 def _show(about: dict[str, Any]) -> None:
+    """Print what is known of a model file."""
     from coterie.cli.summary import named, show_line, show_rows
 
     versions = ", ".join(f"{name} {version}" for name, version in about["versions"].items())

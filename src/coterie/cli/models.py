@@ -12,7 +12,7 @@ import coterie
 from coterie._files import write_bytes
 from coterie.classifier import CoterieClassifier
 from coterie.cli.errors import CommandError, disk_errors
-from coterie.cli.preparing import Rows, apply_recipe
+from coterie.cli.preparing import PreparedRows, apply_recipe
 from coterie.cli.progress import gathered_warnings
 from coterie.cli.reading import read_tables
 from coterie.estimator import CoterieEstimator
@@ -31,7 +31,7 @@ def open_model(path: str, notes: list[str]) -> CoterieEstimator:
 
 def open_with_rows(
     path: str, tables: list[str], *, with_target: bool, **text: Any
-) -> tuple[CoterieEstimator, pl.DataFrame, Rows]:
+) -> tuple[CoterieEstimator, pl.DataFrame, PreparedRows]:
     """Load a model of `coterie fit`; return it with a table and its rows, whose notes include the model's."""
     notes: list[str] = []
     model = open_model(path, notes)

@@ -10,25 +10,25 @@ import numpy as np
 import polars as pl
 
 from coterie.cli.errors import CommandError, cache_errors, one_sentence
-from coterie.cli.preparing import Rows, check_columns, target_values
+from coterie.cli.preparing import PreparedRows, check_columns, target_values
 from coterie.cli.printing import say, tell
 from coterie.cli.progress import gathered_warnings
 from coterie.cli.reading import read_tables
 from coterie.cli.sites import encoded
 from coterie.cli.tasks import labels_of
-from coterie.federated import Party, Settings, make_party
+from coterie.federated import Settings, Site, make_site
 from coterie.federated.conclusions import Conclusion
-from coterie.federated.folder import Contents, SealedFolder
+from coterie.federated.folder import FolderContents, SealedFolder
 from coterie.federated.moments import (
-    Home,
     Pooled,
     Schema,
-    at_home,
+    SiteModel,
     conclude_moments,
     knots_for,
     moments_of,
     open_moments,
     read_schema,
+    site_model,
 )
 from coterie.federated.moments.ledger import send_once
 from coterie.federated.moments.noise import check_promise, noise_scale
@@ -155,19 +155,19 @@ def share_privately(
     tell(NEXT)
 
 
-def of_party(party: Party) -> Moments:
+def moments_of_site(site: Site) -> Moments:
     """Return a site's moments without noise."""
-    rows = party.learners
-    named: dict[str, Any] = {"site": party.site, "columns": party.columns, "target": party.target}
-    return open_moments(rows.X, rows.scalar_y, seed=party.seed, **named)
+    rows = site.learners
+    named: dict[str, Any] = {"site": site.name, "columns": site.columns, "target": site.target}
+    return open_moments(rows.X, rows.scalar_y, seed=site.seed, **named)
 
 
-def is_by_moments(contents: Contents) -> bool:
+def is_by_moments(contents: FolderContents) -> bool:
     """Tell whether most sites sent moments."""
     return len(contents.moments) > len(contents.shares)
 
 
-def without_moments(conclusion: Conclusion, contents: Contents) -> Conclusion:
+def without_moments(conclusion: Conclusion, contents: FolderContents) -> Conclusion:
     """Say in a conclusion from models who sent moments only."""
     others = {
         message.site: NOT_A_MODEL for message in contents.moments if message.site not in conclusion.models
@@ -177,21 +177,21 @@ def without_moments(conclusion: Conclusion, contents: Contents) -> Conclusion:
 
 def conclude_by_moments(
     sealed: SealedFolder,
-    contents: Contents,
+    contents: FolderContents,
     settings: Settings,
     without: Mapping[str, str],
     signer: Signer | None,
 ) -> dict[str, Any]:
     """Conclude from moments; there is nobody to wait for."""
-    found = conclude_moments(contents.moments, settings=settings, leave_out=without).conclusion
+    result = conclude_moments(contents.moments, settings=settings, leave_out=without).conclusion
     sent = {message.site for message in contents.moments}
     others = {share.site: NOT_MOMENTS for share in contents.shares if share.site not in sent}
-    found = changed(found, left_out={**found.left_out, **others})
-    sealed.put(found, signer, replace=True)
-    return {"state": "concluded", "conclusion": found}
+    result = changed(result, left_out={**result.left_out, **others})
+    sealed.put(result, signer, replace=True)
+    return {"state": "concluded", "conclusion": result}
 
 
-def concluded_anew(contents: Contents) -> Pooled:
+def concluded_anew(contents: FolderContents) -> Pooled:
     """Return the conclusion of the folder, computed anew from the moments."""
     conclusion = contents.conclusion
     if conclusion is None:
@@ -201,15 +201,15 @@ def concluded_anew(contents: Contents) -> Pooled:
     messages = [message for message in contents.moments if message.site in conclusion.models]
     # Who was left out for too few rows is not asked again.
     settings = changed(Settings.from_text(conclusion.settings), min_rows=FEWEST_ROWS)
-    found = conclude_moments(messages, settings=settings)
-    if found.conclusion.models != dict(conclusion.models):
+    result = conclude_moments(messages, settings=settings)
+    if result.conclusion.models != dict(conclusion.models):
         raise CommandError("A site has sent other moments since: conclude again.")
-    if found.conclusion.labels != conclusion.labels:
+    if result.conclusion.labels != conclusion.labels:
         raise CommandError("The conclusion does not follow from the moments in the folder: conclude again.")
-    return found
+    return result
 
 
-def _rows_of(contents: Contents, message: Moments, frame: pl.DataFrame) -> tuple[Any, Any]:
+def _rows_of(contents: FolderContents, message: Moments, frame: pl.DataFrame) -> tuple[Any, Any]:
     """Return predictors and response of a site's rows that have no gaps."""
     if message.schema:
         X, y = _encoded(frame, schema_from(message.schema), with_target=True)
@@ -222,19 +222,17 @@ def _rows_of(contents: Contents, message: Moments, frame: pl.DataFrame) -> tuple
     return X[whole], y[whole]
 
 
-def _home(
-    contents: Contents, found: Pooled, message: Moments, frame: pl.DataFrame, order: str | None
-) -> Home:
-    """Return what the site learns at home from its own rows."""
+def _site_model(
+    contents: FolderContents, found: Pooled, message: Moments, frame: pl.DataFrame, order: str | None
+) -> SiteModel:
+    """Return what the site learns from its own rows."""
     X, y = _rows_of(contents, message, frame)
     with gathered_warnings([]):
-        party = make_party(
-            X, y, site=message.site, columns=message.columns, target=message.target, order=order
-        )
-    return at_home(party, found, message.schema)
+        site = make_site(X, y, site=message.site, columns=message.columns, target=message.target, order=order)
+    return site_model(site, found, message.schema)
 
 
-def are_open(contents: Contents, name: str) -> bool:
+def are_open(contents: FolderContents, name: str) -> bool:
     """Tell whether a site sent exact moments which no conclusion is about yet."""
     message, conclusion = contents.moments_of(name), contents.conclusion
     if message is None or message.schema:
@@ -243,7 +241,12 @@ def are_open(contents: Contents, name: str) -> bool:
 
 
 def send_bends(
-    sealed: SealedFolder, contents: Contents, name: str, tables: list[str], signer: Signer | None, **text: Any
+    sealed: SealedFolder,
+    contents: FolderContents,
+    name: str,
+    tables: list[str],
+    signer: Signer | None,
+    **text: Any,
 ) -> None:
     """Send a site's moments once more, above the knots that follow from everybody's."""
     message = contents.moments_of(name)
@@ -263,36 +266,40 @@ def send_bends(
     tell(NEXT)
 
 
-def with_home(contents: Contents, conclusion: Conclusion, name: str, frame: pl.DataFrame) -> Conclusion:
-    """Return the conclusion with what a site learns at home in its row: for its own page, never sent."""
+def with_site_model(
+    contents: FolderContents, conclusion: Conclusion, name: str, frame: pl.DataFrame
+) -> Conclusion:
+    """Return the conclusion with what a site itself learns in its row: for its own page, never sent."""
     message = contents.moments_of(name)
     if message is None or conclusion.mixtures:
         raise CommandError("--own goes with a site that sent moments: name it with --name.")
-    home = _home(contents, concluded_anew(contents), message, frame, "auto")
+    model = _site_model(contents, concluded_anew(contents), message, frame, "auto")
     numbers = ("error_alone", "error_with", "gain", "gain_low", "gain_high", "verdict")
-    mine = {each: getattr(home, each) for each in numbers}
-    mine["reason"] = f"{home.reason} {home.own:.0%} of a prediction is its own model's.".replace("%", " %")
+    mine = {each: getattr(model, each) for each in numbers}
+    mine["reason"] = f"{model.reason} {model.own:.0%} of a prediction is its own model's.".replace("%", " %")
     rows = tuple(changed(row, **mine) if row.learner == name else row for row in conclusion.gains)
     return changed(conclusion, gains=rows)
 
 
-def tell_verdict(contents: Contents, name: str, tables: list[str], order: str | None, **text: Any) -> None:
+def tell_verdict(
+    contents: FolderContents, name: str, tables: list[str], order: str | None, **text: Any
+) -> None:
     """Say what others bring a site; nothing of it is written or sent."""
     message = contents.moments_of(name)
     assert message is not None
-    home = _home(contents, concluded_anew(contents), message, read_tables(tables, **text), order)
-    tell(f"{name}: {home.verdict}. {home.reason}")
+    model = _site_model(contents, concluded_anew(contents), message, read_tables(tables, **text), order)
+    tell(f"{name}: {model.verdict}. {model.reason}")
     error = "Brier score" if _classes_of(message) else "Mean squared error"
     tell(
-        f"{error} on rows not seen: alone {home.error_alone:.4g}, "
-        f"with others {home.error_with:.4g}. {home.own:.0%} of a prediction is its own model's."
+        f"{error} on rows not seen: alone {model.error_alone:.4g}, "
+        f"with others {model.error_with:.4g}. {model.own:.0%} of a prediction is its own model's."
     )
     tell("This was learnt here, and nothing of it is sent.")
 
 
 def predict_by_moments(
-    contents: Contents, name: str, frame: pl.DataFrame, own: pl.DataFrame | None
-) -> tuple[Rows, Any]:
+    contents: FolderContents, name: str, frame: pl.DataFrame, own: pl.DataFrame | None
+) -> tuple[PreparedRows, Any]:
     """Return the rows that can be predicted, and their predictions.
 
     Without the site's own rows, by the line of its coterie; with them, as the site has learnt at home. Of
@@ -300,7 +307,7 @@ def predict_by_moments(
     """
     message = contents.moments_of(name)
     assert message is not None
-    found = concluded_anew(contents)
+    result = concluded_anew(contents)
     if message.schema:
         X, _ = _encoded(frame, schema_from(message.schema), with_target=False)
     else:
@@ -308,11 +315,11 @@ def predict_by_moments(
         check_columns(message.columns, frame.columns, "a predictor of the line")
         X = frame.select(pl.col(column).cast(pl.Float64) for column in message.columns).to_numpy()
     kept = np.flatnonzero(np.isfinite(X).all(axis=1))
-    lost = len(X) - len(kept)
-    notes = (f"{lost} of {len(X)} rows have gaps and were left out.",) if lost else ()
+    losses = len(X) - len(kept)
+    notes = (f"{losses} of {len(X)} rows have gaps and were left out.",) if losses else ()
     if own is None:
-        predicted = found.pool.units.predictions(found.line(name), X[kept])
+        predicted = result.pool.units.predictions(result.line(name), X[kept])
     else:
-        predicted = _home(contents, found, message, own, "auto").predict(X[kept])
-    rows, second = Rows(X[kept], None, None, kept, notes), np.clip(predicted, 0, 1)
+        predicted = _site_model(contents, result, message, own, "auto").predict(X[kept])
+    rows, second = PreparedRows(X[kept], None, None, kept, notes), np.clip(predicted, 0, 1)
     return rows, np.column_stack([1 - second, second]) if _classes_of(message) else predicted

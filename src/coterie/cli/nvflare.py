@@ -37,6 +37,7 @@ _SHAPE = "{site: {model: {metric: value}}}"
 
 
 def _read(path: str) -> dict[str, dict[str, dict[str, Any]]]:
+    """Read NVFlare's results: metrics by model and site."""
     try:
         results = json.loads(Path(path).read_text(encoding="utf-8"))
     except FileNotFoundError:
@@ -53,6 +54,7 @@ def _read(path: str) -> dict[str, dict[str, dict[str, Any]]]:
 
 
 def _metric_of(results: dict[str, dict[str, dict[str, Any]]], metric: str | None) -> str:
+    """Return the name of the metric to use: the one given, or the only one."""
     known = list(dict.fromkeys(m for models in results.values() for ms in models.values() for m in ms))
     if metric is None and len(known) == 1:
         return known[0]

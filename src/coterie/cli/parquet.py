@@ -31,7 +31,7 @@ def open_parquet(path: str) -> Any:
 
 
 @dataclass(frozen=True)
-class Piece:
+class RowBlock:
     """Rows that follow each other in a file."""
 
     path: str
@@ -40,9 +40,9 @@ class Piece:
     # Size and time of the file: a file that was written again is another one.
     stamp: tuple[int, int]
 
-    def part(self, first: int, n_rows: int) -> Piece:
+    def part(self, first: int, n_rows: int) -> RowBlock:
         """Return some of the rows."""
-        return Piece(self.path, self.first + first, min(n_rows, self.n_rows - first), self.stamp)
+        return RowBlock(self.path, self.first + first, min(n_rows, self.n_rows - first), self.stamp)
 
     def batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """Give out the rows, batch by batch."""
@@ -63,7 +63,7 @@ class Piece:
 
 
 def read_pieces(
-    learner: str, pieces: Sequence[Piece], columns: Sequence[str], group: str, most: int
+    learner: str, pieces: Sequence[RowBlock], columns: Sequence[str], group: str, most: int
 ) -> pl.DataFrame:
     """Return some columns of a learner's rows as one table, with its id; of many rows ``most`` at random."""
     total = sum(piece.n_rows for piece in pieces)
@@ -99,7 +99,7 @@ class ParquetRows:
     """Where one learner's rows lie, and what becomes of their columns; see `coterie.RowSource`."""
 
     learner: str
-    pieces: tuple[Piece, ...]
+    pieces: tuple[RowBlock, ...]
     recipe: TableRecipe = field(repr=False)
     classes: bool = False
 

@@ -15,8 +15,8 @@ import pyarrow as pa
 
 from coterie.cli.errors import CommandError, one_sentence
 from coterie.cli.files import FILENAME, PARQUET, find_files, matches, names_of
-from coterie.cli.parquet import BATCH, ParquetRows, Piece, open_parquet, read_pieces, with_target
-from coterie.cli.preparing import Rows, StreamedRows, check_columns, learner_names, prepare
+from coterie.cli.parquet import BATCH, ParquetRows, RowBlock, open_parquet, read_pieces, with_target
+from coterie.cli.preparing import PreparedRows, StreamedRows, check_columns, learner_names, prepare
 from coterie.cli.reading import check_same_columns
 from coterie.cli.tasks import AUTO, CLASSIFICATION, REGRESSION, labels_of, said_of, task_of
 from coterie.encoding import TableRecipe
@@ -37,34 +37,37 @@ def _folders_say(path: Path) -> dict[str, str]:
 
 
 def _inside(folder: Path) -> list[Path]:
-    found, seen = [], set()
+    """Return the Parquet files in a folder and in the folders inside it."""
+    result, seen = [], set()
     for where, folders, files in os.walk(folder, followlinks=True):
         real = os.path.realpath(where)
         if real in seen:
             folders.clear()
             continue
         seen.add(real)
-        found += [Path(where) / name for name in files if Path(name).suffix.lower() in PARQUET]
-    if not found:
+        result += [Path(where) / name for name in files if Path(name).suffix.lower() in PARQUET]
+    if not result:
         raise CommandError(f"There is no Parquet file in the folder {str(folder)!r}: check the path.")
-    return sorted(found)
+    return sorted(result)
 
 
 def _parquet_files(patterns: Sequence[str]) -> list[Path]:
-    found: list[Path] = []
+    """Return the Parquet files that patterns, paths or folders name, each once."""
+    result: list[Path] = []
     for pattern in patterns:
         for match in matches(pattern) or [Path(pattern)]:
-            found += _inside(match) if match.is_dir() else find_files([str(match)])
-    for path in found:
+            result += _inside(match) if match.is_dir() else find_files([str(match)])
+    for path in result:
         if path.suffix.lower() not in PARQUET:
             raise CommandError(f"--memory reads Parquet files, and {str(path)!r} is none: convert it first.")
         if not path.is_file():
             raise CommandError(f"{str(path)!r} leads nowhere: remove it, or bring back what it names.")
     # A file that two patterns name is one file.
-    return list({os.path.realpath(path): path for path in found}.values())
+    return list({os.path.realpath(path): path for path in result}.values())
 
 
 def _kind(type_: Any) -> str:
+    """Return "number" for an Arrow type that holds numbers, else the type's name."""
     numbers = pa.types.is_integer(type_) or pa.types.is_floating(type_)
     return "number" if numbers or pa.types.is_boolean(type_) else str(type_)
 
@@ -85,7 +88,7 @@ def _check_schemas(files: list[Path], group: str) -> None:
                 )
 
 
-def _runs(path: str, group: str, stamp: tuple[int, int]) -> Iterator[tuple[str | None, Piece]]:
+def _runs(path: str, group: str, stamp: tuple[int, int]) -> Iterator[tuple[str | None, RowBlock]]:
     """Give out the learners of a file and where their rows are, from the column that names them."""
     start, first = 0, 0
     learner: str | None = None
@@ -93,19 +96,19 @@ def _runs(path: str, group: str, stamp: tuple[int, int]) -> Iterator[tuple[str |
         names = learner_names(pl.Series(group, batch.column(0)))
         for length, name in names.rle().struct.unnest().iter_rows():
             if start and name != learner:
-                yield learner, Piece(path, first, start - first, stamp)
+                yield learner, RowBlock(path, first, start - first, stamp)
                 first = start
             learner = name
             start += length
     if start:
-        yield learner, Piece(path, first, start - first, stamp)
+        yield learner, RowBlock(path, first, start - first, stamp)
 
 
-def _pieces(files: list[Path], group: str) -> tuple[dict[str, list[Piece]], int]:
+def _pieces(files: list[Path], group: str) -> tuple[dict[str, list[RowBlock]], int]:
     """Return where every learner's rows are, and the number of rows that no learner holds."""
     names = open_parquet(str(files[0])).schema_arrow.names
     by_file = group == FILENAME and FILENAME not in names
-    pieces: dict[str, list[Piece]] = {}
+    pieces: dict[str, list[RowBlock]] = {}
     nobody = 0
     for path, stem in zip(files, names_of(files), strict=True):
         known = path.stat()
@@ -115,11 +118,11 @@ def _pieces(files: list[Path], group: str) -> tuple[dict[str, list[Piece]], int]
         if whole:
             name = stem if by_file else said[group]
             learner = None if name == NO_ENTRY else name
-            found = iter([(learner, Piece(where, 0, open_parquet(where).metadata.num_rows, stamp))])
+            result = iter([(learner, RowBlock(where, 0, open_parquet(where).metadata.num_rows, stamp))])
         else:
             check_columns([group], open_parquet(where).schema_arrow.names, "--group")
-            found = _runs(where, group, stamp)
-        for learner, piece in found:
+            result = _runs(where, group, stamp)
+        for learner, piece in result:
             if learner is None:
                 nobody += piece.n_rows
                 continue
@@ -136,18 +139,18 @@ def _pieces(files: list[Path], group: str) -> tuple[dict[str, list[Piece]], int]
     return pieces, nobody
 
 
-def _looked_at(pieces: dict[str, list[Piece]], group: str, columns: Sequence[str]) -> pl.DataFrame:
+def _looked_at(pieces: dict[str, list[RowBlock]], group: str, columns: Sequence[str]) -> pl.DataFrame:
     """Return rows of some learners, evenly spread among all: from the beginning, the middle and the end."""
     heads = []
     for learner in list(pieces)[:: max(1, len(pieces) // LOOKED_AT)]:
         for piece in dict.fromkeys((pieces[learner][0], pieces[learner][-1])):
-            places = {0, piece.n_rows // 2, max(0, piece.n_rows - ROWS_LOOKED_AT)}
-            parts = [piece.part(place, ROWS_LOOKED_AT) for place in sorted(places)]
+            indices = {0, piece.n_rows // 2, max(0, piece.n_rows - ROWS_LOOKED_AT)}
+            parts = [piece.part(index, ROWS_LOOKED_AT) for index in sorted(indices)]
             heads.append(read_pieces(learner, parts, columns, group, 3 * ROWS_LOOKED_AT))
     return pl.concat(heads, how="vertical_relaxed")
 
 
-def _labels(pieces: dict[str, list[Piece]], target: str) -> pl.Series:
+def _labels(pieces: dict[str, list[RowBlock]], target: str) -> pl.Series:
     """Return the labels of all learners, each once and sorted."""
     parts = []
     for learner, mine in pieces.items():
@@ -166,7 +169,7 @@ def find_learners(
     features: Sequence[str],
     task: str = REGRESSION,
     **further: Any,
-) -> tuple[Rows | StreamedRows, TableRecipe, str]:
+) -> tuple[PreparedRows | StreamedRows, TableRecipe, str]:
     """Find the learners in Parquet files or folders of them; read them all where they fit into the memory.
 
     The options are those of `prepare`. Learners are named by a column, by a key of the folders' names, or by
@@ -195,12 +198,12 @@ def find_learners(
     labels: tuple[Any, ...] = ()
     decided["task"] = task_of(looked_at[target], task)
     if decided["task"] == CLASSIFICATION:
-        found = _labels(pieces, target)
-        labels = tuple(found.to_list())
-        if task == AUTO and found.dtype.is_numeric() and len(labels) > 2:
+        result = _labels(pieces, target)
+        labels = tuple(result.to_list())
+        if task == AUTO and result.dtype.is_numeric() and len(labels) > 2:
             decided["task"], labels = REGRESSION, ()
         else:
-            said = (said_of(found.to_numpy(), target, task), *said)
+            said = (said_of(result.to_numpy(), target, task), *said)
     sample = with_target(looked_at, target, classes=bool(labels))
     if not sample.height:
         raise CommandError(f"No row that was looked at has an entry in {target!r}: check the column.")

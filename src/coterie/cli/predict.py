@@ -47,7 +47,7 @@ def _label_sets(labels: list[Any], inside: Any) -> Any:
     """Return the labels in the set of each row as one text, as in ``no | yes``."""
     import numpy as np
 
-    texts = [" | ".join(str(labels[place]) for place in np.flatnonzero(row)) for row in inside]
+    texts = [" | ".join(str(labels[index]) for index in np.flatnonzero(row)) for row in inside]
     return np.array(texts, dtype=object)
 
 
@@ -64,26 +64,26 @@ def _from_model(
     with one_sentence(), gathered_warnings(notes):
         if isinstance(fitted, CoterieClassifier):
             probabilities = fitted.predict_proba(rows.X, groups=rows.groups)
-            found = {"": fitted.classes_[probabilities.argmax(axis=1)]}
+            result = {"": fitted.classes_[probabilities.argmax(axis=1)]}
             labels = fitted.classes_.tolist()
-            found |= {f"_{label}": column for label, column in zip(labels, probabilities.T, strict=True)}
+            result |= {f"_{label}": column for label, column in zip(labels, probabilities.T, strict=True)}
             if coverage is not None:
                 inside = fitted.predict_set(rows.X, groups=rows.groups, coverage=coverage)
                 end = "_set"
-                while end in found:
+                while end in result:
                     # A class is called so.
                     end += "_"
-                found[end] = _label_sets(labels, inside)
+                result[end] = _label_sets(labels, inside)
         else:
-            found = {"": fitted.predict(rows.X, groups=rows.groups)}
+            result = {"": fitted.predict(rows.X, groups=rows.groups)}
             if coverage is not None:
                 ends = fitted.predict_interval(rows.X, groups=rows.groups, coverage=coverage)
-                found |= {"_low": ends[:, 0], "_high": ends[:, 1]}
+                result |= {"_low": ends[:, 0], "_high": ends[:, 1]}
     said = [note.replace(_REMEDY_OF_LIBRARY, _REMEDY) for note in notes]
     group = fitted.table_.group
     # A column of the learner's own name is never hidden.
     name = "predicted" if group.startswith("prediction") else "prediction"
-    columns = [_column(name + end, frame.height, rows.kept, values) for end, values in found.items()]
+    columns = [_column(name + end, frame.height, rows.kept, values) for end, values in result.items()]
     return [frame[group], *columns], tuple(said)
 
 
@@ -91,11 +91,11 @@ def _folder_columns(height: int, kept: Any, predicted: Any, classes: tuple[str, 
     """Return predictions as columns; of classes the label, and the probability of each."""
     import numpy as np
 
-    found = {"": predicted}
+    result = {"": predicted}
     if classes:
-        found = {"": np.array(classes)[predicted.argmax(axis=1)]}
-        found |= {f"_{label}": part for label, part in zip(classes, predicted.T, strict=True)}
-    return [_column(f"prediction{end}", height, kept, part) for end, part in found.items()]
+        result = {"": np.array(classes)[predicted.argmax(axis=1)]}
+        result |= {f"_{label}": part for label, part in zip(classes, predicted.T, strict=True)}
+    return [_column(f"prediction{end}", height, kept, part) for end, part in result.items()]
 
 
 def _from_folder(
@@ -179,9 +179,9 @@ def predict(
     ] = None,
 ) -> None:
     """Predict the rows of a table, in its order; rows without a learner have no prediction."""
-    found = find_model(model)
+    result = find_model(model)
     # Anybody may put files into a sealed folder: who speaks of sites means the folder.
-    model = model if name or known_keys or concluder or own else found
+    model = model if name or known_keys or concluder or own else result
     find_files(tables)
     import polars as pl
 

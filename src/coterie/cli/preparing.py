@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from coterie._options import shown as shown_value
+from coterie._options import brief
 from coterie.cli.errors import CommandError, one_sentence
 from coterie.cli.tasks import CLASSIFICATION, REGRESSION, class_values, said_of, task_of
 from coterie.encoding import TableEncoder, TableRecipe
@@ -24,7 +24,7 @@ _ALIKE = 0.5
 
 
 @dataclass(frozen=True)
-class Rows:
+class PreparedRows:
     """The rows of a table, as the library takes them; y and groups have one entry per row of X.
 
     ``classes`` says that y holds labels of classes, no numbers.
@@ -83,8 +83,8 @@ def check_columns(names: Sequence[str], known: Sequence[str], option: str) -> No
         if near:
             hint = f"did you mean {folded[near[0]]!r}?"
         else:
-            shown = ", ".join(repr(other) for other in known[:12])
-            hint = f"there are {shown}" + (" and more." if len(known) > 12 else ".")
+            first_columns = ", ".join(repr(other) for other in known[:12])
+            hint = f"there are {first_columns}" + (" and more." if len(known) > 12 else ".")
         raise CommandError(f"The table has no column {name!r} for {option}: {hint}")
 
 
@@ -112,11 +112,11 @@ def target_values(frame: pl.DataFrame, target: str) -> pl.Series:
     """Return the response as numbers, null where it is missing or infinite."""
     values = frame[target]
     if not values.dtype.is_numeric() and values.dtype != pl.Boolean and values.dtype != pl.Null:
-        shown = values.drop_nulls()
+        examples = values.drop_nulls()
         if values.dtype == pl.String:
-            odd = shown.filter(shown.cast(pl.Float64, strict=False).is_null())
-            shown = odd if len(odd) else shown
-        example = shown_value(shown[0]) if len(shown) else "nothing"
+            odd = examples.filter(examples.cast(pl.Float64, strict=False).is_null())
+            examples = odd if len(odd) else examples
+        example = brief(examples[0]) if len(examples) else "nothing"
         raise CommandError(
             f"The target {target!r} is not numeric (it holds {example}): "
             "name a column of numbers, or of classes with `coterie fit --task classification`."
@@ -142,6 +142,7 @@ def learner_names(values: pl.Series) -> pl.Series:
 
 
 def _check_groups(names: pl.Series, group: str) -> None:
+    """Refuse a group column with one value only, or with another value in every row."""
     distinct = names.n_unique()
     if distinct == 1:
         raise CommandError(
@@ -210,7 +211,7 @@ def prepare(
     by_file: bool = False,
     task: str = REGRESSION,
     time: str | None = None,
-) -> tuple[Rows, TableRecipe]:
+) -> tuple[PreparedRows, TableRecipe]:
     """Decide what becomes of a table's columns; return rows to fit on, and the recipe for other tables.
 
     ``task`` says whether the target is fitted as classes or as numbers; ``"auto"``: as it looks. The column
@@ -233,7 +234,7 @@ def prepare(
     X = encoder.transform(used)
     if time is not None:
         X = X.with_columns(used[time])
-    return Rows(X, y, _as_array(names), kept, tuple(notes), classes), recipe
+    return PreparedRows(X, y, _as_array(names), kept, tuple(notes), classes), recipe
 
 
 def apply_recipe(
@@ -243,7 +244,7 @@ def apply_recipe(
     with_target: bool,
     classes: bool = False,
     time: str | None = None,
-) -> Rows:
+) -> PreparedRows:
     """Take the columns that `prepare` used out of another table, for a model to encode.
 
     ``classes`` says that the target holds labels, ``time`` names the column of times, if it is needed.
@@ -255,4 +256,4 @@ def apply_recipe(
     check_columns([] if time is None else [time], frame.columns, "the time")
     target = recipe.target if with_target else None
     used, y, names, kept, notes = _usable(frame, needed, target, recipe.group, classes=classes, time=time)
-    return Rows(used, y, _as_array(names), kept, tuple(notes), classes)
+    return PreparedRows(used, y, _as_array(names), kept, tuple(notes), classes)

@@ -57,10 +57,11 @@ class PlainLines:
                 self._line(f"{stage}: {total} of {total}, {duration(passed)}", now)
             self._finished.add(stage)
         elif now - max(self._last, begun) >= self._between:
-            left = f", about {duration(passed / done * (total - done))} left" if done else ""
-            self._line(f"{stage}: {done} of {total}, {duration(passed)} so far{left}", now)
+            time_left = f", about {duration(passed / done * (total - done))} left" if done else ""
+            self._line(f"{stage}: {done} of {total}, {duration(passed)} so far{time_left}", now)
 
     def _line(self, text: str, now: float) -> None:
+        """Write a line, and note when."""
         self._last = now
         self._stream.write(f"{text}\n")
         self._stream.flush()
@@ -81,7 +82,7 @@ class Bars:
 
 
 @contextmanager
-def shown_progress() -> Iterator[None]:
+def progress_bars() -> Iterator[None]:
     """Show the progress of what is run inside, on stderr."""
     from coterie.engines import watch
 

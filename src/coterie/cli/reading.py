@@ -28,6 +28,7 @@ def check_same_columns(
 
 
 def _stacked(files: list[Path], tables: list[pl.DataFrame]) -> pl.DataFrame:
+    """Return tables of the same columns as one table."""
     names = tables[0].columns
     check_same_columns(files, [table.columns for table in tables])
     # A file whose entries of a column are all missing says nothing of its type.

@@ -48,20 +48,20 @@ def write_common_page(conclusion: Conclusion, folder: Path, path: str | None) ->
     """
     from coterie._files import write_bytes
 
-    place = folder / PAGE if path is None else Path(path).resolve()
+    index = folder / PAGE if path is None else Path(path).resolve()
     try:
         if lacking := _lacking():
             say(f"Note: there is no report page. {lacking}.")
             return None
         # In a folder of others a link may lead anywhere: it is replaced, not followed.
-        write_bytes(place, coterie.Report(conclusion).html().encode())
+        write_bytes(index, coterie.Report(conclusion).html().encode())
     except OSError as error:
-        sentence = f"The report page {str(place)!r} cannot be written ({error.strerror or error})"
+        sentence = f"The report page {str(index)!r} cannot be written ({error.strerror or error})"
         if path is not None:
             raise CommandError(f"{sentence}: give --report another place.") from error
         say(f"Note: {sentence}.")
         return None
-    return str(path or place)
+    return str(path or index)
 
 
 def _from_folder(
@@ -69,7 +69,7 @@ def _from_folder(
 ) -> coterie.Report:
     """Return the page of a concluded folder, or that of one of its sites."""
     from coterie.cli.concluded import trusted_conclusion
-    from coterie.cli.moments import with_home
+    from coterie.cli.moments import with_site_model
     from coterie.cli.reading import read_tables
     from coterie.cli.sites import open_folder
 
@@ -77,7 +77,7 @@ def _from_folder(
         sealed = open_folder(folder, known_keys)
         conclusion = trusted_conclusion(sealed, concluder)
         if own is not None:
-            conclusion = with_home(sealed.read(), conclusion, name, read_tables([own]))
+            conclusion = with_site_model(sealed.read(), conclusion, name, read_tables([own]))
         return coterie.Report(conclusion, site=name or None)
 
 
@@ -122,8 +122,8 @@ def report(
     page = _from_folder(folder, name, known_keys, concluder, own) if folder else None
     try:
         with one_sentence():
-            found = page or coterie.Report(open_model(model, notes), against=against)
-            summary = found.summary
+            result = page or coterie.Report(open_model(model, notes), against=against)
+            summary = result.summary
     except FileNotFoundError as error:
         raise CommandError(str(error)) from None
     say_notes(notes)
@@ -132,5 +132,5 @@ def report(
             for sentence in section["words"]:
                 tell(sentence)
     with disk_errors(Path(out)):
-        found.write_html(out)
+        result.write_html(out)
     tell(out)

@@ -12,8 +12,8 @@ from coterie.cli.printing import say
 from coterie.cli.progress import gathered_warnings
 from coterie.cli.reading import read_tables
 from coterie.cli.sites import encoded, site_rows
-from coterie.federated import Conclusion, Party, Question, Settings, Share
-from coterie.federated.folder import Contents, SealedFolder, file_name
+from coterie.federated import Conclusion, Question, Settings, Share, Site
+from coterie.federated.folder import FolderContents, SealedFolder, file_name
 from coterie.federated.participants import find_participants
 from coterie.federated.peers import evaluate_peers
 from coterie.federated.questions import MOST_QUESTIONS, due_questions, memory_of
@@ -23,9 +23,9 @@ from coterie.federated.signing import Signer
 SAME_TABLE = 1e-6
 
 
-def own_party(
-    mine: Share, contents: Contents, tables: list[str], target: str, order: str | None, **text: Any
-) -> Party:
+def own_site(
+    mine: Share, contents: FolderContents, tables: list[str], target: str, order: str | None, **text: Any
+) -> Site:
     """Select again what was shared, and make sure that the table is the same."""
     name = mine.site
     if target and target != mine.target:
@@ -39,35 +39,35 @@ def own_party(
     shared: dict[str, Any] = {"site": name, "columns": mine.columns, "target": mine.target, "seed": mine.seed}
     shared["classes"] = mine.classes or None
     with gathered_warnings([]):
-        party = federated.make_party(rows.X, rows.y, candidates=list(mine.candidates), order=order, **shared)
-    error = float(party.selection.errors[0])
+        site = federated.make_site(rows.X, rows.y, candidates=list(mine.candidates), order=order, **shared)
+    error = float(site.selection.errors[0])
     same = abs(error - mine.error) <= SAME_TABLE * max(error, mine.error)
-    if len(party.learners.y) != mine.n_rows or not same:
+    if len(site.learners.y) != mine.n_rows or not same:
         raise CommandError(
             f"The table is not the one that {name!r} shared: score with that one and the same --order, or "
             "run `coterie share` again with --replace."
         )
-    return party
+    return site
 
 
-def put_score(party: Party, sealed: SealedFolder, contents: Contents, signer: Signer | None) -> bool:
+def put_score(site: Site, sealed: SealedFolder, contents: FolderContents, signer: Signer | None) -> bool:
     """Put the score of the shares that are there; tell whether it is new."""
-    earlier = next((each for each in contents.scores if each.site == party.site), None)
+    earlier = next((each for each in contents.scores if each.site == site.name), None)
     shas = {share.site: share.sha for share in contents.shares}
     if earlier is not None and {s: e.sha for s, e in earlier.losses.items()} == shas:
         return False
-    for site, why in evaluate_peers(party, contents.shares).troubles.items():
-        say(f"Note: the model of {site!r} is not scored. {why}")
-    mine = federated.score(party, contents.shares)
+    for name, reason in evaluate_peers(site, contents.shares).troubles.items():
+        say(f"Note: the model of {name!r} is not scored. {reason}")
+    mine = federated.score(site, contents.shares)
     return sealed.put(mine, signer, replace=True)
 
 
 def answer_questions(
-    party: Party, sealed: SealedFolder, contents: Contents, signer: Signer | None, noted: dict[str, str]
+    site: Site, sealed: SealedFolder, contents: FolderContents, signer: Signer | None, noted: dict[str, str]
 ) -> int:
     """Answer the open questions, each by itself; tell how many, and note those that are not answered."""
-    memory = memory_of(contents.share_of(party.site))
-    due = due_questions(contents, party.site, memory.read(), sealed.read)
+    memory = memory_of(contents.share_of(site.name))
+    due = due_questions(contents, site.name, memory.read(), sealed.read)
     refused = {
         file_name(question): f"At most {MOST_QUESTIONS} are answered about the same models, and somebody "
         "asks for more than the method needs."
@@ -79,7 +79,7 @@ def answer_questions(
         if name in noted:
             continue
         try:
-            message = federated.answer(party, contents.shares, question)
+            message = federated.answer(site, contents.shares, question)
         # One question that makes no sense must not keep the others from being answered.
         except (ValueError, ArithmeticError) as error:
             refused[name] = str(error)
@@ -88,14 +88,14 @@ def answer_questions(
             memory.add(question)
         sealed.put(message, signer)
         answered += 1
-    for name, why in refused.items():
+    for name, reason in refused.items():
         if name not in noted:
-            say(f"Note: {name!r} is not answered. {why}")
+            say(f"Note: {name!r} is not answered. {reason}")
     noted |= refused
     return answered
 
 
-def is_concluded(contents: Contents, before: Conclusion | None) -> bool:
+def is_concluded(contents: FolderContents, before: Conclusion | None) -> bool:
     """Tell whether there is a new conclusion, about the models or moments that are shared now."""
     if contents.conclusion is None or contents.conclusion == before:
         return False
@@ -104,7 +104,7 @@ def is_concluded(contents: Contents, before: Conclusion | None) -> bool:
     return all(shas.get(site) == sha for site, sha in contents.conclusion.models.items())
 
 
-def _missing(question: Question, contents: Contents) -> list[str]:
+def _missing(question: Question, contents: FolderContents) -> list[str]:
     """Return who has not answered a question."""
     answers = next((each.answers for each in contents.answered if each.question == question), {})
     return [member.site for member in question.members if member.site not in answers]
@@ -112,7 +112,7 @@ def _missing(question: Question, contents: Contents) -> list[str]:
 
 def go_on(
     sealed: SealedFolder,
-    contents: Contents,
+    contents: FolderContents,
     settings: Settings,
     without: Mapping[str, str],
     signer: Signer | None,
@@ -128,7 +128,7 @@ def go_on(
     )
     if participants.waiting and not now:
         return {"state": "waiting for scores", "waiting": dict(participants.waiting)}
-    gone |= {site: f"{why[:1].lower()}{why[1:]}" for site, why in participants.waiting.items()}
+    gone |= {site: f"{reason[:1].lower()}{reason[1:]}" for site, reason in participants.waiting.items()}
     while True:
         outcome = federated.conclude(
             contents.shares, contents.scores, contents.answered, settings=settings, leave_out=gone
@@ -152,7 +152,7 @@ def go_on(
         gone |= dict.fromkeys(missing, "it did not answer.")
 
 
-def lacking(contents: Contents, without: Mapping[str, str]) -> str | None:
+def lacking(contents: FolderContents, without: Mapping[str, str]) -> str | None:
     """Say what has to be shared before anything can be concluded."""
     shared = {share.site for share in contents.shares} | {sent.site for sent in contents.moments}
     if not shared:
@@ -163,7 +163,7 @@ def lacking(contents: Contents, without: Mapping[str, str]) -> str | None:
     return None
 
 
-def _round(contents: Contents, question: Question) -> int:
+def _round(contents: FolderContents, question: Question) -> int:
     """Return the number of a question among those about the same members."""
     earlier = [e.question for e in contents.answered if e.question.members == question.members]
     return len([each for each in earlier if each != question]) + 1

@@ -20,9 +20,9 @@ from coterie.cli.errors import CommandError, Interrupted, disk_errors, one_sente
 from coterie.cli.files import MODEL
 from coterie.cli.folders import Workplace
 from coterie.cli.options import parse_count, parse_order, split_names
-from coterie.cli.preparing import Rows, StreamedRows
+from coterie.cli.preparing import PreparedRows, StreamedRows
 from coterie.cli.printing import say, tell, tell_json
-from coterie.cli.progress import gathered_warnings, shown_progress
+from coterie.cli.progress import gathered_warnings, progress_bars
 from coterie.cli.spreadsheets import write_csv
 from coterie.cli.summary import show_summary
 from coterie.cli.tasks import AUTO, CLASSIFICATION, REGRESSION
@@ -88,7 +88,7 @@ def _workers(scheduler: str | None, n_jobs: int | None) -> Iterator[Any]:
 
 
 def _fit(
-    model: CoterieEstimator, rows: Rows | StreamedRows, place: Workplace, scheduler: str | None
+    model: CoterieEstimator, rows: PreparedRows | StreamedRows, place: Workplace, scheduler: str | None
 ) -> list[str]:
     """Fit, keeping every finished learner beside the results that are to come; return notes."""
     kept: list[Callable[[Any], Any]] = [choose_candidate, select_from_source]
@@ -98,7 +98,7 @@ def _fit(
         )
         model.set_params(engine=engine)
         try:
-            with shown_progress():
+            with progress_bars():
                 notes = rows.fit(model)
         except KeyboardInterrupt:
             if engine.not_kept:
@@ -122,6 +122,7 @@ def write_tables(folder: Path, tables: Mapping[str, pl.DataFrame], summary: dict
 
 
 def _write_results(model: CoterieEstimator, summary: dict[str, Any], folder: Path, *, report: bool) -> None:
+    """Write the tables, the summary, the model and, if requested, the page."""
     gains = pl.DataFrame(dict(model.gains_), strict=False)
     tables = {"labels.csv": gains.select("learner", "cluster"), "gains.csv": gains}
     exchange = model.exchange_
@@ -136,7 +137,7 @@ def _write_results(model: CoterieEstimator, summary: dict[str, Any], folder: Pat
 
 def run_fit(
     model: CoterieEstimator,
-    rows: Rows | StreamedRows,
+    rows: PreparedRows | StreamedRows,
     recipe: TableRecipe,
     place: Workplace,
     *,
@@ -157,7 +158,7 @@ def run_fit(
             summary["notes"] = list(dict.fromkeys([*notes, *summary["notes"]]))
             summary["columns"] = [asdict(plan) | {"features": list(plan.features)} for plan in recipe.columns]
             summary["out"] = str(place.out)
-            with shown_progress(), place.writing() as folder:
+            with progress_bars(), place.writing() as folder:
                 counted = Steps("Write", 1)
                 if table is not None:
                     write_bytes(folder / "learners.csv", write_csv(table))
@@ -170,7 +171,7 @@ def run_fit(
             ) from None
         except CommandError as error:
             # Bad input is found before most of the work; what an earlier run or a full disk stopped stays.
-            if isinstance(rows, Rows) and not had_fits and not isinstance(error.__cause__, OSError):
+            if isinstance(rows, PreparedRows) and not had_fits and not isinstance(error.__cause__, OSError):
                 place.forget_fits()
             raise
         place.forget_fits()

@@ -37,7 +37,7 @@ def score(
     """
     find_files(tables)
     from coterie.cli.moments import are_open, send_bends, tell_verdict
-    from coterie.cli.rounds import answer_questions, is_concluded, own_party, put_score
+    from coterie.cli.rounds import answer_questions, is_concluded, own_site, put_score
     from coterie.cli.sites import check_signer, check_wait, looks, open_folder, open_signer
 
     require(name=name)
@@ -56,11 +56,11 @@ def score(
         if first.moments_of(name) is not None:
             tell_verdict(first, name, tables, rows_in_order, **text)
             return
-        party = own_party(first.share_of(name), first, tables, target, rows_in_order, **text)
+        site = own_site(first.share_of(name), first, tables, target, rows_in_order, **text)
         noted: dict[str, str] = {}
         for contents in chain([first], seen):
-            scored = put_score(party, sealed, contents, signer)
-            answers = answer_questions(party, sealed, contents, signer, noted)
+            scored = put_score(site, sealed, contents, signer)
+            answers = answer_questions(site, sealed, contents, signer, noted)
             if scored:
                 tell(f"{name} scored {len(contents.shares)} models.")
             if answers:

@@ -85,7 +85,7 @@ def share(
     from coterie.cli import sites
     from coterie.cli.preparing import chosen_columns
     from coterie.cli.reading import read_tables
-    from coterie.federated import make_party
+    from coterie.federated import make_site
     from coterie.method.order import IN_ORDER
 
     promise = by_moments.make_promise(epsilon, delta, schema, moments=moments)
@@ -127,12 +127,12 @@ def share(
     agreed: dict[str, Any] = {"candidates": options.split_names([candidates]), "seed": seed}
     agreed |= {"target": target, "columns": tuple(ordered), "classes": classes or None}
     with one_sentence(), gathered_warnings(notes):
-        party = make_party(rows.X, rows.y, site=name, order=rows_in_order, **agreed)
-        if party.selection.in_order:
+        site = make_site(rows.X, rows.y, site=name, order=rows_in_order, **agreed)
+        if site.selection.in_order:
             notes.append(IN_ORDER)
         if classes and moments:
             raise CommandError("--moments does not take classes: leave it out, or pass --epsilon.")
-        message: Any = by_moments.of_party(party) if moments else sites.make_share(party)
+        message: Any = by_moments.moments_of_site(site) if moments else sites.make_share(site)
     say_notes(notes)
     if sealed is None or dry_run:
         tell("`coterie share` would reveal:")

@@ -13,13 +13,13 @@ import polars as pl
 
 from coterie import federated
 from coterie.cli.errors import CommandError, one_sentence
-from coterie.cli.preparing import Rows, check_columns, target_values
+from coterie.cli.preparing import PreparedRows, check_columns, target_values
 from coterie.cli.printing import say
 from coterie.cli.tasks import AUTO, CLASSIFICATION, class_values, task_of
 from coterie.encoding import TableEncoder
-from coterie.federated import Party, Share
+from coterie.federated import Share, Site
 from coterie.federated.columns import follows
-from coterie.federated.folder import Contents, SealedFolder
+from coterie.federated.folder import FolderContents, SealedFolder
 from coterie.federated.labels import label_text
 from coterie.federated.signing import Signer, read_key, read_known_keys
 
@@ -28,6 +28,7 @@ PAUSE = 2.0
 
 
 def _check_numbers(frame: pl.DataFrame, columns: Sequence[str], remedy: str) -> None:
+    """Refuse columns that hold no numbers."""
     for name in columns:
         kind = frame.schema[name]
         if not kind.is_numeric() and kind != pl.Boolean:
@@ -62,7 +63,7 @@ def site_rows(
     *,
     classes: Sequence[str] = (),
     what: str = "--features",
-) -> Rows:
+) -> PreparedRows:
     """Turn a site's table into the rows of one learner; rows with gaps are left out and counted.
 
     Without a target there is no response; ``classes`` are those that the sites agreed on. `what` says in the
@@ -81,13 +82,13 @@ def site_rows(
     kept = whole.arg_true()
     if not len(kept):
         raise CommandError("No row is without gaps: fill them in the same way at all sites.")
-    lost = frame.height - len(kept)
-    notes = (f"{lost} of {frame.height} rows have gaps and were left out.",) if lost else ()
+    losses = frame.height - len(kept)
+    notes = (f"{losses} of {frame.height} rows have gaps and were left out.",) if losses else ()
     response = None if y is None else y.gather(kept).to_numpy()
-    return Rows(numbers[kept].to_numpy(), response, None, kept.to_numpy(), notes)
+    return PreparedRows(numbers[kept].to_numpy(), response, None, kept.to_numpy(), notes)
 
 
-def encoded(frame: pl.DataFrame, contents: Contents | None) -> pl.DataFrame:
+def encoded(frame: pl.DataFrame, contents: FolderContents | None) -> pl.DataFrame:
     """Return a site's table as the sites agreed to encode it; as it is where they agreed on nothing."""
     if contents is None or contents.encoding is None:
         return frame
@@ -142,9 +143,9 @@ def in_their_order(columns: list[str], shares: tuple[Share, ...]) -> list[str]:
     return list(usual) if set(usual) == set(columns) else columns
 
 
-def make_share(party: Party) -> Share:
+def make_share(site: Site) -> Share:
     """Return the share of a site, after a check that its peers can read it."""
-    message = federated.share(party)
+    message = federated.share(site)
     federated.decode(federated.encode(message), "share")
     return message
 
@@ -155,7 +156,7 @@ def check_wait(seconds: float) -> None:
         raise CommandError("--wait must be a number of seconds. Got nan.")
 
 
-def looks(read: Callable[[], Contents], wait: float) -> Iterator[Contents]:
+def looks(read: Callable[[], FolderContents], wait: float) -> Iterator[FolderContents]:
     """Yield what a folder holds, again and again until ``wait`` seconds after the first look are over.
 
     Files that cannot be used are named once.
@@ -164,13 +165,13 @@ def looks(read: Callable[[], Contents], wait: float) -> Iterator[Contents]:
     seen: Mapping[str, str] = {}
     while True:
         contents = read()
-        for name, why in contents.troubles.items():
-            if seen.get(name) != why:
-                say(f"Note: {name!r} is not used. {why}")
+        for name, reason in contents.troubles.items():
+            if seen.get(name) != reason:
+                say(f"Note: {name!r} is not used. {reason}")
         seen = contents.troubles
         yield contents
         ends = time.monotonic() + wait if ends is None else ends
-        left = ends - time.monotonic()
-        if left <= 0:
+        seconds_left = ends - time.monotonic()
+        if seconds_left <= 0:
             return
-        time.sleep(min(PAUSE, left))
+        time.sleep(min(PAUSE, seconds_left))

@@ -49,6 +49,7 @@ def without_escapes(table: pl.DataFrame) -> pl.DataFrame:
     names = _texts(table)
 
     def any_matches(pattern: str) -> bool:
+        """Tell whether a column's name or one of its entries matches, numbers aside."""
         return any(_matches(name, pattern) for name in table.columns) or any(
             (table[name].str.contains(pattern) & ~table[name].str.contains(_NUMBER)).any() for name in names
         )

@@ -48,8 +48,8 @@ def _why(summary: Mapping[str, Any], *, verbose: bool) -> str:
         return f"{how} Other rules: {beside}." if others else how
     values = dict(zip(curve["n_clusters"], curve["values"], strict=True))
     near = [k for k in sorted(values) if abs(k - curve["chosen"]) <= 2]
-    shown = ", ".join(f"{k}: {_number(values[k])}" for k in near)
-    return f"{rule}, {curve['criterion']}: {shown}. Other rules: {beside}."
+    values_near = ", ".join(f"{k}: {_number(values[k])}" for k in near)
+    return f"{rule}, {curve['criterion']}: {values_near}. Other rules: {beside}."
 
 
 def _console() -> Console:
@@ -89,7 +89,7 @@ def _errors_of(group: Mapping[str, Any], summary: Mapping[str, Any]) -> dict[str
 
 def _show_groups(summary: Mapping[str, Any], groups: Sequence[Mapping[str, Any]], by: str) -> None:
     """Print a row for each group of learners, which are named at the end."""
-    alone = [group["learners"][0] for group in groups if by == "cluster" and len(group["learners"]) == 1]
+    singles = [group["learners"][0] for group in groups if by == "cluster" and len(group["learners"]) == 1]
     groups = [group for group in groups if by != "cluster" or len(group["learners"]) > 1]
     lines = []
     for group in groups[:_NAMED]:
@@ -101,8 +101,8 @@ def _show_groups(summary: Mapping[str, Any], groups: Sequence[Mapping[str, Any]]
         show_rows(list(lines[0]), lines)
     if len(groups) > _NAMED:
         show_line(f"  and {len(groups) - _NAMED} more, see labels.csv")
-    if alone:
-        show_line(f"In a coterie of {'its' if len(alone) == 1 else 'their'} own: {named(alone)}.")
+    if singles:
+        show_line(f"In a coterie of {'its' if len(singles) == 1 else 'their'} own: {named(singles)}.")
 
 
 def _columns(plans: Sequence[Mapping[str, Any]]) -> str:

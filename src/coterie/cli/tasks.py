@@ -6,7 +6,7 @@ from typing import Any
 
 import polars as pl
 
-from coterie._options import listed, shown
+from coterie._options import brief, listed
 from coterie.cli.errors import CommandError
 
 AUTO, CLASSIFICATION, REGRESSION = "auto", "classification", "regression"
@@ -78,9 +78,9 @@ def said_of(y: Any, target: str, task: str) -> str:
     classes = np.unique(y)
     if len(classes) == 1:
         raise CommandError(
-            f"The target {target!r} has the one class {shown(classes.tolist()[0])}: "
+            f"The target {target!r} has the one class {brief(classes.tolist()[0])}: "
             "there is nothing to tell apart."
         )
     text = f"The target {target!r} holds {len(classes)} classes: {listed(classes.tolist())}."
-    asked = task == CLASSIFICATION or classes.dtype.kind not in "biuf"
-    return text if asked else f"{text} To fit it as numbers, pass --task regression."
+    wants_classes = task == CLASSIFICATION or classes.dtype.kind not in "biuf"
+    return text if wants_classes else f"{text} To fit it as numbers, pass --task regression."

@@ -41,11 +41,11 @@ def average_weights(n_rows: Array, labels: Array) -> Array:
 
 def plausible_ranges(learners: Learners, labels: Array) -> Array:
     """Return what the responses of each cluster make plausible, of shape (K, 2)."""
-    homes, n_clusters = labels[learners.owner], int(labels.max()) + 1
+    cluster_of_row, n_clusters = labels[learners.owner], int(labels.max()) + 1
     if learners.loss.bounds is not None:
-        counts = np.bincount(homes, minlength=n_clusters).tolist()
+        counts = np.bincount(cluster_of_row, minlength=n_clusters).tolist()
         return np.array([learners.loss.own_bounds(count) for count in counts])
-    return np.array([widened(learners.scalar_y[homes == k]) for k in range(n_clusters)])
+    return np.array([widened(learners.scalar_y[cluster_of_row == k]) for k in range(n_clusters)])
 
 
 def averaged_residuals(
@@ -57,9 +57,9 @@ def averaged_residuals(
     who holds each row, ``own`` (N, C) the honest residuals of the owners' own models. The other members never
     saw these rows; the owner's part comes from its honest model.
     """
-    mine = averages.predict(weights)[labels[owner], np.arange(len(owner))]
+    of_own_cluster = averages.predict(weights)[labels[owner], np.arange(len(owner))]
     own_weight = weights[labels, np.arange(len(labels))][owner, None]
-    residuals: Array = y - (mine + own_weight * (y - own - averages.own()))
+    residuals: Array = y - (of_own_cluster + own_weight * (y - own - averages.own()))
     return residuals
 
 
@@ -72,8 +72,8 @@ def _by_own_models(
     if method == "average":
         averages = model_averages(selection.models, learners, engine)
         honest = np.concatenate(selection.residuals)
-        left = averaged_residuals(averages, weights, labels, learners.owner, learners.y, honest)
-        residuals = tuple(np.split(left, learners.offsets[1:-1]))
+        averaged = averaged_residuals(averages, weights, labels, learners.owner, learners.y, honest)
+        residuals = tuple(np.split(averaged, learners.offsets[1:-1]))
     else:
         # A newcomer has no model here yet: it predicts with the average of its coterie.
         weight_rows, newcomer_weight_rows = np.arange(len(labels)), len(labels) + newcomer_weight_rows
@@ -96,6 +96,7 @@ def _by_own_models(
 def _pooled_job(
     learners: Learners, selection: Selection, sets: list[Any], members: Array, entropy: int
 ) -> FitJob:
+    """Return the job that chooses among a cluster's candidates on its members' pooled rows."""
     rows = np.isin(learners.owner, members)
     candidates: dict[str, Any] = {}
     for j in members:
@@ -114,6 +115,7 @@ def _pooled_job(
 
 
 def _own(selection: Selection, j: int) -> Fitted:
+    """Return what Select found for one learner."""
     return Fitted(
         name=selection.names[j],
         model=selection.models[j],

@@ -28,26 +28,30 @@ def _averaged(
 ) -> Array:
     """Return residuals (N, C) of all rows under the averages of the clusters of each fold, labels (F, L)."""
     averages = model_averages(selection.models, learners, recipe.engine)
-    alone = learners.y - own.predictions
-    left = np.full_like(learners.y, np.nan)
+    own_residuals = learners.y - own.predictions
+    residuals = np.full_like(learners.y, np.nan)
     for fold, those in enumerate(labels):
-        ahead = own.folds.held_out == fold
+        validation = own.folds.held_out == fold
         weights = average_weights(selection.n_rows, those)
-        left[ahead] = averaged_residuals(averages, weights, those, learners.owner, learners.y, alone)[ahead]
-    return left
+        residuals[validation] = averaged_residuals(
+            averages, weights, those, learners.owner, learners.y, own_residuals
+        )[validation]
+    return residuals
 
 
-def _folds_left(selection: Selection) -> Selection:
+def _folds_with_rows(selection: Selection) -> Selection:
     """Return the selection with the folds in which rows are left, by which candidates compete on them.
 
     Where a splitter's only other fold is held out, each learner's rows are cut into two blocks.
     """
     folds, training = [], []
     for held_out, trained in zip(selection.folds, selection.training, strict=True):
-        left = [k for k, rows in enumerate(trained) if rows.any() and (held_out == k).any()]
-        if left:
-            folds.append(np.where(np.isin(held_out, left), np.searchsorted(left, held_out), -1))
-            training.append(trained[left])
+        folds_with_rows = [k for k, rows in enumerate(trained) if rows.any() and (held_out == k).any()]
+        if folds_with_rows:
+            folds.append(
+                np.where(np.isin(held_out, folds_with_rows), np.searchsorted(folds_with_rows, held_out), -1)
+            )
+            training.append(trained[folds_with_rows])
         else:
             folds.append(np.arange(len(held_out)) * 2 // max(len(held_out), 1))
             training.append(folds[-1] != np.arange(2)[:, None])
@@ -63,14 +67,14 @@ def _pooled(
     recipe: Recipe,
 ) -> Array:
     """Return residuals (N, C) of all rows under models of the pooled rows of each fold's clusters."""
-    left = np.full_like(learners.y, np.nan)
-    for fold, (those, kept) in enumerate(zip(labels, own.folds.training, strict=True)):
-        ahead = own.folds.held_out == fold
-        without = _folds_left(selection_without(selection, learners, kept, own.models[fold]))
-        pooled = pool_rows(without, learners.only(kept), those, list(sets), recipe.seed, recipe.engine)
-        predicted = pooled.predict_columns(learners.X[ahead], those[learners.owner[ahead]])
-        left[ahead] = learners.y[ahead] - predicted
-    return left
+    residuals = np.full_like(learners.y, np.nan)
+    for fold, (those, training) in enumerate(zip(labels, own.folds.training, strict=True)):
+        validation = own.folds.held_out == fold
+        without = _folds_with_rows(selection_without(selection, learners, training, own.models[fold]))
+        pooled = pool_rows(without, learners.only(training), those, list(sets), recipe.seed, recipe.engine)
+        predicted = pooled.predict_columns(learners.X[validation], those[learners.owner[validation]])
+        residuals[validation] = learners.y[validation] - predicted
+    return residuals
 
 
 def _is_surely_larger(residuals: Array, others: Array, loss: Loss) -> bool:
@@ -80,14 +84,14 @@ def _is_surely_larger(residuals: Array, others: Array, loss: Loss) -> bool:
     return len(excess) > 1 and bool(excess.mean() > 2 * excess.std(ddof=1) / np.sqrt(len(excess)))
 
 
-def _bounded(left: Array, learners: Learners, labels: Array) -> list[Array]:
+def _bounded(residuals: Array, learners: Learners, labels: Array) -> list[Array]:
     """Return residuals by learner, under predictions within what the clusters' responses make plausible."""
     low, high = plausible_ranges(learners, labels)[labels[learners.owner]].T[..., None]
-    left = learners.y - np.clip(learners.y - left, low, high)
-    return list(np.split(left, learners.offsets[1:-1]))
+    residuals = learners.y - np.clip(learners.y - residuals, low, high)
+    return list(np.split(residuals, learners.offsets[1:-1]))
 
 
-def left_out_of_fold(
+def residuals_out_of_fold(
     method: str,
     labels: Array,
     learners: Learners,
@@ -105,24 +109,25 @@ def left_out_of_fold(
     if method == "local":
         return _bounded(learners.y - own.predictions, learners, labels)
 
-    def left(clusters: Array) -> Array:
+    def residuals_of(clusters: Array) -> Array:
+        """Return the residuals (N, C) out of fold under clusters (F, L) of each fold."""
         if method == "average":
             return _averaged(learners, selection, own, clusters, recipe)
         return _pooled(learners, selection, own, clusters, sets, recipe)
 
     final = np.tile(labels, (len(own.folds), 1))
     if recipe.chosen == 1:
-        return _bounded(left(final), learners, labels)
+        return _bounded(residuals_of(final), learners, labels)
     without = final.copy()
-    for fold, kept in enumerate(own.folds.training):
+    for fold, training in enumerate(own.folds.training):
         # Averages need nobody's model refitted: those of others have not seen the learner's rows.
         models = selection.models if method == "average" else own.models[fold]
-        without[fold] = labels_without_fold(learners, selection, kept, models, recipe)
-    honest = _bounded(left(without), learners, labels)
+        without[fold] = labels_without_fold(learners, selection, training, models, recipe)
+    honest = _bounded(residuals_of(without), learners, labels)
     if np.array_equal(without, final):
         return honest
-    used = _bounded(left(final), learners, labels)
+    used = _bounded(residuals_of(final), learners, labels)
     return [
-        mine if _is_surely_larger(mine, left, learners.loss) else left
-        for mine, left in zip(used, honest, strict=True)
+        own_cluster if _is_surely_larger(own_cluster, residuals_of, learners.loss) else residuals_of
+        for own_cluster, residuals_of in zip(used, honest, strict=True)
     ]

@@ -59,11 +59,13 @@ class Simulation:  # numpydoc ignore=PR02
 
 
 def _need(fits: object, name: str, what: str, got: object) -> None:
+    """Refuse an argument of make_linear_learners."""
     if not fits:
         raise ValueError(f"The '{name}' argument of make_linear_learners must {what}. Got {got}.")
 
 
 def _per_learner(values: ArrayLike, n_learners: int, name: str) -> NDArray[np.float64]:
+    """Return one value per learner, given one for each or one for all."""
     array = np.array(values, dtype=np.float64)
     if array.ndim == 0:
         return np.full(n_learners, float(array))
@@ -73,6 +75,7 @@ def _per_learner(values: ArrayLike, n_learners: int, name: str) -> NDArray[np.fl
 
 
 def _check_labels(labels: ArrayLike, n_learners: int, n_truths: int) -> NDArray[np.int64]:
+    """Return the truth of each learner; refuse labels that name none."""
     array = np.asarray(labels)
     one_each = f"have one entry per learner ({n_learners})"
     _need(array.shape == (n_learners,), "labels", one_each, f"shape {array.shape}")

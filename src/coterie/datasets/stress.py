@@ -22,6 +22,7 @@ Float = NDArray[np.float64]
 
 
 def _linear(rng: Generator, n_truths: int, **changes: object) -> Simulation:
+    """Draw learners with linear truths and the usual settings."""
     settings = {"n_learners": 30, "n_features": 5, "noise_variance": 1.0, **changes}
     return make_linear_learners(n_truths=n_truths, random_state=rng, **settings)  # type: ignore[arg-type]
 
@@ -31,11 +32,13 @@ def _with_noise(data: Simulation, noise: Float) -> Simulation:
 
 
 def _uneven_noise(rng: Generator, n_truths: int) -> Simulation:
+    """Draw learners whose noise levels differ by a factor of ten."""
     spread = rng.permutation(np.geomspace(0.3, 3, 30))
     return _linear(rng, n_truths, noise_variance=spread**2)
 
 
 def _outliers(rng: Generator, n_truths: int) -> Simulation:
+    """Draw learners of whose rows two in a hundred have twenty times the noise."""
     data = _linear(rng, n_truths)
     noise = data.y - data.signal
     return _with_noise(data, np.where(rng.random(len(noise)) < 0.02, 20 * noise, noise))
@@ -52,6 +55,7 @@ def _wild_cells(rng: Generator, n_truths: int) -> Simulation:
 
 
 def _heavy_tails(rng: Generator, n_truths: int) -> Simulation:
+    """Draw learners whose noise has Student's t distribution with three degrees of freedom."""
     data = _linear(rng, n_truths)
     return _with_noise(data, rng.standard_t(3, len(data.y)))
 
@@ -69,12 +73,14 @@ def _tiny(rng: Generator, n_truths: int) -> Simulation:
 
 
 def _weak(rng: Generator, n_rows: int) -> Simulation:
+    """Draw two truths that differ in one of ten coefficients."""
     first = rng.standard_normal(10)
     second = first + np.r_[0.5, np.zeros(9)]
     return _linear(rng, 2, coefficients=np.array([first, second]), n_rows=n_rows)
 
 
 def _continuum(rng: Generator) -> Simulation:
+    """Draw learners each of which has coefficients of its own around a common centre."""
     centre = rng.standard_normal(5)
     own = centre + 0.5 * rng.standard_normal((30, 5))
     data = _linear(rng, 30, coefficients=own)
@@ -82,6 +88,7 @@ def _continuum(rng: Generator) -> Simulation:
 
 
 def _shifted_linear(rng: Generator) -> Simulation:
+    """Draw one linear truth, with predictors shifted by learner."""
     data = _linear(rng, 1)
     assert data.coefficients is not None
     owner = np.repeat(np.arange(30), 60)
@@ -97,6 +104,7 @@ def _circuit(U: Float) -> tuple[Float, Float]:
 
 
 def _wave(U: Float) -> Float:
+    """Return Friedman's first function, standardised."""
     bent: Float = 10 * np.sin(np.pi * U[:, 0] * U[:, 1]) + 20 * (U[:, 2] - 0.5) ** 2 + 10 * U[:, 3]
     return (bent - 13) / 4.5
 
@@ -106,6 +114,7 @@ def _impedance(U: Float) -> Float:
 
 
 def _phase(U: Float) -> Float:
+    """Return the phase of a circuit (Friedman's third function), standardised."""
     resistance, reactance = _circuit(U)
     return (np.arctan(reactance / (resistance + 1e-9)) - 1.35) / 0.3
 
@@ -117,6 +126,7 @@ def _drawn(rng: Generator, X: Float, signal: Float, truth: NDArray[np.int64], sp
 
 
 def _curved(rng: Generator, n_truths: int, shift: float = 0.0) -> Simulation:
+    """Draw learners with up to three curved truths, if requested with shifted predictors."""
     functions = (_impedance, _phase, _wave)[:n_truths]
     truth = np.arange(30) % n_truths
     owner = np.repeat(np.arange(30), 100)

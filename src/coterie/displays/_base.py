@@ -68,9 +68,9 @@ class Display:
         """Refuse columns that do not run over the same learners."""
         lengths = {name: len(column) for name, column in columns.items()}
         if len(set(lengths.values())) > 1:
-            found = ", ".join(f"{name} {length}" for name, length in lengths.items())
+            result = ", ".join(f"{name} {length}" for name, length in lengths.items())
             name = type(self).__name__
-            raise ValueError(f"The arguments of {name} must have one entry per learner. Got {found}.")
+            raise ValueError(f"The arguments of {name} must have one entry per learner. Got {result}.")
 
     @classmethod
     def from_estimator(cls, model: Any) -> Self:

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from coterie._arrays import Array
-from coterie._text import shown_name
+from coterie._text import display_name
 from coterie.method.spectral import is_large
 from coterie.records import Exchange, Partition
 
@@ -15,7 +15,7 @@ from coterie.records import Exchange, Partition
 MOST_CELLS = 500
 BLOCKS = 250
 # Of very many learners the pictures of pairs show about this many.
-MOST_SHOWN = 1_000
+MOST_LEARNERS = 1_000
 
 
 def cluster_order(labels: Array) -> Array:
@@ -34,7 +34,7 @@ def block_name(learners: list[object]) -> object:
     """Return the name of a block of learners; that of one is its own."""
     if len(learners) == 1:
         return learners[0]
-    names = [shown_name(learner) for learner in learners]
+    names = [display_name(learner) for learner in learners]
     return ", ".join(names) if len(names) <= 3 else f"{len(names)} learners, {names[0]} to {names[-1]}"
 
 
@@ -64,7 +64,7 @@ def some_learners(
     elif is_large(n):
         # Nobody's cluster may vanish from the picture.
         firsts = np.unique(partition.labels, return_index=True)[1]
-        kept = np.union1d(np.linspace(0, n - 1, MOST_SHOWN).astype(int), firsts)
+        kept = np.union1d(np.linspace(0, n - 1, MOST_LEARNERS).astype(int), firsts)
     else:
         return partition, exchange
     partition = partition.take(kept)

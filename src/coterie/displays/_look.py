@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from coterie._arrays import Array
-from coterie._text import counted, shown_name
+from coterie._text import counted, display_name
 
 # Okabe and Ito's colours without black and yellow (the one is our ink, the other vanishes on white), then
 # Tol's wine and indigo: they stay apart under the three kinds of colour blindness.
@@ -110,7 +110,7 @@ def axis_inches(ax: Any) -> tuple[float, float]:
 def name_rows(ax: Any, names: Iterable[object], inches: float | None = None) -> float:
     """Write names beside the rows of an axis, from the top down, and return their font size."""
     # Names are not mathematics: a dollar sign is a dollar sign.
-    texts = [shown_name(name) for name in names]
+    texts = [display_name(name) for name in names]
     size = name_size(axis_inches(ax)[1] if inches is None else inches, len(texts))
     ax.set_yticks(range(len(texts)), labels=texts, fontsize=size, parse_math=False)
     ax.tick_params(axis="y", length=0, labelcolor=INK)

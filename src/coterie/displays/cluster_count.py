@@ -69,6 +69,7 @@ class ClusterCountDisplay(Display):
 
     @classmethod
     def _of(cls, model: CoterieEstimator) -> Self:
+        """Make the display from a fitted model."""
         partition = model.partition_
         return cls(partition.curves, rule=partition.rule, n_clusters=partition.n_clusters)
 
@@ -90,7 +91,7 @@ class ClusterCountDisplay(Display):
                 rows.append((name, k, value, around, k == curve.chosen, name == self.rule))
         kinds = {"rule": str, "n_clusters": int, "value": float, "spread": float}
         kinds |= {"chosen": bool, "decided": bool}
-        return {name: np.array([row[place] for row in rows], kinds[name]) for place, name in enumerate(kinds)}
+        return {name: np.array([row[index] for row in rows], kinds[name]) for index, name in enumerate(kinds)}
 
     def plot(self, ax: Any = None, *, rule: str | None = None, **kwargs: Any) -> Self:
         """Draw the curves.
@@ -131,6 +132,7 @@ class ClusterCountDisplay(Display):
         return self
 
     def _plot_all(self, kwargs: dict[str, Any]) -> Self:
+        """Draw the curves of all rules side by side."""
         names = deciding_first(self.curves, self.rule)
         # Four fit better two by two.
         columns = 2 if len(names) == 4 else min(COLUMNS, len(names))
@@ -144,8 +146,8 @@ class ClusterCountDisplay(Display):
             self._draw_rule(ax, name, kwargs)
         for ax in axes[len(names) :]:
             ax.remove()
-        for place, ax in enumerate(axes[: len(names)]):
-            if place + columns >= len(names):
+        for index, ax in enumerate(axes[: len(names)]):
+            if index + columns >= len(names):
                 ax.set_xlabel("number of clusters")
         heading = self._heading()
         if heading:
@@ -154,12 +156,14 @@ class ClusterCountDisplay(Display):
         return self
 
     def _heading(self) -> str:
+        """Return the number of clusters and what decided it."""
         if self.n_clusters is None:
             return ""
         how = f"decided by {self.rule}" if self.rule in self.curves else "as requested"
         return f"{counted(self.n_clusters, 'cluster')}, {how}"
 
     def _draw_rule(self, ax: Any, name: str, kwargs: dict[str, Any]) -> None:
+        """Draw one rule's curve and mark its choice."""
         curve = self.curves[name]
         values = _finite(np.asarray(curve.values, dtype=float))
         spread = None if curve.spread is None else _finite(np.asarray(curve.spread, dtype=float))

@@ -71,28 +71,29 @@ class DifferencesDisplay(Display):
             Columns ``predictor``, ``importance``, ``from``, ``to``, ``difference`` and ``rows``: a row per
             predictor and bin.
         """
-        found = self.differences
-        order = np.argsort(-found.importance, kind="stable")
-        n_bins = found.profile.shape[1]
+        result = self.differences
+        order = np.argsort(-result.importance, kind="stable")
+        n_bins = result.profile.shape[1]
         return {
-            "predictor": np.repeat(found.predictors[order], n_bins),
-            "importance": np.repeat(found.importance[order], n_bins),
-            "from": found.edges[order, :-1].ravel(),
-            "to": found.edges[order, 1:].ravel(),
-            "difference": found.profile[order].ravel(),
-            "rows": found.counts[order].ravel(),
+            "predictor": np.repeat(result.predictors[order], n_bins),
+            "importance": np.repeat(result.importance[order], n_bins),
+            "from": result.edges[order, :-1].ravel(),
+            "to": result.edges[order, 1:].ravel(),
+            "difference": result.profile[order].ravel(),
+            "rows": result.counts[order].ravel(),
         }
 
     def _size(self) -> tuple[float, float]:
         return 6.5, 1.9 + 0.28 * min(max(len(self.differences.predictors), 3), MOST_PREDICTORS)
 
     def _draw(self, ax: Any, kwargs: dict[str, Any]) -> None:
+        """Draw the difference along each predictor as a row of points."""
         from matplotlib.colors import LinearSegmentedColormap
 
-        found = self.differences
-        first, second = found.clusters
-        order = np.argsort(-found.importance, kind="stable")[:MOST_PREDICTORS]
-        drawn = found.profile[order]
+        result = self.differences
+        first, second = result.clusters
+        order = np.argsort(-result.importance, kind="stable")[:MOST_PREDICTORS]
+        drawn = result.profile[order]
         colours = [cluster_colour(second), "#FFFFFF", cluster_colour(first)]
         widest = float(np.nanmax(np.abs(drawn))) or 1.0
         look: dict[str, Any] = {
@@ -103,15 +104,15 @@ class DifferencesDisplay(Display):
             "interpolation": "nearest",
         }
         image = ax.imshow(drawn, **{**look, **kwargs})
-        size = name_rows(ax, found.predictors[order])
+        size = name_rows(ax, result.predictors[order])
         ax.set_xticks([0, drawn.shape[1] - 1], labels=["lowest values", "highest values"])
         ax.tick_params(length=0, labelcolor=INK)
         ax.spines[:].set_visible(False)
         beside_rows(
-            ax, "share", [f"{min(share, 1.0):.0%}" for share in found.importance[order].tolist()], 34, size
+            ax, "share", [f"{min(share, 1.0):.0%}" for share in result.importance[order].tolist()], 34, size
         )
         ax.set_title(f"where clusters {first} and {second} disagree", fontsize="medium", loc="left")
         self.colorbar_ = ax.figure.colorbar(image, ax=ax, shrink=0.9, pad=0.14)
         self.colorbar_.outline.set_visible(False)
-        what = "prediction of" if found.label is None else f"probability of {found.label!r}:"
+        what = "prediction of" if result.label is None else f"probability of {result.label!r}:"
         self.colorbar_.set_label(f"{what} cluster {first} minus cluster {second}")

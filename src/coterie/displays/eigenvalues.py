@@ -39,6 +39,7 @@ class EigenvaluesDisplay(Display):
 
     @classmethod
     def _of(cls, model: CoterieEstimator) -> Self:
+        """Make the display from a fitted model."""
         partition = model.partition_
         # A learner whose losses are not finite has a cluster but no part in the spectrum, so the columns of
         # the embedding are counted, not the clusters.
@@ -59,6 +60,7 @@ class EigenvaluesDisplay(Display):
         return 5.5, 3.6
 
     def _draw(self, ax: Any, kwargs: dict[str, Any]) -> None:
+        """Draw the eigenvalues in descending order, and mark the number of clusters."""
         table = self.frame()
         colours = np.where(table["kept"], INK, QUIET)
         ax.axhline(0, color=FAINT, linewidth=1, zorder=0)

@@ -41,11 +41,11 @@ def _telling_pairs(embedding: Array, labels: Array, most: int) -> list[tuple[int
     seen = np.zeros(len(squares))
     pairs: list[tuple[int, int]] = []
     while len(pairs) < most:
-        shown_apart = np.minimum(np.maximum(distances, seen), SEEN_APART).sum(axis=1)
+        distance_shown = np.minimum(np.maximum(distances, seen), SEEN_APART).sum(axis=1)
         # Rounding keeps the choice from hanging on the last digits where pairs are equally good.
-        best = int(np.lexsort((-distances.sum(axis=1).round(6), -shown_apart.round(6)))[0])
-        shown_more = shown_apart[best] - np.minimum(seen, SEEN_APART).sum()
-        if pairs and shown_more < SEEN_APART / 2:
+        best = int(np.lexsort((-distances.sum(axis=1).round(6), -distance_shown.round(6)))[0])
+        distance_added = distance_shown[best] - np.minimum(seen, SEEN_APART).sum()
+        if pairs and distance_added < SEEN_APART / 2:
             break
         pairs.append(every[best])
         seen = np.maximum(seen, distances[best])
@@ -91,6 +91,7 @@ class EmbeddingDisplay(Display):
 
     @classmethod
     def _of(cls, model: CoterieEstimator) -> Self:
+        """Make the display from a fitted model."""
         partition = model.partition_
         return cls(partition.embedding, labels=partition.labels, learner_ids=partition.learner_ids)
 
@@ -106,6 +107,7 @@ class EmbeddingDisplay(Display):
         return {"learner": self.learner_ids, "cluster": self.labels, **columns}
 
     def _pairs(self, columns: Sequence[int] | None, most: int) -> list[tuple[int, int]]:
+        """Return the pairs of columns to draw: the given one, or those that separate the clusters best."""
         width = self.embedding.shape[1]
         if columns is not None:
             if len(columns) != 2 or not all(0 <= c < width for c in columns):
@@ -158,15 +160,17 @@ class EmbeddingDisplay(Display):
         return self
 
     def _only_column(self, ax: Any, kwargs: dict[str, Any]) -> None:
+        """Draw an embedding of one column against the learners' order."""
         ax.axhline(0, color=_look.FAINT, linewidth=1, zorder=0)
-        places = np.arange(1, len(self.labels) + 1)
-        _look.cluster_points(ax, places, self.embedding[:, 0], self.labels, kwargs)
+        indices = np.arange(1, len(self.labels) + 1)
+        _look.cluster_points(ax, indices, self.embedding[:, 0], self.labels, kwargs)
         ax.set_xlim(0.4, len(self.labels) + 0.6)
         _look.integer_ticks(ax.xaxis)
         ax.set_xlabel("learner, in order")
         ax.set_ylabel("the only column of the embedding")
 
     def _legend(self, ax: Any, own_figure: bool) -> None:
+        """Add a legend of the clusters, the first few if they are many."""
         handles, texts = ax.get_legend_handles_labels()
         title = None
         if len(handles) > MOST_ENTRIES:

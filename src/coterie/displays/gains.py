@@ -56,6 +56,7 @@ class GainsDisplay(Display):
 
     @classmethod
     def _of(cls, model: CoterieEstimator) -> Self:
+        """Make the display from a fitted model."""
         made = cls(model.gains_)
         made.loss_name = loss_name_of(model)
         return made
@@ -78,6 +79,7 @@ class GainsDisplay(Display):
         return _look.rows_size(7.0, len(self.gains["gain"]))
 
     def _draw(self, ax: Any, kwargs: dict[str, Any]) -> None:
+        """Draw a row of points per learner, the largest gain at the top."""
         table = self.frame()
         # What is not finite has no place on the axis.
         table |= {name: np.where(np.isfinite(table[name]), table[name], np.nan) for name in ERRORS}
@@ -102,11 +104,12 @@ class GainsDisplay(Display):
     def _points(
         self, ax: Any, table: dict[str, Array], rows: Array, size: float, kwargs: dict[str, Any]
     ) -> None:
+        """Draw each learner's errors with all, alone and with its coterie."""
         common: dict[str, Any] = {"s": size, "linewidths": max(0.6, min(1.2, size / 20)), "zorder": 2}
-        everybody = {**common, "marker": "x", "color": _look.QUIET}
-        alone = {**common, "facecolors": "white", "edgecolors": _look.INK}
-        ax.scatter(table["error_all"], rows, label="with all", **_look.styled(everybody, kwargs))
-        ax.scatter(table["error_alone"], rows, label="alone", **_look.styled(alone, kwargs))
+        all_learners = {**common, "marker": "x", "color": _look.QUIET}
+        own_style = {**common, "facecolors": "white", "edgecolors": _look.INK}
+        ax.scatter(table["error_all"], rows, label="with all", **_look.styled(all_learners, kwargs))
+        ax.scatter(table["error_alone"], rows, label="alone", **_look.styled(own_style, kwargs))
         for label in np.unique(table["cluster"]).tolist():
             mine = table["cluster"] == label
             filled = {
@@ -119,6 +122,7 @@ class GainsDisplay(Display):
             ax.scatter(errors, rows[mine], label=f"cluster {label}", **_look.styled(filled, kwargs))
 
     def _scale(self, ax: Any, errors: Array) -> None:
+        """Use a log scale where errors span decades."""
         if not _look.is_wide(errors):
             return
         if (errors <= 0).any():
@@ -131,6 +135,7 @@ class GainsDisplay(Display):
             _look.plain_log_ticks(ax.xaxis, float(np.nanmin(errors)), float(np.nanmax(errors)))
 
     def _legend(self, ax: Any) -> None:
+        """Add a legend of the three kinds of points."""
         from matplotlib.lines import Line2D
 
         looks: dict[str, dict[str, Any]] = {

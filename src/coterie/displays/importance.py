@@ -63,13 +63,13 @@ class ImportanceDisplay(Display):
             ``importance_se`` and ``share`` (of the sum over the cluster's predictors): a row per predictor
             and cluster.
         """
-        found, shares = self.importance, self.importance.shares
+        result, shares = self.importance, self.importance.shares
         order = np.argsort(-shares.mean(axis=0), kind="stable")
         return {
-            "predictor": np.repeat(found.predictors[order], len(found.clusters)),
-            "cluster": np.tile(found.clusters, len(order)),
-            "importance": found.importance[:, order].T.ravel(),
-            "importance_se": found.spread[:, order].T.ravel(),
+            "predictor": np.repeat(result.predictors[order], len(result.clusters)),
+            "cluster": np.tile(result.clusters, len(order)),
+            "importance": result.importance[:, order].T.ravel(),
+            "importance_se": result.spread[:, order].T.ravel(),
             "share": shares[:, order].T.ravel(),
         }
 
@@ -77,9 +77,10 @@ class ImportanceDisplay(Display):
         return _look.rows_size(6.5, min(len(self.importance.predictors), MOST_PREDICTORS))
 
     def _draw(self, ax: Any, kwargs: dict[str, Any]) -> None:
+        """Draw a row per predictor with a point for each cluster's importance."""
         table, n_clusters = self.frame(), len(self.importance.clusters)
         names = table["predictor"][::n_clusters][:MOST_PREDICTORS]
-        for place, cluster in enumerate(self.importance.clusters.tolist()):
+        for index, cluster in enumerate(self.importance.clusters.tolist()):
             points: dict[str, Any] = {
                 "s": 40,
                 "color": _look.cluster_colour(cluster),
@@ -88,7 +89,7 @@ class ImportanceDisplay(Display):
                 "alpha": 0.85,
                 "zorder": 3,
             }
-            shares = table["share"][place::n_clusters][:MOST_PREDICTORS]
+            shares = table["share"][index::n_clusters][:MOST_PREDICTORS]
             ax.scatter(shares, range(len(names)), **_look.styled(points, kwargs))
         ax.set_xlim(left=0)
         ax.grid(axis="y", color=_look.FAINT)

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from coterie._arrays import Array
-from coterie._text import shown_name
+from coterie._text import display_name
 from coterie.displays._base import Display, ids_or_positions, loss_name_of
 from coterie.displays._crowds import block_means, block_name, blocks_of, some_learners
 from coterie.displays._look import (
@@ -124,6 +124,7 @@ class LossHeatmapDisplay(Display):
 
     @classmethod
     def _of(cls, model: CoterieEstimator) -> Self:
+        """Make the display from a fitted model."""
         made = cls.from_partition(model.partition_, model.exchange_.aligned_to(model.partition_.learner_ids))
         made.loss_name = loss_name_of(model)
         return made
@@ -158,6 +159,7 @@ class LossHeatmapDisplay(Display):
         return made
 
     def _per_noise(self) -> Array:
+        """Return the losses in units of the learners' noise levels."""
         if self.noise is None:
             raise ValueError(
                 "Losses in units of noise need the learners' noise levels: pass noise= to LossHeatmapDisplay."
@@ -231,13 +233,15 @@ class LossHeatmapDisplay(Display):
         return self
 
     def _size(self) -> tuple[float, float]:
+        """Return the width and height of a figure for so many learners, in inches."""
         n = len(self.labels)
-        longest = max(len(shown_name(learner)) for learner in self.learner_ids)
+        longest = max(len(display_name(learner)) for learner in self.learner_ids)
         room = 0.065 * longest if n <= MOST_NAMES else 0.2
         side = float(np.clip(1.8 + 0.13 * n, 2.6, 6.0)) + room
         return side + 1.7, side + 0.7
 
     def _colours(self, drawn: Array, kwargs: dict[str, Any]) -> dict[str, Any]:
+        """Return matplotlib's options for the image: colours and their scale."""
         from matplotlib import colormaps
         from matplotlib.colors import LinearSegmentedColormap, LogNorm, Normalize
 
@@ -253,6 +257,7 @@ class LossHeatmapDisplay(Display):
         return look
 
     def _colorbar(self, image: Any, drawn: Array) -> Any:
+        """Add a bar that explains the colours."""
         from matplotlib.colors import LogNorm
 
         logarithmic = isinstance(image.norm, LogNorm)
@@ -267,6 +272,7 @@ class LossHeatmapDisplay(Display):
         return colorbar
 
     def _boundaries(self, ax: Any, labels: Array) -> None:
+        """Draw lines between clusters, and a coloured band beside each."""
         from matplotlib.patches import Rectangle
 
         n = len(labels)
@@ -287,11 +293,12 @@ class LossHeatmapDisplay(Display):
             ax.add_patch(Rectangle((1.008, 1 - first - share), BAND, share, **look))
             if share >= NARROWEST:
                 text = f"cluster {label}" if share >= ROOM_FOR_WORD else str(label)
-                place: dict[str, Any] = {"xy": (first + share / 2, 1.008 + BAND), "xycoords": "axes fraction"}
-                place |= {"xytext": (0, 2), "textcoords": "offset points", "ha": "center", "va": "bottom"}
-                ax.annotate(text, **place, color=INK, fontsize="small")
+                index: dict[str, Any] = {"xy": (first + share / 2, 1.008 + BAND), "xycoords": "axes fraction"}
+                index |= {"xytext": (0, 2), "textcoords": "offset points", "ha": "center", "va": "bottom"}
+                ax.annotate(text, **index, color=INK, fontsize="small")
 
     def _axes_of_learners(self, ax: Any, learners: Array) -> None:
+        """Name the learners on both axes, if they are few enough."""
         n = len(learners)
         ax.spines[:].set_visible(False)
         ax.set_ylabel("model of")
@@ -303,6 +310,6 @@ class LossHeatmapDisplay(Display):
             ax.set_xlabel(f"on the rows of each of {n} learners")
             return
         size = name_rows(ax, learners, min(axis_inches(ax)))
-        names = [shown_name(learner) for learner in learners]
+        names = [display_name(learner) for learner in learners]
         ax.set_xticks(range(n), labels=names, rotation=90, fontsize=size, parse_math=False)
         ax.tick_params(length=0, labelcolor=INK)

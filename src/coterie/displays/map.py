@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 from scipy.sparse.linalg import eigsh
 
 from coterie._arrays import Array
-from coterie._text import shown_name
+from coterie._text import display_name
 from coterie.displays import _look
 from coterie.displays._base import Display, ids_or_positions
 from coterie.displays._crowds import some_learners
@@ -42,11 +42,11 @@ def _places(similarity: Array) -> Array:
         start = np.random.default_rng(0).normal(size=n)
         sizes, vectors = eigsh(products, k=2, which="LA", v0=start)
     order = np.argsort(-sizes)[:2]
-    places = np.zeros((n, 2))
-    places[:, : len(order)] = vectors[:, order] * np.sqrt(np.maximum(sizes[order], 0.0))
+    indices = np.zeros((n, 2))
+    indices[:, : len(order)] = vectors[:, order] * np.sqrt(np.maximum(sizes[order], 0.0))
     # An eigenvector has no sign of its own.
-    signs = np.sign(places[np.abs(places).argmax(axis=0), [0, 1]])
-    return places * np.where(signs == 0, 1.0, signs)
+    signs = np.sign(indices[np.abs(indices).argmax(axis=0), [0, 1]])
+    return indices * np.where(signs == 0, 1.0, signs)
 
 
 class MapDisplay(Display):
@@ -101,8 +101,8 @@ class MapDisplay(Display):
         MapDisplay
             Ready to be drawn.
         """
-        some, _ = some_learners(partition, exchange)
-        return cls(np.asarray(some.similarity), labels=some.labels, learner_ids=some.learner_ids)
+        subset, _ = some_learners(partition, exchange)
+        return cls(np.asarray(subset.similarity), labels=subset.labels, learner_ids=subset.learner_ids)
 
     def frame(self) -> dict[str, Array]:
         """Return the numbers that are drawn.
@@ -119,6 +119,7 @@ class MapDisplay(Display):
         return 6.0, 4.2
 
     def _draw(self, ax: Any, kwargs: dict[str, Any]) -> None:
+        """Draw the learners as points, with names where there are few."""
         across, up = self._places.T
         _look.cluster_points(ax, across, up, self.labels, kwargs)
         ax.set_aspect("equal", adjustable="datalim")
@@ -127,5 +128,5 @@ class MapDisplay(Display):
         ax.set_xlabel("near: models that predict each other's rows")
         if len(self.labels) <= MOST_NAMES:
             look: dict[str, Any] = {"xytext": (5, 3), "textcoords": "offset points", "fontsize": 7}
-            for learner, place in zip(self.learner_ids.tolist(), self._places, strict=True):
-                ax.annotate(shown_name(learner), place, color=_look.INK, parse_math=False, **look)
+            for learner, index in zip(self.learner_ids.tolist(), self._places, strict=True):
+                ax.annotate(display_name(learner), index, color=_look.INK, parse_math=False, **look)

@@ -60,6 +60,7 @@ class MembershipDisplay(Display):
 
     @classmethod
     def _of(cls, model: CoterieEstimator) -> Self:
+        """Make the display from a fitted model."""
         stability = model.stability_
         if stability is None:
             raise ValueError("The model was fitted without a bootstrap: fit it with n_bootstrap above 0.")
@@ -72,10 +73,11 @@ class MembershipDisplay(Display):
 
     @property
     def _order(self) -> Array:
+        """Return the order of the learners: by cluster, the surest first."""
         own = own_share(self.membership, self.labels)
         # Whom no cluster fits stands at the bottom.
-        place = np.where(self.labels >= 0, self.labels, self.membership.shape[1])
-        return np.lexsort((-np.nan_to_num(own, nan=-1.0), place))
+        index = np.where(self.labels >= 0, self.labels, self.membership.shape[1])
+        return np.lexsort((-np.nan_to_num(own, nan=-1.0), index))
 
     def frame(self) -> dict[str, Array]:
         """Return the numbers that are drawn, from the top of the picture down.
@@ -98,6 +100,7 @@ class MembershipDisplay(Display):
         return _look.rows_size(6.5, len(self.labels))
 
     def _draw(self, ax: Any, kwargs: dict[str, Any]) -> None:
+        """Draw a bar per learner, cut by the probability of each cluster."""
         order = self._order
         n, n_clusters = self.membership.shape
         edge = {"edgecolor": "white", "linewidth": 0.4 if n <= _look.MOST_NAMES else 0.0}

@@ -54,6 +54,7 @@ class WeightsDisplay(Display):
 
     @classmethod
     def _of(cls, model: CoterieEstimator) -> Self:
+        """Make the display from a fitted model."""
         nested = model.collaboration_
         if not isinstance(nested, NestedForm):
             raise ValueError(
@@ -74,13 +75,14 @@ class WeightsDisplay(Display):
         # Rounded, so that learners who share their weights keep the order given.
         keys = -np.round(self.shares, 6)
         order = np.lexsort(keys.T[::-1])
-        columns = {name: self.shares[order, place] for place, name in enumerate(self.share_names)}
+        columns = {name: self.shares[order, index] for index, name in enumerate(self.share_names)}
         return {"learner": self.learner_ids[order], **columns}
 
     def _size(self) -> tuple[float, float]:
         return rows_size(7.0, len(self.learner_ids))
 
     def _draw(self, ax: Any, kwargs: dict[str, Any]) -> None:
+        """Draw a bar per learner, cut by the source of its predictions."""
         table = self.frame()
         learners = table.pop("learner")
         greys = np.linspace(DARKEST, LIGHTEST, max(len(self.share_names), 2))

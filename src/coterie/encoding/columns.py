@@ -79,6 +79,7 @@ def _gaps(count: int, n_rows: int) -> str:
 
 
 def _plan_number(name: str, series: Any) -> ColumnPlan:
+    """Decide how a column of numbers is encoded."""
     values = _numbers(series)
     known = values[~np.isnan(values)]
     missing = len(values) - len(known)
@@ -94,6 +95,7 @@ def _plan_number(name: str, series: Any) -> ColumnPlan:
 
 
 def _plan_date(name: str, series: Any) -> ColumnPlan:
+    """Decide how a column of dates is encoded: which parts vary, and what fills gaps."""
     n_rows, known = len(series), series.drop_nulls()
     missing = n_rows - len(known)
     if not len(known):
@@ -115,6 +117,7 @@ def _plan_date(name: str, series: Any) -> ColumnPlan:
 
 
 def _plan_category(name: str, series: Any, max_levels: int, min_share: float) -> ColumnPlan:
+    """Decide how a column of text is encoded: which levels have a column of their own."""
     n_rows, known = len(series), series.cast(nw.String).drop_nulls()
     missing = n_rows - len(known)
     if not len(known):
@@ -168,6 +171,7 @@ def plan_column(name: str, series: Any, max_levels: int, min_share: float) -> Co
 
 
 def _encode_number(plan: ColumnPlan, series: Any) -> tuple[list[Array], Array]:
+    """Return the column as numbers, gaps filled, and which entries were missing."""
     values = _numbers(series) if _kind(series.dtype) == "number" else np.full(len(series), np.nan)
     missing = np.isnan(values)
     values[missing] = plan.fills[0]
@@ -175,6 +179,7 @@ def _encode_number(plan: ColumnPlan, series: Any) -> tuple[list[Array], Array]:
 
 
 def _encode_date(plan: ColumnPlan, series: Any) -> tuple[list[Array], Array]:
+    """Return a column for each part of the dates, gaps filled, and which entries were missing."""
     known = series.drop_nulls()
     missing = np.asarray(series.is_null().to_numpy(), dtype=bool)
     encoded = []
@@ -189,12 +194,13 @@ def _encode_date(plan: ColumnPlan, series: Any) -> tuple[list[Array], Array]:
 
 
 def _encode_category(plan: ColumnPlan, series: Any) -> tuple[list[Array], Array]:
+    """Return an indicator for each level but the first, and which entries were missing."""
     text = series.cast(nw.String)
     missing = np.asarray(text.is_null().to_numpy(), dtype=bool)
     text = text.fill_null("")
-    found = [np.asarray((text == level).to_numpy(), dtype=bool) & ~missing for level in plan.levels]
-    encoded = [np.asarray(where, dtype=np.float64) for where in found[1:]]
-    elsewhere = ~np.logical_or.reduce([missing, *found])
+    result = [np.asarray((text == level).to_numpy(), dtype=bool) & ~missing for level in plan.levels]
+    encoded = [np.asarray(where, dtype=np.float64) for where in result[1:]]
+    elsewhere = ~np.logical_or.reduce([missing, *result])
     if plan.other:
         encoded.append(elsewhere.astype(np.float64))
     elif elsewhere.any():

@@ -18,6 +18,7 @@ from coterie.rows.tables import NotNumericError, as_table, check_predictors
 
 
 def _named(X: Any, caller: str) -> Any:
+    """Return X as a narwhals table; refuse what has no named columns."""
     table = as_table(X)
     if table is None:
         raise ValueError(

@@ -11,7 +11,7 @@ import narwhals.stable.v1 as nw
 import numpy as np
 
 from coterie._arrays import Array
-from coterie._options import listed, shown
+from coterie._options import brief, listed
 from coterie.encoding.entries import DATE_FORMATS
 from coterie.rows.learners import Learners
 from coterie.rows.numbers import as_array, is_missing
@@ -45,6 +45,7 @@ def _as_date(text: str) -> datetime | None:
 
 
 def _as_number(text: str) -> float | None:
+    """Return the finite number that a text holds, None if it holds none."""
     for kind in (int, float):
         try:
             number = kind(text)
@@ -56,16 +57,16 @@ def _as_number(text: str) -> float | None:
 
 def _read(texts: list[str], caller: str) -> list[Any]:
     """Return times that are written as text as numbers or dates."""
-    found: dict[str, Any] = {}
+    result: dict[str, Any] = {}
     for text in dict.fromkeys(texts):
         number = _as_number(text)
-        found[text] = _as_date(text.strip()) if number is None else number
-        if found[text] is None:
+        result[text] = _as_date(text.strip()) if number is None else number
+        if result[text] is None:
             raise ValueError(
                 f"The 'time' argument of {caller} holds text that is no number, and no date such as "
-                f"2024-12-31 or 31.12.2024: {shown(text)}. Pass dates or numbers."
+                f"2024-12-31 or 31.12.2024: {brief(text)}. Pass dates or numbers."
             )
-    return [found[text] for text in texts]
+    return [result[text] for text in texts]
 
 
 def time_ranks(times: Any, n_rows: int, caller: str) -> Array:
@@ -94,8 +95,8 @@ def time_ranks(times: Any, n_rows: int, caller: str) -> Array:
         raise ValueError(
             f"The 'time' argument of {caller} mixes entries that cannot be compared: give it one type."
         ) from None
-    places = {value: place for place, value in enumerate(distinct)}
-    return np.array([places[value] for value in values], dtype=int)
+    indices = {value: index for index, value in enumerate(distinct)}
+    return np.array([indices[value] for value in values], dtype=int)
 
 
 def in_time_order(learners: Learners, ranks: Array) -> Learners:

@@ -21,7 +21,7 @@ import sklearn
 
 from coterie._files import write_whole
 from coterie.engines.dask import DaskEngine
-from coterie.engines.progress import Counted, uncounted
+from coterie.engines.progress import CountedCalls, uncounted
 from coterie.engines.threads import Engine
 
 Job = TypeVar("Job")
@@ -73,6 +73,7 @@ class CheckpointEngine:
         *,
         fresh: bool = False,
     ) -> None:
+        """Remember where results are kept, and of which functions."""
         self._engine, self._folder, self._codec = engine, folder, codec
         self._version, self._fresh = version, fresh
         self._functions = tuple(functions)
@@ -81,10 +82,12 @@ class CheckpointEngine:
         self.not_kept = 0
 
     def _checksum(self, name: str, content: bytes) -> bytes:
+        """Return the checksum of a file's name, content and version."""
         # With its name, so that no file can take the place of another.
         return hashlib.sha256(f"{self._version}\n{name}\n".encode() + content).digest()
 
     def _read(self, name: str) -> tuple[Any] | None:
+        """Return a stored result in a tuple, None if there is none that is whole."""
         if self._fresh:
             return None
         try:
@@ -101,6 +104,7 @@ class CheckpointEngine:
             return None
 
     def _write(self, name: str, result: Any) -> None:
+        """Store a result in a file with its checksum."""
         content = self._codec.dump(result)
         if content is None:
             with self._lock:
@@ -112,6 +116,7 @@ class CheckpointEngine:
             file.write(self._checksum(name, content) + content)
 
     def _run(self, function: Callable[[Any], Any], named: tuple[str, Any]) -> Any:
+        """Run one job and store its result."""
         name, job = named
         result = function(job)
         self._write(name, result)
@@ -124,23 +129,23 @@ class CheckpointEngine:
             return self._engine.map(function, jobs)
         listed, known = list(jobs), dict[int, str]()
         names = [_digest(plain, job, known) for job in listed]
-        read = ((place, self._read(name)) for place, name in enumerate(names))
-        results = {place: kept[0] for place, kept in read if kept is not None}
+        read = ((index, self._read(name)) for index, name in enumerate(names))
+        results = {index: kept[0] for index, kept in read if kept is not None}
         self.restored += len(results)
         # A result that is read counts as a step done, too.
         for kept in results.values():
             count(kept)
-        missing = [place for place in range(len(listed)) if place not in results]
+        missing = [index for index in range(len(listed)) if index not in results]
         if isinstance(self._engine, DaskEngine):
             # Workers have other disks: what comes back is written here.
             made = self._engine.map_each(
                 function,
-                [listed[place] for place in missing],
-                lambda place, result: self._write(names[missing[place]], result),
+                [listed[index] for index in missing],
+                lambda index, result: self._write(names[missing[index]], result),
             )
         else:
             run: Callable[[Any], Any] = partial(self._run, plain)
-            run = function.around(run) if isinstance(function, Counted) else run
-            made = self._engine.map(run, [(names[place], listed[place]) for place in missing])
+            run = function.around(run) if isinstance(function, CountedCalls) else run
+            made = self._engine.map(run, [(names[index], listed[index]) for index in missing])
         results.update(zip(missing, made, strict=True))
-        return [results[place] for place in range(len(listed))]
+        return [results[index] for index in range(len(listed))]

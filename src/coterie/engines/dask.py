@@ -13,7 +13,7 @@ from concurrent.futures import CancelledError
 from dataclasses import fields, is_dataclass, replace
 from typing import Any, TypeVar
 
-from coterie._options import shown
+from coterie._options import brief
 from coterie._version import __version__
 from coterie.engines.progress import uncounted
 from coterie.engines.threads import undivided
@@ -34,6 +34,7 @@ class ClusterError(ValueError):
 
 
 def _import_distributed() -> Any:
+    """Import dask.distributed; if it is missing, say which extra brings it."""
     try:
         import distributed
     except ImportError as error:
@@ -46,10 +47,10 @@ def _import_distributed() -> Any:
 def check_address(address: str) -> None:
     """Refuse what is no address of a scheduler; the library would try it, and log what it tries."""
     host = r"(?:[\w.-]+|\[[0-9a-fA-F:.%]+\])"
-    found = re.fullmatch(rf"(?:(?:tcp|tls|ws|wss|ucx)://)?{host}:([0-9]{{1,5}})", address)
-    if found is None or not 0 < int(found[1]) < 2**16:
+    result = re.fullmatch(rf"(?:(?:tcp|tls|ws|wss|ucx)://)?{host}:([0-9]{{1,5}})", address)
+    if result is None or not 0 < int(result[1]) < 2**16:
         raise ClusterError(
-            f"{shown(address)} is no address of a Dask scheduler: give one such as tcp://HOST:8786."
+            f"{brief(address)} is no address of a Dask scheduler: give one such as tcp://HOST:8786."
         )
 
 
@@ -70,12 +71,12 @@ def check_workers(client: Any) -> None:
     """Refuse a cluster whose workers lack this package or have another version of it."""
     # A function of ours could not be sent to a worker without the package; builtins can.
     try:
-        found = client.run(eval, "__import__('coterie').__version__", on_error="return")
+        result = client.run(eval, "__import__('coterie').__version__", on_error="return")
     except (OSError, TimeoutError) as error:
         raise ClusterError("The Dask cluster does not answer: check its scheduler and workers.") from error
-    if not found:
+    if not result:
         raise ClusterError("The Dask cluster has no workers: start some with 'dask worker'.")
-    for worker, version in sorted(found.items()):
+    for worker, version in sorted(result.items()):
         if isinstance(version, ModuleNotFoundError):
             raise ClusterError(
                 f"The Dask worker {worker} does not have coterie: install coterie {__version__} there."
@@ -115,7 +116,7 @@ def _with(job: Any, parts: dict[Any, Any]) -> Any:
     if not parts:
         return job
     if isinstance(job, tuple):
-        return tuple(parts.get(place, part) for place, part in enumerate(job))
+        return tuple(parts.get(index, part) for index, part in enumerate(job))
     return replace(job, **parts)
 
 
@@ -133,7 +134,7 @@ class DaskEngine:
 
     def map(self, function: Callable[[Job], Result], jobs: Iterable[Job]) -> list[Result]:
         """Return the results in the order of the jobs."""
-        return self.map_each(function, list(jobs), lambda place, result: None)
+        return self.map_each(function, list(jobs), lambda index, result: None)
 
     def map_each(
         self,
@@ -150,6 +151,7 @@ class DaskEngine:
         results: dict[int, Any] = {}
 
         def keep(place: int, result: Any) -> None:
+            """Keep the result of one job, and report it."""
             results[place] = result
             received(place, result)
             count(result)
@@ -177,21 +179,21 @@ class DaskEngine:
     ) -> None:
         """Send jobs and gather what comes back; what is lost with a worker is left for the next attempt."""
         distributed = _import_distributed()
-        lost = (distributed.KilledWorker, CancelledError, distributed.comm.CommClosedError)
+        losses = (distributed.KilledWorker, CancelledError, distributed.comm.CommClosedError)
         names = tuple(shared)
         try:
             values = [shared[name] for name in names]
             parts = self.client.scatter(values, broadcast=True, hash=False) if values else []
             slim = [_with(job, dict.fromkeys(names)) for job in jobs.values()]
             futures = [self.client.submit(_run, function, job, names, *parts, pure=False) for job in slim]
-            place_of = {future.key: place for future, place in zip(futures, jobs, strict=True)}
+            place_of = {future.key: index for future, index in zip(futures, jobs, strict=True)}
             for future in distributed.as_completed(futures, loop=self.client.loop):
                 try:
                     result = future.result()
-                except lost:
+                except losses:
                     continue
                 keep(place_of[future.key], result)
-        except lost as error:
+        except losses as error:
             _log.info("A worker was lost: %s", error)
 
 

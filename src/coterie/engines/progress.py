@@ -64,12 +64,13 @@ def _itself(function: Any) -> Any:
     return function
 
 
-class Counted:
+class CountedCalls:
     """A function that reports every one of its `total` jobs that it has finished."""
 
     def __init__(
         self, function: Callable[[Any], Any], stage: str, total: int, listener: Listener, steps: Any = None
     ) -> None:
+        """Remember the function, how many calls are expected, and who listens."""
         self.function = function
         self._stage, self._total, self._listener = stage, total, listener
         # Functions that are counted with each other have the count and its lock in common.
@@ -84,17 +85,18 @@ class Counted:
         return result
 
     def __reduce__(self) -> Any:
+        """Pickle as the plain function."""
         # Sent to another process it is the plain function: from there no watcher can be reached.
         return _itself, (self.function,)
 
-    def around(self, function: Callable[[Any], Any]) -> Counted:
+    def around(self, function: Callable[[Any], Any]) -> CountedCalls:
         """Return another function whose jobs are counted together with those of this one."""
-        return Counted(function, self._stage, self._total, self._listener, (self._steps, self._lock))
+        return CountedCalls(function, self._stage, self._total, self._listener, (self._steps, self._lock))
 
 
 def uncounted(function: Callable[[Any], Any]) -> tuple[Callable[[Any], Any], Callable[[Any], Any]]:
     """Return a function as it was before it was counted, and one that counts a result and returns it."""
-    if isinstance(function, Counted):
+    if isinstance(function, CountedCalls):
         return function.function, function.around(_itself)
     return function, _itself
 
@@ -107,7 +109,7 @@ class _CountedEngine:
         """Return the results in the order of the jobs."""
         listed = list(jobs)
         self._listener(self._stage, 0, len(listed))
-        results = self._engine.map(Counted(function, self._stage, len(listed), self._listener), listed)
+        results = self._engine.map(CountedCalls(function, self._stage, len(listed), self._listener), listed)
         self._listener(self._stage, len(listed), len(listed))
         return results
 

@@ -14,7 +14,7 @@ from typing import Any, Protocol, TypeVar, cast
 
 from joblib import Parallel, cpu_count, delayed, effective_n_jobs, parallel_config
 
-from coterie._options import shown
+from coterie._options import brief
 
 Job = TypeVar("Job")
 Result = TypeVar("Result")
@@ -53,6 +53,7 @@ def _steady_warnings() -> Iterator[None]:
         show = warnings.showwarning
 
         def show_others(message: Any, *where: Any, **more: Any) -> None:
+            """Show a warning, unless it comes from scikit-learn's race between threads."""
             if not str(message).startswith(_RACE):
                 show(message, *where, **more)
 
@@ -98,7 +99,7 @@ def resolve_engine(engine: Any = None, n_jobs: int | None = None) -> Engine:
     if n_jobs is not None and (isinstance(n_jobs, bool) or not isinstance(n_jobs, Integral) or n_jobs == 0):
         raise ValueError(
             "The 'n_jobs' option must be None, a number of threads, or -1 for as many as there are cores. "
-            f"Got {shown(n_jobs)}."
+            f"Got {brief(n_jobs)}."
         )
     if engine is None or (isinstance(engine, str) and engine == "threads"):
         return ThreadEngine(n_jobs)
@@ -110,5 +111,5 @@ def resolve_engine(engine: Any = None, n_jobs: int | None = None) -> Engine:
         return cast("Engine", engine)
     raise ValueError(
         "The 'engine' option must be None, 'threads', 'dask', a Dask client or an object with a map method. "
-        f"Got {shown(engine)}."
+        f"Got {brief(engine)}."
     )

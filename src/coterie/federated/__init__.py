@@ -1,9 +1,9 @@
-"""The same method for parties whose rows may not move: they exchange models and scalar losses, never rows.
+"""The same method for sites whose rows may not move: they exchange models and scalar losses, never rows.
 
 What travels is small and checked on arrival: models by `coterie.federated.wire`, everything else as plain
 messages. A peer's file is taken for hostile until it has been read through.
 
-A site makes a `Party` of its rows, then a `Share`, a `Score` and an `Answer` to each question; whoever
+A site makes a `Site` of its rows, then a `Share`, a `Score` and an `Answer` to each question; whoever
 coordinates turns shares and scores into questions and, in the end, a `Conclusion`. Messages travel in a
 sealed folder or by Flower: `encode` and `decode` make bytes of them.
 """
@@ -14,7 +14,7 @@ from coterie.federated.answering import answer
 from coterie.federated.answers import Answered, check_answer
 from coterie.federated.conclusions import Conclusion
 from coterie.federated.messages import Answer, ProtocolError, Question, Score, Share, decode, encode
-from coterie.federated.peers import Party, make_party, predict
+from coterie.federated.peers import Site, make_site, predict
 from coterie.federated.protocol import MOST_ROUNDS, Settings, conclude, coordinate
 from coterie.federated.site import score, share
 
@@ -23,19 +23,19 @@ __all__ = [
     "Answer",
     "Answered",
     "Conclusion",
-    "Party",
     "ProtocolError",
     "Question",
     "Score",
     "Settings",
     "Share",
+    "Site",
     "answer",
     "check_answer",
     "conclude",
     "coordinate",
     "decode",
     "encode",
-    "make_party",
+    "make_site",
     "predict",
     "score",
     "share",

@@ -18,10 +18,10 @@ from coterie._arrays import Array
 from coterie.collaboration.nested.effects import OFFSET_RATIOS, SLOPE_RATIOS
 from coterie.federated.messages import (
     Answer,
-    Judging,
+    AveragedSite,
+    JudgingQuestion,
     Labels,
-    Member,
-    Mixing,
+    MixingQuestion,
     Pairing,
     Products,
     ProtocolError,
@@ -40,7 +40,7 @@ OBJECTION = 1e-4
 
 
 class NotAnsweredError(Exception):
-    """The sites have to be asked first."""
+    """The sites have not answered yet."""
 
 
 def in_message(labels: Array) -> Any:
@@ -68,14 +68,14 @@ def check_answer(question: Question, answer: Answer) -> Answer:
     sites = [member.site for member in question.members]
     if answer.question != question_key(question) or answer.site not in sites:
         raise ProtocolError(f"{answer.site!r} answered a question that it was not asked.")
-    place = sites.index(answer.site)
+    index = sites.index(answer.site)
     n_labellings = len(question.labellings)
     wanted = (n_labellings, n_labellings, len(question.pairings), question.judging is None)
     given = (len(answer.halves), len(answer.likelihoods), len(answer.pairings), answer.verdict is None)
     if given != wanted:
         raise ProtocolError(f"{answer.site!r} did not answer the whole question.")
     for labels, halves in zip(question.labellings, answer.halves, strict=True):
-        if len(halves) != max(labels) + 1 or None in halves[labels[place]]:
+        if len(halves) != max(labels) + 1 or None in halves[labels[index]]:
             raise ProtocolError(f"{answer.site!r} did not answer for every cluster.")
     if any(np.shape(table) != (len(OFFSET_RATIOS), len(SLOPE_RATIOS)) for table in answer.likelihoods):
         raise ProtocolError(f"{answer.site!r} answered likelihoods on another grid.")
@@ -94,15 +94,15 @@ def check_answer(question: Question, answer: Answer) -> Answer:
     return answer
 
 
-def same_members(ours: Sequence[Member], theirs: Sequence[Member], *numbers: str) -> bool:
+def same_members(ours: Sequence[AveragedSite], theirs: Sequence[AveragedSite], *numbers: str) -> bool:
     """Tell whether these are the same models of the same sites, with numbers that differ by rounding only."""
     if [(m.site, m.sha) for m in ours] != [(m.site, m.sha) for m in theirs]:
         return False
-    first, second = ([[getattr(m, name) for name in numbers] for m in some] for some in (ours, theirs))
+    first, second = ([[getattr(m, name) for name in numbers] for m in subset] for subset in (ours, theirs))
     return np.allclose(first, second, rtol=SAME_WEIGHT, atol=0)
 
 
-def same_judging(ours: Judging | None, theirs: Judging | None) -> bool:
+def same_judging(ours: JudgingQuestion | None, theirs: JudgingQuestion | None) -> bool:
     """Tell whether two questions for a verdict differ by rounding only."""
     if ours is None or theirs is None:
         return ours is theirs
@@ -118,7 +118,7 @@ class Answered:
     question: Question
     answers: Mapping[str, Answer]
 
-    def is_about(self, members: Sequence[Member], units: Sequence[float]) -> bool:
+    def is_about(self, members: Sequence[AveragedSite], units: Sequence[float]) -> bool:
         """Tell whether the question was about these members, with these weights, and all have answered."""
         same = same_members(members, self.question.members, "weight", "noise")
         alike = len(units) == len(self.question.units)
@@ -148,21 +148,22 @@ class AnsweredLosses:
 
     def __init__(
         self,
-        members: Sequence[Member],
+        members: Sequence[AveragedSite],
         half_sizes: Array,
         units: Sequence[float],
         answered: Sequence[Answered],
     ) -> None:
+        """Collect what earlier rounds answered about the present models."""
         self.members, self.half_sizes, self._units = tuple(members), half_sizes, tuple(units)
         self.noise = np.array([member.noise for member in members])
         # By part of a question and what it is about: what is known, and what has to be asked, each once, in
         # the order in which it was wanted.
         self._known: dict[tuple[str, Any], Any] = {}
         self._wanted: dict[tuple[str, Any], None] = {}
-        self._mixings: list[tuple[Mixing, list[Products]]] = []
-        self._judgings: list[tuple[Judging, list[Verdict]]] = []
-        self._mixing: Mixing | None = None
-        self._judging: Judging | None = None
+        self._mixings: list[tuple[MixingQuestion, list[Products]]] = []
+        self._judgings: list[tuple[JudgingQuestion, list[Verdict]]] = []
+        self._mixing: MixingQuestion | None = None
+        self._judging: JudgingQuestion | None = None
         self.rounds = 0
         for each in answered:
             if each.is_about(members, self._units):
@@ -170,13 +171,14 @@ class AnsweredLosses:
                 self.rounds += 1
 
     def _learn(self, answered: Answered) -> None:
+        """Keep what an answered question tells of each labelling and pairing."""
         question = answered.question
         replies = [answered.answers[member.site] for member in self.members]
-        for place, labels in enumerate(question.labellings):
-            self._known["labellings", labels] = halves_answered(replies, place)
-            self._known["likelihoods", labels] = np.array([reply.likelihoods[place] for reply in replies])
-        for place, pairing in enumerate(question.pairings):
-            self._known["pairings", pairing] = np.array([reply.pairings[place] for reply in replies]).T
+        for index, labels in enumerate(question.labellings):
+            self._known["labellings", labels] = halves_answered(replies, index)
+            self._known["likelihoods", labels] = np.array([reply.likelihoods[index] for reply in replies])
+        for index, pairing in enumerate(question.pairings):
+            self._known["pairings", pairing] = np.array([reply.pairings[index] for reply in replies]).T
         if question.mixing is not None:
             products = [reply.products for reply in replies if reply.products is not None]
             self._mixings.append((question.mixing, products))
@@ -207,17 +209,17 @@ class AnsweredLosses:
         """Return mean losses of shape (K, L, 2); where they are not known, note it and raise."""
         # Labellings that differ in the names of clusters only are one question.
         tidy = tidy_labels(labels)
-        if (found := self._answer("labellings", in_message(tidy))) is None:
+        if (result := self._answer("labellings", in_message(tidy))) is None:
             raise NotAnsweredError
-        halves = np.full((int(labels.max()) + 1, *found.shape[1:]), np.inf)
-        halves[labels] = found[tidy]
+        halves = np.full((int(labels.max()) + 1, *result.shape[1:]), np.inf)
+        halves[labels] = result[tidy]
         return halves
 
     def likelihoods(self, labels: Array) -> Array:
         """Return log-likelihoods (L, offsets, slopes) of a tidy labelling whose losses are known."""
         self.on_halves(labels)
-        found: Array = self._known["likelihoods", in_message(labels)]
-        return found
+        result: Array = self._known["likelihoods", in_message(labels)]
+        return result
 
     def paired_t(
         self, labels: Array, picks: Array, other_labels: Array, other_picks: Array
@@ -228,18 +230,18 @@ class AnsweredLosses:
         one round answers for all of them. Nothing is concluded from it.
         """
         pairing = Pairing(*map(in_message, (labels, picks, other_labels, other_picks)))
-        found = self._answer("pairings", pairing)
-        excess, error = (np.full(len(labels), np.inf), np.zeros(len(labels))) if found is None else found
+        result = self._answer("pairings", pairing)
+        excess, error = (np.full(len(labels), np.inf), np.zeros(len(labels))) if result is None else result
         return excess, error
 
     def objectors(self, labels: Array) -> list[str]:
         """Return a sentence for a site that alone says that the chosen labelling is not good enough."""
         chosen, notes = in_message(labels), []
-        for (part, about), found in self._known.items():
+        for (part, about), result in self._known.items():
             if part != "pairings" or about.labels != chosen:
                 continue
             freedom = np.maximum(self.half_sizes.sum(axis=1) - 1, 1)
-            surely = (found[0] > student.isf(OBJECTION, freedom) * found[1]) & (found[0] > self.noise)
+            surely = (result[0] > student.isf(OBJECTION, freedom) * result[1]) & (result[0] > self.noise)
             if surely.sum() == 1:
                 site = self.members[int(surely.argmax())].site
                 notes.append(f"{site!r} alone says that other coteries would predict it better.")
@@ -248,37 +250,37 @@ class AnsweredLosses:
     def candidates(self) -> list[Array]:
         """Return the labellings that are to be compared, one of which will be chosen."""
         pairings = [about for _, about in self._wanted if isinstance(about, Pairing)]
-        found = dict.fromkeys(labels for p in pairings for labels in (p.labels, p.other_labels))
-        return [np.array(labels) for labels in found]
+        result = dict.fromkeys(labels for p in pairings for labels in (p.labels, p.other_labels))
+        return [np.array(labels) for labels in result]
 
-    def products(self, mixing: Mixing) -> tuple[Array, Array] | None:
+    def products(self, mixing: MixingQuestion) -> tuple[Array, Array] | None:
         """Return products (L, F, C, C) and rows (L, F), asked for these labellings or more; None: not yet."""
         n_shared = len(mixing.labellings)
         for asked, products in self._mixings:
             if not set(mixing.labellings) <= set(asked.labellings):
                 continue
-            places = np.array([asked.labellings.index(labels) for labels in mixing.labellings])
+            indices = np.array([asked.labellings.index(labels) for labels in mixing.labellings])
             if any(
-                tuple(theirs[place] for place in places) != ours
+                tuple(theirs[index] for index in indices) != ours
                 for ours, theirs in zip(mixing.ratios, asked.ratios, strict=True)
             ):
                 continue
-            columns = np.r_[0, 1 + places, 1 + len(asked.labellings) + places]
+            columns = np.r_[0, 1 + indices, 1 + len(asked.labellings) + indices]
             parts = [_part_of(each, columns) for each in products]
             # A site with fewer rows than folds has fewer folds.
             n_folds = max(len(counts) for _, counts in parts)
             whole = np.zeros((len(parts), n_folds, 2 * n_shared + 1, 2 * n_shared + 1))
             rows = np.zeros((len(parts), n_folds))
-            for place, (tables, counts) in enumerate(parts):
-                whole[place, : len(tables)], rows[place, : len(counts)] = tables, counts
+            for index, (tables, counts) in enumerate(parts):
+                whole[index, : len(tables)], rows[index, : len(counts)] = tables, counts
             return whole, rows
         return None
 
-    def ask_products(self, mixing: Mixing) -> None:
+    def ask_products(self, mixing: MixingQuestion) -> None:
         """Note that products are to be asked for."""
         self._mixing = mixing
 
-    def verdicts(self, judging: Judging) -> list[Verdict] | None:
+    def verdicts(self, judging: JudgingQuestion) -> list[Verdict] | None:
         """Return what a partition and a mixture bring each member; None: to be asked, which is noted."""
         for asked, verdicts in self._judgings:
             if same_judging(judging, asked):

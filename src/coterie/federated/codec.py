@@ -33,16 +33,18 @@ class ProtocolError(ValueError):
     """A message cannot be taken; the text is one sentence and names what is wrong with it."""
 
 
-def _shown(value: Any) -> str:
+def _clean(value: Any) -> str:
+    """Return a value for a sentence, cut to sixty letters."""
     text = repr(value)
     return text if len(text) <= 60 else f"{text[:57]}..."
 
 
 def _wrong(where: str, expected: str, value: Any) -> ProtocolError:
-    return ProtocolError(f"The field {where!r} must be {expected}. Got {_shown(value)}.")
+    return ProtocolError(f"The field {where!r} must be {expected}. Got {_clean(value)}.")
 
 
 def _number(value: Any, where: str) -> float:
+    """Return a finite number of bounded size; refuse anything else."""
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         raise _wrong(where, "a number", value)
     if not abs(value) <= LARGEST:
@@ -51,6 +53,7 @@ def _number(value: Any, where: str) -> float:
 
 
 def _whole(value: Any, where: str) -> int:
+    """Return a whole number below 2^53; refuse anything else."""
     if isinstance(value, bool) or not isinstance(value, int):
         raise _wrong(where, "a whole number", value)
     if not -(2**53) <= value <= 2**53:
@@ -59,6 +62,7 @@ def _whole(value: Any, where: str) -> int:
 
 
 def _text(value: Any, where: str) -> str:
+    """Return printable text of bounded length; refuse anything else."""
     if not isinstance(value, str):
         raise _wrong(where, "text", value)
     if len(value) > MOST_TEXT or not value.isprintable():
@@ -67,6 +71,7 @@ def _text(value: Any, where: str) -> str:
 
 
 def _bytes(value: Any, where: str) -> bytes:
+    """Return the bytes that text in base64 stands for."""
     if not isinstance(value, str):
         raise _wrong(where, "text in base64", value)
     try:
@@ -76,6 +81,7 @@ def _bytes(value: Any, where: str) -> bytes:
 
 
 def _flag(value: Any, where: str) -> bool:
+    """Return true or false; refuse anything else."""
     if not isinstance(value, bool):
         raise _wrong(where, "true or false", value)
     return value
@@ -97,21 +103,24 @@ class _Reader(HintReader):
         return _wrong(where, expected, value)
 
     def check_size(self, value: Any, where: str) -> None:
+        """Refuse a list or object with too many entries."""
         if len(value) > MOST_ENTRIES:
             raise ProtocolError(f"The field {where!r} has {len(value)} entries: at most {MOST_ENTRIES}.")
 
     def record(self, kind: type, value: Any, where: str) -> Any:
+        """Read an object as a dataclass with exactly its fields."""
         if not isinstance(value, dict):
             raise _wrong(where, "an object", value)
         known = {field.name for field in fields(kind)}
         for name in sorted(known - set(value)):
             raise ProtocolError(f"The field {name!r} of {where!r} is missing.")
         for name in sorted(set(value) - known):
-            raise ProtocolError(f"The field {_shown(name)} of {where!r} is not known.")
+            raise ProtocolError(f"The field {_clean(name)} of {where!r} is not known.")
         return kind(**self.fields(kind, value))
 
 
 def _to_plain(value: Any) -> Any:
+    """Return a record as what JSON can hold."""
     if type(value) is int or type(value) is str:
         return value
     if is_dataclass(value) and not isinstance(value, type):
@@ -143,14 +152,14 @@ def parse(text: bytes, what: str) -> dict[str, Any]:
     if text.count(b"[") + text.count(b"{") > MOST_LISTS or text.count(b",") > MOST_ITEMS:
         raise ProtocolError(f"The {what} has too many parts: at most {MOST_LISTS} lists are read.")
     try:
-        found = parse_json(text)
+        result = parse_json(text)
     except StrictError as error:
         raise ProtocolError(str(error)) from None
     except ValueError:
         raise ProtocolError(f"The {what} is not JSON: it was cut off or changed on its way.") from None
-    if not isinstance(found, dict):
-        raise ProtocolError(f"The {what} must be a JSON object. Got {_shown(found)}.")
-    return found
+    if not isinstance(result, dict):
+        raise ProtocolError(f"The {what} must be a JSON object. Got {_clean(result)}.")
+    return result
 
 
 def from_plain(kind: type[Record], value: Any, where: str) -> Record:
@@ -159,7 +168,7 @@ def from_plain(kind: type[Record], value: Any, where: str) -> Record:
     ``kind`` is a dataclass of text, numbers, bytes, tuples, mappings by text and such dataclasses.
     """
     try:
-        found: Record = _Reader().record(kind, value, where)
+        result: Record = _Reader().record(kind, value, where)
     except OverflowError:
         raise ProtocolError(f"A number of the {where} is too large.") from None
-    return found
+    return result

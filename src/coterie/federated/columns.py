@@ -62,8 +62,8 @@ def _levels(series: Any, fewest: int) -> tuple[str, ...]:
     """Return the entries that enough rows have, the most frequent first."""
     counted = Counter(series.cast(nw.String).drop_nulls().to_list())
     named = [level for level, count in counted.items() if count >= fewest]
-    shown = [level for level in named if level.isprintable() and len(level) <= LONGEST_LEVEL]
-    return tuple(sorted(shown, key=lambda level: (-counted[level], level))[:MOST_NAMED])
+    printable = [level for level in named if level.isprintable() and len(level) <= LONGEST_LEVEL]
+    return tuple(sorted(printable, key=lambda level: (-counted[level], level))[:MOST_NAMED])
 
 
 def describe_column(name: str, series: Any, fewest: int = FEWEST_WITH_LEVEL) -> ColumnNote:
@@ -88,8 +88,8 @@ def describe_classes(name: str, series: Any, fewest: int = FEWEST_WITH_LEVEL) ->
     """Return what a site says of a response that is a class: the classes that enough rows have."""
     counted = Counter(label_text(label) for label in series.drop_nulls().to_list() if label == label)
     named = sorted(label for label, count in counted.items() if count >= fewest)
-    shown = tuple(label for label in named if label.isprintable() and 0 < len(label) <= LONGEST_LEVEL)
-    return ColumnNote(name, CLASS, shown[:MOST_CLASSES], False, False, None, None)
+    printable = tuple(label for label in named if label.isprintable() and 0 < len(label) <= LONGEST_LEVEL)
+    return ColumnNote(name, CLASS, printable[:MOST_CLASSES], False, False, None, None)
 
 
 def describe_columns(
@@ -140,14 +140,14 @@ def _agreed_classes(known: Sequence[Columns], notes: list[str]) -> tuple[str, ..
     others = [message.site for message in known if message.target.kind != CLASS]
     if others:
         notes.append(f"{listed(others)} cannot take part unless the target is a class there, too.")
-    found = {label for message in saying for label in message.target.levels}
-    if len(found) < 2:
+    result = {label for message in saying for label in message.target.levels}
+    if len(result) < 2:
         raise ProtocolError(
-            f"Only the classes {sorted(found)} are those of enough rows at some site: lower --fewest there."
+            f"Only the classes {sorted(result)} are those of enough rows at some site: lower --fewest there."
         )
-    if len(found) > MOST_CLASSES:
-        raise ProtocolError(f"The sites name {len(found)} classes: {MOST_CLASSES} are the most.")
-    return tuple(sorted(found, key=_as_sorted))
+    if len(result) > MOST_CLASSES:
+        raise ProtocolError(f"The sites name {len(result)} classes: {MOST_CLASSES} are the most.")
+    return tuple(sorted(result, key=_as_sorted))
 
 
 def _as_sorted(label: str) -> tuple[bool, float, str]:
@@ -178,11 +178,11 @@ def _plan(name: str, kind: str, notes: Sequence[ColumnNote]) -> ColumnPlan:
         remark = f"date: {', '.join(parts)}{marked}"
         return ColumnPlan(name, kind, remark, fills=fills, parts=parts, indicator=gaps)
     # By how many sites name them, then by their mean place there; numbers of rows are not known.
-    places: dict[str, list[int]] = {}
+    indices: dict[str, list[int]] = {}
     for note in notes:
-        for place, level in enumerate(note.levels):
-            places.setdefault(level, []).append(place)
-    order = {level: (-len(found), sum(found) / len(found), level) for level, found in places.items()}
+        for index, level in enumerate(note.levels):
+            indices.setdefault(level, []).append(index)
+    order = {level: (-len(result), sum(result) / len(result), level) for level, result in indices.items()}
     levels = tuple(sorted(order, key=lambda level: order[level])[:MOST_LEVELS])
     if not levels:
         return _left_out(name, "no entry is that of enough rows at any site")
@@ -229,12 +229,12 @@ def agree(messages: Sequence[Columns]) -> Encoding:
     ]
     known = [message for message in known if message.target.name == target]
     by_site = {message.site: {note.name: note for note in message.columns} for message in known}
-    names = dict.fromkeys(name for found in by_site.values() for name in found)
+    names = dict.fromkeys(name for result in by_site.values() for name in result)
     plans = []
     classes = _agreed_classes(known, notes)
     notes += _unit_notes(target, [(message.site, message.target) for message in known])
     for name in names:
-        noted = [(site, found[name]) for site, found in by_site.items() if name in found]
+        noted = [(site, result[name]) for site, result in by_site.items() if name in result]
         kinds = Counter(note.kind for _, note in noted)
         kind = max(kinds, key=lambda kind: kinds[kind])
         fitting = [(site, note) for site, note in noted if note.kind == kind]
@@ -263,5 +263,5 @@ def follows(encoding: Encoding, messages: Sequence[Columns]) -> bool:
     said = [message for message in messages if message.site in encoding.sites]
     if not said:
         return False
-    found = agree(said)
-    return replace(found, notes=()) == replace(encoding, notes=())
+    result = agree(said)
+    return replace(result, notes=()) == replace(encoding, notes=())

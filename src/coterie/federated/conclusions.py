@@ -13,7 +13,7 @@ from coterie.verdicts.verdict import STAY_ALONE
 
 
 @dataclass(frozen=True)
-class Curve:
+class SentCurve:
     """How a rule came to its number of coteries: the criterion for each number looked at, and the answer."""
 
     criterion: str
@@ -64,7 +64,7 @@ class Line:
 
 
 @dataclass(frozen=True)
-class Part:
+class ClassMixturePart:
     """A part of a mixture of classifiers: an average of models, and a line for each class in its log-odds.
 
     Without ``lines`` it is the average as it is; ``share`` is what it weighs in the mixture.
@@ -96,10 +96,11 @@ class Mixture:
     line: tuple[float, ...]
     limits: tuple[float, float]
     range: tuple[float, float] | None = None
-    parts: tuple[Part, ...] = ()
+    parts: tuple[ClassMixturePart, ...] = ()
     plausible: tuple[float, float] | None = None
 
     def __post_init__(self) -> None:
+        """Refuse a mixture whose parts do not fit each other."""
         named = {member for part in self.parts for member in part.weights}
         require(named <= set(self.weights), "A part of a mixture has a model that the mixture has not.")
         whole = not self.parts or abs(sum(part.share for part in self.parts) - 1) < 1e-6
@@ -127,7 +128,7 @@ class Conclusion:
         What decided the number of coteries.
     clear : bool
         False when the sites do not fall into clear coteries.
-    curves : mapping of str to Curve
+    curves : mapping of str to SentCurve
         Every rule's curve.
     left_out : mapping of str to str
         Who took no part, and why, in a sentence.
@@ -146,7 +147,7 @@ class Conclusion:
     models: Mapping[str, str]
     rule: str
     clear: bool
-    curves: Mapping[str, Curve]
+    curves: Mapping[str, SentCurve]
     left_out: Mapping[str, str]
     notes: tuple[str, ...]
     rounds: int
@@ -154,13 +155,14 @@ class Conclusion:
     classes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
+        """Refuse a conclusion whose parts are about different sites or clusters."""
         sites = [row.learner for row in self.gains]
         check_classes(self.classes)
         require(len(sites) > 0, "A conclusion must be about at least one site.")
         require(sites == sorted(set(sites)), "The sites of a conclusion must differ and be sorted.")
         require(set(self.models) == set(sites), "A conclusion must name the model of every site.")
-        told = not self.mixtures or set(self.mixtures) == set(sites)
-        require(told, "A conclusion must say how every site predicts.")
+        complete = not self.mixtures or set(self.mixtures) == set(sites)
+        require(complete, "A conclusion must say how every site predicts.")
         named = {member for mixture in self.mixtures.values() for member in mixture.weights}
         require(named <= set(sites), "A mixture has a model that the conclusion does not name.")
         labels = {row.cluster for row in self.gains}
@@ -195,14 +197,16 @@ class Conclusion:
         check_option(using, "using", ("verdict", "others", "alone"))
         row = next((row for row in self.gains if row.learner == site), None)
         if row is None:
-            why = self.left_out.get(site)
+            reason = self.left_out.get(site)
             raise ProtocolError(
-                f"The conclusion has no site {site!r}." if why is None else f"{site!r} was left out: {why}"
+                f"The conclusion has no site {site!r}."
+                if reason is None
+                else f"{site!r} was left out: {reason}"
             )
         if not self.mixtures:
             raise ProtocolError("The conclusion is about moments: it has no mixture of models.")
         if using == "alone" or (using == "verdict" and row.verdict == STAY_ALONE):
             mine = self.mixtures[site]
-            own = (Part(1.0, {site: 1.0}),) if self.classes else ()
+            own = (ClassMixturePart(1.0, {site: 1.0}),) if self.classes else ()
             return Mixture({site: 1.0}, (0.0,) * len(mine.line), (0.0, 0.0), mine.range, own)
         return replace(self.mixtures[site], range=None)

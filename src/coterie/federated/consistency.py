@@ -14,17 +14,17 @@ import numpy as np
 
 from coterie._arrays import Array
 from coterie.federated.answers import Answered, halves_answered
-from coterie.federated.messages import Answer, Member, Score, Share
+from coterie.federated.messages import Answer, AveragedSite, Score, Share
 from coterie.federated.participants import Participants
 from coterie.method.refine.averages import membership
-from coterie.method.voices import VOICES, within_reach
+from coterie.method.weight_limits import WEIGHT_LIMITS, within_reach
 from coterie.verdicts.gains import ROUNDING as SMALLEST_ERROR
 
 # Beyond what machines differ by.
 ROUNDING = 1e-6
 
 
-def _losses(members: Sequence[Member], scores: Mapping[str, Score]) -> Array:
+def _losses(members: Sequence[AveragedSite], scores: Mapping[str, Score]) -> Array:
     """Return what models lost on members, models by members; NaN for own and failing models."""
     columns = [[scores[j.site].losses.get(i.site) for i in members] for j in members]
     losses = np.array([[np.nan if x is None or x.value is None else x.value for x in row] for row in columns])
@@ -44,9 +44,9 @@ def _lose_too_much(answered: Answered, scores: Mapping[str, Score]) -> Array:
         np.array([member.weight for member in members]),
         [answered.answers[m.site] for m in members],
     )
-    found = np.zeros(len(members), dtype=bool)
-    for place, labels in enumerate(answered.question.labellings):
-        halves = halves_answered(replies, place)
+    result = np.zeros(len(members), dtype=bool)
+    for index, labels in enumerate(answered.question.labellings):
+        halves = halves_answered(replies, index)
         stated = (np.where(sizes > 0, halves, 0.0) * sizes).sum(axis=2) / sizes.sum(axis=1)
         shares = membership(np.array(labels), max(labels) + 1, weights)
         totals = shares @ known
@@ -54,33 +54,36 @@ def _lose_too_much(answered: Answered, scores: Mapping[str, Score]) -> Array:
         # Where others weigh next to nothing, a site alone in its cluster is predicted by itself.
         somebody = totals > ROUNDING * shares.sum(axis=1)[:, None]
         most = np.divide(sums, totals, out=np.full(sums.shape, np.inf), where=somebody)
-        found |= (np.isfinite(stated) & (stated > most * (1 + ROUNDING) + room)).any(axis=0)
-    return found
+        result |= (np.isfinite(stated) & (stated > most * (1 + ROUNDING) + room)).any(axis=0)
+    return result
 
 
-def _tells_two_things(share: Share, noise: float, before: Sequence[Answer], answer: Answer) -> bool:
+def _contradicts_itself(share: Share, noise: float, before: Sequence[Answer], answer: Answer) -> bool:
     """Tell whether a site's verdict has other errors than the products of its residuals."""
     verdict = answer.verdict
     if verdict is None:
         return False
     # Errors below this share of the noise are rounding.
     least, room = SMALLEST_ERROR * noise, 1 + ROUNDING
-    alone, others = verdict.errors[0][0], verdict.errors[1][0]
-    bounded = verdict.alone <= alone * room + least and verdict.others <= others * room + least
+    own_error, others_error = verdict.errors[0][0], verdict.errors[1][0]
+    bounded = verdict.own <= own_error * room + least and verdict.others <= others_error * room + least
     if not bounded or verdict.n_rows > share.n_rows:
         return True
     for earlier in before:
         if earlier.products is not None:
             tables, counts = earlier.products.folds, earlier.products.counts
             own = sum(table[0][0] for table in tables) / max(sum(counts), 1.0)
-            if abs(own - alone) > ROUNDING * max(own, alone) + least or sum(counts) > share.n_rows * room:
+            if (
+                abs(own - own_error) > ROUNDING * max(own, own_error) + least
+                or sum(counts) > share.n_rows * room
+            ):
                 return True
     return False
 
 
 def contradictions(participants: Participants, answered: Sequence[Answered]) -> dict[str, str]:
     """Return the sites whose answers cannot be true together, and why."""
-    found: dict[str, str] = {}
+    result: dict[str, str] = {}
     levels: dict[str, float] = {}
     before: dict[str, list[Answer]] = {site: [] for site in participants.scores}
     for each in answered:
@@ -96,19 +99,19 @@ def contradictions(participants: Participants, answered: Sequence[Answered]) -> 
             each.question.members, _lose_too_much(each, participants.scores), strict=True
         ):
             if too_much:
-                found[member.site] = "It states that averages lose more than their models do."
+                result[member.site] = "It states that averages lose more than their models do."
     for site, answers in before.items():
         for answer in answers:
             share, noise = participants.shares[site], levels.get(site, 0.0)
-            if site not in found and _tells_two_things(share, noise, answers, answer):
-                found[site] = "The errors that it states at the end are not those of its residuals."
-    return found
+            if site not in result and _contradicts_itself(share, noise, answers, answer):
+                result[site] = "The errors that it states at the end are not those of its residuals."
+    return result
 
 
 def _far(values: Mapping[str, float]) -> list[str]:
-    """Return whose value is beyond the reach of one voice."""
+    """Return whose value is farther from the median than one site's weight may reach."""
     middle = float(np.median(list(values.values())))
-    reach = VOICES.ratio
+    reach = WEIGHT_LIMITS.ratio
     return [site for site, value in values.items() if not middle / reach <= value <= middle * reach]
 
 
@@ -120,8 +123,8 @@ def _unlike_all(scores: Mapping[str, Score]) -> list[str]:
         others = [scores[site].losses[other].value for other in sites if other != site]
         best.append(min((value for value in others if value is not None), default=np.inf))
     ratios = np.array(best) / within_reach(np.array([scores[site].noise for site in sites]))
-    found = ratios > VOICES.ratio**2 * np.median(ratios)
-    return [site for site, unlike in zip(sites, found, strict=True) if unlike]
+    result = ratios > WEIGHT_LIMITS.ratio**2 * np.median(ratios)
+    return [site for site, unlike in zip(sites, result, strict=True) if unlike]
 
 
 def strange_numbers(participants: Participants) -> list[str]:

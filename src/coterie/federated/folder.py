@@ -47,7 +47,7 @@ LONGEST_NAME = 120
 
 
 @dataclass(frozen=True)
-class Contents:
+class FolderContents:
     """What a folder holds, as far as it can be read.
 
     There is one share for a name, for a share is read under its own file's name only. ``answered`` has the
@@ -71,10 +71,10 @@ class Contents:
 
     def share_of(self, site: str) -> Share:
         """Return the share of one site."""
-        found = [share for share in self.shares if share.site == site]
-        if not found:
+        result = [share for share in self.shares if share.site == site]
+        if not result:
             raise ProtocolError(f"The folder has no share of {site!r}: run `coterie share` first.")
-        return found[0]
+        return result[0]
 
 
 def file_name(message: Message) -> str:
@@ -93,11 +93,11 @@ def file_name(message: Message) -> str:
 def _content(path: Path) -> bytes:
     """Return the bytes of a plain file of a sensible size."""
     try:
-        found = path.lstat()
-        if not stat.S_ISREG(found.st_mode):
+        result = path.lstat()
+        if not stat.S_ISREG(result.st_mode):
             raise ProtocolError("It is no plain file.")
-        if found.st_size > MOST_BYTES + LONGEST_HEADER:
-            raise ProtocolError(f"It has {found.st_size} bytes: at most {MOST_BYTES} are read.")
+        if result.st_size > MOST_BYTES + LONGEST_HEADER:
+            raise ProtocolError(f"It has {result.st_size} bytes: at most {MOST_BYTES} are read.")
         return path.read_bytes()
     except OSError as error:
         raise ProtocolError(f"It cannot be read ({error.strerror or error}).") from None
@@ -168,12 +168,13 @@ class SealedFolder:
             raise ProtocolError(f"There is no folder {str(path)!r}: make it, or check the path.")
 
     def _files(self) -> list[Path]:
+        """Return the sealed files of the folder in order; refuse too many."""
         paths = sorted(path for path in self.path.iterdir() if path.name.endswith(SUFFIX))
         if len(paths) > MOST_FILES:
             raise ProtocolError(f"The folder {str(self.path)!r} has {len(paths)} files: that is too many.")
         return paths
 
-    def read(self, answers_of: str | None = None) -> Contents:
+    def read(self, answers_of: str | None = None) -> FolderContents:
         """Read all files; those that cannot be used are named.
 
         Parameters
@@ -183,10 +184,10 @@ class SealedFolder:
 
         Returns
         -------
-        Contents
+        FolderContents
             What can be used.
         """
-        found: dict[str, Sealed] = {}
+        result: dict[str, Sealed] = {}
         paths = self._files()
         troubles = _beyond_the_most(paths)
         for path in paths:
@@ -202,18 +203,18 @@ class SealedFolder:
                 # A copy may be an old message, brought back to contradict a new one.
                 if path.name != (name := file_name(sealed.message)):
                     raise ProtocolError(f"Its name must be {name!r}: it was renamed, or is a copy.")
-                found[path.name] = sealed
+                result[path.name] = sealed
             except ProtocolError as error:
                 troubles[path.name] = str(error)
-        pinned = _check_pinned(found)
+        pinned = _check_pinned(result)
         troubles |= pinned
-        messages = {name: sealed.message for name, sealed in found.items() if name not in pinned}
+        messages = {name: sealed.message for name, sealed in result.items() if name not in pinned}
         questions = {question_key(m): m for m in messages.values() if isinstance(m, Question)}
         answers = {name: m for name, m in messages.items() if isinstance(m, Answer)}
         # A conclusion has one name, so there is one at most.
         concluded = [name for name, m in messages.items() if isinstance(m, Conclusion)]
         conclusion = next((m for m in messages.values() if isinstance(m, Conclusion)), None)
-        return Contents(
+        return FolderContents(
             shares=tuple(m for m in messages.values() if isinstance(m, Share)),
             scores=tuple(m for m in messages.values() if isinstance(m, Score)),
             answered=_answered(questions, answers, troubles),
@@ -222,7 +223,7 @@ class SealedFolder:
             columns=tuple(m for m in messages.values() if isinstance(m, Columns)),
             encoding=next((m for m in messages.values() if isinstance(m, Encoding)), None),
             troubles=troubles,
-            concluder=found[concluded[0]].header.key if concluded else None,
+            concluder=result[concluded[0]].header.key if concluded else None,
         )
 
     def put(self, message: Message, signer: Signer | None = None, *, replace: bool = False) -> bool:
@@ -259,16 +260,16 @@ class SealedFolder:
     def _is_there(self, path: Path, message: Message, signer: Signer | None, *, replace: bool) -> bool:
         """Tell whether the same message is there; refuse to replace another one unless asked."""
         try:
-            sealed, why = unseal(_content(path), self.known_keys), "with other content and stays as it is."
+            sealed, reason = unseal(_content(path), self.known_keys), "with other content and stays as it is."
             # Anybody may ask and conclude, so anybody's signature will do.
             key = sealed.header.key
             signed = signer is None or (key is not None and (not sealed.header.site or key == signer.public))
             if sealed.message == message and signed:
                 return True
         except ProtocolError as error:
-            why = f"and cannot be used: replace or remove it. {error}"
+            reason = f"and cannot be used: replace or remove it. {error}"
         if not replace:
-            raise ProtocolError(f"{path.name!r} is there {why}")
+            raise ProtocolError(f"{path.name!r} is there {reason}")
         return False
 
     def _make_room(self, path: Path) -> None:

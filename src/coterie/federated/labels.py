@@ -23,7 +23,7 @@ def label_text(label: Any) -> str:
 
 def class_names(labels: Sequence[Any]) -> tuple[str, ...]:
     """Return the names of classes, sorted as the labels are; refuse fewer than two, or two of one name."""
-    names = tuple(label_text(label) for label in np.unique(class_labels(labels, "make_party")).tolist())
+    names = tuple(label_text(label) for label in np.unique(class_labels(labels, "make_site")).tolist())
     if len(names) < 2 or len(set(names)) < len(names):
         raise ProtocolError(f"Sites need two classes with names that differ. Got {list(names)}.")
     return names

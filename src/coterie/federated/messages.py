@@ -1,4 +1,4 @@
-"""What parties tell each other: typed, versioned records, the same whatever carries them.
+"""What sites send each other: typed, versioned records, the same whatever carries them.
 
 A site sends a `Share` (its model and a few numbers), then a `Score` (what everybody's models lose on its
 rows), then an `Answer` to each `Question` (what averages of models lose there). Or it sends its `Moments`,
@@ -28,7 +28,7 @@ Excess = tuple[float, float]
 
 @dataclass(frozen=True)
 class Share:
-    """What a site tells of itself: its model and a few numbers.
+    """What a site sends of itself: its model and a few numbers.
 
     Parameters
     ----------
@@ -81,6 +81,7 @@ class Share:
     class_shares: tuple[float, ...] = ()
 
     def __post_init__(self) -> None:
+        """Refuse a share whose names or numbers are out of range."""
         check_site(self.site)
         check_classes(self.classes)
         whole = len(self.class_shares) == len(self.classes) and min(self.class_shares, default=0.0) >= 0
@@ -109,7 +110,7 @@ class Share:
 
 
 @dataclass(frozen=True)
-class Loss:
+class PeerLoss:
     """What a peer's model, named by its sha256, loses on a site's rows: the mean squared error.
 
     It is None where the model could not be read or did not predict finite values.
@@ -132,7 +133,7 @@ class Score:
         Who speaks.
     sha : str
         The sha256 of its own model.
-    losses : mapping of str to Loss
+    losses : mapping of str to PeerLoss
         By site, its own included.
     noise : float
         Mean of its clipped squared honest residuals.
@@ -146,13 +147,14 @@ class Score:
 
     site: str
     sha: str
-    losses: Mapping[str, Loss]
+    losses: Mapping[str, PeerLoss]
     noise: float
     noise_variance: float
     half_sizes: tuple[int, int]
     tied: bool = False
 
     def __post_init__(self) -> None:
+        """Refuse a score whose numbers are out of range."""
         check_site(self.site)
         require(0 < len(self.losses) <= MOST_SITES, f"{self.site!r} scored {len(self.losses)} models.")
         require(self.site in self.losses, f"{self.site!r} did not score its own model.")
@@ -168,18 +170,20 @@ Picks = tuple[tuple[int, int], ...]
 
 
 def _check_labels(labels: tuple[int, ...], n: int) -> None:
+    """Refuse a labelling of another length, or with labels out of range."""
     require(len(labels) == n, f"A labelling must have one label for each of the {n} members.")
     require(min(labels) >= 0 and max(labels) < n, "A label is out of range.")
 
 
 def _check_picks(picks: Picks, labels: tuple[int, ...]) -> None:
+    """Refuse picks that do not name clusters for each half of every member."""
     require(len(picks) == len(labels), "There must be picks for every member.")
     clusters = set(range(max(labels) + 1))
     require(clusters.issuperset(k for pair in picks for k in pair), "A pick is out of range.")
 
 
 @dataclass(frozen=True)
-class Member:
+class AveragedSite:
     """One whose model takes part in averages.
 
     ``weight`` is what the model, named by its sha256, weighs in averages. ``noise`` is the site's noise
@@ -214,7 +218,7 @@ Table = tuple[tuple[float, ...], ...]
 
 
 @dataclass(frozen=True)
-class Mixing:
+class MixingQuestion:
     """What is mixed: own models and the averages of some labellings.
 
     ``ratios`` has, first for an offset only and then for offset and slopes, the variances of offset and
@@ -232,7 +236,7 @@ class Mixing:
 
 
 @dataclass(frozen=True)
-class Judging:
+class JudgingQuestion:
     """What has to be judged: a partition, and what each member takes from whom.
 
     ``labels`` is the partition and ``mixing`` what is mixed. ``weights`` has a table for each member: weights
@@ -241,10 +245,11 @@ class Judging:
     """
 
     labels: Labels
-    mixing: Mixing
+    mixing: MixingQuestion
     weights: tuple[Table, ...]
 
     def __post_init__(self) -> None:
+        """Refuse weights that do not fit the members and columns."""
         n_columns = 2 * len(self.mixing.labellings) + 1
         sizes = {(len(table), len(row)) for table in self.weights for row in table}
         require(
@@ -257,11 +262,11 @@ class Judging:
 
 @dataclass(frozen=True)
 class Question:
-    """The next question to the parties: losses of averages of their models.
+    """The next question to the sites: losses of averages of their models.
 
     Parameters
     ----------
-    members : tuple of Member
+    members : tuple of AveragedSite
         Whose models are averaged, sorted by site.
     units : tuple of float
         Common units of the predictors; zero where slopes are not corrected.
@@ -270,20 +275,21 @@ class Question:
         left out, and how likely offsets and slopes of each size are.
     pairings : tuple of Pairing
         For each, how much more the first form of prediction loses on the site's rows than the second.
-    mixing : Mixing or None, default=None
+    mixing : MixingQuestion or None, default=None
         The averages whose products of residuals are wanted.
-    judging : Judging or None, default=None
+    judging : JudgingQuestion or None, default=None
         The partition and mixture to judge.
     """
 
-    members: tuple[Member, ...]
+    members: tuple[AveragedSite, ...]
     units: tuple[float, ...]
     labellings: tuple[Labels, ...]
     pairings: tuple[Pairing, ...]
-    mixing: Mixing | None = None
-    judging: Judging | None = None
+    mixing: MixingQuestion | None = None
+    judging: JudgingQuestion | None = None
 
     def __post_init__(self) -> None:
+        """Refuse a question that is too large, or whose labellings do not fit its members."""
         n = len(self.members)
         sites = [member.site for member in self.members]
         require(0 < n <= MOST_SITES, f"A question is about 1 to {MOST_SITES} members. Got {n}.")
@@ -309,7 +315,7 @@ class Question:
 class Products:
     """Sums of products of a site's out-of-fold residuals, fold by fold, and the number of rows behind them.
 
-    The columns are those of `Judging.weights`.
+    The columns are those of `JudgingQuestion.weights`.
     """
 
     folds: tuple[Table, ...]
@@ -329,7 +335,7 @@ class Verdict:
     ``clusters``: how much more each cluster loses than the site's own honest model; None: nobody is there.
     ``constant``: how much more the site's cluster loses than the mean of its response. ``coterie``: how much
     more the average of the site's coterie loses than the site alone. ``errors``: mean squared error, held
-    out, and its standard error: alone, with others, with all. ``early``, ``alone`` and ``others`` are mean
+    out, and its standard error: alone, with others, with all. ``early``, ``own`` and ``others`` are mean
     bounded losses of own models of half of the rows, of more of them, and with others; on ``n_rows`` rows,
     with the ``variance`` of relative differences and the mean squared ``distance`` of predictions alone and
     with others; zeros where nothing could be compared, and ``exact`` where
@@ -348,7 +354,7 @@ class Verdict:
     coterie: Excess
     errors: tuple[Excess, Excess, Excess]
     early: float
-    alone: float
+    own: float
     others: float
     n_rows: int
     variance: float
@@ -365,8 +371,9 @@ class Verdict:
     one_class: bool = False
 
     def __post_init__(self) -> None:
+        """Refuse a verdict whose numbers are out of range."""
         spreads = [pair[1] for pair in (*self.clusters, self.constant, self.coterie) if pair is not None]
-        numbers = self.early, self.alone, self.others, self.n_rows, self.variance
+        numbers = self.early, self.own, self.others, self.n_rows, self.variance
         good = min((*spreads, *numbers, *(part for pair in self.errors for part in pair))) >= 0
         require(good, "An error or its spread is negative.")
         whole = self.n_rows == 0 or (min(numbers) > 0 and self.distance >= 0)
@@ -407,6 +414,7 @@ class Answer:
     verdict: Verdict | None = None
 
     def __post_init__(self) -> None:
+        """Refuse an answer whose numbers are out of range."""
         check_site(self.site)
         values = (v for labelling in self.halves for pair in labelling for v in pair if v is not None)
         require(all(value >= 0 for value in values), f"{self.site!r} answered a negative loss.")
@@ -418,7 +426,7 @@ class Answer:
 
 
 # Raised whenever a message gains, loses or changes a field.
-VERSION = 4
+VERSION = 5
 
 Message = Share | Score | Question | Answer | Conclusion | Moments | Columns | Encoding
 KINDS: Mapping[str, type[Any]] = {kind.__name__.lower(): kind for kind in get_args(Message)}
@@ -474,11 +482,11 @@ def decode(content: bytes, kind: str | None = None) -> Message:
             f"The message has version {str(version)[:20]} and this coterie reads version {VERSION}: "
             "use the same version of coterie at all sites."
         )
-    found = outer["kind"]
-    if not isinstance(found, str) or found not in KINDS or (kind is not None and found != kind):
+    result = outer["kind"]
+    if not isinstance(result, str) or result not in KINDS or (kind is not None and result != kind):
         expected = kind or "one of " + ", ".join(KINDS)
-        raise ProtocolError(f"The message must be {expected}. Got {str(found)[:60]!r}.")
-    message: Message = from_plain(KINDS[found], outer["body"], found)
+        raise ProtocolError(f"The message must be {expected}. Got {str(result)[:60]!r}.")
+    message: Message = from_plain(KINDS[result], outer["body"], result)
     return message
 
 

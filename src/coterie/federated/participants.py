@@ -42,12 +42,12 @@ class Participants:
 
 def _one_each(messages: Iterable[Message], why: str, left_out: dict[str, str]) -> dict[str, Message]:
     """Return the message of each site; one that sent two different ones is left out."""
-    found: dict[str, Message] = {}
+    result: dict[str, Message] = {}
     for message in messages:
-        if message.site in found and found[message.site] != message:
+        if message.site in result and result[message.site] != message:
             left_out[message.site] = why
-        found[message.site] = message
-    return {site: message for site, message in found.items() if site not in left_out}
+        result[message.site] = message
+    return {site: message for site, message in result.items() if site not in left_out}
 
 
 def _unlike(shares: Mapping[str, Share]) -> dict[str, str]:
@@ -59,6 +59,7 @@ def _unlike(shares: Mapping[str, Share]) -> dict[str, str]:
 
 
 def _too_small(shares: Mapping[str, Share], min_rows: int | None) -> dict[str, str]:
+    """Return the sites with too few rows, and why they cannot take part."""
     sizes = np.array([share.n_rows for share in shares.values()])
     n_features = len(next(iter(shares.values())).columns)
     needed = rows_needed(sizes, n_features, "auto" if min_rows is None else min_rows)
@@ -87,6 +88,7 @@ def _up_to_date(shares: Mapping[str, Share], scores: dict[str, Score]) -> dict[s
     sites = sorted(scores)
 
     def knows(scorer: str, site: str) -> bool:
+        """Tell whether a site has scored the present model of another."""
         loss = scores[scorer].losses.get(site)
         return loss is not None and loss.sha == shares[site].sha
 
@@ -105,13 +107,14 @@ def _up_to_date(shares: Mapping[str, Share], scores: dict[str, Score]) -> dict[s
 
 
 def _too_many_failures(scores: Mapping[str, Score], sites: Sequence[str]) -> dict[str, str]:
-    found = {}
+    """Return the sites that could not evaluate most of the others' models."""
+    result = {}
     for site in sites:
         others = [s for s in sites if s != site]
         failures = sum(scores[site].losses[s].value is None for s in others)
         if failures > max(1.0, MOST_FAILURES * len(others)):
-            found[site] = f"It could not evaluate {failures} of {len(others)} models, which others could."
-    return found
+            result[site] = f"It could not evaluate {failures} of {len(others)} models, which others could."
+    return result
 
 
 def find_participants(
@@ -139,8 +142,8 @@ def find_participants(
     for site, score in list(scored.items()):
         # Of another sha it is of an older model: the site shared again since.
         current = score.sha == known[site].sha
-        if current and (why := _contradiction(known[site], score)) is not None:
-            left_out[site] = why
+        if current and (reason := _contradiction(known[site], score)) is not None:
+            left_out[site] = reason
         if not current or site in left_out:
             del scored[site]
     silent = [site for site in known if site not in scored and site not in left_out]
@@ -150,7 +153,7 @@ def find_participants(
     left_out |= _too_many_failures(scored, present)
     present = [site for site in present if site not in left_out]
     shared = {share.site for share in shares}
-    left_out |= {site: why for site, why in named.items() if site in shared}
+    left_out |= {site: reason for site, reason in named.items() if site in shared}
     return Participants(
         {site: known[site] for site in present}, {site: scored[site] for site in present}, left_out, waiting
     )

@@ -34,7 +34,7 @@ N_FOLDS = 4
 
 
 @dataclass(frozen=True)
-class Party:
+class Site:
     """A site, its rows, and what Select found on them; never leaves the site.
 
     Its randomness derives from its name and the seed. ``learners`` has its rows, as the only learner.
@@ -44,7 +44,7 @@ class Party:
     together.
     """
 
-    site: str
+    name: str
     learners: Learners = field(repr=False)
     selection: Selection = field(repr=False)
     columns: tuple[str, ...]
@@ -80,7 +80,7 @@ def _check_size(y: Any) -> None:
         )
 
 
-def make_party(
+def make_site(
     X: Any,
     y: Any,
     *,
@@ -91,7 +91,7 @@ def make_party(
     seed: int = 0,
     order: str | None = "auto",
     classes: Sequence[Any] | None = None,
-) -> Party:
+) -> Site:
     """Select a model for a site's rows.
 
     Parameters
@@ -119,26 +119,26 @@ def make_party(
 
     Returns
     -------
-    Party
+    Site
         For `share`, `score` and `answer`.
     """
     check_site(site)
     known = () if classes is None else class_names(classes)
     if known:
-        y = class_codes(y, known, "make_party")
+        y = class_codes(y, known, "make_site")
     _check_size(y)
     names = columns if columns is not None else column_names(X)
     groups = np.array([site] * len(y), dtype=object)
-    learners = gather_learners(X, y, groups, loss=loss_of(known), caller="make_party")
+    learners = gather_learners(X, y, groups, loss=loss_of(known), caller="make_site")
     wanted = ForClasses(candidates) if known else candidates
     selection = select_models(learners, candidates=wanted, order=order, random_state=seed)
-    found = [f"x{k}" for k in range(learners.n_features)] if names is None else [str(n) for n in names]
-    if len(found) != learners.n_features:
-        raise ValueError(f"{len(found)} names do not fit {learners.n_features} columns: pass one each.")
+    result = [f"x{k}" for k in range(learners.n_features)] if names is None else [str(n) for n in names]
+    if len(result) != learners.n_features:
+        raise ValueError(f"{len(result)} names do not fit {learners.n_features} columns: pass one each.")
     texts = [candidates] if isinstance(candidates, str) else list(candidates)
     sets = tuple(candidates_per_learner(wanted, learners.ids.tolist()))
-    names_of = tuple(found), target, tuple(map(str, texts))
-    return Party(site, learners, selection, *names_of, int(seed), sets, known)
+    names_of = tuple(result), target, tuple(map(str, texts))
+    return Site(site, learners, selection, *names_of, int(seed), sets, known)
 
 
 def other_columns(peer: Share, columns: Sequence[str], target: str, classes: Sequence[str] = ()) -> str:
@@ -154,9 +154,9 @@ def other_columns(peer: Share, columns: Sequence[str], target: str, classes: Seq
     return "Its columns come in another order: give --features in the order of the others."
 
 
-def is_comparable(party: Party, peer: Share) -> bool:
+def is_comparable(site: Site, peer: Share) -> bool:
     """Tell whether a peer predicts the same response from the same columns."""
-    return (peer.columns, peer.target, peer.classes) == (party.columns, party.target, party.classes)
+    return (peer.columns, peer.target, peer.classes) == (site.columns, site.target, site.classes)
 
 
 @dataclass(frozen=True)
@@ -172,34 +172,34 @@ class Peers:
     troubles: Mapping[str, str]
 
 
-def _look_at(party: Party, shares: Sequence[Share]) -> None:
-    """Evaluate models that the party has not seen yet, and remember what came of it."""
+def _look_at(site: Site, shares: Sequence[Share]) -> None:
+    """Evaluate models that the site has not seen yet, and remember what came of it."""
     models = {}
     for peer in shares:
         try:
-            models[peer.sha] = wire.unpack(peer.model, party.n_features, len(party.classes))
+            models[peer.sha] = wire.unpack(peer.model, site.n_features, len(site.classes))
         except wire.WireError as error:
-            party.seen[peer.sha] = str(error)
+            site.seen[peer.sha] = str(error)
     # What earlier models of the same folder have used is gone, however often new ones appear.
-    left = max(0.0, wire.Allowance().seconds - sum(party.spent))
-    answers = wire.predict_each(list(models.values()), party.learners.X, wire.Allowance(left))
-    party.spent.append(answers.seconds)
-    for place, sha in enumerate(models):
-        why = answers.troubles.get(place)
-        party.seen[sha] = answers.predictions[place] if why is None else f"Its model {why}."
+    seconds_left = max(0.0, wire.Allowance().seconds - sum(site.spent))
+    answers = wire.predict_each(list(models.values()), site.learners.X, wire.Allowance(seconds_left))
+    site.spent.append(answers.seconds)
+    for index, sha in enumerate(models):
+        reason = answers.troubles.get(index)
+        site.seen[sha] = answers.predictions[index] if reason is None else f"Its model {reason}."
 
 
-def evaluate_peers(party: Party, shares: Sequence[Share]) -> Peers:
+def evaluate_peers(site: Site, shares: Sequence[Share]) -> Peers:
     """Read everybody's models, the site's own among them, and predict the site's rows."""
-    comparable = [peer for peer in shares if is_comparable(party, peer)]
-    _look_at(party, [peer for peer in comparable if peer.sha not in party.seen])
-    strange = [peer for peer in shares if not is_comparable(party, peer)]
-    ours = party.columns, party.target, party.classes
-    found: dict[str, Any] = {peer.site: other_columns(peer, *ours) for peer in strange}
-    found |= {peer.site: party.seen[peer.sha] for peer in sorted(comparable, key=lambda peer: peer.site)}
-    troubles = {site: answer for site, answer in found.items() if isinstance(answer, str)}
-    sites = tuple(sorted(set(found) - set(troubles)))
-    table = np.array([found[site] for site in sites]).reshape(len(sites), *party.learners.y.shape)
+    comparable = [peer for peer in shares if is_comparable(site, peer)]
+    _look_at(site, [peer for peer in comparable if peer.sha not in site.seen])
+    strange = [peer for peer in shares if not is_comparable(site, peer)]
+    ours = site.columns, site.target, site.classes
+    result: dict[str, Any] = {peer.site: other_columns(peer, *ours) for peer in strange}
+    result |= {peer.site: site.seen[peer.sha] for peer in sorted(comparable, key=lambda peer: peer.site)}
+    troubles = {name: answer for name, answer in result.items() if isinstance(answer, str)}
+    sites = tuple(sorted(set(result) - set(troubles)))
+    table = np.array([result[name] for name in sites]).reshape(len(sites), *site.learners.y.shape)
     return Peers(sites, table, troubles)
 
 
@@ -234,25 +234,25 @@ def predict(
         raise ProtocolError(f"The model of {lacking[0]!r}, which {site!r} predicts with, is not here.")
     members = [by_site[member] for member in used]
     n_classes = len(conclusion.classes)
-    found = wire.predict_each(
+    result = wire.predict_each(
         [wire.unpack(member.model, rows.shape[1], n_classes) for member in members], rows
     )
-    if found.troubles:
-        place, why = next(iter(found.troubles.items()))
-        raise ProtocolError(f"The model of {members[place].site!r} {why}.")
+    if result.troubles:
+        index, reason = next(iter(result.troubles.items()))
+        raise ProtocolError(f"The model of {members[index].site!r} {reason}.")
     if n_classes:
         if site not in by_site:
             raise ProtocolError(f"The share of {site!r}, which says how many rows it has, is not here.")
         limits = class_bounds([by_site[site]])[0] if mixture.range is None else mixture.range
-        inside = zip(found.predictions, class_bounds(members), strict=True)
+        inside = zip(result.predictions, class_bounds(members), strict=True)
         chances = np.array([np.clip(part, *each) for part, each in inside])
         mixed = mixed_parts_of(mixture, [member.site for member in members], chances, rows)
-        shown: Array = loss_of(conclusion.classes).shown(np.clip(mixed, *limits))
-        return shown
+        probabilities: Array = loss_of(conclusion.classes).from_columns(np.clip(mixed, *limits))
+        return probabilities
     bounds = [_bounds(member) if mixture.range is None else np.array(mixture.range) for member in members]
-    kept = [np.clip(part, *each) for part, each in zip(found.predictions, bounds, strict=True)]
+    clipped = [np.clip(part, *each) for part, each in zip(result.predictions, bounds, strict=True)]
     line = np.clip(rows @ np.array(mixture.line[:-1]) + mixture.line[-1], *mixture.limits)
-    prediction: Array = np.array(list(used.values())) @ np.array(kept) + line
+    prediction: Array = np.array(list(used.values())) @ np.array(clipped) + line
     # With its own model alone, that model's range counts.
     within = mixture.plausible if mixture.range is None else None
     return prediction if within is None else np.clip(prediction, *within)
@@ -282,15 +282,15 @@ def _bounds(share: Share) -> Array:
 
 def concluded_shares(shares: Sequence[Share], conclusion: Conclusion) -> dict[str, Share]:
     """Return the shares that a conclusion was made from, by site; refuse another model or two of one name."""
-    found: dict[str, Share] = {}
+    result: dict[str, Share] = {}
     for share in shares:
-        if share.site in found and found[share.site] != share:
+        if share.site in result and result[share.site] != share:
             raise ProtocolError(f"There are two different shares of {share.site!r}: leave the old one out.")
-        found[share.site] = share
-    for site, share in found.items():
+        result[share.site] = share
+    for site, share in result.items():
         if conclusion.models.get(site, share.sha) != share.sha:
             raise ProtocolError(
                 f"The model of {site!r} is not the one that the conclusion is about: conclude again, or take "
                 "the share of the same run."
             )
-    return found
+    return result

@@ -22,21 +22,30 @@ from coterie._options import check_count
 from coterie.collaboration.classes import ClassAverages
 from coterie.collaboration.classes.averaging import agree_on_class_weights, mixed_parts
 from coterie.collaboration.nested.effects import slope_units
-from coterie.collaboration.nested.parties import AverageDictionary
 from coterie.collaboration.nested.resolutions import average_labels, resolution_counts, resolution_evidence
+from coterie.collaboration.nested.site_rows import AverageDictionary
 from coterie.collaboration.nested.weighing import (
     agree_on_ratios,
     agree_on_weights,
-    homes_of,
+    best_clusters,
     mixed_models,
     response_units,
 )
 from coterie.federated.answers import Answered, AnsweredLosses, NotAnsweredError, check_answer, in_message
 from coterie.federated.conclusions import Conclusion
 from coterie.federated.consistency import contradictions, strange_numbers
-from coterie.federated.findings import Mixed, conclusion_by_losses, conclusion_from
+from coterie.federated.findings import MemberOutcomes, conclusion_by_losses, conclusion_from
 from coterie.federated.labels import response_moments
-from coterie.federated.messages import Answer, Judging, Member, Mixing, ProtocolError, Question, Score, Share
+from coterie.federated.messages import (
+    Answer,
+    AveragedSite,
+    JudgingQuestion,
+    MixingQuestion,
+    ProtocolError,
+    Question,
+    Score,
+    Share,
+)
 from coterie.federated.participants import Participants, find_participants
 from coterie.kernels.losses import DenseTiles
 from coterie.method.n_clusters.evidence import Evidence
@@ -53,7 +62,7 @@ from coterie.method.search import (
     search_partition,
 )
 from coterie.method.spectral import check_scale, resolve_scale, tidy_labels
-from coterie.method.voices import within_reach
+from coterie.method.weight_limits import within_reach
 from coterie.records import Exchange
 
 
@@ -96,13 +105,13 @@ class Settings:
     def from_text(cls, text: Mapping[str, str]) -> Settings:
         """Return the settings that a conclusion states; refuse what are none."""
         try:
-            found = cls(**{name: parse_json(value.encode()) for name, value in text.items()})
-            check_count(found.refine_rounds, "refine_rounds")
-            check_count(found.seed, "seed", least=0)
-            for count in (found.max_clusters, found.min_rows):
+            result = cls(**{name: parse_json(value.encode()) for name, value in text.items()})
+            check_count(result.refine_rounds, "refine_rounds")
+            check_count(result.seed, "seed", least=0)
+            for count in (result.max_clusters, result.min_rows):
                 if count is not None:
                     check_count(count, "number")
-            return found
+            return result
         except (TypeError, ValueError):
             raise ProtocolError("The settings that the conclusion states are none of coterie's.") from None
 
@@ -120,7 +129,7 @@ class Settings:
 MOST_ROUNDS = Settings().most_rounds
 
 
-def _with_failures_heard(losses: Array) -> Array:
+def _with_failures_counted(losses: Array) -> Array:
     """Return the losses in which models have failed only where most sites say so.
 
     A single site may lie. Where others could evaluate a model, it counts as the worst of those that the site
@@ -133,6 +142,7 @@ def _with_failures_heard(losses: Array) -> Array:
 
 
 def _exchange(participants: Participants) -> Exchange:
+    """Return the exchange that the sites' scores make."""
     sites = list(participants.shares)
     values = [[participants.scores[j].losses[i].value for j in sites] for i in sites]
     losses = np.array([[np.inf if v is None else v for v in row] for row in values])
@@ -140,7 +150,7 @@ def _exchange(participants: Participants) -> Exchange:
     variances = np.array([participants.scores[site].noise_variance for site in sites])
     tied = np.array([participants.scores[site].tied for site in sites])
     rows = np.array([participants.shares[site].n_rows for site in sites])
-    losses = _with_failures_heard(losses)
+    losses = _with_failures_counted(losses)
     noise = within_reach(shrunken_levels(cautious_levels(levels, rows, tied), variances))
     return Exchange(
         learner_ids=np.array(sites),
@@ -151,23 +161,24 @@ def _exchange(participants: Participants) -> Exchange:
     )
 
 
-def _members(participants: Participants, known: Exchange) -> list[Member]:
+def _members(participants: Participants, known: Exchange) -> list[AveragedSite]:
+    """Return the sites whose models take part in averages, with their weights."""
     sites = known.learner_ids.tolist()
     n_rows = np.array([participants.shares[site].n_rows for site in sites])
     weights = model_weights(n_rows, known.noise, known)
     return [
-        Member(site, participants.shares[site].sha, float(weight), float(noise))
+        AveragedSite(site, participants.shares[site].sha, float(weight), float(noise))
         for site, weight, noise in zip(sites, weights, known.noise, strict=True)
     ]
 
 
-def _units(participants: Participants, members: Sequence[Member]) -> tuple[float, ...]:
+def _units(participants: Participants, members: Sequence[AveragedSite]) -> tuple[float, ...]:
     """Return the common units of the predictors; zero where slopes are not corrected."""
     units = slope_units(np.array([participants.shares[member.site].spreads for member in members]))
     return tuple(np.where(np.isfinite(units), units, 0.0).tolist())
 
 
-def _look_ahead(evidence: Evidence, losses: AnsweredLosses, counts: Iterable[int], rounds: int) -> None:
+def _ask_ahead(evidence: Evidence, losses: AnsweredLosses, counts: Iterable[int], rounds: int) -> None:
     """Note all labellings that Refine can ask about by now, for every number of clusters at once.
 
     Rounds are then those of the longest path and not of all together.
@@ -177,13 +188,13 @@ def _look_ahead(evidence: Evidence, losses: AnsweredLosses, counts: Iterable[int
             refine_labels(losses, tidy_labels(evidence.labels(count)), rounds=rounds)
 
 
-def _mixing(labellings: Sequence[Array], losses: AnsweredLosses) -> Mixing:
+def _mixing(labellings: Sequence[Array], losses: AnsweredLosses) -> MixingQuestion:
     """Return what is mixed; offsets and slopes are of the size that the sites find likely."""
     likelihoods = np.stack([losses.likelihoods(labels) for labels in labellings], axis=1)
     first, second = (
         tuple((offset, slope) for offset, slope in part) for part in agree_on_ratios(likelihoods).tolist()
     )
-    return Mixing(tuple(in_message(labels) for labels in labellings), (first, second))
+    return MixingQuestion(tuple(in_message(labels) for labels in labellings), (first, second))
 
 
 def _mixed(
@@ -192,7 +203,7 @@ def _mixed(
     losses: AnsweredLosses,
     labels: Array,
     found: dict[int, Array],
-) -> Mixed | None:
+) -> MemberOutcomes | None:
     """Return how the members predict with the chosen partition; None where they have to be asked."""
     chosen = int(labels.max()) + 1
     counts = resolution_counts(len(labels), chosen)
@@ -212,23 +223,23 @@ def _mixed(
         weights = agree_on_weights(*products, response_units(n_rows, means[:, 0], variances))
     whole = np.concatenate([weights.held_out, weights.personal[None]])
     tables = tuple(tuple(map(tuple, table)) for table in np.swapaxes(whole, 0, 1).tolist())
-    judging = Judging(in_message(labels), mixing, tables)
+    judging = JudgingQuestion(in_message(labels), mixing, tables)
     verdicts = losses.verdicts(judging)
     if verdicts is None:
         return None
     dictionary = AverageDictionary(tuple(labellings), np.zeros(0), np.array(mixing.ratios))
-    homes = np.array([homes_of(losses, each) for each in labellings])
+    clusters_of = np.array([best_clusters(losses, each) for each in labellings])
     in_averages = np.array([member.weight for member in losses.members])
-    everybody = slice(0, len(labels))
-    tile = known.source.tile(everybody, everybody)
-    mixing_of: Any = dictionary, homes, weights.personal, in_averages, tile
+    all_learners = slice(0, len(labels))
+    tile = known.source.tile(all_learners, all_learners)
+    mixing_of: Any = dictionary, clusters_of, weights.personal, in_averages, tile
     cluster_losses = whole_losses(losses, labels)
     if shares[0].classes:
         parts, shares_of = mixed_parts(*mixing_of)
         models = ClassAverages.totals(parts, weights.personal)
-        return Mixed(models, shares_of[:, 0], verdicts, cluster_losses, parts, weights.personal)
+        return MemberOutcomes(models, shares_of[:, 0], verdicts, cluster_losses, parts, weights.personal)
     models, shares_of = mixed_models(*mixing_of)
-    return Mixed(models, shares_of[:, 0], verdicts, cluster_losses)
+    return MemberOutcomes(models, shares_of[:, 0], verdicts, cluster_losses)
 
 
 def conclude(
@@ -266,8 +277,8 @@ def conclude(
     participants = find_participants(shares, scores, min_rows=settings.min_rows, leave_out=leave_out)
     if not participants.shares:
         whole = {**participants.left_out, **participants.waiting}
-        why = next((f" {site!r}: {sentence}" for site, sentence in whole.items()), "")
-        raise ProtocolError(f"There is no site left to conclude from.{why}")
+        reason = next((f" {site!r}: {sentence}" for site, sentence in whole.items()), "")
+        raise ProtocolError(f"There is no site left to conclude from.{reason}")
     if liars := contradictions(participants, answered):
         left_out = {**(leave_out or {}), **liars}
         return conclude(shares, scores, answered, settings=settings, leave_out=left_out)
@@ -283,8 +294,8 @@ def conclude(
         seed=settings.seed,
     )
     if not settings.rounds:
-        found = search_partition(exchange, Answerer(), replace(options, refine=None))
-        return conclusion_by_losses(participants, found, settings.as_text())
+        result = search_partition(exchange, Answerer(), replace(options, refine=None))
+        return conclusion_by_losses(participants, result, settings.as_text())
     known = exchange.take(finite_learners(exchange))
     members = _members(participants, known)
     half_sizes = np.array([participants.scores[member.site].half_sizes for member in members])
@@ -294,16 +305,16 @@ def conclude(
     most, rounds = largest_count(len(members), n_clusters, settings.max_clusters), settings.refine_rounds
     evidence = Evidence(known, resolve_scale(known, settings.scale), most, settings.seed, n_rows)
     given = [] if isinstance(n_clusters, str) else [min(n_clusters, len(members)), 1]
-    _look_ahead(evidence, losses, given or range(1, most + 1), rounds)
+    _ask_ahead(evidence, losses, given or range(1, most + 1), rounds)
     finer, counts = resolution_evidence(known, n_rows, settings.seed)
-    _look_ahead(finer, losses, counts, rounds)
+    _ask_ahead(finer, losses, counts, rounds)
     n_features = len(next(iter(participants.shares.values())).columns)
     try:
-        found = search_partition(exchange, Answerer(losses, n_rows, n_features), options)
+        result = search_partition(exchange, Answerer(losses, n_rows, n_features), options)
         resolutions = average_labels(known, losses, n_rows, settings.seed, rounds)
     except NotAnsweredError:
         return losses.question_now()
-    final = tidy_labels(found.partition.aligned_to(found.learner_ids).labels)
+    final = tidy_labels(result.partition.aligned_to(result.learner_ids).labels)
     if losses.has_questions:
         # One of these will be chosen. What weights are learnt from is asked for all of them at once.
         labellings = [*resolutions.values(), *map(tidy_labels, losses.candidates()), np.zeros_like(final)]
@@ -316,7 +327,7 @@ def conclude(
         if mixed is None:
             return losses.question_now()
     notes = (*strange_numbers(participants), *losses.objectors(final))
-    concluded = conclusion_from(participants, exchange, found, mixed, losses.rounds, settings.as_text())
+    concluded = conclusion_from(participants, exchange, result, mixed, losses.rounds, settings.as_text())
     return replace(concluded, notes=(*concluded.notes, *notes))
 
 
@@ -337,7 +348,7 @@ def _received(question: Question, replies: Sequence[Answer], round_: int) -> tup
         if member.site not in good:
             gone.setdefault(member.site, f"It did not answer in round {round_}.")
     members = {member.site for member in question.members}
-    gone = {site: why for site, why in gone.items() if site in members}
+    gone = {site: reason for site, reason in gone.items() if site in members}
     return Answered(question, {s: a for s, a in good.items() if s not in gone}), gone
 
 

@@ -17,7 +17,7 @@ from coterie._files import write_bytes
 from coterie.datasets.files import data_home
 from coterie.federated.answers import same_members
 from coterie.federated.checks import digest
-from coterie.federated.folder import Contents
+from coterie.federated.folder import FolderContents
 from coterie.federated.messages import ProtocolError, Question, Share, question_key
 from coterie.federated.protocol import conclude
 
@@ -38,17 +38,17 @@ class AnswerMemory:
     def read(self) -> Mapping[str, Models]:
         """Return the models that each answered question was about, by the question's key."""
         try:
-            found = parse_json(self.path.read_bytes())
+            result = parse_json(self.path.read_bytes())
         except FileNotFoundError:
             return {}
         except ValueError:
-            found = None
-        if not isinstance(found, dict) or not all(isinstance(models, dict) for models in found.values()):
+            result = None
+        if not isinstance(result, dict) or not all(isinstance(models, dict) for models in result.values()):
             raise ProtocolError(
                 f"{str(self.path)!r}, the list of what was answered, is damaged: look who changed it, then "
                 "remove it."
             )
-        return found
+        return result
 
     def add(self, question: Question) -> None:
         """Note that a question is answered; to be called before the answer is sent."""
@@ -65,14 +65,14 @@ def memory_of(share: Share) -> AnswerMemory:
 
 
 @dataclass(frozen=True)
-class Due:
+class DueQuestions:
     """The questions in a folder that a site has to answer, and those that are too many for the method."""
 
     questions: tuple[Question, ...]
     surplus: tuple[Question, ...]
 
 
-def open_questions(contents: Contents, site: str) -> Sequence[Question]:
+def open_questions(contents: FolderContents, site: str) -> Sequence[Question]:
     """Return the questions that a site has not answered, all about the models that are shared now.
 
     There may be any number of them; `due_questions` keeps to the limit.
@@ -87,7 +87,7 @@ def open_questions(contents: Contents, site: str) -> Sequence[Question]:
     ]
 
 
-def _answered_keys(contents: Contents, site: str, remembered: Mapping[str, Models]) -> set[str]:
+def _answered_keys(contents: FolderContents, site: str, remembered: Mapping[str, Models]) -> set[str]:
     """Return the questions about the models that are shared now which the site has answered."""
     shas = {share.site: share.sha for share in contents.shares}
     answered = dict(remembered) | {
@@ -104,11 +104,11 @@ def _is_same(question: Question, other: Question) -> bool:
     return same and replace(question, members=other.members) == other
 
 
-def _following(questions: Sequence[Question], contents: Contents) -> list[Question]:
+def _following(questions: Sequence[Question], contents: FolderContents) -> list[Question]:
     """Return the questions that `conclude` itself would ask, with all sites or with those asked about."""
     shared = {share.site for share in contents.shares}
     groups = dict.fromkeys(frozenset(member.site for member in q.members) for q in questions)
-    found: list[Question] = []
+    result: list[Question] = []
     for group in sorted(groups, key=len, reverse=True)[:MOST_GROUPS]:
         try:
             outcome = conclude(
@@ -120,13 +120,16 @@ def _following(questions: Sequence[Question], contents: Contents) -> list[Questi
         except ProtocolError:
             continue
         if isinstance(outcome, Question):
-            found += [question for question in questions if _is_same(question, outcome)]
-    return found
+            result += [question for question in questions if _is_same(question, outcome)]
+    return result
 
 
 def due_questions(
-    contents: Contents, site: str, remembered: Mapping[str, Models], read_all: Callable[[], Contents]
-) -> Due:
+    contents: FolderContents,
+    site: str,
+    remembered: Mapping[str, Models],
+    read_all: Callable[[], FolderContents],
+) -> DueQuestions:
     """Return the questions that a site has to answer, within the limit.
 
     ``contents`` has the answers of the site at least; ``read_all`` returns the contents with all answers, and
@@ -140,4 +143,4 @@ def due_questions(
     if len(new) > room:
         first = _following(new, read_all())
         new = [*first, *(question for question in new if question not in first)]
-    return Due((*again, *new[:room]), tuple(new[room:]))
+    return DueQuestions((*again, *new[:room]), tuple(new[room:]))

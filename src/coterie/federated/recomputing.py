@@ -66,15 +66,15 @@ def check_conclusion(
     remedy = "conclude again, or name who may conclude."
     left_out: Mapping[str, str] = conclusion.left_out
     settings = Settings.from_text(conclusion.settings)
-    found = conclude(shares, scores, answered, settings=settings, leave_out=left_out)
-    if not isinstance(found, Conclusion):
+    result = conclude(shares, scores, answered, settings=settings, leave_out=left_out)
+    if not isinstance(result, Conclusion):
         raise ProtocolError(f"The files that the conclusion was made from are not all here: {remedy}")
     verdicts = [
-        [(row.learner, row.cluster, row.verdict) for row in each.gains] for each in (conclusion, found)
+        [(row.learner, row.cluster, row.verdict) for row in each.gains] for each in (conclusion, result)
     ]
-    sites = sorted(found.models)
-    same = verdicts[0] == verdicts[1] and conclusion.models == found.models and bool(conclusion.mixtures)
-    same = same and conclusion.classes == found.classes
-    if not same or not all(_alike(conclusion.mixtures[s], found.mixtures[s], sites) for s in sites):
+    sites = sorted(result.models)
+    same = verdicts[0] == verdicts[1] and conclusion.models == result.models and bool(conclusion.mixtures)
+    same = same and conclusion.classes == result.classes
+    if not same or not all(_alike(conclusion.mixtures[s], result.mixtures[s], sites) for s in sites):
         raise ProtocolError(f"The conclusion does not follow from what the sites said: {remedy}")
-    return found
+    return result

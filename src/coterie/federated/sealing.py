@@ -126,6 +126,7 @@ def unseal(content: bytes, known_keys: Mapping[str, str] | None = None) -> Seale
 
 
 def _check_signature(header: Header, known_keys: Mapping[str, str] | None) -> None:
+    """Refuse a file that is not signed by a key that may speak for its site."""
     signature = header.signature
     if signature is None:
         if known_keys is not None:

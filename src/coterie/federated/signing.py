@@ -28,6 +28,7 @@ WORTHLESS = {
 
 
 def _ed25519() -> Any:
+    """Import cryptography's Ed25519; if it is missing, say which extra brings it."""
     try:
         from cryptography.hazmat.primitives.asymmetric import ed25519
     except ModuleNotFoundError as error:

@@ -21,7 +21,7 @@ class Promise:
 
 @dataclass(frozen=True)
 class Moments:
-    """What a site tells of itself in one message: second moments of (1, x, y) over two halves of its rows.
+    """What a site sends of itself in one message: second moments of (1, x, y) over two halves of its rows.
 
     Parameters
     ----------
@@ -56,13 +56,14 @@ class Moments:
     knots: tuple[tuple[float, ...], ...] = ()
 
     def __post_init__(self) -> None:
+        """Refuse moments whose sizes do not fit their columns."""
         check_site(self.site)
         require(self.n_rows >= FEWEST_ROWS, f"A site needs {FEWEST_ROWS} rows. Got {self.n_rows}.")
         require(
             0 < len(self.columns) <= MOST_COLUMNS, f"{self.site!r} must have 1 to {MOST_COLUMNS} columns."
         )
         require(len(set(self.columns)) == len(self.columns), f"Two columns of {self.site!r} have one name.")
-        rising = all(places == tuple(sorted(set(places))) and len(places) != 1 for places in self.knots)
+        rising = all(indices == tuple(sorted(set(indices))) and len(indices) != 1 for indices in self.knots)
         good = rising and len(self.knots) in (0, len(self.columns))
         require(good, f"The knots of {self.site!r} do not fit its {len(self.columns)} columns.")
         size = len(self.columns) + sum(map(len, self.knots)) + 2

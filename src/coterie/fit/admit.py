@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from coterie.candidates import ForClasses, candidates_per_learner, names_learners
-from coterie.collaboration.classes import NestedOfClasses
-from coterie.collaboration.nested import FewRows, Nested, NestedForm
+from coterie.collaboration.classes import NestedClassResult
+from coterie.collaboration.nested import FewRows, NestedForm, NestedResult
 from coterie.collaboration.nested.own import own_bounds
 from coterie.engines import resolve_engine
 from coterie.fit.intervals import newcomer_residuals
@@ -33,22 +33,22 @@ def candidates_for(spec: Any, known: list[Any], newcomers: list[Any]) -> Any:
     given = spec.spec if isinstance(spec, ForClasses) else spec
     if not names_learners(spec, known) or all(learner in given for learner in newcomers):
         return spec
-    everybody: dict[str, Any] = {}
+    all_learners: dict[str, Any] = {}
     for candidates in candidates_per_learner(spec, list(given)):
-        everybody.update(candidates)
-    filled = {learner: given.get(learner, everybody) for learner in newcomers}
+        all_learners.update(candidates)
+    filled = {learner: given.get(learner, all_learners) for learner in newcomers}
     return ForClasses(filled) if isinstance(spec, ForClasses) else filled
 
 
 def _alike(fit: Fit, newcomers: Learners) -> Iterator[tuple[Learners, bool]]:
     """Give out those who select models, then those who do not."""
     large = newcomers.sizes >= fit.min_rows
-    for some, with_models in ((large, True), (~large, False)):
-        if some.any():
-            yield newcomers.take(np.flatnonzero(some)), with_models
+    for subset, with_models in ((large, True), (~large, False)):
+        if subset.any():
+            yield newcomers.take(np.flatnonzero(subset)), with_models
 
 
-def told_apart(small: Learners, learners: Learners) -> tuple[Learners | None, Learners | None]:
+def split_far_learners(small: Learners, learners: Learners) -> tuple[Learners | None, Learners | None]:
     """Return the learners whose few rows may be pooled with the others', and those who would spoil them.
 
     One row far from all responses of those who shape the clusters would move the models of everybody: its
@@ -60,7 +60,7 @@ def told_apart(small: Learners, learners: Learners) -> tuple[Learners | None, Le
     low, high = float(learners.scalar_y.min()), float(learners.scalar_y.max())
     far = (small.scalar_y < low - FAR * (high - low)) | (small.scalar_y > high + FAR * (high - low))
     apart = np.bincount(small.owner, far, len(small)) > 0
-    parts = [small.take(np.flatnonzero(some)) if some.any() else None for some in (~apart, apart)]
+    parts = [small.take(np.flatnonzero(subset)) if subset.any() else None for subset in (~apart, apart)]
     return parts[0], parts[1]
 
 
@@ -86,7 +86,7 @@ def place_few(
     return FewRows(small, placed.nearest), placed
 
 
-def with_few(fit: Fit, small: Learners, placed: Admission, nested: Nested | NestedOfClasses) -> Fit:
+def with_few(fit: Fit, small: Learners, placed: Admission, nested: NestedResult | NestedClassResult) -> Fit:
     """Return the fit with learners whose few rows were pooled with the others'."""
     residuals = nested.few_residuals, nested.few_all_residuals
     gains = few_gains(small, placed, residuals)
@@ -128,6 +128,7 @@ def _place(fit: Fit, newcomers: Learners, with_models: bool) -> tuple[Selection 
 
 
 def _with(fit: Fit, newcomers: Learners, with_models: bool) -> Fit:
+    """Return the fit with newcomers: placed, with gains and intervals."""
     units = fit.units
     if units is not None:
         newcomers, theirs = newcomers.standardized()
@@ -159,17 +160,17 @@ def _with(fit: Fit, newcomers: Learners, with_models: bool) -> Fit:
 
 def admit_learners(fit: Fit, newcomers: Learners) -> Fit:
     """Return the fit with learners whom it did not know, behind those that are there."""
-    shown = [*fit.learner_ids.tolist(), *newcomers.ids[newcomers.appearance].tolist()]
-    for some, with_models in _alike(fit, newcomers):
-        fit = _with(fit, some, with_models)
-    return fit.shown_in_order(shown)
+    ids_in_order = [*fit.learner_ids.tolist(), *newcomers.ids[newcomers.appearance].tolist()]
+    for subset, with_models in _alike(fit, newcomers):
+        fit = _with(fit, subset, with_models)
+    return fit.in_order(ids_in_order)
 
 
 def place_learners(fit: Fit, newcomers: Learners) -> Admission:
     """Say where newcomers belong, in order of first appearance; nothing is added to the fit."""
     placed: Admission | None = None
-    for some, with_models in _alike(fit, newcomers):
-        inside = some if fit.units is None else some.standardized()[0]
+    for subset, with_models in _alike(fit, newcomers):
+        inside = subset if fit.units is None else subset.standardized()[0]
         added = _place(fit, inside, with_models)[1]
         placed = added if placed is None else placed.joined(added)
     assert placed is not None

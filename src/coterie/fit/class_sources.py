@@ -43,14 +43,15 @@ class _LabelJob:
 
 
 def _labels_of(job: _LabelJob) -> Array:
+    """Return the classes that occur in a source's rows."""
     labels = job.source.read(job.most)[1]
     return np.unique(class_labels(labels, CALLER)) if len(labels) else np.zeros(0)
 
 
 def find_classes(sources: Mapping[Any, RowSource], most: int, engine: Engine) -> Array:
     """Return the sorted labels of all learners; each is read once, at most ``most`` rows."""
-    found = engine.map(_labels_of, [_LabelJob(source, most) for source in sources.values()])
-    return known_classes([label for labels in found for label in labels.tolist()])
+    result = engine.map(_labels_of, [_LabelJob(source, most) for source in sources.values()])
+    return known_classes([label for labels in result for label in labels.tolist()])
 
 
 def known_classes(labels: Any) -> Array:

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 
 from coterie._arrays import Array
-from coterie.collaboration.classes import NestedOfClasses
-from coterie.collaboration.nested import Nested, NestedForm
+from coterie.collaboration.classes import NestedClassResult
+from coterie.collaboration.nested import NestedForm, NestedResult
 from coterie.collaboration.nested.folds import random_folds
 from coterie.fit.record import Fit
-from coterie.records import Alone, Collaboration, Selection, share_of_rows
+from coterie.records import Collaboration, OwnResiduals, Selection, share_of_rows
 from coterie.rows.ids import positions_of
 from coterie.rows.learners import Learners, joined_learners
 from coterie.verdicts import Admission, LabelSets
@@ -25,16 +25,16 @@ from coterie.verdicts.verdict import STAY_ALONE
 FOLDS = 4
 
 
-def narrowing(selection: Selection, alone: Alone) -> float:
+def narrowing(selection: Selection, own: OwnResiduals) -> float:
     """Return the residuals of final models as a share of those out of fold, which saw fewer rows.
 
     Own models tell how residuals shrink as rows are added: they were fitted on half of the rows in Select,
     and on more in the folds of Collaborate. Residuals are taken to fall by a power of the number of rows.
     """
-    fewer, more = share_of_rows(selection), alone.share
+    fewer, more = share_of_rows(selection), own.share
     sizes = [
         np.array([np.nanmean(np.abs(part)) if np.isfinite(part).any() else np.nan for part in parts])
-        for parts in (selection.residuals, alone.residuals)
+        for parts in (selection.residuals, own.residuals)
     ]
     with np.errstate(divide="ignore", invalid="ignore"):
         logs = np.log(sizes[0] / sizes[1])
@@ -45,22 +45,22 @@ def narrowing(selection: Selection, alone: Alone) -> float:
     return float(more**slope)
 
 
-def _stay_alone(fit: Fit, ids: Array) -> Array:
+def _stays_alone(fit: Fit, ids: Array) -> Array:
     """Tell which learners predict with their own models."""
     stays: Array = fit.gains.of(ids.tolist())["verdict"] == STAY_ALONE
     return stays
 
 
-def measured_intervals(fit: Fit, nested: Nested | NestedOfClasses | None) -> Intervals | LabelSets:
+def measured_intervals(fit: Fit, nested: NestedResult | NestedClassResult | None) -> Intervals | LabelSets:
     """Return what intervals, or sets of labels, are made from.
 
     These are the residuals of those who shape clusters, and of pooled few rows.
     """
     learners = fit.learners
     coterie, with_all = (record.aligned_to(learners.ids) for record in (fit.collaboration, fit.with_all))
-    alone = fit.alone.aligned_to(learners.ids)
+    own_models = fit.own.aligned_to(learners.ids)
     clusters = fit.partition.aligned_to(learners.ids).labels
-    pairs = zip(_stay_alone(fit, learners.ids), alone.residuals, coterie.residuals, strict=True)
+    pairs = zip(_stays_alone(fit, learners.ids), own_models.residuals, coterie.residuals, strict=True)
     residuals, shared = [own if stays else mixed for stays, own, mixed in pairs], list(with_all.residuals)
     n_shaping = len(learners)
     if nested is not None and fit.few is not None and nested.few_residuals:
@@ -73,7 +73,7 @@ def measured_intervals(fit: Fit, nested: Nested | NestedOfClasses | None) -> Int
         return measure_label_sets(learners, clusters, residuals, shared)
     # Own models tell nothing of those that have none.
     narrowed = np.ones(len(learners))
-    narrowed[:n_shaping] = narrowing(fit.selection, fit.alone)
+    narrowed[:n_shaping] = narrowing(fit.selection, fit.own)
     return measure_intervals(
         learners.ids,
         clusters,
@@ -92,13 +92,13 @@ def _held_out(newcomers: Learners, nearest: Array, collaboration: NestedForm, se
     residuals, several = np.full_like(newcomers.y, np.nan), np.flatnonzero(newcomers.sizes > 1)
     if not len(several):
         return residuals
-    some, homes = newcomers.take(several), nearest[several]
-    places = np.flatnonzero(np.isin(newcomers.owner, several))
-    folds = random_folds(some, FOLDS, seed)
-    for kept in folds.training:
-        described, weight_rows = collaboration.with_newcomers(some.only(kept), homes)
-        predicted = described.predict_columns(some.X[~kept], weight_rows[some.owner[~kept]])
-        residuals[places[~kept]] = some.y[~kept] - predicted
+    subset, clusters = newcomers.take(several), nearest[several]
+    indices = np.flatnonzero(np.isin(newcomers.owner, several))
+    folds = random_folds(subset, FOLDS, seed)
+    for training in folds.training:
+        described, weight_rows = collaboration.with_newcomers(subset.only(training), clusters)
+        predicted = described.predict_columns(subset.X[~training], weight_rows[subset.owner[~training]])
+        residuals[indices[~training]] = subset.y[~training] - predicted
     return residuals
 
 
@@ -116,25 +116,27 @@ def newcomer_residuals(
     behind sets of labels.
     """
     if isinstance(collaboration, NestedForm):
-        left = _held_out(newcomers, placed.nearest, collaboration, seed)
+        residuals_of = _held_out(newcomers, placed.nearest, collaboration, seed)
     else:
         weight_rows = collaboration.newcomer_weight_rows[placed.nearest][newcomers.owner]
-        left = newcomers.y - collaboration.predict_columns(newcomers.X, weight_rows)
+        residuals_of = newcomers.y - collaboration.predict_columns(newcomers.X, weight_rows)
     for j in np.flatnonzero(verdicts == STAY_ALONE).tolist():
         assert own is not None, "only a learner with a model of its own can stay alone"
-        left[newcomers.span(j)] = own.residuals[j]
-    known, loss = np.isfinite(left).all(axis=1), newcomers.loss
-    y, left, X = newcomers.y[known], left[known], newcomers.X[known]
+        residuals_of[newcomers.span(j)] = own.residuals[j]
+    known, loss = np.isfinite(residuals_of).all(axis=1), newcomers.loss
+    y, residuals_of, X = newcomers.y[known], residuals_of[known], newcomers.X[known]
     if loss.bounds is not None:
-        values, features = missed_chances(y, left, loss), X
+        values, features = missed_chances(y, residuals_of, loss), X
     else:
-        values = left[:, 0]
+        values = residuals_of[:, 0]
         features = np.column_stack([X, y[:, 0] - values])
     weights = np.ones(len(newcomers.y)) if newcomers.weights is None else newcomers.weights
     return Residuals(values, newcomers.owner[known], placed.labels, features, weights[known])
 
 
-def intervals_without(before: Fit, fit: Fit, nested: Nested | NestedOfClasses | None, *, again: bool) -> Fit:
+def intervals_without(
+    before: Fit, fit: Fit, nested: NestedResult | NestedClassResult | None, *, again: bool
+) -> Fit:
     """Return a fit that some have left with its intervals; ``again`` says that models were fitted anew.
 
     The residuals of those who were placed late are kept: their rows are not.
@@ -151,6 +153,6 @@ def intervals_without(before: Fit, fit: Fit, nested: Nested | NestedOfClasses | 
     if len(late):
         labels = dict(zip(fit.learner_ids.tolist(), fit.labels.tolist(), strict=True))
         others: Any = before.intervals.take(late)
-        homes = np.array([labels[learner] for learner in others.learner_ids.tolist()])
-        measured = measured.beside(replace(others, clusters=homes))
+        clusters = np.array([labels[learner] for learner in others.learner_ids.tolist()])
+        measured = measured.beside(replace(others, clusters=clusters))
     return replace(fit, intervals=measured.take(positions_of(there, measured.learner_ids.tolist())))

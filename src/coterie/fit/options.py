@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from coterie._arrays import Array
-from coterie._options import check_count, check_option, listed, shown
+from coterie._options import brief, check_count, check_option, listed
 from coterie.candidates import ForClasses
 from coterie.collaboration.forms import METHODS
 from coterie.kernels.devices import check_device
@@ -111,7 +111,7 @@ class Options:
         if not (self.time is None or self.time is True or isinstance(self.time, str)):
             raise ValueError(
                 "The 'time' option must be the name of a column of X, True where rows are in time order, or "
-                f"None. Got {shown(self.time)}."
+                f"None. Got {brief(self.time)}."
             )
         check_option(self.refine, "refine", ("pooled", "average", None))
         if self.refine_rounds is not None:

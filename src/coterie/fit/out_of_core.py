@@ -22,7 +22,7 @@ import numpy as np
 from joblib import effective_n_jobs
 
 from coterie._arrays import Array
-from coterie._options import listed, shown
+from coterie._options import brief, listed
 from coterie.candidates import candidates_per_learner
 from coterie.collaboration.nested.families import by_least_squares
 from coterie.engines import Engine, counted, resolve_engine
@@ -51,7 +51,7 @@ COPIES_AT_WORK = 6
 # Tables of every model's prediction of every kept row, where models have no coefficients.
 PREDICTION_TABLES = 4
 # Fewer rows of a learner than this tell too little of it.
-FEWEST_KEPT = 50
+FEWEST_ROWS_READ = 50
 _UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
 
 
@@ -87,7 +87,7 @@ def memory_in_bytes(memory: Any) -> int:
     match = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?)\s*([KMGT]?)(?:i?B)?", given, re.IGNORECASE)
     amount = 0 if match is None else int(float(match[1]) * _UNITS[match[2].upper()])
     if isinstance(memory, bool) or amount <= 0:
-        raise ValueError(f"An amount of memory is a number with a unit, such as '2GiB'. Got {shown(memory)}.")
+        raise ValueError(f"An amount of memory is a number with a unit, such as '2GiB'. Got {brief(memory)}.")
     return amount
 
 
@@ -114,7 +114,7 @@ class SourceJob:
 
 
 @dataclass(frozen=True)
-class Read:
+class LearnerRead:
     """What is kept of a learner.
 
     ``rows`` are some of its rows, or all; None where it has none. ``whole`` are all its rows as they came,
@@ -155,6 +155,7 @@ class Read:
 
 
 def _gathered(job: SourceJob) -> tuple[Learners | None, list[str] | None]:
+    """Read a learner's rows and check them; None if there are none."""
     X, y = job.source.read(job.most)
     names = column_names(X)
     if not len(y):
@@ -171,15 +172,15 @@ def _extremes(learner: Learners) -> Array:
     return np.array([[*few(learner.X, axis=0), few(learner.y[:, 0])] for few in (np.min, np.max)])
 
 
-def select_from_source(job: SourceJob) -> Read:
+def select_from_source(job: SourceJob) -> LearnerRead:
     """Read a learner, let it select, and keep some of its rows."""
     whole, names = _gathered(job)
     if whole is None:
-        return Read(None, None, 0, names)
+        return LearnerRead(None, None, 0, names)
     n = len(whole.y)
     extremes = _extremes(whole)
     if n < FEWEST_ROWS:
-        return Read(whole, whole, n, names, extremes=extremes)
+        return LearnerRead(whole, whole, n, names, extremes=extremes)
     rows, units = whole.standardized() if job.standardize else (whole, None)
     try:
         fit = fit_job(rows, 0, job.candidates, job.splitter, job.entropy)
@@ -188,7 +189,7 @@ def select_from_source(job: SourceJob) -> Read:
     except ValueError as error:
         if n >= job.enough:
             raise
-        return Read(whole, whole, n, names, failure=str(error), extremes=extremes)
+        return LearnerRead(whole, whole, n, names, failure=str(error), extremes=extremes)
     serial = SerialScore() if job.splitter is not None else serial_score(fitted.residuals, rows.X, rows.y)
     kept = np.arange(n)
     if n > job.kept:
@@ -201,10 +202,10 @@ def select_from_source(job: SourceJob) -> Read:
     losses = {name: by_row[kept] for name, by_row in fitted.candidate_losses.items()}
     fitted = copy.deepcopy(replace(fitted, residuals=fitted.residuals[kept], candidate_losses=losses))
     folds, training = fit.folds[kept], fit.training[:, kept]
-    return Read(part, few, n, names, units, fitted, folds, training, serial=serial, extremes=extremes)
+    return LearnerRead(part, few, n, names, units, fitted, folds, training, serial=serial, extremes=extremes)
 
 
-def rows_kept(memory: int, sizes: Array, n_features: int, affine: bool) -> int:
+def rows_per_learner(memory: int, sizes: Array, n_features: int, affine: bool) -> int:
     """Return how many rows of a learner are kept at most, where the fit may take ``memory`` bytes.
 
     What small learners leave over goes to the large ones. ``affine`` says that all models are known to be
@@ -213,7 +214,7 @@ def rows_kept(memory: int, sizes: Array, n_features: int, affine: bool) -> int:
     n_learners = len(sizes)
     per_row = 8 * (COPIES * (n_features + 1) + (0 if affine else PREDICTION_TABLES * n_learners))
     total = (memory - BASE) // 2 // per_row
-    fewest = max(FEWEST_KEPT, enough_rows(n_features))
+    fewest = max(FEWEST_ROWS_READ, enough_rows(n_features))
     needed = int(np.minimum(sizes, fewest).sum())
     if total < needed:
         least = (BASE + 2 * per_row * (needed + 1)) / 2**20
@@ -231,10 +232,10 @@ def rows_kept(memory: int, sizes: Array, n_features: int, affine: bool) -> int:
 def rows_at_once(memory: Any, n_features: int, n_jobs: int | None) -> int:
     """Return how many rows of a learner can be read while as many learners are at work as there are jobs."""
     at_work = 8 * (n_features + 1) * COPIES_AT_WORK * effective_n_jobs(n_jobs)
-    return max(int((memory_in_bytes(memory) - BASE) // 2 // at_work), FEWEST_KEPT)
+    return max(int((memory_in_bytes(memory) - BASE) // 2 // at_work), FEWEST_ROWS_READ)
 
 
-def _stacked(parts: list[Read], appearance: Array) -> Learners:
+def _stacked(parts: list[LearnerRead], appearance: Array) -> Learners:
     """Return the kept rows of all learners, whose ids are sorted by their text."""
     sizes = [len(part.rows.y) for part in parts]
     return Learners(
@@ -248,7 +249,9 @@ def _stacked(parts: list[Read], appearance: Array) -> Learners:
     )
 
 
-def _without_wild_rows(parts: dict[Any, Read], jobs: dict[Any, SourceJob], engine: Engine) -> dict[Any, Read]:
+def _without_wild_rows(
+    parts: dict[Any, LearnerRead], jobs: dict[Any, SourceJob], engine: Engine
+) -> dict[Any, LearnerRead]:
     """Let those who have a wild cell be read again without its row: limits are known when all were read."""
     if len(parts) < 2:
         return parts
@@ -264,7 +267,8 @@ def _without_wild_rows(parts: dict[Any, Read], jobs: dict[Any, SourceJob], engin
     return parts | dict(zip(beyond, again, strict=True))
 
 
-def _check_names(parts: dict[Any, Read]) -> None:
+def _check_names(parts: dict[Any, LearnerRead]) -> None:
+    """Refuse learners whose predictors differ."""
     first, head = next(iter(parts.items()))
     for learner, part in parts.items():
         if part.names != head.names or part.rows.n_features != head.rows.n_features:
@@ -278,20 +282,20 @@ def first_rows(sources: Mapping[Any, RowSource]) -> Any:
     """Return some predictors of the first learner in canonical order; refuse where there is none."""
     if not sources:
         raise ValueError("There are no learners: fit_sources takes {learner id: source, ...}.")
-    return sources[min(sources, key=sorting_text)].read(FEWEST_KEPT)[0]
+    return sources[min(sources, key=sorting_text)].read(FEWEST_ROWS_READ)[0]
 
 
 def _read_all(
     options: Options, sources: Mapping[Any, RowSource], memory: int, n_features: int, seed: int, splitter: Any
-) -> tuple[dict[Any, Read], int]:
+) -> tuple[dict[Any, LearnerRead], int]:
     """Let everybody be read and select; return those who have rows, and how many were kept at most."""
     order = sorted(sources, key=sorting_text)
     # Whom a mapping does not name may turn out to be small, and needs no candidates then.
     sets = candidates_per_learner(candidates_for(options.chosen_candidates, order, order), order)
-    affine = all(by_least_squares(candidate) for some in sets for candidate in some.values())
+    affine = all(by_least_squares(candidate) for subset in sets for candidate in subset.values())
     sizes = np.array([sources[learner].n_rows for learner in order])
     least = 0 if options.min_rows == "auto" else int(options.min_rows)
-    kept = max(rows_kept(memory, sizes, n_features, affine), least)
+    kept = max(rows_per_learner(memory, sizes, n_features, affine), least)
     # The rows that a learner needs if all others have enough.
     enough = rows_needed(np.array([np.inf]), n_features, options.min_rows)
     most = max(rows_at_once(memory, n_features, options.n_jobs), kept)
@@ -299,7 +303,7 @@ def _read_all(
         SourceJob(
             learner,
             sources[learner],
-            some,
+            subset,
             splitter,
             bool(options.standardize),
             seed,
@@ -309,22 +313,22 @@ def _read_all(
             enough,
             loss=options.loss,
         )
-        for learner, some, size in zip(order, sets, sizes, strict=True)
+        for learner, subset, size in zip(order, sets, sizes, strict=True)
     ]
     engine = counted(resolve_engine(options.engine, options.n_jobs), "Select")
     parts = engine.map(select_from_source, jobs)
-    found = {learner: part for learner, part in zip(order, parts, strict=True) if part.n_rows}
-    empty = [learner for learner in order if learner not in found]
+    result = {learner: part for learner, part in zip(order, parts, strict=True) if part.n_rows}
+    empty = [learner for learner in order if learner not in result]
     if empty:
         warnings.warn(
             f"Learner {listed(empty)} has no rows that can be used and was left out.",
             UserWarning,
             stacklevel=5,
         )
-    if not found:
+    if not result:
         raise ValueError("No learner has a row that can be used: check the sources.")
-    _check_names(found)
-    return _without_wild_rows(found, dict(zip(order, jobs, strict=True)), engine), kept
+    _check_names(result)
+    return _without_wild_rows(result, dict(zip(order, jobs, strict=True)), engine), kept
 
 
 def fit_sources(
@@ -338,12 +342,12 @@ def fit_sources(
         )
     check_splitter(options.held_out_by)
     read_with = partial(_read_all, options, sources, memory_in_bytes(memory), n_features, seed)
-    found, kept = read_with(options.held_out_by)
-    shown = [learner for learner in sources if learner in found]
-    appearance = positions_of(shown, found)
-    parts = list(found.values())
+    result, limit = read_with(options.held_out_by)
+    ids_in_order = [learner for learner in sources if learner in result]
+    appearance = positions_of(ids_in_order, result)
+    parts = list(result.values())
     sizes = np.array([part.n_rows for part in parts])
-    small, min_rows = options.split_by_size(id_array(list(found)), sizes, parts[0].rows.n_features)
+    small, min_rows = options.split_by_size(id_array(list(result)), sizes, parts[0].rows.n_features)
     large = [part for part, few in zip(parts, small, strict=True) if not few]
     in_order = options.order is not None and rows_depend(part.serial for part in large)
     if in_order:
@@ -374,7 +378,7 @@ def fit_sources(
     units = reduce(Standardization.joined, [part.units for part in large]) if options.standardize else None
     if rows_were_left_out(selection, shaping) and options.collaboration in ("pooled", "global"):
         warnings.warn(
-            f"The pooled models were fitted on {kept} rows of each learner at most, its own model on all of "
+            f"The pooled models were fitted on {limit} rows of each learner at most, its own model on all of "
             "them: the gains compare the two.",
             UserWarning,
             stacklevel=4,
@@ -386,6 +390,6 @@ def fit_sources(
         others = _stacked(whole, np.arange(len(whole)))
     fit = fit_selected(selection, shaping, options, seed=seed, min_rows=min_rows, units=units, small=others)
     if others is not None:
-        fit = fit.shown_in_order(shown)
-    n_rows = sizes[positions_of(fit.learner_ids.tolist(), found)]
+        fit = fit.in_order(ids_in_order)
+    n_rows = sizes[positions_of(fit.learner_ids.tolist(), result)]
     return replace(fit, gains=Gains({**fit.gains, "n_rows": n_rows}))

@@ -14,7 +14,7 @@ import numpy as np
 from coterie._arrays import Array
 from coterie._options import listed
 from coterie.fit.options import Options
-from coterie.records import Alone, Collaboration, Exchange, Partition, Selection
+from coterie.records import Collaboration, Exchange, OwnResiduals, Partition, Selection
 from coterie.rows.ids import positions_of
 from coterie.rows.learners import Learners, Standardization
 from coterie.verdicts import Admission, ClusterFit, GainModel, Gains, Intervals, LabelSets, Stability
@@ -46,7 +46,7 @@ class Fit:
 
     ``learners`` are the rows of those that shaped the clusters, in the units of the models. The records of
     the stages, ``selection`` to ``collaboration``, are in the order in which the learners first appeared;
-    ``with_all`` says how each would predict with everybody, and ``alone`` with its own model.
+    ``with_all`` says how each would predict with everybody, and ``own`` with its own model.
     ``cluster_fit`` tells how well each cluster describes each learner, ``stability`` how sure the clusters
     are, where rows were resampled. ``gains`` has a row per learner, newcomers too, in the order shown to the
     user; ``gain_model`` is the model across learners behind it, by which newcomers are judged. ``admission``
@@ -64,7 +64,7 @@ class Fit:
     partition: Partition
     collaboration: Collaboration
     with_all: Collaboration
-    alone: Alone
+    own: OwnResiduals
     cluster_fit: ClusterFit
     stability: Stability | None
     gains: Gains
@@ -103,7 +103,7 @@ class Fit:
         partition = replace(self.partition, notes=(*notes, *self.partition.notes))
         return replace(self, partition=partition)
 
-    def shown_in_order(self, learner_ids: list[Any]) -> Fit:
+    def in_order(self, learner_ids: list[Any]) -> Fit:
         """Return the same fit with its table in the order of some ids."""
         return replace(self, gains=self.gains.of(learner_ids))
 
@@ -121,46 +121,46 @@ class Fit:
             new = self.newcomers[late]
             return None if new.model is None else (new.model, new.bounds)
         position = positions_of([self.learners.ids.tolist()[place]], self.selection.learner_ids.tolist())[0]
-        return self.selection.models[position], self.alone.bounds[position]
+        return self.selection.models[position], self.own.bounds[position]
 
-    def _who_predicts_alone(self, using: str) -> Array:
+    def _predicts_with_own(self, using: str) -> Array:
         """Tell the places, of shape (L + M,), whose learners predict with their own models."""
         n = len(self.learners) + len(self.newcomers)
         if using != "verdict":
             return np.full(n, using == "alone")
         verdicts = dict(zip(self.gains["learner"].tolist(), self.gains["verdict"].tolist(), strict=True))
-        everybody = [*self.learners.ids.tolist(), *(new.learner_id for new in self.newcomers)]
-        return np.array([verdicts[learner] == STAY_ALONE for learner in everybody])
+        all_learners = [*self.learners.ids.tolist(), *(new.learner_id for new in self.newcomers)]
+        return np.array([verdicts[learner] == STAY_ALONE for learner in all_learners])
 
     def _predict_inside(self, X: Array, places: Array, using: str) -> Array:
         """Predict rows in the units of the models."""
-        loss, alone = self.options.loss, self._who_predicts_alone(using)
+        loss, with_own = self.options.loss, self._predicts_with_own(using)
         own = {
-            place: self._own_model(place) for place in np.unique(places[places != UNKNOWN]) if alone[place]
+            index: self._own_model(index) for index in np.unique(places[places != UNKNOWN]) if with_own[index]
         }
-        lacking = [place for place, model in own.items() if model is None]
+        lacking = [index for index, model in own.items() if model is None]
         if lacking:
-            ids = [self.newcomers[place - len(self.learners)].learner_id for place in lacking]
+            ids = [self.newcomers[index - len(self.learners)].learner_id for index in lacking]
             who, have, are = ("Learner", "has", "is") if len(ids) == 1 else ("Learners", "have", "are")
             warnings.warn(
                 f"{who} {listed(ids)} {have} too few rows for an own model and {are} predicted with others.",
                 UserWarning,
                 stacklevel=4,
             )
-            alone[lacking] = False
+            with_own[lacking] = False
         prediction = np.empty((len(X), loss.n_columns))
         unknown = places == UNKNOWN
         if unknown.any():
             row = self.with_all.newcomer_weight_rows[0]
-            everybody = np.full(np.count_nonzero(unknown), row)
-            prediction[unknown] = self.with_all.predict_columns(X[unknown], everybody)
-        with_others = ~unknown & ~alone[places]
+            weight_rows = np.full(np.count_nonzero(unknown), row)
+            prediction[unknown] = self.with_all.predict_columns(X[unknown], weight_rows)
+        with_others = ~unknown & ~with_own[places]
         rows = self._weight_rows()[places[with_others]]
         prediction[with_others] = self.collaboration.predict_columns(X[with_others], rows)
-        for place, known in own.items():
+        for index, known in own.items():
             if known is not None:
-                mine = np.flatnonzero(places == place)
-                prediction[mine] = np.clip(loss.predict(known[0], X[mine]), *known[1])
+                selected = np.flatnonzero(places == index)
+                prediction[selected] = np.clip(loss.predict(known[0], X[selected]), *known[1])
         return prediction
 
     def places_of(self, ids: list[Any] | None, n_rows: int, caller: str) -> Array:
@@ -169,22 +169,22 @@ class Fit:
         ``ids`` is None where there is one learner. Learners that the fit has not seen are at -1, with a
         warning, or refused, as the options have it.
         """
-        everybody = [*self.learners.ids.tolist(), *(new.learner_id for new in self.newcomers)]
+        all_learners = [*self.learners.ids.tolist(), *(new.learner_id for new in self.newcomers)]
         if ids is None:
-            if len(everybody) > 1:
+            if len(all_learners) > 1:
                 raise ValueError(
                     f"{caller} needs to know whose rows these are: pass groups, one id per row of X."
                 )
-            ids = everybody * n_rows
+            ids = all_learners * n_rows
         if len(ids) != n_rows:
             raise ValueError(
                 f"The 'groups' argument of {caller} must have one entry per row of X ({n_rows}). "
                 f"Got {len(ids)}."
             )
-        known = set(everybody)
+        known = set(all_learners)
         unknown = list(dict.fromkeys(i for i in ids if i not in known))
         if not unknown:
-            return positions_of(ids, everybody)
+            return positions_of(ids, all_learners)
         one = len(unknown) == 1
         who = (
             f"{'Learner' if one else 'Learners'} {listed(unknown)} {'was' if one else 'were'} not seen in fit"
@@ -201,9 +201,9 @@ class Fit:
             stacklevel=4,
         )
         seen = np.array([i in known for i in ids])
-        places = np.full(n_rows, UNKNOWN)
-        places[seen] = positions_of([i for i in ids if i in known], everybody)
-        return places
+        indices = np.full(n_rows, UNKNOWN)
+        indices[seen] = positions_of([i for i in ids if i in known], all_learners)
+        return indices
 
     def predict(self, X: Array, places: Array, using: str = "verdict") -> Array:
         """Predict rows of X, divided by ``exponents``, for learners at some places (see `places_of`).
@@ -217,11 +217,11 @@ class Fit:
             units = self.units.joined(self.units.average())
             inside = self._predict_inside(units.forward_X(X, places), places, using)
             predictions = units.backward_y(inside, places)
-        return self._in_units_of_y(self.options.loss.shown(predictions))
+        return self._in_units_of_y(self.options.loss.from_columns(predictions))
 
-    def _in_units_of_y(self, shown: Array) -> Array:
+    def _in_units_of_y(self, predictions: Array) -> Array:
         """Undo the log of the response."""
-        return np.exp(shown) if self.options.log_target else shown
+        return np.exp(predictions) if self.options.log_target else predictions
 
     def predict_interval(self, X: Array, places: Array, coverage: float) -> Array:
         """Return intervals (N, 2) around the predictions of the same rows."""

@@ -13,8 +13,8 @@ import numpy as np
 
 from coterie._arrays import Array
 from coterie._options import listed
-from coterie.collaboration.classes import NestedOfClasses
-from coterie.collaboration.nested import FewRows, Nested
+from coterie.collaboration.classes import NestedClassResult
+from coterie.collaboration.nested import FewRows, NestedResult
 from coterie.fit.intervals import intervals_without
 from coterie.fit.record import Fit, Newcomer
 from coterie.fit.run import collaborate_all, judged
@@ -81,18 +81,19 @@ def admission_without(admission: Admission, staying: Array, old: Array) -> Admis
     )
 
 
-def _few_left(fit: Fit, admission: Admission | None) -> FewRows | None:
+def _few_remaining(fit: Fit, admission: Admission | None) -> FewRows | None:
     """Return the learners with few rows who stay, and their clusters."""
     if fit.few is None or admission is None:
         return None
     return FewRows(fit.few, admission.aligned_to(fit.few.ids).nearest)
 
 
-def _collaborate_again(fit: Fit, few: FewRows | None) -> tuple[Fit, Nested | NestedOfClasses | None]:
+def _collaborate_again(fit: Fit, few: FewRows | None) -> tuple[Fit, NestedResult | NestedClassResult | None]:
+    """Return the fit with the collaboration of the learners that remain."""
     parts = fit.selection, fit.exchange, fit.partition, fit.learners
-    together = collaborate_all(fit.options, fit.seed, *parts, few)
-    fit = replace(fit, collaboration=together.coterie, with_all=together.with_all, alone=together.alone)
-    return fit, together.nested
+    results = collaborate_all(fit.options, fit.seed, *parts, few)
+    fit = replace(fit, collaboration=results.coterie, with_all=results.with_all, own=results.own)
+    return fit, results.nested
 
 
 def _newcomers_without(
@@ -100,9 +101,9 @@ def _newcomers_without(
     before: Collaboration,
     leaving: set[Any],
     admission: Admission | None,
-    nested: Nested | NestedOfClasses | None,
+    nested: NestedResult | NestedClassResult | None,
 ) -> tuple[Newcomer, ...]:
-    """Return the newcomers who stay, with their ways of predicting among those that are left.
+    """Return the newcomers who stay, with their weights among the models that are left.
 
     Where models were fitted anew they predict as their cluster does: their own rows are not kept, unless they
     were pooled with the others'.
@@ -110,15 +111,17 @@ def _newcomers_without(
     staying = [new for new in fit.newcomers if new.learner_id not in leaving]
     if admission is None or fit.collaboration is before:
         return tuple(staying)
-    homes = dict(zip(admission.learner_ids.tolist(), admission.nearest.tolist(), strict=True))
+    clusters = dict(zip(admission.learner_ids.tolist(), admission.nearest.tolist(), strict=True))
     weight_rows = fit.collaboration.newcomer_weight_rows
-    rows = {learner: int(weight_rows[home]) for learner, home in homes.items()}
+    rows = {learner: int(weight_rows[cluster]) for learner, cluster in clusters.items()}
     if nested is not None and fit.few is not None:
         rows |= dict(zip(fit.few.ids.tolist(), nested.few_weight_rows.tolist(), strict=True))
     return tuple(replace(new, weight_row=rows[new.learner_id]) for new in staying)
 
 
-def _judged_again(fit: Fit, admission: Admission | None, nested: Nested | NestedOfClasses | None) -> Fit:
+def _judged_again(
+    fit: Fit, admission: Admission | None, nested: NestedResult | NestedClassResult | None
+) -> Fit:
     """Measure the gains of those whose rows are here; newcomers keep theirs, with new numbers."""
     before, fit = fit.gains, judged(fit)
     table = fit.gains
@@ -144,16 +147,16 @@ def _judged_again(fit: Fit, admission: Admission | None, nested: Nested | Nested
 def _without_notes(fit: Fit, leaving: set[Any]) -> Fit:
     """Take what notes say of wild cells of those who leave out of the notes."""
     before = fit.learners.wild
-    left = tuple(cells for cells in before if cells.learner not in leaving)
+    remaining = tuple(cells for cells in before if cells.learner not in leaving)
     others = [note for note in fit.partition.notes if note not in notes_on(before)]
-    partition = replace(fit.partition, notes=(*notes_on(left), *others))
-    return replace(fit, learners=replace(fit.learners, wild=left), partition=partition)
+    partition = replace(fit.partition, notes=(*notes_on(remaining), *others))
+    return replace(fit, learners=replace(fit.learners, wild=remaining), partition=partition)
 
 
 def remove_learners(fit: Fit, leaving: set[Any]) -> Fit:
     """Return the fit without some learners; it needs its rows where one that shaped the clusters leaves."""
     whole, before, labels_before = fit, fit.collaboration, fit.partition.labels
-    shown = [learner for learner in fit.learner_ids.tolist() if learner not in leaving]
+    remaining_ids = [learner for learner in fit.learner_ids.tolist() if learner not in leaving]
     staying = positions_without(fit.selection.learner_ids, leaving)
     partition, old = partition_without(fit.partition, staying)
     admission = None
@@ -166,10 +169,10 @@ def remove_learners(fit: Fit, leaving: set[Any]) -> Fit:
         first = len(fit.learners)
         new = [first + p for p, each in enumerate(fit.newcomers) if each.learner_id not in leaving]
         units = units.take(np.array([*inside.tolist(), *new], dtype=int))
-    few, few_left = fit.few, False
+    few, few_fewer = fit.few, False
     if few is not None:
         those = positions_without(few.ids, leaving)
-        few_left = len(those) < len(few)
+        few_fewer = len(those) < len(few)
         few = few.take(those) if len(those) else None
     fit = replace(fit, units=units, few=few)
     gone = np.setdiff1d(np.arange(len(labels_before)), staying)
@@ -184,11 +187,11 @@ def remove_learners(fit: Fit, leaving: set[Any]) -> Fit:
             cluster_fit=cluster_fit_without(fit.cluster_fit, staying, partition, old),
             stability=None if stability is None else stability_without(stability, staying, partition, old),
         )
-    nested: Nested | NestedOfClasses | None = None
-    if len(gone) or few_left:
-        fit, nested = _collaborate_again(fit, _few_left(fit, admission))
+    nested: NestedResult | NestedClassResult | None = None
+    if len(gone) or few_fewer:
+        fit, nested = _collaborate_again(fit, _few_remaining(fit, admission))
     newcomers = _newcomers_without(fit, before, leaving, admission, nested)
     fit = replace(fit, newcomers=newcomers, admission=admission)
-    fit = _judged_again(fit, admission, nested).shown_in_order(shown)
-    fit = intervals_without(whole, fit, nested, again=bool(len(gone) or few_left))
+    fit = _judged_again(fit, admission, nested).in_order(remaining_ids)
+    fit = intervals_without(whole, fit, nested, again=bool(len(gone) or few_fewer))
     return _without_notes(fit, leaving)

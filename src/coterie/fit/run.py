@@ -13,12 +13,12 @@ import numpy as np
 
 from coterie._arrays import Array
 from coterie.candidates import candidates_per_learner
-from coterie.collaboration.classes import NestedOfClasses, nest_classes
+from coterie.collaboration.classes import NestedClassResult, nest_classes
 from coterie.collaboration.forms import collaborate, plausible_ranges
-from coterie.collaboration.nested import FewRows, Nested, Recipe, folds_of, nest_learners, own_by_fold
-from coterie.collaboration.out_of_fold import left_out_of_fold
+from coterie.collaboration.nested import FewRows, NestedResult, Recipe, folds_of, nest_learners, own_by_fold
+from coterie.collaboration.out_of_fold import residuals_out_of_fold
 from coterie.engines import resolve_engine
-from coterie.fit.admit import admit_learners, place_few, told_apart, with_few
+from coterie.fit.admit import admit_learners, place_few, split_far_learners, with_few
 from coterie.fit.intervals import measured_intervals
 from coterie.fit.options import Options
 from coterie.fit.record import Fit
@@ -26,8 +26,8 @@ from coterie.method.cluster import search_clusters
 from coterie.method.exchange import cross_evaluate
 from coterie.method.search import SearchOptions, check_n_clusters
 from coterie.method.select import select_models
-from coterie.method.voices import within_reach
-from coterie.records import Alone, Collaboration, Exchange, Partition, Selection, share_of_rows
+from coterie.method.weight_limits import within_reach
+from coterie.records import Collaboration, Exchange, OwnResiduals, Partition, Selection, share_of_rows
 from coterie.rows.learners import Learners, Standardization
 from coterie.verdicts import (
     NOTHING_MEASURED,
@@ -53,7 +53,7 @@ def _averaged_with_all(
     return replace(averaged, newcomer_weight_rows=np.zeros(partition.n_clusters, dtype=int))
 
 
-def _judged_by_halves(selection: Selection, learners: Learners) -> Alone:
+def _judged_by_halves(selection: Selection, learners: Learners) -> OwnResiduals:
     """Return how well everybody does alone: models of all rows, by the halves on which they were chosen."""
     bounds = plausible_ranges(learners, np.arange(len(learners)))[learners.appearance]
     residuals = selection.residuals
@@ -61,8 +61,8 @@ def _judged_by_halves(selection: Selection, learners: Learners) -> Alone:
         bounds = np.array([learners.loss.own_bounds(n) for n in selection.n_rows.tolist()])
         ys = [learners.y[learners.span(j)] for j in learners.appearance]
         parts = zip(ys, residuals, bounds, strict=True)
-        residuals = tuple(y - np.clip(y - left, *each) for y, left, each in parts)
-    return Alone(selection.learner_ids, residuals, share_of_rows(selection), bounds)
+        residuals = tuple(y - np.clip(y - residual, *each) for y, residual, each in parts)
+    return OwnResiduals(selection.learner_ids, residuals, share_of_rows(selection), bounds)
 
 
 def settings_of(options: Options, seed: int) -> dict[str, Any]:
@@ -86,7 +86,7 @@ def _nested(
     partition: Partition,
     learners: Learners,
     few: FewRows | None,
-) -> Nested:
+) -> NestedResult:
     """Return how learners predict with nested coteries, in the order in which they first appeared."""
     labels = partition.aligned_to(learners.ids).labels
     nested = nest_learners(
@@ -114,7 +114,7 @@ def _nested_classes(
     partition: Partition,
     learners: Learners,
     few: FewRows | None,
-) -> NestedOfClasses:
+) -> NestedClassResult:
     """Return the same for classes."""
     labels = partition.aligned_to(learners.ids).labels
     nested = nest_classes(
@@ -140,13 +140,13 @@ def pools_few_rows(options: Options, selection: Selection, learners: Learners) -
 
 
 @dataclass(frozen=True)
-class Collaborated:
+class CollaborationResults:
     """How learners predict with others, with all and alone, in the order in which they first appeared."""
 
     coterie: Collaboration
     with_all: Collaboration
-    alone: Alone
-    nested: Nested | NestedOfClasses | None = None
+    own: OwnResiduals
+    nested: NestedResult | NestedClassResult | None = None
 
 
 def _plain(
@@ -155,7 +155,7 @@ def _plain(
     selection: Selection,
     partition: Partition,
     learners: Learners,
-) -> Collaborated:
+) -> CollaborationResults:
     """Return how learners predict with one of the plain forms, judged on rows that these have not seen."""
     settings = {**settings_of(options, seed), "candidates": options.chosen_candidates}
     coterie = collaborate(selection, partition, learners, method=options.collaboration, **settings)
@@ -168,12 +168,12 @@ def _plain(
     recipe = _recipe(options, seed, labels)
     folds = folds_of(learners, inside, options.n_folds, options.held_out_by, seed)
     own = own_by_fold(learners, inside, folds, sets, recipe)
-    alone = own.judged(learners).take(learners.appearance)
+    own_residuals = own.judged(learners).take(learners.appearance)
     # With one model of all rows, nothing but the choice of its candidate has seen a row that it is judged by.
     if coterie.method != "global" and coterie is not with_all:
-        left = left_out_of_fold(coterie.method, labels, learners, inside, own, sets, recipe)
-        coterie = replace(coterie, residuals=tuple(left[j] for j in learners.appearance))
-    return Collaborated(coterie, with_all, alone)
+        residuals = residuals_out_of_fold(coterie.method, labels, learners, inside, own, sets, recipe)
+        coterie = replace(coterie, residuals=tuple(residuals[j] for j in learners.appearance))
+    return CollaborationResults(coterie, with_all, own_residuals)
 
 
 def collaborate_all(
@@ -184,7 +184,7 @@ def collaborate_all(
     partition: Partition,
     learners: Learners,
     few: FewRows | None = None,
-) -> Collaborated:
+) -> CollaborationResults:
     """Return how learners predict with others, with all, and alone."""
     method = options.collaboration
     if rows_were_left_out(selection, learners) and method in ("auto", "average", "local"):
@@ -192,18 +192,20 @@ def collaborate_all(
         method = "average" if method == "auto" else method
         coterie = collaborate(selection, partition, learners, method=method, **settings)
         with_all = _averaged_with_all(selection, partition, learners, settings)
-        return Collaborated(coterie, with_all, _judged_by_halves(selection, learners))
+        return CollaborationResults(coterie, with_all, _judged_by_halves(selection, learners))
     if method == "auto" and learners.loss.bounds is not None:
         if len(learners) == 1 and few is None:
             return _plain(replace(options, collaboration="local"), seed, selection, partition, learners)
         of_classes = _nested_classes(options, seed, selection, exchange, partition, learners, few)
-        alone = of_classes.alone.take(learners.appearance)
+        own_residuals = of_classes.own.take(learners.appearance)
         mixed = of_classes.collaboration
-        return Collaborated(mixed, mixed.with_all(), alone, of_classes)
+        return CollaborationResults(mixed, mixed.with_all(), own_residuals, of_classes)
     if method == "auto":
         nested = _nested(options, seed, selection, exchange, partition, learners, few)
-        alone = nested.alone.take(learners.appearance)
-        return Collaborated(nested.collaboration, nested.collaboration.with_all(), alone, nested)
+        own_residuals = nested.own.take(learners.appearance)
+        return CollaborationResults(
+            nested.collaboration, nested.collaboration.with_all(), own_residuals, nested
+        )
     return _plain(options, seed, selection, partition, learners)
 
 
@@ -211,7 +213,7 @@ def judged(fit: Fit) -> Fit:
     """Return the fit with the table of the learners that shaped the clusters."""
     gains, model = measure_gains(
         fit.selection,
-        fit.alone,
+        fit.own,
         fit.partition,
         fit.collaboration,
         fit.with_all,
@@ -261,10 +263,10 @@ def fit_selected(
     partition = clustering.partition
     few, placed, apart = None, None, small
     if small is not None and pools_few_rows(options, selection, learners):
-        pooled, apart = told_apart(small, learners)
+        pooled, apart = split_far_learners(small, learners)
         if pooled is not None:
             few, placed = place_few(pooled, selection, partition, learners, options, seed)
-    together = collaborate_all(options, seed, selection, exchange, partition, learners, few)
+    results = collaborate_all(options, seed, selection, exchange, partition, learners, few)
     stability = None
     if options.n_replicates:
         stability = bootstrap_clustering(clustering, n_replicates=options.n_replicates, entropy=seed)
@@ -274,10 +276,10 @@ def fit_selected(
         selection=selection,
         exchange=exchange,
         partition=partition,
-        collaboration=together.coterie,
-        with_all=together.with_all,
-        alone=together.alone,
-        cluster_fit=measure_cluster_fit(clustering, selection, together.coterie),
+        collaboration=results.coterie,
+        with_all=results.with_all,
+        own=results.own,
+        cluster_fit=measure_cluster_fit(clustering, selection, results.coterie),
         stability=stability,
         gains=Gains(),
         gain_model=NOTHING_MEASURED,
@@ -290,9 +292,9 @@ def fit_selected(
         few=None if few is None else few.learners,
     )
     fit = judged(fit)
-    if together.nested is not None and few is not None and placed is not None:
-        fit = with_few(fit, few.learners, placed, together.nested)
-    fit = replace(fit, intervals=measured_intervals(fit, together.nested))
+    if results.nested is not None and few is not None and placed is not None:
+        fit = with_few(fit, few.learners, placed, results.nested)
+    fit = replace(fit, intervals=measured_intervals(fit, results.nested))
     return fit if apart is None else admit_learners(fit, apart)
 
 
@@ -322,5 +324,5 @@ def fit_learners(learners: Learners, options: Options, *, seed: int, exponents: 
         small=learners.take(np.flatnonzero(small)) if admitted else None,
     )
     if admitted:
-        fit = fit.shown_in_order(learners.ids[learners.appearance].tolist())
+        fit = fit.in_order(learners.ids[learners.appearance].tolist())
     return fit

@@ -17,7 +17,7 @@ except ModuleNotFoundError as error:
         "Flower is not installed: install coterie's extra 'flower'.", name=error.name
     ) from error
 
-from coterie.flower.client import make_client_app, party_from_table, save_conclusion
+from coterie.flower.client import make_client_app, save_conclusion, site_from_table
 from coterie.flower.in_process import InProcessGrid
 from coterie.flower.server import FederatedRun, RunSettings, make_server_app, run_protocol
 
@@ -27,7 +27,7 @@ __all__ = [
     "RunSettings",
     "make_client_app",
     "make_server_app",
-    "party_from_table",
     "run_protocol",
     "save_conclusion",
+    "site_from_table",
 ]

@@ -92,25 +92,26 @@ class Round:
 def wait_for_nodes(grid: Carrier, fewest: int, seconds: float) -> list[int]:
     """Return the ids of the nodes, sorted, once there are enough of them."""
     deadline = time.monotonic() + seconds
-    while len(found := sorted(grid.get_node_ids())) < fewest:
+    while len(result := sorted(grid.get_node_ids())) < fewest:
         if time.monotonic() > deadline:
             raise ProtocolError(
-                f"Only {len(found)} of at least {fewest} nodes were there after {seconds:g} seconds: start "
+                f"Only {len(result)} of at least {fewest} nodes were there after {seconds:g} seconds: start "
                 "more SuperNodes, or lower 'min-nodes'."
             )
         time.sleep(min(0.5, seconds / 10))
-    return found
+    return result
 
 
 def _reply(reply: Any, kind: Kind) -> tuple[list[Any], int]:
+    """Return the messages of a node's reply, and their size in bytes."""
     if reply.has_error():
         raise ProtocolError(f"It failed: {one_line(str(reply.error.reason)) or 'no reason given'}.")
     messages = unloaded(reply.content)
-    found = [decode(message) for message in messages]
+    result = [decode(message) for message in messages]
     kinds = () if kind is None else kind if isinstance(kind, tuple) else (kind,)
-    if len(found) != min(len(kinds), 1) or any(type(message) not in kinds for message in found):
+    if len(result) != min(len(kinds), 1) or any(type(message) not in kinds for message in result):
         raise ProtocolError("Its answer is of another kind than the question.")
-    return found, sum(map(len, messages))
+    return result, sum(map(len, messages))
 
 
 def ask(

@@ -15,7 +15,7 @@ from flwr.app import ConfigRecord, Context, Message
 from flwr.clientapp import ClientApp
 
 from coterie._files import write_bytes
-from coterie.federated import Party, ProtocolError, answer, decode, encode, make_party, score, share, wire
+from coterie.federated import ProtocolError, Site, answer, decode, encode, make_site, score, share, wire
 from coterie.federated.checks import digest
 from coterie.federated.conclusions import Conclusion
 from coterie.federated.messages import Question, Share, kind_of
@@ -27,7 +27,7 @@ from coterie.flower.pages import write_page
 logger = logging.getLogger(__name__)
 
 # What a node keeps between rounds, and never sends: its share's checksum, and what it has to score.
-KEPT, OWN, SHARES = "coterie.kept", "own", "shares"
+STATE, OWN, SHARES = "coterie.kept", "own", "shares"
 
 
 def _texts(value: Any) -> list[str]:
@@ -35,6 +35,7 @@ def _texts(value: Any) -> list[str]:
 
 
 def _setting(config: Mapping[str, Any], name: str) -> str:
+    """Return a setting of the node's configuration; refuse if it is missing."""
     if name not in config:
         raise ValueError(
             f"The node's configuration lacks {name!r}: start it with --node-config '{name}=...'."
@@ -62,8 +63,8 @@ def _read_rows(path: str | Path, target: str, features: Sequence[str] = ()) -> t
     return table.select(chosen), table[target]
 
 
-def party_from_table(context: Context) -> Party:
-    """Make the site's party from the table that the node's configuration names.
+def site_from_table(context: Context) -> Site:
+    """Make the `Site` from the table that the node's configuration names.
 
     The context's ``node_config`` has ``site``, ``table`` (a CSV or Parquet file) and ``target``, and may have
     ``features`` and ``candidates`` (separated by commas) and ``order`` (``auto`` or ``none``); its
@@ -73,7 +74,7 @@ def party_from_table(context: Context) -> Party:
     mine, run = context.node_config, context.run_config
     target = _setting(mine, "target")
     X, y = _read_rows(_setting(mine, "table"), target, _texts(mine.get("features", "")))
-    return make_party(
+    return make_site(
         X,
         y,
         site=_setting(mine, "site"),
@@ -93,81 +94,88 @@ def save_conclusion(context: Context, conclusion: Conclusion, shares: Sequence[S
     folder, site = context.node_config.get("output"), str(context.node_config.get("site"))
     if not folder:
         return
-    place = Path(str(folder))
-    place.mkdir(parents=True, exist_ok=True)
+    index = Path(str(folder))
+    index.mkdir(parents=True, exist_ok=True)
     members = set(conclusion.mixtures[site].weights) if site in conclusion.mixtures else set()
     if conclusion.classes:
         # Its own share says how many rows it has.
         members.add(site)
     # Models of an earlier run are no part of this conclusion.
     for kind in ("share", "moments"):
-        for old in place.glob(f"{kind}-*.json"):
+        for old in index.glob(f"{kind}-*.json"):
             old.unlink()
-    write_bytes(place / "conclusion.json", encode(conclusion))
+    write_bytes(index / "conclusion.json", encode(conclusion))
     for peer in shares:
         if peer.site in members or isinstance(peer, Moments):
             # By checksum: a peer's name may be anything, also a path.
-            write_bytes(place / f"{kind_of(peer)}-{peer.sha[:16]}.json", encode(peer))
+            write_bytes(index / f"{kind_of(peer)}-{peer.sha[:16]}.json", encode(peer))
     # A site that was left out has the common page, which says why.
-    write_page(conclusion, place, site if site in conclusion.labels else None)
+    write_page(conclusion, index, site if site in conclusion.labels else None)
 
 
 def _decoded(messages: Sequence[bytes], kind: type[Any]) -> list[Any]:
-    found = [decode(message) for message in messages]
-    if not all(type(message) is kind for message in found):
+    """Decode messages that must all be of one kind."""
+    result = [decode(message) for message in messages]
+    if not all(type(message) is kind for message in result):
         raise ProtocolError(f"What came is not a {kind.__name__.lower()}.")
-    return found
+    return result
 
 
-def _kept(context: Context) -> Any:
+def _state_of(context: Context) -> Any:
     """Return the checksum of the own share and the shares that were scored; both empty at first."""
-    return context.state.get(KEPT, {OWN: "", SHARES: []})
+    return context.state.get(STATE, {OWN: "", SHARES: []})
 
 
-class _Site:
+class _SiteAnswers:
     """The four answers of a site, each from messages to messages."""
 
     def __init__(
         self,
-        load_party: Callable[[Context], Party],
+        load_site: Callable[[Context], Site],
         on_conclusion: Callable[[Context, Conclusion, Sequence[Any]], None],
     ) -> None:
-        self._load_party = load_party
+        """Remember how the site's rows are loaded, and what follows the conclusion."""
+        self._load_site = load_site
         self._on_conclusion = on_conclusion
 
     def share(self, context: Context, messages: list[bytes]) -> list[bytes]:
+        """Answer with the site's share, or with its moments."""
         config = context.node_config
         if sends_moments(config):
-            mine = encode(moments_of_node(config, _read_rows, lambda: self._load_party(context)))
+            mine = encode(moments_of_node(config, _read_rows, lambda: self._load_site(context)))
         else:
-            mine = encode(share(self._load_party(context)))
-        context.state[KEPT] = ConfigRecord({OWN: digest(mine), SHARES: []})
+            mine = encode(share(self._load_site(context)))
+        context.state[STATE] = ConfigRecord({OWN: digest(mine), SHARES: []})
         return [mine]
 
     def score(self, context: Context, messages: list[bytes]) -> list[bytes]:
-        kept = _kept(context)
+        """Answer with the losses of all shared models on the site's rows."""
+        state = _state_of(context)
         if sends_exact(context.node_config):
-            return [encode(bent_moments(self._load_party(context), _decoded(messages, Moments)))]
+            return [encode(bent_moments(self._load_site(context), _decoded(messages, Moments)))]
         refuse_more(context.node_config)
-        if kept[OWN] not in [digest(message) for message in messages]:
+        if state[OWN] not in [digest(message) for message in messages]:
             raise ProtocolError("Its own share did not come back as it was sent, so it does not score.")
         shares = _decoded(messages, Share)
-        mine = encode(score(self._load_party(context), shares))
-        context.state[KEPT] = ConfigRecord({OWN: kept[OWN], SHARES: messages})
+        mine = encode(score(self._load_site(context), shares))
+        context.state[STATE] = ConfigRecord({OWN: state[OWN], SHARES: messages})
         return [mine]
 
     def _shares(self, context: Context) -> list[Share]:
-        if not (messages := _kept(context)[SHARES]):
+        """Return the shares that the site has scored."""
+        if not (messages := _state_of(context)[SHARES]):
             raise ProtocolError("It has not scored, so there is nothing to answer from.")
         return _decoded(messages, Share)
 
     def answer(self, context: Context, messages: list[bytes]) -> list[bytes]:
+        """Answer the questions of a round."""
         refuse_more(context.node_config)
         shares = self._shares(context)
-        party = self._load_party(context)
-        return [encode(answer(party, shares, question)) for question in _decoded(messages, Question)]
+        site = self._load_site(context)
+        return [encode(answer(site, shares, question)) for question in _decoded(messages, Question)]
 
     def conclude(self, context: Context, messages: list[bytes]) -> list[bytes]:
+        """Hand the conclusion to the site's own function."""
         if sends_moments(context.node_config):
             # The moments of all sites follow, from which each learns at home.
             (conclusion,), others = _decoded(messages[:1], Conclusion), _decoded(messages[1:], Moments)
@@ -180,7 +188,10 @@ class _Site:
 
 
 def _handler(act: Callable[[Context, list[bytes]], list[bytes]]) -> Callable[[Message, Context], Message]:
+    """Return a Flower handler that carries messages in and out, and errors as one sentence."""
+
     def handle(message: Message, context: Context) -> Message:
+        """Answer one Flower message."""
         try:
             content = loaded(act(context, unloaded(message.content)))
         except (ProtocolError, wire.WireError) as error:
@@ -196,16 +207,16 @@ def _handler(act: Callable[[Context, list[bytes]], list[bytes]]) -> Callable[[Me
 
 
 def make_client_app(
-    load_party: Callable[[Context], Party] = party_from_table,
+    load_site: Callable[[Context], Site] = site_from_table,
     on_conclusion: Callable[[Context, Conclusion, Sequence[Any]], None] = save_conclusion,
 ) -> ClientApp:
     """Return a ClientApp, for ``flwr run``, that takes part with a site's rows.
 
-    ``load_party`` makes the `Party` of the node's context. It is called in every round, in a fresh process on
-    real nodes, so it must give the same party every time. ``on_conclusion`` is called in the end, with
+    ``load_site`` makes the `Site` of the node's context. It is called in every round, in a fresh process on
+    real nodes, so it must give the same site every time. ``on_conclusion`` is called in the end, with
     context, conclusion and everybody's shares, or moments where the node sends these.
     """
-    app, site = ClientApp(), _Site(load_party, on_conclusion)
+    app, site = ClientApp(), _SiteAnswers(load_site, on_conclusion)
     acts = {SHARE: site.share, SCORE: site.score, ANSWER: site.answer, CONCLUDE: site.conclude}
     for name, act in acts.items():
         app.query(name)(_handler(act))

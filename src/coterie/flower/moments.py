@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from coterie.federated import Party, ProtocolError
+from coterie.federated import ProtocolError, Site
 from coterie.federated.moments import knots_for, open_moments, read_schema
 from coterie.federated.moments.ledger import send_once
 from coterie.federated.moments.noise import check_promise
@@ -24,14 +24,15 @@ def sends_moments(config: Mapping[str, Any]) -> bool:
     return "epsilon" in config or _is_true(config, "moments")
 
 
-def _open_moments(party: Party, **more: Any) -> Moments:
-    named: dict[str, Any] = {"site": party.site, "columns": party.columns, "target": party.target}
-    return open_moments(party.learners.X, party.learners.scalar_y, seed=party.seed, **named, **more)
+def _open_moments(site: Site, **more: Any) -> Moments:
+    """Return the site's exact moments."""
+    named: dict[str, Any] = {"site": site.name, "columns": site.columns, "target": site.target}
+    return open_moments(site.learners.X, site.learners.scalar_y, seed=site.seed, **named, **more)
 
 
-def bent_moments(party: Party, messages: Sequence[Moments]) -> Moments:
+def bent_moments(site: Site, messages: Sequence[Moments]) -> Moments:
     """Return a node's exact moments above the knots that follow from everybody's."""
-    return _open_moments(party, knots=knots_for(messages, _open_moments(party)))
+    return _open_moments(site, knots=knots_for(messages, _open_moments(site)))
 
 
 def sends_exact(config: Mapping[str, Any]) -> bool:
@@ -48,14 +49,14 @@ def refuse_more(config: Mapping[str, Any]) -> None:
 def moments_of_node(
     config: Mapping[str, Any],
     read_rows: Callable[[str, str, list[str]], tuple[Any, Any]],
-    load_party: Callable[[], Party],
+    load_site: Callable[[], Site],
 ) -> Moments:
     """Return the moments of a node's rows: private ones by its ledger, or exact ones.
 
     ``read_rows`` takes a table's path, the response and the predictors, and returns their columns.
     """
     if "epsilon" not in config:
-        return _open_moments(load_party())
+        return _open_moments(load_site())
     lacking = [name for name in ("site", "table", "schema") if name not in config]
     if lacking:
         raise ProtocolError(f"Private moments need {lacking[0]!r} in the node's configuration.")

@@ -88,7 +88,7 @@ class FederatedRun:
     moments: tuple[Moments, ...] = ()
 
 
-class _Roll:
+class _SiteRegister:
     """Who speaks for which site, and who is gone and why."""
 
     def __init__(self, grid: Carrier, settings: RunSettings) -> None:
@@ -107,23 +107,23 @@ class _Roll:
         """
         round_ = ask(self._grid, nodes, name, messages, kind, self._settings.round_seconds)
         self.rounds.append(round_)
-        for node, why in round_.failures.items():
-            self.gone.setdefault(self._names(node), why)
-            logger.warning("%s is left out: %s", self._names(node), why)
-        found = []
+        for node, reason in round_.failures.items():
+            self.gone.setdefault(self._names(node), reason)
+            logger.warning("%s is left out: %s", self._names(node), reason)
+        result = []
         for node, replies in sorted(round_.replies.items()):
             for message in replies:
                 if self.sites.setdefault(node, message.site) == message.site:
-                    found.append(message)
+                    result.append(message)
                 else:
                     self.gone.setdefault(self.sites[node], f"Its node answered for {message.site!r}.")
         for site, count in Counter(self.sites.values()).items():
             # Nobody could tell them apart.
             if count > 1:
                 self.gone[site] = f"{count} nodes bear its name: give each site a name of its own."
-        kept = [message for message in found if message.site not in self.gone]
+        kept = [message for message in result if message.site not in self.gone]
         if kind is not None and len(kept) < (fewest := self._settings.min_sites):
-            first = next((f" {who}: {why}" for who, why in self.gone.items()), "")
+            first = next((f" {who}: {reason}" for who, reason in self.gone.items()), "")
             raise ProtocolError(f"{len(kept)} sites are left, and 'min-sites' asks for {fewest}.{first}")
         return kept
 
@@ -133,7 +133,7 @@ class _Roll:
 
 
 def _by_moments(
-    roll: _Roll, moments: list[Moments], shares: list[Share], settings: RunSettings
+    roll: _SiteRegister, moments: list[Moments], shares: list[Share], settings: RunSettings
 ) -> FederatedRun:
     """Conclude from moments; each site gets those of all, from which it learns at home.
 
@@ -145,8 +145,8 @@ def _by_moments(
         moments = roll.ask(senders, SCORE, [encode(message) for message in moments], Moments)
     conclusion = conclude_moments(moments, settings=settings.method).conclusion
     conclusion = replace(conclusion, left_out={**conclusion.left_out, **roll.gone})
-    found = [encode(conclusion), *map(encode, moments)]
-    roll.ask(roll.nodes_of({message.site for message in moments}), CONCLUDE, found, None)
+    result = [encode(conclusion), *map(encode, moments)]
+    roll.ask(roll.nodes_of({message.site for message in moments}), CONCLUDE, result, None)
     nodes = {site: node for node, site in roll.sites.items() if site in conclusion.labels}
     return FederatedRun(conclusion, (), tuple(roll.rounds), nodes, tuple(moments))
 
@@ -158,15 +158,15 @@ def run_protocol(grid: Carrier, settings: RunSettings | None = None) -> Federate
     """
     settings = settings or RunSettings()
     nodes = wait_for_nodes(grid, settings.min_nodes, settings.wait_seconds)
-    roll = _Roll(grid, settings)
+    roll = _SiteRegister(grid, settings)
     replies = roll.ask(nodes, SHARE, [], (Share, Moments))
     moments = [reply for reply in replies if isinstance(reply, Moments)]
     shares = [reply for reply in replies if isinstance(reply, Share)]
     if len(moments) > len(shares):
         return _by_moments(roll, moments, shares, settings)
     roll.gone |= {message.site: NOT_A_MODEL for message in moments}
-    everybody = {share.site for share in shares}
-    scores = roll.ask(roll.nodes_of(everybody), SCORE, [encode(share) for share in shares], Score)
+    all_learners = {share.site for share in shares}
+    scores = roll.ask(roll.nodes_of(all_learners), SCORE, [encode(share) for share in shares], Score)
     asking = coordinate(shares, scores, settings=settings.method)
     try:
         question = next(asking)
@@ -177,7 +177,7 @@ def run_protocol(grid: Carrier, settings: RunSettings | None = None) -> Federate
         conclusion: Conclusion = end.value
     # What happened on the way says more than that a message was missing in the end.
     conclusion = replace(conclusion, left_out={**conclusion.left_out, **roll.gone})
-    roll.ask(roll.nodes_of(everybody), CONCLUDE, [encode(conclusion)], None)
+    roll.ask(roll.nodes_of(all_learners), CONCLUDE, [encode(conclusion)], None)
     nodes_by_site = {site: node for node, site in roll.sites.items() if site in conclusion.labels}
     return FederatedRun(conclusion, tuple(shares), tuple(roll.rounds), nodes_by_site)
 
@@ -186,8 +186,8 @@ def log_run(context: Context, run: FederatedRun) -> None:
     """Log who learns with whom; write the conclusion where the run's ``output`` says, and its page beside."""
     for site, coterie in run.conclusion.labels.items():
         logger.info("%s: coterie %d", site, coterie)
-    for site, why in run.conclusion.left_out.items():
-        logger.warning("%s was left out: %s", site, why)
+    for site, reason in run.conclusion.left_out.items():
+        logger.warning("%s was left out: %s", site, reason)
     output = context.run_config.get("output")
     if output:
         path = Path(str(output))

@@ -122,7 +122,7 @@ def _typical(learners: Learners) -> tuple[Array, Array]:
     return middle, np.nanmedian(distances, axis=0)
 
 
-class Frame:
+class StandardizedColumns:
     """Predictors centred and scaled by all rows together, with a column of ones behind them.
 
     Moments are accurate when the columns are of one size. The same map serves everybody, so that a model
@@ -130,6 +130,7 @@ class Frame:
     """
 
     def __init__(self, learners: Learners) -> None:
+        """Find centre and spread of each predictor, robust against learners in other units."""
         self.centre = learners.X.mean(axis=0)
         spread = learners.X.std(axis=0)
         if len(learners) > 2 and spread.any():
@@ -164,9 +165,9 @@ def second_moments(Z: Array, y: Array, learners: Learners) -> tuple[Array, Array
     G, c, s = np.empty((n, d, d)), np.empty((n, d, y.shape[1])), np.empty(n)
     for j in range(len(learners)):
         span = learners.span(j)
-        mine, response = Z[span], y[span]
-        weighted = mine if learners.weights is None else mine * learners.weights[span, None]
-        G[j], c[j] = weighted.T @ mine, weighted.T @ response
+        predictors, response = Z[span], y[span]
+        weighted = predictors if learners.weights is None else predictors * learners.weights[span, None]
+        G[j], c[j] = weighted.T @ predictors, weighted.T @ response
         counted = response if learners.weights is None else response * learners.weights[span, None]
         s[j] = response.ravel() @ counted.ravel()
     sizes = learners.sizes
@@ -192,10 +193,11 @@ class AffineLosses:
     """
 
     def __init__(self, vectors: Array, learners: Learners) -> None:
+        """Prepare second moments of each learner's rows, from which losses follow."""
         self._learners = learners
         # In the order in which models and learners are given out.
         self.rows, self.columns = np.arange(len(vectors)), np.arange(len(learners))
-        self._frame = frame = Frame(learners)
+        self._frame = frame = StandardizedColumns(learners)
         self._vectors = frame.vectors(vectors)
         Z = frame.rows(learners.X)
         # A model is one vector: it predicts one column.
@@ -251,8 +253,8 @@ class AffineLosses:
         vectors, learners = self._vectors[self.rows[models]], self.columns[learners]
         losses = np.empty((len(vectors), len(learners)))
         if not self._by_moments:
-            for place, j in enumerate(learners.tolist()):
-                losses[:, place] = self._from_rows(vectors, j)
+            for index, j in enumerate(learners.tolist()):
+                losses[:, index] = self._from_rows(vectors, j)
             return losses
         np.matmul(_model_features(vectors), self._learner_features[learners].T, out=losses)
         terms = np.column_stack([np.abs(vectors), np.ones(len(vectors))]) @ self._sizes[learners].T
@@ -260,9 +262,9 @@ class AffineLosses:
         # A difference that is small against its terms has lost its digits; residuals have not.
         terms *= half_the_digits(np.float64)
         cancelled = losses < terms
-        for place in np.flatnonzero(cancelled.any(axis=0)).tolist():
-            few = np.flatnonzero(cancelled[:, place])
-            losses[few, place] = self._from_rows(vectors[few], learners[place])
+        for index in np.flatnonzero(cancelled.any(axis=0)).tolist():
+            few = np.flatnonzero(cancelled[:, index])
+            losses[few, index] = self._from_rows(vectors[few], learners[index])
         return losses
 
     def _from_rows(self, vectors: Array, j: int) -> Array:

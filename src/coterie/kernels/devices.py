@@ -24,6 +24,7 @@ _log = logging.getLogger(__name__)
 
 
 def _has_gpu() -> bool:
+    """Tell whether torch finds a CUDA device."""
     try:
         import torch
     except ImportError:
@@ -102,7 +103,7 @@ def top_pairs_of(
         if features is None:
             _log.info("The losses have too few digits in single precision: the processor computes them.")
         else:
-            found = _on_gpu((*features, exchange.errors, scale), count, needed)
-            if found is not None:
-                return found
+            result = _on_gpu((*features, exchange.errors, scale), count, needed)
+            if result is not None:
+                return result
     return top_pairs(ExchangeSimilarity(exchange, scale), count, needed=needed)

@@ -128,6 +128,7 @@ class FusedTimes:
     """
 
     def __init__(self, features: PairFeatures, width: int | None = None) -> None:
+        """Move the features to the GPU."""
         self._width = width
         largest = features.models.abs().amax(0), features.learners.abs().amax(0)
         tiny = torch.finfo(torch.float32).tiny
@@ -145,6 +146,7 @@ class FusedTimes:
         return torch.cat(parts, 1)
 
     def _times(self, vectors: Any, width: int) -> Any:
+        """Return the similarities times scaled vectors, padded to a width of the kernel."""
         n, count = vectors.shape
         # The largest entry becomes 1,024 in half precision, whose neighbour is one less: far from both ends.
         largest = 1 / torch.finfo(torch.float16).eps

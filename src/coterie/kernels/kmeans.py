@@ -16,6 +16,7 @@ ITERATIONS = 25
 
 
 def _squared_distances(points: Array, centres: Array) -> Array:
+    """Return squared distances of points (R, n, d) to centres (R, k, d)."""
     squares: Array = (centres**2).sum(axis=-1)[:, None, :] + (points**2).sum(axis=-1)[..., None]
     squares -= 2 * (points @ centres.transpose(0, 2, 1))
     return squares
@@ -53,14 +54,14 @@ def kmeans(
     labels = _squared_distances(repeated, centres).argmin(axis=-1)
     moving = np.arange(len(repeated))
     for _ in range(ITERATIONS):
-        some, mine = repeated[moving], labels[moving]
-        member = (mine[..., None] == np.arange(n_clusters)).astype(float)
+        subset, old_labels = repeated[moving], labels[moving]
+        member = (old_labels[..., None] == np.arange(n_clusters)).astype(float)
         counts = member.sum(axis=1)[..., None]
-        sums = member.transpose(0, 2, 1) @ some
+        sums = member.transpose(0, 2, 1) @ subset
         centres[moving] = np.where(counts > 0, sums / np.maximum(counts, 1), centres[moving])
-        labels[moving] = _squared_distances(some, centres[moving]).argmin(axis=-1)
+        labels[moving] = _squared_distances(subset, centres[moving]).argmin(axis=-1)
         # A start whose labels stay as they are is done; the others go on without it.
-        moving = moving[(labels[moving] != mine).any(axis=1)]
+        moving = moving[(labels[moving] != old_labels).any(axis=1)]
         if not len(moving):
             break
     within = np.maximum(_squared_distances(repeated, centres).min(axis=-1), 0).sum(axis=-1)

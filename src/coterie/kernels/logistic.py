@@ -73,18 +73,18 @@ def _stacked(forms: Sequence[LogisticForm], n_classes: int, n_columns: int) -> A
     """Return the lines of models as columns, of shape (p + 1, M * C); -inf: a class is never predicted."""
     n_features = forms[0].coefficients.shape[1]
     lines = np.zeros((len(forms), n_columns, n_features + 1))
-    for place, form in enumerate(forms):
+    for index, form in enumerate(forms):
         if n_columns == 1:
-            lines[place, 0] = np.append(form.coefficients[0], form.intercepts[0])
+            lines[index, 0] = np.append(form.coefficients[0], form.intercepts[0])
             continue
-        lines[place, :, -1] = -np.inf
-        mine = form.classes.astype(int)
-        if len(mine) == 2:
+        lines[index, :, -1] = -np.inf
+        selected = form.classes.astype(int)
+        if len(selected) == 2:
             # Nought against the line: the same log-odds.
-            lines[place, mine[0], -1] = 0.0
-            lines[place, mine[1]] = np.append(form.coefficients[0], form.intercepts[0])
+            lines[index, selected[0], -1] = 0.0
+            lines[index, selected[1]] = np.append(form.coefficients[0], form.intercepts[0])
         else:
-            lines[place, mine] = np.column_stack([form.coefficients, form.intercepts])
+            lines[index, selected] = np.column_stack([form.coefficients, form.intercepts])
     return lines.reshape(len(forms) * n_columns, -1).T
 
 
@@ -119,9 +119,9 @@ def _losses(forms: Sequence[LogisticForm], softmax: bool, learners: Learners) ->
         for start in range(span.start, span.stop, most):
             rows = slice(start, min(start + most, span.stop))
             values = learners.X[rows] @ columns[:-1] + columns[-1]
-            chances = _linked(values.reshape(-1, len(forms), n_columns), softmax)
-            chances -= learners.y[rows, None, :]
-            by_row = learners.loss.by_row(chances)
+            probabilities = _linked(values.reshape(-1, len(forms), n_columns), softmax)
+            probabilities -= learners.y[rows, None, :]
+            by_row = learners.loss.by_row(probabilities)
             if learners.weights is not None:
                 by_row *= learners.weights[rows, None]
             total += by_row.sum(axis=0)
@@ -134,7 +134,7 @@ def logistic_losses(forms: Sequence[LogisticForm], learners: Learners) -> Array:
     losses = np.empty((len(forms), len(learners)))
     link = np.array([form.softmax or len(form.classes) == 2 for form in forms])
     for softmax in (True, False):
-        mine = np.flatnonzero(link == softmax)
-        if len(mine):
-            losses[mine] = _losses([forms[i] for i in mine.tolist()], softmax, learners)
+        selected = np.flatnonzero(link == softmax)
+        if len(selected):
+            losses[selected] = _losses([forms[i] for i in selected.tolist()], softmax, learners)
     return losses

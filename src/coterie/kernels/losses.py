@@ -14,7 +14,7 @@ import numpy as np
 
 from coterie._arrays import Array
 from coterie.engines import Engine
-from coterie.kernels.affine import AffineLosses, Frame, affine_matrix
+from coterie.kernels.affine import AffineLosses, StandardizedColumns, affine_matrix
 from coterie.kernels.limits import LIMITS
 from coterie.kernels.logistic import logistic_form, logistic_losses
 from coterie.loss import SQUARED_ERROR, Loss
@@ -122,7 +122,7 @@ def loss_matrix(
 def own_errors(models: Sequence[Any], learners: Learners) -> Array:
     """Return the mean squared residual of each model on its own learner's rows, which count by weight."""
     vectors, affine = affine_matrix(models, learners.n_features)
-    frame = Frame(learners)
+    frame = StandardizedColumns(learners)
     inside = frame.vectors(np.where(affine[:, None], vectors, 0.0))
     linear = np.einsum("nd,nd->n", frame.rows(learners.X), inside[learners.owner])
     predictions = linear[:, None] + frame.middle

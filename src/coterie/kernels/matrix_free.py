@@ -63,8 +63,8 @@ class Similarity(ABC):
         """Return S times a block of vectors, each tile made once for both its sides."""
         product = namespace(vectors).zeros_like(vectors)
         every = list(spans(self.shape[0], self.block))
-        for place, rows in enumerate(every):
-            for columns in every[place:]:
+        for index, rows in enumerate(every):
+            for columns in every[index:]:
                 similarity = self.tile(rows, columns)
                 product[rows] += similarity @ vectors[columns]
                 if columns is not rows:

@@ -38,9 +38,9 @@ class ExchangeSimilarity(Similarity):
         apart = self.exchange.isolated
         if apart.any():
             # A learner without finite losses is like itself only.
-            everybody = np.arange(len(apart))
+            all_learners = np.arange(len(apart))
             tile[apart[rows][:, None] | apart[columns]] = 0.0
-            tile[everybody[rows][:, None] == everybody[columns]] = 1.0
+            tile[all_learners[rows][:, None] == all_learners[columns]] = 1.0
         return tile
 
     def take(self, positions: Array) -> ExchangeSimilarity:
@@ -48,12 +48,13 @@ class ExchangeSimilarity(Similarity):
         return ExchangeSimilarity(self.exchange.take(positions), self.scale, self.block)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
+        """Return the whole matrix, made tile by tile."""
         if copy is False:
             raise ValueError("The similarities are not stored: making them an array takes a copy.")
         whole = np.empty(self.shape, dtype=dtype)
         every = list(spans(self.shape[0], self.block))
-        for place, rows in enumerate(every):
-            for columns in every[place:]:
+        for index, rows in enumerate(every):
+            for columns in every[index:]:
                 tile = self.tile(rows, columns)
                 whole[rows, columns] = tile
                 whole[columns, rows] = tile.T

@@ -23,8 +23,8 @@ from coterie.method.refine.moves import REFINE
 from coterie.method.refine.refits import pooled_losses
 from coterie.method.search import (
     Answerer,
-    Found,
     SearchOptions,
+    SearchResult,
     check_n_clusters,
     finite_learners,
     search_partition,
@@ -37,7 +37,7 @@ REFINEMENTS = ("pooled", "average", None)
 
 
 @dataclass(frozen=True)
-class Clustering(Found):
+class Clustering(SearchResult):
     """A partition, and what judging it takes; the latter is large and lives no longer than the fit."""
 
     losses: LocalLosses | None
@@ -45,14 +45,14 @@ class Clustering(Found):
 
 def _of_exchange(learners: Learners, exchange: Exchange) -> Learners:
     """Return the learners in the order of an exchange."""
-    place = {learner: p for p, learner in enumerate(learners.ids.tolist())}
-    missing = [i for i in exchange.learner_ids.tolist() if i not in place]
+    index = {learner: p for p, learner in enumerate(learners.ids.tolist())}
+    missing = [i for i in exchange.learner_ids.tolist() if i not in index]
     if missing:
         raise ValueError(
             f"Learner {listed(missing)} of the exchange has no rows in X: pass the rows that "
             "the exchange was made from."
         )
-    return learners.take(np.array([place[i] for i in exchange.learner_ids.tolist()], dtype=int))
+    return learners.take(np.array([index[i] for i in exchange.learner_ids.tolist()], dtype=int))
 
 
 def _rows_answer(
@@ -106,15 +106,15 @@ def search_clusters(
             raise ValueError("cluster_learners needs the selection beside the rows: pass selection=.")
         said = notes_on(learners.wild)
         known = exchange.take(finite_learners(exchange))
-        mine, chosen = _of_exchange(learners, known), selection.aligned_to(known.learner_ids)
+        exchanged_learners, chosen = _of_exchange(learners, known), selection.aligned_to(known.learner_ids)
         runner = resolve_engine(engine, n_jobs)
-        answerer = _rows_answer(mine, chosen, known, options, candidates, runner)
-    found = search_partition(exchange, answerer, options)
+        answerer = _rows_answer(exchanged_learners, chosen, known, options, candidates, runner)
+    result = search_partition(exchange, answerer, options)
     if selection is not None and selection.in_order:
         said = (*said, IN_ORDER)
-    partition = replace(found.partition, notes=(*said, *found.partition.notes))
-    used = found.losses if isinstance(found.losses, LocalLosses) else None
-    return Clustering(partition, found.learner_ids, found.labellings, used)
+    partition = replace(result.partition, notes=(*said, *result.partition.notes))
+    used = result.losses if isinstance(result.losses, LocalLosses) else None
+    return Clustering(partition, result.learner_ids, result.labellings, used)
 
 
 def cluster_learners(
@@ -168,7 +168,7 @@ def cluster_learners(
         What `select_models` chose from. A flexible candidate that no learner chose on its few rows may yet
         predict clusters better. None: clusters predict by what the learners chose.
     refine_rounds : int, default=10
-        How often learners are moved at most. Parties that answer by messages pay a round for each.
+        How often learners are moved at most. Sites that answer by messages pay a round for each.
     sample_weight : array-like of shape (N,) or None, default=None
         Weights of the rows.
     learner_ids : array-like of shape (L,) or None, default=None

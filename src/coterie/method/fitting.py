@@ -120,6 +120,7 @@ def fit_candidate(candidate: Any, job: FitJob, rows: Array) -> Any:
 
 
 def _residuals(model: Any, job: FitJob, rows: Array) -> Array:
+    """Return the residuals (n, C) of a model on some rows; refuse predictions that are not finite."""
     prediction = job.loss.predict(model, job.X[rows])
     if not np.isfinite(prediction).all():
         raise ValueError("predicted values that are not finite")
@@ -131,12 +132,14 @@ def _mean_loss(residuals: Array, job: FitJob, rows: Array) -> float:
 
 
 def _fold_fit(candidate: BaseEstimator, job: FitJob, fold: int) -> tuple[Any, Array, Array]:
+    """Fit a candidate without a fold; return it, the fold's rows and the residuals there."""
     held_out = np.flatnonzero(job.folds == fold)
     model = fit_candidate(candidate, job, np.flatnonzero(job.training[fold]))
     return model, held_out, _residuals(model, job, held_out)
 
 
 def _losses_by_row(scored: Iterable[tuple[Array, Array]], job: FitJob) -> Array:
+    """Return the loss of each row, NaN where no fold has scored it."""
     losses = np.full(len(job.y), np.nan)
     for rows, residuals in scored:
         losses[rows] = job.loss.by_row(residuals)
@@ -164,18 +167,18 @@ def choose_candidate(job: FitJob) -> Fitted:
         scored = {name: [fits[name][fold][1:] for fold in job.scored] for name in errors}
         losses = {name: _losses_by_row(parts, job) for name, parts in scored.items()}
     for name in sorted(errors, key=errors.__getitem__):
-        candidate, mine = job.candidates[name], fits[name]
+        candidate, own_fits = job.candidates[name], fits[name]
         try:
             for fold in range(len(job.training)):
-                if fold not in mine:
-                    mine[fold] = _fold_fit(candidate, job, fold)
+                if fold not in own_fits:
+                    own_fits[fold] = _fold_fit(candidate, job, fold)
             model = fit_candidate(candidate, job, everything)
             fitted = _residuals(model, job, everything)
         except Exception as cause:
             failures[name] = f"{type(cause).__name__}: {cause}"
             continue
         residuals = np.full(job.y.shape, np.nan)
-        for _, rows, values in mine.values():
+        for _, rows, values in own_fits.values():
             residuals[rows] = values
         return Fitted(
             name=name,
@@ -185,7 +188,7 @@ def choose_candidate(job: FitJob) -> Fitted:
             candidate_errors={n: e for n, e in errors.items() if n not in failures},
             candidate_losses={n: rows for n, rows in losses.items() if n not in failures},
             residuals=residuals,
-            fold_models=tuple(mine[fold][0] for fold in sorted(mine)),
+            fold_models=tuple(own_fits[fold][0] for fold in sorted(own_fits)),
             failures=failures,
         )
     causes = "; ".join(f"{name}: {cause}" for name, cause in failures.items())

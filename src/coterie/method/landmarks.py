@@ -44,26 +44,27 @@ class LandmarkTiles:
         return len(self.to_marks)
 
     def _place(self) -> Array:
-        place = np.full(self.n_learners, -1)
-        place[self.marks] = np.arange(len(self.marks))
-        return place
+        """Return the position of each learner among the landmarks, -1 for others."""
+        index = np.full(self.n_learners, -1)
+        index[self.marks] = np.arange(len(self.marks))
+        return index
 
     def tile(self, models: Any, learners: Any) -> Array:
         """Return the losses of some models on some learners, given by slices or positions."""
-        everybody, place = np.arange(self.n_learners), self._place()
-        rows, columns = everybody[models], everybody[learners]
+        all_learners, index = np.arange(self.n_learners), self._place()
+        rows, columns = all_learners[models], all_learners[learners]
         tile = np.full((len(rows), len(columns)), np.nan)
-        marked = np.flatnonzero(place[columns] >= 0)
-        tile[:, marked] = self.to_marks[rows][:, place[columns[marked]]]
-        marked = np.flatnonzero(place[rows] >= 0)
-        tile[marked] = self.from_marks[place[rows[marked]]][:, columns]
+        marked = np.flatnonzero(index[columns] >= 0)
+        tile[:, marked] = self.to_marks[rows][:, index[columns[marked]]]
+        marked = np.flatnonzero(index[rows] >= 0)
+        tile[marked] = self.from_marks[index[rows[marked]]][:, columns]
         return tile
 
     def take(self, positions: Array) -> LandmarkTiles:
         """Return the losses among some of the learners, in the order given."""
-        place = self._place()[positions]
-        marks = np.flatnonzero(place >= 0)
-        kept = place[marks]
+        index = self._place()[positions]
+        marks = np.flatnonzero(index >= 0)
+        kept = index[marks]
         return LandmarkTiles(marks, self.from_marks[kept][:, positions], self.to_marks[positions][:, kept])
 
 
@@ -117,10 +118,10 @@ def landmark_losses(
     unlike = np.ones(n)
     while len(marks) < count:
         # Those whom the landmarks predict perfectly come last, but they may come.
-        chances = unlike + 1e-9
-        chances[marks] = 0.0
+        probabilities = unlike + 1e-9
+        probabilities[marks] = 0.0
         size = min(math.isqrt(count), count - len(marks))
-        batch = generator.choice(n, size, replace=False, p=chances / chances.sum())
+        batch = generator.choice(n, size, replace=False, p=probabilities / probabilities.sum())
         fresh = loss_matrix([selection.models[i] for i in batch.tolist()], learners, engine, clips)
         marks, rows = np.append(marks, batch), np.vstack([rows, fresh])
         with np.errstate(invalid="ignore"):

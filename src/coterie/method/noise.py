@@ -18,7 +18,7 @@ from coterie.loss import SQUARED_ERROR, Loss
 
 @dataclass(frozen=True)
 class NoiseRule:
-    """Where residuals are clipped, and what a learner of zeros may not have shown."""
+    """Where residuals are clipped, and how much noise a learner of zeros may hide."""
 
     # In robust standard deviations. Without it, 2 % of outliers cost labels (benchmarks/quality/ablation).
     clip: float = 3.0

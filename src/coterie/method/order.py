@@ -66,6 +66,7 @@ class SerialScore:
 
 
 def _is_clock(column: Array) -> bool:
+    """Tell whether a column counts time: whole numbers that rise, or even steps."""
     steps = np.diff(column)
     # Dates as whole numbers, however irregular: no two rows have the same.
     if np.array_equal(column, np.round(column)) and ((steps > 0).all() or (steps < 0).all()):
@@ -80,12 +81,12 @@ def in_sorted_order(X: Array, y: Array) -> bool:
     False where a predictor rises or falls as a clock or a calendar does: that is time.
     """
     columns = np.column_stack([y, X])
-    place = np.arange(len(y)) - (len(y) - 1) / 2
+    index = np.arange(len(y)) - (len(y) - 1) / 2
     ranks = rankdata(columns, axis=0) - (len(y) + 1) / 2
-    sizes = np.sqrt((ranks**2).sum(axis=0) * (place**2).sum())
+    sizes = np.sqrt((ranks**2).sum(axis=0) * (index**2).sum())
     with np.errstate(invalid="ignore"):
-        found = np.abs(place @ ranks) >= SERIAL.is_sorted * sizes
-    is_sorted = np.flatnonzero(found & (sizes > 0))
+        result = np.abs(index @ ranks) >= SERIAL.is_sorted * sizes
+    is_sorted = np.flatnonzero(result & (sizes > 0))
     return len(is_sorted) > 0 and not any(_is_clock(columns[:, c]) for c in is_sorted if c >= y.shape[1])
 
 
@@ -139,15 +140,15 @@ def variance_inflation(residuals: Sequence[Array], folds: Sequence[Array]) -> fl
     series = ((column, held) for each, held in zip(residuals, folds, strict=True) for column in each.T)
     for values, held_out in series:
         known = np.isfinite(values)
-        mine, fold = np.where(known, values, 0.0), np.where(known, held_out, -1)
+        filled, fold = np.where(known, values, 0.0), np.where(known, held_out, -1)
         for each in np.unique(fold[known]):
-            mine[fold == each] -= mine[fold == each].mean()
-        size = float(mine @ mine)
+            filled[fold == each] -= filled[fold == each].mean()
+        size = float(filled @ filled)
         if size > 0:
-            lags = min(most, len(mine) - 1)
-            padded = np.fft.rfft(mine, 2 * len(mine))
-            products[: lags + 1] += np.fft.irfft(np.abs(padded) ** 2)[: lags + 1] * (len(mine) / size)
-            n_rows += len(mine)
+            lags = min(most, len(filled) - 1)
+            padded = np.fft.rfft(filled, 2 * len(filled))
+            products[: lags + 1] += np.fft.irfft(np.abs(padded) ** 2)[: lags + 1] * (len(filled) / size)
+            n_rows += len(filled)
     if not n_rows:
         return 1.0
     correlations = products[1:] / n_rows

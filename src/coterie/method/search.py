@@ -1,7 +1,7 @@
 """The search: all rules for the number of clusters, the one that decides, and Refine.
 
 It goes from losses to a partition, and asks an `Answerer` for what the losses alone do not say. Rows that
-are here answer by arithmetic, parties that keep their rows by numbers. The same code decides.
+are here answer by arithmetic, sites that keep their rows by numbers. The same code decides.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from coterie._arrays import Array
-from coterie._options import check_count, check_option, listed, shown
+from coterie._options import brief, check_count, check_option, listed
 from coterie.kernels.limits import LIMITS
 from coterie.kernels.similarities import ExchangeSimilarity
 from coterie.method.n_clusters.eigengap import eigengap
@@ -54,7 +54,7 @@ class SearchOptions:
 
 @dataclass(frozen=True)
 class Answerer:
-    """What answers for a matrix of losses: rows that are here, or parties that answer by numbers.
+    """What answers for a matrix of losses: rows that are here, or sites that answer by numbers.
 
     ``n_rows`` has shape (L,). ``local`` is what only rows that are here can add. With no ``losses`` there is
     the matrix alone.
@@ -67,7 +67,7 @@ class Answerer:
 
 
 @dataclass(frozen=True)
-class Found:
+class SearchResult:
     """A partition, and the labellings that the held-out rule found for each number of clusters.
 
     ``learner_ids`` of shape (M,) are the learners whose losses are finite, in the order of the labellings,
@@ -95,7 +95,7 @@ def check_n_clusters(n_clusters: Any, n_learners: int) -> Any:
     if count > n_learners:
         raise ValueError(
             f"The 'n_clusters' option must not exceed the number of learners ({n_learners}). "
-            f"Got {shown(count)}."
+            f"Got {brief(count)}."
         )
     return count
 
@@ -110,8 +110,8 @@ def largest_count(n_learners: int, n_clusters: Any, max_clusters: int | None) ->
 
 def finite_learners(exchange: Exchange) -> Array:
     """Return the positions of the learners whose losses are finite, in the canonical order of their ids."""
-    kept = np.flatnonzero(~exchange.isolated)
-    return kept[canonical_order(exchange.learner_ids[kept])]
+    finite = np.flatnonzero(~exchange.isolated)
+    return finite[canonical_order(exchange.learner_ids[finite])]
 
 
 def _search(
@@ -119,12 +119,12 @@ def _search(
 ) -> tuple[HeldOut, ClusterLosses]:
     """Let the held-out rule search, beside it a second form that may do better, and keep the better."""
     answer = held_out(evidence, losses, local, refine=refine, rounds=rounds)
-    found, second = answer.labels[answer.curve.chosen], local.second
-    if second is None or not (second.always or one_is_as_good(losses, second.losses, found)):
+    result, second = answer.labels[answer.curve.chosen], local.second
+    if second is None or not (second.always or one_is_as_good(losses, second.losses, result)):
         return answer, losses
     other = held_out(evidence, second.losses, second.local, refine=refine, rounds=rounds)
     others, ruled_out = other.labels[other.curve.chosen], answer.curve.one_truth_z is not None
-    if second_is_better(losses, found, second.losses, others, ruled_out=ruled_out):
+    if second_is_better(losses, result, second.losses, others, ruled_out=ruled_out):
         return other, second.losses
     return answer, losses
 
@@ -161,16 +161,17 @@ def _curves(
 
 
 def _notes(answer: HeldOut | None, evidence: Evidence, n_features: int | None, n_found: int) -> list[str]:
+    """Say why there are no clear coteries, and what else limits the answer."""
     notes = []
     if answer is not None:
         n_learners = evidence.n_learners
-        why = None
+        reason = None
         if answer.curve.chosen == evidence.most < n_learners:
-            why = "more clusters would predict still better"
+            reason = "more clusters would predict still better"
         elif answer.excess > RULE.unclear:
-            why = "no number of clusters predicts the learners as well as their own noise allows"
+            reason = "no number of clusters predicts the learners as well as their own noise allows"
         elif n_found == n_learners > 1:
-            why = "every learner is alone in its cluster"
+            reason = "every learner is alone in its cluster"
         if answer.curve.one_truth_z is not None:
             notes.append(
                 "Two clusters explain more than they would of one truth, by "
@@ -178,8 +179,8 @@ def _notes(answer: HeldOut | None, evidence: Evidence, n_features: int | None, n
                 "surely predict better than one. So the clusters of single learners are uncertain, and "
                 "differences may be gradual."
             )
-        if why is not None:
-            notes.append(f"No clear coteries: {why}; take the labels as a summary, not as groups.")
+        if reason is not None:
+            notes.append(f"No clear coteries: {reason}; take the labels as a summary, not as groups.")
     if n_features is not None and evidence.n_rows is not None:
         enough = enough_rows(n_features)
         few = int(np.sum(evidence.n_rows < enough))
@@ -191,7 +192,7 @@ def _notes(answer: HeldOut | None, evidence: Evidence, n_features: int | None, n
     return notes
 
 
-def _partition(exchange: Exchange, answerer: Answerer, most: int, options: SearchOptions) -> Found:
+def _partition(exchange: Exchange, answerer: Answerer, most: int, options: SearchOptions) -> SearchResult:
     """Cluster learners all of whose losses are finite, in the order given."""
     rule, local = options.n_clusters, answerer.local
     evidence = Evidence(
@@ -232,9 +233,9 @@ def _partition(exchange: Exchange, answerer: Answerer, most: int, options: Searc
         if losses is answerer.losses:
             labels = local.reassign(tidy_labels(labels))
     labels = tidy_labels(labels)
-    found = int(labels.max()) + 1
-    if found < count:
-        notes.append(f"Of {count} clusters {count - found} stayed without members.")
+    result = int(labels.max()) + 1
+    if result < count:
+        notes.append(f"Of {count} clusters {count - result} stayed without members.")
     if evidence.spectrum.residual > RULE.negligible:
         notes.append(
             f"The spectrum is known to a residual of {evidence.spectrum.residual:.0e} only: learners between "
@@ -242,40 +243,40 @@ def _partition(exchange: Exchange, answerer: Answerer, most: int, options: Searc
         )
     if local.check_landmarks is not None:
         notes.append(local.check_landmarks(labels, evidence.scale))
-    unclear = _notes(answer if rule == "held-out" else None, evidence, answerer.n_features, found)
+    unclear = _notes(answer if rule == "held-out" else None, evidence, answerer.n_features, result)
     partition = Partition(
         learner_ids=exchange.learner_ids,
         labels=labels,
         similarity=evidence.similarity,
         eigenvalues=evidence.spectrum.eigenvalues,
-        embedding=evidence.spectrum.embedding(found),
+        embedding=evidence.spectrum.embedding(result),
         scale=evidence.scale,
         rule=rule if isinstance(rule, str) else "given",
         curves=curves,
         clear=not any(note.startswith("No clear") for note in unclear),
         notes=(*notes, *unclear),
     )
-    return Found(partition, exchange.learner_ids, labellings, losses)
+    return SearchResult(partition, exchange.learner_ids, labellings, losses)
 
 
 def _with_isolated(partition: Partition, exchange: Exchange) -> Partition:
     """Put back the learners whose models gave no finite losses, each in a cluster of its own."""
-    apart = exchange.isolated
-    n, kept = len(apart), np.flatnonzero(~apart)
+    isolated = exchange.isolated
+    n, finite = len(isolated), np.flatnonzero(~isolated)
     labels = np.empty(n, dtype=int)
-    labels[kept] = partition.labels
-    labels[apart] = partition.n_clusters + np.arange(apart.sum())
+    labels[finite] = partition.labels
+    labels[isolated] = partition.n_clusters + np.arange(isolated.sum())
     similarity: Array | SimilarityTiles
     if isinstance(partition.similarity, np.ndarray):
         similarity = np.eye(n)
-        similarity[np.ix_(kept, kept)] = partition.similarity
+        similarity[np.ix_(finite, finite)] = partition.similarity
     else:
         similarity = ExchangeSimilarity(exchange, partition.scale)
     embedding = np.zeros((n, partition.embedding.shape[1]))
-    embedding[kept] = partition.embedding
-    embedding[apart, 0] = 1.0
+    embedding[finite] = partition.embedding
+    embedding[isolated, 0] = 1.0
     note = (
-        f"Learner {listed(exchange.learner_ids[apart])} stands alone: "
+        f"Learner {listed(exchange.learner_ids[isolated])} stands alone: "
         "the losses of its model were not finite."
     )
     return replace(
@@ -288,20 +289,20 @@ def _with_isolated(partition: Partition, exchange: Exchange) -> Partition:
     )
 
 
-def search_partition(exchange: Exchange, answerer: Answerer, options: SearchOptions) -> Found:
+def search_partition(exchange: Exchange, answerer: Answerer, options: SearchOptions) -> SearchResult:
     """Cluster learners whose losses are known; the result is in the order of the exchange.
 
     ``answerer`` knows the `finite_learners` of the exchange, in that order.
     """
     n_clusters = check_n_clusters(options.n_clusters, len(exchange.learner_ids))
-    kept = finite_learners(exchange)
-    most = largest_count(len(kept), n_clusters, options.max_clusters)
-    count = n_clusters if isinstance(n_clusters, str) else min(n_clusters, len(kept))
+    finite = finite_learners(exchange)
+    most = largest_count(len(finite), n_clusters, options.max_clusters)
+    count = n_clusters if isinstance(n_clusters, str) else min(n_clusters, len(finite))
     rounds = check_count(options.refine_rounds, "refine_rounds")
     options = replace(options, n_clusters=count, refine_rounds=rounds)
-    found = _partition(exchange.take(kept), answerer, most, options)
-    partition = found.partition
+    result = _partition(exchange.take(finite), answerer, most, options)
+    partition = result.partition
     if exchange.isolated.any():
-        reordered = exchange.take(np.r_[kept, np.flatnonzero(exchange.isolated)])
+        reordered = exchange.take(np.r_[finite, np.flatnonzero(exchange.isolated)])
         partition = _with_isolated(partition, reordered)
-    return replace(found, partition=partition.aligned_to(exchange.learner_ids))
+    return replace(result, partition=partition.aligned_to(exchange.learner_ids))

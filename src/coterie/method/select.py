@@ -20,7 +20,7 @@ import numpy as np
 from sklearn.model_selection import KFold
 
 from coterie._arrays import Array
-from coterie._options import check_option, listed, shown
+from coterie._options import brief, check_option, listed
 from coterie._seeds import as_entropy, generator_for, integer_seed
 from coterie.candidates import candidates_per_learner
 from coterie.engines import counted, resolve_engine
@@ -90,11 +90,12 @@ def check_splitter(splitter: Any) -> None:
     splits = callable(getattr(splitter, "split", None)) and not isinstance(splitter, (str, bytes))
     if splitter is not None and not splits:
         raise ValueError(
-            f"The 'splitter' option must be None or have a split method, as KFold has. Got {shown(splitter)}."
+            f"The 'splitter' option must be None or have a split method, as KFold has. Got {brief(splitter)}."
         )
 
 
 def _pooled_variance(learners: Learners) -> float:
+    """Return the variance of the response inside learners, pooled."""
     starts, sizes = learners.offsets[:-1], learners.sizes
     # Weights of rows do not change what rounding is.
     means = np.add.reduceat(learners.y, starts, axis=0) / sizes[:, None]
@@ -104,6 +105,7 @@ def _pooled_variance(learners: Learners) -> float:
 
 
 def _warn_of_failures(fitted: Sequence[Fitted], learners: Learners) -> None:
+    """Warn of candidates that could not be fitted, and for which learners."""
     dropped: dict[str, list[int]] = {}
     for j, result in enumerate(fitted):
         for name in result.failures:
@@ -228,6 +230,7 @@ def select_models(
     runner = resolve_engine(engine, n_jobs)
 
     def fit_all(how: Any) -> tuple[list[FitJob], list[Fitted]]:
+        """Choose and fit everybody's model with one way of splitting rows."""
         jobs = [fit_job(learners, j, sets[j], how, entropy) for j in range(len(learners))]
         with quiet_fits():
             return jobs, counted(runner, "Select").map(choose_candidate, jobs)

@@ -226,6 +226,7 @@ class SampledLinkage:
     """
 
     def __init__(self, exchange: Exchange, most: int) -> None:
+        """Draw the sample, build its tree, and add up all learners' dissimilarities by finest cluster."""
         n = len(exchange.learner_ids)
         sample = _representatives(exchange)
         condensed = squareform(exchange.take(sample).dissimilarity, checks=False)
@@ -239,7 +240,7 @@ class SampledLinkage:
         self._sample = sample
 
     def labels(self, n_clusters: int) -> Array:
-        """Return the clusters of everybody."""
+        """Return labels of all learners: others join the sampled cluster that is nearest."""
         cut = fcluster(self._tree, n_clusters, "maxclust") - 1
         joined = np.zeros((self._sums.shape[1], int(cut.max()) + 1))
         joined[self._finest, cut] = 1.0

@@ -29,13 +29,13 @@ class BoostedTrees(HistGradientBoostingRegressor):  # type: ignore[misc]
     Parameters are those of ``sklearn.ensemble.HistGradientBoostingRegressor``, and so are the trees.
     """
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, **ahead: Any) -> BoostedTrees:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, **validation: Any) -> BoostedTrees:
         """Fit the trees to X of shape (N, p) and y of shape (N,), rows weighted by ``sample_weight``.
 
-        ``ahead`` may name the rows by which boosting stops: ``X_val``, ``y_val``, ``sample_weight_val``.
+        ``validation`` may name the rows by which boosting stops: ``X_val``, ``y_val``, ``sample_weight_val``.
         """
         with _controller().limit(limits=1, user_api="openmp"):
-            super().fit(X, y, sample_weight=sample_weight, **ahead)
+            super().fit(X, y, sample_weight=sample_weight, **validation)
         return self
 
     def predict(self, X: Any) -> Array:
@@ -51,13 +51,13 @@ class BoostedClasses(HistGradientBoostingClassifier):  # type: ignore[misc]
     Parameters are those of ``sklearn.ensemble.HistGradientBoostingClassifier``, and so are the trees.
     """
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, **ahead: Any) -> BoostedClasses:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, **validation: Any) -> BoostedClasses:
         """Fit the trees to X of shape (N, p) and classes y (N,), rows weighted by ``sample_weight``.
 
-        ``ahead`` may name the rows by which boosting stops: ``X_val``, ``y_val``, ``sample_weight_val``.
+        ``validation`` may name the rows by which boosting stops: ``X_val``, ``y_val``, ``sample_weight_val``.
         """
         with _controller().limit(limits=1, user_api="openmp"):
-            super().fit(X, y, sample_weight=sample_weight, **ahead)
+            super().fit(X, y, sample_weight=sample_weight, **validation)
         return self
 
     def predict_proba(self, X: Any) -> Array:
@@ -79,16 +79,16 @@ class LogOddsTrees(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     def __init__(self, trees: Any) -> None:
         self.trees = trees
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, **ahead: Any) -> LogOddsTrees:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, **validation: Any) -> LogOddsTrees:
         """Fit to X of shape (N, p) and working responses y (N, C), weighted by ``sample_weight`` (N, C).
 
-        ``ahead`` may name the rows by which boosting stops, with columns like these.
+        ``validation`` may name the rows by which boosting stops, with columns like these.
         """
         self.n_features_in_ = X.shape[1]
         self.estimators_ = []
         for c in range(y.shape[1]):
-            mine = {name: part if name == "X_val" else part[:, c] for name, part in ahead.items()}
-            self.estimators_.append(clone(self.trees).fit(X, y[:, c], sample_weight[:, c], **mine))
+            selected = {name: part if name == "X_val" else part[:, c] for name, part in validation.items()}
+            self.estimators_.append(clone(self.trees).fit(X, y[:, c], sample_weight[:, c], **selected))
         return self
 
     def predict(self, X: Any) -> Array:

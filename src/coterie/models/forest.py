@@ -36,6 +36,7 @@ _OF_NODES = ("children_left", "children_right", "feature", "threshold", "impurit
 
 
 def _are_few(X: Any) -> bool:
+    """Tell whether X is a small finite array of floats."""
     return (
         isinstance(X, np.ndarray)
         and X.ndim == 2
@@ -87,6 +88,7 @@ class _QuickTrees(BaseEstimator):  # type: ignore[misc]
     _draws_rows: bool
 
     def _is_plain(self, X: Any, y: Any) -> bool:
+        """Tell whether data and options are those that the quick path serves."""
         return (
             _are_few(X)
             and isinstance(y, np.ndarray)
@@ -113,6 +115,7 @@ class _QuickTrees(BaseEstimator):  # type: ignore[misc]
         return self
 
     def _grown(self, X: Array, y: Array, weights: Array | None) -> list[DecisionTreeRegressor]:
+        """Grow all trees, each from its own seed, as scikit-learn would."""
         options = {name: getattr(self, name) for name in self.estimator_params if name != "random_state"}
         seeds = check_random_state(self.random_state).randint(_LARGEST_SEED, size=int(self.n_estimators))
         n, generator, counts = len(X), np.random.RandomState(0), weights

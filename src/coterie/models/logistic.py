@@ -18,7 +18,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 from coterie._arrays import Array
 
 # Newton's steps at most, and the change of a coefficient in units of its predictor at which they end.
-STEPS, SETTLED = 30, 1e-7
+STEPS, TOLERANCE = 30, 1e-7
 # Weights below this would make a step that no longer fits the curve.
 FLATTEST = 1e-10
 # What is nearly sure would make a working response that is nearly infinite.
@@ -27,8 +27,8 @@ LEAST_SPREAD = 0.01
 
 def deviance(target: Array, log_odds: Array) -> Array:
     """Return minus the log of the probability of each response, nought or one, given its log-odds."""
-    lost: Array = np.logaddexp(0.0, log_odds) - target * log_odds
-    return lost
+    losses: Array = np.logaddexp(0.0, log_odds) - target * log_odds
+    return losses
 
 
 def _penalised(Z: Array, target: Array, weights: Array, alphas: Array) -> tuple[Array, Array]:
@@ -45,40 +45,41 @@ def _penalised(Z: Array, target: Array, weights: Array, alphas: Array) -> tuple[
     coefficients[:, -1] = np.log(share / (1 - share))
 
     def objective(tried: Array) -> Array:
-        lost: Array = deviance(target, tried @ Z.T) @ weights + 0.5 * np.einsum(
+        """Return the penalised log losses of coefficients, one for each penalty."""
+        losses: Array = deviance(target, tried @ Z.T) @ weights + 0.5 * np.einsum(
             "ar,ar,ar->a", ridge, tried, tried
         )
-        return lost
+        return losses
 
-    lost = objective(coefficients)
+    losses = objective(coefficients)
     for _ in range(STEPS):
-        chances = expit(coefficients @ Z.T)
-        curvature = np.maximum(chances * (1 - chances), FLATTEST) * weights
-        slope = ((chances - target) * weights) @ Z + ridge * coefficients
+        probabilities = expit(coefficients @ Z.T)
+        curvature = np.maximum(probabilities * (1 - probabilities), FLATTEST) * weights
+        slope = ((probabilities - target) * weights) @ Z + ridge * coefficients
         hessian = (Z.T * curvature[:, None]) @ Z
         hessian[:, np.arange(size), np.arange(size)] += ridge
         step = np.linalg.solve(hessian, slope[..., None])[..., 0]
         pace = np.ones((n_penalties, 1))
         for _ in range(STEPS):
             tried = objective(coefficients - pace * step)
-            too_far = tried > lost + 1e-9 * np.abs(lost)
+            too_far = tried > losses + 1e-9 * np.abs(losses)
             if not too_far.any():
                 break
             pace[too_far] /= 2
-        coefficients, lost = coefficients - pace * step, objective(coefficients - pace * step)
-        if np.abs(step).max() < SETTLED:
+        coefficients, losses = coefficients - pace * step, objective(coefficients - pace * step)
+        if np.abs(step).max() < TOLERANCE:
             break
     if n_penalties == 1:
         return coefficients, np.zeros(1)
     log_odds = coefficients @ Z.T
-    chances = expit(log_odds)
-    curvature = np.maximum(chances * (1 - chances), FLATTEST) * weights
+    probabilities = expit(log_odds)
+    curvature = np.maximum(probabilities * (1 - probabilities), FLATTEST) * weights
     hessian = (Z.T * curvature[:, None]) @ Z
     hessian[:, np.arange(size), np.arange(size)] += ridge
     leverage = np.einsum(
         "nr,arn->an", Z, np.linalg.solve(hessian, np.broadcast_to(Z.T, (n_penalties, *Z.T.shape)))
     )
-    moved = weights * leverage * (chances - target) / np.maximum(1 - curvature * leverage, 1e-3)
+    moved = weights * leverage * (probabilities - target) / np.maximum(1 - curvature * leverage, 1e-3)
     return coefficients, deviance(target, log_odds + moved) @ weights
 
 
@@ -114,8 +115,8 @@ class QuickLogistic(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         several = len(self.classes_) > 2
         lines = []
         for code in range(len(self.classes_)) if several else (1,):
-            found, lost = _penalised(rows, (codes == code).astype(float), weights, alphas)
-            lines.append(found[lost.argmin()])
+            result, losses = _penalised(rows, (codes == code).astype(float), weights, alphas)
+            lines.append(result[losses.argmin()])
         rotated = np.array(lines)
         self.coef_ = rotated[:, :-1] @ right / spread
         self.intercept_ = rotated[:, -1] - self.coef_ @ centre
@@ -130,12 +131,12 @@ class QuickLogistic(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def predict_proba(self, X: Any) -> Array:
         """Return the probabilities of the classes, of shape (n, number of classes)."""
-        chances = expit(self.decision_function(X))
-        if chances.ndim == 1:
-            return np.column_stack([1 - chances, chances])
+        probabilities = expit(self.decision_function(X))
+        if probabilities.ndim == 1:
+            return np.column_stack([1 - probabilities, probabilities])
         # All lines may be sure that it is not their class.
-        chances = np.maximum(chances, np.finfo(float).tiny)
-        shares: Array = chances / chances.sum(axis=1, keepdims=True)
+        probabilities = np.maximum(probabilities, np.finfo(float).tiny)
+        shares: Array = probabilities / probabilities.sum(axis=1, keepdims=True)
         return shares
 
     def predict(self, X: Any) -> Array:

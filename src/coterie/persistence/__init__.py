@@ -27,7 +27,7 @@ from coterie.kernels.losses import DenseTiles
 from coterie.kernels.similarities import ExchangeSimilarity
 from coterie.method.landmarks import LandmarkTiles
 from coterie.persistence import archive
-from coterie.persistence.archive import Budget, PersistenceError, read_archive, shown, unfit
+from coterie.persistence.archive import Budget, PersistenceError, clean, read_archive, unfit
 from coterie.persistence.arrays import pack_arrays, unpack_arrays
 from coterie.persistence.checks import PARTS, Attributes, check_fit, checked_parameters, n_predictors
 from coterie.persistence.codec import Decoder, Encoder, check_ids
@@ -47,6 +47,7 @@ KINDS: dict[str, type[CoterieEstimator]] = {
 
 
 def _without_rows(learners: Learners) -> Learners:
+    """Return learners without their rows."""
     none = np.empty(0)
     return replace(
         learners,
@@ -88,8 +89,8 @@ def _affine_tiles(exchange: Exchange, selection: Selection, shaping: Learners) -
     vectors, affine = affine_matrix(models, shaping.n_features)
     if not affine.all():
         raise unfit("holds no losses, and a model without coefficients to compute them from")
-    place = {learner: j for j, learner in enumerate(shaping.ids.tolist())}
-    positions = np.array([place[i] for i in exchange.learner_ids.tolist()], dtype=int)
+    index = {learner: j for j, learner in enumerate(shaping.ids.tolist())}
+    positions = np.array([index[i] for i in exchange.learner_ids.tolist()], dtype=int)
     return AffineLosses(vectors, shaping).take(positions)
 
 
@@ -164,6 +165,7 @@ def save(model: CoterieEstimator, path: str | os.PathLike[str], *, rows: bool = 
 def _restored(
     manifest: dict[str, Any], members: dict[str, bytes], trusted: list[str | type], budget: Budget
 ) -> CoterieEstimator:
+    """Make the estimator from a checked manifest and its members."""
     match manifest:
         case {
             "parameters": dict(parameters),
@@ -189,10 +191,10 @@ def _restored(
     held = {name: decoder.decode(value) for name, value in attributes.items()}
     model = KINDS[kind](**checked_parameters(given, n_predictors(held)))
     state = {name: decoder.decode(value) for name, value in parts.items()}
-    shown_ids, labels = (decoder.decode(manifest["learners"][name]) for name in ("ids", "labels"))
+    ids_in_order, labels = (decoder.decode(manifest["learners"][name]) for name in ("ids", "labels"))
     if (kind == "CoterieClassifier") != ("classes_" in held):
         raise unfit(f"holds classes that do not fit a {kind}")
-    check_fit(state, held, shown_ids, labels, rows)
+    check_fit(state, held, ids_in_order, labels, rows)
     if state["exchange"].source is None:
         source = _affine_tiles(state["exchange"], state["selection"], state["learners"])
         state["exchange"] = replace(state["exchange"], source=source)
@@ -232,10 +234,10 @@ def load(path: str | os.PathLike[str], *, trusted: Iterable[str | type] = ()) ->
     # What is read by now is whole but may be anything, and so may be what goes wrong with it.
     except Exception as error:
         raise PersistenceError(
-            f"The file {str(path)!r} cannot be made into a model ({type(error).__name__}: {shown(error)}): "
+            f"The file {str(path)!r} cannot be made into a model ({type(error).__name__}: {clean(error)}): "
             "save the model again with this version of coterie."
         ) from error
-    theirs = shown(manifest.get("scikit-learn"), 20)
+    theirs = clean(manifest.get("scikit-learn"), 20)
     if theirs != sklearn.__version__:
         warnings.warn(
             f"The model was saved with scikit-learn {theirs} and is loaded with {sklearn.__version__}, so "

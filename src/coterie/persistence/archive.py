@@ -23,8 +23,9 @@ from coterie._files import write_whole
 from coterie._options import listed
 
 # 1 was that of 0.1, which kept the attributes of the estimator. From 2 on a file keeps the record of the fit;
-# 3 has the second form of nested coteries; with 4 a model encodes tables as they come.
-FORMAT = 4
+# 3 has the second form of nested coteries; with 4 a model encodes tables as they come; 5 has other
+# names of fields.
+FORMAT = 5
 MANIFEST = "manifest.json"
 
 # A file that unpacks to more is refused: unpacked in all, and against its size on disk. Deflate alone could
@@ -46,7 +47,7 @@ class PersistenceError(ValueError):
     """A model that cannot be saved, or a file that cannot be loaded."""
 
 
-def shown(value: object, most: int = 300) -> str:
+def clean(value: object, most: int = 300) -> str:
     """Make text from a file fit for a sentence: short, on one line, nothing that steers a terminal."""
     text = str(value)
     plain = "".join(letter if letter.isprintable() else " " for letter in text[:most])
@@ -58,7 +59,7 @@ def unfit(what: str) -> PersistenceError:
 
     ``what`` is the rest of a sentence that begins with "The file".
     """
-    return PersistenceError(f"The file {shown(what)}: {_NOT_OURS}.")
+    return PersistenceError(f"The file {clean(what)}: {_NOT_OURS}.")
 
 
 def need(fits: object, what: str) -> None:
@@ -71,13 +72,13 @@ class Budget:
     """How many values the JSON of a file may hold, all of its members together, by its size in bytes."""
 
     def __init__(self, on_disk: int) -> None:
-        self._left = MOST_VALUES + VALUES_PER_BYTE * on_disk
+        self._values_left = MOST_VALUES + VALUES_PER_BYTE * on_disk
 
     def spend(self, text: bytes) -> None:
         """Count the values of a JSON text before it is parsed, and refuse it where they are too many."""
         # Brackets may be escaped inside texts that are parsed once more.
-        self._left -= sum(map(text.count, (b"[", b"{", b",", b"\\u")))
-        need(self._left >= 0, "holds more lists and values than its size allows")
+        self._values_left -= sum(map(text.count, (b"[", b"{", b",", b"\\u")))
+        need(self._values_left >= 0, "holds more lists and values than its size allows")
 
 
 def read_stored(content: bytes) -> dict[str, bytes]:
@@ -141,11 +142,13 @@ def write_archive(target: Path, manifest: dict[str, Any], members: Mapping[str, 
 
 
 def _need(fits: object, path: Path, why: str) -> None:
+    """Refuse a file, and say why, unless a condition holds."""
     if not fits:
-        raise PersistenceError(f"The file {str(path)!r} {shown(why)}.")
+        raise PersistenceError(f"The file {str(path)!r} {clean(why)}.")
 
 
 def _check_entries(path: Path, entries: list[zipfile.ZipInfo], on_disk: int) -> None:
+    """Refuse an archive with repeated, unknown or too large entries."""
     names = Counter(entry.filename for entry in entries)
     repeated = [name for name, count in names.items() if count > 1]
     _need(not repeated, path, f"holds {listed(repeated)} more than once: {_NOT_OURS}")
@@ -160,6 +163,7 @@ def _check_entries(path: Path, entries: list[zipfile.ZipInfo], on_disk: int) -> 
 
 
 def _parse_manifest(path: Path, text: bytes, budget: Budget) -> dict[str, Any]:
+    """Return the manifest; refuse other formats."""
     budget.spend(text)
     try:
         manifest: dict[str, Any] = parse_json(text)
@@ -167,7 +171,7 @@ def _parse_manifest(path: Path, text: bytes, budget: Budget) -> dict[str, Any]:
         _need(False, path, f"has a {MANIFEST} that is not JSON: {_AGAIN}")
     _need(isinstance(manifest, dict), path, f"has a {MANIFEST} that is not a JSON object: {_AGAIN}")
     version: Any = manifest.get("format")
-    good, theirs = type(version) is int and version >= 1, shown(manifest.get("coterie"), 20)
+    good, theirs = type(version) is int and version >= 1, clean(manifest.get("coterie"), 20)
     _need(good, path, f"has a {MANIFEST} without a format version: {_AGAIN}")
     older = f"was written by coterie {theirs} in format {version}, and this one reads format {FORMAT}"
     _need(version >= FORMAT, path, f"{older}: fit the model again and save it")
@@ -178,15 +182,17 @@ def _parse_manifest(path: Path, text: bytes, budget: Budget) -> dict[str, Any]:
 
 
 def _check_members(path: Path, found: set[str], named: set[str]) -> None:
+    """Refuse members that the manifest does not name, and the lack of those that it does."""
     unknown = sorted(name for name in found | named if not _KNOWN.fullmatch(name))
     unknown = unknown or sorted(found - named - {MANIFEST})
     for name in unknown:
-        _need(False, path, f"holds the unknown member {shown(name, 100)!r}: {_NOT_OURS}")
+        _need(False, path, f"holds the unknown member {clean(name, 100)!r}: {_NOT_OURS}")
     for name in sorted(named - found):
-        _need(False, path, f"lacks its member {shown(name, 100)!r}: copy it or save the model again")
+        _need(False, path, f"lacks its member {clean(name, 100)!r}: copy it or save the model again")
 
 
 def _unpack(path: Path, content: bytes) -> tuple[dict[str, Any], dict[str, bytes]]:
+    """Return the manifest and the members, whose checksums are right."""
     with zipfile.ZipFile(io.BytesIO(content)) as zipped:
         entries = zipped.infolist()
         _check_entries(path, entries, len(content))
@@ -222,6 +228,6 @@ def read_archive(path: Path) -> tuple[dict[str, Any], dict[str, bytes]]:
     # A damaged zip makes zipfile raise almost anything: struct.error, zlib.error, NotImplementedError, ...
     except Exception as error:
         raise PersistenceError(
-            f"The file {str(path)!r} is damaged or cut short ({shown(error)}): copy it or save the model "
+            f"The file {str(path)!r} is damaged or cut short ({clean(error)}): copy it or save the model "
             "again."
         ) from error

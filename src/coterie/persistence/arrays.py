@@ -18,6 +18,7 @@ _LONGEST_EMPTY = 1_000_000
 
 
 def _header(file: io.BytesIO) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
+    """Return shape, order and type of a stored NumPy array."""
     version = np.lib.format.read_magic(file)
     need(version in ((1, 0), (2, 0)), "holds an array of an unknown version")
     known = np.lib.format

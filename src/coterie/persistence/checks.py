@@ -9,7 +9,13 @@ from typing import Any, TypedDict
 import numpy as np
 
 from coterie._arrays import Array
-from coterie.collaboration.classes import ClassAverages, ClassNewcomers, Directions, NestedClasses, Scale
+from coterie.collaboration.classes import (
+    ClassAverages,
+    ClassNewcomers,
+    Directions,
+    NestedClasses,
+    PredictorScale,
+)
 from coterie.collaboration.nested import AverageNewcomers, NestedCollaboration, PooledNewcomers
 from coterie.collaboration.nested.describing import Describer
 from coterie.collaboration.nested.sums import Units
@@ -23,7 +29,7 @@ from coterie.persistence.archive import unfit
 from coterie.persistence.codec import checked_fields
 from coterie.persistence.parameters import MOST, MOST_COLUMNS, MOST_FITS, cleaned, may_be, n_columns, n_fits
 from coterie.persistence.rules import Rule, Sizes, array, rules_of, stay_within, within
-from coterie.records import Alone, Collaboration
+from coterie.records import Collaboration, OwnResiduals
 from coterie.rows.learners import Learners, Standardization
 from coterie.verdicts import Admission, ClusterFit, GainModel, Intervals, LabelSets, Stability
 from coterie.verdicts.spread import Scales, Spread
@@ -61,18 +67,18 @@ SHAPES: dict[type[Any], dict[str, Rule]] = {
     },
     NestedCollaboration: rules_of(
         "bounds: m 2, corrections: w q, correction_bounds: w 2, limits: 2 p, "
-        "told: w t, sees: bool m t, shares: n s"
+        "context: w t, mask: bool m t, shares: n s"
     ),
     NestedClasses: rules_of(
         "line_weights: w 2, log_weights: w m, log_line_weights: w 2, lines: w c q, coterie_lines: w c q, "
-        "told: w t, sees: bool m t, sees_line: bool m, shares: n s, calibration: maybe float v"
+        "context: w t, mask: bool m t, takes_line: bool m, shares: n s, calibration: maybe float v"
     ),
     ClassAverages: rules_of(
         "parts: w e m, part_shares: w d, lines: w x c q, limits: w x c 2, bounds: m 2, shares: n s, "
         "ratios: 2, units: p"
     ),
     ClassNewcomers: rules_of("common: c 1 q, coterie_common: c k q, weights: m, line_weights: 2"),
-    Scale: rules_of("centre: p, spread: p, low: p, high: p"),
+    PredictorScale: rules_of("centre: p, spread: p, low: p, high: p"),
     Directions: rules_of("offsets: d c, slopes: x z"),
     AverageNewcomers: rules_of("ratios: 2, units: p"),
     Units: rules_of("centre: d, spread: d, low: d, high: d"),
@@ -85,7 +91,7 @@ SHAPES: dict[type[Any], dict[str, Rule]] = {
         **rules_of("losses: double n k, fits: bool n k, related: bool k"),
         "nearest_other": within("n", "k", -1),
     },
-    Alone: rules_of("bounds: n 2"),
+    OwnResiduals: rules_of("bounds: n 2"),
     GainModel: rules_of("weights: g, shares: g, variances: g"),
     Stability: {**rules_of("membership: double n k, shares: s"), "n_clusters": array("s", "i")},
     Intervals: {
@@ -104,6 +110,7 @@ SHAPES: dict[type[Any], dict[str, Rule]] = {
 
 
 def _need(fits: Any, what: str) -> None:
+    """Refuse a part of a fit unless a condition holds."""
     if not fits:
         raise unfit(f"holds {what} that does not fit the rest")
 
@@ -122,6 +129,7 @@ def _is_about(record: Any, ids: list[Any]) -> bool:
 
 
 def _check_learners(learners: Learners, sizes: Sizes, rows: bool) -> None:
+    """Refuse learners whose offsets or order do not fit their rows."""
     n = len(learners.ids)
     offsets, appearance = learners.offsets, learners.appearance
     _need(n > 0 and len(set(learners.ids.tolist())) == n, "a list of learners")
@@ -134,6 +142,7 @@ def _check_learners(learners: Learners, sizes: Sizes, rows: bool) -> None:
 
 
 def _check_record(record: Any, ids: list[Any]) -> None:
+    """Refuse a record that is about other learners, or whose fields have another length."""
     what = f"a {type(record).__name__}"
     _need(_is_about(record, ids), what)
     for field in fields(record):
@@ -162,15 +171,16 @@ def _check_newcomers_of(record: AverageNewcomers | PooledNewcomers, sizes: Sizes
     _need(all(array("x b")(centres, dict(inside)) for centres in describer.centres), what)
     _check_shapes(PooledNewcomers, record, inside, what)
     _need(stay_within(record.positions, sizes["m"], -1), what)
-    n_told = 3 + len(describer.directions) + len(describer.centres) + record.several
-    _need(n_told <= sizes["t"] and set(record.bases) <= BASES, what)
+    n_context = 3 + len(describer.directions) + len(describer.centres) + record.several
+    _need(n_context <= sizes["t"] and set(record.bases) <= BASES, what)
 
 
 def _check_nested(record: NestedCollaboration, sizes: Sizes, n_rows: Array, what: str) -> None:
+    """Refuse nested coteries whose arrays, models and newcomers do not fit each other."""
     known = _check_shapes(NestedCollaboration, record, {**sizes, "s": len(record.share_names)}, what)
-    seen = known["p"] + record.sees.sum(axis=1)
-    asked = zip(record.models, seen.tolist(), strict=True)
-    _need(all(getattr(model, "n_features_in_", n) == n for model, n in asked), what)
+    n_columns_read = known["p"] + record.mask.sum(axis=1)
+    widths = zip(record.models, n_columns_read.tolist(), strict=True)
+    _need(all(getattr(model, "n_features_in_", n) == n for model, n in widths), what)
     _need(record.form in ("pooled", "average") and 0 <= record.all_row < len(record.weights), what)
     _check_newcomers_of(record.newcomers, known, what)
     for residuals in (record.plain_residuals, record.all_residuals):
@@ -178,15 +188,16 @@ def _check_nested(record: NestedCollaboration, sizes: Sizes, n_rows: Array, what
 
 
 def _check_classes(record: NestedClasses, sizes: Sizes, n_rows: Array, what: str) -> None:
+    """Refuse nested coteries of classes whose parts do not fit each other."""
     loss = record.loss
     if not isinstance(loss, BrierScore):
         raise unfit(f"holds {what} that does not fit the rest")
     n_columns, newcomers = loss.n_columns, record.newcomers
     inside = {**sizes, "c": n_columns, "s": len(record.share_names), "v": loss.n_classes}
     known = _check_shapes(NestedClasses, record, inside, what)
-    _check_shapes(Scale, record.scale, known, what)
+    _check_shapes(PredictorScale, record.scale, known, what)
     _need(len(record.kinds) == known["m"] and set(record.kinds) <= KINDS, what)
-    seen = known["p"] + record.sees.sum(axis=1) + n_columns * record.sees_line
+    seen = known["p"] + record.mask.sum(axis=1) + n_columns * record.takes_line
     for model, n, kind in zip(record.models, seen.tolist(), record.kinds, strict=True):
         parts = getattr(model, "estimators_", None) if kind.startswith("beside") else [model]
         fits = isinstance(parts, list) and (kind in ("own", "trees", "cuts") or len(parts) == n_columns)
@@ -195,14 +206,15 @@ def _check_classes(record: NestedClasses, sizes: Sizes, n_rows: Array, what: str
     if newcomers is not None:
         _check_shapes(ClassNewcomers, newcomers, known, what)
         slopes = {"c": n_columns, "z": n_columns * known["p"]}
-        found = _check_shapes(Directions, newcomers.directions, slopes, what)
-        _need(found["d"] + found["x"] + (known["k"] > 1) <= known["t"], what)
+        result = _check_shapes(Directions, newcomers.directions, slopes, what)
+        _need(result["d"] + result["x"] + (known["k"] > 1) <= known["t"], what)
         _need(len(newcomers.ratios) == len(newcomers.coterie_ratios) == n_columns, what)
     for residuals in (record.plain_residuals, record.all_residuals):
         _check_rows(residuals, n_rows, what)
 
 
 def _check_class_averages(record: ClassAverages, sizes: Sizes, n_rows: Array, what: str) -> None:
+    """Refuse averages of classifiers whose parts do not fit each other."""
     n_shared = len(record.share_names) - 1
     inside = {"c": record.loss.n_columns, "s": n_shared + 1, "e": n_shared + 1, "x": 2 * n_shared}
     known = _check_shapes(ClassAverages, record, {**sizes, **inside, "d": 2 * n_shared + 1}, what)
@@ -214,6 +226,7 @@ def _check_class_averages(record: ClassAverages, sizes: Sizes, n_rows: Array, wh
 
 
 def _check_collaboration(record: Collaboration, sizes: Sizes, n_rows: Array) -> None:
+    """Refuse a collaboration whose parts do not fit each other."""
     what = f"a Collaboration by {record.method!r}"
     n_models = len(record.models)
     _need(len(record.names) == n_models > 0 and all(hasattr(m, "predict") for m in record.models), what)
@@ -228,6 +241,7 @@ def _check_collaboration(record: Collaboration, sizes: Sizes, n_rows: Array) -> 
 
 
 def _check_newcomers(state: dict[str, Any], sizes: Sizes) -> None:
+    """Refuse newcomers that do not fit the collaboration or their admission."""
     newcomers, admission = state["newcomers"], state["admission"]
     n_weight_rows, what = len(state["collaboration"].weights), "a newcomer"
     _need(all(new.model is None or hasattr(new.model, "predict") for new in newcomers), what)
@@ -250,6 +264,7 @@ def _check_scores(
 
 
 def _check_intervals(record: Intervals | LabelSets, ids: list[Any], sizes: Sizes) -> None:
+    """Refuse prediction intervals or sets of labels that do not fit the learners."""
     if isinstance(record, LabelSets):
         _check_scores(record, record.scores, ids, sizes, "sets of labels")
         return
@@ -263,6 +278,7 @@ def _check_intervals(record: Intervals | LabelSets, ids: list[Any], sizes: Sizes
 
 
 def _check_table(gains: dict[Any, Any], ids: Any, labels: Any, sizes: Sizes) -> None:
+    """Refuse a table of gains that is about other learners or labels."""
     # A newcomer whom no cluster fits has the label -1.
     _need(isinstance(ids, np.ndarray) and ids.shape == (sizes["n"] + sizes["a"],), "a list of learners")
     _need(within("e", "k", -1)(labels, {**sizes, "e": len(ids)}), "a list of labels")
@@ -278,8 +294,8 @@ def _check_exchange(state: dict[str, Any], sizes: Sizes, rows: bool) -> None:
     """Refuse losses or similarities that are not those of n learners."""
     source, partition, n = state["exchange"].source, state["partition"], sizes["n"]
     if isinstance(source, DenseTiles):
-        everybody = slice(0, n)
-        _need(source.tile(everybody, everybody).shape == (n, n), "a loss matrix")
+        all_learners = slice(0, n)
+        _need(source.tile(all_learners, all_learners).shape == (n, n), "a loss matrix")
     _need(rows or source is not None, "a loss matrix")
     if isinstance(source, LandmarkTiles):
         _check_shapes(LandmarkTiles, source, sizes, "a loss matrix")
@@ -291,6 +307,7 @@ def _check_exchange(state: dict[str, Any], sizes: Sizes, rows: bool) -> None:
 
 
 def _check_recipe(recipe: TableRecipe, names: Array | None) -> None:
+    """Refuse a recipe for tables that does not fit the names of the predictors."""
     what = "a recipe for tables"
     _need(names is not None and names.tolist() == [plan.name for plan in recipe.columns], what)
     for plan in recipe.columns:
@@ -323,11 +340,13 @@ def checked_parameters(given: dict[str, Any], n_features: Any) -> dict[str, Any]
     return known
 
 
-def check_fit(state: dict[str, Any], held: dict[str, Any], shown: Any, labels: Any, rows: bool) -> None:
+def check_fit(
+    state: dict[str, Any], held: dict[str, Any], ids_in_order: Any, labels: Any, rows: bool
+) -> None:
     """Refuse parts that do not make a fit, and attributes of the estimator that do not belong to it.
 
-    ``shown`` and ``labels`` are what the manifest shows of the learners; ``rows`` says whether their rows are
-    there.
+    ``ids_in_order`` and ``labels`` are what the manifest shows of the learners; ``rows`` says whether their
+    rows are there.
     """
     checked_fields(Fit, state)
     checked_fields(Attributes, held)
@@ -346,10 +365,10 @@ def check_fit(state: dict[str, Any], held: dict[str, Any], shown: Any, labels: A
         "k": state["partition"].n_clusters,
     }
     _check_learners(learners, sizes, rows)
-    for name in ("selection", "exchange", "partition", "collaboration", "with_all", "alone"):
+    for name in ("selection", "exchange", "partition", "collaboration", "with_all", "own"):
         _check_record(state[name], ids)
-    place = {learner: j for j, learner in enumerate(ids)}
-    n_rows = learners.sizes[[place[i] for i in selection.learner_ids.tolist()]]
+    index = {learner: j for j, learner in enumerate(ids)}
+    n_rows = learners.sizes[[index[i] for i in selection.learner_ids.tolist()]]
     # A learner that was read in a stream has chosen on more rows than were kept.
     more = selection.n_rows.shape == n_rows.shape and bool((selection.n_rows >= n_rows).all())
     _need(more, "a number of rows")
@@ -361,13 +380,13 @@ def check_fit(state: dict[str, Any], held: dict[str, Any], shown: Any, labels: A
     _check_exchange(state, sizes, rows)
     for name in ("collaboration", "with_all"):
         _check_collaboration(state[name], sizes, n_rows)
-    _check_rows(state["alone"].residuals, n_rows, "an Alone")
-    for name, kind in (("alone", Alone), ("gain_model", GainModel)):
+    _check_rows(state["own"].residuals, n_rows, "an OwnResiduals")
+    for name, kind in (("own", OwnResiduals), ("gain_model", GainModel)):
         _check_shapes(kind, state[name], sizes, f"{'an' if name == 'alone' else 'a'} {kind.__name__}")
     _check_newcomers(state, sizes)
     if state["units"] is not None:
-        everybody = {**sizes, "e": sizes["n"] + sizes["a"]}
-        _check_shapes(Standardization, state["units"], everybody, "a standardization")
+        all_learners = {**sizes, "e": sizes["n"] + sizes["a"]}
+        _check_shapes(Standardization, state["units"], all_learners, "a standardization")
     for name in ("cluster_fit", "stability"):
         record = state[name]
         if record is not None:
@@ -379,7 +398,7 @@ def check_fit(state: dict[str, Any], held: dict[str, Any], shown: Any, labels: A
         _need(isinstance(state["intervals"], LabelSets) == (classes is not None), "prediction intervals")
         placed = [new.learner_id for new in state["newcomers"]]
         _check_intervals(state["intervals"], [*ids, *placed], sizes)
-    _check_table(state["gains"], shown, labels, sizes)
+    _check_table(state["gains"], ids_in_order, labels, sizes)
     _need(array("p", "iu")(state["exponents"], sizes), "a unit of a column")
     _need(stay_within(state["exponents"], 1100, -1100), "a unit of a column")
     names = held.get("feature_names_in_")

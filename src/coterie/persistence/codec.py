@@ -21,13 +21,19 @@ import numpy as np
 
 from coterie._arrays import Array
 from coterie._codec import HintReader, Leaf
-from coterie.collaboration.classes import ClassAverages, ClassNewcomers, Directions, NestedClasses, Scale
+from coterie.collaboration.classes import (
+    ClassAverages,
+    ClassNewcomers,
+    Directions,
+    NestedClasses,
+    PredictorScale,
+)
 from coterie.collaboration.nested import AverageNewcomers, NestedCollaboration, PooledNewcomers
 from coterie.collaboration.nested.describing import Describer
 from coterie.collaboration.nested.line import Ratios
 from coterie.collaboration.nested.sums import Units
 from coterie.encoding import ColumnPlan, TableRecipe
-from coterie.fit.out_of_core import Read
+from coterie.fit.out_of_core import LearnerRead
 from coterie.fit.record import Newcomer
 from coterie.kernels.losses import DenseTiles
 from coterie.loss import BrierScore, SquaredError
@@ -37,11 +43,11 @@ from coterie.method.order import SerialScore
 from coterie.persistence.archive import PersistenceError, need, unfit
 from coterie.persistence.rules import NUMBERS, array
 from coterie.records import (
-    Alone,
     Collaboration,
     Curve,
     Exchange,
     LossTiles,
+    OwnResiduals,
     Partition,
     Selection,
     SimilarityTiles,
@@ -54,11 +60,11 @@ from coterie.verdicts.spread import Scales, Spread
 _KINDS = (
     *(Selection, Exchange, LandmarkTiles, Partition, Curve, Collaboration, NestedCollaboration, SerialScore),
     *(Learners, SquaredError, WildCells, Standardization, Newcomer, Stability, ClusterFit, Admission),
-    *(Alone, GainModel),
-    *(TableRecipe, ColumnPlan, Fitted, Read),
+    *(OwnResiduals, GainModel),
+    *(TableRecipe, ColumnPlan, Fitted, LearnerRead),
     *(AverageNewcomers, PooledNewcomers, Describer, Ratios, Units),
     *(Intervals, LabelSets, Scales, Spread),
-    *(BrierScore, NestedClasses, ClassAverages, ClassNewcomers, Scale, Directions),
+    *(BrierScore, NestedClasses, ClassAverages, ClassNewcomers, PredictorScale, Directions),
 )
 RECORDS: dict[str, type[Any]] = {cls.__name__: cls for cls in _KINDS}
 MAPPINGS: dict[str, type[dict[Any, Any]]] = {"dict": dict, "Gains": Gains}
@@ -82,6 +88,7 @@ def check_ids(ids: Array) -> None:
 
 
 def _writable_id(value: Any) -> bool:
+    """Tell whether a learner's id is of a type that a file can hold."""
     if isinstance(value, np.generic):
         return value.dtype.kind in NUMBERS + "U"
     return type(value) in _IDS
@@ -101,6 +108,7 @@ class Encoder:
         self._written: dict[int, tuple[Any, Any]] = {}
 
     def _array(self, values: Array) -> str:
+        """Store an array and return its name."""
         name = f"a{len(self.arrays)}"
         self.arrays[name] = values
         return name
@@ -114,6 +122,7 @@ class Encoder:
         return {"$": "values", "dtype": values.dtype.str, "items": self.encode(whole.tolist())}
 
     def _encode_tuple(self, value: tuple[Any, ...]) -> Any:
+        """Encode a tuple; arrays of one kind become one array and where to cut it."""
         rows = value and all(type(part) is np.ndarray and part.ndim > 0 for part in value)
         alike = rows and len({(part.dtype, part.shape[1:]) for part in value}) == 1
         if alike and value[0].dtype.kind in NUMBERS:
@@ -123,6 +132,7 @@ class Encoder:
         return {"$": "tuple", "items": [self.encode(part) for part in value]}
 
     def _encode_once(self, value: Any) -> Any:
+        """Encode an array, or a model as a member of its own."""
         if isinstance(value, np.ndarray):
             if value.dtype.kind in NUMBERS:
                 return {"$": "array", "name": self._array(value)}
@@ -158,14 +168,14 @@ class Encoder:
             parts = {f.name: self.encode(getattr(value, f.name)) for f in fields(value)}
             return {"$": kind.__name__, "fields": parts}
         if kind is DenseTiles:
-            everybody = slice(0, value.n_learners)
-            return {"$": "losses", "of": self.encode(value.tile(everybody, everybody))}
+            all_learners = slice(0, value.n_learners)
+            return {"$": "losses", "of": self.encode(value.tile(all_learners, all_learners))}
         if id(value) not in self._written:
             self._written[id(value)] = value, self._encode_once(value)
         return self._written[id(value)][1]
 
 
-class _MisfitError(ValueError):
+class _WrongTypeError(ValueError):
     """A value is not of the type that a record's field declares."""
 
 
@@ -173,8 +183,9 @@ def _of(*kinds: type[Any]) -> Leaf:
     """Let a value of one of the types pass; no truth value passes for a number."""
 
     def leaf(value: Any, where: str) -> Any:
+        """Return a value of one of the types; refuse others."""
         if not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds):
-            raise _MisfitError(where)
+            raise _WrongTypeError(where)
         return value
 
     return leaf
@@ -198,7 +209,7 @@ class _Fields(HintReader):
     sequence: ClassVar[type[Any]] = tuple
 
     def refusal(self, where: str, expected: str, value: Any) -> ValueError:
-        return _MisfitError(where)
+        return _WrongTypeError(where)
 
     def record(self, kind: type, value: Any, where: str) -> Any:
         return _of(kind)(value, where)
@@ -208,7 +219,7 @@ def checked_fields(kind: type[Any], values: Mapping[str, Any]) -> dict[str, Any]
     """Return the fields of a record, once each is known and of the type that the record declares."""
     try:
         return _Fields().fields(kind, values)
-    except (_MisfitError, KeyError):
+    except (_WrongTypeError, KeyError):
         raise unfit(f"holds a {kind.__name__} whose fields are not what they should be") from None
 
 
@@ -224,12 +235,14 @@ class Decoder:
         self._model = cache(load_model)
 
     def _objects(self, items: list[Any]) -> Array:
+        """Return an array of ids of any type."""
         values = np.empty(len(items), dtype=object)
         values[:] = [self.decode(item) for item in items]
         need(all(type(value) in _IDS for value in values), "holds a list of ids that are not ids")
         return values
 
     def _strings(self, items: list[Any]) -> Array:
+        """Return an array of texts."""
         texts = all(isinstance(item, str) for item in items)
         # NumPy gives each text as much room as the longest of them takes.
         short = texts and len(items) * max(map(len, items), default=0) <= _MOST_LETTERS
@@ -237,12 +250,14 @@ class Decoder:
         return np.array(items, dtype=str)
 
     def _values(self, dtype: str, encoded: list[Any]) -> Array:
+        """Return an array of numbers or times that were written as JSON."""
         items = self.decode(encoded)
         known = _DTYPE.fullmatch(dtype) and all(type(item) in (bool, int, float) for item in items)
         need(known, f"holds values of the unknown kind {dtype!r}")
         return np.array(items, dtype=np.int64).view(dtype) if "M8" in dtype else np.array(items, dtype=dtype)
 
     def _pieces(self, name: str, cuts: str) -> tuple[Array, ...]:
+        """Return a tuple of arrays, cut from one."""
         values, ends = self._arrays[name], self._arrays[cuts]
         fits = array("*", "i")(ends, {}) and len(ends) > 0 and ends[0] >= 0 and ends[-1] == len(values)
         need(fits and (np.diff(ends) >= 0).all(), "holds pieces that do not fit their array")
@@ -256,6 +271,7 @@ class Decoder:
             raise unfit("holds lists in lists without an end") from None
 
     def _decode(self, tree: Any) -> Any:
+        """Turn parsed JSON back into values and records."""
         if isinstance(tree, list):
             return [self._decode(part) for part in tree]
         if not isinstance(tree, dict):

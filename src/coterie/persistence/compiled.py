@@ -37,9 +37,9 @@ def need(fits: Any, what: str) -> None:
 
 def descends(left: Array, right: Array, inner: Array) -> bool:
     """Tell whether the children of all inner nodes come later in the list: every walk then ends in a leaf."""
-    place = np.flatnonzero(inner)
-    children = np.column_stack([left[place], right[place]]).astype(np.int64)
-    return bool(((children > place[:, None]) & (children < len(inner))).all()) and len(inner) > 0
+    index = np.flatnonzero(inner)
+    children = np.column_stack([left[index], right[index]]).astype(np.int64)
+    return bool(((children > index[:, None]) & (children < len(inner))).all()) and len(inner) > 0
 
 
 def build_tree(cls: type[Any], arguments: Any, state: Any) -> Any:

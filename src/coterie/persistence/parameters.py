@@ -68,6 +68,8 @@ def _whole(value: Any) -> int:
 
 
 def _matches(pattern: re.Pattern[str]) -> Rule:
+    """Return the rule for text that a pattern matches as a whole."""
+
     def rule(value: Any, sizes: Sizes) -> bool:
         return isinstance(value, str) and bool(pattern.fullmatch(value))
 
@@ -171,6 +173,7 @@ def _held(value: Any) -> Iterator[Any]:
 
 
 def _times(model: Any, held: dict[str, Any]) -> int:
+    """Return how many models fitting this one fits: folds times rounds."""
     folds = _whole(held.get("cv")) or _whole(getattr(held.get("cv"), "n_splits", 5 if "cv" in held else 1))
     names = ["n_estimators", "n_init", "n_restarts_optimizer"]
     if type(model).__name__ in ("BoostedTrees", "HistGradientBoostingRegressor"):
@@ -215,10 +218,10 @@ def n_columns(value: Any, n_features: int, largest: dict[str, int] | None = None
 
     ``largest`` are the largest counts that a grid around the value sets.
     """
-    found = [n_features]
+    result = [n_features]
     for model, held, raised in _opened(value, largest or {}):
         if type(model).__name__ == "PolynomialFeatures":
             degree = int(max(numbers(held.get("degree")), default=0))
-            found.append(math.comb(n_features + degree, degree))
-        found.extend(n_columns(part, n_features, raised) for part in held.values())
-    return max(found)
+            result.append(math.comb(n_features + degree, degree))
+        result.extend(n_columns(part, n_features, raised) for part in held.values())
+    return max(result)

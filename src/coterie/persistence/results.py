@@ -23,7 +23,7 @@ from sklearn.tree._tree import Tree
 
 from coterie._arrays import Array
 from coterie._codec import parse_json
-from coterie.fit.out_of_core import Read
+from coterie.fit.out_of_core import LearnerRead
 from coterie.method.fitting import Fitted
 from coterie.models.forest import QuickForest
 from coterie.persistence.archive import Budget, read_stored, unfit
@@ -64,6 +64,7 @@ def _is_uniform(forest: QuickForest) -> bool:
 
 
 def _pack(trees: list[DecisionTreeRegressor]) -> Packed:
+    """Return the nodes of many trees as a few arrays."""
     states = [tree.tree_.__getstate__() for tree in trees]
     nodes = np.concatenate([state["nodes"] for state in states])
     packed = {f"node {name}": np.ascontiguousarray(nodes[name]) for name in nodes.dtype.names or ()}
@@ -126,12 +127,14 @@ def give_trees(model: Any, packed: list[Packed]) -> Any:
     return model
 
 
-def _dump(result: Fitted | Read) -> bytes:
+def _dump(result: Fitted | LearnerRead) -> bytes:
+    """Return what Select found for a learner, as bytes of an archive."""
     packed = io.BytesIO()
     trees: dict[str, list[Packed]] = {}
     with zipfile.ZipFile(packed, "w") as zipped:
 
         def add_model(member: str, model: Any) -> None:
+            """Store a model, and its trees beside it."""
             slim, trees[member] = take_trees(model)
             zipped.writestr(member, dump_model(slim))
 
@@ -148,13 +151,13 @@ class ResultCodec:
     def __init__(self) -> None:
         self._read_back: dict[str, bool] = {}
 
-    def dump(self, result: Fitted | Read) -> bytes | None:
+    def dump(self, result: Fitted | LearnerRead) -> bytes | None:
         """Turn a learner's result into bytes.
 
         They are None where its model is of a type that a file cannot hold, or that is not trusted when it is
         read.
         """
-        fitted = result.fitted if isinstance(result, Read) else result
+        fitted = result.fitted if isinstance(result, LearnerRead) else result
         family = "" if fitted is None else fitted.name
         if not self._read_back.get(family, True):
             return None
@@ -186,6 +189,6 @@ class ResultCodec:
         decoder = Decoder(unpack_arrays(members[_ARRAYS]), read_model)
         trees = decoder.decode(packed)
         result = decoder.decode(encoded)
-        if type(result) not in (Fitted, Read):
+        if type(result) not in (Fitted, LearnerRead):
             raise unfit("holds no result")
         return result

@@ -15,6 +15,7 @@ from coterie.persistence.rules import Rule, Sizes, count, is_plain
 
 
 def _parameters_of(cls: Callable[..., Any]) -> frozenset[str]:
+    """Return the names of a class's parameters."""
     named = inspect.signature(cls).parameters.values()
     return frozenset(p.name for p in named if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY))
 
@@ -46,8 +47,8 @@ class Row:
         sizes: Sizes = {}
         if count(MOST_COLUMNS, 1)(state.get("n_features_in_"), sizes):
             sizes["p"] = int(state["n_features_in_"])
-        asked = {key: partial(may_be, key) for key in _parameters_of(cls)}
-        rules: dict[str, Rule] = {**asked, **self.parameters, **self.optional, **self.fitted}
+        parameter_rules = {key: partial(may_be, key) for key in _parameters_of(cls)}
+        rules: dict[str, Rule] = {**parameter_rules, **self.parameters, **self.optional, **self.fitted}
         # In the order of the table: the first array sets a size, and the others have to agree.
         in_table = [key for key in (*self.fitted, *self.optional) if key in attributes]
         for key in dict.fromkeys([*in_table, *attributes]):
@@ -63,6 +64,7 @@ class Row:
         return attributes
 
     def _refuse(self, cls: type[Any], name: str, key: str) -> NoReturn:
+        """Refuse an attribute, and say how to trust it."""
         if key in self.fitted or key in self.optional:
             raise unfit(f"holds a {cls.__name__} whose parts do not fit each other ({key!r})")
         raise PersistenceError(

@@ -57,6 +57,7 @@ def count(most: int, least: int = 0) -> Rule:
     """Let a whole number between two bounds pass."""
 
     def rule(value: Any, sizes: Sizes) -> bool:
+        """Tell whether a value is a whole number in the range."""
         whole = isinstance(value, (int, np.integer)) and type(value) is not bool
         return whole and least <= int(value) <= most
 
@@ -90,6 +91,7 @@ def each(rule: Rule, length: str = "*") -> Rule:
     """Let a list or tuple pass whose entries all pass; ``length`` is a word as for `array`."""
 
     def all_pass(value: Any, sizes: Sizes) -> bool:
+        """Tell whether a value is a list of the right length whose entries all pass."""
         listed = isinstance(value, (list, tuple)) and _agrees(length, len(value), sizes)
         return listed and all(rule(entry, sizes) for entry in value)
 
@@ -100,6 +102,7 @@ def table_of(rule: Rule) -> Rule:
     """Let a dict by texts pass whose values all pass."""
 
     def all_pass(value: Any, sizes: Sizes) -> bool:
+        """Tell whether a value is a dict by text whose entries all pass."""
         return isinstance(value, dict) and all(
             isinstance(name, str) and rule(entry, sizes) for name, entry in value.items()
         )
@@ -108,6 +111,7 @@ def table_of(rule: Rule) -> Rule:
 
 
 def _agrees(letter: str, length: int, sizes: Sizes) -> bool:
+    """Tell whether a length is what a letter or digit stands for; the first use of a letter sets it."""
     if letter == "*":
         return True
     if letter.startswith("<"):
@@ -126,6 +130,7 @@ def array(shape: str, kinds: str = NUMBERS) -> Rule:
     letters = shape.split()
 
     def rule(value: Any, sizes: Sizes) -> bool:
+        """Tell whether a value is an array of the right kind and shape."""
         if not isinstance(value, np.ndarray) or isinstance(value, np.ma.MaskedArray):
             return False
         fits = value.ndim == len(letters) and value.dtype.kind in kinds
@@ -187,6 +192,7 @@ def rules_of(attributes: str, named: Mapping[str, Rule] | None = None) -> dict[s
 
 
 def _is_plain_array(value: Array) -> bool:
+    """Tell whether an array holds plain values only."""
     if value.dtype.kind == "O":
         return value.size == 0 or all(is_plain(entry) for entry in value.ravel().tolist())
     return value.dtype.kind in _INERT

@@ -19,7 +19,7 @@ import numpy as np
 from coterie._arrays import Array
 from coterie.persistence import compiled
 from coterie.persistence.allowed import TYPES
-from coterie.persistence.archive import Budget, PersistenceError, need, read_stored, shown, unfit
+from coterie.persistence.archive import Budget, PersistenceError, clean, need, read_stored, unfit
 from coterie.persistence.arrays import read_array
 from coterie.persistence.parameters import FUNCTIONS, cleaned
 
@@ -50,9 +50,10 @@ _NUMBER_TYPES = (np.number, np.bool_, np.str_, np.datetime64, np.timedelta64)
 
 
 def _number_type(name: str) -> type[Any] | None:
+    """Return NumPy's type of a number by its name, None if there is none."""
     module, _, last = name.rpartition(".")
-    found = getattr(np, last, None) if module == "numpy" else None
-    return found if isinstance(found, type) and issubclass(found, _NUMBER_TYPES) else None
+    result = getattr(np, last, None) if module == "numpy" else None
+    return result if isinstance(result, type) and issubclass(result, _NUMBER_TYPES) else None
 
 
 def _function(name: str) -> Any:
@@ -61,10 +62,10 @@ def _function(name: str) -> Any:
     if name in FUNCTIONS:
         return getattr(importlib.import_module(module), last, None)
     if module.split(".")[0] == "numpy" or module.startswith("scipy.special"):
-        home = importlib.import_module("numpy" if module.startswith("numpy") else "scipy.special")
-        found = getattr(home, last, None)
-        plain = isinstance(found, np.ufunc) and (found.nin, found.nout) == (1, 1)
-        return found if plain else None
+        library = importlib.import_module("numpy" if module.startswith("numpy") else "scipy.special")
+        result = getattr(library, last, None)
+        plain = isinstance(result, np.ufunc) and (result.nin, result.nout) == (1, 1)
+        return result if plain else None
     return None
 
 
@@ -76,7 +77,7 @@ def _name(node: Node) -> str:
     need(all(isinstance(word, str) for word in words), "holds a type without a name")
     name = ".".join(words)
     plain = len(name) <= _LONGEST_NAME and all(word.isidentifier() for word in name.split("."))
-    need(plain, f"holds a type by the name {shown(name, 100)!r}")
+    need(plain, f"holds a type by the name {clean(name, 100)!r}")
     return name
 
 
@@ -93,6 +94,7 @@ def objects_in(schema: Any) -> Iterator[Node]:
 
 
 def _is_known(loader: str, name: str) -> bool:
+    """Tell whether a type may be read with a loader."""
     if loader in _OF_DATA or name in _OF_LOADER.get(loader, ()):
         return True
     if loader == "FunctionNode":
@@ -110,13 +112,14 @@ class Reader:
     """
 
     def __init__(self, content: bytes, trusted: Iterable[str], budget: Budget) -> None:
+        """Parse the schema; refuse another protocol of skops."""
         self._files = read_stored(content)
         self._trusted = frozenset(trusted)
         self._arrays: dict[str, Array] = {}
         budget.spend(self._files[SCHEMA])
         self._schema = json.loads(self._files[SCHEMA])
         if self._schema.get("protocol") != PROTOCOL:
-            protocol = shown(self._schema.get("protocol"), 20)
+            protocol = clean(self._schema.get("protocol"), 20)
             raise PersistenceError(
                 f"The file has a model in protocol {protocol} of skops, but {PROTOCOL} is read: use the "
                 "version of coterie that saved it."
@@ -135,6 +138,7 @@ class Reader:
         return self._build(self._schema)
 
     def _build(self, node: Any) -> Any:
+        """Build the object that a node of the schema describes."""
         match node["__loader__"]:
             case "BytesNode":
                 return self._files[node["file"]]
@@ -182,18 +186,21 @@ class Reader:
         return [self._build(entry) for entry in node["content"]]
 
     def _json(self, node: Node) -> Any:
+        """Return the plain value that a node holds as JSON."""
         value = json.loads(node["content"])
         need(not isinstance(value, (list, dict)), "holds a list where a value should be")
         return value
 
     def _key_type(self, node: Node) -> Callable[[str], Any]:
+        """Return the type that keys of a dict are turned back into."""
         name = _name(node)
-        found = _KEYS.get(name) or _number_type(name)
-        if found is None:
+        result = _KEYS.get(name) or _number_type(name)
+        if result is None:
             raise unfit(f"holds keys of the kind {name!r}")
-        return found
+        return result
 
     def _dict(self, node: Node) -> Any:
+        """Build a dict with its keys in their own types."""
         kinds = [self._key_type(kind) for kind in node["key_types"]["content"]]
         pairs = zip(kinds, node["content"].items(), strict=True)
         made = {} if _name(node) == "builtins.dict" else self._type(_name(node))()
@@ -201,6 +208,7 @@ class Reader:
         return made
 
     def _array(self, node: Node) -> Any:
+        """Return a stored array, or the number in it."""
         file = node["file"]
         if file not in self._arrays:
             self._arrays[file] = read_array(self._files[file])
@@ -213,6 +221,7 @@ class Reader:
         return kind(values)
 
     def _objects(self, node: Node) -> Array:
+        """Build an array of objects with its shape."""
         shape = self._build(node["shape"])
         entries = self._items(node)
         for _ in shape[1:]:
@@ -220,11 +229,12 @@ class Reader:
             need(shaped, "holds an array of objects that has no shape")
             entries = [entry for row in entries for entry in row]
         values = np.empty(len(entries), dtype=object)
-        for place, entry in enumerate(entries):
-            values[place] = entry
+        for index, entry in enumerate(entries):
+            values[index] = entry
         return values.reshape(shape)
 
     def _slice(self, node: Node) -> slice:
+        """Build a slice."""
         ends = [node["content"][name] for name in ("start", "stop", "step")]
         plain = all(end is None or isinstance(end, (int, str)) for end in ends)
         need(plain, "holds a slice of what is no number")
@@ -256,6 +266,7 @@ class Reader:
         return made
 
     def _partial(self, node: Node) -> Any:
+        """Build a partial function that is trusted or known."""
         content = {name: self._build(entry) for name, entry in node["content"].items()}
         if "functools.partial" not in self._trusted:
             return compiled.build_check(functools.partial, None, content)

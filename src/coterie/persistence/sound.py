@@ -68,6 +68,7 @@ def tree(held: Attributes) -> bool:
 
 
 def _grown(trees: list[Any], width: int) -> bool:
+    """Tell whether these are fitted trees of the right width."""
     of_trees = _are(trees, "DecisionTreeRegressor", "ExtraTreeRegressor")
     return of_trees and all("tree_" in vars(one) and one.n_features_in_ == width for one in trees)
 
@@ -126,7 +127,7 @@ def _categories(mapper: Any, width: int) -> Any:
     flags, bounds = vars(mapper).get("is_categorical_"), vars(mapper).get("bin_thresholds_")
     if not (array(f"{width}", "bu")(flags, {}) and each(anything, f"{width}")(bounds, {})):
         return None
-    listed = [bounds[place] for place in np.flatnonzero(flags)]
+    listed = [bounds[index] for index in np.flatnonzero(flags)]
     fits = all(array("*", "f")(known, {}) and stay_within(known, 256) for known in listed)
     return flags != 0 if fits else None
 
@@ -194,6 +195,7 @@ def kernel_ridge(held: Attributes) -> bool:
 
 
 def _scales(kernel: Any) -> list[Any]:
+    """Return the length scales of a kernel and of the kernels inside it."""
     inner = [value for value in vars(kernel).values() if hasattr(value, "__dict__")]
     inner += [one for one in vars(kernel).get("kernels", ()) if hasattr(one, "__dict__")]
     return [vars(kernel).get("length_scale"), *(scale for one in inner for scale in _scales(one))]
@@ -214,7 +216,7 @@ def _n_products(width: int, least: int, most: int, only: bool) -> int:
 
 
 def polynomial(held: Attributes) -> bool:
-    """Check the number of columns that come out, which are made before they are filled."""
+    """Check that PolynomialFeatures makes as many columns as it says, and not too many."""
     least, most = held["_min_degree"], held["_max_degree"]
     only, bias = held.get("interaction_only"), held.get("include_bias")
     if not (least <= most and isinstance(only, bool) and isinstance(bias, bool)):

@@ -27,20 +27,20 @@ Rows = dict[str, dict[str, Any]]
 def read_run(run: Mapping[str, Any] | str | os.PathLike[str]) -> Mapping[str, Any]:
     """Return the summary of a run, from itself, from its file, or from the folder of `coterie fit`."""
     if isinstance(run, Mapping):
-        found: Any = run
+        result: Any = run
     else:
         path = Path(run) / SUMMARY if Path(run).is_dir() else Path(run)
         try:
-            found = json.loads(path.read_text(encoding="utf-8"))
+            result = json.loads(path.read_text(encoding="utf-8"))
         except FileNotFoundError:
             raise FileNotFoundError(f"There is no {str(path)!r}: name a folder of `coterie fit`.") from None
         except ValueError:
             raise ValueError(f"{str(path)!r} is no summary: name a folder of `coterie fit`.") from None
-    rows = found.get("gains") if isinstance(found, Mapping) else None
+    rows = result.get("gains") if isinstance(result, Mapping) else None
     known = isinstance(rows, list) and all(isinstance(row, Mapping) for row in rows)
     if not known or not rows or not all({"learner", "cluster"} <= row.keys() for row in rows):
         raise ValueError("The earlier run has no table of learners: name a folder of `coterie fit`.")
-    return dict(found)
+    return dict(result)
 
 
 def _by_learner(summary: Mapping[str, Any]) -> Rows:
@@ -58,11 +58,13 @@ def _same_coteries(old: Rows, new: Rows, common: list[str]) -> dict[int, int]:
 
 
 def _mean_error(rows: Rows, names: list[str], *, root: bool) -> str:
+    """Return the mean error of some learners as text."""
     mean = float(np.mean([rows[name]["error_with"] for name in names]))
     return number(math.sqrt(mean) if root and mean >= 0 else mean)
 
 
-def _shown(row: Mapping[str, Any], *, root: bool) -> str:
+def _error_text(row: Mapping[str, Any], *, root: bool) -> str:
+    """Return a learner's error as text, in the unit of the response where ``root`` is set."""
     error = row.get("error_with")
     return number(error if error is None or not root else math.sqrt(max(error, 0.0)))
 
@@ -114,7 +116,9 @@ def changes_since(old: Mapping[str, Any], summary: Mapping[str, Any]) -> dict[st
                 "coterie": [before[name]["cluster"], after[name]["cluster"]],
                 "moved": name in moved,
                 "verdict": [before[name].get("verdict", ""), after[name].get("verdict", "")],
-                "error": [NOTHING] if apart else [_shown(rows[name], root=root) for rows in (before, after)],
+                "error": [NOTHING]
+                if apart
+                else [_error_text(rows[name], root=root) for rows in (before, after)],
             }
             for name in changed[:MOST_CHANGES]
         ],
@@ -126,6 +130,7 @@ def _fell(before: Rows, after: Rows, names: list[str]) -> bool:
 
 
 def _who(names: list[str], one: str, several: str, nobody: str) -> str:
+    """Return a sentence about some learners, or the one for none."""
     if not names:
         return nobody
     return f"{counted(len(names), 'learner')} {one if len(names) == 1 else several}: {joined(names, NAMED)}."

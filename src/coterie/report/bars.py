@@ -29,8 +29,8 @@ def _bars(learners: list[str], shares: list[list[float | None]], parts: list[tup
         rows.append({"name": learner, "parts": cut, "said": ", ".join(said)})
     legend = [
         {"name": name, "colour": fill}
-        for place, (name, fill) in enumerate(parts)
-        if any((row[place] or 0.0) >= VISIBLE for row in shares)
+        for index, (name, fill) in enumerate(parts)
+        if any((row[index] or 0.0) >= VISIBLE for row in shares)
     ]
     return {"legend": legend if len(parts) <= MOST_IN_LEGEND else [], "rows": rows}
 
@@ -62,14 +62,14 @@ def bars_of(section: dict[str, Any]) -> Bars | None:
         # Where all learners take the same, a sentence says so.
         case "weights" if not data["alike"]:
             names = data["names"]
-            parts = [(name, grey(place, len(names))) for place, name in enumerate(names)]
+            parts = [(name, grey(index, len(names))) for index, name in enumerate(names)]
             return _bars(data["learners"], data["shares"], parts)
         case "importance":
             return {
                 "legend": [
                     {"name": f"coterie {cluster}", "colour": colour(cluster)} for cluster in data["clusters"]
                 ],
-                "rows": [_several(name, data, place) for place, name in enumerate(data["predictors"])],
+                "rows": [_several(name, data, index) for index, name in enumerate(data["predictors"])],
             }
         case "site" if data["sources"] is not None:
             sources = data["sources"]

@@ -16,7 +16,7 @@ from coterie.displays import GainsDisplay
 from coterie.report.identity import target_and_unit
 from coterie.report.pictures import both_ends, own_coterie_is_itself, taken_name
 from coterie.report.site import sources_of
-from coterie.report.subject import Subject, full_name
+from coterie.report.subject import ReportSubject, full_name
 from coterie.summary import learner_columns
 from coterie.verdicts.verdict import COLLABORATE, NO_DIFFERENCE, NOT_MEASURED, STAY_ALONE, TOO_FEW_ROWS
 
@@ -42,15 +42,16 @@ STEPS = (0.05, 0.1, 0.2, 0.25, 0.5)
 MOST_TICKS = 7
 
 
-class Scale:
+class GainAxis:
     """Places of gains, in percent of a track's width; what lies beyond -100 % is at its end."""
 
     def __init__(self, ends: Sequence[float]) -> None:
+        """Choose the range of gains that the axis covers."""
         low, high = max(min([0.0, *ends]), -1.0), min(max([0.05, *ends]), 1.0)
         fits = (step for step in STEPS if (high - low) / step <= MOST_TICKS)
         step = next(fits, STEPS[-1])
         first, last = math.floor(low / step + 1e-9), math.ceil(high / step - 1e-9)
-        self.ticks = [place * step for place in range(first, last + 1)]
+        self.ticks = [index * step for index in range(first, last + 1)]
         self.low, self.high = self.ticks[0], self.ticks[-1]
 
     def cuts(self, gain: float | None) -> bool:
@@ -65,45 +66,46 @@ class Scale:
         return round(100 * min(max(share, 0.0), 1.0), 1)
 
 
-def _singles(subject: Subject) -> set[int]:
+def _singles(subject: ReportSubject) -> set[int]:
     """Return the coteries that have one member."""
     return {part["cluster"] for part in subject.summary["coteries"] if len(part["learners"]) == 1}
 
 
 def _taken(
-    subject: Subject, rows: list[dict[str, Any]], singles: set[int]
+    subject: ReportSubject, rows: list[dict[str, Any]], singles: set[int]
 ) -> tuple[list[str], dict[Any, list[int]]]:
     """Return from whom learners take, and each one's percentages."""
     conclusion = subject.conclusion
     if conclusion is not None:
-        found = {row["learner"]: sources_of(conclusion, row["learner"]) for row in rows}
+        result = {row["learner"]: sources_of(conclusion, row["learner"]) for row in rows}
         parts = {
             learner: whole_percents([part["own"], part["company"], part["others"]])
-            for learner, part in found.items()
+            for learner, part in result.items()
             if part is not None
         }
         return ["its own model", "others in its coterie", "other sites"], parts
     names = [name for name in rows[0] if name.startswith("from_")]
-    shown = [taken_name(name) for name in names]
+    names_shown = [taken_name(name) for name in names]
     known = [row for row in rows if names and row[names[0]] is not None]
     shares = np.array([[row[name] for name in names] for row in known], dtype=float).reshape(
         -1, max(len(names), 1)
     )
     once = own_coterie_is_itself(shares, names, [row["cluster"] in singles for row in known])
-    return shown, {
+    return names_shown, {
         row["learner"]: whole_percents(part) for row, part in zip(known, once.tolist(), strict=True)
     }
 
 
 def _error(row: dict[str, Any], name: str, *, root: bool) -> str:
+    """Return one of a learner's errors as text, in the unit of the response where ``root`` is set."""
     value = row.get(name)
     return number(value if value is None or not root or value < 0 else math.sqrt(value))
 
 
 def _against_measured(row: dict[str, Any]) -> bool:
     """Tell whether the errors measured on a learner's rows point another way than the gain expected."""
-    gain, alone, others = (row.get(name) for name in ("gain", "error_alone", "error_with"))
-    return bool(gain and alone is not None and others is not None and (others - alone) * gain > 0)
+    gain, own, others = (row.get(name) for name in ("gain", "error_alone", "error_with"))
+    return bool(gain and own is not None and others is not None and (others - own) * gain > 0)
 
 
 def _used(row: dict[str, Any], taken: list[int] | None, *, lone: bool) -> str:
@@ -116,7 +118,10 @@ def _used(row: dict[str, Any], taken: list[int] | None, *, lone: bool) -> str:
     return f"Predictions use {'its own model' if own else 'others'}."
 
 
-def _card(row: dict[str, Any], scale: Scale, taken: list[int] | None, *, root: bool, lone: bool) -> list[Any]:
+def _card(
+    row: dict[str, Any], scale: GainAxis, taken: list[int] | None, *, root: bool, lone: bool
+) -> list[Any]:
+    """Return the entries of a learner's card, in the order that the page's script reads."""
     gain, low, high = (row.get(name) for name in ("gain", "gain_low", "gain_high"))
     # How often a learner predicts itself best says nothing about company.
     sure = None if lone else row.get("membership")
@@ -140,17 +145,17 @@ def _card(row: dict[str, Any], scale: Scale, taken: list[int] | None, *, root: b
     ]
 
 
-def learner_cards(subject: Subject) -> dict[str, Any]:
+def learner_cards(subject: ReportSubject) -> dict[str, Any]:
     """Return what the page says of each learner, the largest gain first, and whom its picture shows."""
     rows = subject.summary["gains"]
     measured = "gain" in rows[0]
     if measured:
         columns = learner_columns(subject.found)
         order = GainsDisplay(columns).frame()["learner"].tolist()
-        place = {learner: p for p, learner in enumerate(order)}
-        rows = sorted(rows, key=lambda row: place[row["learner"]])
+        index = {learner: p for p, learner in enumerate(order)}
+        rows = sorted(rows, key=lambda row: index[row["learner"]])
     ends = [row[name] for row in rows for name in ("gain", "gain_low", "gain_high") if measured]
-    scale = Scale([end for end in ends if end is not None])
+    scale = GainAxis([end for end in ends if end is not None])
     zero = scale.ticks.index(0.0)
     classes = "scores" in subject.summary
     singles = _singles(subject)
@@ -166,8 +171,8 @@ def learner_cards(subject: Subject) -> dict[str, Any]:
         "kinds": KINDS,
         "ticks": [
             # On a phone every other one is left out, never the zero.
-            [scale(tick), percent(tick, sign=True), bool((place - zero) % 2)]
-            for place, tick in enumerate(scale.ticks)
+            [scale(tick), percent(tick, sign=True), bool((index - zero) % 2)]
+            for index, tick in enumerate(scale.ticks)
         ],
         "zero": scale(0.0),
         "rows": [

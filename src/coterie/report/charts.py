@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from coterie._text import number, shown_name
+from coterie._text import display_name, number
 from coterie.displays.cluster_count import on_log_scale
 from coterie.report.png import UNKNOWN, data_address
-from coterie.report.svg import Frame, drawing, element, point, text, titled
+from coterie.report.svg import PlotFrame, drawing, element, point, text, titled
 from coterie.report.themes import colour, marker
 from coterie.report.words import region_words
 
@@ -51,7 +51,7 @@ def _bands(clusters: list[int], left: float, size: float) -> list[str]:
 def heat_map(data: dict[str, Any]) -> str:
     """Draw everybody's model on everybody's rows."""
     n, size = len(data["learners"]), 400.0
-    names = [shown_name(name) for name in data["learners"]] if n <= MOST_NAMES else []
+    names = [display_name(name) for name in data["learners"]] if n <= MOST_NAMES else []
     left = max(52.0, 8 + 5.2 * max(map(len, names), default=2))
     image = element(
         "image",
@@ -92,7 +92,7 @@ def _names_on_map(names: list[str], left: list[float], top: list[float], width: 
     taken = [(x - 5, y - 5, x + 5, y + 5) for x, y in zip(left, top, strict=True)]
     written = []
     for name, x, y in zip(names, left, top, strict=True):
-        short = shown_name(name, 18)
+        short = display_name(name, 18)
         wide = 5.6 * len(short)
         for at, down in (
             (x + 7, y + 3),
@@ -147,7 +147,7 @@ def curve(name: str, found: dict[str, Any]) -> str:
         end for _, value, spread in known for end in (value - spread, value + spread) if not log or end > 0
     ]
     counts = [k for k, *_ in known]
-    frame = Frame([counts[0] - 0.4, counts[-1] + 0.4], ends, log=log)
+    frame = PlotFrame([counts[0] - 0.4, counts[-1] + 0.4], ends, log=log)
     parts = [frame.axes("number of coteries", counts[:: -(-len(counts) // 10)])]
     parts.append(frame.line([(k, value) for k, value, _ in known], class_="line quiet"))
     for k, value, spread in known:
@@ -167,12 +167,12 @@ def difference(pair: dict[str, Any]) -> str:
     profile, (first, second) = pair["profile"], pair["clusters"]
     values = profile["values"]
     # Differences inside the band are no larger than the noise of single rows.
-    frame = Frame([*profile["from"], *profile["to"]], [*values, 0.0, pair["noise"], -pair["noise"]])
-    name = shown_name(pair["predictors"][0]["name"], 40)
+    frame = PlotFrame([*profile["from"], *profile["to"]], [*values, 0.0, pair["noise"], -pair["noise"]])
+    name = display_name(pair["predictors"][0]["name"], 40)
     steps = [
-        place
+        index
         for low, high, value in zip(profile["from"], profile["to"], values, strict=True)
-        for place in ((low, value), (high, value))
+        for index in ((low, value), (high, value))
     ]
     parts = [
         frame.band(-pair["noise"], pair["noise"]),
@@ -188,26 +188,26 @@ def difference(pair: dict[str, Any]) -> str:
 def shape(data: dict[str, Any], found: dict[str, Any]) -> str:
     """Draw how predictions depend on a predictor, a line for each coterie."""
     numeric, lines = found["numeric"], found["predictions"]
-    values = found["values"] if numeric else [float(place) for place in range(len(found["values"]))]
+    values = found["values"] if numeric else [float(index) for index in range(len(found["values"]))]
     room = 0.0 if numeric else 0.5
-    frame = Frame(
+    frame = PlotFrame(
         [values[0] - room, values[-1] + room], [up for line in lines for up in line if up is not None]
     )
-    parts = [frame.axes(shown_name(found["predictor"], 40), None if numeric else [])]
+    parts = [frame.axes(display_name(found["predictor"], 40), None if numeric else [])]
     if not numeric:
         step = (frame.x(1.0) - frame.x(0.0)) if len(values) > 1 else 100.0
         longest = max(2, int(step / 5.2))
-        names = (shown_name(name, longest) for name in found["values"])
+        names = (display_name(name, longest) for name in found["values"])
         floor = frame.height - frame.BOTTOM + 13
         parts += [
             text(name, x=frame.x(x), y=floor, text_anchor="middle", size=9)
             for x, name in zip(values, names, strict=True)
         ]
     for cluster, line in zip(data["clusters"], lines, strict=True):
-        places = [(x, up) for x, up in zip(values, line, strict=True) if up is not None]
+        indices = [(x, up) for x, up in zip(values, line, strict=True) if up is not None]
         if numeric:
-            parts.append(frame.line(places, class_="line", style=f"stroke: {colour(cluster)}"))
-        for x, up in places:
+            parts.append(frame.line(indices, class_="line", style=f"stroke: {colour(cluster)}"))
+        for x, up in indices:
             said = titled(f"coterie {cluster}: {number(up)}")
             look = {"fill": colour(cluster), "class_": "point"}
             parts.append(point(frame.x(x), frame.y(up), 3.2, marker(cluster), said, **look))
@@ -227,17 +227,17 @@ def charts_of(section: dict[str, Any]) -> list[dict[str, str]]:
             return [{"drawn": learner_map(data), "heading": "", "caption": ""}]
         case "importance":
             return [
-                {"drawn": shape(data, found), "heading": found["predictor"], "caption": ""}
-                for found in data["shapes"]
+                {"drawn": shape(data, result), "heading": result["predictor"], "caption": ""}
+                for result in data["shapes"]
             ]
         case "why":
             return [
                 {
-                    "drawn": curve(name, found),
-                    "heading": f"{name}: {found['chosen']}" + (" (decided)" if name == data["rule"] else ""),
-                    "caption": found["criterion"],
+                    "drawn": curve(name, result),
+                    "heading": f"{name}: {result['chosen']}" + (" (decided)" if name == data["rule"] else ""),
+                    "caption": result["criterion"],
                 }
-                for name, found in data["rules"].items()
+                for name, result in data["rules"].items()
             ]
         case "differences":
             return [

@@ -10,7 +10,7 @@ import numpy as np
 from coterie._arrays import Array
 from coterie.displays import DifferencesDisplay
 from coterie.records import Partition
-from coterie.report.subject import Subject, finite_list, full_name
+from coterie.report.subject import ReportSubject, finite_list, full_name
 from coterie.verdicts import Differences, compare_clusters
 
 # Comparing all pairs is slow and unreadable when there are many.
@@ -59,6 +59,7 @@ def _short(value: float) -> float:
 
 
 def _pair(found: Differences) -> dict[str, Any]:
+    """Return how two coteries differ, as the page shows it."""
     table = found.frame()
     columns = (table[name][:MOST_PREDICTORS].tolist() for name in ("predictor", "importance", "trend"))
     first, second = found.clusters
@@ -84,7 +85,7 @@ def _pair(found: Differences) -> dict[str, Any]:
     }
 
 
-def differences_picture(subject: Subject) -> dict[str, Any] | str:
+def differences_picture(subject: ReportSubject) -> dict[str, Any] | str:
     """Return how pairs of coteries differ, or the sentence that says why that is not known.
 
     The dict has ``pairs``, the furthest apart first, and how many there are in all.

@@ -37,6 +37,7 @@ def _asset(name: str) -> str:
 
 
 def _hash(script: str) -> str:
+    """Return a script's hash for the page's content security policy."""
     digest = hashlib.sha256(script.encode()).digest()
     return f"'sha256-{base64.b64encode(digest).decode()}'"
 
@@ -62,7 +63,7 @@ def _store(summary: dict[str, Any]) -> dict[str, Any]:
         "cards": {name: part for name, part in summary["cards"].items() if name not in ("shown", "ticks")},
         "members": [full_names(coterie["learners"]) for coterie in summary["coteries"]],
         "greys": [
-            grey(place, len(summary["cards"]["takes"])) for place in range(len(summary["cards"]["takes"]))
+            grey(index, len(summary["cards"]["takes"])) for index in range(len(summary["cards"]["takes"]))
         ],
         "heat": losses
         and {
@@ -84,7 +85,7 @@ def page(summary: dict[str, Any]) -> str:
     environment.filters["ours"] = ours
     environment.globals["colour"] = colour
     coteries, sections = summary["coteries"], {part["id"]: part for part in summary["sections"]}
-    alone = [part["learners"][0] for part in coteries if len(part["learners"]) == 1 < summary["n_clusters"]]
+    singles = [part["learners"][0] for part in coteries if len(part["learners"]) == 1 < summary["n_clusters"]]
     # NaN is not JSON: a number that slipped through must fail here, not in the reader's browser.
     dumped = safe_json(
         _store(summary), dumps=lambda value, **_: json.dumps(value, allow_nan=False, separators=(",", ":"))
@@ -95,7 +96,7 @@ def page(summary: dict[str, Any]) -> str:
         picture=sections.get("gains"),
         # Sections that stand open, above the evidence.
         above=("gains", "site", "against"),
-        singles=alone,
+        singles=singles,
         themes=THEMES,
         policy=policy([script]),
         style=ours(_asset("report.css")),

@@ -16,7 +16,7 @@ import coterie
 from coterie._text import counted
 from coterie.encoding import TableRecipe
 from coterie.federated import Settings
-from coterie.report.subject import Subject, full_name
+from coterie.report.subject import ReportSubject, full_name
 
 # A setting may be a dict of estimators; its text is cut here.
 LONGEST_SETTING = 300
@@ -24,23 +24,24 @@ LONGEST_SETTING = 300
 HOW_IT_RAN = ("engine", "n_jobs", "verbose")
 
 
-def recipe_of(subject: Subject) -> TableRecipe | None:
+def recipe_of(subject: ReportSubject) -> TableRecipe | None:
     """Return what `coterie fit` knows of the table behind a model."""
     return getattr(subject.model, "table_", None)
 
 
-def target_and_unit(subject: Subject) -> tuple[str, str]:
+def target_and_unit(subject: ReportSubject) -> tuple[str, str]:
     """Return what is predicted, and the unit of the errors; empty where it is not known."""
     pays = subject.summary["pays"]
     return ("", "") if pays is None else (full_name(pays["target"] or ""), full_name(pays["unit"]))
 
 
 def _day(text: str) -> str:
+    """Return a date in words."""
     day = date.fromisoformat(text)
     return f"{day.day} {day:%B %Y}"
 
 
-def run_identity(subject: Subject) -> list[dict[str, str]]:
+def run_identity(subject: ReportSubject) -> list[dict[str, str]]:
     """Return what tells this run from another, as far as it is known: names and texts."""
     recipe, summary = recipe_of(subject), subject.summary
     known: dict[str, str] = {}
@@ -60,7 +61,7 @@ def run_identity(subject: Subject) -> list[dict[str, str]]:
     return [{"name": name, "text": full_name(text)} for name, text in known.items() if text]
 
 
-def columns_overview(subject: Subject) -> dict[str, Any] | None:
+def columns_overview(subject: ReportSubject) -> dict[str, Any] | None:
     """Return what became of each column of the table; None where no table is known."""
     recipe = recipe_of(subject)
     if recipe is None:
@@ -85,12 +86,12 @@ def columns_words(data: dict[str, Any]) -> list[str]:
     return [f"The table has {counted(len(data['columns']), 'predictor column')}: {', '.join(parts)}."]
 
 
-def shown_setting(value: Any) -> str:
+def setting_text(value: Any) -> str:
     """Return a setting as a reader would write it."""
     if isinstance(value, (list, tuple)):
-        return ", ".join(shown_setting(part) for part in value) or "none"
+        return ", ".join(setting_text(part) for part in value) or "none"
     if isinstance(value, Mapping):
-        return ", ".join(f"{name}: {shown_setting(part)}" for name, part in value.items()) or "none"
+        return ", ".join(f"{name}: {setting_text(part)}" for name, part in value.items()) or "none"
     if value is None or isinstance(value, bool):
         return {None: "not set", True: "yes", False: "no"}[value]
     text = value if isinstance(value, str) else repr(value)
@@ -101,32 +102,33 @@ def shown_setting(value: Any) -> str:
 
 
 def _parameters(values: Mapping[str, Any], defaults: Mapping[str, Any]) -> list[dict[str, Any]]:
-    shown = {name: shown_setting(value) for name, value in values.items() if name not in HOW_IT_RAN}
+    """Return the settings as text, and which differ from the defaults."""
+    texts = {name: setting_text(value) for name, value in values.items() if name not in HOW_IT_RAN}
     return [
-        {"name": name, "value": text, "changed": text != shown_setting(defaults.get(name))}
-        for name, text in shown.items()
+        {"name": name, "value": text, "changed": text != setting_text(defaults.get(name))}
+        for name, text in texts.items()
     ]
 
 
-def settings(subject: Subject) -> dict[str, Any]:
+def settings(subject: ReportSubject) -> dict[str, Any]:
     """Return what is needed to make the same again."""
     partition, model, conclusion = subject.partition, subject.model, subject.conclusion
-    found: dict[str, Any] = {"parameters": [], "seed": None}
-    found["by_moments"] = conclusion is not None and not conclusion.mixtures
+    result: dict[str, Any] = {"parameters": [], "seed": None}
+    result["by_moments"] = conclusion is not None and not conclusion.mixtures
     if conclusion is not None:
-        found["parameters"] = _parameters(dict(sorted(conclusion.settings.items())), Settings().as_text())
+        result["parameters"] = _parameters(dict(sorted(conclusion.settings.items())), Settings().as_text())
     if model is not None:
         defaults = type(model)().get_params(deep=False)
-        found["parameters"] = _parameters(model.get_params(deep=False), defaults)
-        found["seed"] = str(model.record_.seed)
-        found["n_features"] = int(model.n_features_in_)
-    found["rule"] = subject.summary["rule"]
-    found["scale"] = None if partition is None else float(partition.scale)
-    found["versions"] = {
+        result["parameters"] = _parameters(model.get_params(deep=False), defaults)
+        result["seed"] = str(model.record_.seed)
+        result["n_features"] = int(model.n_features_in_)
+    result["rule"] = subject.summary["rule"]
+    result["scale"] = None if partition is None else float(partition.scale)
+    result["versions"] = {
         "coterie": coterie.__version__,
         "Python": platform.python_version(),
         "NumPy": np.__version__,
         "SciPy": scipy.__version__,
         "scikit-learn": sklearn.__version__,
     }
-    return found
+    return result

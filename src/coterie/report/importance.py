@@ -9,17 +9,18 @@ import numpy as np
 from coterie._arrays import Array
 from coterie._text import joined
 from coterie.displays import ImportanceDisplay
-from coterie.report.subject import Subject, finite_list, full_name, full_names
+from coterie.report.subject import ReportSubject, finite_list, full_name, full_names
 from coterie.verdicts import Shape
 
 # Coteries, the largest first, and predictors that are shown.
 MOST_COTERIES = 6
 MOST_PREDICTORS = 8
 # A line that goes this share of its way in one direction rises or falls.
-ONE_WAY = 0.6
+SHARE_OF_MONOTONE = 0.6
 
 
 def _shape(shape: Shape) -> dict[str, Any]:
+    """Return how predictions depend on a predictor, as the page draws it."""
     numeric = shape.values.dtype.kind in "if"
     return {
         "predictor": full_name(shape.predictor),
@@ -29,7 +30,7 @@ def _shape(shape: Shape) -> dict[str, Any]:
     }
 
 
-def importance_picture(subject: Subject) -> dict[str, Any] | str:
+def importance_picture(subject: ReportSubject) -> dict[str, Any] | str:
     """Return which predictors matter in the largest coteries, or why that is not known."""
     model = subject.model
     if model is None:
@@ -40,31 +41,32 @@ def importance_picture(subject: Subject) -> dict[str, Any] | str:
         display = ImportanceDisplay.from_estimator(model, range(min(model.n_clusters_, MOST_COTERIES)))
     except ValueError as error:
         return str(error)
-    table, found = display.frame(), display.importance
-    n = len(found.clusters)
+    table, result = display.frame(), display.importance
+    n = len(result.clusters)
     shares = table["share"].reshape(-1, n)[:MOST_PREDICTORS]
-    label = None if found.label is None else full_name(found.label)
+    label = None if result.label is None else full_name(result.label)
     return {
         "label": label,
-        "clusters": found.clusters.tolist(),
+        "clusters": result.clusters.tolist(),
         "predictors": full_names(table["predictor"][::n][:MOST_PREDICTORS]),
         "shares": [finite_list(each, 4) for each in shares.T],
-        "models": list(found.models),
-        "n_rows": found.n_rows.tolist(),
-        "shapes": [_shape(shape) for shape in found.shapes],
+        "models": list(result.models),
+        "n_rows": result.n_rows.tolist(),
+        "shapes": [_shape(shape) for shape in result.shapes],
         "left_out": model.n_clusters_ - n,
     }
 
 
-def _way(line: Array) -> str:
+def _direction(line: Array) -> str:
     """Say where a line goes from its lowest value to its highest."""
     steps = np.diff(line)
     total = np.abs(steps).sum()
     share = steps.sum() / total if total > 0 else 0.0
-    return "rise" if share > ONE_WAY else "fall" if share < -ONE_WAY else ""
+    return "rise" if share > SHARE_OF_MONOTONE else "fall" if share < -SHARE_OF_MONOTONE else ""
 
 
 def _where(clusters: list[str], count: int) -> str:
+    """Name the coteries, or say that it is all of them."""
     if len(clusters) == count > 1:
         return "in all coteries"
     return f"in {'coterie' if len(clusters) == 1 else 'coteries'} {joined(clusters, MOST_COTERIES)}"
@@ -73,11 +75,11 @@ def _where(clusters: list[str], count: int) -> str:
 def _how(shape: dict[str, Any], clusters: list[int]) -> str:
     """Say how predictions go along a predictor of numbers."""
     lines = np.array(shape["predictions"], dtype=float)
-    ways: dict[str, list[str]] = {"rise": [], "fall": []}
+    by_direction: dict[str, list[str]] = {"rise": [], "fall": []}
     for cluster, line in zip(clusters, lines, strict=True):
-        if way := _way(line):
-            ways[way].append(str(cluster))
-    parts = [f"{way} {_where(who, len(clusters))}" for way, who in ways.items() if who]
+        if direction := _direction(line):
+            by_direction[direction].append(str(cluster))
+    parts = [f"{direction} {_where(who, len(clusters))}" for direction, who in by_direction.items() if who]
     return f"With higher {shape['predictor']} predictions {' and '.join(parts)}." if parts else ""
 
 
@@ -89,13 +91,13 @@ def importance_words(data: dict[str, Any]) -> list[str]:
         "information share it, or may all look important."
     )
     for cluster, shares in list(zip(data["clusters"], data["shares"], strict=True))[:3]:
-        order = sorted(range(len(shares)), key=lambda place: -(shares[place] or 0.0))[:3]
-        names = [data["predictors"][place] for place in order if shares[place] and shares[place] >= 0.01]
+        order = sorted(range(len(shares)), key=lambda index: -(shares[index] or 0.0))[:3]
+        names = [data["predictors"][index] for index in order if shares[index] and shares[index] >= 0.01]
         if names:
             text += f" In coterie {cluster} the most important are {joined(names)}."
     said = [_how(shape, data["clusters"]) for shape in data["shapes"] if shape["numeric"]]
     what = "predictions" if data["label"] is None else f"probabilities of {data['label']!r}"
     shapes = f"Lines are mean {what} when a predictor is set to one value in all rows. {' '.join(said)}"
-    left = data["left_out"]
-    more = f" The {len(data['clusters'])} largest coteries are shown." if left else ""
+    n_left_out = data["left_out"]
+    more = f" The {len(data['clusters'])} largest coteries are shown." if n_left_out else ""
     return [text, shapes.strip() + more]

@@ -9,6 +9,7 @@ from coterie._text import number
 
 
 def _who(pays: Mapping[str, Any], n_learners: int) -> str:
+    """Say for how many learners it is expected to pay to learn with others."""
     gain, compared = pays["n_gain"], pays["n_compared"]
     learners = "learner" if compared == 1 else "learners"
     if compared < n_learners:
@@ -22,6 +23,7 @@ def _who(pays: Mapping[str, Any], n_learners: int) -> str:
 
 
 def _moved(name: str, before: str, after: str, unit: str, *, more: bool) -> str:
+    """Say how a number changes, with its unit."""
     unit = f" {unit}" if unit else ""
     if before == after:
         return f"{name} stays at {after}{unit}"
@@ -36,16 +38,16 @@ def _error(summary: Mapping[str, Any], target: str, unit: str) -> str:
             ("accuracy", "accuracy", "{:.1%}".format),
             ("brier", "the Brier score", number),
         ):
-            alone, others = (scores[key][score] if scores else None for key in ("alone", "with"))
-            if alone is not None and others is not None:
-                return _moved(name, say(alone), say(others), "", more=others > alone)
+            own, others = (scores[key][score] if scores else None for key in ("alone", "with"))
+            if own is not None and others is not None:
+                return _moved(name, say(own), say(others), "", more=others > own)
         return ""
     pays = summary["pays"]
-    alone, others = pays["rmse_alone"], pays["rmse_with"]
-    if alone is None or others is None:
+    own, others = pays["rmse_alone"], pays["rmse_with"]
+    if own is None or others is None:
         return ""
     what = f"the typical error of {target}" if target else "the typical error"
-    return _moved(what, number(alone), number(others), unit, more=others > alone)
+    return _moved(what, number(own), number(others), unit, more=others > own)
 
 
 def lead_sentence(summary: Mapping[str, Any], target: str = "", unit: str = "") -> str:

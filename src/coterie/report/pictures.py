@@ -16,7 +16,7 @@ import numpy as np
 from coterie._arrays import Array
 from coterie.displays import LossHeatmapDisplay, MapDisplay, MembershipDisplay, WeightsDisplay
 from coterie.displays.loss_heatmap import colour_limits
-from coterie.report.subject import Subject, finite_list, full_names
+from coterie.report.subject import ReportSubject, finite_list, full_names
 
 # Rows of the pictures that have a row per learner.
 MOST_MEMBERS = 40
@@ -38,12 +38,12 @@ def _between(values: Array, labels: Array) -> dict[str, float | None]:
     away = ~np.eye(len(labels), dtype=bool)
     medians = {}
     for name, cells in (("inside", same & away), ("between", ~same)):
-        found = values[cells & np.isfinite(values)]
-        medians[name] = float(f"{np.median(found):.4g}") if len(found) else None
+        result = values[cells & np.isfinite(values)]
+        medians[name] = float(f"{np.median(result):.4g}") if len(result) else None
     return medians
 
 
-def losses_picture(subject: Subject) -> dict[str, Any]:
+def losses_picture(subject: ReportSubject) -> dict[str, Any]:
     """Return everybody's model on everybody's rows, ordered by cluster; of very many learners a sample's."""
     partition, exchange = subject.partition, subject.exchange
     assert partition is not None
@@ -70,7 +70,7 @@ def losses_picture(subject: Subject) -> dict[str, Any]:
     }
 
 
-def map_picture(subject: Subject) -> dict[str, Any]:
+def map_picture(subject: ReportSubject) -> dict[str, Any]:
     """Return where the learners lie by the distances of their models."""
     assert subject.partition is not None
     table = MapDisplay.from_partition(subject.partition, subject.exchange).frame()
@@ -89,7 +89,7 @@ def both_ends(count: int, most: int) -> list[int]:
     return [*range(most - most // 2), *range(count - most // 2, count)]
 
 
-def membership_picture(subject: Subject) -> dict[str, Any] | None:
+def membership_picture(subject: ReportSubject) -> dict[str, Any] | None:
     """Return how often each learner falls into each cluster, the least sure first."""
     stability, partition = subject.stability, subject.partition
     if stability is None or partition is None:
@@ -131,12 +131,12 @@ def own_coterie_is_itself(shares: Array, names: Sequence[str], lone: Sequence[bo
     return once
 
 
-def _lone_learners(subject: Subject) -> Array:
+def _lone_learners(subject: ReportSubject) -> Array:
     """Return the learners in a coterie of their own."""
     partition = subject.partition
     assert partition is not None
-    _, place, counts = np.unique(partition.labels, return_inverse=True, return_counts=True)
-    lone: Array = partition.learner_ids[counts[place] == 1]
+    _, index, counts = np.unique(partition.labels, return_inverse=True, return_counts=True)
+    lone: Array = partition.learner_ids[counts[index] == 1]
     return lone
 
 
@@ -145,7 +145,7 @@ def alike(shares: Array) -> bool:
     return bool((np.round(shares, 2) == np.round(shares[0], 2)).all())
 
 
-def weights_picture(subject: Subject) -> dict[str, Any] | None:
+def weights_picture(subject: ReportSubject) -> dict[str, Any] | None:
     """Return what each learner's predictions are made of, those that take most from themselves first."""
     nested: Any = None if subject.model is None else subject.model.collaboration_
     names = getattr(nested, "share_names", None)
@@ -156,12 +156,12 @@ def weights_picture(subject: Subject) -> dict[str, Any] | None:
     table = WeightsDisplay(nested.learner_ids, once, names).frame()
     learners = table.pop("learner")
     shares = np.column_stack(list(table.values()))
-    shown = both_ends(len(shares), MOST_MEMBERS)
+    positions = both_ends(len(shares), MOST_MEMBERS)
     return {
-        "learners": full_names(learners[shown]),
+        "learners": full_names(learners[positions]),
         "names": [taken_name(name) for name in names],
-        "shares": [finite_list(row, 4) for row in shares[shown]],
+        "shares": [finite_list(row, 4) for row in shares[positions]],
         "mean": finite_list(shares.mean(axis=0), 4),
         "alike": alike(shares),
-        "left_out": len(shares) - len(shown),
+        "left_out": len(shares) - len(positions),
     }

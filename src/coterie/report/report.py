@@ -129,6 +129,7 @@ class Report:
         return folder / "report.html"
 
     def _repr_html_(self) -> str:
+        """Return the page in a frame, for notebooks."""
         # A frame keeps the notebook's style and the page's apart, and its sandbox keeps the page from the
         # notebook.
         frame = 'width="100%" height="900" style="border:0" sandbox="allow-scripts allow-downloads"'

@@ -18,7 +18,7 @@ from coterie.verdicts.gain_model import COVERAGE
 # Sites whose models are named, from the one that weighs most.
 MOST_SOURCES = 40
 MOST_NAMED = 12
-AT_HOME = "What it takes from whom is not in a conclusion from moments: the site learns it at home."
+AT_SITE = "What it takes from whom is not in a conclusion from moments: the site learns it at home."
 
 
 def sources_of(conclusion: Conclusion, site: str) -> dict[str, Any] | None:
@@ -60,6 +60,7 @@ def site_picture(conclusion: Conclusion, site: str) -> dict[str, Any]:
 
 
 def _gain_words(data: dict[str, Any]) -> str:
+    """Say a site's verdict, gain and errors."""
     text = f"Verdict: {data['verdict']}. {data['reason']}"
     if data["gain"] is not None:
         text += f" The expected gain is {percent(data['gain'])} of the error alone"
@@ -79,6 +80,7 @@ def _gain_words(data: dict[str, Any]) -> str:
 
 
 def _source_words(sources: dict[str, Any]) -> str:
+    """Say what a site's predictions are made of."""
     own, company, others = whole_percents([sources[name] for name in ("own", "company", "others")])
     text = (
         f"Its predictions take {own}% from its own model, {company}% from the others in its coterie "
@@ -86,8 +88,12 @@ def _source_words(sources: dict[str, Any]) -> str:
     )
     if sources["line"]:
         text += " A line of its own is added, which moves them towards its rows."
-    left = sources["n_learners"] - len(sources["learners"])
-    return f"{text} The picture leaves out {counted(left, 'site')} with smaller weights." if left else text
+    n_others = sources["n_learners"] - len(sources["learners"])
+    return (
+        f"{text} The picture leaves out {counted(n_others, 'site')} with smaller weights."
+        if n_others
+        else text
+    )
 
 
 def site_words(data: dict[str, Any]) -> list[str]:
@@ -95,24 +101,24 @@ def site_words(data: dict[str, Any]) -> list[str]:
     whom = joined(data["company"], MOST_NAMED)
     coterie = f"It is in coterie {data['cluster']}, " + (f"with {whom}." if whom else "by itself.")
     sources = data["sources"]
-    return [_gain_words(data), coterie, AT_HOME if sources is None else _source_words(sources)]
+    return [_gain_words(data), coterie, AT_SITE if sources is None else _source_words(sources)]
 
 
 def mixtures_picture(conclusion: Conclusion | None) -> dict[str, Any] | None:
     """Return what all sites take from whom, in the mean; None where no conclusion says so."""
     if conclusion is None or not conclusion.mixtures:
         return None
-    found = [sources_of(conclusion, row.learner) for row in conclusion.gains]
+    result = [sources_of(conclusion, row.learner) for row in conclusion.gains]
     parts = {
-        name: [round(each[name], 6) for each in found if each is not None]
+        name: [round(each[name], 6) for each in result if each is not None]
         for name in ("own", "company", "others")
     }
-    order = sorted(range(len(found)), key=lambda place: -parts["own"][place])
-    ends = [order[place] for place in both_ends(len(order), MOST_SOURCES)]
+    order = sorted(range(len(result)), key=lambda index: -parts["own"][index])
+    ends = [order[index] for index in both_ends(len(order), MOST_SOURCES)]
     return {
-        "learners": full_names(conclusion.gains[place].learner for place in ends),
+        "learners": full_names(conclusion.gains[index].learner for index in ends),
         "names": ["its own model", "others in its coterie", "other sites"],
-        "shares": [[part[place] for part in parts.values()] for place in ends],
+        "shares": [[part[index] for part in parts.values()] for index in ends],
         "mean": [sum(part) / len(part) for part in parts.values()],
         "alike": alike(np.column_stack(list(parts.values()))),
         "left_out": len(order) - len(ends),

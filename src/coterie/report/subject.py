@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from coterie._answer import answer_sentences
-from coterie._text import shown_name
+from coterie._text import display_name
 from coterie.estimator import CoterieEstimator
 from coterie.federated import Conclusion
 from coterie.fit.record import Fit
@@ -24,7 +24,7 @@ LONGEST_NAME = 200
 
 def full_name(learner: object) -> str:
     """Return a learner's id as a printable text."""
-    return shown_name(learner, LONGEST_NAME)
+    return display_name(learner, LONGEST_NAME)
 
 
 def full_names(learners: Any) -> list[str]:
@@ -56,7 +56,7 @@ def _own_view(summary: dict[str, Any], site: str) -> dict[str, Any]:
 
 
 @dataclass(frozen=True)
-class Subject:
+class ReportSubject:
     """The parts of a report's subject, None where it has no such part.
 
     A conclusion has nothing but itself, and ``site`` where one site's own page is meant. ``exchange`` has the
@@ -72,17 +72,17 @@ class Subject:
     @property
     def found(self) -> Fit | Partition | Conclusion:
         """The whole of it, as `coterie.summary` takes it."""
-        found = self.partition or self.conclusion if self.model is None else self.model.record_
-        assert found is not None
-        return found
+        result = self.partition or self.conclusion if self.model is None else self.model.record_
+        assert result is not None
+        return result
 
     @cached_property
     def summary(self) -> dict[str, Any]:
         """The answer, as `coterie.summary` gives it."""
         recipe = getattr(self.model, "table_", None)
         target = getattr(self.model, "target_name_", "") or None
-        found = summarize(self.found, target=target, unit="" if recipe is None else recipe.unit)
-        return found if self.site is None else _own_view(found, self.site)
+        result = summarize(self.found, target=target, unit="" if recipe is None else recipe.unit)
+        return result if self.site is None else _own_view(result, self.site)
 
     @property
     def stability(self) -> Any:
@@ -101,13 +101,13 @@ def _check_site(found: Any, site: str) -> None:
     if not isinstance(found, Conclusion):
         raise ValueError("Only a conclusion has pages of single sites: pass site= with a Conclusion.")
     if site not in found.labels:
-        why = found.left_out.get(site)
+        reason = found.left_out.get(site)
         raise ValueError(
-            f"The conclusion has no site {site!r}." if why is None else f"{site!r} was left out: {why}"
+            f"The conclusion has no site {site!r}." if reason is None else f"{site!r} was left out: {reason}"
         )
 
 
-def as_subject(found: Any, losses: Any = None, site: str | None = None) -> Subject:
+def as_subject(found: Any, losses: Any = None, site: str | None = None) -> ReportSubject:
     """Take apart what a report can be made from.
 
     ``losses`` are those that a partition was made from, ``site`` that of a conclusion whose page is meant.
@@ -118,11 +118,13 @@ def as_subject(found: Any, losses: Any = None, site: str | None = None) -> Subje
         check_is_fitted(found)
         if losses is not None:
             raise ValueError("A fitted model has its own losses: pass losses= with a Partition only.")
-        return Subject(found.partition_, found.exchange_.aligned_to(found.partition_.learner_ids), found)
+        return ReportSubject(
+            found.partition_, found.exchange_.aligned_to(found.partition_.learner_ids), found
+        )
     if isinstance(found, Conclusion):
         if losses is not None:
             raise ValueError("A conclusion has no losses to show: pass losses= with a Partition only.")
-        return Subject(conclusion=found, site=site)
+        return ReportSubject(conclusion=found, site=site)
     if not isinstance(found, Partition):
         kind = f"the class {found.__name__} itself" if isinstance(found, type) else type(found).__name__
         raise TypeError(
@@ -130,7 +132,7 @@ def as_subject(found: Any, losses: Any = None, site: str | None = None) -> Subje
             f"federated sites. Got {kind}."
         )
     if losses is None:
-        return Subject(found)
+        return ReportSubject(found)
     if not isinstance(losses, Exchange):
         named = getattr(losses, "columns", None) is not None
         losses = exchange_from_losses(losses, None if named else found.learner_ids)
@@ -139,4 +141,4 @@ def as_subject(found: Any, losses: Any = None, site: str | None = None) -> Subje
             f"The losses of {len(losses.learner_ids)} learners do not fit a partition of "
             f"{len(found.learner_ids)}: pass the matrix that it was made from."
         )
-    return Subject(found, losses.aligned_to(found.learner_ids))
+    return ReportSubject(found, losses.aligned_to(found.learner_ids))

@@ -18,7 +18,7 @@ from coterie.report.identity import columns_overview, columns_words, run_identit
 from coterie.report.importance import importance_picture, importance_words
 from coterie.report.lead import lead_sentence
 from coterie.report.site import mixtures_picture, mixtures_words, site_picture, site_words
-from coterie.report.subject import Subject, full_name
+from coterie.report.subject import ReportSubject, full_name
 
 DEFAULT_TITLE = "Who learns with whom"
 
@@ -39,17 +39,19 @@ def _section(
     return {"id": name, "heading": heading, "missing": False, "words": say(data), "data": data}
 
 
-def _site_sections(subject: Subject, conclusion: Conclusion, site: str) -> list[dict[str, Any]]:
+def _site_sections(subject: ReportSubject, conclusion: Conclusion, site: str) -> list[dict[str, Any]]:
+    """Return the sections of one site's page."""
     heading = f"What it brings {full_name(site)}"
     return [_section("site", heading, site_picture(conclusion, site), site_words), _why(subject.summary)]
 
 
 def _why(summary: dict[str, Any]) -> dict[str, Any]:
-    why = {name: summary[name] for name in ("rule", "n_clusters", "rules", "bootstrap")}
-    return _section("why", "Why this many coteries", why, words.curves_words)
+    """Return the section on the number of coteries."""
+    reason = {name: summary[name] for name in ("rule", "n_clusters", "rules", "bootstrap")}
+    return _section("why", "Why this many coteries", reason, words.curves_words)
 
 
-def _gains(subject: Subject, cards: dict[str, Any]) -> dict[str, Any]:
+def _gains(subject: ReportSubject, cards: dict[str, Any]) -> dict[str, Any]:
     """Return who gains how much, or why that is not known."""
     pays, conclusion = subject.summary["pays"], subject.conclusion
     data: dict[str, Any] | str = subject.why_missing("Errors alone, with the coterie and with all")
@@ -60,20 +62,21 @@ def _gains(subject: Subject, cards: dict[str, Any]) -> dict[str, Any]:
     return _section("gains", "Who gains, who loses", data, lambda _: words.gains_words(cards, pays))
 
 
-def _sections(subject: Subject, cards: dict[str, Any]) -> list[dict[str, Any]]:
+def _sections(subject: ReportSubject, cards: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return the sections of the page in order."""
     if subject.conclusion is not None and subject.site is not None:
         return _site_sections(subject, subject.conclusion, subject.site)
     summary, missing = subject.summary, subject.why_missing
     no_membership = missing("Membership probabilities") if subject.model is None else NO_BOOTSTRAP
     membership = pictures.membership_picture(subject) or no_membership
     losses: dict[str, Any] | str = missing("Losses of everybody's model on everybody's rows")
-    places: dict[str, Any] | str = missing("The learners' places")
+    indices: dict[str, Any] | str = missing("The learners' places")
     if subject.partition is not None:
-        losses, places = pictures.losses_picture(subject), pictures.map_picture(subject)
+        losses, indices = pictures.losses_picture(subject), pictures.map_picture(subject)
     sections = [
         _gains(subject, cards),
         _section("losses", "Who predicts whom", losses, words.losses_words),
-        _section("map", "Map of the learners", places, words.map_words),
+        _section("map", "Map of the learners", indices, words.map_words),
         _why(summary),
         _section("membership", "How sure the coteries are", membership, words.membership_words),
         _section(
@@ -97,7 +100,7 @@ def _sections(subject: Subject, cards: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def report_summary(
-    subject: Subject, title: str | None = None, against: Mapping[str, Any] | None = None
+    subject: ReportSubject, title: str | None = None, against: Mapping[str, Any] | None = None
 ) -> dict[str, Any]:
     """Return all that a report says, under a heading: texts, numbers, lists and dicts, as JSON knows them.
 

@@ -59,7 +59,7 @@ def ticks(low: float, high: float, most: int = 5) -> list[float]:
     for step in (10.0 ** math.floor(math.log10((high - low) / most)) * factor for factor in (1, 2, 5, 10)):
         first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
         if last - first < most:
-            return [place * step for place in range(first, last + 1)]
+            return [index * step for index in range(first, last + 1)]
     return [low]
 
 
@@ -67,11 +67,11 @@ def log_ticks(low: float, high: float, most: int = 5) -> list[float]:
     """Return round numbers between two positive ones on a log scale."""
     decades = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
     for steps in ((1, 2, 5), (1, 3), (1,)):
-        found = [step * 10.0**decade for decade in decades for step in steps]
-        found = [tick for tick in found if low <= tick <= high]
-        if len(found) <= most:
-            return found if len(found) > 1 else ticks(low, high, most)
-    return found[:: -(-len(found) // most)]
+        result = [step * 10.0**decade for decade in decades for step in steps]
+        result = [tick for tick in result if low <= tick <= high]
+        if len(result) <= most:
+            return result if len(result) > 1 else ticks(low, high, most)
+    return result[:: -(-len(result) // most)]
 
 
 def tick_text(value: float) -> str:
@@ -83,7 +83,7 @@ def tick_text(value: float) -> str:
     return f"{round(value, 6):{',' if size >= 1e4 else ''}g}".replace("-", MINUS)
 
 
-class Frame:
+class PlotFrame:
     """A box with two axes, in which things are drawn by their values."""
 
     LEFT, RIGHT, TOP, BOTTOM = 54, 20, 8, 34
@@ -97,6 +97,7 @@ class Frame:
         height: float = 200,
         log: bool = False,
     ) -> None:
+        """Choose the ranges of both axes."""
         self.width, self.height, self.log = width, height, log
         self.low, self.high = min(across), max(across)
         self.bottom, self.top = min(up), max(up)
@@ -138,8 +139,8 @@ class Frame:
 
     def line(self, points: Points, **look: Any) -> str:
         """Return a line through points."""
-        places = " ".join(f"{self.x(across):.1f},{self.y(up):.1f}" for across, up in points)
-        return element("polyline", points=places, fill="none", **look)
+        indices = " ".join(f"{self.x(across):.1f},{self.y(up):.1f}" for across, up in points)
+        return element("polyline", points=indices, fill="none", **look)
 
     def band(self, low: float, high: float) -> str:
         """Return a level band across the box."""
@@ -163,5 +164,5 @@ def point(x: float, y: float, radius: float, shape: str, *inside: str, **look: A
     """Return a point in one of the markers' shapes."""
     if shape not in SHAPES:
         return element("circle", *inside, cx=round(x, 1), cy=round(y, 1), r=radius, **look)
-    place = f"translate({x:.1f} {y:.1f}) scale({radius:g})"
-    return element("path", *inside, d=SHAPES[shape], transform=place, **look)
+    index = f"translate({x:.1f} {y:.1f}) scale({radius:g})"
+    return element("path", *inside, d=SHAPES[shape], transform=index, **look)

@@ -12,8 +12,9 @@ DARK_GREYS = ("#F2F2F2", "#D2D2D3", "#B2B3B5", "#929397", "#727479", "#53555B", 
 
 
 def _theme(palette: tuple[str, ...], greys: tuple[str, ...]) -> dict[str, str]:
+    """Return the colours of a theme by their names in the style sheet."""
     lists = {"c": palette, "g": greys}
-    return {f"{letter}{place}": found for letter, each in lists.items() for place, found in enumerate(each)}
+    return {f"{letter}{index}": result for letter, each in lists.items() for index, result in enumerate(each)}
 
 
 THEMES = {

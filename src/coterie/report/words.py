@@ -10,6 +10,7 @@ from coterie._text import counted, joined, number, percent, whole_percents
 
 
 def _without_admitted(data: dict[str, Any]) -> str:
+    """Say how many learners a picture leaves out because they do not shape the coteries."""
     if not data["admitted"]:
         return ""
     learners = counted(data["admitted"], "learner")
@@ -61,7 +62,7 @@ def map_words(data: dict[str, Any]) -> list[str]:
 def curves_words(data: dict[str, Any]) -> list[str]:
     """Say why there are so many clusters."""
     k, rule, rules = data["n_clusters"], data["rule"], data["rules"]
-    found = counted(k, "coterie")
+    result = counted(k, "coterie")
     others = {name: curve["chosen"] for name, curve in rules.items() if name != rule}
     agree = [name for name, chosen in others.items() if chosen == k]
     differ = [f"{name} ({chosen})" for name, chosen in others.items() if chosen != k]
@@ -69,9 +70,11 @@ def curves_words(data: dict[str, Any]) -> list[str]:
         text = f"The number of coteries was given: {k}."
     else:
         decided = rules[rule]
-        text = f"There are {found} because the rule {rule} says so."
+        text = f"There are {result} because the rule {rule} says so."
         if decided["chosen"] != k:
-            text = f"The rule {rule} answers {decided['chosen']}, of which {found} have members of their own."
+            text = (
+                f"The rule {rule} answers {decided['chosen']}, of which {result} have members of their own."
+            )
         if decided["one_truth_z"] is not None:
             text += (
                 " On halves of the rows several coteries do not surely predict better than one; but all rows "
@@ -107,7 +110,7 @@ def gains_words(cards: dict[str, Any], pays: dict[str, Any]) -> list[str]:
         f"{percent(pays['typical_gain'])}, from {percent(pays['least_gain'])} to "
         f"{percent(pays['most_gain'])}. All errors are on rows that no model had seen."
     )
-    if any(cards["rows"][place][15] for place in cards["shown"]):
+    if any(cards["rows"][index][15] for index in cards["shown"]):
         text += f" An arrow: the interval goes on below {percent(-1.0)}."
     missing = len(cards["rows"]) - pays["n_compared"]
     if cards["left_out"]:

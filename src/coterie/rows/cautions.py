@@ -75,7 +75,7 @@ def _names_learners(column: Array, learners: Learners) -> bool:
     return len(learners) >= CAUTION.fewest_learners and _whole(firsts) and _consecutive(firsts)
 
 
-def _left_by_lines(x: Array, y: Array, owner: Array, counts: Array) -> float:
+def _unexplained_by_lines(x: Array, y: Array, owner: Array, counts: Array) -> float:
     """Return the share of the variance inside learners that a line on one column leaves, for each its own."""
 
     def centred(values: Array) -> Array:
@@ -97,34 +97,34 @@ def _determines(x: Array, y: Array, owner: Array, counts: Array) -> bool:
     _, ties = np.unique(x[order], return_inverse=True)
     sizes = np.bincount(ties)
     means = np.bincount(ties, y[order]) / sizes
-    left = []
+    unexplained = []
     for rising in (True, False):
         fitted = isotonic_regression(means, sample_weight=sizes, increasing=rising)[ties]
-        left.append(float(np.sum((y[order] - fitted) ** 2)) / within)
-    return min(*left, _left_by_lines(x, y, owner, counts)) < 1 - CAUTION.determined
+        unexplained.append(float(np.sum((y[order] - fitted) ** 2)) / within)
+    return min(*unexplained, _unexplained_by_lines(x, y, owner, counts)) < 1 - CAUTION.determined
 
 
 def _determining(learners: Learners) -> list[int]:
     """Return the columns that nearly determine the response."""
-    some = np.arange(len(learners.y))
-    if len(some) > CAUTION.most_rows:
-        some = some[np.linspace(0, len(some) - 1, CAUTION.most_rows).astype(int)]
-    X, y = learners.X[some], learners.scalar_y[some]
-    owner = np.unique(learners.owner[some], return_inverse=True)[1]
+    subset = np.arange(len(learners.y))
+    if len(subset) > CAUTION.most_rows:
+        subset = subset[np.linspace(0, len(subset) - 1, CAUTION.most_rows).astype(int)]
+    X, y = learners.X[subset], learners.scalar_y[subset]
+    owner = np.unique(learners.owner[subset], return_inverse=True)[1]
     counts = np.bincount(owner)
     # In ordinary units, for sums of squares.
     y = (y - y.mean()) / (np.abs(y - y.mean()).max() or 1.0)
     levels = (np.bincount(owner, y) / counts)[owner]
     if len(y) < CAUTION.fewest_rows or np.ptp(y - levels) < 1e-9:
         return []
-    found = []
+    result = []
     for column in np.flatnonzero(np.ptp(X, axis=0) > 0).tolist():
         x = X[:, column] / np.abs(X[:, column]).max()
         if any(_related(*pair) for pair in ((x, y), _inside(x, y, owner, counts))) and _determines(
             x, y, owner, counts
         ):
-            found.append(column)
-    return found
+            result.append(column)
+    return result
 
 
 def _inside(x: Array, y: Array, owner: Array, counts: Array) -> tuple[Array, Array]:
@@ -138,6 +138,7 @@ def _inside(x: Array, y: Array, owner: Array, counts: Array) -> tuple[Array, Arr
 
 
 def _related(x: Array, y: Array) -> bool:
+    """Tell whether predictor and response are related, by rank correlation."""
     ranks = rankdata(np.column_stack([x, y]), axis=0)
     ranks -= ranks.mean(axis=0)
     sizes = np.sqrt((ranks**2).sum(axis=0))
@@ -145,24 +146,25 @@ def _related(x: Array, y: Array) -> bool:
 
 
 def _of_response(y: Array) -> Iterator[str]:
-    found = np.unique(y)
-    if len(found) == 1:
+    """Yield cautions about a response with few values."""
+    result = np.unique(y)
+    if len(result) == 1:
         yield "The response is the same in all rows, so there is nothing to learn."
-    elif len(found) == 2:
+    elif len(result) == 2:
         yield (
-            f"The response has two values only, {found[0]:g} and {found[1]:g}, and is fitted as a number: a "
-            "prediction is an average of the two, not a class."
+            f"The response has two values only, {result[0]:g} and {result[1]:g}, and is fitted as a number: "
+            "a prediction is an average of the two, not a class."
         )
-    elif len(found) <= CAUTION.most_codes and _whole(found):
+    elif len(result) <= CAUTION.most_codes and _whole(result):
         yield (
-            f"The response has {len(found)} whole values only, from {found[0]:g} to {found[-1]:g}, and "
+            f"The response has {len(result)} whole values only, from {result[0]:g} to {result[-1]:g}, and "
             "is fitted as a number: that is right for a rating or a count, and wrong for codes of classes."
         )
 
 
 def _copies(learners: Learners) -> list[tuple[int, int]]:
     """Return pairs of learners with the same rows, in whatever order: one that has them, and a copy."""
-    table, seen, found = np.column_stack([learners.X, learners.y]), dict[bytes, int](), []
+    table, seen, result = np.column_stack([learners.X, learners.y]), dict[bytes, int](), []
     for j in range(len(learners)):
         rows = table[learners.span(j)]
         rows = rows[np.lexsort(rows.T)]
@@ -170,8 +172,8 @@ def _copies(learners: Learners) -> list[tuple[int, int]]:
             continue
         first = seen.setdefault(sha256(rows.tobytes()).digest(), j)
         if first != j:
-            found.append((first, j))
-    return found
+            result.append((first, j))
+    return result
 
 
 def cautions(learners: Learners, names: Sequence[str] | None = None) -> tuple[str, ...]:

@@ -114,8 +114,8 @@ def as_ids(groups: Any, caller: str) -> Array:
 
 def positions_of(wanted: Iterable[Any], known: Iterable[Any]) -> Array:
     """Return where each of some ids stands among known ones; one that is not there is a KeyError."""
-    place = {learner: p for p, learner in enumerate(known)}
-    return np.array([place[learner] for learner in wanted], dtype=int)
+    index = {learner: p for p, learner in enumerate(known)}
+    return np.array([index[learner] for learner in wanted], dtype=int)
 
 
 def sorting_text(learner_id: object) -> str:

@@ -221,8 +221,8 @@ def _refuse_wild(values: Array, sizes: Array, ids: Array, what: str, caller: str
     usual = max(usual, LEAST_SHARE * float(np.median(np.abs(values))))
     worst = int(spreads.argmax())
     if 0 < WILD * usual < spreads[worst]:
-        mine = values[starts[worst] : starts[worst] + sizes[worst]]
-        wildest = mine[np.abs(mine - np.median(mine)).argmax()]
+        selected = values[starts[worst] : starts[worst] + sizes[worst]]
+        wildest = selected[np.abs(selected - np.median(selected)).argmax()]
         raise ValueError(
             f"Input {what} of {caller} has {wildest:.6g} in the rows of {whose(worst, ids)}. It is more than "
             "a billion times as far from its others as is usual. If that is a code for a missing value, "
@@ -367,10 +367,10 @@ def stack_learners(datasets: Any) -> tuple[Array, Array, Array]:
     responses: list[Array] = []
     ids: list[Any] = []
     first_names: list[str] | None = None
-    for place, (learner, (X, y)) in enumerate(datasets.items()):
+    for index, (learner, (X, y)) in enumerate(datasets.items()):
         names = column_names(X)
         part = check_predictors(X, "stack_learners")
-        if place == 0:
+        if index == 0:
             first_names = names
         elif part.shape[1] != parts[0].shape[1] or names != first_names:
             raise ValueError(

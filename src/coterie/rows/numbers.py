@@ -83,15 +83,15 @@ def as_numbers(values: Array) -> Array:
     if isinstance(values, np.ma.MaskedArray):
         hidden = np.ma.getmaskarray(values)
         if values.dtype.kind == "O":
-            shown = values.data.copy()
-            shown[hidden] = None
-            return as_numbers(shown)
+            mask = values.data.copy()
+            mask[hidden] = None
+            return as_numbers(mask)
         numbers = as_numbers(values.data)
         return np.where(hidden, np.nan, numbers) if hidden.any() else numbers
     kind = values.dtype.kind
-    why = {"m": "dates", "M": "dates", "c": "complex", "V": "fields"}.get(kind)
-    if why is not None:
-        raise NoNumberError(why)
+    reason = {"m": "dates", "M": "dates", "c": "complex", "V": "fields"}.get(kind)
+    if reason is not None:
+        raise NoNumberError(reason)
     if kind not in "biuf":
         return _from_objects(values)
     # A longdouble beyond the range becomes infinite, which is refused by name.

@@ -106,6 +106,7 @@ def _sentence(error: NoNumberError, which: str, many: bool, caller: str) -> str:
 
 
 def _table_numbers(table: Any, caller: str) -> Array:
+    """Return a table as float64; refuse columns that hold no numbers."""
     columns, troubles = [], list[tuple[str, NoNumberError]]()
     for name, series in zip(table.columns, table.iter_columns(), strict=True):
         try:
@@ -121,6 +122,7 @@ def _table_numbers(table: Any, caller: str) -> Array:
 
 
 def _array_numbers(array: Array, caller: str) -> Array:
+    """Return an array as float64; refuse entries that are no numbers."""
     if array.dtype.kind not in "OUS":
         try:
             return as_numbers(array)
@@ -187,7 +189,7 @@ def check_response(y: Any, caller: str, n_rows: int) -> Array:
     try:
         numbers = as_numbers(values)
     except NoNumberError as error:
-        why = {
+        reason = {
             "dates": f"The 'y' argument of {caller} holds dates: turn them into numbers first.",
             "complex": f"Complex data not supported in y of {caller}: pass real numbers.",
             "large": f"The 'y' argument of {caller} holds a number beyond the range of floating point "
@@ -197,7 +199,7 @@ def check_response(y: Any, caller: str, n_rows: int) -> Array:
             f"The 'y' argument of {caller} must be numeric: fit classes with CoterieClassifier. "
             f"Got entries of type {values.dtype}."
         )
-        raise ValueError(why.get(error.why, usual)) from None
+        raise ValueError(reason.get(error.why, usual)) from None
     response: Array = column_or_1d(numbers, warn=True)
     if len(response) != n_rows:
         raise ValueError(

@@ -58,11 +58,11 @@ def _distances(values: Array, middle: float) -> Array:
 
 def _has_gap(values: Array) -> bool:
     """Tell whether the largest distance is so large that a gap is possible: one cheap look."""
-    some = values[:: max(1, len(values) // 10_000)]
-    coded = np.isin(some, CODES)
-    some = some if coded.all() else some[~coded]
-    middle = float(np.median(some))
-    distances = _distances(some, middle)
+    subset = values[:: max(1, len(values) // 10_000)]
+    coded = np.isin(subset, CODES)
+    subset = subset if coded.all() else subset[~coded]
+    middle = float(np.median(subset))
+    distances = _distances(subset, middle)
     if not len(distances):
         return bool(np.any(values != middle))
     usual = distances[int(0.75 * (len(distances) - 1))]
@@ -92,13 +92,13 @@ def tame_limits(values: Array, *, codes: bool = False) -> tuple[float, float]:
     size = last + 1 - first
     mean_gap = (sums[last + 1] - sums[first] - size * logs[first] + PRIOR) / (size + PRIOR)
     gaps = logs[last + 1] - logs[last]
-    found = np.flatnonzero(gaps > np.maximum(wide_gap * mean_gap, np.log(least)))
+    result = np.flatnonzero(gaps > np.maximum(wide_gap * mean_gap, np.log(least)))
     if codes:
         # Only the gap below the code itself: what lies before it is judged as every other value is.
-        found = found[last[found] == n - 2]
-    if not len(found):
+        result = result[last[result] == n - 2]
+    if not len(result):
         return -np.inf, np.inf
-    reach = float(np.exp(logs[last[found[0]]] + 0.5 * gaps[found[0]]))
+    reach = float(np.exp(logs[last[result[0]]] + 0.5 * gaps[result[0]]))
     return middle - reach, middle + reach
 
 
@@ -109,8 +109,8 @@ def _limits(values: Array) -> tuple[float, float]:
     coded = np.isin(values, CODES)
     low, high = tame_limits(values)
     if 0 < 2 * np.count_nonzero(coded) < len(values):
-        others, (found, counts) = values[~coded], np.unique(values[coded], return_counts=True)
-        for code in found[counts > 1]:
+        others, (result, counts) = values[~coded], np.unique(values[coded], return_counts=True)
+        for code in result[counts > 1]:
             # Once, however often it occurs: more than a twentieth of all cells may be codes.
             below, above = tame_limits(np.r_[others, code], codes=True)
             if not below <= code <= above:
@@ -172,17 +172,18 @@ def set_aside(
     cells = []
     for column, (rows, values) in beyond.items():
         label = "The response" if column == X.shape[1] else f"Column {names[column]!r}" if names else None
-        found: dict[tuple[int, float, bool], int] = {}
+        result: dict[tuple[int, float, bool], int] = {}
         for row, value in zip(rows.tolist(), values.tolist(), strict=True):
             key = int(owner[row]), value, not aside[row]
-            found[key] = found.get(key, 0) + 1
-        for (j, value, kept), count in found.items():
+            result[key] = result.get(key, 0) + 1
+        for (j, value, kept), count in result.items():
             if not kept or value in CODES:
                 cells.append(WildCells(learners[j], label or f"Column {column}", value, count, kept))
     return aside, tuple(cells)
 
 
 def _note(column: str, value: float | None, kept: bool, cells: Sequence[WildCells]) -> str:
+    """Say which far cells of a column were found, and what became of their rows."""
     count = sum(cell.count for cell in cells)
     many = f"{count} cell{'s' if count > 1 else ''}"
     what = f"{many} of {value:.6g}" if value is not None else f"{many} far from all others"
@@ -198,11 +199,11 @@ def _note(column: str, value: float | None, kept: bool, cells: Sequence[WildCell
 
 def notes_on(cells: Sequence[WildCells]) -> tuple[str, ...]:
     """Say in sentences which cells were wild, column by column."""
-    found: dict[tuple[str, float | None, bool], list[WildCells]] = {}
+    result: dict[tuple[str, float | None, bool], list[WildCells]] = {}
     for cell in cells:
         code = cell.value if cell.value in CODES else None
-        found.setdefault((cell.column, code, cell.kept), []).append(cell)
-    return tuple(_note(*key, theirs) for key, theirs in found.items())
+        result.setdefault((cell.column, code, cell.kept), []).append(cell)
+    return tuple(_note(*key, theirs) for key, theirs in result.items())
 
 
 def warn_of(cells: Sequence[WildCells], stacklevel: int = 3) -> None:

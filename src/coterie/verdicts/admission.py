@@ -128,18 +128,19 @@ class _Clusters:
 
     def estimation_error(self, predictions: Array, k: int) -> float:
         """Return the error of a cluster's average that its members' estimation alone explains."""
-        mine = np.flatnonzero(self.labels == k)
-        if len(mine) == 1:
+        selected = np.flatnonzero(self.labels == k)
+        if len(selected) == 1:
             return float(self.lone_errors[k])
-        share = self.shares[k, mine]
-        theirs = predictions[mine]
+        share = self.shares[k, selected]
+        theirs = predictions[selected]
         deviations = theirs - np.tensordot(share, theirs, 1)
         between = self.loss.by_row(share[:, None, None] * deviations).mean(axis=1).sum()
-        others = len(mine) - 1
-        return float(between * len(mine) / others * (1 + UNSURE_OF_FEW / others))
+        others = len(selected) - 1
+        return float(between * len(selected) / others * (1 + UNSURE_OF_FEW / others))
 
 
 def _clusters_of(selection: Selection, partition: Partition, loss: Loss) -> _Clusters:
+    """Return the clusters with the weights of their members' models."""
     labels, n_clusters = partition.labels, partition.n_clusters
     weights = membership(labels, n_clusters, bounded_weights(selection.n_rows / selection.noise))
     lone = np.zeros(n_clusters)
@@ -202,10 +203,10 @@ class _Newcomer:
 
     def fits(self, clusters: _Clusters, k: int, own: Array) -> bool:
         """Tell whether a cluster predicts the newcomer as well as its own noise allows."""
-        mine = clusters.labels == k
-        if not np.isfinite(self.predictions[mine]).all():
+        selected = clusters.labels == k
+        if not np.isfinite(self.predictions[selected]).all():
             return False
-        forms = [np.tensordot(clusters.shares[k, mine], self.predictions[mine], 1)]
+        forms = [np.tensordot(clusters.shares[k, selected], self.predictions[selected], 1)]
         if self.pooled is not None:
             forms.append(self.pooled[k])
         losses = self.loss.by_row(self.y - np.array(forms), self.clip)
@@ -249,8 +250,10 @@ def _meet(
         pooled = None
         if collaboration is not None and collaboration.by_pooled_rows:
             weight_rows = collaboration.newcomer_weight_rows
-            each_way = (np.full(len(block.X), weight_row) for weight_row in weight_rows)
-            pooled = np.array([collaboration.predict_columns(block.X, weight_row) for weight_row in each_way])
+            all_predictions = (np.full(len(block.X), weight_row) for weight_row in weight_rows)
+            pooled = np.array(
+                [collaboration.predict_columns(block.X, weight_row) for weight_row in all_predictions]
+            )
         weights = np.ones(len(block.y)) if block.weights is None else block.weights
         for m in range(start, stop):
             span = block.span(m - start)

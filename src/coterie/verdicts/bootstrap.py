@@ -58,8 +58,8 @@ class Stability:
 def resampled_counts(n_rows: int, n_replicates: int, generator: np.random.Generator) -> Array:
     """Return how often each row is drawn, of shape (n_rows, n_replicates); columns sum to n_rows."""
     drawn = generator.integers(n_rows, size=(n_replicates, n_rows))
-    places = drawn + n_rows * np.arange(n_replicates)[:, None]
-    counts = np.bincount(places.ravel(), minlength=n_rows * n_replicates)
+    indices = drawn + n_rows * np.arange(n_replicates)[:, None]
+    counts = np.bincount(indices.ravel(), minlength=n_rows * n_replicates)
     return counts.reshape(n_replicates, n_rows).T.astype(float)
 
 
@@ -122,10 +122,10 @@ def _chosen_numbers(ratios: Array, picked: Sequence[Array], losses: LocalLosses)
     bound = student.isf(RULE.significance / n_learners, np.maximum(sizes - 1, 1))
     chosen = best.copy()
     for position in np.unique(best).tolist():
-        mine = np.flatnonzero(best == position)
-        undecided = np.ones(len(mine), dtype=bool)
+        best_clusters = np.flatnonzero(best == position)
+        undecided = np.ones(len(best_clusters), dtype=bool)
         for smaller in range(position):
-            excess = ratios[smaller][:, mine] - ratios[position][:, mine]
+            excess = ratios[smaller][:, best_clusters] - ratios[position][:, best_clusters]
             spread = excess.std(axis=0, ddof=1) / np.sqrt(n_learners) if n_learners > 1 else 0.0
             near = excess.mean(axis=0) <= errors_allowed(n_learners) * spread + RULE.negligible
             # The spread over a learner's rows is that of the sample: replicates differ in the mean.
@@ -134,7 +134,7 @@ def _chosen_numbers(ratios: Array, picked: Sequence[Array], losses: LocalLosses)
             allowed = np.maximum(bound * error / losses.noise, RULE.negligible)
             nobody_worse = ~(excess > allowed[:, None]).any(axis=0)
             sufficient = undecided & near & nobody_worse
-            chosen[mine[sufficient]] = smaller
+            chosen[best_clusters[sufficient]] = smaller
             undecided &= ~sufficient
     return chosen
 
@@ -162,11 +162,11 @@ def bootstrap_losses(
     blocks = np.vstack(each_blocks)
     ids = losses.learners.ids
     for j, halves in enumerate(_resampled_halves(blocks, counts, ids, n_replicates, entropy)):
-        mine = halves[:, :n_clusters].sum(axis=0).argmin(axis=0)
-        membership[j] = np.bincount(mine, minlength=n_clusters) / n_replicates
-        for place in range(len(numbers)):
-            part = halves[:, cuts[place] : cuts[place + 1]]
-            ratios[place, j] = _held_out_ratios(part, losses.half_sizes[j], losses.noise[j])
+        best_clusters = halves[:, :n_clusters].sum(axis=0).argmin(axis=0)
+        membership[j] = np.bincount(best_clusters, minlength=n_clusters) / n_replicates
+        for index in range(len(numbers)):
+            part = halves[:, cuts[index] : cuts[index + 1]]
+            ratios[index, j] = _held_out_ratios(part, losses.half_sizes[j], losses.noise[j])
         report("Bootstrap", j + 1, n_learners)
     if not numbers:
         return Stability(ids, membership, np.array([n_clusters]), np.ones(1), n_replicates)
@@ -188,18 +188,18 @@ def bootstrap_clustering(clustering: Clustering, *, n_replicates: int, entropy: 
 
     A learner whose model gave no finite losses keeps its cluster.
     """
-    partition, places = clustering.partition, places_of(clustering)
+    partition, indices = clustering.partition, places_of(clustering)
     assert clustering.losses is not None
     known = bootstrap_losses(
         clustering.losses,
-        partition.labels[places],
+        partition.labels[indices],
         _not_ruled_out(clustering),
         n_replicates=n_replicates,
         entropy=entropy,
     )
-    apart = np.setdiff1d(np.arange(len(partition.labels)), places)
+    apart = np.setdiff1d(np.arange(len(partition.labels)), indices)
     membership = np.zeros((len(partition.labels), partition.n_clusters))
-    membership[places, : known.membership.shape[1]] = known.membership
+    membership[indices, : known.membership.shape[1]] = known.membership
     membership[apart, partition.labels[apart]] = 1.0
     # Whoever stands apart has a cluster in every replicate.
     n_clusters = known.n_clusters + len(apart)

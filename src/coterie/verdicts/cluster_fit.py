@@ -56,12 +56,12 @@ class ClusterFit:
 
         A cluster of one predicts its member by the member itself: nobody else does.
         """
-        losses, fits, everybody = losses.copy(), fits.copy(), np.arange(len(labels))
-        alone = np.bincount(labels)[labels] == 1
-        losses[everybody[alone], labels[alone]] = np.inf
-        fits[everybody[alone], labels[alone]] = False
+        losses, fits, all_learners = losses.copy(), fits.copy(), np.arange(len(labels))
+        single = np.bincount(labels)[labels] == 1
+        losses[all_learners[single], labels[single]] = np.inf
+        fits[all_learners[single], labels[single]] = False
         others = losses.copy()
-        others[everybody, labels] = np.inf
+        others[all_learners, labels] = np.inf
         nearest = np.where(np.isfinite(others).any(axis=1), others.argmin(axis=1), -1)
         return cls(learner_ids, losses, fits, nearest, related)
 
@@ -91,7 +91,7 @@ def is_worse(mean: Array, error: Array, sizes: Array, noise: Array, rate: float)
 
 
 @dataclass(frozen=True)
-class Comparison:
+class ClusterComparison:
     """What clusters lose on learners, beside what the learners' own honest models lose.
 
     ``means`` (K, L) are mean clipped losses of clusters on learners, infinite where nobody is in the cluster.
@@ -110,13 +110,14 @@ class Comparison:
 
 
 def _constant_losses(losses: LocalLosses) -> Array:
+    """Return each row's loss under its learner's mean response."""
     learners = losses.learners
     means = learners.mean_by_learner(learners.y.T).T[learners.owner]
     constant = learners.loss.by_row(learners.y - means, losses.clips)
     return constant if learners.weights is None else constant * learners.weights
 
 
-def compare_with_alone(losses: LocalLosses, labels: Array) -> Comparison:
+def compare_with_own(losses: LocalLosses, labels: Array) -> ClusterComparison:
     """Compare what clusters lose on learners whose rows are here with what these lose alone.
 
     ``labels`` is the partition of all who are labelled; the answer is in the order of ``losses``.
@@ -129,14 +130,14 @@ def compare_with_alone(losses: LocalLosses, labels: Array) -> Comparison:
     for k in np.flatnonzero(np.isfinite(rows).all(axis=1)):
         excess[k], errors[k] = paired_excess(rows[k], losses.own_losses, starts, sizes, inflation)
         means[k] = np.add.reduceat(rows[k], starts) / sizes
-    mine = rows[labels[losses.holder], np.arange(len(losses.holder))]
-    constant = paired_excess(mine, _constant_losses(losses), starts, sizes, inflation)
-    left = losses.residuals(labels, len(rows))
-    beyond = beyond_claims(left, learners.weights, starts, learners.loss, inflation)
-    return Comparison(means, excess, errors, *constant, beyond)
+    own_losses = rows[labels[losses.holder], np.arange(len(losses.holder))]
+    constant = paired_excess(own_losses, _constant_losses(losses), starts, sizes, inflation)
+    residuals = losses.residuals(labels, len(rows))
+    beyond = beyond_claims(residuals, learners.weights, starts, learners.loss, inflation)
+    return ClusterComparison(means, excess, errors, *constant, beyond)
 
 
-def _related(comparison: Comparison, labels: Array, noise: Array) -> Array:
+def _related(comparison: ClusterComparison, labels: Array, noise: Array) -> Array:
     """Tell which clusters predict their members better, beyond two standard errors, than a constant."""
     n_clusters = len(comparison.means)
     total = np.bincount(labels, comparison.constant_excess / noise, minlength=n_clusters)
@@ -147,19 +148,21 @@ def _related(comparison: Comparison, labels: Array, noise: Array) -> Array:
 
 
 def coterie_excess(
-    with_coterie: Array, alone: Array, clip: float, inflation: float = 1.0, loss: Loss = SQUARED_ERROR
+    with_coterie: Array, own: Array, clip: float, inflation: float = 1.0, loss: Loss = SQUARED_ERROR
 ) -> tuple[float, float]:
     """Return how much more a learner's coterie loses on its rows than it does alone, and the standard error.
 
     Both are honest residuals of shape (n, C), and losses of rows are bounded by ``clip``. The mean is over
     the rows that both predict; without such rows it is infinite.
     """
-    both = np.array([with_coterie, alone])
+    both = np.array([with_coterie, own])
     both = both[:, np.isfinite(both).all(axis=(0, 2))]
     if not both.shape[1]:
         return np.inf, 0.0
-    theirs, mine = loss.by_row(both, clip)
-    excess, error = paired_excess(theirs, mine, np.zeros(1, dtype=int), np.array([len(mine)]), inflation)
+    theirs, own_losses = loss.by_row(both, clip)
+    excess, error = paired_excess(
+        theirs, own_losses, np.zeros(1, dtype=int), np.array([len(own_losses)]), inflation
+    )
     return float(excess[0]), float(error[0])
 
 
@@ -185,16 +188,16 @@ def _coterie_excesses(
         known = np.isfinite(with_coterie[j] + own).all(axis=1)
         n_rows[position] = known.sum()
         if beyond is not None and known.any():
-            left = with_coterie[j][known]
-            found = beyond_claims(left, None, np.zeros(1, dtype=int), coterie.loss, selection.inflation)
-            beyond[position] = found[0] if found is not None else 0.0
+            residuals = with_coterie[j][known]
+            result = beyond_claims(residuals, None, np.zeros(1, dtype=int), coterie.loss, selection.inflation)
+            beyond[position] = result[0] if result is not None else 0.0
     return excess, errors, n_rows, beyond
 
 
 def judge_cluster_fit(
     partition: Partition,
     places: Array,
-    comparison: Comparison,
+    comparison: ClusterComparison,
     coterie: tuple[Array, Array, Array],
     sizes: Array,
     noise: Array,
@@ -234,11 +237,11 @@ def measure_cluster_fit(clustering: Clustering, selection: Selection, coterie: C
 
     Selection and collaboration are in the order of the partition, and so is the answer.
     """
-    partition, places, losses = clustering.partition, places_of(clustering), clustering.losses
+    partition, indices, losses = clustering.partition, places_of(clustering), clustering.losses
     assert losses is not None
-    comparison = compare_with_alone(losses, partition.labels[places])
+    comparison = compare_with_own(losses, partition.labels[indices])
     company = np.bincount(partition.labels)[partition.labels] - 1
-    excess, errors, n_rows, beyond = _coterie_excesses(selection, coterie, company, places)
+    excess, errors, n_rows, beyond = _coterie_excesses(selection, coterie, company, indices)
     sizes, noise = losses.learners.sizes, losses.noise
     excesses = excess, errors, n_rows
-    return judge_cluster_fit(partition, places, comparison, excesses, sizes, noise, beyond)
+    return judge_cluster_fit(partition, indices, comparison, excesses, sizes, noise, beyond)

@@ -151,7 +151,7 @@ def _regions(X: Array, values: Array, names: list[str]) -> tuple[Region, ...]:
     leaf_rows = max(1, len(X) // 20)
     tree = DecisionTreeRegressor(max_leaf_nodes=MOST_REGIONS, min_samples_leaf=leaf_rows, random_state=0)
     grown = tree.fit(X, values).tree_
-    found: list[Region] = []
+    result: list[Region] = []
     # Bounds on each predictor so far: a narrower bound replaces a wider one.
     waiting: list[tuple[int, dict[int, tuple[float, float]]]] = [(0, {})]
     while waiting:
@@ -172,8 +172,8 @@ def _regions(X: Array, values: Array, names: list[str]) -> tuple[Region, ...]:
                 parts.append(f"{low:.4g} < {names[p]} <= {high:.4g}")
         share = float(grown.n_node_samples[node] / len(X))
         where = " and ".join(parts) or "everywhere"
-        found.append(Region(where, share, float(grown.value[node].ravel()[0])))
-    return tuple(sorted(found, key=lambda region: -abs(region.difference)))
+        result.append(Region(where, share, float(grown.value[node].ravel()[0])))
+    return tuple(sorted(result, key=lambda region: -abs(region.difference)))
 
 
 def _predict_cluster(model: Any, selection: Selection, labels: Array, k: int, X: Array) -> Array:
@@ -209,6 +209,7 @@ def _column(model: Any, label: Any, differences: Array) -> int:
 
 
 def _checked(model: Any, cluster: Any, name: str) -> int:
+    """Return a cluster's number; refuse what is none."""
     known = isinstance(cluster, (int, np.integer)) and not isinstance(cluster, bool)
     if not known or not 0 <= cluster < model.n_clusters_:
         raise ValueError(
@@ -218,7 +219,7 @@ def _checked(model: Any, cluster: Any, name: str) -> int:
     return int(cluster)
 
 
-def shown_predictors(model: Any) -> list[str]:
+def predictor_names(model: Any) -> list[str]:
     """Return the names of a fitted model's predictors; what fit divided is shown in its units."""
     exponents = model.record_.exponents.tolist()
     names = model.predictors_ or [f"x{p}" for p in range(len(exponents))]
@@ -278,12 +279,13 @@ def compare_clusters(model: Any, first: int, second: int, label: Any = None) -> 
     X = shaping.X[rows]
 
     def differences(rows: Array) -> Array:
+        """Return how much the predictions of the two clusters differ on rows."""
         first, second = (_predict_cluster(model, selection, labels, k, rows) for k in pair)
         return first - second
 
-    column = _column(model, label, shown := differences(X))
+    column = _column(model, label, differences_at := differences(X))
     if label is None and hasattr(model, "classes_"):
-        label = model.classes_.tolist()[column if shown.shape[1] > 1 else 1]
+        label = model.classes_.tolist()[column if differences_at.shape[1] > 1 else 1]
     # The probability of the first of two classes falls as that of the second rises.
     sign = -1.0 if label is not None and label == model.classes_[0] and len(model.classes_) == 2 else 1.0
 
@@ -295,7 +297,7 @@ def compare_clusters(model: Any, first: int, second: int, label: Any = None) -> 
     X, values = X[usable], values[usable]
     if not len(values):
         raise ValueError(f"The models of clusters {pair[0]} and {pair[1]} predict no row of their learners.")
-    names = shown_predictors(model)
+    names = predictor_names(model)
     spread = X.std(axis=0)
     centred = X - X.mean(axis=0)
     with np.errstate(divide="ignore", invalid="ignore"):

@@ -37,7 +37,7 @@ COVERAGE = 0.9
 
 
 @dataclass(frozen=True)
-class Expected:
+class ExpectedGains:
     """What learners may expect, as log ratios of the error alone to the error with others.
 
     All are of shape (L,): ``mean`` and ``spread`` of the posterior, ``low`` and ``high`` of its interval. The
@@ -52,13 +52,13 @@ class Expected:
     chance_of_no_harm: Array
 
     @classmethod
-    def of_groups(cls, parts: list[tuple[Array, Expected]]) -> Expected:
+    def of_groups(cls, parts: list[tuple[Array, ExpectedGains]]) -> ExpectedGains:
         """Put together what groups of learners may expect; each mask (L,) tells who is in the group."""
         columns = []
         for each in fields(cls):
             column = np.zeros(len(parts[0][0]))
-            for mine, part in parts:
-                column[mine] = getattr(part, each.name)
+            for selected, part in parts:
+                column[selected] = getattr(part, each.name)
             columns.append(column)
         return cls(*columns)
 
@@ -86,33 +86,43 @@ class GainModel:
         return averages
 
     def expect(
-        self, ratios: Array, errors: Array, apart: Array, n_rows: Array, harm: Array | float = 0.0
-    ) -> Expected:
+        self,
+        ratios: Array,
+        errors: Array,
+        relative_distances: Array,
+        n_rows: Array,
+        harm: Array | float = 0.0,
+    ) -> ExpectedGains:
         """Return what learners may expect whose log ratios (L,) were measured with standard errors (L,).
 
-        ``apart`` (L,) is the distance of predictions alone and with others, on ``n_rows`` (L,). Others harm a
-        learner whose log ratio is below ``harm`` (L,).
+        ``relative_distances`` (L,) is the distance of predictions alone and with others, on ``n_rows`` (L,).
+        Others harm a learner whose log ratio is below ``harm`` (L,).
         """
-        apart = usual_distance(apart, n_rows, self.typical)
-        squares, tau = errors * errors, (SPREADS[:, None] * apart) ** 2
-        prior, unsure = self.shares[:, None] * apart, self.variances[:, None] * apart * apart
+        relative_distances = usual_distance(relative_distances, n_rows, self.typical)
+        squares, tau = errors * errors, (SPREADS[:, None] * relative_distances) ** 2
+        prior, unsure = (
+            self.shares[:, None] * relative_distances,
+            self.variances[:, None] * relative_distances * relative_distances,
+        )
         share = tau / np.maximum(tau + squares, 1e-300)
         means = prior + share * (ratios - prior)
         variances = share * squares + (1 - share) ** 2 * unsure
         mean = self._averaged(means)
         spread = np.sqrt(np.maximum(self._averaged(variances + means * means) - mean * mean, 0.0))
         # The distance in units of the error alone, a mean over rows.
-        luck = apart * np.exp(-ratios / 2) / n_rows
+        luck = relative_distances * np.exp(-ratios / 2) / n_rows
         above = np.sqrt(variances + LUCK_ABOVE * luck)
         no_harm = self._averaged(norm.sf(harm, means, np.maximum(above, 1e-150)))
         margin = norm.isf((1 - COVERAGE) / 2)
         low = mean - margin * np.sqrt(spread**2 + LUCK_BELOW * luck)
         high = mean + margin * np.sqrt(spread**2 + LUCK_ABOVE * luck)
         spreads = (high - low) / (2 * margin)
-        return Expected(mean, spreads, low, high, chance_of_loss(mean, spread, apart, n_rows), no_harm)
+        return ExpectedGains(
+            mean, spreads, low, high, chance_of_loss(mean, spread, relative_distances, n_rows), no_harm
+        )
 
 
-def chance_of_loss(mean: Array, spread: Array, apart: Array, n_rows: Array) -> Array:
+def chance_of_loss(mean: Array, spread: Array, relative_distances: Array, n_rows: Array) -> Array:
     """Return the chance (L,) that a learner's own model happens to be better than what others predict.
 
     The log ratio that such learners have on average is normal (``mean``, ``spread``). It and the distance of
@@ -121,40 +131,53 @@ def chance_of_loss(mean: Array, spread: Array, apart: Array, n_rows: Array) -> A
     root is nearly normal (Wilson and Hilferty, 1931).
     """
     ratios = mean + spread * QUANTILES[:, None]
-    own, others = np.maximum((apart + ratios) / 2, 0.0), np.maximum((apart - ratios) / 2, 0.0)
+    own, others = (
+        np.maximum((relative_distances + ratios) / 2, 0.0),
+        np.maximum((relative_distances - ratios) / 2, 0.0),
+    )
     variance = 2 / (9 * np.maximum(n_rows * own, 1e-9))
     cubic = np.cbrt(others / np.maximum(own, 1e-300))
-    chances = norm.cdf((cubic - (1 - variance)) / np.sqrt(variance))
+    probabilities = norm.cdf((cubic - (1 - variance)) / np.sqrt(variance))
     # Others who err by nothing cost nothing.
-    chance: Array = np.where(others > 0, chances, 0.0).mean(axis=0)
+    chance: Array = np.where(others > 0, probabilities, 0.0).mean(axis=0)
     return chance
 
 
-def usual_distance(apart: Array, n_rows: Array, typical: float) -> Array:
+def usual_distance(relative_distances: Array, n_rows: Array, typical: float) -> Array:
     """Return how far predictions (L,) are taken to be apart.
 
     That is as the rows say and as is typical, in equal parts; if nothing is typical, as the rows say.
     """
-    distance: Array = np.sqrt(apart * (typical / n_rows)) if typical > 0 else apart
+    distance: Array = np.sqrt(relative_distances * (typical / n_rows)) if typical > 0 else relative_distances
     return distance
 
 
 def fit_gain_model(
-    ratios: Array, errors: Array, apart: Array, n_rows: Array, decay: float = 0.0, variance: float = 1.0
+    ratios: Array,
+    errors: Array,
+    relative_distances: Array,
+    n_rows: Array,
+    decay: float = 0.0,
+    variance: float = 1.0,
 ) -> GainModel:
     """Fit the model to log ratios (L,) with standard errors (L,) and the distances of predictions (L,).
 
     Learners are sorted first: the last bit must not depend on their order.
     """
-    order = np.lexsort((n_rows, apart, errors, ratios))
-    ratios, errors, apart, n_rows = ratios[order], errors[order], apart[order], n_rows[order]
-    typical = float(np.median(apart * n_rows)) if len(apart) else 0.0
-    apart = usual_distance(apart, n_rows, typical)
-    noise = (SPREADS[:, None] * apart) ** 2 + errors * errors
-    precisions = (apart * apart / noise).sum(axis=1) + 1 / PRIOR_SPREAD**2
-    shares = (apart * ratios / noise).sum(axis=1) / precisions
-    left = (ratios * ratios / noise).sum(axis=1) - shares * shares * precisions
-    likelihoods = -0.5 * (np.log(noise).sum(axis=1) + np.log(precisions) + left)
+    order = np.lexsort((n_rows, relative_distances, errors, ratios))
+    ratios, errors, relative_distances, n_rows = (
+        ratios[order],
+        errors[order],
+        relative_distances[order],
+        n_rows[order],
+    )
+    typical = float(np.median(relative_distances * n_rows)) if len(relative_distances) else 0.0
+    relative_distances = usual_distance(relative_distances, n_rows, typical)
+    noise = (SPREADS[:, None] * relative_distances) ** 2 + errors * errors
+    precisions = (relative_distances * relative_distances / noise).sum(axis=1) + 1 / PRIOR_SPREAD**2
+    shares = (relative_distances * ratios / noise).sum(axis=1) / precisions
+    unexplained = (ratios * ratios / noise).sum(axis=1) - shares * shares * precisions
+    likelihoods = -0.5 * (np.log(noise).sum(axis=1) + np.log(precisions) + unexplained)
     weights = np.exp(likelihoods - likelihoods.max())
     return GainModel(weights / weights.sum(), shares, 1 / precisions, typical, decay, variance)
 
@@ -165,24 +188,24 @@ NOTHING_MEASURED = fit_gain_model(np.zeros(0), np.zeros(0), np.zeros(0), np.zero
 def expect_gains(
     ratios: Array,
     errors: Array,
-    apart: Array,
+    relative_distances: Array,
     n_rows: Array,
     fits: Array,
     harm: Array,
     decay: float = 0.0,
     variance: float = 1.0,
-) -> tuple[Expected, GainModel]:
+) -> tuple[ExpectedGains, GainModel]:
     """Return what learners may expect from what all of them measured, and the model of those who fit.
 
     Those whose data some cluster of others describes (``fits``, (L,)) gain by others in another way than
     those who are unlike everybody. Each of the two kinds has a model of its own.
     """
     parts, models = [], []
-    for mine in (fits, ~fits):
-        evidence = ratios[mine], errors[mine], apart[mine], n_rows[mine]
+    for selected in (fits, ~fits):
+        evidence = ratios[selected], errors[selected], relative_distances[selected], n_rows[selected]
         models.append(fit_gain_model(*evidence, decay, variance))
-        parts.append((mine, models[-1].expect(*evidence, harm[mine])))
-    return Expected.of_groups(parts), models[0]
+        parts.append((selected, models[-1].expect(*evidence, harm[selected])))
+    return ExpectedGains.of_groups(parts), models[0]
 
 
 def discoveries(chances: Array, rate: float = FALSE_DISCOVERIES) -> Array:

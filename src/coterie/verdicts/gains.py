@@ -14,14 +14,14 @@ import numpy as np
 from coterie._arrays import Array
 from coterie.collaboration.nested import NestedForm
 from coterie.loss import SQUARED_ERROR, Loss
-from coterie.records import Alone, Collaboration, Partition, Selection, share_of_rows
+from coterie.records import Collaboration, OwnResiduals, Partition, Selection, share_of_rows
 from coterie.rows.ids import positions_of
 from coterie.rows.learners import Learners, Standardization
 from coterie.verdicts.admission import Admission, second_clusters
 from coterie.verdicts.bootstrap import Stability
 from coterie.verdicts.cluster_fit import ClusterFit
-from coterie.verdicts.gain_model import Expected, GainModel, expect_gains
-from coterie.verdicts.learning import Compared, compare, decay_of, reached_with_all
+from coterie.verdicts.gain_model import ExpectedGains, GainModel, expect_gains
+from coterie.verdicts.learning import ComparedErrors, compare, decay_of, reached_with_all
 from coterie.verdicts.table import Gains
 from coterie.verdicts.verdict import (
     BY_ITSELF,
@@ -104,7 +104,7 @@ def _weights(learners: Learners, order: Array) -> list[Array | None]:
     return [None if learners.weights is None else learners.weights[learners.span(j)] for j in order]
 
 
-def _with_expected(table: Gains, expected: Expected, measured: Array) -> None:
+def _with_expected(table: Gains, expected: ExpectedGains, measured: Array) -> None:
     """Add the columns of gains: what others are expected to save, as a share of the error alone."""
     saved = {
         "gain": 1 - np.exp(-expected.mean),
@@ -131,16 +131,16 @@ def _own_weights(coterie: Collaboration, labels: Array, n_rows: Array) -> Array:
         return coterie.taken["from_alone"]
     if coterie.method == "average":
         return np.asarray(n_rows / np.bincount(labels, n_rows)[labels], dtype=float)
-    alone = coterie.method == "local" or (coterie.method == "pooled" and np.bincount(labels)[labels] == 1)
-    return np.where(alone, np.ones(len(labels)), 0.0)
+    only_own = coterie.method == "local" or (coterie.method == "pooled" and np.bincount(labels)[labels] == 1)
+    return np.where(only_own, np.ones(len(labels)), 0.0)
 
 
 def measure_gains(
     selection: Selection,
-    alone: Alone,
+    own_models: OwnResiduals,
     partition: Partition,
     coterie: Collaboration,
-    everybody: Collaboration,
+    with_all: Collaboration,
     learners: Learners,
     cluster_fit: ClusterFit,
     stability: Stability | None = None,
@@ -150,7 +150,7 @@ def measure_gains(
     """Compare learning alone, with others and with all, and say what to do.
 
     All records are of the same learners in the same order, but for ``learners``, who hold their rows.
-    ``everybody`` is the collaboration with all. With ``units``, where rows were standardised inside each
+    ``with_all`` is the collaboration with all. With ``units``, where rows were standardised inside each
     learner, errors are in the units of the response. ``bad_model`` (L,) tells whose model disagrees with
     everybody though its data do not.
 
@@ -173,21 +173,22 @@ def measure_gains(
         "model": np.array(selection.names),
         "n_rows": selection.n_rows,
     }
-    residuals = alone.residuals, coterie.residuals, everybody.residuals
+    residuals = own_models.residuals, coterie.residuals, with_all.residuals
     table = _errors(described, residuals, learners, units, selection.inflation)
     order = positions_of(selection.learner_ids.tolist(), learners.ids.tolist())
     rounding = ROUNDING * selection.noise
     one_class = of_one_class(learners)[order]
 
     def known(residuals: tuple[Array, ...]) -> list[Array]:
+        """Return the residuals, NaN for learners with rows of one class only."""
         # Who has one class has never been wrong alone, which says nothing of rows of another class.
         each = zip(residuals, one_class, strict=True)
         return [np.full_like(part, np.nan) if same else part for part, same in each]
 
-    compared = known(selection.residuals), known(alone.residuals), known(coterie.residuals)
-    found = Comparisons(
+    compared = known(selection.residuals), known(own_models.residuals), known(coterie.residuals)
+    result = LearnerComparisons(
         *compare(*compared, _weights(learners, order), learners.loss, rounding),
-        shares=(share_of_rows(selection), alone.share),
+        shares=(share_of_rows(selection), own_models.share),
         inflation=selection.inflation,
         own=_own_weights(coterie, labels, selection.n_rows),
         by_others=coterie.method == "auto",
@@ -197,13 +198,13 @@ def measure_gains(
     table["membership"] = np.full(len(labels), np.nan)
     if stability is not None:
         table["membership"] = stability.membership[np.arange(len(labels)), labels]
-    model = add_gains(table, found, cluster_fit, bad_model)
+    model = add_gains(table, result, cluster_fit, bad_model)
     table.update(_used(taken, table["verdict"]))
     return table, model
 
 
 @dataclass(frozen=True)
-class Comparisons:
+class LearnerComparisons:
     """What is known of L learners' errors, from rows that are here or from what sites answered.
 
     ``compared`` are those who could be compared, who are ``measured`` (L,); those who are ``exact`` (L,) have
@@ -214,7 +215,7 @@ class Comparisons:
     cannot be compared; None: nobody is known to be one of them.
     """
 
-    compared: Compared
+    compared: ComparedErrors
     measured: Array
     exact: Array
     shares: tuple[float, float]
@@ -231,7 +232,7 @@ class Comparisons:
 
 
 def add_gains(
-    table: Gains, found: Comparisons, cluster_fit: ClusterFit, bad_model: Array | None = None
+    table: Gains, found: LearnerComparisons, cluster_fit: ClusterFit, bad_model: Array | None = None
 ) -> GainModel:
     """Add gains and verdicts to a table of errors and memberships; return the model behind them."""
     compared, measured, exact, own = found.compared, found.measured, found.exact, found.own
@@ -250,17 +251,17 @@ def add_gains(
         # Who is by itself predicts with others as it does alone, wherever the folds had put it.
         table[f"error_with{ending}"][by_itself] = table[f"error_alone{ending}"][by_itself]
     fall = (np.log(reached) - np.log(reached_with))[measured]
-    ratios = np.log(compared.alone / compared.others) + fall
+    ratios = np.log(compared.own / compared.others) + fall
     errors = compared.errors(share, found.inflation_of_measured, compared.typical)
-    sees = ~by_itself[measured]
+    with_others = ~by_itself[measured]
     fits = np.asarray(cluster_fit.fits.any(axis=1))
     expected, model = expect_gains(
-        ratios[sees],
-        errors[sees],
-        compared.apart[sees],
-        compared.n_rows[sees],
-        fits[measured][sees],
-        fall[sees],
+        ratios[with_others],
+        errors[with_others],
+        compared.relative_distances[with_others],
+        compared.n_rows[with_others],
+        fits[measured][with_others],
+        fall[with_others],
         decay,
         compared.typical,
     )
@@ -278,8 +279,8 @@ def add_gains(
     if found.one_class is not None:
         cases.append((found.one_class, NO_DIFFERENCE, ONE_CLASS))
         fits = fits | found.one_class
-    table["verdict"], table["reason"] = _told(
-        table["gain"], expected, ratios[sees] < -errors[sees], measured, cases
+    table["verdict"], table["reason"] = _verdicts_and_reasons(
+        table["gain"], expected, ratios[with_others] < -errors[with_others], measured, cases
     )
     table["reason"] = with_remarks(table["reason"], fits | (len(labels) == 1), bad_model)
     table["fits"], table["membership"] = fits, membership
@@ -287,9 +288,9 @@ def add_gains(
     return model
 
 
-def _told(
+def _verdicts_and_reasons(
     gain: Array,
-    expected: Expected,
+    expected: ExpectedGains,
     surely_lost: Array,
     measured: Array,
     cases: list[tuple[Array, str, str]],
@@ -306,8 +307,8 @@ def _told(
 
 def _used(taken: dict[str, Array], verdicts: Array) -> dict[str, Array]:
     """Return what learners take from whom, those who stay alone everything from themselves."""
-    alone = verdicts == STAY_ALONE
-    return {name: np.where(alone, float(name == "from_alone"), part) for name, part in taken.items()}
+    stays_alone = verdicts == STAY_ALONE
+    return {name: np.where(stays_alone, float(name == "from_alone"), part) for name, part in taken.items()}
 
 
 def newcomer_gains(
@@ -315,7 +316,7 @@ def newcomer_gains(
     own: Selection | None,
     admission: Admission,
     coterie: Collaboration,
-    everybody: Collaboration,
+    with_all: Collaboration,
     model: GainModel,
     units: Standardization | None = None,
 ) -> Gains:
@@ -328,10 +329,10 @@ def newcomer_gains(
     """
     unknown = tuple(np.full((size, newcomers.y.shape[1]), np.nan) for size in newcomers.sizes)
     residuals = [unknown if own is None else own.residuals]
-    for collaboration in (coterie, everybody):
+    for collaboration in (coterie, with_all):
         weight_rows = collaboration.newcomer_weight_rows[admission.nearest][newcomers.owner]
-        left = newcomers.y - collaboration.predict_columns(newcomers.X, weight_rows)
-        residuals.append(tuple(np.split(left, newcomers.offsets[1:-1])))
+        shared_residuals = newcomers.y - collaboration.predict_columns(newcomers.X, weight_rows)
+        residuals.append(tuple(np.split(shared_residuals, newcomers.offsets[1:-1])))
     return _placed_gains(newcomers, own, admission, residuals, model, units)
 
 
@@ -368,7 +369,7 @@ def _placed_gains(
     table = _errors(described, residuals, newcomers, units, 1.0 if own is None else own.inflation)
     fits, measured = admission.labels >= 0, np.zeros(n, dtype=bool)
     verdicts, reasons = np.full(n, TOO_FEW_ROWS, dtype=object), np.full(n, FEW_ROWS, dtype=object)
-    nothing = Expected(*(np.zeros(0) for _ in range(6)))
+    nothing = ExpectedGains(*(np.zeros(0) for _ in range(6)))
     if own is None or model is None:
         _with_expected(table, nothing, measured)
     else:
@@ -380,9 +381,9 @@ def _placed_gains(
         for name in ("error_alone", "error_alone_se"):
             table[name] = table[name] * reached
         fall = np.log(reached)[measured]
-        ratios = np.log(compared.alone / compared.others) + fall
+        ratios = np.log(compared.own / compared.others) + fall
         errors = compared.errors(share[measured], own.inflation, model.variance)
-        expected = model.expect(ratios, errors, compared.apart, compared.n_rows, fall)
+        expected = model.expect(ratios, errors, compared.relative_distances, compared.n_rows, fall)
         _with_expected(table, expected, measured)
         verdicts[exact], reasons[exact] = NO_DIFFERENCE, NO_ERROR
         for column in GAINS:

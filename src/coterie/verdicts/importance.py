@@ -21,7 +21,7 @@ from coterie._seeds import generator_for, integer_seed, seeded_copy
 from coterie.loss import Loss
 from coterie.method.fitting import quiet_fits
 from coterie.rows.learners import Learners
-from coterie.verdicts.differences import shown_predictors
+from coterie.verdicts.differences import predictor_names
 
 # Of a cluster this many rows are looked at; fewer where there are very many predictors to shuffle.
 FEWEST_ROWS, MOST_ROWS = 200, 1_000
@@ -115,21 +115,21 @@ class _Predictor:
 
 def _predictors(model: Any, names: Sequence[str], X: Array) -> list[_Predictor]:
     """Return the predictors; the columns that a table's text column became belong together."""
-    place = {name: p for p, name in enumerate(names)}
+    index = {name: p for p, name in enumerate(names)}
     recipe = getattr(model, "table_", None)
     plans = () if recipe is None or not set(recipe.features) <= set(names) else recipe.columns
-    found = []
+    result = []
     for plan in (plan for plan in plans if plan.kind in ("category", "number")):
-        columns = tuple(place.pop(name) for name in plan.features)
+        columns = tuple(index.pop(name) for name in plan.features)
         if plan.kind == "category":
             rows, first = np.eye(len(columns)), np.zeros((1, len(columns)))
             entries = [name.removeprefix(f"{plan.name}=") for name in plan.features]
             values = np.array([*plan.levels[:1], *entries])
-            found.append(_Predictor(plan.name, columns, values, np.vstack([first, rows])))
+            result.append(_Predictor(plan.name, columns, values, np.vstack([first, rows])))
         else:
-            found.append(_number(plan.name, columns, X))
-    found += [_number(name, (p,), X) for name, p in place.items()]
-    return sorted(found, key=lambda predictor: predictor.columns[0])
+            result.append(_number(plan.name, columns, X))
+    result += [_number(name, (p,), X) for name, p in index.items()]
+    return sorted(result, key=lambda predictor: predictor.columns[0])
 
 
 def _number(name: str, columns: tuple[int, ...], X: Array) -> _Predictor:
@@ -150,16 +150,16 @@ def _fold_of_row(learners: Learners, rows: Array, *, in_blocks: bool, generator:
 
 def _predicted(loss: Loss, model: Any, X: Array, predictor: _Predictor, blocks: Array) -> Iterator[Array]:
     """Yield predictions (n, C) for each block of entries (n, c) in the predictor's place."""
-    together = max(1, MOST_CELLS // max(X.size, 1))
-    for start in range(0, len(blocks), together):
-        some = blocks[start : start + together]
-        changed = np.tile(X, (len(some), 1))
-        changed[:, predictor.columns] = some.reshape(-1, len(predictor.columns))
-        yield from loss.predict(model, changed).reshape(len(some), len(X), -1)
+    blocks_at_once = max(1, MOST_CELLS // max(X.size, 1))
+    for start in range(0, len(blocks), blocks_at_once):
+        subset = blocks[start : start + blocks_at_once]
+        changed = np.tile(X, (len(subset), 1))
+        changed[:, predictor.columns] = subset.reshape(-1, len(predictor.columns))
+        yield from loss.predict(model, changed).reshape(len(subset), len(X), -1)
 
 
 @dataclass(frozen=True)
-class _Fitted:
+class _ClusterModels:
     """A cluster's models by fold, each with rows X (n, p) and responses (n, C) that it has not seen."""
 
     parts: tuple[tuple[Any, Array, Array], ...]
@@ -173,7 +173,7 @@ class _Fitted:
         return sum(len(X) for _, X, _ in self.parts)
 
 
-def _fit_cluster(model: Any, members: Array, rows: Array, seed: int) -> _Fitted | None:
+def _fit_cluster(model: Any, members: Array, rows: Array, seed: int) -> _ClusterModels | None:
     """Fit a cluster's models without each fold; None where none could be fitted."""
     learners = model.record_.learners
     selection, loss = model.selection_.aligned_to(learners.ids), learners.loss
@@ -184,25 +184,25 @@ def _fit_cluster(model: Any, members: Array, rows: Array, seed: int) -> _Fitted 
     X, y = learners.X[rows], learners.y[rows]
     parts, losses = [], []
     for fold in range(FOLDS):
-        ahead = folds == fold
-        if not ahead.any() or ahead.all():
+        validation = folds == fold
+        if not validation.any() or validation.all():
             continue
         fresh = seeded_copy(selection.models[chosen], integer_seed(generator))
         try:
             with quiet_fits():
-                fresh.fit(X[~ahead], loss.target(y[~ahead]))
-            lost = loss.by_row(y[ahead] - loss.predict(fresh, X[ahead]))
+                fresh.fit(X[~validation], loss.target(y[~validation]))
+            lost = loss.by_row(y[validation] - loss.predict(fresh, X[validation]))
         # Too few rows, one class only: a candidate may fail in its own way.
         except Exception:
             continue
         if np.isfinite(lost).all():
-            parts.append((fresh, X[ahead], y[ahead]))
+            parts.append((fresh, X[validation], y[validation]))
             losses.append(lost)
     variance = loss.variance(y)
-    return _Fitted(tuple(parts), tuple(losses), variance, name) if parts and variance > 0 else None
+    return _ClusterModels(tuple(parts), tuple(losses), variance, name) if parts and variance > 0 else None
 
 
-def _rises(loss: Loss, fitted: _Fitted, predictor: _Predictor, generator: Any) -> tuple[float, float]:
+def _rises(loss: Loss, fitted: _ClusterModels, predictor: _Predictor, generator: Any) -> tuple[float, float]:
     """Return the mean rise of the loss when a predictor is shuffled, and its standard error."""
     rises = []
     for (model, X, y), before in zip(fitted.parts, fitted.losses, strict=True):
@@ -213,13 +213,13 @@ def _rises(loss: Loss, fitted: _Fitted, predictor: _Predictor, generator: Any) -
     return float(rise.mean()), float(rise.std() / np.sqrt(len(rise)))
 
 
-def _dependence(loss: Loss, fitted: _Fitted, predictor: _Predictor, column: int) -> Array:
+def _dependence(loss: Loss, fitted: _ClusterModels, predictor: _Predictor, column: int) -> Array:
     """Return the mean prediction (B,) with the predictor set to each of its values."""
     total = np.zeros(len(predictor.values))
     for model, X, _ in fitted.parts:
         blocks = np.repeat(predictor.entries[:, None], len(X), axis=1)
-        shown = [loss.shown(rows) for rows in _predicted(loss, model, X, predictor, blocks)]
-        total += np.array([each.sum() if each.ndim == 1 else each[:, column].sum() for each in shown])
+        predictions = [loss.from_columns(rows) for rows in _predicted(loss, model, X, predictor, blocks)]
+        total += np.array([each.sum() if each.ndim == 1 else each[:, column].sum() for each in predictions])
     return total / fitted.n_rows
 
 
@@ -288,17 +288,17 @@ def measure_importance(
     label, column = _label(model, label)
     labels = model.partition_.aligned_to(learners.ids).labels
     most = int(np.clip(MOST_SHUFFLED / learners.n_features, FEWEST_ROWS, MOST_ROWS))
-    fitted: dict[int, _Fitted] = {}
+    fitted: dict[int, _ClusterModels] = {}
     for cluster in range(model.n_clusters_) if clusters is None else clusters:
         rows = np.flatnonzero(labels[learners.owner] == cluster)
         if len(rows) > most:
             rows = rows[np.linspace(0, len(rows) - 1, most).astype(int)]
-        found = _fit_cluster(model, np.flatnonzero(labels == cluster), rows, seed) if len(rows) else None
-        if found is not None:
-            fitted[cluster] = found
+        result = _fit_cluster(model, np.flatnonzero(labels == cluster), rows, seed) if len(rows) else None
+        if result is not None:
+            fitted[cluster] = result
     if not fitted:
         raise ValueError("No cluster has enough rows for a model of its own: there is no importance to show.")
-    names = shown_predictors(model)
+    names = predictor_names(model)
     seen = np.vstack([X for each in fitted.values() for _, X, _ in each.parts])
     predictors = _predictors(model, names, seen)
     generator = generator_for(seed, "importance")

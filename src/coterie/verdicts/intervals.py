@@ -157,28 +157,33 @@ def measure_intervals(
     Intervals
         What intervals are made from.
     """
-    left, left_by_all = np.concatenate(residuals), np.concatenate(shared)
-    known = np.isfinite(left) & np.isfinite(left_by_all)
+    used_residuals, shared_residuals = np.concatenate(residuals), np.concatenate(shared)
+    known = np.isfinite(used_residuals) & np.isfinite(shared_residuals)
     if not known.any():
         raise ValueError("There is no row that was held out, so nothing tells how wide intervals must be.")
     owner = np.repeat(np.arange(len(clusters)), [len(part) for part in residuals])[known]
-    heavy = np.ones(len(owner)) if weights is None else weights[known]
-    left, left_by_all, X, y = left[known], left_by_all[known], X[known], y[known]
-    rows = Residuals(left, owner, clusters, np.column_stack([X, y - left]), heavy)
-    spread, factors, factors_by_all = Spread(), np.ones(len(left)), np.ones(len(left))
+    row_weights = np.ones(len(owner)) if weights is None else weights[known]
+    used_residuals, shared_residuals, X, y = (
+        used_residuals[known],
+        shared_residuals[known],
+        X[known],
+        y[known],
+    )
+    rows = Residuals(used_residuals, owner, clusters, np.column_stack([X, y - used_residuals]), row_weights)
+    spread, factors, factors_by_all = Spread(), np.ones(len(used_residuals)), np.ones(len(used_residuals))
     if by_row:
-        spread, factors, factors_by_all = learn_spread(rows, np.column_stack([X, y - left_by_all]), seed)
-    sizes = np.abs(left) / factors
+        spread, factors, factors_by_all = learn_spread(rows, np.column_stack([X, y - shared_residuals]), seed)
+    sizes = np.abs(used_residuals) / factors
     base = learn_scales(rows, sizes)
-    values = left / (factors * base.without_each(rows, sizes))
+    values = used_residuals / (factors * base.without_each(rows, sizes))
     n_rows, sums = rows.sums(sizes)
     return Intervals(
         learner_ids=learner_ids,
         scales=narrowed * base.of(clusters, n_rows, sums),
         clusters=clusters,
         counted=np.ones(len(clusters), dtype=bool),
-        residuals=by_learner(np.column_stack([values, heavy]), rows),
-        shared=np.column_stack([left_by_all / factors_by_all, heavy / n_rows[owner]]),
+        residuals=by_learner(np.column_stack([values, row_weights]), rows),
+        shared=np.column_stack([shared_residuals / factors_by_all, row_weights / n_rows[owner]]),
         base=base,
         spread=spread,
         pseudo_rows=shrinkage_rows(values, rows, (-1.0, 1.0), (1 + USUAL) / 2),

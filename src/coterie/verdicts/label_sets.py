@@ -105,8 +105,8 @@ class LabelSets(Aligned):
 
 def missed_chances(y: Array, residuals: Array, loss: Loss) -> Array:
     """Return the scores (N,): one minus the probability of the class that came, from known residuals."""
-    shown = loss.shown(y - residuals)
-    scores: Array = 1 - shown[np.arange(len(y)), loss.target(y)]
+    probabilities = loss.from_columns(y - residuals)
+    scores: Array = 1 - probabilities[np.arange(len(y)), loss.target(y)]
     return scores
 
 
@@ -129,16 +129,16 @@ def measure_label_sets(
     LabelSets
         What sets are made from.
     """
-    left, left_by_all = np.concatenate(residuals), np.concatenate(shared)
-    known = np.isfinite(left).all(axis=1) & np.isfinite(left_by_all).all(axis=1)
+    used_residuals, shared_residuals = np.concatenate(residuals), np.concatenate(shared)
+    known = np.isfinite(used_residuals).all(axis=1) & np.isfinite(shared_residuals).all(axis=1)
     if not known.any():
         raise ValueError("There is no row that was held out, so nothing tells how large sets must be.")
     owner, y, loss = learners.owner[known], learners.y[known], learners.loss
     weights = np.ones(len(owner)) if learners.weights is None else learners.weights[known]
-    scores = missed_chances(y, left[known], loss)
+    scores = missed_chances(y, used_residuals[known], loss)
     rows = Residuals(scores, owner, clusters, learners.X[known], weights)
     n_rows, _ = rows.sums(scores)
-    by_all = missed_chances(y, left_by_all[known], loss)
+    by_all = missed_chances(y, shared_residuals[known], loss)
     return LabelSets(
         learner_ids=learners.ids,
         clusters=clusters,

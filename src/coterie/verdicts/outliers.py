@@ -92,7 +92,7 @@ def model_scores(
     n, labels = len(partition.labels), partition.labels
     usual = np.fmin(exchange.noise, cluster_fit.losses.min(axis=1))
     # The cluster that each learner's data belong with: its own, or the nearest for one alone.
-    homes = np.where(np.bincount(labels)[labels] > 1, labels, cluster_fit.nearest_other)
+    clusters_compared = np.where(np.bincount(labels)[labels] > 1, labels, cluster_fit.nearest_other)
     scores = np.full(n, np.nan)
     # Where only landmarks were exchanged with, they are the peers that can be asked.
     exchanged = np.arange(n) if exchange.landmarks is None else exchange.landmarks
@@ -101,7 +101,7 @@ def model_scores(
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
             ratios = exchange.source.tile(models, exchanged) / usual[exchanged]
         for i in range(models.start, models.stop):
-            peers = labels == homes[i]
+            peers = labels == clusters_compared[i]
             peers[i] = False
             peers &= ~exchange.isolated
             if peers[exchanged].any():
@@ -134,6 +134,7 @@ def bad_models(exchange: Exchange, partition: Partition, cluster_fit: ClusterFit
 
 
 def _trusted_clusters(partition: Partition, trusted: Any) -> Array:
+    """Return the clusters of the learners that the user trusts."""
     if trusted is None:
         return np.empty(0, dtype=int)
     if isinstance(trusted, str) and trusted == LARGEST and trusted not in partition.learner_ids.tolist():
@@ -143,10 +144,10 @@ def _trusted_clusters(partition: Partition, trusted: Any) -> Array:
     wanted = [learner.item() if isinstance(learner, np.generic) else learner for learner in wanted]
     unknown = [learner for learner in wanted if learner not in label]
     if unknown or not wanted:
-        found = f"learner {listed(unknown)} is none" if unknown else "nobody was named"
+        result = f"learner {listed(unknown)} is none" if unknown else "nobody was named"
         raise ValueError(
             "The 'trusted' argument must be None, 'largest' or ids of learners that shaped the clusters: "
-            f"{found}."
+            f"{result}."
         )
     return np.unique([label[learner] for learner in wanted])
 

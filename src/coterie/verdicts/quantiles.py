@@ -44,6 +44,7 @@ def upper_quantiles(values: Array, weights: Array, owner: Array, size: int, leve
 
 
 def _mixed(own: Array, n_rows: Array, shared: Array, pseudo_rows: float) -> Array:
+    """Return values shrunken to shared ones, which count as pseudo-rows."""
     shares = n_rows / (n_rows + pseudo_rows)
     mixture: Array = shares * own + (1 - shares) * shared
     return mixture
@@ -57,10 +58,12 @@ def shrunken_quantiles(
     Learners that are not ``counted`` (M,) do not contribute to the others'. Those in cluster -1 have none.
     """
     pooled, n_clusters = counted[owner], int(clusters.max(initial=0)) + 1
-    some, heavy, homes = values[pooled], weights[pooled], clusters[owner][pooled]
-    everybody = upper_quantiles(some, heavy, np.zeros(len(some), dtype=int), 1, level)
-    inside = upper_quantiles(some, heavy, homes, n_clusters, level)
-    shared = np.r_[_mixed(inside, np.bincount(homes, heavy, n_clusters), everybody, pseudo), everybody]
+    pooled_values, pooled_weights, cluster_of_value = values[pooled], weights[pooled], clusters[owner][pooled]
+    of_all = upper_quantiles(pooled_values, pooled_weights, np.zeros(len(pooled_values), dtype=int), 1, level)
+    of_clusters = upper_quantiles(pooled_values, pooled_weights, cluster_of_value, n_clusters, level)
+    shared = np.r_[
+        _mixed(of_clusters, np.bincount(cluster_of_value, pooled_weights, n_clusters), of_all, pseudo), of_all
+    ]
     own = upper_quantiles(values, weights, owner, len(clusters), level)
     return _mixed(own, np.bincount(owner, weights, len(clusters)), shared[clusters], pseudo)
 
@@ -73,8 +76,8 @@ def by_learner(values: Array, rows: Residuals) -> tuple[Array, ...]:
 
 def _pinball(values: Array, ends: Array, level: float) -> Array:
     """Return what quantiles lose at a level on values that they have not seen."""
-    left = values - ends
-    return np.maximum(level * left, (level - 1) * left)
+    excess = values - ends
+    return np.maximum(level * excess, (level - 1) * excess)
 
 
 def shrinkage_rows(values: Array, rows: Residuals, signs: Sequence[float], level: float) -> float:
@@ -84,17 +87,18 @@ def shrinkage_rows(values: Array, rows: Residuals, signs: Sequence[float], level
     level of the values times each sign.
     """
     counts = np.bincount(rows.owner, minlength=rows.n_learners)
-    place = np.arange(len(values)) - np.repeat(np.cumsum(counts) - counts, counts)
-    everybody = np.ones(rows.n_learners, dtype=bool)
+    index = np.arange(len(values)) - np.repeat(np.cumsum(counts) - counts, counts)
+    all_learners = np.ones(rows.n_learners, dtype=bool)
 
     def lost(pseudo: float) -> Iterator[float]:
+        """Yield what quantiles of half of the rows lose on the other half, at a shrinkage."""
         for sign, half in ((s, h) for s in signs for h in (0, 1)):
-            learnt = place % 2 == half
+            learnt = index % 2 == half
             if learnt.all() or not learnt.any():
                 yield 0.0
                 continue
             parts = sign * values[learnt], rows.weights[learnt], rows.owner[learnt]
-            ends = shrunken_quantiles(*parts, rows.clusters, everybody, pseudo, level)[rows.owner[~learnt]]
+            ends = shrunken_quantiles(*parts, rows.clusters, all_learners, pseudo, level)[rows.owner[~learnt]]
             yield float(np.sum(rows.weights[~learnt] * _pinball(sign * values[~learnt], ends, level)))
 
     # The last bits depend on the order of learners, and must not decide.

@@ -90,9 +90,9 @@ class Scales:
     def without_each(self, rows: Residuals, sizes: Array) -> Array:
         """Return for each row the scale that its learner has without it; ``sizes`` (N,) are absolute."""
         n_rows, sums = rows.sums(sizes)
-        left = np.maximum(sums[rows.owner] - rows.weights * sizes, 0.0)
-        fewer = np.maximum(n_rows[rows.owner] - rows.weights, 0.0)
-        return self.of(rows.clusters[rows.owner], fewer, left)
+        other_sums = np.maximum(sums[rows.owner] - rows.weights * sizes, 0.0)
+        other_rows = np.maximum(n_rows[rows.owner] - rows.weights, 0.0)
+        return self.of(rows.clusters[rows.owner], other_rows, other_sums)
 
 
 def _centres(rows: Residuals, sizes: Array, pseudo_rows: float) -> Array:
@@ -105,11 +105,11 @@ def _centres(rows: Residuals, sizes: Array, pseudo_rows: float) -> Array:
     n_clusters = int(rows.clusters.max(initial=0)) + 1
     if not counts.any():
         return np.full(n_clusters + 1, np.finfo(float).tiny ** 0.5)
-    everybody = float(np.average(logs, weights=counts))
+    of_all = float(np.average(logs, weights=counts))
     totals = np.bincount(rows.clusters, counts, n_clusters)
     inside = np.bincount(rows.clusters, counts * logs, n_clusters)
-    shrunken = (inside + pseudo_rows * everybody) / (totals + pseudo_rows)
-    centres: Array = np.exp(np.r_[shrunken, everybody])
+    shrunken = (inside + pseudo_rows * of_all) / (totals + pseudo_rows)
+    centres: Array = np.exp(np.r_[shrunken, of_all])
     return centres
 
 
@@ -122,11 +122,12 @@ def learn_scales(rows: Residuals, sizes: Array) -> Scales:
     """Return the scales of coteries, and by how many pseudo-rows learners are shrunken to them."""
 
     def tried() -> Iterator[tuple[float, float, Scales]]:
+        """Yield the misfit of the scales at each number of pseudo-rows."""
         for pseudo_rows in PSEUDO_ROWS:
             scales = Scales(_centres(rows, sizes, pseudo_rows), pseudo_rows)
-            lost = misfit(sizes, scales.without_each(rows, sizes))
+            losses = misfit(sizes, scales.without_each(rows, sizes))
             # The last bits depend on the order of learners, and must not decide.
-            yield round(float(np.average(lost, weights=rows.weights)), 9), pseudo_rows, scales
+            yield round(float(np.average(losses, weights=rows.weights)), 9), pseudo_rows, scales
 
     return min(tried(), key=lambda each: each[:2])[2]
 
@@ -186,16 +187,16 @@ def learn_spread(rows: Residuals, others: Array, seed: int) -> tuple[Spread, Arr
         return Spread(), one, one
     factors, elsewhere = np.empty(n), np.empty(n)
     for k in range(SPREAD.folds):
-        mine, there = kept & (fold != k), fold == k
-        trees = _trees(rows, target, mine, tree_seed)
+        selected, there = kept & (fold != k), fold == k
+        trees = _trees(rows, target, selected, tree_seed)
         factors[there], elsewhere[there] = trees.predict(rows.features[there]), trees.predict(others[there])
     bounds = np.array([factors.min(), factors.max()])
     elsewhere = np.clip(elsewhere, *bounds)
     before, best = misfit(sizes, scales), (0.0, 0.0)
     for power in (0.5, 1.0):
         part = sizes / factors**power
-        lost = misfit(part, learn_scales(rows, part).without_each(rows, part)) + power * np.log(factors)
-        saved = rows.weights * (before - lost)
+        losses = misfit(part, learn_scales(rows, part).without_each(rows, part)) + power * np.log(factors)
+        saved = rows.weights * (before - losses)
         gain, error = float(saved.mean()), float(saved.std() / np.sqrt(n))
         if gain > max(best[0], STANDARD_ERRORS * error):
             best = gain, power

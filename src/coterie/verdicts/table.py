@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from coterie._arrays import Array
-from coterie._options import check_option, listed, shown
+from coterie._options import brief, check_option, listed
 from coterie.rows.ids import positions_of
 from coterie.rows.numbers import is_missing
 from coterie.verdicts.admission import joined_ids
@@ -38,7 +38,7 @@ class Gains(dict[str, Array]):
         return Gains(learner=joined_ids(self["learner"], other["learner"]), **joined)
 
     def __missing__(self, name: object) -> Any:
-        raise KeyError(f"There is no column {shown(name)}; known columns: {listed(self, most=99)}.")
+        raise KeyError(f"There is no column {brief(name)}; known columns: {listed(self, most=99)}.")
 
     def of(self, learner_ids: Any) -> Gains:
         """Return the row of a learner, or those of some, in the order given."""
@@ -116,6 +116,7 @@ class Gains(dict[str, Array]):
         return str(self)
 
     def __str__(self) -> str:
+        """Return the table as aligned text."""
         columns = [[name, *(_cell(value) for value in values)] for name, values in self.items()]
         widths = [max(len(cell) for cell in column) for column in columns]
         lines = (

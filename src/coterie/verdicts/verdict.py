@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from coterie._arrays import Array
-from coterie.verdicts.gain_model import Expected, discoveries
+from coterie.verdicts.gain_model import ExpectedGains, discoveries
 
 COLLABORATE = "collaborate"
 NO_DIFFERENCE = "no clear difference"
@@ -32,12 +32,12 @@ ONE_CLASS = "All its rows have one class: what it would lose alone is not known.
 OUTSIDE = f"{BAD_DATA} It predicts with its own model."
 
 # Below this share an expected change is called none, as it would be shown as 0 %.
-_SHOWN = 0.005
+_LEAST_PRINTED = 0.005
 
 
 def _change(gain: float) -> str:
     """Say what others do to an error, the gain being the share of it that they save."""
-    if abs(gain) < _SHOWN:
+    if abs(gain) < _LEAST_PRINTED:
         return "change its error by less than 1 %"
     if gain > 0:
         return f"save {gain:.0%} of its error".replace("%", " %")
@@ -51,12 +51,12 @@ def reason_for(verdict: str, gain: float) -> str:
     sentence = f"Others are expected to {_change(gain)}"
     if verdict != NO_DIFFERENCE:
         return f"{sentence}."
-    if abs(gain) < _SHOWN:
+    if abs(gain) < _LEAST_PRINTED:
         return f"{sentence}; a gain and a loss are possible."
     return f"{sentence}, but {'a loss' if gain > 0 else 'a gain'} is possible."
 
 
-def judge(expected: Expected, surely_lost: Array | bool = False) -> Array:
+def judge(expected: ExpectedGains, surely_lost: Array | bool = False) -> Array:
     """Return the verdicts on learners who could be compared, of shape (L,).
 
     ``surely_lost`` (L,) tells whose own rows show a loss by more than a standard error: what holds for the

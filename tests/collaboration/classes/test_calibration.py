@@ -22,18 +22,20 @@ def drawn(n_classes: int, boldness: float, level: float = 0.0, n: int = 3000):
 @pytest.mark.parametrize("n_classes", [2, 4])
 @pytest.mark.parametrize(("boldness", "level"), [(2.5, 0.0), (0.4, 0.0), (1.0, 1.0)])
 def test_wrong_probabilities_are_mended(n_classes: int, boldness: float, level: float) -> None:
-    shown, codes, truth = drawn(n_classes, boldness, level)
+    probabilities, codes, truth = drawn(n_classes, boldness, level)
     folds = np.arange(len(codes)) % 4
-    calibration, mended = learn_calibration(shown, codes, np.ones(len(codes)), folds, 4)
+    calibration, mended = learn_calibration(probabilities, codes, np.ones(len(codes)), folds, 4)
     assert calibration is not None
     assert_allclose(calibration[0], 1 / boldness, rtol=0.15)
-    assert_allclose(recalibrated(shown, calibration).sum(axis=1), 1)
-    assert np.abs(mended - truth).mean() < 0.3 * np.abs(shown - truth).mean()
+    assert_allclose(recalibrated(probabilities, calibration).sum(axis=1), 1)
+    assert np.abs(mended - truth).mean() < 0.3 * np.abs(probabilities - truth).mean()
 
 
 @pytest.mark.parametrize("n_classes", [2, 4])
 def test_right_ones_are_left_alone(n_classes: int) -> None:
-    shown, codes, _ = drawn(n_classes, 1.0)
-    calibration, same = learn_calibration(shown, codes, np.ones(len(codes)), np.arange(len(codes)) % 4, 4)
+    probabilities, codes, _ = drawn(n_classes, 1.0)
+    calibration, same = learn_calibration(
+        probabilities, codes, np.ones(len(codes)), np.arange(len(codes)) % 4, 4
+    )
     assert calibration is None
-    assert same is shown
+    assert same is probabilities

@@ -41,7 +41,7 @@ def test_it_predicts_new_rows_better_than_alone_and_than_one_for_all(n_classes: 
     assert_allclose(coterie.shares.sum(axis=1), 1)
     assert lost["others"] < lost["alone"]
     everybody = coterie.with_all().predict_columns(X[~train], np.full(np.sum(~train), coterie.all_row))
-    assert lost["others"] < log_loss(y[~train], coterie.loss.shown(everybody))
+    assert lost["others"] < log_loss(y[~train], coterie.loss.from_columns(everybody))
 
 
 def test_residuals_are_of_weights_and_models_that_have_not_seen_the_row() -> None:
@@ -69,8 +69,8 @@ def test_own_models_are_no_surer_than_their_rows_allow() -> None:
     X, y, groups = rows()
     y = np.where(groups == "s3", 0, y)
     model = fitted((X, y, groups))
-    alone = model.predict_proba(X, groups=groups, using="alone")
-    assert alone.min() >= 1 / 62 - 1e-9
+    own = model.predict_proba(X, groups=groups, using="alone")
+    assert own.min() >= 1 / 62 - 1e-9
 
 
 def test_a_newcomer_of_a_coterie_is_predicted_as_its_members_are() -> None:

@@ -53,8 +53,8 @@ def test_two_truths_are_learnt_together(form):
     found = nested(rows(), form=form)
     new = np.array([[2.0, 0.0], [2.0, 0.0]])
     np.testing.assert_allclose(found.predict(new, found.weight_rows[[0, 1]]), [2, -2], atol=0.3)
-    with_coterie, alone = mean_squares(found, rows())
-    assert with_coterie < alone
+    with_coterie, own = mean_squares(found, rows())
+    assert with_coterie < own
     assert with_coterie == pytest.approx(0.09, rel=0.25)
 
 
@@ -242,15 +242,15 @@ def bent(n_learners: int = 10, n: int = 40, seed: int = 0):
 def test_models_that_are_told_serve_learners_of_whom_no_two_are_alike():
     data = bent()
     found = nested(data, candidates=("rf", "ridge"))
-    are_told = found.sees.any(axis=1)
-    assert are_told.any()
-    assert found.sees.shape == (len(found.models), found.told.shape[1])
-    assert len(found.told) == len(found.weights)
+    use_context = found.mask.any(axis=1)
+    assert use_context.any()
+    assert found.mask.shape == (len(found.models), found.context.shape[1])
+    assert len(found.context) == len(found.weights)
     # Much of what learners predict with, and nothing of what all learners share.
-    assert found.weights[found.weight_rows][:, are_told].sum(axis=1).mean() > 0.3
-    assert not found.weights[found.all_row, are_told].any()
-    with_coterie, alone = mean_squares(found, data, ("rf", "ridge"))
-    assert with_coterie < 0.8 * alone
+    assert found.weights[found.weight_rows][:, use_context].sum(axis=1).mean() > 0.3
+    assert not found.weights[found.all_row, use_context].any()
+    with_coterie, own = mean_squares(found, data, ("rf", "ridge"))
+    assert with_coterie < 0.8 * own
 
 
 def test_what_is_told_of_a_learner_moves_its_predictions():
@@ -262,9 +262,9 @@ def test_what_is_told_of_a_learner_moves_its_predictions():
     # A newcomer is described, too, but has no id that a model could know.
     newcomers = gather_learners(**bent(2, seed=5), caller="test")
     joined, weight_rows = found.with_newcomers(newcomers, np.array([0, 1]))
-    assert len(joined.told) == len(joined.weights)
-    assert np.isnan(joined.told[weight_rows, -1]).all()
-    assert np.isfinite(joined.told[weight_rows, :-1]).all()
+    assert len(joined.context) == len(joined.weights)
+    assert np.isnan(joined.context[weight_rows, -1]).all()
+    assert np.isfinite(joined.context[weight_rows, :-1]).all()
     assert np.isfinite(joined.predict(newcomers.X, weight_rows[newcomers.owner])).all()
 
 
@@ -272,7 +272,7 @@ def test_models_that_nobody_takes_anything_from_are_not_kept():
     found = nested(bent(), candidates=("rf", "ridge"))
     used = found.weights.any(axis=0)
     assert used[len(found.learner_ids) :].all()
-    assert len(found.models) == len(found.names) == len(found.bounds) == len(found.sees)
+    assert len(found.models) == len(found.names) == len(found.bounds) == len(found.mask)
 
 
 def as_they_come(n: int, seed: int):

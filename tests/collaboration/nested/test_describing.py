@@ -28,26 +28,26 @@ LEVELS, SLOPES = np.r_[-np.ones(4), np.ones(4)] * 3, np.tile([1.0, -1.0], 4)
 
 def test_levels_offsets_spreads_and_directions_are_told():
     describer, line = Describer.of(moments(LEVELS, SLOPES), Ratios(10.0, 10.0))
-    told = describer.describe(moments(LEVELS, SLOPES))
-    np.testing.assert_allclose(told.levels, LEVELS * 10 / 13, atol=0.6)
-    np.testing.assert_array_equal(told.own, line.own)
-    assert (np.sign(told.numbers[:, 1]) == np.sign(LEVELS)).all()
+    context = describer.describe(moments(LEVELS, SLOPES))
+    np.testing.assert_allclose(context.levels, LEVELS * 10 / 13, atol=0.6)
+    np.testing.assert_array_equal(context.own, line.own)
+    assert (np.sign(context.numbers[:, 1]) == np.sign(LEVELS)).all()
     # The first direction is that of the first predictor, and positive there.
     assert np.abs(describer.directions[0, 0]) > 0.99
-    assert (np.sign(told.numbers[:, 3]) == np.sign(SLOPES)).all()
+    assert (np.sign(context.numbers[:, 3]) == np.sign(SLOPES)).all()
 
 
 def test_a_learner_without_rows_is_the_average_one():
     describer, _ = Describer.of(moments(LEVELS, SLOPES), Ratios(10.0, 10.0))
-    told = describer.describe(moments(LEVELS, SLOPES, drop=(2,)))
-    assert told.levels[2] == pytest.approx(describer.level)
-    assert not told.own[2].any()
+    context = describer.describe(moments(LEVELS, SLOPES, drop=(2,)))
+    assert context.levels[2] == pytest.approx(describer.level)
+    assert not context.own[2].any()
     np.testing.assert_allclose(
-        told.numbers[2], [describer.level, 0, np.sqrt(describer.variance), 0, 0], atol=1e-12
+        context.numbers[2], [describer.level, 0, np.sqrt(describer.variance), 0, 0], atol=1e-12
     )
     # The others are described as before.
     whole = describer.describe(moments(LEVELS, SLOPES))
-    np.testing.assert_allclose(np.delete(told.numbers, 2, 0), np.delete(whole.numbers, 2, 0))
+    np.testing.assert_allclose(np.delete(context.numbers, 2, 0), np.delete(whole.numbers, 2, 0))
 
 
 def test_the_sign_of_directions_is_stable():

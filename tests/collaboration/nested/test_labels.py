@@ -5,7 +5,7 @@ from sklearn.linear_model import Ridge
 from sklearn.metrics import adjusted_rand_score
 
 from coterie.collaboration.nested import labels as module
-from coterie.collaboration.nested.labels import Rows, line_labels, started
+from coterie.collaboration.nested.labels import RowsInUnits, line_labels, started
 
 TRUTH = np.arange(6) % 2
 
@@ -15,7 +15,7 @@ def rows_of_two_truths(n=10, seed=0):
     owner = np.repeat(np.arange(6), n)
     x = rng.normal(size=len(owner))
     y = np.where(TRUTH[owner], -x, x) + 0.1 * rng.normal(size=len(owner))
-    return Rows(np.column_stack([x, np.ones(len(x))]), y, np.ones(len(x)), owner, 6)
+    return RowsInUnits(np.column_stack([x, np.ones(len(x))]), y, np.ones(len(x)), owner, 6)
 
 
 def test_a_line_is_a_ridge_without_penalty_on_the_level():
@@ -26,7 +26,9 @@ def test_a_line_is_a_ridge_without_penalty_on_the_level():
 
 
 def test_losses_are_weighted_squares_by_learner():
-    rows = Rows(np.ones((3, 1)), np.array([1.0, 2.0, 4.0]), np.array([1.0, 2.0, 3.0]), np.array([0, 0, 2]), 3)
+    rows = RowsInUnits(
+        np.ones((3, 1)), np.array([1.0, 2.0, 4.0]), np.array([1.0, 2.0, 3.0]), np.array([0, 0, 2]), 3
+    )
     losses = rows.losses(np.array([[0.0], [2.0]]), np.arange(3))
     np.testing.assert_allclose(losses, [[1 + 8, 1], [0, 0], [48, 12]])
 
@@ -49,7 +51,7 @@ def test_rows_that_may_not_be_used_and_learners_who_shape_nothing_move_no_line()
     rows = rows_of_two_truths()
     shaping, used = np.arange(6) < 4, rows.owner != 0
     _, lines = line_labels(rows, used, shaping, TRUTH)
-    spoilt = Rows(rows.Z, np.where(rows.owner >= 4, rows.y + 0.3, rows.y), rows.weights, rows.owner, 6)
+    spoilt = RowsInUnits(rows.Z, np.where(rows.owner >= 4, rows.y + 0.3, rows.y), rows.weights, rows.owner, 6)
     spoilt.y[rows.owner == 0] = 99.0
     labels, again = line_labels(spoilt, used, shaping, TRUTH)
     np.testing.assert_array_equal(lines, again)

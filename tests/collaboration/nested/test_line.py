@@ -32,8 +32,8 @@ def dense(Z, y, learners, ratios):
     V = np.diag(1 / weights) + same * (Z @ D @ Z.T)
     penalty = np.array([ratios.ridge] * (Z.shape[1] - 1) + [1e-6])
     common = np.linalg.solve(Z.T @ np.linalg.solve(V, Z) + np.diag(penalty), Z.T @ np.linalg.solve(V, y))
-    left = np.linalg.solve(V, y - Z @ common)
-    own = [D @ Z[learners.span(j)].T @ left[learners.span(j)] for j in range(len(learners))]
+    residuals = np.linalg.solve(V, y - Z @ common)
+    own = [D @ Z[learners.span(j)].T @ residuals[learners.span(j)] for j in range(len(learners))]
     return common, np.array(own)
 
 

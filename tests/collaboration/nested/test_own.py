@@ -29,17 +29,17 @@ def test_predictions_are_those_of_models_without_the_fold(staged):
     for fold in range(4):
         for j in (0, 5):
             span = data.learners.span(j)
-            ahead = np.flatnonzero(own.folds.held_out[span] == fold) + span.start
-            predicted = own.models[fold][j].predict(data.learners.X[ahead])
+            validation = np.flatnonzero(own.folds.held_out[span] == fold) + span.start
+            predicted = own.models[fold][j].predict(data.learners.X[validation])
             seen = data.learners.scalar_y[span][own.folds.training[fold][span]]
-            np.testing.assert_allclose(own.predictions[ahead, 0], np.clip(predicted, *widened(seen)))
+            np.testing.assert_allclose(own.predictions[validation, 0], np.clip(predicted, *widened(seen)))
 
 
 def test_a_model_that_memorises_shows_its_true_error(staged):
     data = staged(candidates=("knn",))
-    left = data.learners.scalar_y - own_of(data, ("knn",)).predictions[:, 0]
+    residuals = data.learners.scalar_y - own_of(data, ("knn",)).predictions[:, 0]
     # Noise of .3: nobody predicts a row that it has not seen better than that.
-    assert np.mean(left**2) > 0.09
+    assert np.mean(residuals**2) > 0.09
 
 
 def test_predictions_stay_within_what_the_other_folds_make_plausible(staged):
@@ -52,23 +52,23 @@ def test_predictions_stay_within_what_the_other_folds_make_plausible(staged):
     for fold in range(4):
         training = own.folds.training[fold][span]
         low, high = widened(data.learners.scalar_y[span][training])
-        ahead = np.flatnonzero(own.folds.held_out[span] == fold) + span.start
-        assert (own.predictions[ahead] >= low).all()
-        assert (own.predictions[ahead] <= high).all()
+        validation = np.flatnonzero(own.folds.held_out[span] == fold) + span.start
+        assert (own.predictions[validation] >= low).all()
+        assert (own.predictions[validation] <= high).all()
     assert own.bounds[j].tolist() == list(widened(data.learners.scalar_y[span]))
 
 
 def test_how_well_everybody_does_alone_is_told_by_learner(staged):
     data = staged(sizes=(20, 24, 28, 32))
     own = own_of(data, n_folds=4)
-    alone = own.judged(data.learners)
-    assert alone.learner_ids.tolist() == data.learners.ids.tolist()
-    assert [part.shape for part in alone.residuals] == [(20, 1), (24, 1), (28, 1), (32, 1)]
-    assert alone.share == pytest.approx(0.75)
-    np.testing.assert_array_equal(alone.bounds, own.bounds)
+    judged = own.judged(data.learners)
+    assert judged.learner_ids.tolist() == data.learners.ids.tolist()
+    assert [part.shape for part in judged.residuals] == [(20, 1), (24, 1), (28, 1), (32, 1)]
+    assert judged.share == pytest.approx(0.75)
+    np.testing.assert_array_equal(judged.bounds, own.bounds)
     span = data.learners.span(2)
     expected = data.learners.scalar_y[span] - own.predictions[span, 0]
-    np.testing.assert_array_equal(alone.residuals[2][:, 0], expected)
+    np.testing.assert_array_equal(judged.residuals[2][:, 0], expected)
 
 
 def test_every_fold_is_reported(staged):

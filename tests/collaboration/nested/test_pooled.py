@@ -10,7 +10,7 @@ from coterie.collaboration.nested.folds import random_folds
 from coterie.collaboration.nested.members import BESIDE_LINE, TREES_OF_ALL, TREES_OF_COTERIE, WITH_ID
 from coterie.collaboration.nested.pooled import fit_dictionary
 from coterie.collaboration.nested.stacking import response_variances, row_scales
-from coterie.collaboration.nested.views import Table
+from coterie.collaboration.nested.views import PooledTable
 from coterie.engines import Steps, ThreadEngine
 
 
@@ -20,11 +20,11 @@ def dictionary_of(learners, labels, *, trees="full", n_folds=3):
     def no_labels(fold):
         raise AssertionError("lines find the coteries")
 
-    table = Table.of(learners, np.ones(len(learners), dtype=bool), labels, folds, no_labels)
+    table = PooledTable.of(learners, np.ones(len(learners), dtype=bool), labels, folds, no_labels)
     scales = row_scales(table, response_variances(table))
-    alone = np.zeros(len(learners.y))
+    own = np.zeros(len(learners.y))
     steps = Steps("Collaborate", 4)
-    return table, fit_dictionary(table, alone, scales, trees, ThreadEngine(), 0, steps)
+    return table, fit_dictionary(table, own, scales, trees, ThreadEngine(), 0, steps)
 
 
 @pytest.fixture(scope="module")

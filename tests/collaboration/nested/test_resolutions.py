@@ -8,7 +8,7 @@ from coterie.collaboration.nested.resolutions import (
     Recipe,
     labels_at,
     names_without,
-    refit_alone,
+    refit_own,
     resolution_counts,
     selection_without,
     share_names,
@@ -32,16 +32,16 @@ def test_resolutions_lie_between_alone_and_all():
 def test_models_are_fitted_again_on_the_rows_that_are_left(staged):
     data = staged()
     kept = np.arange(len(data.learners.y)) % 2 == 0
-    left = data.learners.only(kept)
+    training = data.learners.only(kept)
     sets = [make_candidates(["lr"])] * 8
-    models = refit_alone(data.learners, kept, data.selection, sets, RECIPE)
-    mine = left.span(3)
-    expected = LinearRegression().fit(left.X[mine], left.scalar_y[mine])
+    models = refit_own(data.learners, kept, data.selection, sets, RECIPE)
+    mine = training.span(3)
+    expected = LinearRegression().fit(training.X[mine], training.scalar_y[mine])
     np.testing.assert_allclose(models[3].coef_, expected.coef_)
     again = selection_without(data.selection, data.learners, kept, models)
-    assert again.n_rows.tolist() == left.sizes.tolist()
+    assert again.n_rows.tolist() == training.sizes.tolist()
     np.testing.assert_array_equal(again.residuals[0], data.selection.residuals[0][kept[:20]])
-    assert again.errors[3] == np.mean((left.scalar_y[mine] - expected.predict(left.X[mine])) ** 2)
+    assert again.errors[3] == np.mean((training.scalar_y[mine] - expected.predict(training.X[mine])) ** 2)
 
 
 def test_a_candidate_is_chosen_by_the_rows_that_are_left(staged):
@@ -68,7 +68,7 @@ def test_where_a_candidate_fails_on_few_rows_the_model_of_all_rows_stands_in(sta
     data = staged()
     kept = np.arange(160) % 2 == 0
     sets = [{"linearregression": Picky(), "lr": Picky()}] * 8
-    models = refit_alone(data.learners, kept, data.selection, sets, RECIPE)
+    models = refit_own(data.learners, kept, data.selection, sets, RECIPE)
     assert all(model is own for model, own in zip(models, data.selection.models, strict=True))
 
 

@@ -21,8 +21,8 @@ def test_tiny_learners_have_levels_of_their_own(sizes, effort):
     X, y, groups, levels = learners_of(sizes)
     model = CoterieRegressor(candidates=None, effort=effort, n_bootstrap=0).fit(X, y, groups=groups)
     Xt, yt, owner, _ = learners_of((20,) * len(sizes), seed=1)
-    left = yt - model.predict(Xt, groups=owner)
-    errors = np.bincount(owner, left**2) / 20
+    residuals = yt - model.predict(Xt, groups=owner)
+    errors = np.bincount(owner, residuals**2) / 20
     tiny = np.asarray(sizes) <= 12
     # One line for all with a level of each learner's own is the truth; the response varies by 13.
     by_rows = 0.6 + 2 * np.var(levels) / (1 + 3 * np.asarray(sizes))

@@ -20,10 +20,10 @@ Y = X[:, 0] + np.where(X[:, 2] == 3, 2.0, 0.0) + 0.1 * RNG.normal(size=400)
 IS_CATEGORY = np.array([False, False, True])
 
 
-def job(y=Y, size=7, rounds=60, ahead=True, **options):
-    fold = (X[300:], y[300:], None) if ahead else None
+def job(y=Y, size=7, rounds=60, validation=True, **options):
+    fold = (X[300:], y[300:], None) if validation else None
     settings = {"cut_at_random": False, "categories": IS_CATEGORY, "seed": 0, "rule": TREES, **options}
-    return TreeFit(X[:300], y[:300], None, size=size, rounds=rounds, ahead=fold, **settings)
+    return TreeFit(X[:300], y[:300], None, size=size, rounds=rounds, validation=fold, **settings)
 
 
 def test_the_best_number_of_rounds_loses_least_on_average():
@@ -45,9 +45,9 @@ def test_predictions_after_some_rounds_are_those_of_fewer_trees():
 
 @pytest.mark.parametrize("scale", [1e-9, 1.0, 1e9])
 def test_trees_that_stay_predict_in_the_unit_of_the_response(scale):
-    model = grow_to_stay(job(y=1e3 * scale + scale * Y, ahead=False))
-    left = model.predict(X[300:]) / scale - 1e3 - Y[300:]
-    assert np.mean(left**2) < 0.1 * Y.var()
+    model = grow_to_stay(job(y=1e3 * scale + scale * Y, validation=False))
+    residuals = model.predict(X[300:]) / scale - 1e3 - Y[300:]
+    assert np.mean(residuals**2) < 0.1 * Y.var()
 
 
 def test_a_category_that_is_not_known_has_a_prediction():

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from sklearn.metrics import adjusted_rand_score
 
-from coterie.federated import make_party
-from coterie.federated.moments import at_home, conclude_moments
+from coterie.federated import make_site
+from coterie.federated.moments import conclude_moments, site_model
 
 from .conftest import draw_sites
 
@@ -29,16 +29,16 @@ def test_thirty_sites_of_three_truths_are_found_at_epsilon_one_without_knowing_t
 def errors(seed, epsilon):
     """Return mean errors on new rows: by the lines, and at home at some sites."""
     drawn = draw_sites(epsilon, seed=seed, n_test=500, **SETTING)
-    pooled, by_line, by_home = conclude_moments(drawn.messages), [], []
-    for k, site in enumerate(drawn.sites):
-        kept = np.flatnonzero(drawn.data.groups == site)[SETTING["n_rows"] :]
+    pooled, by_line, by_site_model = conclude_moments(drawn.messages), [], []
+    for k, name in enumerate(drawn.sites):
+        kept = np.flatnonzero(drawn.data.groups == name)[SETTING["n_rows"] :]
         X, y = drawn.data.X[kept], drawn.data.y[kept]
-        by_line.append(np.mean((pooled.pool.units.predictions(pooled.line(site), X) - y) ** 2))
+        by_line.append(np.mean((pooled.pool.units.predictions(pooled.line(name), X) - y) ** 2))
         if k < 6:
-            party = make_party(*drawn.of(site), site=site, candidates=["ridge"], order=None)
-            home = at_home(party, pooled, drawn.messages[0].schema)
-            by_home.append(np.mean((home.predict(X) - y) ** 2))
-    return np.mean(by_line), np.mean(by_home)
+            site = make_site(*drawn.of(name), site=name, candidates=["ridge"], order=None)
+            model = site_model(site, pooled, drawn.messages[0].schema)
+            by_site_model.append(np.mean((model.predict(X) - y) ** 2))
+    return np.mean(by_line), np.mean(by_site_model)
 
 
 @pytest.mark.parametrize("seed", range(3))

@@ -44,9 +44,9 @@ def test_every_family_predicts_as_it_does_at_home(table: Any, fitted: dict[str, 
     answers = wire.predict_each(models, rows)
     assert not answers.troubles
     for (name, model), answer in zip(fitted.items(), answers.predictions, strict=True):
-        at_home = model.predict(rows)
+        predicted = model.predict(rows)
         np.testing.assert_allclose(
-            answer, at_home, rtol=0, atol=PRECISION * np.abs(at_home).max(), err_msg=name
+            answer, predicted, rtol=0, atol=PRECISION * np.abs(predicted).max(), err_msg=name
         )
 
 

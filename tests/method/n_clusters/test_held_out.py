@@ -284,7 +284,7 @@ def test_clusters_are_not_tried_beyond_a_number_that_is_surely_worse(blocks: Evi
     assert max(worse.calls) == 3
 
 
-class Settled(Scripted):
+class NothingBeyondChance(Scripted):
     """Scripted losses with which everybody stays in its cluster."""
 
     def on_halves(self, labels: Any) -> Any:
@@ -297,7 +297,7 @@ def ruling_out_one(deviations: float, gain: float) -> LocalRows:
 
 
 def test_where_one_truth_could_not_look_like_this_two_are_the_least(blocks: Evidence) -> None:
-    losses = Settled(steps(4.0, 4.1, 4.2, 4.3, 4.4, 4.5))
+    losses = NothingBeyondChance(steps(4.0, 4.1, 4.2, 4.3, 4.4, 4.5))
     assert held_out(blocks, losses).curve.chosen == 1
     assert held_out(blocks, losses, ruling_out_one(5.0, 0.1)).curve.chosen == 2
     # A thousandth of the noise is nothing, however surely it is seen.

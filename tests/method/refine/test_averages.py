@@ -23,7 +23,7 @@ from coterie.method.refine.averages import (
     model_averages,
     model_weights,
 )
-from coterie.method.voices import VOICES
+from coterie.method.weight_limits import WEIGHT_LIMITS
 from coterie.records import Exchange, Selection
 from coterie.rows.learners import Learners
 
@@ -65,7 +65,7 @@ def by_hand(learners: Learners, selection: Selection, exchange: Exchange, labels
     if not members:
         return None
     weights = learners.sizes / selection.noise / np.array(travels(exchange)) ** 2
-    weights = np.minimum(weights / np.median(weights), VOICES.weight)
+    weights = np.minimum(weights / np.median(weights), WEIGHT_LIMITS.weight)
     X, y = learners.X[learners.span(j)], learners.scalar_y[learners.span(j)]
     predictions = [selection.models[i].predict(X) for i in members]
     return y - np.average(predictions, axis=0, weights=weights[members])
@@ -172,9 +172,9 @@ def test_a_precise_learner_counts_more_but_within_bounds(
     assert model_weights(learners.sizes, noise, exchange)[0] > weights[0]
     # Who says that it knows everything does not speak for all.
     noise = np.array([1e-90, *linear.noise[1:]])
-    assert model_weights(learners.sizes, noise, exchange).tolist()[0] == VOICES.weight
+    assert model_weights(learners.sizes, noise, exchange).tolist()[0] == WEIGHT_LIMITS.weight
     sizes = np.array([2**53, *learners.sizes[1:]])
-    assert model_weights(sizes, linear.noise, exchange).max() == VOICES.weight
+    assert model_weights(sizes, linear.noise, exchange).max() == WEIGHT_LIMITS.weight
 
 
 def test_a_model_that_suits_nobody_counts_little(

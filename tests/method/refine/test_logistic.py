@@ -53,8 +53,8 @@ def test_who_is_alone_or_nowhere_has_nobody_to_predict_with() -> None:
 
 def test_probabilities_of_several_classes_sum_to_one() -> None:
     losses, _ = losses_of(n_classes=3)
-    left = losses.learners.y - losses.residuals(np.arange(8) % 2, 2)
-    assert_allclose(left.sum(axis=2), 1)
+    residuals = losses.learners.y - losses.residuals(np.arange(8) % 2, 2)
+    assert_allclose(residuals.sum(axis=2), 1)
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])

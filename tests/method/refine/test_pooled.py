@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.linear_model import LinearRegression
 
-from coterie.kernels.affine import Frame
+from coterie.kernels.affine import StandardizedColumns
 from coterie.method.refine.averages import LARGEST_WEIGHT
 from coterie.method.refine.losses import whole_losses
 from coterie.method.refine.pooled import RIDGE, PooledLosses
@@ -24,7 +24,7 @@ def by_hand(learners: Learners, selection: Selection, labels: Any, k: int, j: in
     members = [i for i in np.flatnonzero(labels == k) if i != j]
     if not members:
         return None
-    frame = Frame(learners)
+    frame = StandardizedColumns(learners)
     stacked = np.concatenate([np.arange(len(learners.y))[learners.span(i)] for i in members])
     Z, y = frame.rows(learners.X[stacked]), learners.scalar_y[stacked] - frame.middle
     precision = np.minimum(np.median(1 / selection.noise) ** -1 / selection.noise, LARGEST_WEIGHT)

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import multivariate_normal
 
-from coterie.method.refine.reassign import _most_probable, _Rows, log_probability, reassigned_labels
+from coterie.method.refine.reassign import _most_probable, _NoiseMoments, log_probability, reassigned_labels
 
 RIDGE = 1e-6
 
@@ -91,11 +91,11 @@ def test_settling_never_makes_the_rows_less_probable(seed):
     one = np.linalg.solve(G.sum(axis=0) + ridge, c.sum(axis=0))
     # In the units of noise of the start, which are those of the search.
     about = c - G @ one
-    sums = _Rows(G, about).of_clusters(labels, 2)
+    sums = _NoiseMoments(G, about).of_clusters(labels, 2)
     fitted = np.linalg.solve(sums[0] + ridge, sums[1])
-    left = squares - 2 * np.einsum("jdc,dc->j", c, one) + np.einsum("jde,dc,ec->j", G, one, one)
-    noise = (left.sum() - np.sum(fitted * sums[1])) / (len(y) - 6)
-    rows = _Rows(G / noise, about / noise)
+    residuals = squares - 2 * np.einsum("jdc,dc->j", c, one) + np.einsum("jde,dc,ec->j", G, one, one)
+    noise = (residuals.sum() - np.sum(fitted * sums[1])) / (len(y) - 6)
+    rows = _NoiseMoments(G / noise, about / noise)
     before, after = (_most_probable(rows, tried, 2)[0] for tried in (labels, found))
     assert after >= before - 1e-9
     # Few learners: all partitions can be looked at, and none that differs in one learner is more probable

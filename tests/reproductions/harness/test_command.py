@@ -125,15 +125,15 @@ def test_numbers_out_of_range_are_refused(bad):
 
 
 def test_a_terminal_gets_a_bar(monkeypatch):
-    shown = []
+    output = []
     from rich.console import Console
 
     monkeypatch.setattr(Console, "is_terminal", property(lambda self: True))
     monkeypatch.setattr(
-        "rich.progress.Progress.update", lambda self, task, **kw: shown.append(kw["completed"])
+        "rich.progress.Progress.update", lambda self, task, **kw: output.append(kw["completed"])
     )
     assert run("good").exit_code == 0
-    assert shown == [1, 2, 3]
+    assert output == [1, 2, 3]
 
 
 def failing(seed, settings):

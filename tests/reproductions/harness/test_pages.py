@@ -26,8 +26,8 @@ def test_columns_of_text_are_aligned():
 
 
 def test_markdown_keeps_a_bar_inside_its_cell():
-    shown = table_as_markdown(replace(TABLE, rows=(("a|b", "1"),)))
-    assert "| a\\|b | 1 |" in shown
+    output = table_as_markdown(replace(TABLE, rows=(("a|b", "1"),)))
+    assert "| a\\|b | 1 |" in output
 
 
 def test_a_readme_has_the_fixed_headings_tables_figures_and_times(numbers):

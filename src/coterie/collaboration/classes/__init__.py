@@ -7,16 +7,16 @@ has not seen. A logistic line from which learners depart takes the place of the 
 from __future__ import annotations
 
 from coterie.collaboration.classes.average_record import ClassAverages
-from coterie.collaboration.classes.nest import NestedOfClasses, nest_classes
-from coterie.collaboration.classes.record import ClassNewcomers, NestedClasses, Scale
+from coterie.collaboration.classes.nest import NestedClassResult, nest_classes
+from coterie.collaboration.classes.record import ClassNewcomers, NestedClasses, PredictorScale
 from coterie.collaboration.classes.views import Directions
 
 __all__ = [
     "ClassAverages",
     "ClassNewcomers",
     "Directions",
+    "NestedClassResult",
     "NestedClasses",
-    "NestedOfClasses",
-    "Scale",
+    "PredictorScale",
     "nest_classes",
 ]

@@ -93,13 +93,13 @@ class ClassAverages(NestedForm):
         joined, weight_rows = self.newcomer_weight_rows[labels], len(self.weights) + np.arange(len(newcomers))
         lines, limits = self.lines[joined].copy(), self.limits[joined].copy()
         shared = self.predict_columns(newcomers.X, joined[newcomers.owner])
-        for place in range(len(newcomers)):
-            span = newcomers.span(place)
+        for index in range(len(newcomers)):
+            span = newcomers.span(index)
             weights = None if newcomers.weights is None else newcomers.weights[span]
             rows = OwnClassRows.of(newcomers.X[span], newcomers.y[span], weights, self.units)
             own = rows.lines(log_odds_of(shared[span])[:, None], self.ratios[None])
-            lines[place, 0, :, : own.lines.shape[-1] - 1] = own.lines[0, :, :-1]
-            lines[place, 0, :, -1], limits[place, 0] = own.lines[0, :, -1], own.limits[0]
+            lines[index, 0, :, : own.lines.shape[-1] - 1] = own.lines[0, :, :-1]
+            lines[index, 0, :, -1], limits[index, 0] = own.lines[0, :, -1], own.limits[0]
         bounds = np.array([self.loss.own_bounds(n) for n in newcomers.sizes.tolist()])
         added = replace(
             self,
@@ -113,19 +113,19 @@ class ClassAverages(NestedForm):
         return added, weight_rows
 
     def predict_columns(self, X: Array, weight_rows: Array) -> Array:
-        """Predict the columns of the response, of shape (N, C), each row in its own way."""
+        """Predict the columns of the response, of shape (N, C), each row with its learner's weights."""
         n_parts, n_columns = self.parts.shape[1], self.loss.n_columns
         averages = np.zeros((len(X), n_parts, n_columns))
-        used, places = np.unique(weight_rows, return_inverse=True)
+        used, indices = np.unique(weight_rows, return_inverse=True)
         # Each model predicts once, for the rows of all who take something from it.
         for position in np.flatnonzero(self.parts[used].any(axis=(0, 1))).tolist():
-            share = self.parts[used, :, position][places]
-            mine = np.flatnonzero(share.any(axis=1))
-            part = guarded_columns(self.models[position], X[mine], self.bounds[position], self.loss)
-            averages[mine] += share[mine, :, None] * part[:, None]
+            share = self.parts[used, :, position][indices]
+            selected = np.flatnonzero(share.any(axis=1))
+            part = guarded_columns(self.models[position], X[selected], self.bounds[position], self.loss)
+            averages[selected] += share[selected, :, None] * part[:, None]
         prediction = np.empty((len(X), n_columns))
-        for place, row in enumerate(used.tolist()):
-            mine = np.flatnonzero(places == place)
+        for index, row in enumerate(used.tolist()):
+            selected = np.flatnonzero(indices == index)
             own = OwnLines(self.lines[row], self.limits[row])
-            prediction[mine] = mixed_chances(X[mine], averages[mine], self.part_shares[row], own)
-        return self._kept_plausible(prediction, weight_rows)
+            prediction[selected] = mixed_chances(X[selected], averages[selected], self.part_shares[row], own)
+        return self._clipped_to_plausible(prediction, weight_rows)

@@ -21,7 +21,7 @@ from coterie.collaboration.nested.sums import MOST_NUMBERS, MOST_SLOPES, Sums
 from coterie.models.logistic import LEAST_SPREAD
 
 # Steps at most, after how many of them ratios are chosen anew, and the change of log-odds that ends them.
-STEPS, TURN, SETTLED = 12, 4, 1e-3
+STEPS, TURN, TOLERANCE = 12, 4, 1e-3
 # A step is halved so often at most; what varies less than this does not vary.
 HALVINGS, LEAST_VARIANCE = 6, 1e-9
 # Log-odds beyond this differ in nothing that rows can show.
@@ -50,9 +50,11 @@ class ClassRows:
         size = self.Z.shape[1]
         return size - 1 <= MOST_SLOPES and bool(self.n_learners * size * size <= MOST_NUMBERS)
 
-    def only(self, kept: Array) -> ClassRows:
-        """Return some of the rows, marked by ``kept`` (N,)."""
-        return ClassRows(self.Z[kept], self.Y[kept], self.weights[kept], self.owner[kept], self.n_learners)
+    def only(self, selected: Array) -> ClassRows:
+        """Return some of the rows, marked by ``selected`` (N,)."""
+        return ClassRows(
+            self.Z[selected], self.Y[selected], self.weights[selected], self.owner[selected], self.n_learners
+        )
 
     def sums(self, response: Array, weights: Array, members: Array | None = None) -> Sums:
         """Return moments of a response (N,), by learner and over all, or those of ``members`` (L,)."""
@@ -106,30 +108,30 @@ def probabilities(values: Array) -> Array:
 
 def working(y: Array, values: Array, weights: Array) -> tuple[Array, Array]:
     """Return working responses (N,) of a class at some log-odds, and what each of them weighs."""
-    chances = expit(values)
-    curvature = np.maximum(chances * (1 - chances), LEAST_SPREAD)
-    return values + (y - chances) / curvature, weights * curvature
+    probabilities = expit(values)
+    curvature = np.maximum(probabilities * (1 - probabilities), LEAST_SPREAD)
+    return values + (y - probabilities) / curvature, weights * curvature
 
 
 def _parts(sums: Sums, rows: ClassRows, curvature: Array, labels: Array) -> list[tuple[Array, Sums]]:
     """Return the moments of each cluster, with the positions of its members."""
     if not labels.any():
         return [(np.arange(len(labels)), sums)]
-    found = []
+    result = []
     for k in range(int(labels.max()) + 1):
         members = labels == k
         total = None
         if sums.grams is None:
-            mine = members[rows.owner]
-            total = (rows.Z[mine] * curvature[mine, None]).T @ rows.Z[mine]
-        found.append((np.flatnonzero(members), sums.take(members, total)))
-    return found
+            selected = members[rows.owner]
+            total = (rows.Z[selected] * curvature[selected, None]).T @ rows.Z[selected]
+        result.append((np.flatnonzero(members), sums.take(members, total)))
+    return result
 
 
 def _no_worse(
     rows: ClassRows, y: Array, labels: Array, ratios: Ratios, here: Effects, there: Effects
 ) -> tuple[Array, Array, Array]:
-    """Return lines (K, q), departures (L, q) and log-odds (N,) on the way from here to there.
+    """Return lines (K, q), departures (L, q) and log-odds (N,) between two solutions.
 
     A Newton step goes too far where classes are rare: it is halved until rows and penalties lose no more than
     before.
@@ -138,18 +140,19 @@ def _no_worse(
     variance[-1] = max(ratios.offset, LEAST_VARIANCE)
 
     def tried(share: float) -> tuple[float, tuple[Array, Array, Array]]:
+        """Return the penalised loss of lines between two solutions, and those lines."""
         common, own = (first + share * (second - first) for first, second in zip(here, there, strict=True))
         values = np.clip(np.einsum("nq,nq->n", rows.Z, (common[labels] + own)[rows.owner]), -SUREST, SUREST)
-        lost = float(rows.weights @ (np.logaddexp(0.0, values) - y * values))
+        losses = float(rows.weights @ (np.logaddexp(0.0, values) - y * values))
         penalty = ratios.ridge * float(np.sum(common[:, :-1] ** 2)) + float(np.sum(own**2 / variance))
-        return lost + penalty / 2, (common, own, values)
+        return losses + penalty / 2, (common, own, values)
 
-    least, found = tried(0.0)
+    least, result = tried(0.0)
     for halving in range(HALVINGS):
-        lost, candidate = tried(0.5**halving)
-        if lost <= least:
+        losses, candidate = tried(0.5**halving)
+        if losses <= least:
             return candidate
-    return found
+    return result
 
 
 def fit_lines(rows: ClassRows, labels: Array, ratios: Sequence[Ratios] | None = None) -> LogisticLines:
@@ -181,7 +184,7 @@ def fit_lines(rows: ClassRows, labels: Array, ratios: Sequence[Ratios] | None = 
                     there[0][k], there[1][members] = line.common, line.own
             before = values
             common[c], own[c], values = _no_worse(rows, y, labels, best, here, there)
-            if np.abs(values - before).max(initial=0.0) < SETTLED:
+            if np.abs(values - before).max(initial=0.0) < TOLERANCE:
                 break
         chosen.append(best)
     return LogisticLines(common, own, tuple(chosen))
@@ -201,6 +204,6 @@ def effects_of(rows: ClassRows, common: Array, labels: Array, ratios: Sequence[R
             here, there = (common[c], own[c]), (common[c], moved)
             _, moved, _ = _no_worse(rows, rows.Y[:, c], labels, ratio, here, there)
             change, own[c] = np.abs(moved - own[c]).max(initial=0.0), moved
-            if change < SETTLED:
+            if change < TOLERANCE:
                 break
     return own

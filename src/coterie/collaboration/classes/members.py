@@ -20,9 +20,9 @@ from coterie.collaboration.classes.views import ClassTable, ClassView
 from coterie.collaboration.nested.members import (
     BESIDE_LINE,
     COTERIE_LINE,
+    FULL_CONTEXT,
     LINE,
     RANDOM_CUTS,
-    TOLD_ALL,
     TREES_OF_ALL,
     TREES_OF_COTERIE,
     WITH_ID,
@@ -46,19 +46,19 @@ MOST_COLUMNS = 10
 
 
 @dataclass(frozen=True)
-class Member:
+class ClassMember:
     """A predictor of the dictionary.
 
     ``kind`` is ``"line"``, ``"trees"``, ``"beside"`` and ``"beside coterie"`` (what is added to the log-odds
-    of a line) or ``"cuts"``. ``source`` says whom a learner that uses it takes from, ``sees`` (T,) what it
-    sees beside the row, ``sees_line`` whether it sees the log-odds of the line, too.
+    of a line) or ``"cuts"``. ``source`` says whom a learner that uses it takes from, ``mask`` (T,) what it
+    sees beside the row, ``takes_line`` whether it sees the log-odds of the line, too.
     """
 
     name: str
     kind: str
     source: str
-    sees: Array = field(repr=False)
-    sees_line: bool = False
+    mask: Array = field(repr=False)
+    takes_line: bool = False
 
     @property
     def has_model(self) -> bool:
@@ -71,40 +71,40 @@ class Member:
         return self.kind.startswith("beside")
 
 
-def possible_members(table: ClassTable, view: ClassView, trees: str) -> tuple[Member, ...]:
+def possible_members(table: ClassTable, view: ClassView, trees: str) -> tuple[ClassMember, ...]:
     """Return the members; of ``trees`` all (``"full"``), one kind (``"fast"``), or ``"none"``."""
-    n_told, several = view.told.shape[1], table.n_coteries > 1
-    nothing, places = np.zeros(n_told, dtype=bool), np.arange(n_told)
-    coterie = places == n_told - 1 - table.has_ids if several else nothing
-    only_id = places == n_told - 1 if table.has_ids else nothing
-    numbers = places < n_told - several - table.has_ids
-    members = [Member(LINE, "line", "adapted", nothing)]
+    n_context, several = view.context.shape[1], table.n_coteries > 1
+    nothing, indices = np.zeros(n_context, dtype=bool), np.arange(n_context)
+    coterie = indices == n_context - 1 - table.has_ids if several else nothing
+    only_id = indices == n_context - 1 if table.has_ids else nothing
+    numbers = indices < n_context - several - table.has_ids
+    members = [ClassMember(LINE, "line", "adapted", nothing)]
     if several:
-        members.append(Member(COTERIE_LINE, "line", "coterie", nothing))
+        members.append(ClassMember(COTERIE_LINE, "line", "coterie", nothing))
     if trees == "none":
         return tuple(members)
-    told_all = Member(TOLD_ALL, "trees", "adapted", ~nothing)
-    with_id = Member(WITH_ID, "trees", "adapted", only_id)
+    full_context = ClassMember(FULL_CONTEXT, "trees", "adapted", ~nothing)
+    with_id = ClassMember(WITH_ID, "trees", "adapted", only_id)
     if trees == "fast":
-        return (*members, with_id if table.has_ids else told_all)
-    members.append(Member(TREES_OF_ALL, "trees", "all", nothing))
+        return (*members, with_id if table.has_ids else full_context)
+    members.append(ClassMember(TREES_OF_ALL, "trees", "all", nothing))
     if several:
-        members.append(Member(TREES_OF_COTERIE, "trees", "coterie", coterie))
+        members.append(ClassMember(TREES_OF_COTERIE, "trees", "coterie", coterie))
     if table.has_ids:
         members.append(with_id)
-    members.append(told_all)
+    members.append(full_context)
     if view.line.shape[1] <= MOST_COLUMNS:
-        members.append(Member(BESIDE_LINE, "beside", "adapted", nothing))
+        members.append(ClassMember(BESIDE_LINE, "beside", "adapted", nothing))
         if several:
-            members.append(Member(BESIDE_COTERIE, "beside coterie", "coterie", nothing))
-    return (*members, Member(RANDOM_CUTS, "cuts", "adapted", numbers, sees_line=True))
+            members.append(ClassMember(BESIDE_COTERIE, "beside coterie", "coterie", nothing))
+    return (*members, ClassMember(RANDOM_CUTS, "cuts", "adapted", numbers, takes_line=True))
 
 
 @dataclass(frozen=True)
 class ClassFit:
     """Rows (n, T) and targets to grow trees on: numbers of classes (n,), or working responses (n, C).
 
-    ``weights`` has the shape of the target. Boosting stops by the rows ``ahead``, if there are any.
+    ``weights`` has the shape of the target. Boosting stops by the rows ``validation``, if there are any.
     """
 
     X: Array = field(repr=False)
@@ -116,10 +116,11 @@ class ClassFit:
     seed: int
     rounds: int
     rule: TreeRule
-    ahead: tuple[Array, Array, Array] | None = field(default=None, repr=False)
+    validation: tuple[Array, Array, Array] | None = field(default=None, repr=False)
 
 
 def _boosted(job: ClassFit) -> dict[str, Any]:
+    """Return the options of scikit-learn's histogram boosting for a job."""
     return {
         "learning_rate": job.rule.rate,
         "max_iter": job.rounds,
@@ -128,7 +129,7 @@ def _boosted(job: ClassFit) -> dict[str, Any]:
         "l2_regularization": job.rule.ridge,
         "max_features": job.rule.share_of_columns,
         "categorical_features": job.categories if job.categories.any() else None,
-        "early_stopping": job.ahead is not None,
+        "early_stopping": job.validation is not None,
         "n_iter_no_change": job.rule.patience,
         "tol": 0.0,
         "random_state": job.seed,
@@ -141,33 +142,33 @@ def grow(job: ClassFit) -> Any:
         leaf = max(ROWS_IN_LEAF, int(np.ceil(len(job.y) / job.rule.most_random_leaves)))
         forest = RandomCuts(n_estimators=job.size, min_samples_leaf=leaf, random_state=job.seed)
         return fit_model(VotingForest(forest), job.X, job.y, job.weights)
-    ahead = {}
-    if job.ahead is not None:
-        X, y, weights = job.ahead
+    validation = {}
+    if job.validation is not None:
+        X, y, weights = job.validation
         if job.kind == "trees":
-            # A class that is ahead only cannot say when to stop.
+            # A class that only the validation rows have cannot say when to stop.
             known = np.isin(y, job.y)
             X, y, weights = X[known], y[known], weights[known]
-        ahead = {"X_val": X, "y_val": y, "sample_weight_val": weights}
+        validation = {"X_val": X, "y_val": y, "sample_weight_val": weights}
     if job.kind.startswith("beside"):
         trees = LogOddsTrees(BoostedTrees(**_boosted(job), max_bins=WEIGHTED_BINS))
-        return trees.fit(job.X, job.y, job.weights, **ahead)
+        return trees.fit(job.X, job.y, job.weights, **validation)
     if (job.y == job.y[0]).all():
         return fit_model(BoostedClasses(), job.X, job.y)
     # Bins of weighted rows cost many times more.
     counted = job.weights if np.ptp(job.weights) else None
-    return BoostedClasses(**_boosted(job)).fit(job.X, job.y, counted, **ahead)
+    return BoostedClasses(**_boosted(job)).fit(job.X, job.y, counted, **validation)
 
 
 def rounds_of(model: Any) -> int:
-    """Return how many rounds lost least on the rows ahead, at least one."""
+    """Return how many rounds lost least on the validation rows, at least one."""
     parts = model.estimators_ if isinstance(model, LogOddsTrees) else [model]
     curves = [-np.asarray(part.validation_score_) for part in parts if hasattr(part, "validation_score_")]
     best = [int(curve.argmin()) for curve in curves if len(curve)]
     return max(1, int(np.mean(best))) if best else 1
 
 
-class Growing:
+class ClassTreeJobs:
     """Makes the jobs of trees, and reads their answers."""
 
     def __init__(self, table: ClassTable, loss: Loss, n_numbers: int, seed: int, rule: TreeRule) -> None:
@@ -175,38 +176,38 @@ class Growing:
         self._n_numbers, self._seed = n_numbers, seed
         self._codes = loss.target(table.rows.Y)
 
-    def features(self, member: Member, view: ClassView, rows: Array) -> Array:
+    def features(self, member: ClassMember, view: ClassView, rows: Array) -> Array:
         """Return the predictors of some rows with what the trees see."""
         parts = [self._table.X[rows]]
-        if member.sees.any():
-            parts.append(view.told[rows][:, member.sees])
-        if member.sees_line:
+        if member.mask.any():
+            parts.append(view.context[rows][:, member.mask])
+        if member.takes_line:
             parts.append(view.line[rows])
         return parts[0] if len(parts) == 1 else np.column_stack(parts)
 
-    def job(self, member: Member, view: ClassView, size: int, rounds: int | None = None) -> ClassFit:
+    def job(self, member: ClassMember, view: ClassView, size: int, rounds: int | None = None) -> ClassFit:
         """Return the fit of a member on the rows that a view trains on.
 
         ``rounds`` is the number of rounds; None: boosting stops by the rows that the view holds out.
         """
         cuts = member.kind == "cuts"
         most = self.rule.most_rows_cut_at_random if cuts else self.rule.most_rows
-        rows, ahead = thinned(np.flatnonzero(view.training), most), np.flatnonzero(view.ahead)
+        rows, validation = thinned(np.flatnonzero(view.training), most), np.flatnonzero(view.validation)
         y, weights = self._target(member, view)
         stop = None
         if rounds is None and not cuts:
-            stop = self.features(member, view, ahead), y[ahead], weights[ahead]
+            stop = self.features(member, view, validation), y[validation], weights[validation]
         columns = view.line.shape[1]
         most_rounds = max(20, MOST_TREES // columns) if columns > 1 else self.rule.rounds
         plain = np.zeros(self._table.X.shape[1], dtype=bool)
-        names = np.arange(len(member.sees)) >= self._n_numbers
-        more = np.zeros(columns if member.sees_line else 0, dtype=bool)
+        names = np.arange(len(member.mask)) >= self._n_numbers
+        more = np.zeros(columns if member.takes_line else 0, dtype=bool)
         return ClassFit(
             self.features(member, view, rows),
             y[rows],
             weights[rows],
             member.kind,
-            np.concatenate([plain, names[member.sees], more]),
+            np.concatenate([plain, names[member.mask], more]),
             size,
             integer_seed(generator_for(self._seed, member.name)),
             min(rounds or self.rule.rounds, most_rounds),
@@ -214,7 +215,8 @@ class Growing:
             stop,
         )
 
-    def _target(self, member: Member, view: ClassView) -> tuple[Array, Array]:
+    def _target(self, member: ClassMember, view: ClassView) -> tuple[Array, Array]:
+        """Return what a member's trees are fitted to, and the weights of rows."""
         weights = self._table.rows.weights
         if not member.adds:
             return self._codes, weights
@@ -223,11 +225,12 @@ class Growing:
         response, curvature = (np.column_stack(part) for part in zip(*pairs, strict=True))
         return response - base, curvature
 
-    def _base(self, member: Member, view: ClassView) -> Array:
+    def _base(self, member: ClassMember, view: ClassView) -> Array:
+        """Return the log-odds that a member's trees are added to."""
         inside = member.name in (COTERIE_LINE, BESIDE_COTERIE)
         return view.coterie_line if inside else view.line
 
-    def answer(self, member: Member, model: Any, view: ClassView, rows: Array) -> Array:
+    def answer(self, member: ClassMember, model: Any, view: ClassView, rows: Array) -> Array:
         """Return the probabilities (n, C) of a member at some rows."""
         if member.kind == "line":
             return probabilities(self._base(member, view)[rows])

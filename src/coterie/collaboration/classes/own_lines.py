@@ -3,7 +3,7 @@
 For a class, the log-odds of a learner are those of the shared model plus Z b + a, with a ~ N(0, A) and
 b ~ N(0, B I). The two variances A and B are common to all learners and classes. They maximise the sum of
 marginal likelihoods over the grid of `nested.effects`, each by Laplace's approximation at no correction, so
-that parties that keep their rows can choose them together.
+that sites that keep their rows can choose them together.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import numpy as np
 from scipy.special import expit, logit
 
 from coterie._arrays import Array
-from coterie.collaboration.classes.lines import SETTLED, STEPS, SUREST
+from coterie.collaboration.classes.lines import STEPS, SUREST, TOLERANCE
 from coterie.collaboration.nested.effects import MOST_SLOPES, OFFSET_RATIOS, SLOPE_RATIOS
 from coterie.collaboration.nested.guard import widened
 from coterie.models.logistic import LEAST_SPREAD
@@ -48,8 +48,12 @@ class OwnLines:
 
 def chances_of(odds: Array) -> Array:
     """Return log-odds (..., C) of each class against the others as probabilities; one column stays one."""
-    chances: Array = expit(odds)
-    return chances if chances.shape[-1] == 1 else chances / chances.sum(axis=-1, keepdims=True)
+    probabilities: Array = expit(odds)
+    return (
+        probabilities
+        if probabilities.shape[-1] == 1
+        else probabilities / probabilities.sum(axis=-1, keepdims=True)
+    )
 
 
 @dataclass(frozen=True)
@@ -77,9 +81,9 @@ class OwnClassRows:
 
     def _slope_and_curvature(self, odds: Array, c: int) -> tuple[Array, Array]:
         """Return the slope (q,) and the curvature (q, q) of the log-likelihood of a class at log-odds."""
-        chances = expit(odds)
-        curvature = np.maximum(chances * (1 - chances), LEAST_SPREAD) * self.weights
-        slope = self.Z.T @ ((self.Y[:, c] - chances) * self.weights)
+        probabilities = expit(odds)
+        curvature = np.maximum(probabilities * (1 - probabilities), LEAST_SPREAD) * self.weights
+        slope = self.Z.T @ ((self.Y[:, c] - probabilities) * self.weights)
         return slope, (self.Z * curvature[:, None]).T @ self.Z
 
     def likelihoods(self, base: Array) -> Array:
@@ -100,17 +104,17 @@ class OwnClassRows:
     def lines(self, base: Array, ratios: Array) -> OwnLines:
         """Return the most likely lines beside D shared log-odds (n, D, C), by variances ``ratios`` (D, 2)."""
         n_slopes, (_, n_shared, n_columns) = self.Z.shape[1] - 1, base.shape
-        found = np.zeros((n_shared, n_columns, n_slopes + 1))
+        result = np.zeros((n_shared, n_columns, n_slopes + 1))
         for d, (offset, slopes) in enumerate(np.sqrt(ratios).tolist()):
             spread = np.r_[np.full(n_slopes, slopes), offset]
             for c in range(n_columns):
-                found[d, c] = spread * self._settled(base[:, d, c], c, spread)
-        found[..., :-1] /= self.units
-        found[..., -1] -= found[..., :-1] @ self.centre
-        values = np.einsum("np,dcp->ndc", self.X, found[..., :-1]) + found[..., -1]
-        return OwnLines(found, np.stack(widened(values), axis=-1))
+                result[d, c] = spread * self._converged(base[:, d, c], c, spread)
+        result[..., :-1] /= self.units
+        result[..., -1] -= result[..., :-1] @ self.centre
+        values = np.einsum("np,dcp->ndc", self.X, result[..., :-1]) + result[..., -1]
+        return OwnLines(result, np.stack(widened(values), axis=-1))
 
-    def _settled(self, base: Array, c: int, spread: Array) -> Array:
+    def _converged(self, base: Array, c: int, spread: Array) -> Array:
         """Return the line (q,) of a class in units of its spread, by Newton's steps."""
         at = np.zeros(len(spread))
         for _ in range(STEPS if spread.any() else 0):
@@ -119,6 +123,6 @@ class OwnClassRows:
             inner = spread[:, None] * curvature * spread + np.eye(len(spread))
             step = np.linalg.solve(inner, spread * slope - at)
             at = at + step
-            if np.abs(self.Z @ (spread * step)).max() < SETTLED:
+            if np.abs(self.Z @ (spread * step)).max() < TOLERANCE:
                 break
         return at

@@ -1,4 +1,4 @@
-"""The second way to combine predictors: weighted means of the logarithms of their probabilities.
+"""The logarithmic pool of predictors: weighted means of the logarithms of their probabilities.
 
 A mixture of probabilities believes who is unsure, a pool of their logarithms who is sure. Their errors
 differ, so that the mean of the two is better than the mixture (benchmarks/quality/classes). The weights of a
@@ -20,16 +20,16 @@ from coterie.collaboration.classes.weights import LEAST_CHANCE
 PRIOR_ROWS = 300.0
 
 
-def logarithms(shown: Array) -> Array:
+def logarithms(probabilities: Array) -> Array:
     """Return logarithms of probabilities (..., K); nothing is held for impossible."""
-    logs: Array = np.log(np.clip(shown, LEAST_CHANCE, 1.0))
+    logs: Array = np.log(np.clip(probabilities, LEAST_CHANCE, 1.0))
     return logs
 
 
 def from_logarithms(logs: Array) -> Array:
     """Return probabilities (n, K) from logarithms that are known up to a constant of the row."""
-    chances: Array = np.exp(log_softmax(logs, axis=1))
-    return chances
+    probabilities: Array = np.exp(log_softmax(logs, axis=1))
+    return probabilities
 
 
 def pool_weights(logs: Array, codes: Array, counts: Array) -> Array:
@@ -44,32 +44,33 @@ def pool_weights(logs: Array, codes: Array, counts: Array) -> Array:
     prior = -PRIOR_ROWS * float(np.average(typical, weights=counts)) if counts.any() else 1.0
 
     def objective(tried: Array) -> tuple[float, Array]:
+        """Return the penalised log loss of weights, and its gradient."""
         weights = tried / tried.sum()
         answered = log_softmax(np.tensordot(weights, logs, axes=1), axis=1)
         off, away = (np.exp(answered) - hits) * counts[:, None], weights - equal
         slope = np.tensordot(logs, off, axes=2) + prior * away
-        lost = float(-counts @ answered[rows, codes] + 0.5 * prior * away @ away)
-        return lost, (slope - slope @ weights) / tried.sum()
+        losses = float(-counts @ answered[rows, codes] + 0.5 * prior * away @ away)
+        return losses, (slope - slope @ weights) / tried.sum()
 
     bounds = [(np.finfo(float).tiny, None)] * n_predictors
-    found: Array = minimize(objective, equal, jac=True, method="L-BFGS-B", bounds=bounds).x
-    shares: Array = found / found.sum()
+    result: Array = minimize(objective, equal, jac=True, method="L-BFGS-B", bounds=bounds).x
+    shares: Array = result / result.sum()
     return shares
 
 
 def cross_fitted_pool(
-    shown: Array, codes: Array, counts: Array, folds: Array, n_folds: int
+    probabilities: Array, codes: Array, counts: Array, folds: Array, n_folds: int
 ) -> tuple[Array, Array]:
     """Return weights (E,) of predictors' probabilities (E, N, K), and the pool (N, K) made without each fold.
 
     Who is NaN says nothing of a row. Rows that no fold holds out do not count, and are NaN.
     """
-    logs = logarithms(shown)
+    logs = logarithms(probabilities)
     # The same of all classes changes nothing.
     logs[np.isnan(logs).any(axis=2)] = 0.0
-    answers, seen = np.full(shown.shape[1:], np.nan), folds >= 0
+    answers, seen = np.full(probabilities.shape[1:], np.nan), folds >= 0
     for fold in range(n_folds):
-        ahead, others = folds == fold, seen & (folds != fold)
+        validation, others = folds == fold, seen & (folds != fold)
         weights = pool_weights(logs[:, others], codes[others], counts[others])
-        answers[ahead] = from_logarithms(np.tensordot(weights, logs[:, ahead], axes=1))
+        answers[validation] = from_logarithms(np.tensordot(weights, logs[:, validation], axes=1))
     return pool_weights(logs[:, seen], codes[seen], counts[seen]), answers

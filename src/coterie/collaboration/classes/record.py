@@ -21,7 +21,7 @@ from coterie.rows.learners import Learners
 
 
 @dataclass(frozen=True)
-class Scale:
+class PredictorScale:
     """Common units of predictors, which are clipped to ``low`` and ``high`` (p,) before they enter a line."""
 
     centre: Array
@@ -30,7 +30,7 @@ class Scale:
     high: Array
 
     @classmethod
-    def of(cls, X: Array) -> Scale:
+    def of(cls, X: Array) -> PredictorScale:
         """Return units in which rows (N, p) have mean zero and variance one."""
         spread = X.std(axis=0)
         return cls(X.mean(axis=0), np.where(spread > 0, spread, 1.0), *widened(X))
@@ -81,16 +81,16 @@ class NestedClasses(NestedForm):
         Line of all with what is the learner's own, in common units.
     coterie_lines : ndarray of shape (W, C, p + 1)
         Line of its coterie with what is the learner's own there.
-    scale : Scale
+    scale : PredictorScale
         The common units.
     kinds : tuple of str
         What each model answers: ``"own"``, ``"trees"`` and ``"cuts"`` probabilities, ``"beside"`` and
         ``"beside coterie"`` what is added to the log-odds of a line.
-    told : ndarray of shape (W, T)
+    context : ndarray of shape (W, T)
         Descriptions: what models may see of the learner of each row of ``weights``; NaN is what is not known.
-    sees : ndarray of bool, shape (len(models), T)
-        Which columns of ``told`` each model sees, beside the predictors of the row.
-    sees_line : ndarray of bool, shape (len(models),)
+    mask : ndarray of bool, shape (len(models), T)
+        Which columns of ``context`` each model sees, beside the predictors of the row.
+    takes_line : ndarray of bool, shape (len(models),)
         Which models see the log-odds of the line, too.
     calibration : ndarray of shape (n_classes,) or None
         Slope and levels of recalibration; None: none.
@@ -115,11 +115,11 @@ class NestedClasses(NestedForm):
     log_line_weights: Array = field(repr=False)
     lines: Array = field(repr=False)
     coterie_lines: Array = field(repr=False)
-    scale: Scale = field(repr=False)
+    scale: PredictorScale = field(repr=False)
     kinds: tuple[str, ...]
-    told: Array = field(repr=False)
-    sees: Array = field(repr=False)
-    sees_line: Array = field(repr=False)
+    context: Array = field(repr=False)
+    mask: Array = field(repr=False)
+    takes_line: Array = field(repr=False)
     calibration: Array | None
     plain_residuals: tuple[Array, ...] = field(metadata=BY_LEARNER, repr=False)
     all_residuals: tuple[Array, ...] = field(metadata=BY_LEARNER, repr=False)
@@ -138,74 +138,75 @@ class NestedClasses(NestedForm):
         weights = np.ones(len(newcomers.y)) if newcomers.weights is None else newcomers.weights
         Z = self.scale.rows(newcomers.X)
         rows = ClassRows(Z, newcomers.y, weights, newcomers.owner, len(newcomers))
-        everybody = np.zeros(len(newcomers), dtype=int)
-        own = effects_of(rows, known.common, everybody, known.ratios)
+        one_cluster = np.zeros(len(newcomers), dtype=int)
+        own = effects_of(rows, known.common, one_cluster, known.ratios)
         inside = effects_of(rows, known.coterie_common, labels, known.coterie_ratios)
-        told = np.full((len(newcomers), self.told.shape[1]), np.nan)
+        context = np.full((len(newcomers), self.context.shape[1]), np.nan)
         numbers = known.directions.numbers(own)
-        told[:, : numbers.shape[1]] = numbers
+        context[:, : numbers.shape[1]] = numbers
         if known.coterie_common.shape[1] > 1:
-            told[:, numbers.shape[1]] = labels
+            context[:, numbers.shape[1]] = labels
         added = replace(
             self,
             weights=np.vstack([self.weights, np.tile(known.weights, (len(newcomers), 1))]),
             line_weights=np.vstack([self.line_weights, np.tile(known.line_weights, (len(newcomers), 1))]),
             log_weights=np.pad(self.log_weights, ((0, len(newcomers)), (0, 0))),
             log_line_weights=np.pad(self.log_line_weights, ((0, len(newcomers)), (0, 0))),
-            lines=np.concatenate([self.lines, (known.common[:, everybody] + own).transpose(1, 0, 2)]),
+            lines=np.concatenate([self.lines, (known.common[:, one_cluster] + own).transpose(1, 0, 2)]),
             coterie_lines=np.concatenate(
                 [self.coterie_lines, (known.coterie_common[:, labels] + inside).transpose(1, 0, 2)]
             ),
-            told=np.vstack([self.told, told]),
+            context=np.vstack([self.context, context]),
         )
         return added, weight_rows
 
     def predict_columns(self, X: Array, weight_rows: Array) -> Array:
-        """Predict the columns of the response, of shape (N, C), each row in its own way."""
+        """Predict the columns of the response, of shape (N, C), each row with its learner's weights."""
         Z = self.scale.rows(X)
         line = log_odds(Z, self.lines[weight_rows])
         mixture = np.zeros((len(X), self.loss.n_columns))
-        logs = np.zeros_like(self.loss.shown(mixture))
+        logs = np.zeros_like(self.loss.from_columns(mixture))
 
         def add(rows: Array, chances: Array, share: Array, log_share: Array) -> None:
+            """Add a model's probabilities to the mixture and to the logarithmic pool."""
             mixture[rows] += share[rows, None] * chances
-            logs[rows] += log_share[rows, None] * logarithms(self.loss.shown(chances))
+            logs[rows] += log_share[rows, None] * logarithms(self.loss.from_columns(chances))
 
-        for place in (0, 1):
+        for index in (0, 1):
             share, log_share = (
-                self.line_weights[weight_rows, place],
-                self.log_line_weights[weight_rows, place],
+                self.line_weights[weight_rows, index],
+                self.log_line_weights[weight_rows, index],
             )
-            mine = np.flatnonzero(share + log_share)
-            own = self.coterie_lines if place else self.lines
-            add(mine, probabilities(log_odds(Z[mine], own[weight_rows[mine]])), share, log_share)
-        used, places = np.unique(weight_rows, return_inverse=True)
+            selected = np.flatnonzero(share + log_share)
+            own = self.coterie_lines if index else self.lines
+            add(selected, probabilities(log_odds(Z[selected], own[weight_rows[selected]])), share, log_share)
+        used, indices = np.unique(weight_rows, return_inverse=True)
         # Each model predicts once, for the rows of all who take something from it.
         for position in np.flatnonzero((self.weights + self.log_weights)[used].any(axis=0)).tolist():
-            share, log_share = (w[used, position][places] for w in (self.weights, self.log_weights))
-            mine = np.flatnonzero(share + log_share)
-            rows, sees = [X[mine]], self.sees[position]
-            if sees.any():
-                rows.append(self.told[weight_rows[mine]][:, sees])
-            if self.sees_line[position]:
-                rows.append(line[mine])
+            share, log_share = (w[used, position][indices] for w in (self.weights, self.log_weights))
+            selected = np.flatnonzero(share + log_share)
+            rows, mask = [X[selected]], self.mask[position]
+            if mask.any():
+                rows.append(self.context[weight_rows[selected]][:, mask])
+            if self.takes_line[position]:
+                rows.append(line[selected])
             features = rows[0] if len(rows) == 1 else np.column_stack(rows)
-            base = line[mine]
+            base = line[selected]
             if self.kinds[position] == "beside coterie":
-                base = log_odds(Z[mine], self.coterie_lines[weight_rows[mine]])
-            add(mine, self._part(position, features, base), share, log_share)
+                base = log_odds(Z[selected], self.coterie_lines[weight_rows[selected]])
+            add(selected, self._part(position, features, base), share, log_share)
         prediction = self._with_pool(mixture, logs, weight_rows)
         if self.calibration is None:
             return prediction
-        return self.loss.columns(recalibrated(self.loss.shown(prediction), self.calibration))
+        return self.loss.columns(recalibrated(self.loss.from_columns(prediction), self.calibration))
 
     def _with_pool(self, mixture: Array, logs: Array, weight_rows: Array) -> Array:
         """Return the mean of a mixture (N, C) and of the pool with logarithms (N, K), where there is one."""
         has_pool = np.asarray(np.column_stack([self.log_weights, self.log_line_weights]).any(axis=1))
-        mine = np.flatnonzero(has_pool[weight_rows])
-        if len(mine):
-            pooled = self.loss.columns(from_logarithms(logs[mine]))
-            mixture[mine] = (mixture[mine] + pooled) / 2
+        selected = np.flatnonzero(has_pool[weight_rows])
+        if len(selected):
+            pooled = self.loss.columns(from_logarithms(logs[selected]))
+            mixture[selected] = (mixture[selected] + pooled) / 2
         return mixture
 
     def _part(self, position: int, features: Array, base: Array) -> Array:

@@ -26,7 +26,7 @@ from coterie.collaboration.nested.folds import Folds
 from coterie.collaboration.nested.line import Ratios
 from coterie.collaboration.nested.views import MOST_IDS
 
-Together = tuple[int, ...]
+FoldSet = tuple[int, ...]
 
 
 @dataclass(frozen=True)
@@ -51,26 +51,27 @@ class Directions:
 
 
 def _principal(values: Array) -> Array:
+    """Return the leading principal directions of rows of values, their largest entry positive."""
     if not values.any():
         return np.zeros((0, values.shape[1]))
-    found: Array = np.linalg.svd(values - values.mean(axis=0), full_matrices=False)[2][:DIRECTIONS]
-    largest = found[np.arange(len(found)), np.abs(found).argmax(axis=1)]
-    return found * np.where(largest < 0, -1.0, 1.0)[:, None]
+    result: Array = np.linalg.svd(values - values.mean(axis=0), full_matrices=False)[2][:DIRECTIONS]
+    largest = result[np.arange(len(result)), np.abs(result).argmax(axis=1)]
+    return result * np.where(largest < 0, -1.0, 1.0)[:, None]
 
 
 @dataclass(frozen=True)
 class ClassView:
     """Everybody's rows without a fold.
 
-    ``told`` (N, T) is what models see beside the predictors of a row: numbers, the chosen coterie, the
+    ``context`` (N, T) is what models see beside the predictors of a row: numbers, the chosen coterie, the
     id. ``line`` (N, C) are log-odds by the line of each row's learner, ``common`` by everybody's,
     ``coterie_line`` by the learner's inside its coterie, ``plain_coterie_line`` by that of its coterie.
     ``labels`` (L,) are the coteries.
     """
 
     training: Array
-    ahead: Array
-    told: Array
+    validation: Array
+    context: Array
     line: Array
     common: Array
     coterie_line: Array
@@ -101,8 +102,8 @@ class ClassTable:
         """Whether models see ids."""
         return self.rows.n_learners <= MOST_IDS
 
-    def told(self, directions: Directions, own: Array, labels: Array) -> Array:
-        """Return what models see of learners, of shape (L, T)."""
+    def context(self, directions: Directions, own: Array, labels: Array) -> Array:
+        """Return the context of learners: what models see beside the predictors, of shape (L, T)."""
         parts = [directions.numbers(own)]
         if self.n_coteries > 1:
             parts.append(labels[:, None].astype(float))
@@ -111,18 +112,19 @@ class ClassTable:
         return np.column_stack(parts)
 
 
-class Views:
+class ClassViews:
     """Makes views; all rows decide how far learners depart from lines."""
 
     def __init__(self, table: ClassTable) -> None:
+        """Fit lines on all rows: they decide how far learners depart from common lines."""
         self._table = table
-        everybody = np.zeros(table.rows.n_learners, dtype=int)
-        whole = fit_lines(table.rows, everybody)
+        one_cluster = np.zeros(table.rows.n_learners, dtype=int)
+        whole = fit_lines(table.rows, one_cluster)
         self._ratios: dict[bool, tuple[Ratios, ...]] = {False: whole.ratios}
         if table.n_coteries > 1:
             self._ratios[True] = fit_lines(table.rows, table.labels).ratios
 
-    def _kept(self, without: Together) -> Array:
+    def _training_rows(self, without: FoldSet) -> Array:
         return np.asarray(self._table.folds.training[list(without)].all(axis=0))
 
     def _labels(self, fold: int | None, training: Array) -> Array:
@@ -133,13 +135,13 @@ class Views:
         labels = table.labels_without(fold)
         if (labels < 0).any():
             rows = table.rows.only(training & (labels >= 0)[table.rows.owner])
-            at_home = np.maximum(labels, 0)
-            lines = fit_lines(rows, at_home, self._ratios[True]).common
-            mine = np.flatnonzero(training & (labels < 0)[table.rows.owner])
-            values = np.clip(np.einsum("nq,ckq->knc", table.rows.Z[mine], lines), -SUREST, SUREST)
-            lost = np.sum(np.logaddexp(0, values) - table.rows.Y[mine] * values, axis=2)
-            owner = table.rows.owner[mine]
-            by_learner = np.array([np.bincount(owner, part, len(labels)) for part in lost])
+            placed_labels = np.maximum(labels, 0)
+            lines = fit_lines(rows, placed_labels, self._ratios[True]).common
+            selected = np.flatnonzero(training & (labels < 0)[table.rows.owner])
+            values = np.clip(np.einsum("nq,ckq->knc", table.rows.Z[selected], lines), -SUREST, SUREST)
+            losses = np.sum(np.logaddexp(0, values) - table.rows.Y[selected] * values, axis=2)
+            owner = table.rows.owner[selected]
+            by_learner = np.array([np.bincount(owner, part, len(labels)) for part in losses])
             labels = np.where(labels < 0, by_learner.argmin(axis=0), labels)
         return labels
 
@@ -147,13 +149,13 @@ class Views:
         """Return the rows without a fold; None: all rows are trained on."""
         table, without = self._table, () if fold is None else (fold,)
         rows, owner = table.rows, table.rows.owner
-        training, everybody = self._kept(without), np.zeros(rows.n_learners, dtype=int)
-        ahead: Array = table.folds.held_out == (-2 if fold is None else fold)
-        lines = fit_lines(rows.only(training), everybody, self._ratios[False])
+        training, one_cluster = self._training_rows(without), np.zeros(rows.n_learners, dtype=int)
+        validation: Array = table.folds.held_out == (-2 if fold is None else fold)
+        lines = fit_lines(rows.only(training), one_cluster, self._ratios[False])
         labels = self._labels(fold, training)
         directions = Directions.of(lines.own)
-        told = table.told(directions, lines.own, labels)[owner]
-        line = log_odds(rows.Z, lines.of_learners(everybody)[owner])
+        context = table.context(directions, lines.own, labels)[owner]
+        line = log_odds(rows.Z, lines.of_learners(one_cluster)[owner])
         common = np.clip(rows.Z @ lines.common[:, 0].T, -SUREST, SUREST)
         inside, coterie_line, plain = lines, line, common
         if table.n_coteries > 1:
@@ -161,19 +163,29 @@ class Views:
             coterie_line = log_odds(rows.Z, inside.of_learners(labels)[owner])
             plain = log_odds(rows.Z, inside.common[:, labels].transpose(1, 0, 2)[owner])
         for other in range(len(table.folds)):
-            mine = np.flatnonzero(training & (table.folds.held_out == other))
-            if other == fold or not len(mine):
+            selected = np.flatnonzero(training & (table.folds.held_out == other))
+            if other == fold or not len(selected):
                 continue
-            kept = rows.only(self._kept((*without, other)))
-            own = effects_of(kept, lines.common, everybody, lines.ratios)
-            told[mine] = table.told(directions, own, labels)[owner[mine]]
-            here = replace(lines, own=own).of_learners(everybody)
-            line[mine] = log_odds(rows.Z[mine], here[owner[mine]])
-            coterie_line[mine] = line[mine]
+            inner_rows = rows.only(self._training_rows((*without, other)))
+            own = effects_of(inner_rows, lines.common, one_cluster, lines.ratios)
+            context[selected] = table.context(directions, own, labels)[owner[selected]]
+            here = replace(lines, own=own).of_learners(one_cluster)
+            line[selected] = log_odds(rows.Z[selected], here[owner[selected]])
+            coterie_line[selected] = line[selected]
             if table.n_coteries > 1:
-                own = effects_of(kept, inside.common, labels, inside.ratios)
+                own = effects_of(inner_rows, inside.common, labels, inside.ratios)
                 here = replace(inside, own=own).of_learners(labels)
-                coterie_line[mine] = log_odds(rows.Z[mine], here[owner[mine]])
+                coterie_line[selected] = log_odds(rows.Z[selected], here[owner[selected]])
         return ClassView(
-            training, ahead, told, line, common, coterie_line, plain, labels, directions, lines, inside
+            training,
+            validation,
+            context,
+            line,
+            common,
+            coterie_line,
+            plain,
+            labels,
+            directions,
+            lines,
+            inside,
         )

@@ -22,7 +22,7 @@ LEAST_CHANCE = 1e-4
 
 
 @dataclass(frozen=True)
-class Mixtures:
+class MixtureWeights:
     """What was learnt of E predictors.
 
     ``common`` (E,) are weights of the average learner, ``common_without`` (F, E) the same without each fold;
@@ -45,8 +45,8 @@ def mixture_weights(chances: Array, counts: Array) -> Array:
     counts = counts / counts.sum()
     for _ in range(STEPS):
         weights = weights * ((counts / (chances @ weights)) @ chances)
-    found: Array = weights / weights.sum()
-    return found
+    result: Array = weights / weights.sum()
+    return result
 
 
 def _personal(
@@ -73,27 +73,27 @@ def _strongest(losses: Array) -> int:
 
 def learn_mixtures(
     chances: Array, counts: Array, scales: Array, owner: Array, folds: Array, n_folds: int, n: int
-) -> Mixtures:
+) -> MixtureWeights:
     """Learn common and personal weights.
 
     ``chances`` (N, E) are what each predictor gave to the class that came, out of fold. Rows count by
     ``counts`` (N,) for their learner and by ``scales`` (N,) for all; ``folds`` (N,) holds each out.
     """
     chances = np.maximum(chances, LEAST_CHANCE)
-    kept = [folds >= 0, *((folds >= 0) & (folds != fold) for fold in range(n_folds))]
-    common = np.array([mixture_weights(chances[rows], scales[rows]) for rows in kept])
-    sizes = np.maximum(np.bincount(owner[kept[0]], counts[kept[0]], n), 1e-300)
-    lost, found = [], []
+    training_sets = [folds >= 0, *((folds >= 0) & (folds != fold) for fold in range(n_folds))]
+    common = np.array([mixture_weights(chances[rows], scales[rows]) for rows in training_sets])
+    sizes = np.maximum(np.bincount(owner[training_sets[0]], counts[training_sets[0]], n), 1e-300)
+    losses, result = [], []
     for pseudo_rows in SHRINKAGES:
         weights = np.array(
             [
                 _personal(chances[rows], counts[rows], owner[rows], n, one, pseudo_rows)
-                for rows, one in zip(kept, common, strict=True)
+                for rows, one in zip(training_sets, common, strict=True)
             ]
         )
-        ahead = weights[1 + np.maximum(folds, 0), owner]
-        rows = -np.log(np.einsum("ne,ne->n", ahead, chances)) * counts
-        lost.append(np.bincount(owner[kept[0]], rows[kept[0]], n) / sizes)
-        found.append(weights)
-    best = _strongest(np.array(lost))
-    return Mixtures(common[0], common[1:], found[best][0], found[best][1:], SHRINKAGES[best])
+        weights_of_row = weights[1 + np.maximum(folds, 0), owner]
+        rows = -np.log(np.einsum("ne,ne->n", weights_of_row, chances)) * counts
+        losses.append(np.bincount(owner[training_sets[0]], rows[training_sets[0]], n) / sizes)
+        result.append(weights)
+    best = _strongest(np.array(losses))
+    return MixtureWeights(common[0], common[1:], result[best][0], result[best][1:], SHRINKAGES[best])

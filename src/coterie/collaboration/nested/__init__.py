@@ -10,7 +10,7 @@ the first.
 
 from __future__ import annotations
 
-from coterie.collaboration.nested.collaborate import FewRows, Nested, nest_coteries, nest_learners
+from coterie.collaboration.nested.collaborate import FewRows, NestedResult, nest_coteries, nest_learners
 from coterie.collaboration.nested.newcomers import PooledNewcomers
 from coterie.collaboration.nested.own import folds_of, own_by_fold
 from coterie.collaboration.nested.record import AverageNewcomers, NestedCollaboration, NestedForm
@@ -19,9 +19,9 @@ from coterie.collaboration.nested.resolutions import Recipe
 __all__ = [
     "AverageNewcomers",
     "FewRows",
-    "Nested",
     "NestedCollaboration",
     "NestedForm",
+    "NestedResult",
     "PooledNewcomers",
     "Recipe",
     "folds_of",

@@ -26,10 +26,10 @@ from coterie.collaboration.nested.stacking import (
     row_scales,
     weigh,
 )
-from coterie.collaboration.nested.views import Table
+from coterie.collaboration.nested.views import PooledTable
 from coterie.engines import Steps, resolve_engine
 from coterie.method.refine.moves import REFINE
-from coterie.records import Alone, Exchange, Partition, Selection
+from coterie.records import Exchange, OwnResiduals, Partition, Selection
 from coterie.rows.learners import Learners, gather_learners, joined_learners
 
 log = logging.getLogger(__name__)
@@ -70,8 +70,8 @@ def _only_one(learners: Learners, selection: Selection) -> NestedCollaboration:
         shares=np.ones((1, 1)),
         shrinkage=np.inf,
         n_fits=0,
-        told=np.zeros((1, 0)),
-        sees=np.zeros((1, 0), dtype=bool),
+        context=np.zeros((1, 0)),
+        mask=np.zeros((1, 0), dtype=bool),
         newcomers=AverageNewcomers(np.zeros(2), np.ones(learners.n_features), float(selection.noise[0])),
     )
 
@@ -88,41 +88,43 @@ def _nest_pooled(
     steps: Steps,
 ) -> tuple[NestedCollaboration, Array]:
     """Mix own models and models of pooled rows; return also the residuals (M, 2) of those with few rows."""
-    everybody, shaping = learners, np.ones(len(learners), dtype=bool)
-    folds, alone = own.folds, own.predictions[:, 0]
+    all_learners, shaping = learners, np.ones(len(learners), dtype=bool)
+    folds, own_predictions = own.folds, own.predictions[:, 0]
     if few is not None:
-        everybody = joined_learners(learners, few.learners)
-        shaping = np.arange(len(everybody)) < len(learners)
+        all_learners = joined_learners(learners, few.learners)
+        shaping = np.arange(len(all_learners)) < len(learners)
         labels = np.r_[labels, few.labels]
         folds = joined_folds(folds, few.learners, recipe.seed, in_order=selection.in_order)
-        alone = np.r_[alone, np.full(len(few.learners.y), np.nan)]
+        own_predictions = np.r_[own_predictions, np.full(len(few.learners.y), np.nan)]
 
     def labels_without(fold: int) -> Array:
         return labels_without_fold(learners, selection, own.folds.training[fold], own.models[fold], recipe)
 
-    table = Table.of(everybody, shaping, labels, folds, labels_without, levels=levels)
-    alone = table.units.response(alone)
+    table = PooledTable.of(all_learners, shaping, labels, folds, labels_without, levels=levels)
+    own_predictions = table.units.response(own_predictions)
     variances = response_variances(table)
     scales = row_scales(table, variances)
-    dictionary = fit_dictionary(table, alone, scales, trees, recipe.engine, recipe.seed, steps)
+    dictionary = fit_dictionary(table, own_predictions, scales, trees, recipe.engine, recipe.seed, steps)
     columns = plausible_columns(table, dictionary.out_of_fold)
-    stacked = weigh(table, dictionary, columns, alone, variances)
+    stacked = weigh(table, dictionary, columns, own_predictions, variances)
     nested = assemble(table, selection, own.bounds, dictionary, stacked)
-    left = np.column_stack([stacked.residuals, table.rows.y - dictionary.plain[:, 0]]) * table.units.size
-    return nested, left[len(learners.y) :]
+    both_residuals = (
+        np.column_stack([stacked.residuals, table.rows.y - dictionary.plain[:, 0]]) * table.units.size
+    )
+    return nested, both_residuals[len(learners.y) :]
 
 
 @dataclass(frozen=True)
-class Nested:
+class NestedResult:
     """Nested coteries, and what was measured of learners with few rows.
 
-    ``alone`` says how the learners with models of their own do alone. ``few_residuals`` and
+    ``own_predictions`` says how the learners with models of their own do alone. ``few_residuals`` and
     ``few_all_residuals`` have the honest residuals of the rows of the others, by learner: with others, and
     under what all learners share. ``few_weight_rows`` (M,) are their rows of the collaboration's weights.
     """
 
     collaboration: NestedCollaboration
-    alone: Alone
+    own: OwnResiduals
     few_residuals: tuple[Array, ...] = field(default=(), repr=False)
     few_all_residuals: tuple[Array, ...] = field(default=(), repr=False)
     few_weight_rows: Array = field(default_factory=lambda: np.zeros(0, dtype=int))
@@ -142,17 +144,19 @@ def nest_learners(
     few: FewRows | None = None,
     trees: str = "full",
     levels: bool = True,
-) -> Nested:
+) -> NestedResult:
     """Mix what learners take from themselves, their coteries and all; see `nest_coteries`.
 
     Records and ``labels`` (L,) are in the order of ``learners``. The rows of learners with ``few`` rows are
     pooled with the others'. ``trees`` are ``"full"`` or ``"fast"``; there are none where all candidates are
     linear by least squares, unless they are fast. ``levels`` is false where each learner's response has been
-    centred: the level of some of its rows would then tell the rows that are left.
+    centred: the level of some of its rows would then reveal the other rows.
     """
     if len(learners) == 1 and few is None:
         bounds = np.array([[-np.inf, np.inf]])
-        return Nested(_only_one(learners, selection), Alone(learners.ids, selection.residuals, 0.5, bounds))
+        return NestedResult(
+            _only_one(learners, selection), OwnResiduals(learners.ids, selection.residuals, 0.5, bounds)
+        )
     sets = candidates_per_learner(candidates, learners.ids.tolist())
     for name, known in zip(selection.names, sets, strict=True):
         if name not in known:
@@ -166,12 +170,12 @@ def nest_learners(
     if form == "average":
         nested = nest_averages(learners, selection, exchange, labels, own, recipe)
         steps.finish()
-        return Nested(nested, own.judged(learners))
-    if trees == "full" and all(by_least_squares(c) for some in sets for c in some.values()):
+        return NestedResult(nested, own.judged(learners))
+    if trees == "full" and all(by_least_squares(c) for subset in sets for c in subset.values()):
         trees = "none"
     elif not levels:
         trees = "without levels"
-    nested, left = _nest_pooled(learners, selection, labels, own, few, trees, levels, recipe, steps)
+    nested, few_residuals = _nest_pooled(learners, selection, labels, own, few, trees, levels, recipe, steps)
     log.info(
         "Nested coteries: %d models of pooled rows and %d of single learners fitted over %d folds.",
         nested.n_fits,
@@ -179,11 +183,13 @@ def nest_learners(
         len(folds),
     )
     steps.finish()
-    alone = own.judged(learners)
+    own_residuals = own.judged(learners)
     if few is None:
-        return Nested(nested, alone)
-    parts = [tuple(np.split(column[:, None], few.learners.offsets[1:-1])) for column in left.T]
-    return Nested(nested, alone, parts[0], parts[1], len(learners) + np.arange(len(few.learners)))
+        return NestedResult(nested, own_residuals)
+    parts = [tuple(np.split(column[:, None], few.learners.offsets[1:-1])) for column in few_residuals.T]
+    return NestedResult(
+        nested, own_residuals, parts[0], parts[1], len(learners) + np.arange(len(few.learners))
+    )
 
 
 def nest_coteries(

@@ -15,7 +15,7 @@ import numpy as np
 from scipy.cluster.hierarchy import fcluster, linkage
 
 from coterie._arrays import Array
-from coterie.collaboration.nested.line import MixedLine, Ratios, fit_line, own_effects
+from coterie.collaboration.nested.line import MixedEffectsLine, Ratios, fit_line, own_effects
 from coterie.collaboration.nested.sums import Sums
 
 # Numbers of coteries that a description names.
@@ -65,7 +65,7 @@ class Describer:
     centres: tuple[Array, ...] = field(repr=False)
 
     @classmethod
-    def of(cls, sums: Sums, ratios: Ratios) -> tuple[Describer, MixedLine]:
+    def of(cls, sums: Sums, ratios: Ratios) -> tuple[Describer, MixedEffectsLine]:
         """Learn from learners' moments; return also everybody's line and how each departs from it."""
         line = fit_line(sums, ratios)
         rows = max(float(sums.counts.sum()), 1.0)
@@ -93,8 +93,8 @@ class Describer:
             scale,
             (),
         )
-        places = describer.places(levels, line.own)
-        return cls(**{**vars(describer), "centres": _centres(places)}), line
+        indices = describer.places(levels, line.own)
+        return cls(**{**vars(describer), "centres": _centres(indices)}), line
 
     def places(self, levels: Array, own: Array) -> Array:
         """Return where learners stand when they are compared, of shape (L, q)."""
@@ -107,14 +107,15 @@ class Describer:
         within = np.maximum(sums.squares - 2 * sums.products[:, -1] * levels + sums.counts * levels**2, 0.0)
         spreads = np.sqrt((within + PSEUDO_ROWS * self.variance) / (sums.counts + PSEUDO_ROWS))
         numbers = np.column_stack([levels, own[:, -1], spreads, own[:, :-1] @ self.directions.T])
-        places = self.places(levels, own)
-        coteries = np.zeros((len(places), len(self.centres)))
+        indices = self.places(levels, own)
+        coteries = np.zeros((len(indices), len(self.centres)))
         for resolution, centres in enumerate(self.centres):
-            coteries[:, resolution] = _nearest(places, centres)
+            coteries[:, resolution] = _nearest(indices, centres)
         return Description(numbers, coteries, own)
 
 
 def _levels(sums: Sums, level: float) -> Array:
+    """Return learners' mean responses (L,), shrunken to the level of all."""
     levels: Array = (sums.products[:, -1] + PSEUDO_ROWS * level) / (sums.counts + PSEUDO_ROWS)
     return levels
 

@@ -3,7 +3,7 @@
 For one learner the residuals of a shared model are r = a + Z b + e, with Z the predictors from the
 learner's own mean in common units, a ~ N(0, A s), b ~ N(0, B s I), e ~ N(0, s I). The two ratios A and B
 are common to all learners and maximise the sum of their marginal likelihoods over a grid, the noise s
-integrated out under a weak prior. A learner contributes one number per point of the grid, so that parties
+integrated out under a weak prior. A learner contributes one number per point of the grid, so that sites
 that keep their rows can choose the ratios together.
 """
 
@@ -72,9 +72,9 @@ class OwnRows:
         A, B = OFFSET_RATIOS, SLOPE_RATIOS
         stretch = 1 + B[:, None] * self.eigenvalues
         explained = np.einsum("bk,kd->db", B[:, None] / stretch, along)
-        left = (inner**2).sum(axis=0)[:, None] - explained
+        unexplained = (inner**2).sum(axis=0)[:, None] - explained
         between = n * means[:, None] ** 2 / (1 + n * A)
-        square = np.maximum(left[:, None, :] + between[:, :, None], 0.0) + PRIOR_ROWS * self.noise
+        square = np.maximum(unexplained[:, None, :] + between[:, :, None], 0.0) + PRIOR_ROWS * self.noise
         volume = np.log1p(n * A)[:, None] + np.log(stretch).sum(axis=1)
         likelihood: Array = -0.5 * ((n + PRIOR_ROWS) * np.log(square) + volume)
         return likelihood.reshape(n_columns, len(A), len(B))
@@ -101,8 +101,8 @@ def best_ratios(likelihoods: Array, *, slopes: bool) -> Array:
     """
     known = likelihoods if slopes else likelihoods[:, :, :1]
     best = known.reshape(len(known), -1).argmax(axis=1)
-    places = np.unravel_index(best, known.shape[1:])
-    return np.column_stack([OFFSET_RATIOS[places[0]], SLOPE_RATIOS[places[1]]])
+    indices = np.unravel_index(best, known.shape[1:])
+    return np.column_stack([OFFSET_RATIOS[indices[0]], SLOPE_RATIOS[indices[1]]])
 
 
 def linear_values(X: Array, coefficients: Array) -> Array:

@@ -39,8 +39,8 @@ def random_folds(learners: Learners, n_folds: int, entropy: int) -> Folds:
 
 def block_folds(learners: Learners, n_folds: int) -> Folds:
     """Return folds that cut every learner's rows into blocks of neighbours, for rows in order."""
-    place = np.arange(len(learners.y)) - np.repeat(learners.offsets[:-1], learners.sizes)
-    held_out = place * n_folds // learners.sizes[learners.owner]
+    index = np.arange(len(learners.y)) - np.repeat(learners.offsets[:-1], learners.sizes)
+    held_out = index * n_folds // learners.sizes[learners.owner]
     return Folds(held_out, held_out != np.arange(n_folds)[:, None])
 
 
@@ -59,8 +59,8 @@ def selected_folds(selection: Selection) -> Folds:
 
 def forecast_folds(learners: Learners, n_folds: int) -> Folds:
     """Return folds that hold out blocks of the later half of rows, and train on what came before."""
-    place = np.arange(len(learners.y)) - np.repeat(learners.offsets[:-1], learners.sizes)
-    passed = (2 * place + 1) / learners.sizes[learners.owner] - 1
+    index = np.arange(len(learners.y)) - np.repeat(learners.offsets[:-1], learners.sizes)
+    passed = (2 * index + 1) / learners.sizes[learners.owner] - 1
     held_out = np.where(passed < 0, -1, np.floor(passed * n_folds)).astype(int)
     return Folds(held_out, held_out < np.arange(n_folds)[:, None])
 

@@ -24,7 +24,7 @@ RIDGE = 1.0
 
 
 @dataclass(frozen=True)
-class Rows:
+class RowsInUnits:
     """All rows in common units: Z of shape (N, q), y, weights and positions of learners of shape (N,)."""
 
     Z: Array
@@ -53,18 +53,18 @@ def started(places: Array, count: int) -> Array:
     """Return first labels (L,) of learners by Ward's tree of where they stand (L, d)."""
     if len(places) <= count:
         return np.arange(len(places))
-    some = np.arange(len(places))
+    subset = np.arange(len(places))
     if len(places) > MOST_IN_TREE:
-        some = np.linspace(0, len(places) - 1, MOST_IN_TREE).astype(int)
-    labels = fcluster(linkage(places[some], "ward"), count, "maxclust") - 1
-    if len(some) == len(places):
+        subset = np.linspace(0, len(places) - 1, MOST_IN_TREE).astype(int)
+    labels = fcluster(linkage(places[subset], "ward"), count, "maxclust") - 1
+    if len(subset) == len(places):
         return np.asarray(labels)
-    centres = np.array([places[some][labels == k].mean(axis=0) for k in range(int(labels.max()) + 1)])
+    centres = np.array([places[subset][labels == k].mean(axis=0) for k in range(int(labels.max()) + 1)])
     distances = np.stack([np.square(places - centre).sum(axis=1) for centre in centres], axis=1)
     return np.asarray(distances.argmin(axis=1))
 
 
-def line_labels(table: Rows, rows: Array, shaping: Array, start: Array) -> tuple[Array, Array]:
+def line_labels(table: RowsInUnits, rows: Array, shaping: Array, start: Array) -> tuple[Array, Array]:
     """Return the labels (L,) of everybody, -1 where there are no rows, and the lines (K, q) of the coteries.
 
     ``rows`` (N,) marks those that may be used and ``shaping`` (L,) the learners whose rows shape lines, with
@@ -76,9 +76,9 @@ def line_labels(table: Rows, rows: Array, shaping: Array, start: Array) -> tuple
     shapes = shaping[table.owner[here]]
     for _ in range(ROUNDS):
         for k in range(len(lines)):
-            mine = here[shapes & (labels[table.owner[here]] == k)]
-            if len(mine):
-                lines[k] = table.line(mine)
+            selected = here[shapes & (labels[table.owner[here]] == k)]
+            if len(selected):
+                lines[k] = table.line(selected)
         moved = table.losses(lines, here).argmin(axis=1)
         if np.array_equal(moved, labels):
             break

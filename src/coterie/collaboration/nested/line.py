@@ -32,7 +32,7 @@ class Ratios:
 
 
 @dataclass(frozen=True)
-class MixedLine:
+class MixedEffectsLine:
     """Coefficients that all learners share, of shape (q,), and how each departs from them, (L, q)."""
 
     common: Array
@@ -45,6 +45,7 @@ class MixedLine:
 
 
 def _penalty(ratios: Ratios, size: int) -> Array:
+    """Return the ridge penalty of the common coefficients, of shape (size,)."""
     penalty = np.full(size, ratios.ridge)
     # The level of all is free; a trace of a penalty keeps the system regular.
     penalty[-1] = 1e-6
@@ -87,11 +88,11 @@ def own_effects(sums: Sums, common: Array, ratios: Ratios) -> Array:
     own = np.zeros_like(sums.products)
     if ratios.slope > 0 and sums.grams is not None:
         roots, inner = _inner(sums, ratios)
-        left = sums.products - sums.grams @ common
-        own = roots * np.linalg.solve(inner, (roots * left)[..., None])[..., 0]
+        residual_products = sums.products - sums.grams @ common
+        own = roots * np.linalg.solve(inner, (roots * residual_products)[..., None])[..., 0]
     else:
-        left = sums.products[:, -1] - sums.inputs @ common
-        own[:, -1] = left * ratios.offset / (1 + sums.counts * ratios.offset)
+        residual_products = sums.products[:, -1] - sums.inputs @ common
+        own[:, -1] = residual_products * ratios.offset / (1 + sums.counts * ratios.offset)
     return own
 
 
@@ -103,17 +104,17 @@ def _solved(sums: Sums, ratios: Ratios, noise: float | None = None) -> tuple[Arr
     system = matrix + np.diag(penalty)
     common = np.linalg.solve(system, vector)
     rows = sums.counts.sum()
-    left = max(square - float(vector @ common), 1e-12 * max(rows, 1.0))
+    unexplained = max(square - float(vector @ common), 1e-12 * max(rows, 1.0))
     volume += float(np.linalg.slogdet(system)[1]) - float(np.log(penalty).sum())
     if noise is not None:
-        return common, left / noise + volume
-    return common, float(rows * np.log(left / max(rows, 1.0)) + volume)
+        return common, unexplained / noise + volume
+    return common, float(rows * np.log(unexplained / max(rows, 1.0)) + volume)
 
 
-def fit_line(sums: Sums, ratios: Ratios) -> MixedLine:
+def fit_line(sums: Sums, ratios: Ratios) -> MixedEffectsLine:
     """Fit the common coefficients, and how each learner departs from them."""
     common = _solved(sums, ratios)[0]
-    return MixedLine(common, own_effects(sums, common, ratios))
+    return MixedEffectsLine(common, own_effects(sums, common, ratios))
 
 
 def likely_ratios(parts: Sequence[Sums], *, offsets: bool = True, noise: float | None = None) -> Ratios:

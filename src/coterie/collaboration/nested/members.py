@@ -16,99 +16,104 @@ import numpy as np
 from coterie._arrays import Array
 from coterie._seeds import generator_for, integer_seed
 from coterie.collaboration.nested.trees import TreeFit, TreeRule, thinned
-from coterie.collaboration.nested.views import Table, View
+from coterie.collaboration.nested.views import FoldView, PooledTable
 
 LINE, COTERIE_LINE = "line", "line of the coterie"
 TREES_OF_ALL, TREES_OF_COTERIE = "trees", "trees that see the coterie"
-WITH_ID, TOLD_ALL, BESIDE_LINE = "trees that see the id", "trees that see all", "trees beside the line"
+WITH_ID, FULL_CONTEXT, BESIDE_LINE = "trees that see the id", "trees that see all", "trees beside the line"
 ID_BESIDE_LEVEL, RANDOM_CUTS = "trees that see the id, beside the level", "random cuts"
 # Members that know learners by their id: they serve nobody whose rows they have not seen.
-KNOW_THE_ID = frozenset({WITH_ID, ID_BESIDE_LEVEL, TOLD_ALL})
+KNOW_THE_ID = frozenset({WITH_ID, ID_BESIDE_LEVEL, FULL_CONTEXT})
 
 
 @dataclass(frozen=True)
-class Member:
+class DictionaryMember:
     """A predictor of the dictionary: what it is added to, and trees, if it has any.
 
-    ``base`` names what the trees' prediction is added to: a line, the level, or nothing. ``sees`` (T,) marks
+    ``base`` names what the trees' prediction is added to: a line, the level, or nothing. ``mask`` (T,) marks
     what the trees see beside the row. ``source`` says whom a learner that uses it takes from.
     """
 
     name: str
     base: str
     source: str
-    sees: Array = field(repr=False)
+    mask: Array = field(repr=False)
     trees: bool = True
     cut_at_random: bool = False
     may_be_large: bool = False
 
-    def start(self, view: View) -> Array:
+    def start(self, view: FoldView) -> Array:
         """Return what the trees are added to, for every row, in common units."""
         bases = {"line": view.line, "coterie line": view.coterie_line, "level": view.levels}
         return bases.get(self.base, np.zeros(len(view.line)))
 
 
-def possible_members(table: Table, view: View, trees: str) -> tuple[Member, ...]:
+def possible_members(table: PooledTable, view: FoldView, trees: str) -> tuple[DictionaryMember, ...]:
     """Return the members; of ``trees`` all (``"full"``), one kind (``"fast"``), or ``"none"``.
 
     ``"without levels"`` has those that do not learn the level of a learner, by its id or otherwise.
     """
-    n_numbers, n_told = view.description.numbers.shape[1], view.told.shape[1]
-    places = np.arange(n_told)
-    nothing, numbers = np.zeros(n_told, dtype=bool), places < n_numbers
+    n_numbers, n_context = view.description.numbers.shape[1], view.context.shape[1]
+    indices = np.arange(n_context)
+    nothing, numbers = np.zeros(n_context, dtype=bool), indices < n_numbers
     several = table.n_coteries > 1
-    chosen = places == n_told - 1 - table.has_ids if several else nothing
-    members = [Member(LINE, "line", "adapted", nothing, trees=False)]
+    chosen = indices == n_context - 1 - table.has_ids if several else nothing
+    members = [DictionaryMember(LINE, "line", "adapted", nothing, trees=False)]
     if several:
-        members.append(Member(COTERIE_LINE, "coterie line", "coterie", nothing, trees=False))
-    with_id = Member(WITH_ID, "nothing", "adapted", places == n_told - 1, may_be_large=True)
-    told_all = Member(TOLD_ALL, "nothing", "adapted", ~nothing, may_be_large=True)
+        members.append(DictionaryMember(COTERIE_LINE, "coterie line", "coterie", nothing, trees=False))
+    with_id = DictionaryMember(WITH_ID, "nothing", "adapted", indices == n_context - 1, may_be_large=True)
+    full_context = DictionaryMember(FULL_CONTEXT, "nothing", "adapted", ~nothing, may_be_large=True)
     if trees == "none":
         return tuple(members)
     if trees == "fast":
-        return (*members, with_id if table.has_ids else told_all)
-    members.append(Member(TREES_OF_ALL, "nothing", "all", nothing))
+        return (*members, with_id if table.has_ids else full_context)
+    members.append(DictionaryMember(TREES_OF_ALL, "nothing", "all", nothing))
     if several:
-        members.append(Member(TREES_OF_COTERIE, "nothing", "coterie", chosen))
-    beside_line = Member(BESIDE_LINE, "line", "adapted", nothing)
+        members.append(DictionaryMember(TREES_OF_COTERIE, "nothing", "coterie", chosen))
+    beside_line = DictionaryMember(BESIDE_LINE, "line", "adapted", nothing)
     if trees == "without levels":
         return (*members, beside_line)
     if table.has_ids:
         members += [with_id, replace(with_id, name=ID_BESIDE_LEVEL, base="level")]
     members += [
         beside_line,
-        told_all,
-        Member(RANDOM_CUTS, "level", "adapted", numbers, cut_at_random=True),
+        full_context,
+        DictionaryMember(RANDOM_CUTS, "level", "adapted", numbers, cut_at_random=True),
     ]
     return tuple(members)
 
 
-class Growing:
+class TreeJobs:
     """Makes the jobs of trees."""
 
-    def __init__(self, table: Table, n_numbers: int, seed: int, rule: TreeRule) -> None:
+    def __init__(self, table: PooledTable, n_numbers: int, seed: int, rule: TreeRule) -> None:
         self.table, self.rule, self._n_numbers, self._seed = table, rule, n_numbers, seed
 
-    def _rows(self, member: Member, rows: Array) -> Array:
+    def _rows(self, member: DictionaryMember, rows: Array) -> Array:
+        """Return the rows that a member's trees are fitted on, thinned to at most the number of the rule."""
         most = self.rule.most_rows_cut_at_random if member.cut_at_random else self.rule.most_rows
         return thinned(rows, most)
 
-    def features(self, member: Member, view: View, rows: Array) -> Array:
+    def features(self, member: DictionaryMember, view: FoldView, rows: Array) -> Array:
         """Return the predictors of some rows with what the trees see."""
         X: Array = self.table.learners.X[rows]
-        if member.sees.any():
-            X = np.column_stack([X, view.told[rows][:, member.sees]])
+        if member.mask.any():
+            X = np.column_stack([X, view.context[rows][:, member.mask]])
         return X
 
-    def job(self, member: Member, view: View, size: int) -> TreeFit:
+    def job(self, member: DictionaryMember, view: FoldView, size: int) -> TreeFit:
         """Return the fit of a member on the rows that a view trains on, up to the rows that it holds out."""
-        rows, ahead = self._rows(member, np.flatnonzero(view.training)), np.flatnonzero(view.ahead)
-        left = self.table.rows.y - member.start(view)
+        rows, validation = self._rows(member, np.flatnonzero(view.training)), np.flatnonzero(view.validation)
+        residuals = self.table.rows.y - member.start(view)
         weights = self.table.learners.weights
-        stop = self.features(member, view, ahead), left[ahead], None if weights is None else weights[ahead]
+        stop = (
+            self.features(member, view, validation),
+            residuals[validation],
+            None if weights is None else weights[validation],
+        )
         return TreeFit(
             self.features(member, view, rows),
-            left[rows],
+            residuals[rows],
             None if weights is None else weights[rows],
             member.cut_at_random,
             self._categories(member),
@@ -116,21 +121,21 @@ class Growing:
             self._seed_of(member),
             self.rule.rounds,
             self.rule,
-            ahead=stop,
+            validation=stop,
         )
 
-    def last_job(self, member: Member, view: View, size: int, rounds: int) -> TreeFit:
+    def last_job(self, member: DictionaryMember, view: FoldView, size: int, rounds: int) -> TreeFit:
         """Return the fit of a member on all rows, in the units of the response."""
         rows = np.arange(len(view.line))
         if member.cut_at_random:
             rows, size = thinned(rows, 2 * self.rule.most_rows_cut_at_random), self.rule.trees
-        left = (self.table.rows.y - member.start(view)) * self.table.units.size
+        residuals = (self.table.rows.y - member.start(view)) * self.table.units.size
         if member.base == "nothing":
-            left = self.table.learners.scalar_y
+            residuals = self.table.learners.scalar_y
         weights = self.table.learners.weights
         return TreeFit(
             self.features(member, view, rows),
-            left[rows],
+            residuals[rows],
             None if weights is None else weights[rows],
             member.cut_at_random,
             self._categories(member),
@@ -140,10 +145,11 @@ class Growing:
             self.rule,
         )
 
-    def _categories(self, member: Member) -> Array:
-        names_somebody = np.arange(len(member.sees)) >= self._n_numbers
+    def _categories(self, member: DictionaryMember) -> Array:
+        """Return which columns of a member's features are categories: coteries and ids."""
+        names_somebody = np.arange(len(member.mask)) >= self._n_numbers
         plain = np.zeros(self.table.learners.n_features, dtype=bool)
-        return np.concatenate([plain, names_somebody[member.sees]])
+        return np.concatenate([plain, names_somebody[member.mask]])
 
-    def _seed_of(self, member: Member) -> int:
+    def _seed_of(self, member: DictionaryMember) -> int:
         return integer_seed(generator_for(self._seed, member.name))

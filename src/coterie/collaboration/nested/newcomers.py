@@ -19,7 +19,7 @@ from coterie.rows.learners import Learners
 
 
 @dataclass(frozen=True)
-class Placed:
+class LinesAndLevels:
     """What the parts of predictions are made of, for M learners: their lines and levels, in common units.
 
     ``lines`` and ``coterie_lines`` have the shape (M, q), ``levels`` (M,).
@@ -30,7 +30,7 @@ class Placed:
     levels: Array
 
 
-def own_lines(weights: Array, bases: tuple[str, ...], placed: Placed, units: Units) -> Array:
+def own_lines(weights: Array, bases: tuple[str, ...], placed: LinesAndLevels, units: Units) -> Array:
     """Return the lines (M, q) that weights (M, E) of members give to learners, in units of the response."""
     total = np.zeros_like(placed.lines)
     for member, base in enumerate(bases):
@@ -68,7 +68,7 @@ class PooledNewcomers:
     bounds: Array
     several: bool = field(default=False)
 
-    def rows_of(self, newcomers: Learners, labels: Array, n_told: int, n_models: int) -> tuple[Array, ...]:
+    def rows_of(self, newcomers: Learners, labels: Array, n_context: int, n_models: int) -> tuple[Array, ...]:
         """Return weights of models, lines, bounds of these and descriptions of newcomers, by coterie."""
         Z, y = self.units.rows(newcomers.X), self.units.response(newcomers.scalar_y)
         folds = np.ones((1, len(y)), dtype=bool)
@@ -81,24 +81,24 @@ class PooledNewcomers:
             own[members] = own_effects(
                 sums.take(members, sums.total), self.coterie_lines[k], self.coterie_ratios
             )
-        placed = Placed(self.describer.common + description.own, common + own, description.levels)
+        placed = LinesAndLevels(self.describer.common + description.own, common + own, description.levels)
         weights = np.tile(self.weights, (len(newcomers), 1))
         lines = np.zeros((len(newcomers), newcomers.n_features + 1))
-        found = own_lines(weights, self.bases, placed, self.units)
-        lines[:, : found.shape[1] - 1], lines[:, -1] = found[:, :-1], found[:, -1]
+        result = own_lines(weights, self.bases, placed, self.units)
+        lines[:, : result.shape[1] - 1], lines[:, -1] = result[:, :-1], result[:, -1]
         models = np.zeros((len(newcomers), n_models))
         for member, position in enumerate(self.positions):
             if position >= 0:
                 models[:, position] = weights[:, member]
-        told = np.full((len(newcomers), n_told), np.nan)
+        context = np.full((len(newcomers), n_context), np.nan)
         known = [description.numbers, description.coteries]
         if self.several:
             known.append(labels[:, None].astype(float))
         beside = np.column_stack(known)
-        told[:, : beside.shape[1]] = beside
+        context[:, : beside.shape[1]] = beside
         based = weights[:, [base != "nothing" for base in self.bases]].sum(axis=1, keepdims=True)
         # What its own rows show is plausible, too, as it is for a learner of the fit.
         seen = [widened(newcomers.scalar_y[newcomers.span(j)]) for j in range(len(newcomers))]
         both = np.stack([np.array(seen), self.bounds[labels]])
         bounds = np.column_stack([both[:, :, 0].min(axis=0), both[:, :, 1].max(axis=0)])
-        return models, lines, based * bounds, told, bounds
+        return models, lines, based * bounds, context, bounds

@@ -11,9 +11,9 @@ import numpy as np
 from coterie._arrays import Array
 from coterie.collaboration.nested.folds import Folds, block_folds, random_folds, selected_folds
 from coterie.collaboration.nested.guard import guarded_columns, widened
-from coterie.collaboration.nested.resolutions import Recipe, refit_alone
+from coterie.collaboration.nested.resolutions import Recipe, refit_own
 from coterie.method.forecasts import Forecasts
-from coterie.records import Alone, Selection
+from coterie.records import OwnResiduals, Selection
 from coterie.rows.learners import Learners
 
 
@@ -31,11 +31,11 @@ class OwnByFold:
     predictions: Array = field(repr=False)
     bounds: Array = field(repr=False)
 
-    def judged(self, learners: Learners) -> Alone:
+    def judged(self, learners: Learners) -> OwnResiduals:
         """Return how well everybody does alone."""
-        left = learners.y - self.predictions
-        parts = tuple(np.split(left, learners.offsets[1:-1]))
-        return Alone(learners.ids, parts, float(self.folds.training.mean()), self.bounds)
+        residuals = learners.y - self.predictions
+        parts = tuple(np.split(residuals, learners.offsets[1:-1]))
+        return OwnResiduals(learners.ids, parts, float(self.folds.training.mean()), self.bounds)
 
 
 def own_bounds(learners: Learners, rows: Any) -> Array:
@@ -67,13 +67,15 @@ def own_by_fold(
     bounds = np.array([own_bounds(learners, learners.span(j)) for j in range(len(learners))])
     predictions, models = np.full(learners.y.shape, np.nan), []
     for fold, training in enumerate(folds.training):
-        own = refit_alone(learners, training, selection, sets, recipe)
+        own = refit_own(learners, training, selection, sets, recipe)
         models.append(own)
         done()
         for j in range(len(learners)):
             span = learners.span(j)
-            ahead = np.flatnonzero(folds.held_out[span] == fold) + span.start
-            if len(ahead):
+            validation = np.flatnonzero(folds.held_out[span] == fold) + span.start
+            if len(validation):
                 limits = own_bounds(learners, span.start + np.flatnonzero(training[span]))
-                predictions[ahead] = guarded_columns(own[j], learners.X[ahead], limits, learners.loss)
+                predictions[validation] = guarded_columns(
+                    own[j], learners.X[validation], limits, learners.loss
+                )
     return OwnByFold(folds, tuple(models), predictions, bounds)

@@ -30,7 +30,7 @@ class AverageNewcomers:
 
 
 class NestedForm(Collaboration):
-    """What every form of nested coteries tells of whom learners take from, whatever it predicts.
+    """What every form of nested coteries knows of whom learners take from, whatever it predicts.
 
     Its forms have these fields; see `NestedCollaboration`.
     """
@@ -113,11 +113,11 @@ class NestedCollaboration(NestedForm):
         where everybody has the same weights.
     n_fits : int
         Models fitted to learn the weights, and to predict with.
-    told : ndarray of shape (M, T)
+    context : ndarray of shape (M, T)
         Descriptions: what models may see of the learner of each row of ``weights``. These are numbers,
         coteries and its id; NaN is what is not known.
-    sees : ndarray of bool, shape (len(models), T)
-        Which columns of ``told`` each model sees, beside the predictors of the row.
+    mask : ndarray of bool, shape (len(models), T)
+        Which columns of ``context`` each model sees, beside the predictors of the row.
     newcomers : AverageNewcomers or PooledNewcomers
         How newcomers are described, and weigh the models.
     """
@@ -134,8 +134,8 @@ class NestedCollaboration(NestedForm):
     shares: Array = field(metadata=BY_LEARNER)
     shrinkage: float
     n_fits: int
-    told: Array = field(repr=False)
-    sees: Array = field(repr=False)
+    context: Array = field(repr=False)
+    mask: Array = field(repr=False)
     newcomers: AverageNewcomers | PooledNewcomers = field(repr=False)
 
     @property
@@ -153,8 +153,8 @@ class NestedCollaboration(NestedForm):
         parts = self._averaged(newcomers, joined) if isinstance(self.newcomers, AverageNewcomers) else None
         if parts is None:
             assert isinstance(self.newcomers, PooledNewcomers)
-            parts = self.newcomers.rows_of(newcomers, labels, self.told.shape[1], len(self.models))
-        weights, corrections, bounds, told, plausible = parts
+            parts = self.newcomers.rows_of(newcomers, labels, self.context.shape[1], len(self.models))
+        weights, corrections, bounds, context, plausible = parts
         weight_rows = len(self.weights) + np.arange(len(newcomers))
         added = replace(
             self,
@@ -162,7 +162,7 @@ class NestedCollaboration(NestedForm):
             corrections=np.vstack([self.corrections, corrections]),
             correction_bounds=np.vstack([self.correction_bounds, bounds]),
             plausible=np.vstack([self.plausible, plausible]),
-            told=np.vstack([self.told, told]),
+            context=np.vstack([self.context, context]),
         )
         return added, weight_rows
 
@@ -172,30 +172,30 @@ class NestedCollaboration(NestedForm):
         assert isinstance(known, AverageNewcomers)
         corrections, bounds = self.corrections[joined].copy(), self.correction_bounds[joined].copy()
         residuals = newcomers.y - self.predict_columns(newcomers.X, joined[newcomers.owner])
-        for place in range(len(newcomers)):
-            span = newcomers.span(place)
+        for index in range(len(newcomers)):
+            span = newcomers.span(index)
             own = OwnRows.of(newcomers.X[span], known.units, known.noise)
-            found = own.coefficients(residuals[span], known.ratios[None])[0]
-            corrections[place, : len(found) - 1] += found[:-1]
-            corrections[place, -1] += found[-1]
-            bounds[place] = widened(linear_values(newcomers.X[span], corrections[place, None])[:, 0])
+            result = own.coefficients(residuals[span], known.ratios[None])[0]
+            corrections[index, : len(result) - 1] += result[:-1]
+            corrections[index, -1] += result[-1]
+            bounds[index] = widened(linear_values(newcomers.X[span], corrections[index, None])[:, 0])
         assert self.plausible is not None
-        return self.weights[joined], corrections, bounds, self.told[joined], self.plausible[joined]
+        return self.weights[joined], corrections, bounds, self.context[joined], self.plausible[joined]
 
     def predict_columns(self, X: Array, weight_rows: Array) -> Array:
-        """Predict the one column of the response, of shape (N, 1), each row in its own way."""
+        """Predict the one column of the response, of shape (N, 1), each row with its learner's weights."""
         corrections, bounds = self.corrections[weight_rows], self.correction_bounds[weight_rows]
         inside = np.clip(X, *self.limits)
         own = np.einsum("np,np->n", inside, corrections[:, :-1]) + corrections[:, -1]
         prediction: Array = np.clip(own, bounds[:, 0], bounds[:, 1])
-        used, places = np.unique(weight_rows, return_inverse=True)
+        used, indices = np.unique(weight_rows, return_inverse=True)
         # Each model predicts once, for the rows of all who take something from it.
         for position in np.flatnonzero(self.weights[used].any(axis=0)):
-            share = self.weights[used, position][places]
-            mine = np.flatnonzero(share)
-            rows, sees = X[mine], self.sees[position]
-            if sees.any():
-                rows = np.column_stack([rows, self.told[weight_rows[mine]][:, sees]])
+            share = self.weights[used, position][indices]
+            selected = np.flatnonzero(share)
+            rows, mask = X[selected], self.mask[position]
+            if mask.any():
+                rows = np.column_stack([rows, self.context[weight_rows[selected]][:, mask]])
             part = guarded(self.models[position], rows, self.bounds[position])
-            prediction[mine] += share[mine] * part
-        return self._kept_plausible(prediction[:, None], weight_rows)
+            prediction[selected] += share[selected] * part
+        return self._clipped_to_plausible(prediction[:, None], weight_rows)

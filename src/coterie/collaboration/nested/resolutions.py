@@ -70,9 +70,9 @@ class Recipe:
     rounds: int = REFINE.rounds
 
 
-def _choice(chosen: str, losses: dict[str, Array], kept: Array, weights: Array | None) -> str:
+def _choice(chosen: str, losses: dict[str, Array], training: Array, weights: Array | None) -> str:
     """Return the candidate that loses least on the rows that are kept, or the chosen one if nobody knows."""
-    counted = kept & np.isfinite(list(losses.values())).all(axis=0) if losses else kept
+    counted = training & np.isfinite(list(losses.values())).all(axis=0) if losses else training
     if not losses or not counted.any():
         return chosen
     weights = None if weights is None else weights[counted]
@@ -80,13 +80,13 @@ def _choice(chosen: str, losses: dict[str, Array], kept: Array, weights: Array |
     return min(errors, key=errors.__getitem__)
 
 
-def names_without(selection: Selection, learners: Learners, kept: Array) -> tuple[str, ...]:
-    """Return the candidate that each learner would choose by the rows that are ``kept`` (N,).
+def names_without(selection: Selection, learners: Learners, training: Array) -> tuple[str, ...]:
+    """Return the candidate that each learner would choose by the ``training`` rows (N,).
 
     A choice among candidates that has seen a row flatters the chosen one on it.
     """
     return tuple(
-        _choice(chosen, losses, kept[span], None if learners.weights is None else learners.weights[span])
+        _choice(chosen, losses, training[span], None if learners.weights is None else learners.weights[span])
         for chosen, losses, span in zip(
             selection.names,
             selection.candidate_losses,
@@ -96,15 +96,15 @@ def names_without(selection: Selection, learners: Learners, kept: Array) -> tupl
     )
 
 
-def refit_alone(
+def refit_own(
     learners: Learners,
-    kept: Array,
+    training: Array,
     selection: Selection,
     sets: Sequence[dict[str, Any]],
     recipe: Recipe,
 ) -> tuple[Any, ...]:
-    """Let every learner choose and fit its candidate again by the rows that are ``kept`` (N,)."""
-    names, learners = names_without(selection, learners, kept), learners.only(kept)
+    """Let every learner choose and fit its candidate again by the ``training`` rows (N,)."""
+    names, learners = names_without(selection, learners, training), learners.only(training)
     jobs = []
     for j in range(len(learners)):
         span = learners.span(j)
@@ -126,27 +126,34 @@ def refit_alone(
         return tuple(recipe.engine.map(fit_or_replace, jobs))
 
 
-def selection_without(selection: Selection, learners: Learners, kept: Array, models: Any) -> Selection:
-    """Return the selection as it stands on the rows that are ``kept`` (N,), with models fitted on these.
+def selection_without(
+    selection: Selection, learners: Learners, training_rows: Array, models: Any
+) -> Selection:
+    """Return the selection as it stands on the ``training_rows`` (N,), with models fitted on these.
 
     Residuals stay honest; they and the folds are those of the rows that are left.
     """
-    masks = np.split(kept, learners.offsets[1:-1])
+    masks = np.split(training_rows, learners.offsets[1:-1])
     folds = [part[mask] for part, mask in zip(selection.folds, masks, strict=True)]
     training = [part[:, mask] for part, mask in zip(selection.training, masks, strict=True)]
     residuals = [part[mask] for part, mask in zip(selection.residuals, masks, strict=True)]
-    left = learners.only(kept)
+    training_learners = learners.only(training_rows)
     errors = []
     for j, model in enumerate(models):
-        span = left.span(j)
+        span = training_learners.span(j)
         with np.errstate(over="ignore", invalid="ignore"):
-            errors.append(left.loss.mean(left.y[span] - predict_rows(model, left.X[span], left.loss)))
+            errors.append(
+                training_learners.loss.mean(
+                    training_learners.y[span]
+                    - predict_rows(model, training_learners.X[span], training_learners.loss)
+                )
+            )
     return replace(
         selection,
         models=tuple(models),
         errors=np.array(errors),
-        n_rows=left.sizes,
-        candidate_losses=({},) * len(left),
+        n_rows=training_learners.sizes,
+        candidate_losses=({},) * len(training_learners),
         folds=tuple(folds),
         training=tuple(training),
         residuals=tuple(residuals),
@@ -156,6 +163,7 @@ def selection_without(selection: Selection, learners: Learners, kept: Array, mod
 def _labels(
     exchange: Exchange, learners: Learners, selection: Selection, counts: Sequence[int], recipe: Recipe
 ) -> dict[int, Array]:
+    """Return the learners' clusters for each number of clusters, refined by losses."""
     if recipe.refine == "average" or learners.n_features > FLEXIBLE.predictors:
         losses: LocalLosses = AverageLosses.of_all(learners, selection, exchange, recipe.engine)
         local = None
@@ -172,10 +180,10 @@ def _labels(
         scale = recipe.scale if k == recipe.chosen else "median"
         evidence = Evidence(exchange, resolve_scale(exchange, scale), most, recipe.seed, learners.sizes)
         plain = k == recipe.chosen and recipe.refine is None
-        found = (
+        result = (
             evidence.labels(k) if plain else best_refined(evidence, losses, k, local, rounds=recipe.rounds)
         )
-        labels[k] = tidy_labels(found)
+        labels[k] = tidy_labels(result)
     return labels
 
 
@@ -200,23 +208,23 @@ def labels_at(
             engine=recipe.engine,
         )
     exchange = exchanged.aligned_to(learners.ids)
-    kept = np.flatnonzero(~exchange.isolated)
-    apart = np.flatnonzero(exchange.isolated)
-    found = _labels(exchange.take(kept), learners.take(kept), selection.take(kept), counts, recipe)
+    finite = np.flatnonzero(~exchange.isolated)
+    isolated = np.flatnonzero(exchange.isolated)
+    result = _labels(exchange.take(finite), learners.take(finite), selection.take(finite), counts, recipe)
     whole = {}
-    for k, labels in found.items():
+    for k, labels in result.items():
         whole[k] = np.empty(len(learners), dtype=int)
-        whole[k][kept] = labels
-        whole[k][apart] = labels.max() + 1 + np.arange(len(apart))
+        whole[k][finite] = labels
+        whole[k][isolated] = labels.max() + 1 + np.arange(len(isolated))
     return whole
 
 
 def labels_without_fold(
-    learners: Learners, selection: Selection, kept: Array, models: tuple[Any, ...], recipe: Recipe
+    learners: Learners, selection: Selection, training: Array, models: tuple[Any, ...], recipe: Recipe
 ) -> Array:
-    """Return the chosen clusters (L,), made again by the rows that are ``kept`` (N,) and models of these."""
-    left = selection_without(selection, learners, kept, models)
-    return labels_at(learners.only(kept), left, (recipe.chosen,), recipe)[recipe.chosen]
+    """Return the chosen clusters (L,), made again by the ``training`` rows (N,) and models of these."""
+    training_selection = selection_without(selection, learners, training, models)
+    return labels_at(learners.only(training), training_selection, (recipe.chosen,), recipe)[recipe.chosen]
 
 
 def resolution_evidence(exchange: Exchange, n_rows: Array, seed: int) -> tuple[Evidence, list[int]]:

@@ -13,11 +13,11 @@ import numpy as np
 from coterie._arrays import Array
 from coterie.collaboration.nested.guard import widened
 from coterie.collaboration.nested.members import KNOW_THE_ID, TREES_OF_ALL, TREES_OF_COTERIE
-from coterie.collaboration.nested.newcomers import Placed, PooledNewcomers, own_lines
-from coterie.collaboration.nested.pooled import Dictionary
+from coterie.collaboration.nested.newcomers import LinesAndLevels, PooledNewcomers, own_lines
+from coterie.collaboration.nested.pooled import PooledDictionary
 from coterie.collaboration.nested.record import NestedCollaboration
-from coterie.collaboration.nested.views import Table
-from coterie.collaboration.nested.weights import Weights, learn_weights, simplex_weights
+from coterie.collaboration.nested.views import PooledTable
+from coterie.collaboration.nested.weights import LearntWeights, learn_weights, simplex_weights
 from coterie.method.noise import smallest_level
 from coterie.records import Selection
 
@@ -29,7 +29,7 @@ SOURCES = ("coterie", "all", "adapted")
 SHARE_NAMES = {"coterie": "coterie", "all": "all", "adapted": "all adapted"}
 
 
-def response_variances(table: Table) -> Array:
+def response_variances(table: PooledTable) -> Array:
     """Return the variance of each learner's response, of shape (L,), in common units.
 
     Where rows are few it is shrunk to the median learner's; where it is rounding, it is its bound.
@@ -46,7 +46,7 @@ def response_variances(table: Table) -> Array:
     return np.maximum(shrunk, smallest_level(float(table.rows.y.var())))
 
 
-def row_scales(table: Table, variances: Array) -> Array:
+def row_scales(table: PooledTable, variances: Array) -> Array:
     """Return what the squared residual of each row counts for in common weights, of shape (N,)."""
     counts = table.sums.within().counts
     by_learner = 1 / (variances * np.maximum(counts, 1e-300) * (1 + PSEUDO_ROWS / np.maximum(counts, 1e-300)))
@@ -54,21 +54,21 @@ def row_scales(table: Table, variances: Array) -> Array:
     return scales
 
 
-def _grams(table: Table, residuals: Array, variances: Array, n_learners: int) -> tuple[Array, Array]:
+def _grams(table: PooledTable, residuals: Array, variances: Array, n_learners: int) -> tuple[Array, Array]:
     """Return Gram matrices of residuals (N, C) by learner and fold, and how much rows count in them."""
     n_folds, n_columns = len(table.folds), residuals.shape[1]
     grams, counts = np.zeros((n_learners, n_folds, n_columns, n_columns)), np.zeros((n_learners, n_folds))
     for j in range(n_learners):
         span = table.learners.span(j)
-        mine, weights, folds = residuals[span], table.rows.weights[span], table.folds.held_out[span]
+        selected, weights, folds = residuals[span], table.rows.weights[span], table.folds.held_out[span]
         for fold in range(n_folds):
             rows = folds == fold
-            grams[j, fold] = (mine[rows] * weights[rows, None]).T @ mine[rows] / variances[j]
+            grams[j, fold] = (selected[rows] * weights[rows, None]).T @ selected[rows] / variances[j]
             counts[j, fold] = weights[rows].sum()
     return grams, counts
 
 
-def _common(table: Table, residuals: Array, scales: Array, used: Array) -> tuple[Array, Array]:
+def _common(table: PooledTable, residuals: Array, scales: Array, used: Array) -> tuple[Array, Array]:
     """Return common weights (E,) of the members that are used, and the same without each fold, (F, E)."""
     n_folds, size = len(table.folds), residuals.shape[1]
     grams = np.zeros((n_folds, size, size))
@@ -82,26 +82,28 @@ def _common(table: Table, residuals: Array, scales: Array, used: Array) -> tuple
 
 
 @dataclass(frozen=True)
-class Stacked:
+class StackedWeights:
     """How everybody weighs the dictionary.
 
-    ``alone`` (L,) is the weight of the own model, ``members`` (L, E) are those of the members; ``newcomers``
+    ``own`` (L,) is the weight of the own model, ``members`` (L, E) are those of the members; ``newcomers``
     (E,) are common weights of those that need no id. ``residuals`` (N,) are honest: weights were learnt
     without the row's fold. ``shrinkage`` counts pseudo-rows of the average learner.
     """
 
-    alone: Array
+    own: Array
     members: Array
     newcomers: Array
     residuals: Array = field(repr=False)
     shrinkage: float
 
 
-def weigh(table: Table, dictionary: Dictionary, columns: Array, alone: Array, variances: Array) -> Stacked:
+def weigh(
+    table: PooledTable, dictionary: PooledDictionary, columns: Array, own_predictions: Array, variances: Array
+) -> StackedWeights:
     """Weigh the dictionary for everybody.
 
-    ``columns`` (N, E) are the members' predictions out of fold and ``alone`` (N,) those of own models, NaN
-    for learners without. The first learners have models of their own.
+    ``columns`` (N, E) are the members' predictions out of fold and ``own_predictions`` (N,) those of own
+    models, NaN for learners without. The first learners have models of their own.
     """
     y, folds, owner = table.rows.y, table.folds.held_out, table.rows.owner
     n_own, n_members = int(table.shaping.sum()), columns.shape[1]
@@ -111,29 +113,29 @@ def weigh(table: Table, dictionary: Dictionary, columns: Array, alone: Array, va
     common, held_out = _common(table, residuals, scales, everything)
     no_id = np.array([p for p, m in enumerate(dictionary.members) if m.name not in KNOW_THE_ID])
     newcomers = _common(table, residuals, scales, no_id)[0]
-    weights_alone, members = np.zeros(len(table.learners)), np.tile(common, (len(table.learners), 1))
+    own_weights, members = np.zeros(len(table.learners)), np.tile(common, (len(table.learners), 1))
     fold_of = np.maximum(folds, 0)
     mixed = np.einsum("ne,ne->n", columns, held_out[fold_of])
     own_rows = np.flatnonzero(owner < n_own)
-    both = np.column_stack([y - alone, residuals])
+    both = np.column_stack([y - own_predictions, residuals])
     both[folds < 0] = 0.0
-    learnt: Weights = learn_weights(*_grams(table, both, variances, n_own))
-    weights_alone[:n_own], members[:n_own] = learnt.personal[:, 0], learnt.personal[:, 1:]
-    mine = learnt.held_out[fold_of[own_rows], owner[own_rows]]
-    mixed[own_rows] = np.einsum("ne,ne->n", np.column_stack([alone, columns])[own_rows], mine)
+    learnt: LearntWeights = learn_weights(*_grams(table, both, variances, n_own))
+    own_weights[:n_own], members[:n_own] = learnt.personal[:, 0], learnt.personal[:, 1:]
+    selected = learnt.held_out[fold_of[own_rows], owner[own_rows]]
+    mixed[own_rows] = np.einsum("ne,ne->n", np.column_stack([own_predictions, columns])[own_rows], selected)
     bounds = table.units.response(_plausible(table))[table.labels[owner]]
     mixed = np.clip(mixed, bounds[:, 0], bounds[:, 1])
-    left = np.where(folds >= 0, y - mixed, np.nan)
-    return Stacked(weights_alone, members, newcomers, left, learnt.shrinkage)
+    held_out_residuals = np.where(folds >= 0, y - mixed, np.nan)
+    return StackedWeights(own_weights, members, newcomers, held_out_residuals, learnt.shrinkage)
 
 
-def _plausible(table: Table) -> Array:
+def _plausible(table: PooledTable) -> Array:
     """Return what the responses of each coterie make plausible, of shape (K, 2)."""
-    y, homes = table.learners.scalar_y, table.labels[table.rows.owner]
-    return np.array([widened(y[homes == k]) for k in range(table.n_coteries)])
+    y, cluster_of_row = table.learners.scalar_y, table.labels[table.rows.owner]
+    return np.array([widened(y[cluster_of_row == k]) for k in range(table.n_coteries)])
 
 
-def plausible_columns(table: Table, columns: Array) -> Array:
+def plausible_columns(table: PooledTable, columns: Array) -> Array:
     """Return members' predictions (N, E), in common units, within what all responses make plausible.
 
     These are the bounds of their predictions. Weights learnt within narrower ones would promise too much.
@@ -142,12 +144,15 @@ def plausible_columns(table: Table, columns: Array) -> Array:
     return np.clip(columns, low, high)
 
 
-def _shares(stacked: Stacked, dictionary: Dictionary, n_own: int) -> tuple[tuple[str, ...], Array]:
+def _shares(
+    stacked: StackedWeights, dictionary: PooledDictionary, n_own: int
+) -> tuple[tuple[str, ...], Array]:
+    """Return the names of the sources of predictions, and how much each learner takes from each."""
     sources = [member.source for member in dictionary.members]
     present = [source for source in SOURCES if source in sources]
     columns = [stacked.members[:n_own, [s == source for s in sources]].sum(axis=1) for source in present]
     names = ("alone", *(SHARE_NAMES[source] for source in present))
-    return names, np.column_stack([stacked.alone[:n_own], *columns])
+    return names, np.column_stack([stacked.own[:n_own], *columns])
 
 
 def _padded(lines: Array, n_features: int) -> Array:
@@ -158,11 +163,11 @@ def _padded(lines: Array, n_features: int) -> Array:
 
 
 def assemble(
-    table: Table,
+    table: PooledTable,
     selection: Selection,
     own_bounds: Array,
-    dictionary: Dictionary,
-    stacked: Stacked,
+    dictionary: PooledDictionary,
+    stacked: StackedWeights,
 ) -> NestedCollaboration:
     """Put together how everybody predicts: those with own models, those without, newcomers, and with all."""
     view, units, n_features = dictionary.view, table.units, table.learners.n_features
@@ -172,32 +177,32 @@ def assemble(
     positions[[p for p, model in enumerate(dictionary.models) if model is not None]] = n_own + np.arange(
         len(trees)
     )
-    place = dict(zip((member.name for member in dictionary.members), positions.tolist(), strict=True))
+    index = dict(zip((member.name for member in dictionary.members), positions.tolist(), strict=True))
     n_rows, n_models = n_all + n_coteries + 1, n_own + len(trees)
     weights = np.zeros((n_rows, n_models))
-    weights[np.arange(n_own), np.arange(n_own)] = stacked.alone[:n_own]
+    weights[np.arange(n_own), np.arange(n_own)] = stacked.own[:n_own]
     for place_in_dictionary, position in enumerate(positions):
         if position >= 0:
             weights[:n_all, position] = stacked.members[:, place_in_dictionary]
     bases = tuple(member.base for member in dictionary.members)
-    homes = np.where(view.labels < 0, 0, view.labels)
-    placed = Placed(
+    placed_labels = np.where(view.labels < 0, 0, view.labels)
+    placed = LinesAndLevels(
         view.mixed.common + view.mixed.own,
-        view.coterie_lines[homes] + view.coterie_own,
+        view.coterie_lines[placed_labels] + view.coterie_own,
         view.description.levels,
     )
     plausible = _plausible(table)
     lines = np.zeros((n_rows, n_features + 1))
     lines[:n_all] = _padded(own_lines(stacked.members, bases, placed, units), n_features)
-    homes_of = np.r_[table.labels, np.arange(n_coteries)]
-    kept_within = np.vstack([plausible[homes_of], widened(table.learners.scalar_y)])
+    label_of_weight_row = np.r_[table.labels, np.arange(n_coteries)]
+    prediction_bounds = np.vstack([plausible[label_of_weight_row], widened(table.learners.scalar_y)])
     based = stacked.members[:, [base != "nothing" for base in bases]].sum(axis=1, keepdims=True)
     bounds = np.zeros((n_rows, 2))
     bounds[:n_all] = based * plausible[table.labels]
-    told = np.full((n_rows, view.told.shape[1]), np.nan)
-    told[:n_all] = table.told(view.description, view.labels)
+    context = np.full((n_rows, view.context.shape[1]), np.nan)
+    context[:n_all] = table.context(view.description, view.labels)
     shared = dictionary.tree_shares
-    trees_of_coterie = place.get(TREES_OF_COTERIE, place.get(TREES_OF_ALL, -1))
+    trees_of_coterie = index.get(TREES_OF_COTERIE, index.get(TREES_OF_ALL, -1))
     for k in range(n_coteries):
         row = n_all + k
         lines[row] = (1 - shared[1]) * _padded(units.outside(view.plain_lines[k])[None], n_features)[0]
@@ -205,16 +210,16 @@ def assemble(
         if trees_of_coterie >= 0:
             weights[row, trees_of_coterie] = shared[1]
         if n_coteries > 1:
-            told[row, -1 - table.has_ids] = k
+            context[row, -1 - table.has_ids] = k
     lines[-1] = (1 - shared[0]) * _padded(units.outside(view.mixed.common)[None], n_features)[0]
     bounds[-1] = (1 - shared[0]) * np.array(widened(table.learners.scalar_y))
-    if TREES_OF_ALL in place:
-        weights[-1, place[TREES_OF_ALL]] = shared[0]
-    sees = np.zeros((n_models, told.shape[1]), dtype=bool)
+    if TREES_OF_ALL in index:
+        weights[-1, index[TREES_OF_ALL]] = shared[0]
+    mask = np.zeros((n_models, context.shape[1]), dtype=bool)
     model_bounds = np.vstack([own_bounds, np.zeros((len(trees), 2))])
     for member, position in zip(dictionary.members, positions, strict=True):
         if position >= 0:
-            sees[position] = member.sees
+            mask[position] = member.mask
             values = (table.rows.y - member.start(view)) * units.size
             model_bounds[position] = widened(values + (units.middle if member.base == "nothing" else 0.0))
     limits = np.tile([[-np.inf], [np.inf]], (1, n_features))
@@ -225,8 +230,8 @@ def assemble(
         if model is not None
     ]
     share_names, shares = _shares(stacked, dictionary, n_own)
-    left = units.size * np.column_stack([stacked.residuals, table.rows.y[:, None] - dictionary.plain])
-    own = [tuple(left[table.learners.span(j), [c]] for j in range(n_own)) for c in range(3)]
+    residuals = units.size * np.column_stack([stacked.residuals, table.rows.y[:, None] - dictionary.plain])
+    own = [tuple(residuals[table.learners.span(j), [c]] for j in range(n_own)) for c in range(3)]
     return NestedCollaboration(
         learner_ids=table.learners.ids[:n_own],
         method="auto",
@@ -240,7 +245,7 @@ def assemble(
         corrections=lines,
         correction_bounds=bounds,
         limits=limits,
-        plausible=kept_within,
+        plausible=prediction_bounds,
         form="pooled",
         plain_residuals=own[2],
         all_residuals=own[1],
@@ -249,8 +254,8 @@ def assemble(
         shares=shares,
         shrinkage=stacked.shrinkage,
         n_fits=dictionary.n_fits,
-        told=told,
-        sees=sees,
+        context=context,
+        mask=mask,
         newcomers=PooledNewcomers(
             units,
             view.describer,

@@ -99,6 +99,7 @@ class Sums:
 
 
 def _cell_sums(values: Array, starts: Array, cells: Array, n_cells: int) -> Array:
+    """Return the sums of values over consecutive rows, by cell."""
     sums = np.zeros((n_cells, *values.shape[1:]))
     sums[cells] = np.add.reduceat(values, starts, axis=0)
     return sums
@@ -112,6 +113,7 @@ class FoldSums:
     """
 
     def __init__(self, Z: Array, y: Array, learners: Learners, training: Array) -> None:
+        """Add up the moments of rows by learner and by which folds train on them."""
         patterns, codes = np.unique(training.T, axis=0, return_inverse=True)
         self._patterns, n_patterns, n = patterns, len(patterns), len(learners)
         self._codes, self._Z, self._owner = codes.ravel(), Z, learners.owner
@@ -137,14 +139,15 @@ class FoldSums:
                 grams[cell] = weighted[start:stop].T @ rows[start:stop]
             self._grams = grams.reshape(*shape, Z.shape[1], Z.shape[1])
 
-    def _kept(self, folds: tuple[int, ...]) -> Array:
-        kept = self._patterns[:, list(folds)]
-        return np.asarray(kept.all(axis=1))
+    def _patterns_trained_on(self, folds: tuple[int, ...]) -> Array:
+        """Return which patterns of folds all of the given folds train on."""
+        trained_on = self._patterns[:, list(folds)]
+        return np.asarray(trained_on.all(axis=1))
 
     def rows(self, folds: tuple[int, ...]) -> Array:
         """Return which rows all of some folds train on, of shape (N,); of no folds: all rows."""
-        kept: Array = self._kept(folds)[self._codes]
-        return kept
+        training: Array = self._patterns_trained_on(folds)[self._codes]
+        return training
 
     def total(self, folds: tuple[int, ...], members: Array | None = None) -> Array:
         """Return z z' summed over those rows, of shape (q, q), of all learners or of ``members`` (L,)."""
@@ -154,13 +157,13 @@ class FoldSums:
 
     def within(self, folds: tuple[int, ...] = ()) -> Sums:
         """Return the moments over the rows that all of some folds train on; of no folds: all rows."""
-        kept = self._kept(folds)
-        grams = None if self._grams is None else self._grams[:, kept].sum(axis=1)
+        patterns = self._patterns_trained_on(folds)
+        grams = None if self._grams is None else self._grams[:, patterns].sum(axis=1)
         return Sums(
-            self._counts[:, kept].sum(axis=1),
-            self._inputs[:, kept].sum(axis=1),
-            self._products[:, kept].sum(axis=1),
-            self._squares[:, kept].sum(axis=1),
+            self._counts[:, patterns].sum(axis=1),
+            self._inputs[:, patterns].sum(axis=1),
+            self._products[:, patterns].sum(axis=1),
+            self._squares[:, patterns].sum(axis=1),
             self.total(folds) if grams is None else grams.sum(axis=0),
             grams,
         )

@@ -54,7 +54,7 @@ FAST_TREES = TreeRule(
 
 @dataclass(frozen=True)
 class TreeFit:
-    """Rows (n, T) and targets (n,) to grow trees on; boosting stops by the rows ``ahead``, if there are any.
+    """Rows (n, T) and targets (n,) to grow trees on; boosting stops by ``validation`` rows, if any.
 
     ``cut_at_random`` grows trees with random cuts instead of boosted ones. ``categories`` (T,) marks columns
     that name a learner or a coterie. ``size`` is the number of leaves, or of trees with random cuts, and
@@ -70,18 +70,19 @@ class TreeFit:
     seed: int
     rounds: int
     rule: TreeRule
-    ahead: tuple[Array, Array, Array | None] | None = field(default=None, repr=False)
+    validation: tuple[Array, Array, Array | None] | None = field(default=None, repr=False)
 
 
 def thinned(rows: Array, most: int) -> Array:
     """Return some positions, evenly spaced, at most ``most``."""
     if len(rows) <= most:
         return rows
-    some: Array = rows[np.linspace(0, len(rows) - 1, most).astype(int)]
-    return some
+    subset: Array = rows[np.linspace(0, len(rows) - 1, most).astype(int)]
+    return subset
 
 
 def _boosted(job: TreeFit) -> BoostedTrees:
+    """Return unfitted boosted trees for a job."""
     return BoostedTrees(
         learning_rate=job.rule.rate,
         max_iter=job.rounds,
@@ -90,7 +91,7 @@ def _boosted(job: TreeFit) -> BoostedTrees:
         l2_regularization=job.rule.ridge,
         max_features=job.rule.share_of_columns,
         categorical_features=job.categories if job.categories.any() else None,
-        early_stopping=job.ahead is not None,
+        early_stopping=job.validation is not None,
         n_iter_no_change=job.rule.patience,
         tol=0.0,
         random_state=job.seed,
@@ -98,6 +99,7 @@ def _boosted(job: TreeFit) -> BoostedTrees:
 
 
 def _with_random_cuts(job: TreeFit) -> RandomCuts:
+    """Return an unfitted forest with random cuts for a job."""
     leaf = max(job.rule.rows_in_random_leaf, int(np.ceil(len(job.y) / job.rule.most_random_leaves)))
     return RandomCuts(n_estimators=job.size, min_samples_leaf=leaf, random_state=job.seed)
 
@@ -106,8 +108,8 @@ def grow(job: TreeFit) -> Any:
     """Grow trees without a fold, in common units of the response."""
     if job.cut_at_random:
         return fit_model(_with_random_cuts(job), job.X, job.y, job.weights)
-    assert job.ahead is not None
-    X, y, weights = job.ahead
+    assert job.validation is not None
+    X, y, weights = job.validation
     return _boosted(job).fit(job.X, job.y, job.weights, X_val=X, y_val=y, sample_weight_val=weights)
 
 
@@ -121,7 +123,7 @@ def grow_to_stay(job: TreeFit) -> Any:
 
 
 def losses_by_round(model: BoostedTrees) -> Array:
-    """Return what the rows ahead lost after each round, the first entry before any."""
+    """Return the loss of the validation rows after each round, the first entry before any."""
     return -np.asarray(model.validation_score_)
 
 

@@ -16,8 +16,8 @@ from sklearn.metrics import adjusted_rand_score
 from coterie._arrays import Array
 from coterie.collaboration.nested.describing import Describer, Description
 from coterie.collaboration.nested.folds import Folds
-from coterie.collaboration.nested.labels import FOUND, Rows, line_labels, started
-from coterie.collaboration.nested.line import MixedLine, Ratios, fit_line, likely_ratios
+from coterie.collaboration.nested.labels import FOUND, RowsInUnits, line_labels, started
+from coterie.collaboration.nested.line import MixedEffectsLine, Ratios, fit_line, likely_ratios
 from coterie.collaboration.nested.sums import FoldSums, Units
 from coterie.rows.learners import Learners
 
@@ -26,10 +26,10 @@ MOST_IDS = 255
 
 
 @dataclass(frozen=True)
-class View:
+class FoldView:
     """Everybody's rows without a fold.
 
-    ``told`` (N, T) is what models see beside the predictors of a row: numbers, coteries at several
+    ``context`` (N, T) is what models see beside the predictors of a row: numbers, coteries at several
     resolutions, the chosen coterie, the id. ``line`` (N,) has the line of each row's learner, ``common_line``
     everybody's, ``coterie_line`` the line of the learner inside its coterie and ``plain_coterie_line`` that
     of its coterie; ``levels`` (N,) are the learners' levels. All are in common units. ``description``,
@@ -38,8 +38,8 @@ class View:
     """
 
     training: Array
-    ahead: Array
-    told: Array
+    validation: Array
+    context: Array
     line: Array
     common_line: Array
     coterie_line: Array
@@ -47,7 +47,7 @@ class View:
     levels: Array
     describer: Describer
     description: Description
-    mixed: MixedLine
+    mixed: MixedEffectsLine
     labels: Array
     plain_lines: Array
     coterie_lines: Array
@@ -55,7 +55,7 @@ class View:
 
 
 @dataclass(frozen=True)
-class Table:
+class PooledTable:
     """Everybody's rows in common units, their folds, and the coteries that were chosen.
 
     ``labels`` (L,) are the chosen coteries, ``shaping`` (L,) marks the learners who shaped them.
@@ -67,7 +67,7 @@ class Table:
     labels: Array
     folds: Folds
     units: Units
-    rows: Rows
+    rows: RowsInUnits
     sums: FoldSums
     ratios: Ratios
     coterie_ratios: Ratios
@@ -84,12 +84,12 @@ class Table:
         labels_without: Callable[[int], Array],
         *,
         levels: bool = True,
-    ) -> Table:
+    ) -> PooledTable:
         """Prepare the rows; without ``levels``, learners do not depart from lines by an offset."""
         units = Units.of(learners.X, learners.scalar_y)
         Z, y = units.rows(learners.X), units.response(learners.scalar_y)
         weights = np.ones(len(y)) if learners.weights is None else learners.weights
-        rows = Rows(Z, y, weights, learners.owner, len(learners))
+        rows = RowsInUnits(Z, y, weights, learners.owner, len(learners))
         sums = FoldSums(Z, y, learners, folds.training)
         whole = sums.within()
         table = cls(
@@ -109,8 +109,8 @@ class Table:
             return table
         everything = np.ones(len(y), dtype=bool)
         describer, line = Describer.of(whole, table.ratios)
-        found = line_labels(rows, everything, shaping, table.first_labels((), describer, line))[0]
-        alike = adjusted_rand_score(labels[shaping], found[shaping]) >= FOUND
+        result = line_labels(rows, everything, shaping, table.first_labels((), describer, line))[0]
+        alike = adjusted_rand_score(labels[shaping], result[shaping]) >= FOUND
         parts = [whole.take(labels == k, sums.total((), labels == k)) for k in np.unique(labels)]
         return replace(table, coterie_ratios=likely_ratios(parts, offsets=levels), by_lines=bool(alike))
 
@@ -124,15 +124,15 @@ class Table:
         """Whether models see the id: they take no more than 255."""
         return len(self.learners) <= MOST_IDS
 
-    def first_labels(self, without: tuple[int, ...], describer: Describer, line: MixedLine) -> Array:
+    def first_labels(self, without: tuple[int, ...], describer: Describer, line: MixedEffectsLine) -> Array:
         """Return first labels (L,) of the learners who shape coteries, by the rows without some folds."""
-        places = describer.places(describer.describe(self.sums.within(without)).levels, line.own)
+        indices = describer.places(describer.describe(self.sums.within(without)).levels, line.own)
         start = np.zeros(len(self.learners), dtype=int)
-        start[self.shaping] = started(places[self.shaping], self.n_coteries)
+        start[self.shaping] = started(indices[self.shaping], self.n_coteries)
         return start
 
     def _labels(
-        self, fold: int | None, training: Array, describer: Describer, line: MixedLine
+        self, fold: int | None, training: Array, describer: Describer, line: MixedEffectsLine
     ) -> tuple[Array, Array]:
         """Return labels (L,) and lines (K, q) of the coteries, by the rows of ``training`` only."""
         if self.n_coteries == 1:
@@ -147,9 +147,9 @@ class Table:
         count = max(int(labels.max()) + 1, self.n_coteries)
         lines = np.tile(line.common, (count, 1))
         for k in range(count):
-            mine = used[labels[self.rows.owner[used]] == k]
-            if len(mine):
-                lines[k] = self.rows.line(mine)
+            selected = used[labels[self.rows.owner[used]] == k]
+            if len(selected):
+                lines[k] = self.rows.line(selected)
         if fold is not None:
             # Who shaped no coterie is placed by its own rows.
             placed = self.rows.losses(lines, used).argmin(axis=1)
@@ -157,8 +157,8 @@ class Table:
             labels = np.where(self.shaping, labels, np.where(known, placed, -1))
         return labels, lines
 
-    def told(self, description: Description, labels: Array) -> Array:
-        """Return what models see of learners, of shape (L, T)."""
+    def context(self, description: Description, labels: Array) -> Array:
+        """Return the context of learners: what models see beside the predictors, of shape (L, T)."""
         parts = [description.numbers, description.coteries]
         if self.n_coteries > 1:
             parts.append(np.where(labels < 0, np.nan, labels)[:, None])
@@ -166,48 +166,48 @@ class Table:
             parts.append(np.arange(len(self.learners), dtype=float)[:, None])
         return np.column_stack(parts)
 
-    def view(self, fold: int | None) -> View:
+    def view(self, fold: int | None) -> FoldView:
         """Return the rows without a fold; None: all rows are trained on."""
         without = () if fold is None else (fold,)
         training = self.sums.rows(without)
-        ahead = self.folds.held_out == (-2 if fold is None else fold)
+        validation = self.folds.held_out == (-2 if fold is None else fold)
         sums, owner = self.sums.within(without), self.rows.owner
         describer, mixed = Describer.of(sums, self.ratios)
         description = describer.describe(sums)
         labels, lines = self._labels(fold, training, describer, mixed)
-        told = self.told(description, labels)[owner]
+        context = self.context(description, labels)[owner]
         line, levels = mixed.values(self.rows.Z, owner), description.levels[owner].copy()
         for other in range(len(self.folds)):
             rows = np.flatnonzero(training & (self.folds.held_out == other))
             if other == fold or not len(rows):
                 continue
             inner = (*without, other)
-            described, mine = describer.describe(self.sums.within(inner)), owner[rows]
+            described, selected = describer.describe(self.sums.within(inner)), owner[rows]
             inner_labels = labels
             if self.by_lines and self.n_coteries > 1:
                 here = np.flatnonzero(self.sums.rows(inner))
                 placed = self.rows.losses(lines, here).argmin(axis=1)
                 known = np.bincount(owner[here], minlength=len(labels)) > 0
                 inner_labels = np.where(known, placed, -1)
-            told[rows] = self.told(described, inner_labels)[mine]
-            line[rows] = MixedLine(mixed.common, described.own).values(self.rows.Z[rows], mine)
-            levels[rows] = described.levels[mine]
+            context[rows] = self.context(described, inner_labels)[selected]
+            line[rows] = MixedEffectsLine(mixed.common, described.own).values(self.rows.Z[rows], selected)
+            levels[rows] = described.levels[selected]
         common = self.rows.Z @ mixed.common
         plain, own = common, np.zeros_like(mixed.own)
         coterie_line, plain_lines = line, lines.copy()
         if self.n_coteries > 1:
-            at_home = np.where(labels < 0, 0, labels)
-            homes = np.where((labels < 0)[:, None], mixed.common, lines[at_home])
-            plain = np.einsum("nq,nq->n", self.rows.Z, homes[owner])
-            for k in np.unique(at_home):
-                members = at_home == k
+            placed_labels = np.where(labels < 0, 0, labels)
+            line_of_learner = np.where((labels < 0)[:, None], mixed.common, lines[placed_labels])
+            plain = np.einsum("nq,nq->n", self.rows.Z, line_of_learner[owner])
+            for k in np.unique(placed_labels):
+                members = placed_labels == k
                 part = fit_line(sums.take(members, self.sums.total(without, members)), self.coterie_ratios)
                 lines[k], own[members] = part.common, part.own
-            coterie_line = np.einsum("nq,nq->n", self.rows.Z, (lines[at_home] + own)[owner])
-        return View(
+            coterie_line = np.einsum("nq,nq->n", self.rows.Z, (lines[placed_labels] + own)[owner])
+        return FoldView(
             training,
-            ahead,
-            told,
+            validation,
+            context,
             line,
             common,
             coterie_line,

@@ -1,4 +1,4 @@
-"""From what the parties answer to how each predicts: the same for rows that are here and elsewhere."""
+"""From what the sites answer to how each predicts: the same for rows that are here and elsewhere."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ import numpy as np
 
 from coterie._arrays import Array
 from coterie.collaboration.nested.effects import best_ratios
-from coterie.collaboration.nested.parties import (
+from coterie.collaboration.nested.site_rows import (
     LEAST_LIKELIHOOD,
     AverageDictionary,
     average_of,
 )
-from coterie.collaboration.nested.weights import Weights, learn_weights
+from coterie.collaboration.nested.weights import LearntWeights, learn_weights
 from coterie.method.noise import pooled_variance, smallest_level
 from coterie.method.refine.losses import ClusterLosses, whole_losses
-from coterie.method.voices import VOICES
+from coterie.method.weight_limits import WEIGHT_LIMITS
 
 
 def agree_on_ratios(likelihoods: Array) -> Array:
@@ -28,7 +28,7 @@ def response_units(sizes: Array, means: Array, variances: Array) -> Array:
     return np.maximum(variances, smallest_level(pooled_variance(sizes, means[:, None], variances)))
 
 
-def _hearing(per_row: Array) -> Array:
+def _gram_weights(per_row: Array) -> Array:
     """Return how much each learner's Gram matrix (L, C, C) counts, of shape (L,).
 
     One that is far from the median matrix, in units of the median learner's residuals, counts as if it were
@@ -39,45 +39,47 @@ def _hearing(per_row: Array) -> Array:
     roots = np.where(roots > 0, roots, 1.0)
     scaled = per_row / roots[:, None] / roots
     distances = np.sqrt(np.square(scaled - np.median(scaled, axis=0)).sum(axis=(1, 2)))
-    reach = VOICES.weight * np.median(distances)
-    hearing: Array = np.divide(reach, distances, out=np.ones(len(distances)), where=distances > reach)
-    return hearing
+    reach = WEIGHT_LIMITS.weight * np.median(distances)
+    gram_weights: Array = np.divide(reach, distances, out=np.ones(len(distances)), where=distances > reach)
+    return gram_weights
 
 
-def agree_on_weights(grams: Array, counts: Array, units: Array) -> Weights:
+def agree_on_weights(grams: Array, counts: Array, units: Array) -> LearntWeights:
     """Learn weights from Gram matrices (L, F, C, C) and rows (L, F), in ``units`` (L,) of the response."""
-    counts = np.minimum(counts, VOICES.ratio * np.median(counts))
+    counts = np.minimum(counts, WEIGHT_LIMITS.ratio * np.median(counts))
     scaled = grams / units[:, None, None, None]
     rows = np.maximum(counts.sum(axis=1), 1e-300)
-    hearing = _hearing(scaled.sum(axis=1) / rows[:, None, None])
-    return learn_weights(scaled * hearing[:, None, None, None], counts)
+    gram_weights = _gram_weights(scaled.sum(axis=1) / rows[:, None, None])
+    return learn_weights(scaled * gram_weights[:, None, None, None], counts)
 
 
-def homes_of(losses: ClusterLosses, labels: Array) -> Array:
+def best_clusters(losses: ClusterLosses, labels: Array) -> Array:
     """Return the cluster whose average loses least on each learner, of shape (L,)."""
-    homes: Array = whole_losses(losses, labels).argmin(axis=0)
-    return homes
+    clusters: Array = whole_losses(losses, labels).argmin(axis=0)
+    return clusters
 
 
 def mixed_models(
-    dictionary: AverageDictionary, homes: Array, weights: Array, model_weights: Array, losses: Array
+    dictionary: AverageDictionary, clusters_of: Array, weights: Array, model_weights: Array, losses: Array
 ) -> tuple[Array, Array]:
     """Return the weights of models (L, M) of each learner's mixture, and the shares of averages (L, E + 1).
 
-    ``homes`` (E, L) are the clusters that predict each learner, ``weights`` (L, C) its weights of columns,
-    and ``losses`` (M, L) what models lose on it. The first share is that of its own model.
+    ``clusters_of`` (E, L) are the clusters that predict each learner, ``weights`` (L, C) its weights of
+    columns, and ``losses`` (M, L) what models lose on it. The first share is that of its own model.
     """
     n_shared = len(dictionary.labellings)
     models = np.zeros((len(weights), len(model_weights)))
     shares = np.column_stack([weights[:, 0], weights[:, 1:].reshape(-1, 2, n_shared).sum(axis=1)])
-    for place, mine in enumerate(shares):
-        models[place, place] = mine[0]
-        for column, (labels, home) in enumerate(zip(dictionary.labellings, homes[:, place], strict=True), 1):
-            share = float(mine[column])
+    for index, shares_of in enumerate(shares):
+        models[index, index] = shares_of[0]
+        for column, (labels, cluster) in enumerate(
+            zip(dictionary.labellings, clusters_of[:, index], strict=True), 1
+        ):
+            share = float(shares_of[column])
             if share > 0:
-                positions, parts = average_of(labels == home, model_weights, losses[:, place], place)
-                models[place, positions] += share * parts
-                if positions.tolist() == [place]:
+                positions, parts = average_of(labels == cluster, model_weights, losses[:, index], index)
+                models[index, positions] += share * parts
+                if positions.tolist() == [index]:
                     # Nobody else is of use there: the average is the learner's own model.
-                    mine[0], mine[column] = mine[0] + share, 0.0
+                    shares_of[0], shares_of[column] = shares_of[0] + share, 0.0
     return models, shares

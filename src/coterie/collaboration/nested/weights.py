@@ -25,11 +25,11 @@ MOST_OUTLYING = 0.2
 # Of the mean diagonal: predictors that are nearly the same share their weight, which is then less noisy.
 RIDGE = 0.01
 # Steps of the accelerated projected gradient at most, and the change of a weight at which they end.
-STEPS, SETTLED = 300, 1e-5
+STEPS, TOLERANCE = 300, 1e-5
 
 
 @dataclass(frozen=True)
-class Weights:
+class LearntWeights:
     """What was learnt.
 
     ``common`` (C,) are weights of the average learner, ``personal`` (L, C) those of each learner and
@@ -59,17 +59,17 @@ def simplex_weights(grams: Array) -> Array:
     scaled = np.divide(grams, level, out=np.zeros_like(grams), where=level > 0) + RIDGE * np.eye(size)
     step = 1 / np.linalg.eigvalsh(scaled)[..., -1:]
     weights = np.full(grams.shape[:-1], 1 / size)
-    ahead, pace = weights, 1.0
+    lookahead, pace = weights, 1.0
     # Each problem ends by itself: weights of a fold must not know of the others' rows.
     moving = np.ones(grams.shape[:-2], dtype=bool)
     for _ in range(STEPS):
-        slope = np.einsum("...ij,...j->...i", scaled, ahead)
-        moved = _onto_simplex(ahead - step * slope)
+        slope = np.einsum("...ij,...j->...i", scaled, lookahead)
+        moved = _onto_simplex(lookahead - step * slope)
         weights, before = np.where(moving[..., None], moved, weights), weights
-        # Where a step from the point ahead leads nowhere; a corner may be met twice on the way elsewhere.
-        moving &= np.abs(moved - ahead).max(axis=-1) >= SETTLED
+        # Where a step from this point changes nothing; a corner may be met twice on the way elsewhere.
+        moving &= np.abs(moved - lookahead).max(axis=-1) >= TOLERANCE
         faster = (1 + np.sqrt(1 + 4 * pace**2)) / 2
-        ahead, pace = moved + (pace - 1) / faster * (moved - before), faster
+        lookahead, pace = moved + (pace - 1) / faster * (moved - before), faster
         if not moving.any():
             break
     return weights
@@ -81,7 +81,7 @@ def _outlying_learners(grams: Array) -> Array:
     if losses.shape[1] < 2:
         return np.zeros(len(losses), dtype=bool)
     outlying: Array = losses[:, 1:].min(axis=1) > OUTLYING_RATIO * losses[:, 0]
-    # Where they are many, they are no exception and are heard.
+    # Where they are many, they are no exception and count.
     return outlying if outlying.mean() <= MOST_OUTLYING else np.zeros_like(outlying)
 
 
@@ -90,10 +90,10 @@ def _averages(grams: Array, rows: Array, outlying: Array) -> Array:
 
     ``grams`` (M, L, C, C) are summed over the rows (M, L) of M choices of folds.
     """
-    heard = (rows > 0) & ~outlying
+    counted = (rows > 0) & ~outlying
     per_row = grams / np.maximum(rows, 1e-300)[..., None, None]
-    total = np.where(heard[..., None, None], per_row, 0.0).sum(axis=1)
-    return np.asarray(total / np.maximum(heard.sum(axis=1), 1)[:, None, None])
+    total = np.where(counted[..., None, None], per_row, 0.0).sum(axis=1)
+    return np.asarray(total / np.maximum(counted.sum(axis=1), 1)[:, None, None])
 
 
 def _personal(grams: Array, rows: Array, averages: Array, common: Array, outlying: Array) -> Array:
@@ -104,7 +104,7 @@ def _personal(grams: Array, rows: Array, averages: Array, common: Array, outlyin
     level = averages.diagonal(axis1=1, axis2=2).min(axis=1)[:, None]
     moved = ~outlying & (level > 0) & (rows > 0)
     # Pseudo-rows at the learner's own level of error: rows of one who is predicted ten times better than the
-    # average would otherwise not be heard.
+    # average would otherwise not count.
     own = grams.diagonal(axis1=2, axis2=3).min(axis=2)
     ratios = np.divide(own, np.maximum(rows, 1e-300) * level, out=np.zeros_like(own), where=moved)
     finite = np.flatnonzero(np.isfinite(SHRINKAGES))
@@ -112,8 +112,8 @@ def _personal(grams: Array, rows: Array, averages: Array, common: Array, outlyin
     choice, learner = np.nonzero(moved)
     mixed = grams[moved] + pseudo[:, choice, learner, None, None] * averages[choice]
     weights = simplex_weights(mixed)
-    for place, shrinkage in enumerate(finite):
-        personal[shrinkage, choice, learner] = weights[place]
+    for index, shrinkage in enumerate(finite):
+        personal[shrinkage, choice, learner] = weights[index]
     if outlying.any():
         personal[:, :, outlying] = simplex_weights(grams[:, outlying])
     return personal
@@ -129,7 +129,7 @@ def _strongest(losses: Array) -> int:
     return int(np.flatnonzero(excess.mean(axis=1) <= errors)[-1])
 
 
-def learn_weights(grams: Array, counts: Array) -> Weights:
+def learn_weights(grams: Array, counts: Array) -> LearntWeights:
     """Learn common and personal weights.
 
     ``grams`` (L, F, C, C) are summed products of the residuals of C predictors on the rows that each fold
@@ -148,4 +148,4 @@ def learn_weights(grams: Array, counts: Array) -> Weights:
     held_out = personal[:, 1:]
     by_fold = np.einsum("sflc,lfcd,sfld->sl", held_out, grams, held_out, optimize=True)
     best = _strongest(by_fold / np.maximum(total, 1))
-    return Weights(common[0], personal[best, 0], held_out[best], SHRINKAGES[best])
+    return LearntWeights(common[0], personal[best, 0], held_out[best], SHRINKAGES[best])

@@ -24,7 +24,7 @@ KNOTS = (-1.0, -1 / 3, 1 / 3, 1.0)
 FARTHEST = 2.0
 # With more bends than this in all, a message is a megabyte and a small cluster fits noise: then none.
 MOST_BENDS = 100
-# A place may be told in so many digits.
+# Digits in which the place of a knot is sent.
 DIGITS = 4
 
 
@@ -43,15 +43,15 @@ def _is_mark(means: Array, squares: Array) -> Array:
 def _are_harmless(knots: Knots, middle: Array, spread: Array) -> bool:
     """Tell whether knots are few and near the middle: far out, one would show single rows."""
     return all(
-        len(places) <= len(KNOTS) and all(abs(place - at) <= FARTHEST * size for place in places)
-        for places, at, size in zip(knots, middle, spread, strict=True)
+        len(indices) <= len(KNOTS) and all(abs(index - at) <= FARTHEST * size for index in indices)
+        for indices, at, size in zip(knots, middle, spread, strict=True)
     )
 
 
 def _places(middle: float, spread: float) -> tuple[float, ...]:
     """Return a column's knots; none where rounding leaves fewer than two."""
-    places = sorted({float(f"{middle + spread * knot:.{DIGITS}g}") for knot in KNOTS})
-    return tuple(places) if len(places) > 1 else ()
+    indices = sorted({float(f"{middle + spread * knot:.{DIGITS}g}") for knot in KNOTS})
+    return tuple(indices) if len(indices) > 1 else ()
 
 
 def knots_for(messages: Sequence[Moments], mine: Moments) -> Knots:

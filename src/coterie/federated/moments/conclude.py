@@ -12,13 +12,13 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from coterie._arrays import Array
-from coterie.federated.conclusions import Conclusion, Curve, Gain
+from coterie.federated.conclusions import Conclusion, Gain, SentCurve
 from coterie.federated.messages import ProtocolError
 from coterie.federated.moments.bends import usual_knots
 from coterie.federated.moments.noise import check_promise, noise_scale
 from coterie.federated.moments.pool import Pool, fit_lines, pool_of, unpacked
 from coterie.federated.moments.schema import schema_from
-from coterie.federated.moments.search import MOST_LOSS, Searched, search_clusters
+from coterie.federated.moments.search import MOST_LOSS, MomentSearchResult, search_clusters
 from coterie.federated.moments.site import Knots
 from coterie.federated.protocol import Settings
 from coterie.federated.tables import Moments
@@ -27,7 +27,7 @@ from coterie.rows.threshold import rows_needed
 from coterie.verdicts.gains import ERRORS, GAINS
 from coterie.verdicts.verdict import BAD_DATA, COLLABORATE, STAY_ALONE
 
-LEARNT_AT_HOME = "By moments; what it brings, the site learns at home."
+LEARNT_AT_SITE = "By moments; what it brings, the site learns at home."
 LINE = "line of moments"
 # Honest moments differ from those of the rows by at most this many standard deviations of the noise.
 MOST_NOISE = 8.0
@@ -42,7 +42,7 @@ class Pooled:
 
     conclusion: Conclusion
     pool: Pool = field(repr=False)
-    searched: Searched = field(repr=False)
+    searched: MomentSearchResult = field(repr=False)
     counted: Array
     bends: Pool | None = field(default=None, repr=False)
     knots: Knots = ()
@@ -50,16 +50,19 @@ class Pooled:
     def place(self, site: str) -> int:
         """Return the position of a site in the pool."""
         if site not in self.pool.sites:
-            why = self.conclusion.left_out.get(site)
+            reason = self.conclusion.left_out.get(site)
             raise ProtocolError(
-                f"There are no moments of {site!r} here." if why is None else f"{site!r} was left out: {why}"
+                f"There are no moments of {site!r} here."
+                if reason is None
+                else f"{site!r} was left out: {reason}"
             )
         return self.pool.sites.index(site)
 
     def _members(self, site: str, labels: Array) -> Array:
-        place = self.place(site)
-        members: Array = (labels == labels[place]) & self.counted
-        members[place] = True
+        """Return the members (L,) of a site's cluster whose moments count, the site included."""
+        index = self.place(site)
+        members: Array = (labels == labels[index]) & self.counted
+        members[index] = True
         return members
 
     def line(self, site: str) -> Array:
@@ -78,9 +81,9 @@ class Pooled:
         counted = self.counted[inside] & (np.array(pool.sites) != site)
         for labels in self.searched.resolutions.values():
             members = (labels[inside] == np.arange(int(labels.max()) + 1)[:, None]) & counted
-            found = [_summed(pool, each) for each in members if each.any()]
-            if found:
-                resolutions.append(found)
+            result = [_summed(pool, each) for each in members if each.any()]
+            if result:
+                resolutions.append(result)
         return resolutions
 
 
@@ -128,14 +131,15 @@ def _participants(
                 left_out[site] = f"It has {message.n_rows} rows, and clustering needs {needed}."
             elif message.schema and schema_from(message.schema).features != message.columns:
                 left_out[site] = "Its columns are not those of its schema."
-            elif (why := _impossible(message)) is not None:
-                left_out[site] = why
+            elif (reason := _impossible(message)) is not None:
+                left_out[site] = reason
         except ProtocolError as error:
             left_out[site] = str(error)
     return [message for site, message in known.items() if site not in left_out], left_out
 
 
 def _notes(messages: Sequence[Moments], outside: Sequence[str]) -> tuple[str, ...]:
+    """Say how private the moments were, and who is part of no line."""
     promises = [message.promise for message in messages]
     notes = []
     if all(promise is None for promise in promises):
@@ -179,8 +183,8 @@ def conclude_moments(
     settings = settings or Settings()
     known, left_out = _participants(messages, settings.min_rows, leave_out or {})
     if not known:
-        why = next((f" {site!r}: {sentence}" for site, sentence in left_out.items()), "")
-        raise ProtocolError(f"There is no site left to conclude from.{why}")
+        reason = next((f" {site!r}: {sentence}" for site, sentence in left_out.items()), "")
+        raise ProtocolError(f"There is no site left to conclude from.{reason}")
     n_clusters = check_n_clusters(settings.n_clusters, len(known))
     if isinstance(n_clusters, str) and n_clusters not in ("auto", "held-out"):
         raise ProtocolError(
@@ -203,7 +207,7 @@ def conclude_moments(
             n_rows=message.n_rows,
             **dict.fromkeys(measured),
             verdict=COLLABORATE if company[k] > 0 and fits[k] else STAY_ALONE,
-            reason=LEARNT_AT_HOME if fits[k] else BAD_DATA,
+            reason=LEARNT_AT_SITE if fits[k] else BAD_DATA,
             fits=bool(fits[k]),
             membership=None,
             second_cluster=-1,
@@ -219,7 +223,7 @@ def conclude_moments(
         rule="given" if given else curve.rule,
         clear=True,
         curves={
-            curve.rule: Curve(
+            curve.rule: SentCurve(
                 curve.criterion,
                 tuple(curve.n_clusters.tolist()),
                 tuple(curve.values.tolist()),

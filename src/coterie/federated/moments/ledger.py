@@ -1,6 +1,6 @@
 """What a site's rows have spent: a ledger at the site, by row, whatever the rows are called.
 
-Whoever hears the same moments with fresh noise often enough can take the noise off. So the ledger keeps every
+Whoever gets the same moments with fresh noise often enough can take the noise off. So the ledger keeps every
 private message with a keyed hash of each row behind it. The same rows in another order or under another name
 get the message that was sent before, noise and all, which costs nothing. Where only some rows are the same,
 their epsilons and deltas add up, and that has to be wanted.
@@ -45,6 +45,7 @@ class _Entry:
 
     @property
     def sent(self) -> Moments:
+        """The message that was sent."""
         message = decode(self.message, "moments")
         assert isinstance(message, Moments)
         return message
@@ -78,8 +79,9 @@ def _key() -> bytes:
 
 
 def _hashes(parts: Iterable[bytes], key: bytes) -> Array:
-    found = (hashlib.blake2b(part, digest_size=HASH_BYTES, key=key).digest() for part in parts)
-    return np.frombuffer(b"".join(found), dtype="<u8")
+    """Return a keyed hash of each part, of shape (n,)."""
+    result = (hashlib.blake2b(part, digest_size=HASH_BYTES, key=key).digest() for part in parts)
+    return np.frombuffer(b"".join(result), dtype="<u8")
 
 
 def _unpacked(hashes: bytes) -> Array:
@@ -87,7 +89,7 @@ def _unpacked(hashes: bytes) -> Array:
 
 
 @contextmanager
-def _alone() -> Iterator[None]:
+def _locked() -> Iterator[None]:
     """Let no other process send while the ledger is looked at and written."""
     try:
         with locked(_folder() / "lock"):
@@ -97,7 +99,8 @@ def _alone() -> Iterator[None]:
 
 
 def _entries() -> list[tuple[_Entry, Moments]]:
-    found = []
+    """Return the entries of the ledger with their messages."""
+    result = []
     for path in sorted(_folder().glob("*.json")):
         try:
             entry = from_plain(_Entry, parse(path.read_bytes(), "ledger"), "ledger")
@@ -107,8 +110,8 @@ def _entries() -> list[tuple[_Entry, Moments]]:
                 f"{str(path)!r}, which keeps what was sent before, cannot be read: remove it, and what is "
                 "sent then spends epsilon again."
             ) from None
-        found.append((entry, sent))
-    return found
+        result.append((entry, sent))
+    return result
 
 
 def _seen(entry: _Entry, rows: Array, lines: Array) -> Array:
@@ -157,7 +160,7 @@ def send_once(
     """
     # Zero has two signs, which are one value.
     values = np.column_stack([np.asarray(X, dtype=float), np.asarray(y, dtype=float)]) + 0.0
-    with _alone():
+    with _locked():
         key = _key()
         rows = _hashes((row.tobytes() for row in values), key)
         texts = _hashes((line.encode("utf-8", "surrogatepass") for line in lines), key)

@@ -36,7 +36,7 @@ def unpacked(message: Moments, *, bent: bool = False) -> Array:
 
 
 @dataclass(frozen=True)
-class Units:
+class PoolUnits:
     """A row (x, y) is measured from ``middle`` in units of ``half``, both (p + 1,); ``constant`` leads it."""
 
     middle: Array
@@ -44,13 +44,13 @@ class Units:
     constant: float
 
     @classmethod
-    def of_schema(cls, schema: Schema) -> Units:
+    def of_schema(cls, schema: Schema) -> PoolUnits:
         """Return the units in which a schema scales rows."""
         middle, half = np.array([*schema.units, schema.target_unit]).T
         return cls(middle, half, CONSTANT)
 
     @classmethod
-    def of_sites(cls, moments: Array, n_rows: Array) -> Units:
+    def of_sites(cls, moments: Array, n_rows: Array) -> PoolUnits:
         """Return the middle and spread of the rows of the site in the middle; moments (L, q, q) are exact."""
         means = moments[:, 0, 1:] / n_rows[:, None]
         squares = np.diagonal(moments, axis1=1, axis2=2)[:, 1:] / n_rows[:, None]
@@ -91,7 +91,7 @@ class Pool:
     halves: Array = field(repr=False)
     scales: Array
     n_rows: Array
-    units: Units
+    units: PoolUnits
 
     @property
     def moments(self) -> Array:
@@ -106,9 +106,9 @@ def pool_of(messages: Sequence[Moments], *, bent: bool = False) -> Pool:
     n_rows = np.array([float(message.n_rows) for message in messages])
     scales = np.array([noise_scale(message.promise) for message in messages])
     if messages[0].schema:
-        units = Units.of_schema(schema_from(messages[0].schema))
+        units = PoolUnits.of_schema(schema_from(messages[0].schema))
     else:
-        units = Units.of_sites(whole.sum(axis=1), n_rows)
+        units = PoolUnits.of_sites(whole.sum(axis=1), n_rows)
         whole = units.scaled(whole)
     size = np.maximum(np.trace(whole, axis1=2, axis2=3).sum(axis=1), 1e-300)
     share = np.minimum(1.0, MOST_WEIGHT * np.median(size) / size)

@@ -47,6 +47,7 @@ class Column:
     hours: bool = False
 
     def __post_init__(self) -> None:
+        """Refuse a column whose ends or levels contradict its kind."""
         for end in ("low", "high"):
             if (value := getattr(self, end)) is not None:
                 # One and 1.0 are one schema.
@@ -133,8 +134,8 @@ class Schema:
         """Return entries of the target as numbers (n,), NaN where there is none, or no class of these."""
         if not self.classes:
             return np.array([np.nan if value is None else float(value) for value in values])
-        places = {label: float(place) for place, label in enumerate(self.classes)}
-        return np.array([places.get(label_text(value), np.nan) for value in values])
+        indices = {label: float(index) for index, label in enumerate(self.classes)}
+        return np.array([indices.get(label_text(value), np.nan) for value in values])
 
     @cached_property
     def encoder(self) -> TableEncoder:
@@ -184,13 +185,13 @@ def read_schema(path: str | Path) -> Schema:
 
 def schema_from(text: bytes) -> Schema:
     """Return the schema that a file or a message holds."""
-    found = parse(text, "schema")
-    columns = found.get("columns")
+    result = parse(text, "schema")
+    columns = result.get("columns")
     if not isinstance(columns, list):
         raise ProtocolError("The schema must have a list of 'columns'.")
     whole = {
-        **found,
-        "target": _column(found.get("target"), "target"),
+        **result,
+        "target": _column(result.get("target"), "target"),
         "columns": [_column(column, "column") for column in columns],
     }
     return from_plain(Schema, whole, "schema")

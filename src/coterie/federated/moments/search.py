@@ -54,9 +54,9 @@ def search_labels(pool: Pool, n_clusters: int, seed: int, level: Array | None = 
     most = np.inf if level is None else MOST_LOSS * level
     weight = np.minimum(pool.n_rows, np.median(pool.n_rows))
     generator = np.random.default_rng([seed, n_clusters])
-    everybody = np.arange(len(scales))
+    all_learners = np.arange(len(scales))
     own = lines_of(np.eye(len(scales)), moments, scales)
-    first = everybody % n_clusters
+    first = all_learners % n_clusters
     best, inside, lowest = np.zeros_like(first), np.ones(len(first)), np.inf
     for start in range(SEARCH.starts if n_clusters > 1 else 0):
         if start % 2:
@@ -68,7 +68,7 @@ def search_labels(pool: Pool, n_clusters: int, seed: int, level: Array | None = 
             member = _members(labels, n_clusters) * counted
             losses = losses_of(lines_of(member, moments, scales), moments) / pool.n_rows
             before, labels = labels, losses.argmin(axis=0)
-            outside, counted = counted, (losses[labels, everybody] <= most).astype(float)
+            outside, counted = counted, (losses[labels, all_learners] <= most).astype(float)
             if (before == labels).all() and (outside == counted).all():
                 break
         total = float(np.minimum(losses.min(axis=0), most) @ weight)
@@ -83,19 +83,19 @@ def held_out_losses(pool: Pool, labels: Array, counted: Array) -> Array:
     ``counted`` (L,) says who is part of lines.
     """
     member = _members(labels, int(labels.max()) + 1) * counted
-    everybody = np.arange(len(labels))
+    all_learners = np.arange(len(labels))
     total = np.zeros(len(labels))
     for seen, held in (pool.halves, pool.halves[::-1]):
         lines = lines_of(member, seen, pool.scales)
         empty = np.where(member.any(axis=1), 0.0, np.inf)[:, None]
         picks = (losses_of(lines, seen) + empty).argmin(axis=0)
-        total += losses_of(lines, held)[picks, everybody]
+        total += losses_of(lines, held)[picks, all_learners]
     means: Array = total / pool.n_rows
     return means
 
 
 @dataclass(frozen=True)
-class Searched:
+class MomentSearchResult:
     """Clusters for each number that was looked at, and the number that was chosen.
 
     ``ratios`` (L,) are held-out losses with the chosen clusters in units of the noise level, and ``doubt``
@@ -142,16 +142,16 @@ def _somebody_worse(excess: Array, doubt: Array, pool: Pool) -> bool:
     return bool(np.any((above > bound * spread) & (above > RULE.negligible)))
 
 
-def search_clusters(pool: Pool, most: int, seed: int, n_clusters: int | None = None) -> Searched:
+def search_clusters(pool: Pool, most: int, seed: int, n_clusters: int | None = None) -> MomentSearchResult:
     """Return clusters of the sites; ``n_clusters`` None: as many as it takes."""
     counts = range(1, most + 1)
     # With as many clusters as there may be, what is left is noise.
-    left = held_out_losses(pool, *search_labels(pool, most, seed))
-    typical = max(float(np.median(left)), 1e-12)
-    level = np.clip(left, LEAST_LEVEL * typical, typical / LEAST_LEVEL)
-    found = {count: search_labels(pool, count, seed, level) for count in counts}
-    raw = np.array([held_out_losses(pool, *found[count]) for count in counts])
-    labels = {count: tidy_labels(found[count][0]) for count in counts}
+    losses = held_out_losses(pool, *search_labels(pool, most, seed))
+    typical = max(float(np.median(losses)), 1e-12)
+    level = np.clip(losses, LEAST_LEVEL * typical, typical / LEAST_LEVEL)
+    result = {count: search_labels(pool, count, seed, level) for count in counts}
+    raw = np.array([held_out_losses(pool, *result[count]) for count in counts])
+    labels = {count: tidy_labels(result[count][0]) for count in counts}
     # The noise on u'Mu has the spread of that on M times u'u, which is two where slopes are as long as one.
     doubt = 2 * np.sqrt(2.0) * pool.scales / pool.n_rows / level
     ratios = np.minimum(raw / level, MOST_LOSS)
@@ -172,4 +172,4 @@ def search_clusters(pool: Pool, most: int, seed: int, n_clusters: int | None = N
         spread=np.array([_spread(row) for row in ratios]),
     )
     taken = n_clusters or chosen + 1
-    return Searched(labels, curve, taken, raw[taken - 1] / level, doubt)
+    return MomentSearchResult(labels, curve, taken, raw[taken - 1] / level, doubt)

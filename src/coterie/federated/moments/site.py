@@ -50,9 +50,9 @@ def bent(X: Any, knots: Knots) -> Array:
     """
     rows = np.asarray(X, dtype=float)
     above = [
-        np.maximum(rows[:, [k]] - np.array(places), 0.0) / (places[-1] - places[0])
-        for k, places in enumerate(knots)
-        if places
+        np.maximum(rows[:, [k]] - np.array(indices), 0.0) / (indices[-1] - indices[0])
+        for k, indices in enumerate(knots)
+        if indices
     ]
     return np.hstack([rows, *above])
 
@@ -66,12 +66,14 @@ def moments_by_half(rows: Array, second: Array) -> Array:
 
 
 def _packed(halves: Array) -> tuple[tuple[float, ...], tuple[float, ...]]:
-    places = np.triu_indices(halves.shape[1])
-    first, last = (tuple(half[places].tolist()) for half in halves)
+    """Return the upper triangles of the moments of both halves."""
+    indices = np.triu_indices(halves.shape[1])
+    first, last = (tuple(half[indices].tolist()) for half in halves)
     return first, last
 
 
 def _halving(n_rows: int, generator: np.random.Generator) -> Array:
+    """Return which rows are in the second half, drawn at random."""
     second = np.zeros(n_rows, dtype=bool)
     second[generator.permutation(n_rows)[: n_rows // 2]] = True
     return second

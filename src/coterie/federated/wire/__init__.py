@@ -34,6 +34,7 @@ ROUNDING = 1e-9
 
 
 def _checked_rows(X: Any, n_features: int) -> Array:
+    """Return rows as finite float64 with the model's number of columns."""
     rows = np.ascontiguousarray(X, dtype=np.float64)
     if rows.ndim != 2 or rows.shape[1] != n_features:
         raise WireError(
@@ -70,8 +71,8 @@ class WireModel:
             return (rows @ self.affine[0] + self.affine[1])[:, None]
         if self.lines is None:
             return None
-        chances = self.lines.predict(rows)
-        return chances[:, 1:] if self.n_classes == 2 else chances
+        probabilities = self.lines.predict(rows)
+        return probabilities[:, 1:] if self.n_classes == 2 else probabilities
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,6 +101,7 @@ def pack_affine(w: Any, b: float) -> bytes:
 
 
 def _need_onnx() -> None:
+    """Refuse if onnx is not installed, and say which extra brings it."""
     try:
         import onnx  # noqa: F401
     except ModuleNotFoundError as error:
@@ -194,20 +196,20 @@ def predict_rows(models: Sequence[WireModel], X: Any, allowance: Allowance | Non
         raise WireError("The 'models' argument mixes models of different responses.")
     predictions = np.full((len(models), len(rows), n_columns), np.nan)
     troubles: dict[int, str] = {}
-    waiting = [place for place, model in enumerate(models) if model.onnx is not None]
-    files = [models[place].onnx or b"" for place in waiting]
+    waiting = [index for index, model in enumerate(models) if model.onnx is not None]
+    files = [models[index].onnx or b"" for index in waiting]
     answers, seconds = evaluate.evaluate(files, rows, allowance or Allowance(), n_columns)
-    for place, answer in zip(waiting, answers, strict=True):
+    for index, answer in zip(waiting, answers, strict=True):
         if isinstance(answer, str):
-            troubles[place] = answer
+            troubles[index] = answer
         else:
-            predictions[place] = answer
+            predictions[index] = answer
     # Coefficients that overflow give infinities.
     with np.errstate(over="ignore", invalid="ignore"):
-        for place, model in enumerate(models):
+        for index, model in enumerate(models):
             answered = model.by_coefficients(rows)
             if answered is not None:
-                predictions[place] = answered
+                predictions[index] = answered
     return Predictions(predictions if n_classes else predictions[..., 0], troubles, seconds)
 
 
@@ -219,13 +221,13 @@ def _are_chances(answer: Array) -> bool:
 
 def predict_each(models: Sequence[WireModel], X: Any, allowance: Allowance | None = None) -> Predictions:
     """Predict rows by many models; one that fails, if only at one row, gives NaN and has its trouble."""
-    found = predict_rows(models, X, allowance)
-    predictions, troubles = found.predictions, dict(found.troubles)
-    for place, answer in enumerate(predictions):
+    result = predict_rows(models, X, allowance)
+    predictions, troubles = result.predictions, dict(result.troubles)
+    for index, answer in enumerate(predictions):
         if not np.isfinite(answer).all():
-            troubles.setdefault(place, "predicts something that is not a finite number")
+            troubles.setdefault(index, "predicts something that is not a finite number")
         elif answer.ndim == 2 and not _are_chances(answer):
-            troubles.setdefault(place, "predicts something that is no probability")
-        if place in troubles:
-            predictions[place] = np.nan
-    return Predictions(predictions, troubles, found.seconds)
+            troubles.setdefault(index, "predicts something that is no probability")
+        if index in troubles:
+            predictions[index] = np.nan
+    return Predictions(predictions, troubles, result.seconds)

@@ -41,23 +41,23 @@ class ClassLines:
 
     def predict(self, X: Array) -> Array:
         """Return the probabilities of all classes for rows (n, p), of shape (n, n_classes)."""
-        chances = np.zeros((len(X), self.n_classes))
+        probabilities = np.zeros((len(X), self.n_classes))
         if len(self.seen) == 1:
-            chances[:, self.seen] = 1.0
-            return chances
+            probabilities[:, self.seen] = 1.0
+            return probabilities
         with np.errstate(over="ignore", invalid="ignore", under="ignore"):
             odds = X @ self.lines[:, :-1].T + self.lines[:, -1]
             if len(self.seen) == 2:
                 second = 1 / (1 + np.exp(-odds[:, 0]))
-                chances[:, self.seen] = np.column_stack([1 - second, second])
+                probabilities[:, self.seen] = np.column_stack([1 - second, second])
             elif self.softmax:
                 powers = np.exp(odds - odds.max(axis=1, keepdims=True))
-                chances[:, self.seen] = powers / powers.sum(axis=1, keepdims=True)
+                probabilities[:, self.seen] = powers / powers.sum(axis=1, keepdims=True)
             else:
                 # All lines may be sure that it is not their class.
                 rest = np.maximum(1 / (1 + np.exp(-odds)), np.finfo(float).tiny)
-                chances[:, self.seen] = rest / rest.sum(axis=1, keepdims=True)
-        return chances
+                probabilities[:, self.seen] = rest / rest.sum(axis=1, keepdims=True)
+        return probabilities
 
     def to_bytes(self) -> bytes:
         """Return the body of a model on the wire."""

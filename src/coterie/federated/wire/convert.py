@@ -84,12 +84,12 @@ def _joined(trees: Iterable[tuple[Array, ...]]) -> Trees:
             # A tree of one leaf becomes a question whose two answers agree: nodes must ask something.
             inner, left, right = np.arange(3) == 0, np.full(3, 1), np.full(3, 2)
             features, splits, values = np.zeros(3), np.zeros(3), np.repeat(values, 3)
-        place = np.where(inner, np.cumsum(inner) - 1 + n_nodes, np.cumsum(~inner) - 1 + n_leaves)
+        index = np.where(inner, np.cumsum(inner) - 1 + n_nodes, np.cumsum(~inner) - 1 + n_leaves)
         parts["features"].append(features[inner])
         parts["splits"].append(splits[inner])
-        parts["true_ids"].append(place[left[inner]])
+        parts["true_ids"].append(index[left[inner]])
         parts["true_leafs"].append(~inner[left[inner]])
-        parts["false_ids"].append(place[right[inner]])
+        parts["false_ids"].append(index[right[inner]])
         parts["false_leafs"].append(~inner[right[inner]])
         parts["roots"].append(np.array([n_nodes]))
         parts["weights"].append(values[~inner])
@@ -101,6 +101,7 @@ def _joined(trees: Iterable[tuple[Array, ...]]) -> Trees:
 
 
 def _only_value(tree: Any) -> Array:
+    """Return the values of a tree's nodes for its only output."""
     values: Array = tree.value[:, 0, 0]
     return values
 
@@ -180,18 +181,21 @@ class Converter(ProgramWriter):
         return self._written(TRANSFORMERS, step, table)
 
     def _written(self, writers: Mapping[str, Writer], part: Any, table: str) -> str:
+        """Write a model or step with the function for its family into a program."""
         if family_of(type(part)) not in writers:
             raise refused(part, "coterie cannot write it down as numbers and known operators")
         return writers[family_of(type(part))](self, part, table)
 
 
 def _clipped_min_max(to: Converter, step: Any, table: str) -> str:
+    """Write a MinMaxScaler that clips to its range into a program."""
     scaled = to.elementwise("Add", to.elementwise("Mul", table, step.scale_), step.min_)
     least, most = step.feature_range
     return to.elementwise("Min", to.elementwise("Max", scaled, least), most)
 
 
 def _polynomial(to: Converter, step: Any, table: str) -> str:
+    """Write PolynomialFeatures as products of columns into a program."""
     p = to.widths[table]
     one = to.elementwise("Add", to.elementwise("Mul", to.columns(table, [0]), 0.0), 1.0)
     extended = to.add("Concat", table, one)
@@ -202,12 +206,13 @@ def _polynomial(to: Converter, step: Any, table: str) -> str:
         listed = np.repeat(np.arange(p), powers)
         factors[row, : len(listed)] = listed
     result = to.columns(extended, factors[:, 0])
-    for place in range(1, degree):
-        result = to.add("Mul", result, to.columns(extended, factors[:, place]))
+    for index in range(1, degree):
+        result = to.add("Mul", result, to.columns(extended, factors[:, index]))
     return result
 
 
 def _components(to: Converter, step: Any, table: str) -> str:
+    """Write a projection on components into a program, such as PCA."""
     centre = getattr(step, "mean_", None)
     if getattr(step, "whiten", False):
         raise refused(step, "whitening is not among the operators that travel")
@@ -215,12 +220,14 @@ def _components(to: Converter, step: Any, table: str) -> str:
 
 
 def _pipeline(to: Converter, model: Any, table: str) -> str:
+    """Write a pipeline into a program: its steps, then its model."""
     for _, step in model.steps[:-1]:
         table = table if step in TRANSPARENT else to.transform(step, table)
     return to.predict(model.steps[-1][1], table)
 
 
 def _target(to: Converter, model: Any, table: str) -> str:
+    """Write a TransformedTargetRegressor into a program: the model, then the way back."""
     inside, transformer = to.predict(model.regressor_, table), model.transformer_
     scaler = scaler_form(transformer)
     if scaler is not None:
@@ -242,12 +249,14 @@ def _dummy(to: Converter, model: Any, table: str) -> str:
 
 
 def _forest(to: Converter, model: Any, table: str) -> str:
+    """Write a tree into a program, or the mean of a forest's trees."""
     trees = getattr(model, "estimators_", None)
     summed = to.add("TreeEnsemble", to.rounded(table), trees=plain_trees([model] if trees is None else trees))
     return summed if trees is None else to.elementwise("Div", summed, len(trees))
 
 
 def _boosting(to: Converter, model: Any, table: str) -> str:
+    """Write gradient boosting into a program: its start and the sum of its trees."""
     rounded, trees = to.rounded(table), plain_trees(model.estimators_[:, 0], model.learning_rate)
     summed = to.add("TreeEnsemble", rounded, trees=trees)
     if isinstance(model.init_, str):
@@ -256,6 +265,7 @@ def _boosting(to: Converter, model: Any, table: str) -> str:
 
 
 def _histogram_boosting(to: Converter, model: Any, table: str) -> str:
+    """Write histogram boosting into a program: its baseline and the sum of its trees."""
     if model.is_categorical_ is not None and np.any(model.is_categorical_):
         raise refused(model, "it has categorical predictors, which the trees that travel do not ask about")
     trees = histogram_trees([stage[0] for stage in fitted_part(model, "_predictors")])
@@ -265,6 +275,7 @@ def _histogram_boosting(to: Converter, model: Any, table: str) -> str:
 
 
 def _network(to: Converter, model: Any, table: str) -> str:
+    """Write a neural network into a program, layer by layer."""
     for layer, (matrix, offset) in enumerate(zip(model.coefs_, model.intercepts_, strict=True)):
         table = to.elementwise("Add", to.product(table, matrix), offset)
         if layer < len(model.coefs_) - 1 and model.activation != "identity":
@@ -274,21 +285,24 @@ def _network(to: Converter, model: Any, table: str) -> str:
 
 
 def _generalised_linear(to: Converter, model: Any, table: str) -> str:
+    """Write a generalised linear model with the identity or the log link into a program."""
     linear = to.affine(table, model.coef_, float(np.ravel(model.intercept_)[0]))
     identity = type(fitted_part(model, "_base_loss").link).__name__ == "IdentityLink"
     return linear if identity else to.add("Exp", linear)
 
 
 def _bagging(to: Converter, model: Any, table: str) -> str:
+    """Write the mean of bagged models into a program, each on its own columns."""
     everything = np.arange(to.widths[table])
     parts = []
-    for inner, places in zip(model.estimators_, model.estimators_features_, strict=True):
-        whole = np.array_equal(places, everything)
-        parts.append(to.predict(inner, table if whole else to.columns(table, places)))
+    for inner, indices in zip(model.estimators_, model.estimators_features_, strict=True):
+        whole = np.array_equal(indices, everything)
+        parts.append(to.predict(inner, table if whole else to.columns(table, indices)))
     return to.mean(parts)
 
 
 def _voting(to: Converter, model: Any, table: str) -> str:
+    """Write the weighted mean of several models into a program."""
     weights = model.weights
     if weights is not None:
         weights = [w for (_, inner), w in zip(model.estimators, weights, strict=True) if inner != "drop"]
@@ -296,6 +310,7 @@ def _voting(to: Converter, model: Any, table: str) -> str:
 
 
 def _stacking(to: Converter, model: Any, table: str) -> str:
+    """Write a stack into a program: the models, then the one that combines them."""
     parts = [to.predict(inner, table) for inner in model.estimators_]
     parts += [table] if model.passthrough else []
     return to.predict(model.final_estimator_, to.add("Concat", *parts))

@@ -44,8 +44,8 @@ class ClassConverter(Converter):
         """Turn log-odds into probabilities by exponentials that sum to one."""
         width = self.widths[table]
         largest = self.columns(table, [0])
-        for place in range(1, width):
-            largest = self.add("Max", largest, self.columns(table, [place]))
+        for index in range(1, width):
+            largest = self.add("Max", largest, self.columns(table, [index]))
         lowered = self.add("Sub", table, self.repeated(largest, width))
         return self.normalised(self.add("Exp", lowered))
 
@@ -60,8 +60,8 @@ class ClassConverter(Converter):
             return self.two(self.add("Sigmoid", odds))
         if softmax:
             return self.softmax(odds)
-        chances = self.elementwise("Max", self.add("Sigmoid", odds), float(np.finfo(float).tiny))
-        return self.normalised(chances)
+        probabilities = self.elementwise("Max", self.add("Sigmoid", odds), float(np.finfo(float).tiny))
+        return self.normalised(probabilities)
 
     def certain(self, table: str, chances: Any) -> str:
         """Return the same probabilities for every row."""
@@ -84,12 +84,12 @@ class ClassConverter(Converter):
 
     def over_all(self, model: Any, table: str, n_classes: int) -> str:
         """Write the probabilities of all classes, nought for those that the model has not seen."""
-        chances, seen = self.chances(model, table), np.asarray(model.classes_).astype(int)
+        probabilities, seen = self.chances(model, table), np.asarray(model.classes_).astype(int)
         if len(seen) == n_classes:
-            return chances
-        places = np.zeros((len(seen), n_classes))
-        places[np.arange(len(seen)), seen] = 1.0
-        return self.product(chances, places)
+            return probabilities
+        indices = np.zeros((len(seen), n_classes))
+        indices[np.arange(len(seen)), seen] = 1.0
+        return self.product(probabilities, indices)
 
 
 def _tree_sum(to: ClassConverter, table: str, trees: Sequence[Any], values: Callable[[Any], Array]) -> str:
@@ -99,11 +99,13 @@ def _tree_sum(to: ClassConverter, table: str, trees: Sequence[Any], values: Call
 
 
 def _output(c: int, tree: Any) -> Array:
+    """Return the values of a tree's nodes for one output."""
     values: Array = tree.value[:, c, 0]
     return values
 
 
 def _voting_forest(to: ClassConverter, model: Any, table: str) -> str:
+    """Write a forest of regression trees on indicators of classes into a program."""
     trees, n_classes = model.forest_.estimators_, len(model.classes_)
     if n_classes == 2:
         return to.two(_tree_sum(to, table, trees, partial(_output, 0)))
@@ -112,10 +114,12 @@ def _voting_forest(to: ClassConverter, model: Any, table: str) -> str:
 
 
 def _class_forest(to: ClassConverter, model: Any, table: str) -> str:
+    """Write a classification tree or forest into a program: the mean share of each class in the leaves."""
     trees = getattr(model, "estimators_", None)
     trees, n_classes = [model] if trees is None else trees, len(model.classes_)
 
     def share(c: int) -> Callable[[Any], Array]:
+        """Return the function that gives the share of a class in each node of a tree."""
         return lambda tree: tree.value[:, 0, c] / tree.value[:, 0].sum(axis=1)
 
     if n_classes == 2:
@@ -124,6 +128,7 @@ def _class_forest(to: ClassConverter, model: Any, table: str) -> str:
 
 
 def _histogram_boosting(to: ClassConverter, model: Any, table: str) -> str:
+    """Write histogram boosting of classes into a program: log-odds, then probabilities."""
     if model.is_categorical_ is not None and np.any(model.is_categorical_):
         raise refused(model, "it has categorical predictors, which the trees that travel do not ask about")
     stages, baseline = fitted_part(model, "_predictors"), np.ravel(fitted_part(model, "_baseline_prediction"))
@@ -135,6 +140,7 @@ def _histogram_boosting(to: ClassConverter, model: Any, table: str) -> str:
 
 
 def _boosting(to: ClassConverter, model: Any, table: str) -> str:
+    """Write gradient boosting of classes into a program: log-odds, then probabilities."""
     if family_of(type(model.init_)) != "DummyClassifier" or model.loss != "log_loss":
         raise refused(model, "its start or its loss is not among those that travel")
     rounded = to.rounded(table)
@@ -149,6 +155,7 @@ def _boosting(to: ClassConverter, model: Any, table: str) -> str:
 
 
 def _network(to: ClassConverter, model: Any, table: str) -> str:
+    """Write a neural network that answers probabilities into a program."""
     for layer, (matrix, offset) in enumerate(zip(model.coefs_, model.intercepts_, strict=True)):
         table = to.elementwise("Add", to.product(table, matrix), offset)
         if layer < len(model.coefs_) - 1 and model.activation != "identity":
@@ -157,6 +164,7 @@ def _network(to: ClassConverter, model: Any, table: str) -> str:
 
 
 def _pipeline(to: ClassConverter, model: Any, table: str) -> str:
+    """Write a pipeline into a program: its steps, then its classifier."""
     for _, step in model.steps[:-1]:
         table = table if step in TRANSPARENT else to.transform(step, table)
     return to.chances(model.steps[-1][1], table)
@@ -173,6 +181,7 @@ def _average(to: ClassConverter, parts: Sequence[str], weights: Any = None) -> s
 
 
 def _voting(to: ClassConverter, model: Any, table: str) -> str:
+    """Write the weighted mean of several classifiers' probabilities into a program."""
     if model.voting != "soft":
         raise refused(model, "it counts votes, and has no probabilities")
     weights = model.weights
@@ -182,11 +191,12 @@ def _voting(to: ClassConverter, model: Any, table: str) -> str:
 
 
 def _bagging(to: ClassConverter, model: Any, table: str) -> str:
+    """Write the mean of bagged classifiers' probabilities into a program."""
     n_classes, parts = len(model.classes_), []
-    for inner, places in zip(model.estimators_, model.estimators_features_, strict=True):
-        whole = np.array_equal(places, np.arange(to.widths[table]))
+    for inner, indices in zip(model.estimators_, model.estimators_features_, strict=True):
+        whole = np.array_equal(indices, np.arange(to.widths[table]))
         # A part numbers the classes as the whole does.
-        parts.append(to.over_all(inner, table if whole else to.columns(table, places), n_classes))
+        parts.append(to.over_all(inner, table if whole else to.columns(table, indices), n_classes))
     return _average(to, parts)
 
 

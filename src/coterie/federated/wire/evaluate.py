@@ -53,8 +53,8 @@ def usual_seconds(model: bytes, n_rows: int) -> float:
 
 def _folders() -> list[str]:
     """Return where numpy and onnxruntime are, for isolated mode does not look at PYTHONPATH."""
-    found = (importlib.util.find_spec(name) for name in ("numpy", "onnxruntime"))
-    origins = [spec.origin for spec in found if spec is not None and spec.origin is not None]
+    result = (importlib.util.find_spec(name) for name in ("numpy", "onnxruntime"))
+    origins = [spec.origin for spec in result if spec is not None and spec.origin is not None]
     if len(origins) < 2:
         raise WireError(
             "Models that are not linear are evaluated by onnxruntime, which is not installed: "
@@ -67,6 +67,7 @@ class _Worker:
     """One running process. A watchdog ends it, so every read and write below comes to an end."""
 
     def __init__(self, rows: Array, n_columns: int, allowance: Allowance) -> None:
+        """Start the process with a limit on memory, and send it the rows."""
         self._n_columns = n_columns
         limits = [str(allowance.memory + 4 * rows.nbytes)]
         self._process = subprocess.Popen(
@@ -90,7 +91,10 @@ class _Worker:
 
     @contextlib.contextmanager
     def _watched(self, seconds: float) -> Iterator[None]:
+        """Kill the process if what is inside takes longer than some seconds."""
+
         def end() -> None:
+            """Kill the process, and note that it was late."""
             self.late = True
             self._process.kill()
 
@@ -103,6 +107,7 @@ class _Worker:
             watchdog.cancel()
 
     def _give(self, content: bytes) -> None:
+        """Send bytes to the process."""
         assert self._process.stdin is not None
         # A process that has ended is noticed when it does not answer.
         with contextlib.suppress(BrokenPipeError, OSError):
@@ -110,6 +115,7 @@ class _Worker:
             self._process.stdin.flush()
 
     def _take(self, n_bytes: int) -> bytes:
+        """Read bytes from the process."""
         assert self._process.stdout is not None
         return self._process.stdout.read(n_bytes)
 
@@ -136,6 +142,7 @@ class _Worker:
         return self._process.poll() is None
 
     def close(self) -> None:
+        """End the process and close its pipes."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._process.kill()
@@ -163,12 +170,12 @@ def evaluate(
                 if running is not None:
                     running.close()
                 running = _Worker(rows, n_columns, allowance)
-            usual, left = usual_seconds(model, len(rows)), allowance.seconds - spent
+            usual, seconds_left = usual_seconds(model, len(rows)), allowance.seconds - spent
             begun = time.monotonic()
-            answer = running.predict(model, len(rows), usual + left)
+            answer = running.predict(model, len(rows), usual + seconds_left)
             spent = min(allowance.seconds, spent + max(0.0, time.monotonic() - begun - usual))
             if running.late:
-                used = "used up" if left else "others had used up"
+                used = "used up" if seconds_left else "others had used up"
                 answer = f"{answer}, and {used} the time that all models have together"
             if isinstance(answer, str):
                 logger.warning("A model %s and is left out.", answer)

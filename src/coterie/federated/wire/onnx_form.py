@@ -54,6 +54,7 @@ _SETTINGS: dict[str, tuple[dict[str, tuple[int, ...]], str]] = {
 
 
 def _tree_attributes(trees: Trees) -> dict[str, Any]:
+    """Return the attributes of ONNX's TreeEnsemble for some trees."""
     lists = {name: getattr(trees, mine).tolist() for mine, name in _TREE_LISTS.items()}
     return {
         **lists,
@@ -66,6 +67,7 @@ def _tree_attributes(trees: Trees) -> dict[str, Any]:
 
 
 def _node(step: Step, constants: list[Any]) -> Any:
+    """Return a step as an ONNX node; its constant is added to the list."""
     inputs = list(step.inputs)
     admitted, _ = _SETTINGS.get(step.operator, ({}, ""))
     settings: dict[str, Any] = {name: values[int(step.single)] for name, values in admitted.items()}
@@ -111,32 +113,33 @@ def _array(tensor: Any, *, dtype: np.dtype[Any]) -> Array:
 
 def _settings(node: Any) -> dict[str, Any]:
     """Return the settings of an operator, those and such as coterie writes."""
-    found: dict[str, Any] = {}
+    result: dict[str, Any] = {}
     for attribute in node.attribute:
         kind = attribute.type
-        if attribute.name in found:
+        if attribute.name in result:
             raise unreadable(f"has the setting {attribute.name!r} twice")
         if kind == AttributeProto.INT:
-            found[attribute.name] = attribute.i
+            result[attribute.name] = attribute.i
         elif kind == AttributeProto.INTS:
-            found[attribute.name] = np.fromiter(attribute.ints, dtype=np.int64, count=len(attribute.ints))
+            result[attribute.name] = np.fromiter(attribute.ints, dtype=np.int64, count=len(attribute.ints))
         elif kind == AttributeProto.TENSOR:
-            found[attribute.name] = attribute.t
+            result[attribute.name] = attribute.t
         else:
             raise unreadable("has a setting of a kind that models of coterie do not have")
     operator = node.op_type
     admitted, sentence = _SETTINGS.get(operator, ({}, ""))
     arrays = (*_TREE_LISTS.values(), "leaf_targetids", *_TREE_TENSORS) if operator == "TreeEnsemble" else ()
-    if set(found) != {*admitted, *arrays}:
+    if set(result) != {*admitted, *arrays}:
         raise unreadable(f"has an operator {operator} whose settings are not those that coterie writes")
     for name, values in admitted.items():
         # It may also have arrived as a list or a tensor.
-        if not isinstance(found[name], int) or found[name] not in values:
+        if not isinstance(result[name], int) or result[name] not in values:
             raise unreadable(sentence)
-    return found
+    return result
 
 
 def _read_trees(settings: dict[str, Any]) -> Trees:
+    """Return the trees of an ONNX node; refuse what coterie does not write."""
     wrong = unreadable("has trees whose numbers are not of the type that coterie writes")
     if not all(isinstance(settings[name], np.ndarray) for name in (*_TREE_LISTS.values(), "leaf_targetids")):
         raise wrong
@@ -156,6 +159,7 @@ def _read_trees(settings: dict[str, Any]) -> Trees:
 
 
 def _read_constants(graph: Any) -> dict[str, Array]:
+    """Return the constants of an ONNX graph by name."""
     constants: dict[str, Array] = {}
     for tensor in graph.initializer:
         if tensor.name in constants or not tensor.name:
@@ -167,6 +171,7 @@ def _read_constants(graph: Any) -> dict[str, Array]:
 
 
 def _read_step(node: Any, constants: dict[str, Array]) -> Step:
+    """Return an ONNX node as a step; refuse operators that are not admitted."""
     operator, domain = node.op_type, node.domain
     if operator not in OPERATORS or domain != (TREES_DOMAIN if operator == "TreeEnsemble" else ""):
         known = ", ".join(OPERATORS)
@@ -188,6 +193,7 @@ def _read_step(node: Any, constants: dict[str, Array]) -> Step:
 
 
 def _check_table(values: Any, name: str, width: int, what: str) -> None:
+    """Refuse inputs or outputs other than one table of float64 of the given width."""
     if len(values) != 1 or values[0].name != name:
         raise unreadable(f"does not have exactly one {what}")
     kind = values[0].type.tensor_type
@@ -206,8 +212,8 @@ def read_onnx(content: bytes, n_features: int, n_columns: int = 1) -> Program:
         raise unreadable("is not a sound ONNX file") from error
     if model.ir_version != IR_VERSION:
         raise unreadable(f"has version {model.ir_version} of ONNX's own format, and {IR_VERSION} is read")
-    found = [(entry.domain, entry.version) for entry in model.opset_import]
-    if found != list(OPERATOR_SETS.items()):
+    result = [(entry.domain, entry.version) for entry in model.opset_import]
+    if result != list(OPERATOR_SETS.items()):
         raise unreadable("asks for operator sets that are not admitted")
     graph = model.graph
     if not 1 <= len(graph.node) <= MAX_OPERATORS:

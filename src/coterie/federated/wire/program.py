@@ -76,6 +76,7 @@ class Trees:
             raise ProgramError(f"has trees of more than {MAX_DEPTH} levels")
 
     def _depth(self) -> int:
+        """Return the depth of the deepest tree; one more than is admitted stands for any."""
         level, depth = self.roots, 0
         while len(level) and depth <= MAX_DEPTH:
             depth += 1
@@ -148,7 +149,7 @@ class Program:
 
     def renamed(self) -> Program:
         """Return the program with names of our own, which cannot meet those of constants."""
-        names = {ROWS: ROWS} | {step.output: f"t{place}" for place, step in enumerate(self.steps)}
+        names = {ROWS: ROWS} | {step.output: f"t{index}" for index, step in enumerate(self.steps)}
         steps = (
             replace(step, inputs=tuple(names[name] for name in step.inputs), output=names[step.output])
             for step in self.steps

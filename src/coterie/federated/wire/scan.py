@@ -51,25 +51,28 @@ def _wire_type(field: Any) -> int:
     return _BYTES if field.cpp_type in (field.CPPTYPE_STRING, field.CPPTYPE_MESSAGE) else _VARINT
 
 
-class _Walk:
+class _ByteScan:
     def __init__(self, content: bytes) -> None:
         self.content = content
         self.n_parts = 0
 
     def varint(self, start: int, end: int) -> tuple[int, int]:
+        """Return the number of variable length at a place, and where it ends."""
         value = 0
-        for place in range(start, min(start + 10, end)):
-            byte = self.content[place]
-            value |= (byte & 0x7F) << 7 * (place - start)
+        for index in range(start, min(start + 10, end)):
+            byte = self.content[index]
+            value |= (byte & 0x7F) << 7 * (index - start)
             if byte < 0x80:
-                return value, place + 1
+                return value, index + 1
         raise unreadable("is not a sound ONNX file: it breaks off inside a number")
 
     def name(self, start: int, end: int) -> None:
+        """Refuse a name that is long or not ASCII."""
         if end - start > MAX_NAME or not self.content[start:end].isascii():
             raise unreadable(f"holds a name that is not plain text of at most {MAX_NAME} letters")
 
     def message(self, kind: Any, start: int, end: int) -> None:
+        """Check that a protobuf message has only the admitted fields."""
         called, admitted = _ADMITTED[kind.full_name]
         while start < end:
             if called == "attribute":
@@ -101,4 +104,4 @@ class _Walk:
 
 def scan(content: bytes) -> None:
     """Refuse bytes that are not shaped like an ONNX file of coterie."""
-    _Walk(content).message(onnx.ModelProto.DESCRIPTOR, 0, len(content))
+    _ByteScan(content).message(onnx.ModelProto.DESCRIPTOR, 0, len(content))

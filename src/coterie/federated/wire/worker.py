@@ -49,6 +49,7 @@ def _allow_time(seconds: int) -> None:
 
 
 def _take(source: BinaryIO, n_bytes: int) -> bytes:
+    """Return exactly so many bytes of a stream."""
     content = source.read(n_bytes)
     if len(content) != n_bytes:
         raise EOFError
@@ -56,6 +57,7 @@ def _take(source: BinaryIO, n_bytes: int) -> bytes:
 
 
 def _predict(runtime: Any, numpy: Any, model: bytes, rows: Any, n_columns: int) -> bytes:
+    """Return an ONNX model's predictions of rows, as bytes of float64."""
     options = runtime.SessionOptions()
     options.intra_op_num_threads = options.inter_op_num_threads = 1
     options.log_severity_level = 4
@@ -80,8 +82,8 @@ def main() -> None:
     # Whatever a library prints must not be taken for an answer.
     os.dup2(2, 1)
     # Behind Python's own modules, before other packages: the same libraries as in the process that asks.
-    place = next((k for k, entry in enumerate(sys.path) if entry.endswith("-packages")), len(sys.path))
-    sys.path[place:place] = folders
+    index = next((k for k, entry in enumerate(sys.path) if entry.endswith("-packages")), len(sys.path))
+    sys.path[index:index] = folders
     import numpy
     import onnxruntime
 

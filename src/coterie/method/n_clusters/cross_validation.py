@@ -35,16 +35,16 @@ def cross_validated(evidence: Evidence, learners: Learners, selection: Selection
     averages = model_averages(models, second, engine)
     counts = np.arange(1, evidence.most + 1)
     values, spread = np.empty(len(counts)), np.empty(len(counts))
-    for place, k in enumerate(counts):
+    for index, k in enumerate(counts):
         labels = trial.labels(int(k))
         weights = membership(labels, int(labels.max()) + 1, first.sizes.astype(float))
         weights = weights[weights.sum(axis=1) > 0]
         labels = np.unique(labels, return_inverse=True)[1]
         predictions = averages.predict(weights / weights.sum(axis=1, keepdims=True))
-        mine = predictions[labels[second.owner], np.arange(len(second.owner))]
-        by_learner = second.mean_losses(second.y - mine)
-        values[place] = by_learner.mean()
-        spread[place] = by_learner.std(ddof=1) / np.sqrt(len(by_learner)) if len(by_learner) > 1 else 0
+        predicted = predictions[labels[second.owner], np.arange(len(second.owner))]
+        by_learner = second.mean_losses(second.y - predicted)
+        values[index] = by_learner.mean()
+        spread[index] = by_learner.std(ddof=1) / np.sqrt(len(by_learner)) if len(by_learner) > 1 else 0
     return Curve(
         rule="cv",
         n_clusters=counts,

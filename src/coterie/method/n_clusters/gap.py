@@ -45,11 +45,13 @@ def gap_curve(evidence: Evidence) -> tuple[Array, Array]:
 
 
 def _first_not_beaten(gaps: Array, errors: Array) -> int:
+    """Return the smallest number whose gap is within a standard error of the next one's."""
     enough = np.flatnonzero(gaps[:-1] >= gaps[1:] - errors[1:])
     return int(enough[0]) + 1 if len(enough) else int(gaps.argmax()) + 1
 
 
 def _largest_step(gaps: Array, errors: Array) -> int:
+    """Return the number behind the largest rise of the gap; one if no rise is clear."""
     steps = np.diff(gaps)
     if not len(steps) or (steps <= errors[1:]).all():
         return 1

@@ -66,7 +66,7 @@ RULE = HeldOutRule()
 
 
 @dataclass(frozen=True)
-class _Trial:
+class _ScoredLabelling:
     labels: Array
     picks: Array
     ratios: Array
@@ -112,15 +112,16 @@ def best_refined(
     return refine_labels(losses, best, rounds=min(REFINE.flexible_rounds, rounds))[0]
 
 
-def _try(losses: ClusterLosses, labels: Array) -> _Trial:
+def _try(losses: ClusterLosses, labels: Array) -> _ScoredLabelling:
+    """Score a labelling: each half of a learner's rows is predicted by the cluster best on the other half."""
     halves = losses.on_halves(labels)
     # Each half is predicted by the cluster that is best on the other half.
     picks = halves.argmin(axis=0)[:, ::-1]
-    everybody = np.arange(len(labels))
-    scored = np.stack([halves[picks[:, h], everybody, h] for h in (0, 1)], axis=1)
+    all_learners = np.arange(len(labels))
+    scored = np.stack([halves[picks[:, h], all_learners, h] for h in (0, 1)], axis=1)
     sizes = losses.half_sizes
     means = (scored * sizes).sum(axis=1) / sizes.sum(axis=1)
-    return _Trial(labels, picks, noise_ratios(losses, means))
+    return _ScoredLabelling(labels, picks, noise_ratios(losses, means))
 
 
 def errors_allowed(n_learners: int) -> float:
@@ -135,12 +136,14 @@ def _margin(difference: Array) -> float:
     return errors_allowed(len(difference)) * _standard_error(difference) + RULE.negligible
 
 
-def _good_enough(trial: _Trial, best: _Trial) -> bool:
+def _good_enough(trial: _ScoredLabelling, best: _ScoredLabelling) -> bool:
+    """Tell whether a labelling loses no more than the best one, within a margin, in the mean."""
     difference = trial.ratios - best.ratios
     return bool(difference.mean() <= _margin(difference))
 
 
-def _nobody_worse(losses: ClusterLosses, trial: _Trial, best: _Trial) -> bool:
+def _nobody_worse(losses: ClusterLosses, trial: _ScoredLabelling, best: _ScoredLabelling) -> bool:
+    """Tell whether no single learner loses significantly more than under the best labelling."""
     excess, error = losses.paired_t(trial.labels, trial.picks, best.labels, best.picks)
     freedom = np.maximum(losses.half_sizes.sum(axis=1) - 1, 1)
     # A single learner may lie, and one that differs predicts alone if the others do not help it. Two that
@@ -151,7 +154,7 @@ def _nobody_worse(losses: ClusterLosses, trial: _Trial, best: _Trial) -> bool:
     return bool(objections <= (1 if losses.bounded else 0))
 
 
-def _smallest(losses: ClusterLosses, trials: dict[int, _Trial], local: LocalRows) -> int:
+def _smallest(losses: ClusterLosses, trials: dict[int, _ScoredLabelling], local: LocalRows) -> int:
     """Return the smallest number of clusters that is good enough beside the best of them."""
     best = min(trials, key=lambda k: trials[k].ratios.mean())
     good = [
@@ -161,10 +164,10 @@ def _smallest(losses: ClusterLosses, trials: dict[int, _Trial], local: LocalRows
         or (_good_enough(trials[k], trials[best]) and _nobody_worse(losses, trials[k], trials[best]))
     ]
 
-    def surprises(k: int) -> bool:
+    def is_beyond_chance(k: int) -> bool:
         return local.anybody_beyond(trials[k].labels, trials[k].picks, RULE.significance)
 
-    return next((k for k in good if not surprises(k)), good[0])
+    return next((k for k in good if not is_beyond_chance(k)), good[0])
 
 
 def _one_truth_z(local: LocalRows, seed: int) -> float | None:
@@ -186,12 +189,12 @@ def held_out(
     Learners move to the clusters that predict them best, in ``rounds`` rounds at most; without ``refine`` the
     paper's clusters stay as they are.
     """
-    trials: dict[int, _Trial] = {}
+    trials: dict[int, _ScoredLabelling] = {}
     best, local = 1, local or LocalRows()
     report("Cluster", 0, evidence.most)
     for k in range(1, evidence.most + 1):
-        found = best_refined(evidence, losses, k, local, rounds=rounds) if refine else evidence.labels(k)
-        trials[k] = _try(losses, found)
+        result = best_refined(evidence, losses, k, local, rounds=rounds) if refine else evidence.labels(k)
+        trials[k] = _try(losses, result)
         if trials[k].ratios.mean() < trials[best].ratios.mean() - 1e-12:
             best = k
         if k - best >= RULE.patience or not _good_enough(trials[k], trials[best]):

@@ -40,18 +40,20 @@ def landmark_note(
     assert exchange.landmarks is not None
     n, n_marks = len(learners), len(exchange.landmarks)
     # As many learners exchange in full: few evaluations against the landmarks' 2 L m.
-    some = np.sort(np.random.default_rng(seed).choice(n, min(AUTO_LANDMARKS, n), replace=False))
-    losses = loss_matrix([selection.models[i] for i in some.tolist()], learners.take(some), engine)
-    apart = np.zeros(len(some), dtype=bool)
-    full = Exchange(learners.ids[some], DenseTiles(losses), losses.diagonal(), exchange.noise[some], apart)
-    found = len(np.unique(labels[some]))
-    direct = Evidence(full, scale, found, seed)
-    extended = extended_similarity(ExchangeSimilarity(exchange, scale), exchange.landmarks, some)
-    off = ~np.eye(len(some), dtype=bool)
+    subset = np.sort(np.random.default_rng(seed).choice(n, min(AUTO_LANDMARKS, n), replace=False))
+    losses = loss_matrix([selection.models[i] for i in subset.tolist()], learners.take(subset), engine)
+    apart = np.zeros(len(subset), dtype=bool)
+    full = Exchange(
+        learners.ids[subset], DenseTiles(losses), losses.diagonal(), exchange.noise[subset], apart
+    )
+    result = len(np.unique(labels[subset]))
+    direct = Evidence(full, scale, result, seed)
+    extended = extended_similarity(ExchangeSimilarity(exchange, scale), exchange.landmarks, subset)
+    off = ~np.eye(len(subset), dtype=bool)
     difference = float(np.abs(direct.similarity - extended)[off].mean()) if off.any() else 0.0
-    agreement = adjusted_rand_score(direct.labels(found), labels[some])
+    agreement = adjusted_rand_score(direct.labels(result), labels[subset])
     return (
         f"{n_marks} landmarks of {n} learners were exchanged with: {2 * n * n_marks} evaluations in place of "
-        f"{n * n}. Among {len(some)} learners that exchanged in full, similarities differ by "
+        f"{n * n}. Among {len(subset)} learners that exchanged in full, similarities differ by "
         f"{difference:.2g} on average and clusters agree to {agreement:.2f} (adjusted Rand index)."
     )

@@ -55,8 +55,8 @@ def _less_levels(values: Array, weights: Array, blocks: Array | None) -> Array:
         return values
     sums = np.array([np.bincount(blocks, weights * column) for column in values.T]).T
     sizes = np.maximum(np.bincount(blocks, weights), np.finfo(float).tiny)
-    left: Array = values - (sums / sizes[:, None])[blocks]
-    return left
+    without_levels: Array = values - (sums / sizes[:, None])[blocks]
+    return without_levels
 
 
 def compare_with_drawn_classes(
@@ -128,13 +128,13 @@ def compare_with_one_truth(
     weights = _weights(residuals, clips, learners)
     weighted = Z * weights[:, None]
     # Of residuals, so that little cancels.
-    left = residuals - Z @ np.linalg.solve(weighted.T @ Z + ridge, weighted.T @ residuals)
+    without_lines = residuals - Z @ np.linalg.solve(weighted.T @ Z + ridge, weighted.T @ residuals)
     # As large as the noise that left them: a fit takes d of N rows' worth of it.
-    noise = left * np.sqrt(n / (n - d))
+    noise = without_lines * np.sqrt(n / (n - d))
     size = float(weights @ learners.loss.by_row(noise))
     if not size > 0:
         return 0.0, 0.0
-    generator, observed, drawn = np.random.default_rng(seed), share(left, weights, size), []
+    generator, observed, drawn = np.random.default_rng(seed), share(without_lines, weights, size), []
     for draw in range(1, DRAWS + 1):
         if draw % 2:
             drawn.append(share(noise * generator.choice([-1.0, 1.0], n)[:, None], weights, size))

@@ -9,13 +9,13 @@ import numpy as np
 
 from coterie._arrays import Array
 from coterie.engines import Engine
-from coterie.kernels.affine import Frame, affine_matrix
+from coterie.kernels.affine import StandardizedColumns, affine_matrix
 from coterie.kernels.limits import LIMITS
 from coterie.kernels.losses import predict_rows
 from coterie.loss import Loss
 from coterie.method.refine.losses import LocalLosses
 from coterie.method.refine.moment_starts import cluster_sums
-from coterie.method.voices import VOICES
+from coterie.method.weight_limits import WEIGHT_LIMITS
 from coterie.records import Exchange, Selection
 from coterie.rows.learners import Learners
 
@@ -31,6 +31,7 @@ def membership(labels: Array, n_clusters: int, weights: Array) -> Array:
 
 
 def _predict_everywhere(job: tuple[Any, Array, Loss]) -> Array:
+    """Return a model's predictions of all rows, in blocks."""
     model, X, loss = job
     starts = range(0, len(X), LIMITS.rows)
     return np.concatenate([predict_rows(model, X[s : s + LIMITS.rows], loss) for s in starts])
@@ -43,7 +44,7 @@ class LinearAverages:
     """
 
     def __init__(self, vectors: Array, learners: Learners) -> None:
-        frame = Frame(learners)
+        frame = StandardizedColumns(learners)
         self._vectors, self._Z = frame.vectors(vectors), frame.rows(learners.X)
         self._middle, self._owner = frame.middle, learners.owner
 
@@ -75,16 +76,16 @@ class TabledAverages:
         """Return the predictions of shape (M, N, C) of M sums of models, weights of shape (M, L)."""
         sums = cluster_sums(weights, self._table)
         if self._failed is not None:
-            # Zero times NaN is NaN: only those who weigh a failed model may hear of it.
+            # Zero times NaN is NaN: only those who weigh a failed model may get it.
             sums[cluster_sums((weights != 0).astype(float), self._failed) > 0] = np.nan
         return sums
 
     def own(self) -> Array:
         """Return the prediction of each row, of shape (N, C), by the model of the learner who holds it."""
-        mine = self._owner, np.arange(len(self._owner))
-        own = self._table[mine]
+        own_cluster = self._owner, np.arange(len(self._owner))
+        own = self._table[own_cluster]
         if self._failed is not None:
-            own[self._failed[mine] > 0] = np.nan
+            own[self._failed[own_cluster] > 0] = np.nan
         return own
 
 
@@ -132,7 +133,7 @@ def model_weights(sizes: Array, noise: Array, exchange: Exchange) -> Array:
     The median model weighs one, and none weighs much more: a learner may say that it has any number of rows.
     """
     weights = bounded_weights(sizes / noise / np.maximum(how_models_travel(exchange), 1e-6) ** 2)
-    return np.asarray(np.minimum(weights, VOICES.weight))
+    return np.asarray(np.minimum(weights, WEIGHT_LIMITS.weight))
 
 
 class AverageLosses(LocalLosses):
@@ -155,6 +156,7 @@ class AverageLosses(LocalLosses):
         predict: Callable[[LocalLosses], ModelAverages],
         places: Array | None = None,
     ) -> None:
+        """Remember the models' weights and how their predictions are made."""
         super().__init__(learners, selection, places)
         self._weights = weights
         self.averages = predict(self)
@@ -202,7 +204,7 @@ class AverageLosses(LocalLosses):
         rest = totals[labels] - self._weights
         somebody = (counts[labels] > 1) & (rest > LIMITS.rounding * totals[labels])
         rest = np.where(somebody, rest, np.nan)
-        mine = labels[owner], np.arange(len(owner))
-        without = (sums[mine] - self._weights[owner, None] * self._own) / rest[owner, None]
-        residuals[mine] = self.learners.y - without
+        own_cluster = labels[owner], np.arange(len(owner))
+        without = (sums[own_cluster] - self._weights[owner, None] * self._own) / rest[owner, None]
+        residuals[own_cluster] = self.learners.y - without
         return residuals

@@ -53,11 +53,11 @@ def neighbourhoods(exchange: Exchange) -> Array:
     All are in one group where no two would be, or where there is no tree of all pairs.
     """
     n = len(exchange.learner_ids)
-    together = np.zeros(n, dtype=np.int64)
+    neighbours = np.zeros(n, dtype=np.int64)
     if n < 3 or avoids_pairs(exchange):
-        return together
+        return neighbours
     groups = linkage_labels(exchange.dissimilarity, int(np.ceil(np.sqrt(n)))).astype(np.int64)
-    return groups if len(np.unique(groups)) < n else together
+    return groups if len(np.unique(groups)) < n else neighbours
 
 
 def _is_curve(candidate: Any, learners: Learners) -> bool:
@@ -79,7 +79,12 @@ def has_curve(
 
     ``candidates`` are each learner's; None: only what learners chose. Candidates that fail do not count.
     """
-    others = {name: c for mine in candidates or () for name, c in mine.items() if name not in selection.names}
+    others = {
+        name: c
+        for candidates_of in candidates or ()
+        for name, c in candidates_of.items()
+        if name not in selection.names
+    }
     return any(_is_curve(candidate, learners) for candidate in others.values())
 
 

@@ -14,14 +14,14 @@ import numpy as np
 from scipy.special import expit
 
 from coterie._arrays import Array
-from coterie.kernels.affine import Frame, second_moments
+from coterie.kernels.affine import StandardizedColumns, second_moments
 from coterie.kernels.limits import LIMITS
 from coterie.method.n_clusters.one_truth import compare_with_drawn_classes
 from coterie.method.refine.averages import membership
 from coterie.method.refine.losses import LocalLosses, LocalRows
 from coterie.method.refine.moment_starts import SEARCH, cluster_sums, search_moments
 from coterie.method.refine.pooled import PooledLosses
-from coterie.models.logistic import LEAST_SPREAD, SETTLED, STEPS
+from coterie.models.logistic import LEAST_SPREAD, STEPS, TOLERANCE
 from coterie.records import Selection
 from coterie.rows.learners import Learners
 
@@ -56,8 +56,9 @@ class LogisticLosses(LocalLosses):
     """Losses of logistic models on pooled rows; arguments as for `LocalLosses`."""
 
     def __init__(self, learners: Learners, selection: Selection) -> None:
+        """Standardise the predictors, and prepare the rows by half."""
         super().__init__(learners, selection)
-        self._Z = Frame(learners).rows(self.learners.X)
+        self._Z = StandardizedColumns(learners).rows(self.learners.X)
         self._weights = np.ones(len(self._Z)) if self.learners.weights is None else self.learners.weights
         # Slopes of standardised predictors are of the order of one; levels are near that of all.
         self._prior = np.zeros((self.learners.y.shape[1], self._Z.shape[1]))
@@ -79,10 +80,10 @@ class LogisticLosses(LocalLosses):
 
     def suggest(self, n_clusters: int, seed: int) -> list[Array]:
         """Return what lines of probabilities like best, and what one step from the model of all does."""
-        chances = self._chances_of_all()
-        weights, scale = working_weights(chances, self.learners)
+        probabilities = self._chances_of_all()
+        weights, scale = working_weights(probabilities, self.learners)
         rows = replace(self.learners, weights=weights)
-        G, c, _ = second_moments(self._Z, (self.learners.y - chances) / scale, rows)
+        G, c, _ = second_moments(self._Z, (self.learners.y - probabilities) / scale, rows)
         sizes = self.learners.sizes[:, None, None]
         stepped = search_moments(G * sizes, c * sizes, np.eye(self._Z.shape[1]), n_clusters, seed)
         return [*self.moments.suggest(n_clusters, seed), stepped]
@@ -106,16 +107,16 @@ class LogisticLosses(LocalLosses):
             inflation=self.selection.inflation,
         )
 
-    def _sums(self, coefficients: Array, homes: Array) -> tuple[Array, Array]:
+    def _sums(self, coefficients: Array, clusters: Array) -> tuple[Array, Array]:
         """Return curvatures (C, L, d, d) and slopes (C, L, d) at the lines (C, K, d) of learners' homes."""
         n, (n_columns, _, d) = len(self.learners), coefficients.shape
         curvatures, slopes = np.empty((n_columns, n, d, d)), np.empty((n_columns, n, d))
         for j in range(n):
             span = self.learners.span(j)
             Z, weights = self._Z[span], self._weights[span]
-            chances = expit(coefficients[:, homes[j]] @ Z.T)
-            slopes[:, j] = ((chances - self.learners.y[span].T) * weights) @ Z
-            curvatures[:, j] = (Z.T * (chances * (1 - chances) * weights)[:, None]) @ Z
+            probabilities = expit(coefficients[:, clusters[j]] @ Z.T)
+            slopes[:, j] = ((probabilities - self.learners.y[span].T) * weights) @ Z
+            curvatures[:, j] = (Z.T * (probabilities * (1 - probabilities) * weights)[:, None]) @ Z
         return curvatures, slopes
 
     def _fitted(self, labels: Array, n_clusters: int) -> tuple[Array, Array, Array, Array]:
@@ -129,7 +130,7 @@ class LogisticLosses(LocalLosses):
             slope += coefficients - self._prior[:, None]
             step = bounded_step(np.linalg.solve(whole, slope[..., None])[..., 0])
             coefficients = coefficients - step
-            if np.abs(step).max() < np.sqrt(SETTLED):
+            if np.abs(step).max() < np.sqrt(TOLERANCE):
                 break
         return coefficients, whole, curvatures, slopes
 

@@ -1,7 +1,7 @@
 """What a set of learners loses together on each learner: the one question behind Refine and the rules for K.
 
 The question goes through the protocol `ClusterLosses`. Local rows answer it by arithmetic (`averages`,
-`pooled`, `refits`); parties that keep their rows can answer it by messages of scalars. A learner's own
+`pooled`, `refits`); sites that keep their rows can answer it by messages of scalars. A learner's own
 contribution is always left out of the model that predicts it; a learner alone in its cluster is predicted
 by its own honest residuals.
 """
@@ -20,7 +20,7 @@ from coterie._arrays import Array
 from coterie.kernels.limits import LIMITS
 from coterie.kernels.losses import learner_blocks
 from coterie.method.claims import beyond_claims, is_beyond
-from coterie.method.voices import heard
+from coterie.method.weight_limits import bounded_ratios
 from coterie.records import Curve, Selection
 from coterie.rows.learners import Learners
 
@@ -28,7 +28,7 @@ from coterie.rows.learners import Learners
 class ClusterLosses(Protocol):
     """Answers what the clusters of a labelling lose on each learner, from rows or by messages.
 
-    Where they are ``bounded``, no single learner decides for the others; see `voices`.
+    Where they are ``bounded``, no single learner decides for the others; see `weight_limits`.
     """
 
     bounded: bool
@@ -53,17 +53,17 @@ class ClusterLosses(Protocol):
     def paired_t(
         self, labels: Array, picks: Array, other_labels: Array, other_picks: Array
     ) -> tuple[Array, Array]:
-        """Compare two ways of predicting, learner by learner, paired over rows.
+        """Compare two forms of prediction, learner by learner, paired over rows.
 
         ``picks`` of shape (L, 2) says which cluster of ``labels`` predicts each half of each learner.
-        Returns the mean excess of the first way over the second, and its standard error.
+        Returns the mean excess of the first form over the second, and its standard error.
         """
         ...
 
 
 @dataclass(frozen=True)
 class LocalRows:
-    """What only rows that are here can add to a search. Parties that keep their rows have none of it.
+    """What only rows that are here can add to a search. Sites that keep their rows have none of it.
 
     ``quick`` is a cheaper form of the losses that searches before they decide. ``suggest``, given a number
     of clusters and a seed, returns labellings worth refining. ``one_truth_test``, given a seed, returns by
@@ -104,9 +104,9 @@ def whole_losses(losses: ClusterLosses, labels: Array) -> Array:
 
 
 def noise_ratios(losses: ClusterLosses, means: Array) -> Array:
-    """Return mean losses (L,) in units of the learners' noise, as far as each is heard."""
+    """Return mean losses (L,) in units of the learners' noise, bounded where that is required."""
     ratios: Array = means / losses.noise
-    return heard(ratios) if losses.bounded else ratios
+    return bounded_ratios(ratios) if losses.bounded else ratios
 
 
 class LocalLosses(ABC):
@@ -119,6 +119,7 @@ class LocalLosses(ABC):
     bounded = False
 
     def __init__(self, learners: Learners, selection: Selection, places: Array | None = None) -> None:
+        """Sort the rows by learner and half, and prepare what losses are compared with."""
         second = np.concatenate([halves_of(folds) for folds in selection.folds])
         # Rows of a half lie together, so that means of halves are segmented sums.
         order = np.lexsort((second, learners.owner))
@@ -170,8 +171,8 @@ class LocalLosses(ABC):
             losses = self._counted(self.learners.loss.by_row(residuals, self.clips[rows]), rows)
             empty = np.isnan(losses)
             losses[empty] = np.inf
-            mine = labels[self.holder[rows]], np.arange(losses.shape[1])
-            losses[mine] = np.where(empty[mine], self.own_losses[rows], losses[mine])
+            own_cluster = labels[self.holder[rows]], np.arange(losses.shape[1])
+            losses[own_cluster] = np.where(empty[own_cluster], self.own_losses[rows], losses[own_cluster])
             yield start, stop, rows, losses
 
     def _blocks(self, labels: Array) -> Iterator[tuple[int, int, slice, Array]]:
@@ -209,6 +210,7 @@ class LocalLosses(ABC):
         return self._remembered[key]
 
     def _halves(self, rows: Array, start: int, stop: int) -> Array:
+        """Return the mean losses by half of each learner's rows, of shape (K, L, 2)."""
         sizes = self.half_sizes[start:stop].reshape(-1)
         starts = self._starts[2 * start : 2 * stop] - self.learners.offsets[start]
         filled = np.flatnonzero(sizes)
@@ -265,14 +267,15 @@ class LocalLosses(ABC):
 
     def _no_worse(self, labels: Array, errors: float) -> Array:
         """Return (K, L), where learners lose at most ``errors`` standard errors more than at home."""
-        found = np.ones((int(labels.max()) + 1, len(self.learners)), dtype=bool)
+        result = np.ones((int(labels.max()) + 1, len(self.learners)), dtype=bool)
         for start, stop, rows, losses in self._blocks(labels):
-            mine = labels[self.holder[rows]], np.arange(losses.shape[1])
-            excess, error = self._means_and_errors(losses - losses[mine], start, stop)
-            found[:, start:stop] = excess <= errors * error
-        return found
+            own_cluster = labels[self.holder[rows]], np.arange(losses.shape[1])
+            excess, error = self._means_and_errors(losses - losses[own_cluster], start, stop)
+            result[:, start:stop] = excess <= errors * error
+        return result
 
     def _picked(self, labels: Array, picks: Array) -> Array:
+        """Return each row's loss under the cluster that was picked for its half."""
         chosen = picks[self.holder, self.second]
         picked = np.empty(len(chosen))
         for _, _, rows, losses in self._blocks(labels):

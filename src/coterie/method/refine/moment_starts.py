@@ -59,9 +59,9 @@ def search_moments(G: Array, c: Array, ridge: Array, n_clusters: int, seed: int)
     generator = np.random.default_rng(seed)
     if len(G) > LIMITS.many:
         # A sample is searched, and the others follow its models.
-        some = generator.choice(len(G), LIMITS.many, replace=False)
-        found = search_moments(G[some], c[some], ridge, n_clusters, seed)
-        models = _models(found[None], n_clusters, G[some], c[some], ridge)
+        subset = generator.choice(len(G), LIMITS.many, replace=False)
+        result = search_moments(G[subset], c[subset], ridge, n_clusters, seed)
+        models = _models(result[None], n_clusters, G[subset], c[subset], ridge)
         followed: Array = _losses(models, G, c)[0].argmin(axis=0)
         return followed
     labels, totals = _descend(G, c, ridge, n_clusters, generator)

@@ -37,8 +37,8 @@ ROUNDS_OF_AVERAGES = 2
 def labelling_score(losses: ClusterLosses, labels: Array) -> float:
     """Return the mean over learners of the loss with their own cluster, in units of their noise."""
     whole = whole_losses(losses, labels)
-    mine = whole[labels, np.arange(len(labels))]
-    return float(np.mean(noise_ratios(losses, mine)))
+    current = whole[labels, np.arange(len(labels))]
+    return float(np.mean(noise_ratios(losses, current)))
 
 
 def refine_labels(
@@ -49,13 +49,13 @@ def refine_labels(
     Returns the best labelling seen, whose clusters may have become empty, and its mean loss in units of
     noise.
     """
-    everybody = np.arange(len(labels))
+    all_learners = np.arange(len(labels))
     best, best_score = labels, np.inf
     seen: set[bytes] = set()
     for _ in range(rounds):
         seen.add(labels.tobytes())
         whole = whole_losses(losses, labels)
-        score = float(np.mean(noise_ratios(losses, whole[labels, everybody])))
+        score = float(np.mean(noise_ratios(losses, whole[labels, all_learners])))
         if score < best_score - 1e-12:
             best, best_score = labels, score
         nearest = whole.argmin(axis=0)

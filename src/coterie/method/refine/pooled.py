@@ -12,7 +12,7 @@ from dataclasses import replace
 import numpy as np
 
 from coterie._arrays import Array
-from coterie.kernels.affine import Frame, second_moments
+from coterie.kernels.affine import StandardizedColumns, second_moments
 from coterie.kernels.limits import LIMITS
 from coterie.method.n_clusters.one_truth import compare_with_one_truth
 from coterie.method.refine.averages import bounded_weights, membership
@@ -30,8 +30,9 @@ class PooledLosses(LocalLosses):
     """Losses of linear models on pooled rows, by second moments; arguments as for `LocalLosses`."""
 
     def __init__(self, learners: Learners, selection: Selection) -> None:
+        """Prepare second moments of each half of each learner's rows."""
         super().__init__(learners, selection)
-        frame = Frame(learners)
+        frame = StandardizedColumns(learners)
         self._Z, self._y = frame.rows(self.learners.X), self.learners.y - frame.middle
         weights = 1.0 if self.learners.weights is None else self.learners.weights
         tempered = replace(self.learners, weights=weights * self.tempering)
@@ -83,17 +84,17 @@ class PooledLosses(LocalLosses):
         for start, stop in self.runs(n_clusters):
             run, rows = slice(start, stop), self._rows_of(start, stop)
             theirs = labels[run]
-            left = G[theirs] - self._G[run] + self._ridge
-            without = np.linalg.solve(left, c[theirs] - self._c[run])
+            other_grams = G[theirs] - self._G[run] + self._ridge
+            without = np.linalg.solve(other_grams, c[theirs] - self._c[run])
             without[counts[theirs] == 1] = np.nan
             # One product for all clusters and columns.
             columns = coefficients.transpose(0, 2, 1)
             flat = columns.reshape(-1, columns.shape[2]) @ self._Z[rows].T
             residuals: Array = flat.reshape(*columns.shape[:2], -1).transpose(0, 2, 1)
             np.subtract(self._y[rows], residuals, out=residuals)
-            mine = labels[owner[rows]], np.arange(residuals.shape[1])
+            own_cluster = labels[owner[rows]], np.arange(residuals.shape[1])
             own = np.einsum("nd,ndc->nc", self._Z[rows], without[owner[rows] - start])
-            residuals[mine] = self._y[rows] - own
+            residuals[own_cluster] = self._y[rows] - own
             yield start, stop, residuals
 
     def residuals(self, labels: Array, n_clusters: int) -> Array:

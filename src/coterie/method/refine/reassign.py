@@ -39,13 +39,14 @@ REASSIGN = ReassignRule()
 
 
 @dataclass(frozen=True)
-class _Rows:
+class _NoiseMoments:
     """Second moments about the model of all, in units of noise."""
 
     G: Array
     c: Array
 
     def of_clusters(self, labels: Array, n_clusters: int) -> tuple[Array, Array]:
+        """Return the sums of the learners' moments by cluster."""
         member = (labels == np.arange(n_clusters)[:, None]).astype(float)
         return cluster_sums(member, self.G), cluster_sums(member, self.c)
 
@@ -60,18 +61,18 @@ def log_probability(G: Array, c: Array, precision: float) -> Array:
     shrunk = G / precision + np.eye(G.shape[-1])
     fitted = np.linalg.solve(shrunk, c / precision)
     explained = np.einsum("...dc,...dc->...", fitted, c)
-    found: Array = 0.5 * (explained - c.shape[-1] * np.linalg.slogdet(shrunk)[1])
-    return found
+    result: Array = 0.5 * (explained - c.shape[-1] * np.linalg.slogdet(shrunk)[1])
+    return result
 
 
-def _gains(rows: _Rows, labels: Array, open_to: Array, precision: float) -> Array:
+def _gains(rows: _NoiseMoments, labels: Array, open_to: Array, precision: float) -> Array:
     """Return what each move makes more probable, of shape (K, L)."""
     n_clusters = len(open_to)
     G, c = rows.of_clusters(labels, n_clusters)
     now = log_probability(G, c, precision)
     joined = log_probability(G[:, None] + rows.G, c[:, None] + rows.c, precision) - now[:, None]
-    left = now[labels] - log_probability(G[labels] - rows.G, c[labels] - rows.c, precision)
-    gains: Array = joined - left
+    cost_of_leaving = now[labels] - log_probability(G[labels] - rows.G, c[labels] - rows.c, precision)
+    gains: Array = joined - cost_of_leaving
     gains[~open_to] = 0.0
     gains[labels, np.arange(len(labels))] = 0.0
     # No move leaves a cluster empty: the number of clusters is known.
@@ -79,11 +80,11 @@ def _gains(rows: _Rows, labels: Array, open_to: Array, precision: float) -> Arra
     return gains
 
 
-def _total(rows: _Rows, labels: Array, n_clusters: int, precision: float) -> float:
+def _total(rows: _NoiseMoments, labels: Array, n_clusters: int, precision: float) -> float:
     return float(log_probability(*rows.of_clusters(labels, n_clusters), precision).sum())
 
 
-def _reassign(rows: _Rows, labels: Array, open_to: Array, precision: float) -> Array:
+def _reassign(rows: _NoiseMoments, labels: Array, open_to: Array, precision: float) -> Array:
     """Move learners until nobody wants to: all who want to if that pays, else the one who gains most."""
     n_clusters = len(open_to)
     for _ in range(len(labels)):
@@ -102,7 +103,7 @@ def _reassign(rows: _Rows, labels: Array, open_to: Array, precision: float) -> A
     return labels
 
 
-def _most_probable(rows: _Rows, labels: Array, n_clusters: int) -> tuple[float, float]:
+def _most_probable(rows: _NoiseMoments, labels: Array, n_clusters: int) -> tuple[float, float]:
     """Return how probable the rows are under the best prior, and that prior's precision."""
     information = float(np.trace(rows.G.mean(axis=0)) / rows.G.shape[-1])
     precisions = [prior * information for prior in REASSIGN.priors]
@@ -123,12 +124,12 @@ def reassigned_labels(
     n_clusters, d = len(open_to), G.shape[-1]
     one = np.linalg.solve(G.sum(axis=0) + ridge, c.sum(axis=0))
     about = c - G @ one
-    left = squares - 2 * np.einsum("jdc,dc->j", c, one) + np.einsum("jde,dc,ec->j", G, one, one)
-    sums, products = _Rows(G, about).of_clusters(labels, n_clusters)
+    unexplained = squares - 2 * np.einsum("jdc,dc->j", c, one) + np.einsum("jde,dc,ec->j", G, one, one)
+    sums, products = _NoiseMoments(G, about).of_clusters(labels, n_clusters)
     fitted = np.linalg.solve(sums + ridge, products)
-    noise = (left.sum() - float(np.sum(fitted * products))) / (n_rows - n_clusters * d)
+    noise = (unexplained.sum() - float(np.sum(fitted * products))) / (n_rows - n_clusters * d)
     # Without noise the losses have said it all, and these differences of large numbers would not.
-    if not noise > 1e-9 * left.sum() / n_rows:
+    if not noise > 1e-9 * unexplained.sum() / n_rows:
         return labels
-    rows = _Rows(G / noise, about / noise)
+    rows = _NoiseMoments(G / noise, about / noise)
     return _reassign(rows, labels, open_to, _most_probable(rows, labels, n_clusters)[1])

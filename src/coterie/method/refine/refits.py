@@ -64,6 +64,7 @@ class RefitLosses(LocalLosses):
         fallback: LocalLosses,
         family: Any,
     ) -> None:
+        """Remember the family, what stands in where it fails, and how rows count."""
         super().__init__(learners, selection)
         self._fallback = fallback
         self._family = family
@@ -111,9 +112,9 @@ class RefitLosses(LocalLosses):
             positions = np.flatnonzero(members)
             if len(positions) == 1:
                 own = self.selection.models[positions[0]]
-                alone = self.learners.y - predict_rows(own, self.learners.X, self.learners.loss)
-                alone[self.learners.span(positions[0])] = np.nan
-                self._fitted[key] = alone
+                own_residuals = self.learners.y - predict_rows(own, self.learners.X, self.learners.loss)
+                own_residuals[self.learners.span(positions[0])] = np.nan
+                self._fitted[key] = own_residuals
             else:
                 try:
                     everywhere = np.ones(len(self.learners.y), bool)
@@ -123,6 +124,7 @@ class RefitLosses(LocalLosses):
         return self._fitted[key]
 
     def _cross_fitted(self, model: Any, members: Array, wanted: Array) -> Array:
+        """Return residuals of members' models, each half predicted by a model of the other half."""
         theirs = members[self.learners.owner]
         residuals = np.full(self.learners.y.shape, np.nan)
         for half in (0, 1):
@@ -136,6 +138,7 @@ class RefitLosses(LocalLosses):
         return residuals
 
     def _fit(self, model: Any, rows: Array) -> Any:
+        """Fit a fresh copy of a model on some rows."""
         fresh = _lighter(clone(model, safe=False))
         with quiet_fits():
             target = self.learners.loss.target(self.learners.y[rows])
@@ -152,6 +155,7 @@ class BestFormLosses(LocalLosses):
     def __init__(
         self, learners: Learners, selection: Selection, families: Sequence[Any], groups: Array
     ) -> None:
+        """Prepare both forms: lines, and the flexible family that predicts best."""
         super().__init__(learners, selection)
         of_classes = learners.loss.bounds is not None
         self.lines = (LogisticLosses if of_classes else PooledLosses)(learners, selection)

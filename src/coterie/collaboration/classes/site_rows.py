@@ -1,6 +1,6 @@
 """What a learner answers about averages of classifiers: numbers of its own rows, never the rows.
 
-It is `nested.parties` for probabilities: residuals are those of the Brier score, and what is the learner's
+It is `nested.sites` for probabilities: residuals are those of the Brier score, and what is the learner's
 own in an average is a line in log-odds.
 """
 
@@ -13,7 +13,7 @@ import numpy as np
 
 from coterie._arrays import Array
 from coterie.collaboration.classes.own_lines import OwnClassRows, OwnLines, chances_of, log_odds_of
-from coterie.collaboration.nested.parties import (
+from coterie.collaboration.nested.site_rows import (
     LEAST_LIKELIHOOD,
     LIKELIHOOD_DIGITS,
     AverageDictionary,
@@ -23,17 +23,17 @@ from coterie.loss import Loss
 
 
 @dataclass(frozen=True)
-class ClassParty:
-    """A learner who answers by numbers; fields as for `nested.parties.RowParty`, with C columns.
+class ClassSiteRows:
+    """A learner who answers by numbers; fields as for `nested.sites.SiteRows`, with C columns.
 
-    ``y`` and ``alone`` have the shape (n, C), ``table`` (M, n, C).
+    ``y`` and ``own_predictions`` have the shape (n, C), ``table`` (M, n, C).
     """
 
     X: Array
     y: Array
     folds: Array
     n_folds: int
-    alone: Array
+    own_predictions: Array
     table: Array
     bounds: Array
     model_weights: Array
@@ -47,16 +47,16 @@ class ClassParty:
     def _seen(self) -> Array:
         return self.folds >= 0
 
-    def _without_fold(self, labels: Array, losses: Array, kept: Array, ahead: Array) -> Array:
-        """Return the probabilities (n, C) of rows ahead by the average that predicts the kept rows best."""
+    def _without_fold(self, labels: Array, losses: Array, training: Array, validation: Array) -> Array:
+        """Return the probabilities (n, C) of validation rows by the average that is best on training rows."""
         with np.errstate(over="ignore", invalid="ignore"):
-            by_model = self.loss.by_row(self.table[:, kept] - self.y[kept]).mean(axis=1)
-        home = losses[:, kept].mean(axis=1).argmin()
-        positions, shares = average_of(labels == home, self.model_weights, by_model, self.place)
+            by_model = self.loss.by_row(self.table[:, training] - self.y[training]).mean(axis=1)
+        cluster = losses[:, training].mean(axis=1).argmin()
+        positions, shares = average_of(labels == cluster, self.model_weights, by_model, self.place)
         if positions.tolist() == [self.place]:
             # Its own model has seen these rows.
-            return np.asarray(self.alone[ahead])
-        part, bounds = self.table[np.ix_(positions, ahead)], self.bounds[positions][:, :, None, None]
+            return np.asarray(self.own_predictions[validation])
+        part, bounds = self.table[np.ix_(positions, validation)], self.bounds[positions][:, :, None, None]
         middle = bounds.mean(axis=1)
         part = np.clip(np.where(np.isfinite(part), part, middle), bounds[:, 0], bounds[:, 1])
         averaged: Array = np.einsum("m,mnc->nc", shares, part)
@@ -66,36 +66,37 @@ class ClassParty:
         """Return the probabilities (n, C) by the averages of a labelling, out of fold."""
         key = labels.tobytes()
         if key not in self._averages:
-            losses, found = self.losses(labels), np.full(self.y.shape, np.nan)
+            losses, result = self.losses(labels), np.full(self.y.shape, np.nan)
             for fold in range(self.n_folds):
-                ahead = np.flatnonzero(self.folds == fold)
-                kept = np.flatnonzero(self._seen & (self.folds != fold))
-                if len(ahead) and len(kept):
-                    found[ahead] = self._without_fold(labels, losses, kept, ahead)
+                validation = np.flatnonzero(self.folds == fold)
+                training = np.flatnonzero(self._seen & (self.folds != fold))
+                if len(validation) and len(training):
+                    result[validation] = self._without_fold(labels, losses, training, validation)
                 else:
-                    found[ahead] = self.alone[ahead]
-            self._averages[key] = found
+                    result[validation] = self.own_predictions[validation]
+            self._averages[key] = result
         return self._averages[key]
 
     def _base(self, labellings: Sequence[Array]) -> Array:
         """Return the log-odds (n, E, C) of the averages, out of fold."""
         return log_odds_of(np.stack([self.average(labels) for labels in labellings], axis=1))
 
-    def _rows(self, kept: Array, units: Array) -> OwnClassRows:
-        weights = None if self.weights is None else self.weights[kept]
-        return OwnClassRows.of(self.X[kept], self.y[kept], weights, units)
+    def _rows(self, training: Array, units: Array) -> OwnClassRows:
+        """Return training rows, prepared for lines beside any shared model."""
+        weights = None if self.weights is None else self.weights[training]
+        return OwnClassRows.of(self.X[training], self.y[training], weights, units)
 
     def likelihoods(self, labellings: Sequence[Array], units: Array) -> Array:
         """Return log-likelihoods (E, offsets, slopes), from the largest one, down to a bound, rounded."""
         seen = self._seen
-        found = self._rows(seen, units).likelihoods(self._base(labellings)[seen])
-        below = found - found.max(axis=(1, 2), keepdims=True)
+        result = self._rows(seen, units).likelihoods(self._base(labellings)[seen])
+        below = result - result.max(axis=(1, 2), keepdims=True)
         return np.asarray(np.round(np.maximum(below, LEAST_LIKELIHOOD), LIKELIHOOD_DIGITS))
 
-    def _lines(self, kept: Array, base: Array, dictionary: AverageDictionary) -> OwnLines:
+    def _lines(self, training: Array, base: Array, dictionary: AverageDictionary) -> OwnLines:
         """Return its lines beside the averages with an offset, then with offset and slopes."""
-        rows = self._rows(kept, dictionary.units)
-        return rows.lines(np.concatenate([base[kept]] * 2, axis=1), np.concatenate(dictionary.ratios))
+        rows = self._rows(training, dictionary.units)
+        return rows.lines(np.concatenate([base[training]] * 2, axis=1), np.concatenate(dictionary.ratios))
 
     def columns(self, dictionary: AverageDictionary) -> Array:
         """Return the probabilities (n, K, C) of all predictors out of fold; NaN where none holds out.
@@ -105,15 +106,15 @@ class ClassParty:
         base = self._base(dictionary.labellings)
         columns = np.full((len(self.y), 1 + 2 * base.shape[1], self.y.shape[1]), np.nan)
         for fold in range(self.n_folds):
-            ahead = self.folds == fold
-            kept = self._seen & ~ahead
-            if not ahead.any():
+            validation = self.folds == fold
+            training = self._seen & ~validation
+            if not validation.any():
                 continue
-            columns[ahead, 0] = self.alone[ahead]
-            twice = np.concatenate([base[ahead]] * 2, axis=1)
-            if kept.any():
-                twice = self._lines(kept, base, dictionary).added(self.X[ahead], twice)
-            columns[ahead, 1:] = chances_of(twice)
+            columns[validation, 0] = self.own_predictions[validation]
+            twice = np.concatenate([base[validation]] * 2, axis=1)
+            if training.any():
+                twice = self._lines(training, base, dictionary).added(self.X[validation], twice)
+            columns[validation, 1:] = chances_of(twice)
         return columns
 
     def grams(self, dictionary: AverageDictionary) -> tuple[Array, Array]:
@@ -122,11 +123,11 @@ class ClassParty:
         weights = np.ones(len(self.y)) if self.weights is None else self.weights
         grams, counts = [], []
         for fold in range(self.n_folds):
-            mine = self.folds == fold
-            flat = np.moveaxis(residuals[mine], 1, 0)
-            weighted = (flat * weights[mine, None]).reshape(len(flat), -1)
+            selected = self.folds == fold
+            flat = np.moveaxis(residuals[selected], 1, 0)
+            weighted = (flat * weights[selected, None]).reshape(len(flat), -1)
             grams.append(weighted @ flat.reshape(len(flat), -1).T)
-            counts.append(weights[mine].sum())
+            counts.append(weights[selected].sum())
         return np.array(grams), np.array(counts)
 
     def residuals(self, dictionary: AverageDictionary, held_out: Array) -> Array:
@@ -142,10 +143,10 @@ class ClassParty:
     def own_lines(self, dictionary: AverageDictionary) -> OwnLines:
         """Return the lines (2 E, C, p + 1) that it adds to the averages, by all its rows."""
         seen, n_columns = self._seen, self.y.shape[1]
-        found = self._lines(seen, self._base(dictionary.labellings), dictionary) if seen.any() else None
+        result = self._lines(seen, self._base(dictionary.labellings), dictionary) if seen.any() else None
         whole = np.zeros((2 * len(dictionary.labellings), n_columns, self.X.shape[1] + 1))
-        if found is None:
+        if result is None:
             return OwnLines(whole, np.zeros((*whole.shape[:2], 2)))
-        whole[..., : found.lines.shape[-1] - 1] = found.lines[..., :-1]
-        whole[..., -1] = found.lines[..., -1]
-        return OwnLines(whole, found.limits)
+        whole[..., : result.lines.shape[-1] - 1] = result.lines[..., :-1]
+        whole[..., -1] = result.lines[..., -1]
+        return OwnLines(whole, result.limits)

@@ -3,15 +3,15 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from coterie.collaboration.nested.parties import (
+from coterie.collaboration.nested.site_rows import (
     AverageDictionary,
-    RowParty,
+    SiteRows,
     average_of,
 )
 from coterie.collaboration.nested.weighing import agree_on_ratios, agree_on_weights
 
 UNITS = np.ones(2)
-# Model 0 is the party's own, 1 is off by an offset, 2 by noise; each is in a cluster of its own.
+# Model 0 is the site's own, 1 is off by an offset, 2 by noise; each is in a cluster of its own.
 EACH = np.arange(3)
 LABELLINGS = (np.array([0, 1, 0]), np.array([0, 0, 1]))
 
@@ -23,19 +23,19 @@ def squares(y, table):
     )
 
 
-def party(n: int = 24, offset: float = 2.0, seed: int = 0, **changes) -> RowParty:
+def site(n: int = 24, offset: float = 2.0, seed: int = 0, **changes) -> SiteRows:
     """One learner whose own model is good and whose peers' models are off by an offset, and by noise."""
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n, 2))
     y = X[:, 0] + 0.1 * rng.normal(size=n)
-    alone = y + 0.3 * rng.normal(size=n)
+    own_predictions = y + 0.3 * rng.normal(size=n)
     table = np.array([y, y - offset + 0.01 * rng.normal(size=n), y + rng.normal(size=n)])
-    made = RowParty(
+    made = SiteRows(
         X=X,
         y=y,
         folds=np.arange(n) % 3,
         n_folds=3,
-        alone=alone,
+        own_predictions=own_predictions,
         table=table,
         bounds=np.tile([-50.0, 50.0], (3, 1)),
         model_weights=np.ones(3),
@@ -72,43 +72,43 @@ def test_a_model_that_is_wild_beside_those_of_its_cluster_is_left_out():
 
 
 def test_rows_are_predicted_by_the_cluster_that_is_best_on_the_other_rows():
-    own = party(offset=20.0)
+    own = site(offset=20.0)
     labels = np.array([1, 0, 1])
     # By the loss of the offset model nobody would choose its cluster.
     np.testing.assert_allclose(own.average(labels), own.table[2])
-    near = party(offset=0.0)
+    near = site(offset=0.0)
     np.testing.assert_allclose(near.average(labels), near.table[1])
 
 
 def test_a_cluster_is_not_chosen_by_the_rows_that_it_predicts():
-    own = party(offset=0.0)
+    own = site(offset=0.0)
     y = own.y.copy()
     y[own.folds == 1] += 50
     spoilt = replace(own, y=y, losses=squares(y, own.table), _averages={})
-    labels, ahead = np.array([1, 0, 1]), own.folds == 1
-    np.testing.assert_array_equal(spoilt.average(labels)[ahead], own.average(labels)[ahead])
+    labels, validation = np.array([1, 0, 1]), own.folds == 1
+    np.testing.assert_array_equal(spoilt.average(labels)[validation], own.average(labels)[validation])
 
 
 def test_predictions_of_others_stay_within_their_bounds():
-    own = party(offset=0.0, bounds=np.tile([-0.1, 0.1], (3, 1)))
+    own = site(offset=0.0, bounds=np.tile([-0.1, 0.1], (3, 1)))
     assert np.abs(own.average(np.array([1, 0, 1]))).max() <= 0.1
 
 
 def test_where_nobody_else_is_of_use_the_own_model_predicts():
-    own = party()
+    own = site()
     own = replace(own, table=np.array([own.y, *np.full((2, 24), np.nan)]), _averages={})
-    np.testing.assert_array_equal(own.average(np.zeros(3, dtype=int)), own.alone)
+    np.testing.assert_array_equal(own.average(np.zeros(3, dtype=int)), own.own_predictions)
 
 
 def test_columns_are_alone_then_offsets_then_slopes():
-    own = party()
+    own = site()
     columns = own.columns(AverageDictionary((np.array([1, 0, 1]),), UNITS, np.array([[[100, 0]], [[0, 0]]])))
-    np.testing.assert_array_equal(columns[:, 0], own.alone)
+    np.testing.assert_array_equal(columns[:, 0], own.own_predictions)
     np.testing.assert_array_equal(columns[:, 2], own.average(np.array([1, 0, 1])))
 
 
 def test_an_offset_does_not_know_the_row_that_it_corrects():
-    own, about = party(), dictionary(slope=1.0)
+    own, about = site(), dictionary(slope=1.0)
     before = own.columns(about)
     y = own.y.copy()
     y[own.folds == 1] += 50
@@ -118,7 +118,7 @@ def test_an_offset_does_not_know_the_row_that_it_corrects():
 
 
 def test_grams_are_the_products_of_the_residuals():
-    own, about = party(), dictionary(offset=1.0, slope=0.1)
+    own, about = site(), dictionary(offset=1.0, slope=0.1)
     grams, counts = own.grams(about)
     residuals = (own.y[:, None] - own.columns(about))[own.folds == 2]
     np.testing.assert_allclose(grams[2], residuals.T @ residuals)
@@ -127,7 +127,7 @@ def test_grams_are_the_products_of_the_residuals():
 
 def test_a_part_of_a_dictionary_has_a_part_of_the_gram_matrix():
     # Sites send one matrix for all labellings that may be chosen.
-    own = party()
+    own = site()
     both = AverageDictionary(LABELLINGS, UNITS, np.full((2, 2, 2), 0.1))
     one = AverageDictionary(LABELLINGS[1:], UNITS, np.full((2, 1, 2), 0.1))
     part = np.ix_(range(3), [0, 2, 4], [0, 2, 4])
@@ -137,7 +137,7 @@ def test_a_part_of_a_dictionary_has_a_part_of_the_gram_matrix():
 def test_rows_that_no_fold_holds_out_take_no_part():
     folds = np.arange(24) % 3
     folds[:5] = -1
-    own, about = party(folds=folds), dictionary()
+    own, about = site(folds=folds), dictionary()
     assert np.isnan(own.columns(about)[:5]).all()
     assert own.grams(about)[1].sum() == 19
     residuals = own.residuals(about, np.full((3, 3), 1 / 3))
@@ -145,20 +145,20 @@ def test_rows_that_no_fold_holds_out_take_no_part():
     assert np.isfinite(residuals[5:]).all()
 
 
-def mixed(parties):
+def mixed(sites):
     labellings = (np.array([1, 0, 1]),)
-    likelihoods = np.array([own.likelihoods(labellings, UNITS) for own in parties])
+    likelihoods = np.array([own.likelihoods(labellings, UNITS) for own in sites])
     about = AverageDictionary(labellings, UNITS, agree_on_ratios(likelihoods))
-    grams, counts = zip(*(own.grams(about) for own in parties), strict=True)
-    units = np.array([max(own.y.var(), 1e-12) for own in parties])
+    grams, counts = zip(*(own.grams(about) for own in sites), strict=True)
+    units = np.array([max(own.y.var(), 1e-12) for own in sites])
     return about, agree_on_weights(np.array(grams), np.array(counts), units)
 
 
 def test_the_better_predictors_get_the_weight_and_the_offset_is_found():
     offsets = [0.5, -0.6, 0.5, -0.4, 0.6]
-    parties = [party(offset=offset, seed=seed) for seed, offset in enumerate(offsets)]
-    about, weights = mixed(parties)
-    for place, own in enumerate(parties):
+    sites = [site(offset=offset, seed=seed) for seed, offset in enumerate(offsets)]
+    about, weights = mixed(sites)
+    for place, own in enumerate(sites):
         assert weights.personal[place, 1:].sum() > 0.9
         correction, (low, high) = own.correction(about, weights.personal[place])
         assert correction[-1] == pytest.approx(offsets[place], rel=0.2)
@@ -166,7 +166,9 @@ def test_the_better_predictors_get_the_weight_and_the_offset_is_found():
 
 
 def test_a_response_that_does_not_vary_is_no_failure():
-    flat = [party(y=np.zeros(24), alone=np.zeros(24), table=np.zeros((3, 24)), seed=s) for s in range(3)]
+    flat = [
+        site(y=np.zeros(24), own_predictions=np.zeros(24), table=np.zeros((3, 24)), seed=s) for s in range(3)
+    ]
     flat = [replace(own, losses=squares(own.y, own.table)) for own in flat]
     about, weights = mixed(flat)
     assert np.isfinite(flat[0].residuals(about, weights.held_out[:, 0])).all()

@@ -1,11 +1,11 @@
 """What a learner answers about averages of models: numbers of its own rows, never the rows.
 
-A party knows its rows, and what everybody's models predict there. Others' models have never seen its rows, so
+A site knows its rows, and what everybody's models predict there. Others' models have never seen its rows, so
 only its own model needs folds. At each resolution it predicts with the average of the cluster that loses
 least on its rows; for rows that a fold holds out, the cluster is chosen by the other rows. It answers two
 questions: log-likelihoods on a grid, for the size of offsets and slopes; and the Gram matrices of its
-residuals by fold, for the weights. Parties whose rows may not move answer by messages, and the same functions
-decide. With as many predictors as a party has rows, a Gram matrix tells the residuals up to a rotation.
+residuals by fold, for the weights. Sites whose rows may not move answer by messages, and the same functions
+decide. With as many predictors as a site has rows, a Gram matrix tells the residuals up to a rotation.
 """
 
 from __future__ import annotations
@@ -59,21 +59,21 @@ class AverageDictionary:
 
 
 @dataclass(frozen=True)
-class RowParty:
+class SiteRows:
     """A learner who answers by numbers.
 
-    ``folds`` (n,) is the fold that holds each row out; -1 for rows that take no part. ``alone`` (n,) has its
-    own model's predictions out of fold, ``table`` (M, n) those of everybody's models, NaN where one failed,
-    and ``bounds`` (M, 2) what these are clipped to. ``model_weights`` (M,) is what models weigh in averages;
-    ``place`` says where the learner stands among them. ``losses`` returns what the averages of a labelling
-    lose by row, of shape (K, n). ``noise`` is its noise level.
+    ``folds`` (n,) is the fold that holds each row out; -1 for rows that take no part. ``own_predictions``
+    (n,) has its own model's predictions out of fold, ``table`` (M, n) those of everybody's models, NaN where
+    one failed, and ``bounds`` (M, 2) what these are clipped to. ``model_weights`` (M,) is what models weigh
+    in averages; ``place`` says where the learner stands among them. ``losses`` returns what the averages of a
+    labelling lose by row, of shape (K, n). ``noise`` is its noise level.
     """
 
     X: Array
     y: Array
     folds: Array
     n_folds: int
-    alone: Array
+    own_predictions: Array
     table: Array
     bounds: Array
     model_weights: Array
@@ -87,16 +87,18 @@ class RowParty:
     def _seen(self) -> Array:
         return self.folds >= 0
 
-    def _without_fold(self, labels: Array, losses: Array, kept: Array, ahead: Array) -> Array:
-        """Return the predictions of rows ahead by the average that predicts the kept rows best."""
+    def _without_fold(self, labels: Array, losses: Array, training: Array, validation: Array) -> Array:
+        """Return the predictions of validation rows by the average that is best on training rows."""
         with np.errstate(over="ignore", invalid="ignore"):
-            by_model = SQUARED_ERROR.by_row((self.table[:, kept] - self.y[kept])[..., None]).mean(axis=1)
-        home = losses[:, kept].mean(axis=1).argmin()
-        positions, shares = average_of(labels == home, self.model_weights, by_model, self.place)
+            by_model = SQUARED_ERROR.by_row((self.table[:, training] - self.y[training])[..., None]).mean(
+                axis=1
+            )
+        cluster = losses[:, training].mean(axis=1).argmin()
+        positions, shares = average_of(labels == cluster, self.model_weights, by_model, self.place)
         if positions.tolist() == [self.place]:
             # Its own model has seen these rows.
-            return np.asarray(self.alone[ahead])
-        part = self.table[np.ix_(positions, ahead)]
+            return np.asarray(self.own_predictions[validation])
+        part = self.table[np.ix_(positions, validation)]
         # A model that fails on a few rows only stands in with the middle of its bounds there.
         middle = self.bounds[positions].mean(axis=1)[:, None]
         part = np.clip(np.where(np.isfinite(part), part, middle), *self.bounds[positions].T[..., None])
@@ -109,12 +111,12 @@ class RowParty:
         if key not in self._averages:
             losses, predictions = self.losses(labels), np.full(len(self.y), np.nan)
             for fold in range(self.n_folds):
-                ahead = np.flatnonzero(self.folds == fold)
-                kept = np.flatnonzero(self._seen & (self.folds != fold))
-                if len(ahead) and len(kept):
-                    predictions[ahead] = self._without_fold(labels, losses, kept, ahead)
+                validation = np.flatnonzero(self.folds == fold)
+                training = np.flatnonzero(self._seen & (self.folds != fold))
+                if len(validation) and len(training):
+                    predictions[validation] = self._without_fold(labels, losses, training, validation)
                 else:
-                    predictions[ahead] = self.alone[ahead]
+                    predictions[validation] = self.own_predictions[validation]
             self._averages[key] = predictions
         return self._averages[key]
 
@@ -129,8 +131,8 @@ class RowParty:
         """
         seen = self._seen
         residuals = self.y[seen, None] - self._shared(labellings)[seen]
-        found = OwnRows.of(self.X[seen], units, self.noise).likelihoods(residuals)
-        below = found - found.max(axis=(1, 2), keepdims=True)
+        result = OwnRows.of(self.X[seen], units, self.noise).likelihoods(residuals)
+        below = result - result.max(axis=(1, 2), keepdims=True)
         return np.asarray(np.round(np.maximum(below, LEAST_LIKELIHOOD), LIKELIHOOD_DIGITS))
 
     def columns(self, dictionary: AverageDictionary) -> Array:
@@ -142,19 +144,19 @@ class RowParty:
         residuals, n_shared = self.y[:, None] - shared, shared.shape[1]
         columns = np.full((len(self.y), 2 * n_shared + 1), np.nan)
         for fold in range(self.n_folds):
-            ahead = self.folds == fold
-            kept = self._seen & ~ahead
-            if not ahead.any():
+            validation = self.folds == fold
+            training = self._seen & ~validation
+            if not validation.any():
                 continue
-            columns[ahead, 0] = self.alone[ahead]
-            corrections = np.zeros((2, int(ahead.sum()), n_shared))
-            if kept.any():
-                own = OwnRows.of(self.X[kept], dictionary.units, self.noise)
-                for place, ratio in enumerate(dictionary.ratios):
-                    coefficients = own.coefficients(residuals[kept], ratio)
-                    low, high = widened(linear_values(self.X[kept], coefficients))
-                    corrections[place] = np.clip(linear_values(self.X[ahead], coefficients), low, high)
-            columns[ahead, 1:] = np.hstack([shared[ahead] + part for part in corrections])
+            columns[validation, 0] = self.own_predictions[validation]
+            corrections = np.zeros((2, int(validation.sum()), n_shared))
+            if training.any():
+                own = OwnRows.of(self.X[training], dictionary.units, self.noise)
+                for index, ratio in enumerate(dictionary.ratios):
+                    coefficients = own.coefficients(residuals[training], ratio)
+                    low, high = widened(linear_values(self.X[training], coefficients))
+                    corrections[index] = np.clip(linear_values(self.X[validation], coefficients), low, high)
+            columns[validation, 1:] = np.hstack([shared[validation] + part for part in corrections])
         return columns
 
     def grams(self, dictionary: AverageDictionary) -> tuple[Array, Array]:
@@ -164,10 +166,10 @@ class RowParty:
         n_columns = residuals.shape[1]
         grams, counts = np.zeros((self.n_folds, n_columns, n_columns)), np.zeros(self.n_folds)
         for fold in range(self.n_folds):
-            mine = self.folds == fold
-            rows = residuals[mine]
-            grams[fold] = (rows * weights[mine, None]).T @ rows
-            counts[fold] = weights[mine].sum()
+            selected = self.folds == fold
+            rows = residuals[selected]
+            grams[fold] = (rows * weights[selected, None]).T @ rows
+            counts[fold] = weights[selected].sum()
         return grams, counts
 
     def residuals(self, dictionary: AverageDictionary, held_out: Array) -> Array:
@@ -187,8 +189,8 @@ class RowParty:
         if seen.any():
             own = OwnRows.of(self.X[seen], dictionary.units, self.noise)
             for ratio, parts in zip(dictionary.ratios, weights[1:].reshape(2, shared.shape[1]), strict=True):
-                found = parts @ own.coefficients(self.y[seen, None] - shared[seen], ratio)
-                whole[: len(found) - 1] += found[:-1]
-                whole[-1] += found[-1]
+                result = parts @ own.coefficients(self.y[seen, None] - shared[seen], ratio)
+                whole[: len(result) - 1] += result[:-1]
+                whole[-1] += result[-1]
         low, high = widened(linear_values(self.X, whole[None])[:, 0])
         return whole, (float(low), float(high))

@@ -15,8 +15,8 @@ from coterie._arrays import Array
 
 
 @dataclass(frozen=True)
-class VoiceRule:
-    """How far one learner's voice reaches (benchmarks/federated/liars)."""
+class WeightLimits:
+    """How much one learner may count (benchmarks/federated/liars)."""
 
     # A value counts at most as this multiple of the median over learners, and at least as that fraction.
     ratio: float = 10.0
@@ -24,10 +24,10 @@ class VoiceRule:
     weight: float = 2.0
 
 
-VOICES = VoiceRule()
+WEIGHT_LIMITS = WeightLimits()
 
 
-def within_reach(values: Array, ratio: float = VOICES.ratio) -> Array:
+def within_reach(values: Array, ratio: float = WEIGHT_LIMITS.ratio) -> Array:
     """Return positive values (L, ...) within a ratio of their median over learners."""
     if not len(values):
         return values
@@ -35,6 +35,6 @@ def within_reach(values: Array, ratio: float = VOICES.ratio) -> Array:
     return np.asarray(np.clip(values, middle / ratio, middle * ratio))
 
 
-def heard(ratios: Array) -> Array:
+def bounded_ratios(ratios: Array) -> Array:
     """Return ratios (L,) of losses to noise, none of them above the bound for one learner."""
-    return np.asarray(np.minimum(ratios, VOICES.ratio * np.median(ratios)))
+    return np.asarray(np.minimum(ratios, WEIGHT_LIMITS.ratio * np.median(ratios)))

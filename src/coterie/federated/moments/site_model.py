@@ -1,4 +1,4 @@
-"""What a site learns at home, from its own rows and everybody's moments; nothing of it is sent.
+"""What a site learns from its own rows and everybody's moments; nothing of it is sent.
 
 Its dictionary: its own model, and lines at every resolution. A line is fitted on the moments of the others of
 a cluster and on the site's own, which count more than the others' by several factors: that moves the pooled
@@ -23,13 +23,13 @@ from coterie.collaboration.nested.own import folds_of
 from coterie.collaboration.nested.weights import simplex_weights
 from coterie.federated.messages import ProtocolError
 from coterie.federated.moments.conclude import Pooled
-from coterie.federated.moments.pool import Pool, Units, fit_lines, losses_of
+from coterie.federated.moments.pool import Pool, PoolUnits, fit_lines, losses_of
 from coterie.federated.moments.schema import schema_from
 from coterie.federated.moments.site import Knots, bent, bounded_rows
-from coterie.federated.peers import Party
+from coterie.federated.peers import Site
 from coterie.method.fitting import quiet_fits
 from coterie.records import share_of_rows
-from coterie.verdicts.gain_model import Expected, fit_gain_model
+from coterie.verdicts.gain_model import ExpectedGains, fit_gain_model
 from coterie.verdicts.gains import ROUNDING, error_and_spread
 from coterie.verdicts.learning import compare, decay_of, reached_with_all
 from coterie.verdicts.verdict import BY_ITSELF, NO_COMPANY, NO_DIFFERENCE, STAY_ALONE, judge, reason_for
@@ -45,8 +45,8 @@ PSEUDO_ROWS = 30.0
 
 
 @dataclass(frozen=True)
-class Home:
-    """What a site knows at home: how it predicts, and whether that pays.
+class SiteModel:
+    """What a site learns from its own rows: how it predicts, and whether that pays.
 
     ``weights`` (1 + M,) are of its own model and of the ``lines``. Errors are mean squared errors out
     of fold; ``gain`` is the share of the error alone that others are expected to save, ``gain_low`` and
@@ -70,32 +70,32 @@ class Home:
         """How much of a prediction is the own model's."""
         return float(self.weights[0])
 
-    def alone(self, X: Any) -> Array:
+    def predict_own(self, X: Any) -> Array:
         """Predict rows (n, p) with the site's own model."""
         return guarded(self.model, np.asarray(X, dtype=float), self.lines.bounds)
 
     def predict(self, X: Any) -> Array:
         """Predict rows (n, p) of the site."""
-        predicted: Array = self.weights @ np.vstack([self.alone(X), self.lines.predict(X)])
+        predicted: Array = self.weights @ np.vstack([self.predict_own(X), self.lines.predict(X)])
         return predicted
 
 
-def _own_rows(party: Party, units: Units, schema: bytes, knots: Knots) -> Array:
+def _own_rows(site: Site, units: PoolUnits, schema: bytes, knots: Knots) -> Array:
     """Return the site's rows (n, q) as its message counts them."""
-    X, y = bent(party.learners.X, knots), party.learners.scalar_y
+    X, y = bent(site.learners.X, knots), site.learners.scalar_y
     if schema:
         return bounded_rows(X, y, schema_from(schema))
     return np.column_stack([units.rows(X), (y - units.middle[-1]) / units.half[-1]])
 
 
 def _fitted(resolutions: list[list[tuple[Array, float]]], own: Array) -> Array:
-    """Return the lines (M, p + 1) of the clusters that describe the site's own moments best, with these."""
-    found = []
+    """Return lines (M, p + 1) by the own moments with shares of the nearest cluster's, at each resolution."""
+    result = []
     for clusters in resolutions:
         lines = np.array([fit_lines(moments, noise) for moments, noise in clusters])
         moments, noise = clusters[int(losses_of(lines, own[None])[:, 0].argmin())]
-        found += [fit_lines(share * moments + own, share * noise) for share in SHARES]
-    return np.array(found).reshape(-1, len(own) - 1)
+        result += [fit_lines(share * moments + own, share * noise) for share in SHARES]
+    return np.array(result).reshape(-1, len(own) - 1)
 
 
 @dataclass(frozen=True)
@@ -103,7 +103,7 @@ class _Lines:
     """Lines in one pool's units, which may bend at knots."""
 
     coefficients: Array
-    units: Units
+    units: PoolUnits
     knots: Knots
 
     def predict(self, X: Any) -> Array:
@@ -132,12 +132,12 @@ class PooledLines:
         return predicted
 
 
-def pooled_lines(party: Party, pooled: Pooled, folds: Array, schema: bytes = b"") -> PooledLines:
+def pooled_lines(site: Site, pooled: Pooled, folds: Array, schema: bytes = b"") -> PooledLines:
     """Return the members that everybody's moments add to a site's dictionary.
 
     Parameters
     ----------
-    party : Party
+    site : Site
         The site, with the rows that its message was made of.
     pooled : Pooled
         From `conclude_moments`.
@@ -151,27 +151,27 @@ def pooled_lines(party: Party, pooled: Pooled, folds: Array, schema: bytes = b""
     PooledLines
         There are none where no cluster of the site has other members.
     """
-    y = party.learners.scalar_y
-    if len(pooled.pool.units.middle) != party.learners.n_features + 1:
-        raise ProtocolError(f"The rows of {party.site!r} have other columns than its moments.")
-    found = [_of_pool(party, pooled, pooled.pool, (), folds, schema)]
+    y = site.learners.scalar_y
+    if len(pooled.pool.units.middle) != site.learners.n_features + 1:
+        raise ProtocolError(f"The rows of {site.name!r} have other columns than its moments.")
+    result = [_of_pool(site, pooled, pooled.pool, (), folds, schema)]
     if pooled.bends is not None:
-        found.append(_of_pool(party, pooled, pooled.bends, pooled.knots, folds, schema))
-    out_of_fold, parts = zip(*found, strict=True)
+        result.append(_of_pool(site, pooled, pooled.bends, pooled.knots, folds, schema))
+    out_of_fold, parts = zip(*result, strict=True)
     return PooledLines(np.hstack(out_of_fold), parts, np.array(widened(y)))
 
 
 def _of_pool(
-    party: Party, pooled: Pooled, pool: Pool, knots: Knots, folds: Array, schema: bytes
+    site: Site, pooled: Pooled, pool: Pool, knots: Knots, folds: Array, schema: bytes
 ) -> tuple[Array, _Lines]:
     """Return what the lines of a pool predict out of fold, (n, M), and those of all rows."""
-    others, X, y = pooled.others(party.site, pool), party.learners.X, party.learners.scalar_y
-    rows = _own_rows(party, pool.units, schema, knots)
+    others, X, y = pooled.others(site.name, pool), site.learners.X, site.learners.scalar_y
+    rows = _own_rows(site, pool.units, schema, knots)
     out_of_fold = np.full((len(y), len(others) * len(SHARES)), np.nan)
     for fold in np.unique(folds[folds >= 0]):
-        held, kept = folds == fold, folds != fold
-        lines = _Lines(_fitted(others, rows[kept].T @ rows[kept]), pool.units, knots)
-        out_of_fold[held] = np.clip(lines.predict(X[held]), *widened(y[kept])).T
+        validation, training = folds == fold, folds != fold
+        lines = _Lines(_fitted(others, rows[training].T @ rows[training]), pool.units, knots)
+        out_of_fold[validation] = np.clip(lines.predict(X[validation]), *widened(y[training])).T
     return out_of_fold, _Lines(_fitted(others, rows.T @ rows), pool.units, knots)
 
 
@@ -182,47 +182,49 @@ def _evened(grams: Array, n_rows: Array) -> Array:
     return evened
 
 
-def _own_out_of_fold(party: Party, folds: Folds) -> Array:
+def _own_out_of_fold(site: Site, folds: Folds) -> Array:
     """Return residuals (n, 1) of the site's own model, fitted again without each fold."""
-    learners, model = party.learners, party.selection.models[0]
+    learners, model = site.learners, site.selection.models[0]
     X, y = learners.X, learners.scalar_y
-    seed = integer_seed(generator_for(party.seed, party.site))
-    left = np.full((len(y), 1), np.nan)
+    seed = integer_seed(generator_for(site.seed, site.name))
+    residuals = np.full((len(y), 1), np.nan)
     with quiet_fits():
-        for fold, kept in enumerate(folds.training):
+        for fold, training in enumerate(folds.training):
             held = folds.held_out == fold
-            fitted = fit_or_replace(ModelFit(clone(model), X[kept], y[kept], None, seed, model))
-            left[held, 0] = y[held] - guarded(fitted, X[held], np.array(widened(y[kept])))
-    return left
+            fitted = fit_or_replace(ModelFit(clone(model), X[training], y[training], None, seed, model))
+            residuals[held, 0] = y[held] - guarded(fitted, X[held], np.array(widened(y[training])))
+    return residuals
 
 
-def _expected(party: Party, alone: Array, shared: Array, own: float, share: float) -> Expected | None:
+def _expected(
+    site: Site, own_residuals: Array, shared: Array, own: float, share: float
+) -> ExpectedGains | None:
     """Return what the site may expect of others, by the rules of a local fit; None where nothing is known.
 
-    ``alone`` and ``shared`` (n, 1) are residuals out of fold, ``own`` the weight of the own model, and
-    ``share`` that of the rows which each fold trains on.
+    ``own_residuals`` and ``shared`` (n, 1) are residuals out of fold, ``own`` the weight of the own model,
+    and ``share`` that of the rows which each fold trains on.
     """
-    selection, size = party.selection, np.array([float(len(alone))])
+    selection, size = site.selection, np.array([float(len(own_residuals))])
     rounding = ROUNDING * selection.noise
     early = [selection.residuals[0]]
-    compared, measured, _ = compare(early, [alone], [shared], [None], party.learners.loss, rounding)
+    compared, measured, _ = compare(early, [own_residuals], [shared], [None], site.learners.loss, rounding)
     if not measured.any() or own > 1 - 1e-9:
         return None
     decay = decay_of(compared, (share_of_rows(selection), share))
     reached = reached_with_all(size, share, decay)
     fall = np.log(reached) - np.log(1 - own * own * (1 - reached))
-    ratio = np.log(compared.alone / compared.others) + fall
+    ratio = np.log(compared.own / compared.others) + fall
     error = compared.errors(share, selection.inflation, compared.typical)
-    evidence = ratio, error, compared.apart, compared.n_rows
+    evidence = ratio, error, compared.relative_distances, compared.n_rows
     return fit_gain_model(*evidence, decay, compared.typical).expect(*evidence, fall)
 
 
-def at_home(party: Party, pooled: Pooled, schema: bytes = b"") -> Home:
+def site_model(site: Site, pooled: Pooled, schema: bytes = b"") -> SiteModel:
     """Return how a site predicts with the others, and whether it pays.
 
     Parameters
     ----------
-    party : Party
+    site : Site
         The site, with the rows that its message was made of.
     pooled : Pooled
         From `conclude_moments`.
@@ -231,25 +233,25 @@ def at_home(party: Party, pooled: Pooled, schema: bytes = b"") -> Home:
 
     Returns
     -------
-    Home
+    SiteModel
         Never leaves the site.
     """
-    selection, y = party.selection, party.learners.scalar_y
-    folds = folds_of(party.learners, selection, FOLDS, None, party.seed)
-    lines = pooled_lines(party, pooled, folds.held_out, schema)
-    n_lines, alone = len(lines), _own_out_of_fold(party, folds)
-    residuals = np.column_stack([alone, y[:, None] - lines.out_of_fold])
-    ahead = [np.flatnonzero(folds.held_out == fold) for fold in range(len(folds))]
-    grams = np.array([residuals[held].T @ residuals[held] for held in ahead])
+    selection, y = site.selection, site.learners.scalar_y
+    folds = folds_of(site.learners, selection, FOLDS, None, site.seed)
+    lines = pooled_lines(site, pooled, folds.held_out, schema)
+    n_lines, own_residuals = len(lines), _own_out_of_fold(site, folds)
+    residuals = np.column_stack([own_residuals, y[:, None] - lines.out_of_fold])
+    validation_sets = [np.flatnonzero(folds.held_out == fold) for fold in range(len(folds))]
+    grams = np.array([residuals[held].T @ residuals[held] for held in validation_sets])
     whole = grams.sum(axis=0)
     choices = np.concatenate([whole[None], whole - grams])
-    n_rows = np.array([float(len(y)), *(float(len(y) - len(held)) for held in ahead)])
+    n_rows = np.array([float(len(y)), *(float(len(y) - len(held)) for held in validation_sets)])
     weights = simplex_weights(choices if pooled.pool.scales.any() else _evened(choices, n_rows))
-    shared = np.full_like(alone, np.nan)
-    for held, mine in zip(ahead, weights[1:], strict=True):
+    shared = np.full_like(own_residuals, np.nan)
+    for held, mine in zip(validation_sets, weights[1:], strict=True):
         shared[held, 0] = residuals[held] @ mine
-    error_alone, error_with = (error_and_spread(part)[0] for part in (alone, shared))
-    expected = _expected(party, alone, shared, float(weights[0, 0]), float(folds.training.mean()))
+    error_alone, error_with = (error_and_spread(part)[0] for part in (own_residuals, shared))
+    expected = _expected(site, own_residuals, shared, float(weights[0, 0]), float(folds.training.mean()))
     gain = low = high = None
     verdict, reason = NO_DIFFERENCE, BY_ITSELF if n_lines else NO_COMPANY
     if expected is not None:
@@ -258,8 +260,8 @@ def at_home(party: Party, pooled: Pooled, schema: bytes = b"") -> Home:
         )
         verdict = str(judge(expected)[0])
         reason = reason_for(verdict, gain)
-    return Home(
-        site=party.site,
+    return SiteModel(
+        site=site.name,
         verdict=verdict,
         reason=reason,
         error_alone=error_alone,
