@@ -32,7 +32,7 @@ from coterie.fit.run import fit_learners
 from coterie.loss import Loss
 from coterie.method.forecasts import Forecasts
 from coterie.records import Collaboration, Exchange, Partition, Selection
-from coterie.rows.cautions import cautions
+from coterie.rows.cautions import alike_ids, cautions
 from coterie.rows.ids import as_ids
 from coterie.rows.learners import Learners, gather_learners
 from coterie.rows.numbers import divided, extreme_exponents
@@ -329,6 +329,9 @@ class CoterieEstimator(BaseEstimator):  # type: ignore[misc]
             newcomers = in_time_order(newcomers, time_ranks(times, len(X), caller))
         known = set(self.learner_ids_.tolist()) & set(newcomers.ids.tolist())
         method = caller.rpartition(".")[2]
+        before = self.learner_ids_.tolist()
+        for sentence in set(alike_ids([*before, *newcomers.ids.tolist()])) - set(alike_ids(before)):
+            warnings.warn(sentence, UserWarning, stacklevel=3)
         if known:
             who, are = ("Learner", "is") if len(known) == 1 else ("Learners", "are")
             raise ValueError(

@@ -27,8 +27,7 @@ DATE_PARTS: dict[str, Callable[[Any], Any]] = {
 FEWEST_ROWS = 2
 # A text column with more distinct entries than this share of its rows names rows, it does not describe them.
 IDENTIFIER_SHARE = 0.5
-# A category of which more entries than this share are rare, in more than that share of the rows, is hardly
-# one.
+# Of a sound category fewer entries than this share are rare, or they have fewer rows than that share.
 MOSTLY_RARE, RARE_ROWS = 0.5, 0.05
 
 

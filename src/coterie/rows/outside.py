@@ -27,8 +27,8 @@ class OutsideFitWarning(UserWarning):
 class OutsideRule:
     """From where on rows are unlike those of fit.
 
-    Halves of the tables in benchmarks/quality/real_tables, 16 of them split in five ways, have no column
-    beyond these limits in its other half, and none of the stress settings has.
+    In 80 random halves of 16 real tables no column of the other half is beyond these limits. In halves of
+    the stress settings none is but codes for missing values.
     """
 
     # A row is far outside if it is further from the range of fit than the range is wide.
