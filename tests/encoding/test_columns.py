@@ -272,7 +272,7 @@ def test_later_text_is_read_entry_by_entry_by_the_decimal_sign_of_fit():
 def test_a_category_of_which_most_entries_are_rare_has_a_note():
     values = ["a"] * 50 + ["b"] * 50 + [f"rare {k}" for k in range(6)]
     assert plan_text("x", series(values), 12, 0.01).note == (
-        "Column 'x' is a category of 8 entries, of which 6 are rare and were joined (6 of 106 rows): join "
+        "Column 'x' is a category of 8 entries, and 6 of them are rare and were joined (6 of 106 rows): join "
         "them by meaning, or make it numbers if it is."
     )
     # A few rows are no loss, and as many frequent entries as rare ones are a category.

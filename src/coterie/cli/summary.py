@@ -130,7 +130,7 @@ def show_summary(summary: Mapping[str, Any], *, verbose: bool = False) -> None:
     show_line(first, style="bold")
     for sentence in others:
         show_line(sentence)
-    void = summary["nothing_to_learn"]
+    void = summary.get("nothing_to_learn")
     if summary["pays"] and not void:
         _show_groups(summary, summary["by_verdict"], "verdict")
         if summary["source"] == "model" and summary["n_learners"] > 1:

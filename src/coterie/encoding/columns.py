@@ -179,7 +179,7 @@ def _plan_category(name: str, series: Any, max_levels: int, min_share: float) ->
     note = ""
     if rare > MOSTLY_RARE * len(counts) and in_rare > RARE_ROWS * n_rows:
         note = (
-            f"Column {name!r} is a category of {len(counts)} entries, of which {rare} are rare and were "
+            f"Column {name!r} is a category of {len(counts)} entries, and {rare} of them are rare and were "
             f"joined ({in_rare} of {n_rows} rows): join them by meaning, or make it numbers if it is."
         )
     return ColumnPlan(

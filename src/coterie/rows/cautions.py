@@ -44,14 +44,14 @@ class CautionRule:
     fewest_learners: int = 5
     # Two learners may share fewer different rows by chance.
     fewest_copied: int = 5
-    # Ids that are alike, of which each has a sentence.
+    # Pairs of ids that are alike and have a sentence of their own.
     most_named: int = 3
     # More rows show no more.
     most_rows: int = 5_000
 
 
 CAUTION = CautionRule()
-# A fit of which a caution says this has no other answer.
+# If a caution says this, the fit has no other answer.
 NOTHING_TO_LEARN = "so there is nothing to learn"
 
 
