@@ -209,9 +209,9 @@ def of_pandas(values):
         (["1,234", "5,678"] * 3, "category"),
         (["1,2", "1,3,4", "2"] * 3, "category"),
         # Codes keep their meaning: nothing but digits, leading zeros, letters among them.
-        (["007", "012"] * 9 + ["n/v"], "category"),
+        (["007", "012"] * 10 + ["n/v"], "category"),
         (["10115", "20095"] * 10, "category"),
-        (["01067", "10115", "20095", "n/v"] * 10, "category"),
+        (["01067", "10115", "20095"] * 10 + ["n/v"], "category"),
         (["A1", "12", "13", "14"] * 10, "category"),
         (["12", "13"] * 9 + ["14", "A1"], "number"),
         (["12", "13"] * 9 + ["A1", "A2"], "category"),
