@@ -143,7 +143,7 @@ class CoterieClassifier(ClassifierMixin, CoterieEstimator):  # type: ignore[misc
         What became of each column of the table; only where there is an encoder.
     ranges_ : ndarray of shape (2, q)
         Smallest and largest value of each predictor, by which `OutsideFitWarning` judges later rows. It is
-        not there after ``fit_sources`` with ``standardize``.
+        not there after a fit of fewer than 20 rows, and after ``fit_sources`` with ``standardize``.
 
     Examples
     --------

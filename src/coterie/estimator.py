@@ -36,7 +36,7 @@ from coterie.rows.cautions import alike_ids, cautions
 from coterie.rows.ids import as_ids
 from coterie.rows.learners import Learners, gather_learners
 from coterie.rows.numbers import divided, extreme_exponents
-from coterie.rows.outside import ranges_of, warn_of_ranges
+from coterie.rows.outside import OUTSIDE, ranges_of, warn_of_ranges
 from coterie.rows.tables import check_finite, check_predictors, check_size, column_names, split_group_column
 from coterie.rows.wild import warn_of
 from coterie.summary import summarize
@@ -203,8 +203,10 @@ class CoterieEstimator(BaseEstimator):  # type: ignore[misc]
     def _see(self, learners: Learners) -> None:
         """Keep the ranges of the predictors, for rows that are predicted later."""
         ranges = np.ldexp(ranges_of(learners.X), self.record_.exponents)
-        known = [ranges] if getattr(self, "ranges_", None) is None else [self.ranges_, ranges]
-        self.ranges_ = ranges_of(np.concatenate(known))
+        if getattr(self, "ranges_", None) is not None:
+            self.ranges_ = ranges_of(np.concatenate([self.ranges_, ranges]))
+        elif len(learners.X) >= OUTSIDE.fewest:
+            self.ranges_ = ranges
 
     def _warn_of_unseen(self, X: Array, names: list[str] | None, stacklevel: int) -> None:
         """Warn of rows that lie far outside those of fit."""

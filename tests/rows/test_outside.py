@@ -141,6 +141,15 @@ def test_how_far_and_how_many_rows_are_outside(values, named):
     assert bool(said) is named
 
 
+@pytest.mark.parametrize("n_rows", [18, 20])
+def test_the_range_of_very_few_rows_is_none(n_rows):
+    rows = np.flatnonzero(np.isin(DATA.groups, np.unique(DATA.groups)[:2]))[:: 120 // n_rows][:n_rows]
+    model = CoterieRegressor(candidates="lr", n_bootstrap=0).fit(
+        DATA.X[rows], DATA.y[rows], DATA.groups[rows]
+    )
+    assert hasattr(model, "ranges_") is (n_rows == 20)
+
+
 @pytest.mark.parametrize("setting", STRESS_SETTINGS)
 def test_halves_of_simulated_tables_are_quiet(setting):
     data = make_stress(setting, 0)

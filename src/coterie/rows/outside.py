@@ -37,6 +37,8 @@ class OutsideRule:
     share: float = 0.05
     # A single row says so if it is this many ranges away.
     farthest: float = 10.0
+    # The range of fewer rows than these says little.
+    fewest: int = 20
     # Gaps and rare entries of fit explain this many times as many later, as a count and as a share.
     times: int = 10
 
