@@ -331,14 +331,14 @@ class CoterieEstimator(BaseEstimator):  # type: ignore[misc]
             newcomers = in_time_order(newcomers, time_ranks(times, len(X), caller))
         known = set(self.learner_ids_.tolist()) & set(newcomers.ids.tolist())
         method = caller.rpartition(".")[2]
-        before = self.learner_ids_.tolist()
-        for sentence in set(alike_ids([*before, *newcomers.ids.tolist()])) - set(alike_ids(before)):
-            warnings.warn(sentence, UserWarning, stacklevel=3)
         if known:
             who, are = ("Learner", "is") if len(known) == 1 else ("Learners", "are")
             raise ValueError(
                 f"{who} {listed(sorted(known, key=str))} {are} known already: {method} takes new ids."
             )
+        before = self.learner_ids_.tolist()
+        for sentence in set(alike_ids([*before, *newcomers.ids.tolist()])) - set(alike_ids(before)):
+            warnings.warn(sentence, UserWarning, stacklevel=3)
         self._need_rows(method)
         return newcomers
 

@@ -188,7 +188,7 @@ def _copies(learners: Learners) -> list[tuple[int, int]]:
 def alike_ids(ids: Iterable[Any]) -> tuple[str, ...]:
     """Say which ids are the same but for case, blanks and how their letters are composed."""
     result: dict[str, list[str]] = {}
-    for learner in ids:
+    for learner in dict.fromkeys(ids):
         if isinstance(learner, str):
             key = " ".join(unicodedata.normalize("NFKC", learner).casefold().split())
             result.setdefault(key, []).append(learner)
