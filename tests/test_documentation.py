@@ -16,7 +16,7 @@ from coterie.cli.app import main
 
 ROOT = Path(__file__).parents[1]
 SITE = sorted((ROOT / "docs").rglob("*.md"))
-PAGES = [ROOT / "README.md", *SITE]
+PAGES = [ROOT / "README.md", ROOT / "SECURITY.md", *SITE]
 MEASURED = [page for shelf in ("benchmarks", "reproductions") for page in (ROOT / shelf).rglob("README.md")]
 BLOCK = re.compile(
     r"^(?:<!-- needs (\w+) -->\n)?```(python|bash)\n(.*?)^```$(?:\n```\n(.*?)^```$)?",

@@ -17,6 +17,7 @@ PAGES = [
     ROOT / "README.md",
     ROOT / "CONTRIBUTING.md",
     ROOT / "CHANGELOG.md",
+    ROOT / "SECURITY.md",
     *sorted((ROOT / "docs").rglob("*.md")),
     *(page for shelf in ("benchmarks", "reproductions") for page in sorted((ROOT / shelf).rglob("*.md"))),
 ]

@@ -26,11 +26,13 @@ if TYPE_CHECKING:
     from coterie.regressor import CoterieRegressor as CoterieRegressor
     from coterie.report import Report as Report
     from coterie.rows.learners import stack_learners as stack_learners
+    from coterie.rows.outside import OutsideFitWarning as OutsideFitWarning
 
 # A name is imported when it is first used: `coterie --help` need not wait for scikit-learn.
 _MODULES = {
     "CoterieClassifier": "coterie.classifier",
     "CoterieRegressor": "coterie.regressor",
+    "OutsideFitWarning": "coterie.rows.outside",
     "Report": "coterie.report",
     "RowSource": "coterie.fit.out_of_core",
     "TableEncoder": "coterie.encoding",

@@ -111,6 +111,9 @@ def _small(pays: Summary, *, classes: bool = False) -> str:
 
 def answer_sentences(summary: Summary) -> list[str]:
     """Return the answer of a summary (see `coterie.summary.summarize`), the most important sentence first."""
+    if summary.get("nothing_to_learn"):
+        # Whatever the errors are, they are none of learning.
+        return [summary["nothing_to_learn"]]
     pays = summary["pays"]
     sentences = [_coteries(summary)]
     if pays is not None:

@@ -32,10 +32,11 @@ from coterie.fit.run import fit_learners
 from coterie.loss import Loss
 from coterie.method.forecasts import Forecasts
 from coterie.records import Collaboration, Exchange, Partition, Selection
-from coterie.rows.cautions import cautions
+from coterie.rows.cautions import alike_ids, cautions
 from coterie.rows.ids import as_ids
 from coterie.rows.learners import Learners, gather_learners
 from coterie.rows.numbers import divided, extreme_exponents
+from coterie.rows.outside import OUTSIDE, ranges_of, warn_of_ranges
 from coterie.rows.tables import check_finite, check_predictors, check_size, column_names, split_group_column
 from coterie.rows.wild import warn_of
 from coterie.summary import summarize
@@ -81,6 +82,8 @@ class CoterieEstimator(BaseEstimator):  # type: ignore[misc]
     admission_: Admission | None = _from_record("admission")
     min_rows_: int = _from_record("min_rows")
 
+    ranges_: Array
+
     @property
     def encoder_(self) -> TableEncoder | None:
         """The encoder of the table of fit; None where X was numbers."""
@@ -116,7 +119,7 @@ class CoterieEstimator(BaseEstimator):  # type: ignore[misc]
         """Leave everything as it was where a fit is refused."""
         before = dict(vars(self))
         # What an earlier fit's table was says nothing of this one's.
-        for name in ("table_", "target_name_"):
+        for name in ("table_", "target_name_", "ranges_"):
             self.__dict__.pop(name, None)
         try:
             yield
@@ -179,7 +182,10 @@ class CoterieEstimator(BaseEstimator):  # type: ignore[misc]
         out = [] if encoder is None else [plan.name for plan in encoder.columns_ if plan.kind == "left out"]
         if out:
             notes.append(f"Left out of the predictors: {listed(out)}. Why, encoder_.columns_ says.")
+        if encoder is not None:
+            notes += self.table_.notes
         self.record_ = fit.with_notes(tuple(notes))
+        self._see(learners)
         return self
 
     def _fit_sources(self, sources: Mapping[Any, RowSource], memory: Any, options: Options) -> Self:
@@ -191,9 +197,25 @@ class CoterieEstimator(BaseEstimator):  # type: ignore[misc]
             seed = as_entropy(self.random_state)
             fit = fit_sources(options, sources, memory, seed=seed, n_features=self.n_features_in_)
             # Rows that were standardised no longer show what they were.
-            said = () if fit.units is not None else cautions(fit.learners, column_names(head))
+            plain = fit.units is None
+            said = cautions(fit.learners, column_names(head)) if plain else ()
             self.record_ = fit.with_notes((*_of_time(options), *said))
+            if plain:
+                self._see(fit.learners)
         return self
+
+    def _see(self, learners: Learners) -> None:
+        """Keep the ranges of the predictors, for rows that are predicted later."""
+        ranges = np.ldexp(ranges_of(learners.X), self.record_.exponents)
+        if getattr(self, "ranges_", None) is not None:
+            self.ranges_ = ranges_of(np.concatenate([self.ranges_, ranges]))
+        elif len(learners.X) >= OUTSIDE.fewest:
+            self.ranges_ = ranges
+
+    def _warn_of_unseen(self, X: Array, names: list[str] | None, stacklevel: int) -> None:
+        """Warn of rows that lie far outside those of fit."""
+        if getattr(self, "ranges_", None) is not None:
+            warn_of_ranges(X, self.ranges_, names, stacklevel + 1)
 
     def check_options(self) -> Options:
         """Refuse an option that is not known, before any row is read.
@@ -283,6 +305,8 @@ class CoterieEstimator(BaseEstimator):  # type: ignore[misc]
         """
         newcomers = self._newcomers(X, y, groups, self._called("admit"))
         self.record_ = admit_learners(self._record(), newcomers)
+        if getattr(self, "ranges_", None) is not None:
+            self._see(newcomers)
         return self.learner_labels_[-len(newcomers) :]
 
     def _record(self) -> Fit:
@@ -306,6 +330,8 @@ class CoterieEstimator(BaseEstimator):  # type: ignore[misc]
             X, y, groups, names=names, exponents=fit.exponents, loss=fit.options.loss, caller=caller
         )
         warn_of(newcomers.wild)
+        # What was set aside is no reason to warn once more.
+        self._warn_of_unseen(np.ldexp(newcomers.X, fit.exponents), names, stacklevel=4)
         if times is not None:
             newcomers = in_time_order(newcomers, time_ranks(times, len(X), caller))
         known = set(self.learner_ids_.tolist()) & set(newcomers.ids.tolist())
@@ -315,6 +341,9 @@ class CoterieEstimator(BaseEstimator):  # type: ignore[misc]
             raise ValueError(
                 f"{who} {listed(sorted(known, key=str))} {are} known already: {method} takes new ids."
             )
+        before = self.learner_ids_.tolist()
+        for sentence in set(alike_ids([*before, *newcomers.ids.tolist()])) - set(alike_ids(before)):
+            warnings.warn(sentence, UserWarning, stacklevel=3)
         self._need_rows(method)
         return newcomers
 
@@ -387,8 +416,10 @@ class CoterieEstimator(BaseEstimator):  # type: ignore[misc]
         index = self.record_.places_of(None if ids is None else ids.tolist(), len(X), caller)
         ids_in_order = np.zeros(len(X), dtype=int) if ids is None else ids
         check_finite(X, names, np.arange(len(X)), ids_in_order, caller)
+        seen = X
         X = divided(X, self.record_.exponents)
         check_size(X, names, caller)
+        self._warn_of_unseen(seen, names, stacklevel=4)
         return X, index
 
     def _answer(self) -> Mapping[str, Any]:

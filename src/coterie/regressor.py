@@ -144,6 +144,9 @@ class CoterieRegressor(RegressorMixin, CoterieEstimator):  # type: ignore[misc]
         Name of the response; empty where y had none.
     table_ : TableRecipe
         What became of each column of the table; only where there is an encoder.
+    ranges_ : ndarray of shape (2, q)
+        Smallest and largest value of each predictor, by which `OutsideFitWarning` judges later rows. It is
+        not there after a fit of fewer than 20 rows, and after ``fit_sources`` with ``standardize``.
 
     Examples
     --------

@@ -18,6 +18,7 @@ from coterie._answer import answer_sentences
 from coterie._arrays import Array
 from coterie.fit.record import Fit
 from coterie.records import Collaboration, OwnResiduals, Partition
+from coterie.rows.cautions import NOTHING_TO_LEARN
 from coterie.verdicts.gains import ERRORS
 from coterie.verdicts.verdict import COLLABORATE, NO_DIFFERENCE, STAY_ALONE, TOO_FEW_ROWS, VERDICTS
 
@@ -246,8 +247,8 @@ def summarize(
 
     Without ``named``, the lists and the table that name every learner are left out. A partition has no
     ``pays`` (None) and a ``gains`` table with learners and clusters only. ``target`` names the response, and
-    ``unit`` is that of the errors. Of classes there are ``scores``: log loss, Brier score and accuracy; None
-    where the rows are not there.
+    ``unit`` is that of the errors. If ``nothing_to_learn`` is a sentence, it is the whole answer. Of classes
+    there are ``scores``: log loss, Brier score and accuracy; None where the rows are not there.
     """
     columns = learner_columns(found)
     if isinstance(found, Fit) and found.options.log_target:
@@ -271,6 +272,7 @@ def summarize(
         "left_out": dict(getattr(found, "left_out", {})),
         "rules": _rules(source.curves, source.rule),
         "bootstrap": _bootstrap(found) if isinstance(found, Fit) else None,
+        "nothing_to_learn": next((note for note in source.notes if NOTHING_TO_LEARN in note), None),
         "notes": list(source.notes),
         "rounds": getattr(found, "rounds", None),
         "effort": found.options.effort if isinstance(found, Fit) else None,

@@ -1,15 +1,21 @@
+import json
+from html import unescape
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
-from coterie import CoterieRegressor
+from coterie import CoterieRegressor, Report
 from coterie.datasets import STRESS_SETTINGS, make_linear_learners, make_stress
 from coterie.rows.cautions import cautions
 from coterie.rows.learners import gather_learners
 
 DATA = make_linear_learners(8, n_rows=30, n_features=3, random_state=0)
 NUMBERS = np.unique(DATA.groups, return_inverse=True)[1]
+
+COPY = "is a copy of the response, maybe in other units, so there is nothing to learn: leave it out."
+GIVEN_AWAY = "alone nearly determines the response: leave it out if it is known later."
 
 
 def said(X: Any = DATA.X, y: Any = DATA.y, groups: Any = DATA.groups, names: Any = None) -> tuple[str, ...]:
@@ -33,18 +39,19 @@ def test_an_honest_model_has_no_caution() -> None:
 
 
 @pytest.mark.parametrize(
-    "leak",
+    ("leak", "what"),
     [
-        DATA.y,
-        5 - 3 * DATA.y,
-        np.exp(DATA.y / 4),
-        np.round(DATA.y, 2),
+        (DATA.y, COPY),
+        (5 - 3 * DATA.y, COPY),
         # In a unit of each learner's own.
-        DATA.y * (1 + NUMBERS) - 7 * NUMBERS,
+        (DATA.y * (1 + NUMBERS) - 7 * NUMBERS, COPY),
+        (DATA.y.astype(np.float32), COPY),
+        (np.exp(DATA.y / 4), GIVEN_AWAY),
+        (np.round(DATA.y, 2), GIVEN_AWAY),
     ],
 )
-def test_a_column_that_gives_the_response_away_is_named(leak: Any) -> None:
-    sentence = "Column 3 alone nearly determines the response: leave it out if it is known later."
+def test_a_column_that_gives_the_response_away_is_named(leak: Any, what: str) -> None:
+    sentence = f"Column 3 {what}"
     assert said(beside(leak)) == (sentence,)
     assert said(beside(leak), names=["a", "b", "c", "bill"]) == (sentence.replace("3", "'bill'"),)
 
@@ -144,3 +151,59 @@ def test_cautions_are_notes_of_a_fit() -> None:
     fit = CoterieRegressor(candidates="lr", n_bootstrap=0)
     fit.fit(beside(np.arange(len(DATA.y))), DATA.y, DATA.groups)
     assert fit.partition_.notes[0].startswith("Column 3 seems to number the rows")
+
+
+@pytest.mark.parametrize(
+    ("other", "alike"),
+    [
+        ("s0 ", True),
+        ("S0", True),
+        (" S0", True),
+        ("S0\N{NO-BREAK SPACE}", True),
+        ("s 0", False),
+        ("s00", False),
+    ],
+)
+def test_ids_that_differ_by_case_and_blanks_are_named(other: str, alike: bool) -> None:
+    names = np.array(["s0", other, "c", "d", "e", "f", "g", "h"])[NUMBERS]
+    sentence = (
+        f"The ids {', '.join(map(repr, sorted(['s0', other])))} differ by case, blanks or Unicode "
+        "composition only: give them one spelling if they are one learner."
+    )
+    assert said(groups=names) == ((sentence,) if alike else ())
+
+
+def test_ids_that_differ_by_composition_and_many_of_them() -> None:
+    composed, parts = "Z\N{LATIN SMALL LETTER U WITH DIAERESIS}rich", "Zu\N{COMBINING DIAERESIS}rich"
+    assert len(said(groups=np.array([composed, parts, *"cdefgh"])[NUMBERS])) == 1
+    *three, last = said(groups=np.array(list("aAbBcCdD"))[NUMBERS])
+    assert len(three) == 3
+    assert last == "Of 1 further learners the ids are as much alike."
+    assert said(groups=NUMBERS) == ()
+
+
+def test_a_newcomer_s_id_that_is_like_a_known_one_is_named() -> None:
+    model = CoterieRegressor(candidates="lr", n_bootstrap=0).fit(DATA.X, DATA.y, DATA.groups)
+    with pytest.warns(UserWarning, match="The ids 'learner 00', 'Learner 00 ' differ by case"):
+        model.admit(DATA.X[:30], DATA.y[:30], groups=["Learner 00 "] * 30)
+
+
+@pytest.mark.parametrize(
+    ("y", "copy", "sentence"),
+    [
+        (np.full(len(DATA.y), 7.5), DATA.X[:, 0] ** 2, "The response is the same in all rows, so there is"),
+        (
+            DATA.y,
+            3 - 2.5 * DATA.y,
+            "Column 'copy' is a copy of the response, maybe in other units, so there is",
+        ),
+    ],
+)
+def test_where_there_is_nothing_to_learn_this_is_the_answer(y: Any, copy: Any, sentence: str) -> None:
+    table = pd.DataFrame(DATA.X, columns=["a", "b", "c"]).assign(copy=copy)
+    model = CoterieRegressor(candidates="lr", n_bootstrap=0).fit(table, y, DATA.groups)
+    page = Report(model)
+    lead = page.html().split('<p class="lead">')[1].split("</p>")[0]
+    for answer in (model.summary(), *json.loads(page.json())["answer"], unescape(lead)):
+        assert answer.startswith(sentence)
+        assert "\n" not in answer

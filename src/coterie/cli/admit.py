@@ -10,7 +10,7 @@ from typer import Argument, Option
 import coterie
 from coterie.cli.errors import disk_errors, one_sentence
 from coterie.cli.files import find_files, find_model
-from coterie.cli.options import AsJson, Decimal, Delimiter, Encoding, ReplaceFile
+from coterie.cli.options import AsJson, Decimal, Delimiter, Encoding, ReplaceFile, Strict
 from coterie.cli.printing import say_notes, tell, tell_json
 from coterie.cli.progress import gathered_warnings
 
@@ -28,6 +28,7 @@ def admit(
     out: Annotated[
         str | None, Option(help="Write a model that knows the newcomers, too, to this file.")
     ] = None,
+    strict: Strict = False,
     delimiter: Delimiter = None,
     decimal: Decimal = None,
     encoding: Encoding = "utf-8",
@@ -46,7 +47,7 @@ def admit(
     text: dict[str, Any] = {"delimiter": delimiter, "encoding": encoding, "decimal": decimal}
     fitted, _, rows = open_with_rows(model, tables, with_target=True, **text)
     notes = list(rows.notes)
-    with one_sentence(), gathered_warnings(notes):
+    with one_sentence(), gathered_warnings(notes, strict=strict):
         labels = fitted.admit(rows.X, rows.y, groups=rows.groups)
     # Newcomers are the last ones in the table of gains.
     placed = table_rows({name: column[-len(labels) :] for name, column in fitted.gains_.items()})

@@ -205,7 +205,7 @@ def _read_excel(path: Path) -> pl.DataFrame:
     try:
         book = fastexcel.read_excel(path)
         head = book.load_sheet(0, header_row=None, n_rows=1, dtypes="string").to_polars()
-        table = pl.DataFrame() if not head.height else book.load_sheet(0).to_polars()
+        table = pl.DataFrame() if not head.height else book.load_sheet(0, schema_sample_rows=None).to_polars()
     # The reader is another language's, and has errors of its own.
     except Exception as error:
         raise CommandError(f"{str(path)!r} cannot be read as Excel ({first_line(error)}).") from None

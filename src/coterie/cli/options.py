@@ -39,6 +39,10 @@ Model = Annotated[
     str, Argument(metavar="MODEL", help="This is the folder of a fit, or its file model.coterie.")
 ]
 MaxClusters = Annotated[int | None, Option(help="A rule looks at no more coteries than this.")]
+Strict = Annotated[
+    bool,
+    Option("--strict", help="Refuse rows that are unlike those of the fit. By default a note names them."),
+]
 AsJson = Annotated[bool, Option("--json", help="Print one JSON object instead of text.")]
 ReplaceResults = Annotated[bool, Option("--force", help="Replace results that are there already.")]
 ReplaceFile = Annotated[bool, Option("--force", help="Replace a file that is there already.")]

@@ -208,7 +208,11 @@ def find_learners(
     if not sample.height:
         raise CommandError(f"No row that was looked at has an entry in {target!r}: check the column.")
     _, recipe = prepare(sample, **decided)
+    said = (*said, *recipe.notes)
+    # A learner may be unlike the rows that were looked at: while all are read, that is no news.
+    uncounted = replace(recipe, columns=tuple(replace(plan, counts=None) for plan in recipe.columns))
     sources = {
-        learner: ParquetRows(learner, tuple(mine), recipe, bool(labels)) for learner, mine in pieces.items()
+        learner: ParquetRows(learner, tuple(mine), uncounted, bool(labels))
+        for learner, mine in pieces.items()
     }
     return StreamedRows(sources, memory, said, labels), recipe, stem

@@ -10,7 +10,7 @@ from typer import Argument, Option
 
 from coterie.cli.errors import CommandError, one_sentence
 from coterie.cli.files import find_files, find_model
-from coterie.cli.options import Concluder, Decimal, Delimiter, Encoding, ReplaceFile
+from coterie.cli.options import Concluder, Decimal, Delimiter, Encoding, ReplaceFile, Strict
 from coterie.cli.printing import say_notes, tell
 
 if TYPE_CHECKING:
@@ -21,12 +21,14 @@ _REMEDY_OF_LIBRARY = "Use admit to place newcomers, or set unknown_learners='rai
 _REMEDY = "Use `coterie admit` to place newcomers."
 
 
-def _check_interval(coverage: float | None, folder: bool) -> None:
-    """Refuse a coverage that is none, and one of a sealed folder, whose sites keep their residuals."""
+def _check_wishes(coverage: float | None, strict: bool, folder: bool) -> None:
+    """Refuse a coverage that is none, and what a sealed folder lacks, whose sites keep their rows."""
     if coverage is not None and not 0 < coverage < 1:
         raise CommandError(f"--interval takes a number between 0 and 1, such as .9. Got {coverage:g}.")
     if coverage is not None and folder:
         raise CommandError("--interval needs a model of `coterie fit`: a sealed folder has no residuals.")
+    if strict and folder:
+        raise CommandError("--strict needs a model of `coterie fit`: a sealed folder has no rows of a fit.")
 
 
 def _column(name: str, n_rows: int, kept: Any, predicted: Any) -> polars.Series:
@@ -52,7 +54,7 @@ def _label_sets(labels: list[Any], inside: Any) -> Any:
 
 
 def _from_model(
-    model: str, tables: list[str], coverage: float | None, **text: Any
+    model: str, tables: list[str], coverage: float | None, strict: bool, **text: Any
 ) -> tuple[list[polars.Series], tuple[str, ...]]:
     """Return the learners and the predictions of a model, with intervals or sets if wanted, and notes."""
     from coterie.classifier import CoterieClassifier
@@ -61,7 +63,7 @@ def _from_model(
 
     fitted, frame, rows = open_with_rows(model, tables, with_target=False, **text)
     notes = list(rows.notes)
-    with one_sentence(), gathered_warnings(notes):
+    with one_sentence(), gathered_warnings(notes, strict=strict):
         if isinstance(fitted, CoterieClassifier):
             probabilities = fitted.predict_proba(rows.X, groups=rows.groups)
             result = {"": fitted.classes_[probabilities.argmax(axis=1)]}
@@ -160,6 +162,7 @@ def predict(
             "this share of responses, such as .9.",
         ),
     ] = None,
+    strict: Strict = False,
     delimiter: Delimiter = None,
     decimal: Decimal = None,
     encoding: Encoding = "utf-8",
@@ -189,7 +192,7 @@ def predict(
     from coterie.cli.reading import read_tables
     from coterie.cli.spreadsheets import write_csv
 
-    _check_interval(interval, Path(model).is_dir())
+    _check_wishes(interval, strict, Path(model).is_dir())
     if out is not None:
         check_file(Path(out), force=force)
     text: dict[str, Any] = {"delimiter": delimiter, "encoding": encoding, "decimal": decimal}
@@ -197,7 +200,7 @@ def predict(
         mine = None if own is None else read_tables([own], **text)
         answer, notes = _from_folder(model, name, known_keys, concluder, read_tables(tables, **text), mine)
     else:
-        answer, notes = _from_model(model, tables, interval, **text)
+        answer, notes = _from_model(model, tables, interval, strict, **text)
     say_notes(notes)
     content = write_csv(pl.DataFrame(answer))
     if out is not None:

@@ -231,6 +231,7 @@ def prepare(
     recipe = TableRecipe(target, group, encoder.columns_, by_file)
     if classes:
         notes.insert(0, said_of(y, target, task))
+    notes += recipe.notes
     X = encoder.transform(used)
     if time is not None:
         X = X.with_columns(used[time])

@@ -12,6 +12,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TextIO
 
+from coterie.cli.errors import CommandError
+
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
 
@@ -105,10 +107,19 @@ def progress_bars() -> Iterator[None]:
 
 
 @contextmanager
-def gathered_warnings(notes: list[str]) -> Iterator[None]:
-    """Add what the library warns of inside to the notes, each sentence once, instead of printing it."""
+def gathered_warnings(notes: list[str], *, strict: bool = False) -> Iterator[None]:
+    """Add what the library warns of inside to the notes, each sentence once, instead of printing it.
+
+    If it is ``strict``, rows that are unlike those of the fit are an error.
+    """
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("default")
         yield
+    if strict:
+        from coterie.rows.outside import OutsideFitWarning
+
+        unlike = [warning for warning in caught if issubclass(warning.category, OutsideFitWarning)]
+        if unlike:
+            raise CommandError(f"{unlike[0].message} Without --strict this is a note.")
     texts = dict.fromkeys(str(warning.message) for warning in caught)
     notes.extend(text for text in texts if text not in notes)

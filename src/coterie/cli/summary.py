@@ -130,13 +130,14 @@ def show_summary(summary: Mapping[str, Any], *, verbose: bool = False) -> None:
     show_line(first, style="bold")
     for sentence in others:
         show_line(sentence)
-    if summary["pays"]:
+    void = summary.get("nothing_to_learn")
+    if summary["pays"] and not void:
         _show_groups(summary, summary["by_verdict"], "verdict")
         if summary["source"] == "model" and summary["n_learners"] > 1:
             show_line("`predict` uses others, except for learners told to stay alone.")
-    if summary["n_clusters"] > 1 and summary["clear"]:
+    if summary["n_clusters"] > 1 and summary["clear"] and not void:
         _show_groups(summary, summary["coteries"], "cluster")
-    if verbose or summary["clear"] or summary["n_clusters"] == 1:
+    if not void and (verbose or summary["clear"] or summary["n_clusters"] == 1):
         show_line(f"Why {counted(summary['n_clusters'], 'coterie')}? {_why(summary, verbose=verbose)}")
     plans = summary.get("columns", ())
     if verbose:
@@ -144,4 +145,6 @@ def show_summary(summary: Mapping[str, Any], *, verbose: bool = False) -> None:
     elif any(plan["kind"] != "number" or "missing" in plan["remark"] for plan in plans):
         show_line(_columns(plans))
     for note in summary["notes"]:
+        if note == void:
+            continue
         show_line(f"Note: {note}")

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import warnings
+from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import narwhals.stable.v1 as nw
@@ -13,7 +14,8 @@ import numpy as np
 from coterie._arrays import Array
 from coterie._options import listed
 from coterie._text import counted
-from coterie.encoding.entries import as_dates, typed
+from coterie.encoding.entries import as_dates, has_commas, numbers_in, odd_entries, texts_of, typed
+from coterie.rows.outside import OutsideFitWarning, more_than_fit, warn_outside
 
 DATE_PARTS: dict[str, Callable[[Any], Any]] = {
     "year": lambda series: series.dt.year(),
@@ -25,6 +27,8 @@ DATE_PARTS: dict[str, Callable[[Any], Any]] = {
 FEWEST_ROWS = 2
 # A text column with more distinct entries than this share of its rows names rows, it does not describe them.
 IDENTIFIER_SHARE = 0.5
+# Of a sound category fewer entries than this share are rare, or they have fewer rows than that share.
+MOSTLY_RARE, RARE_ROWS = 0.5, 0.05
 
 
 @dataclass(frozen=True)
@@ -45,6 +49,12 @@ class ColumnPlan:
     parts: tuple[str, ...] = ()
     # Whether a column says where the entry was missing.
     indicator: bool = False
+    # Whether numbers that are written as text have decimal commas.
+    comma: bool = False
+    # The rows of fit, and how many were missing, and had a rare entry of a category; None: nobody counted.
+    counts: tuple[int, int, int] | None = None
+    # What a reader of the fit should know of the column, in a sentence; empty: nothing.
+    note: str = ""
 
     @property
     def features(self) -> tuple[str, ...]:
@@ -91,7 +101,36 @@ def _plan_number(name: str, series: Any) -> ColumnPlan:
     remark = "number" + _gaps(missing, len(values))
     if missing:
         remark += f" (filled with the median {median:g}, and marked)"
-    return ColumnPlan(name, "number", remark, fills=(median,), indicator=bool(missing))
+    counts = (len(values), missing, 0)
+    return ColumnPlan(name, "number", remark, fills=(median,), indicator=bool(missing), counts=counts)
+
+
+def _as_series(numbers: Array, like: Any) -> Any:
+    """Return numbers as a column of the same library."""
+    backend = nw.get_native_namespace(like)
+    return nw.new_series(name=like.name, values=numbers, dtype=nw.Float64, backend=backend)
+
+
+def _examples(entries: Counter[str]) -> str:
+    return listed((entry for entry, _ in entries.most_common(3)), 3)
+
+
+def plan_text(name: str, series: Any, max_levels: int, min_share: float) -> ColumnPlan:
+    """Decide what becomes of a column, as `plan_column` does; text that is nearly all numbers is numbers."""
+    series = typed(series)
+    texts = texts_of(series) if series.dtype == nw.String else []
+    comma = has_commas(texts)
+    if comma is None or as_dates(series) is not None:
+        return plan_column(name, series, max_levels, min_share)
+    numbers = numbers_in(texts, comma)
+    plan, odd = _plan_number(name, _as_series(numbers, series)), odd_entries(texts, numbers)
+    note = f"Column {name!r} is text and was taken for numbers"
+    if odd:
+        note += (
+            f": {odd.total()} of {len(texts)} entries are none ({_examples(odd)}) and count as missing. "
+            "If it holds codes, make it a category"
+        )
+    return replace(plan, comma=comma, note=f"{note}.")
 
 
 def _plan_date(name: str, series: Any) -> ColumnPlan:
@@ -113,7 +152,8 @@ def _plan_date(name: str, series: Any) -> ColumnPlan:
     if missing and medians:
         remark += " (filled with medians, and marked)"
     fills, parts = tuple(medians.values()), tuple(medians)
-    return ColumnPlan(name, "date", remark, fills=fills, parts=parts, indicator=bool(missing))
+    counts = (n_rows, missing, 0)
+    return ColumnPlan(name, "date", remark, fills=fills, parts=parts, indicator=bool(missing), counts=counts)
 
 
 def _plan_category(name: str, series: Any, max_levels: int, min_share: float) -> ColumnPlan:
@@ -138,7 +178,23 @@ def _plan_category(name: str, series: Any, max_levels: int, min_share: float) ->
     if rare:
         remark += f", {counted(rare, 'rare one')} joined"
     remark += _gaps(missing, n_rows) + (" (marked)" if missing else "")
-    return ColumnPlan(name, "category", remark, levels=levels, other=bool(rare), indicator=bool(missing))
+    in_rare = len(known) - sum(counts[level] for level in levels)
+    note = ""
+    if rare > MOSTLY_RARE * len(counts) and in_rare > RARE_ROWS * n_rows:
+        note = (
+            f"Column {name!r} is a category of {len(counts)} entries, and {rare} of them are rare and were "
+            f"joined ({in_rare} of {n_rows} rows): join them by meaning, or make it numbers if it is."
+        )
+    return ColumnPlan(
+        name,
+        "category",
+        remark,
+        levels=levels,
+        other=bool(rare),
+        indicator=bool(missing),
+        counts=(n_rows, missing, in_rare),
+        note=note,
+    )
 
 
 def _kind(dtype: Any) -> str | None:
@@ -170,6 +226,24 @@ def plan_column(name: str, series: Any, max_levels: int, min_share: float) -> Co
     return _left_out(name, f"entries of type {series.dtype} cannot be turned into numbers")
 
 
+def _text_as_numbers(plan: ColumnPlan, series: Any) -> tuple[Any, bool]:
+    """Return text as numbers, entry by entry, and whether a warning named its other entries.
+
+    It stays as it is where fit saw only numbers and no entry is one.
+    """
+    texts = texts_of(series)
+    values = numbers_in(texts, plan.comma)
+    odd = odd_entries(texts, values)
+    if odd and not plan.note:
+        if np.isnan(values).all():
+            return series, False
+        warn_outside(
+            f"Column {plan.name!r} held numbers in fit, and {odd.total()} of {len(texts)} entries are none "
+            f"({_examples(odd)}): they count as missing."
+        )
+    return _as_series(values, series), bool(odd) and not plan.note
+
+
 def _encode_number(plan: ColumnPlan, series: Any) -> tuple[list[Array], Array]:
     """Return the column as numbers, gaps filled, and which entries were missing."""
     values = _numbers(series) if _kind(series.dtype) == "number" else np.full(len(series), np.nan)
@@ -195,21 +269,35 @@ def _encode_date(plan: ColumnPlan, series: Any) -> tuple[list[Array], Array]:
 
 def _encode_category(plan: ColumnPlan, series: Any) -> tuple[list[Array], Array]:
     """Return an indicator for each level but the first, and which entries were missing."""
-    text = series.cast(nw.String)
+    numbers = _kind(series.dtype) == "number"
+    text = (series.fill_nan(None) if series.dtype.is_float() else series).cast(nw.String)
     missing = np.asarray(text.is_null().to_numpy(), dtype=bool)
     text = text.fill_null("")
-    result = [np.asarray((text == level).to_numpy(), dtype=bool) & ~missing for level in plan.levels]
+    # A whole number that became a fraction, for a gap stands beside it, is the same entry.
+    short = text.str.replace(r"\.0$", "") if numbers else text
+    result = [
+        np.asarray(((text == level) | (short == level)).to_numpy(), dtype=bool) & ~missing
+        for level in plan.levels
+    ]
     encoded = [np.asarray(where, dtype=np.float64) for where in result[1:]]
     elsewhere = ~np.logical_or.reduce([missing, *result])
     if plan.other:
         encoded.append(elsewhere.astype(np.float64))
-    elif elsewhere.any():
+    count = int(elsewhere.sum())
+    if not count:
+        return encoded, missing
+    rows, _, in_rare = plan.counts or (0, 0, 0)
+    none = numbers and count == len(series) - missing.sum()
+    many = plan.counts is not None and (none or more_than_fit(count, len(series), in_rare, rows))
+    if many or not plan.other:
         new = list(dict.fromkeys(text.filter(elsewhere.tolist()).to_list()))
+        counted_as = "rare ones" if plan.other else f"{plan.levels[0]!r}, the most frequent entry of fit"
+        seen = f", where {in_rare} of {rows} were rare" if plan.other else ""
         warnings.warn(
-            f"The column {plan.name!r} has entries that fit has not seen: {listed(new)}. "
-            f"They count as {plan.levels[0]!r}, the most frequent entry of fit.",
-            UserWarning,
-            stacklevel=2,
+            f"The column {plan.name!r} has entries that fit has not seen: {listed(new)}. They are those of "
+            f"{count} of {len(series)} rows{seen}, and count as {counted_as}.",
+            OutsideFitWarning if many else UserWarning,
+            stacklevel=4,
         )
     return encoded, missing
 
@@ -217,12 +305,21 @@ def _encode_category(plan: ColumnPlan, series: Any) -> tuple[list[Array], Array]
 ENCODERS = {"number": _encode_number, "date": _encode_date, "category": _encode_category}
 
 
+def _stand_in(plan: ColumnPlan) -> str:
+    """Say what a missing entry counts as."""
+    if plan.kind == "category":
+        return f"they count as {plan.levels[0]!r}, the most frequent entry of fit"
+    return f"they count as the median{'' if plan.kind == 'number' else 's'} of fit"
+
+
 def encode_column(plan: ColumnPlan, series: Any) -> dict[str, Array]:
     """Return the columns of numbers, without gaps, that a column becomes; its plan is not "left out"."""
-    series = typed(series)
+    series, warned = typed(series), False
     if plan.kind == "date" and series.dtype == nw.String:
         dates = as_dates(series)
         series = series if dates is None else dates
+    if plan.kind == "number" and series.dtype in (nw.String, nw.Categorical, nw.Enum):
+        series, warned = _text_as_numbers(plan, series.cast(nw.String))
     # Any entry can be taken as the text of a category.
     if plan.kind not in ("category", _kind(series.dtype)) and len(series.drop_nulls()):
         raise ValueError(
@@ -230,6 +327,13 @@ def encode_column(plan: ColumnPlan, series: Any) -> dict[str, Array]:
             "now: give it the type that it had."
         )
     encoded, missing = ENCODERS[plan.kind](plan, series)
+    rows, gaps, _ = plan.counts or (0, 0, 0)
+    known = plan.counts is not None and not warned
+    if known and more_than_fit(int(missing.sum()), len(missing), gaps, rows):
+        warn_outside(
+            f"Column {plan.name!r} is missing in {missing.sum()} of {len(missing)} rows, and was in {gaps} "
+            f"of {rows} rows of fit: {_stand_in(plan)}."
+        )
     if plan.indicator:
         encoded.append(missing.astype(np.float64))
     return dict(zip(plan.features, encoded, strict=True))

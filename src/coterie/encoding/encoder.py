@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from coterie._arrays import Array
 from coterie._options import check_count, listed
-from coterie.encoding.columns import ColumnPlan, encode_column, plan_column
+from coterie.encoding.columns import ColumnPlan, encode_column, plan_text
 from coterie.rows.tables import NotNumericError, as_table, check_predictors
 
 
@@ -49,7 +49,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """Turn a table with numbers, text, booleans, dates and gaps into a table of numbers.
 
     Numbers and booleans stay; missing and infinite ones become the column's median, and a column
-    ``x.missing`` says where. Text becomes a column of zeros and ones per entry, ``colour=red``, without the
+    ``x.missing`` says where. Text that is nearly all numbers is numbers, and its other entries are missing.
+    Other text becomes a column of zeros and ones per entry, ``colour=red``, without the
     most frequent entry; rare entries share ``colour=(other)``. Dates become year, month, weekday and, where
     there is a time, hour, as far as they vary. Columns that are empty, constant or name rows are left out.
 
@@ -118,7 +119,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         """
         check_count(self.max_levels, "max_levels")
         table = _named(X, "TableEncoder.fit")
-        plans = [plan_column(name, table[name], self.max_levels, self.min_share) for name in table.columns]
+        plans = [plan_text(name, table[name], self.max_levels, self.min_share) for name in table.columns]
         return _with_columns(self, tuple(plans))
 
     def transform(self, X: Any) -> Any:
@@ -198,6 +199,11 @@ class TableRecipe:
     def encoder(self) -> TableEncoder:
         """The encoder that made the predictors, fitted."""
         return TableEncoder.from_columns(self.columns)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a reader of the fit should know of the columns, in sentences."""
+        return tuple(plan.note for plan in self.columns if plan.note)
 
     @property
     def features(self) -> tuple[str, ...]:

@@ -28,7 +28,7 @@ from coterie.method.landmarks import LandmarkTiles
 from coterie.persistence.archive import unfit
 from coterie.persistence.codec import checked_fields
 from coterie.persistence.parameters import MOST, MOST_COLUMNS, MOST_FITS, cleaned, may_be, n_columns, n_fits
-from coterie.persistence.rules import Rule, Sizes, array, rules_of, stay_within, within
+from coterie.persistence.rules import Rule, Sizes, array, doubles, rules_of, stay_within, within
 from coterie.records import Collaboration, OwnResiduals
 from coterie.rows.learners import Learners, Standardization
 from coterie.verdicts import Admission, ClusterFit, GainModel, Intervals, LabelSets, Stability
@@ -50,6 +50,7 @@ class Attributes(TypedDict, total=False):
     classes_: Array
     table_: TableRecipe
     target_name_: str
+    ranges_: Array
     _group_column: str | int | None
 
 
@@ -403,5 +404,7 @@ def check_fit(
     _need(stay_within(state["exponents"], 1100, -1100), "a unit of a column")
     names = held.get("feature_names_in_")
     _need(names is None or names.shape == (held["n_features_in_"],), "a column name")
+    if "ranges_" in held:
+        _need(doubles("2 p")(held["ranges_"], sizes), "a range of a column")
     if "table_" in held:
         _check_recipe(held["table_"], names)

@@ -53,7 +53,12 @@ def _error(summary: Mapping[str, Any], target: str, unit: str) -> str:
 def lead_sentence(summary: Mapping[str, Any], target: str = "", unit: str = "") -> str:
     """Return the answer of a summary (see `coterie.summary.summarize`) in one sentence."""
     pays = summary["pays"]
-    if summary["n_learners"] == 1 or pays is None or not pays["n_compared"]:
+    if (
+        summary.get("nothing_to_learn")
+        or summary["n_learners"] == 1
+        or pays is None
+        or not pays["n_compared"]
+    ):
         first: str = summary["answer"][0]
         return first
     parts = [_who(pays, summary["n_learners"])]

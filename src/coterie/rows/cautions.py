@@ -7,15 +7,18 @@ caution names the column. Honest tables give none; see the tests.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import unicodedata
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
+from typing import Any
 
 import numpy as np
 from scipy.stats import rankdata
 from sklearn.isotonic import isotonic_regression
 
 from coterie._arrays import Array
+from coterie._options import listed
 from coterie.rows.learners import Learners
 
 
@@ -26,6 +29,8 @@ class CautionRule:
     # Share of the variance inside learners that one column explains. Of the tables of
     # benchmarks/quality/real_tables none has more than .99.
     determined: float = 0.999
+    # Share that a line on a copy of the response leaves, up to rounding.
+    copied: float = 1e-9
     # A column with a rank correlation below this does not explain so much. Of two values, a column that
     # tells them apart has .87.
     related: float = 0.8
@@ -39,11 +44,15 @@ class CautionRule:
     fewest_learners: int = 5
     # Two learners may share fewer different rows by chance.
     fewest_copied: int = 5
+    # Pairs of ids that are alike and have a sentence of their own.
+    most_named: int = 3
     # More rows show no more.
     most_rows: int = 5_000
 
 
 CAUTION = CautionRule()
+# If a caution says this, the fit has no other answer.
+NOTHING_TO_LEARN = "so there is nothing to learn"
 
 
 def _whole(values: Array) -> bool:
@@ -89,8 +98,11 @@ def _unexplained_by_lines(x: Array, y: Array, owner: Array, counts: Array) -> fl
     return float(np.sum((v - slopes[owner] * u) ** 2)) / (float(v @ v) * free) if free else 1.0
 
 
-def _determines(x: Array, y: Array, owner: Array, counts: Array) -> bool:
-    """Tell whether one column, by a rising or falling relation, leaves next to nothing of the response."""
+def _determines(x: Array, y: Array, owner: Array, counts: Array) -> str:
+    """Say what one column is if, by a rising or falling relation, it leaves nothing of the response."""
+    by_lines = _unexplained_by_lines(x, y, owner, counts)
+    if by_lines < CAUTION.copied:
+        return f"is a copy of the response, maybe in other units, {NOTHING_TO_LEARN}: leave it out."
     within = float(np.sum((y - (np.bincount(owner, y) / counts)[owner]) ** 2))
     order = np.argsort(x, kind="stable")
     # Rows with the same value get the same prediction.
@@ -101,11 +113,12 @@ def _determines(x: Array, y: Array, owner: Array, counts: Array) -> bool:
     for rising in (True, False):
         fitted = isotonic_regression(means, sample_weight=sizes, increasing=rising)[ties]
         unexplained.append(float(np.sum((y[order] - fitted) ** 2)) / within)
-    return min(*unexplained, _unexplained_by_lines(x, y, owner, counts)) < 1 - CAUTION.determined
+    determined = min(*unexplained, by_lines) < 1 - CAUTION.determined
+    return "alone nearly determines the response: leave it out if it is known later." if determined else ""
 
 
-def _determining(learners: Learners) -> list[int]:
-    """Return the columns that nearly determine the response."""
+def _determining(learners: Learners) -> list[tuple[int, str]]:
+    """Return the columns that nearly determine the response, and what they are."""
     subset = np.arange(len(learners.y))
     if len(subset) > CAUTION.most_rows:
         subset = subset[np.linspace(0, len(subset) - 1, CAUTION.most_rows).astype(int)]
@@ -120,11 +133,9 @@ def _determining(learners: Learners) -> list[int]:
     result = []
     for column in np.flatnonzero(np.ptp(X, axis=0) > 0).tolist():
         x = X[:, column] / np.abs(X[:, column]).max()
-        if any(_related(*pair) for pair in ((x, y), _inside(x, y, owner, counts))) and _determines(
-            x, y, owner, counts
-        ):
-            result.append(column)
-    return result
+        if any(_related(*pair) for pair in ((x, y), _inside(x, y, owner, counts))):
+            result.append((column, _determines(x, y, owner, counts)))
+    return [(column, what) for column, what in result if what]
 
 
 def _inside(x: Array, y: Array, owner: Array, counts: Array) -> tuple[Array, Array]:
@@ -149,7 +160,7 @@ def _of_response(y: Array) -> Iterator[str]:
     """Yield cautions about a response with few values."""
     result = np.unique(y)
     if len(result) == 1:
-        yield "The response is the same in all rows, so there is nothing to learn."
+        yield f"The response is the same in all rows, {NOTHING_TO_LEARN}."
     elif len(result) == 2:
         yield (
             f"The response has two values only, {result[0]:g} and {result[1]:g}, and is fitted as a number: "
@@ -176,6 +187,21 @@ def _copies(learners: Learners) -> list[tuple[int, int]]:
     return result
 
 
+def alike_ids(ids: Iterable[Any]) -> tuple[str, ...]:
+    """Say which ids are the same but for case, blanks and how their letters are composed."""
+    result: dict[str, list[str]] = {}
+    for learner in dict.fromkeys(ids):
+        if isinstance(learner, str):
+            key = " ".join(unicodedata.normalize("NFKC", learner).casefold().split())
+            result.setdefault(key, []).append(learner)
+    return tuple(
+        f"The ids {listed(alike)} differ by case, blanks or Unicode composition only: give them one "
+        "spelling if they are one learner."
+        for alike in result.values()
+        if len(alike) > 1
+    )
+
+
 def cautions(learners: Learners, names: Sequence[str] | None = None) -> tuple[str, ...]:
     """Return what a reader of a fit of these rows should know about the table, in sentences.
 
@@ -192,9 +218,13 @@ def cautions(learners: Learners, names: Sequence[str] | None = None) -> tuple[st
         many = f"{n_features} predictor{'s' if n_features > 1 else ''}"
         said.append(f"There are {n_rows} rows for {many}, which is few: errors and gains are known badly.")
     said += [
-        f"{column(position)} alone nearly determines the response: leave it out if it is known later."
-        for position in (_determining(learners) if learners.y.shape[1] == 1 else ())
+        f"{column(position)} {what}"
+        for position, what in (_determining(learners) if learners.y.shape[1] == 1 else ())
     ]
+    alike = alike_ids(learners.ids.tolist())
+    said += alike[: CAUTION.most_named]
+    if len(alike) > CAUTION.most_named:
+        said.append(f"Of {len(alike) - CAUTION.most_named} further learners the ids are as much alike.")
     copies = _copies(learners)
     if copies:
         first, second = (str(learners.ids[j]) for j in copies[0])
