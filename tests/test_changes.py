@@ -22,13 +22,13 @@ from coterie.datasets import make_linear_learners
 from coterie.federated import (
     Answered,
     Conclusion,
-    Party,
+    Site,
     answer,
     conclude,
     coordinate,
     decode,
     encode,
-    make_party,
+    make_site,
     score,
     share,
 )
@@ -214,7 +214,7 @@ class Letters:
             return conclusion
 
 
-def at_site(party: Party) -> Callable[[str, list[bytes]], bytes]:
+def at_site(party: Site) -> Callable[[str, list[bytes]], bytes]:
     """Return what a site does with the bytes that come."""
 
     def reply(what: str, messages: list[bytes]) -> bytes:
@@ -232,7 +232,7 @@ def rows_of(learner: str) -> tuple[Any, Any]:
 
 
 def test_a_new_carrier() -> None:
-    parties = {name: make_party(*rows_of(name), site=name, candidates=["ridge"]) for name in LEARNERS}
+    parties = {name: make_site(*rows_of(name), site=name, candidates=["ridge"]) for name in LEARNERS}
     carrier = Letters({name: at_site(party) for name, party in parties.items()})
     conclusion = carrier.run()
     shares = [share(party) for party in parties.values()]
