@@ -184,7 +184,7 @@ def _restored(
     ):
         raise unfit(f"names parameters or parts that a {kind} does not have")
     arrays = unpack_arrays(members[_ARRAYS])
-    decoder = Decoder(arrays, lambda member: load_model(members[member], trusted, budget))
+    decoder = Decoder(arrays, lambda member: load_model(members[member], trusted, budget), budget)
     given = {name: decoder.decode(value) for name, value in parameters.items()}
     held = {name: decoder.decode(value) for name, value in attributes.items()}
     model = KINDS[kind](**checked_parameters(given, n_predictors(held)))
