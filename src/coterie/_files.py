@@ -123,8 +123,10 @@ def locked(path: Path) -> Iterator[None]:
                 )
             # Otherwise a run that has just ended removed the file after it was opened here.
             if _is_at(handle, path):
-                os.ftruncate(handle, 0)
-                os.write(handle, f"Process {os.getpid()} on {platform.node()}\n".encode())
+                # Where nothing can be written, the lock holds without a name.
+                with suppress(OSError):
+                    os.ftruncate(handle, 0)
+                    os.write(handle, f"Process {os.getpid()} on {platform.node()}\n".encode())
                 yield
                 return
         finally:

@@ -112,7 +112,8 @@ def save(model: CoterieEstimator, path: str | os.PathLike[str], *, rows: bool = 
     -----
     Left out are the models behind the residuals (``selection_.fold_models`` becomes a tuple of empty
     tuples), an ``engine`` that is an object (it becomes None), and requests for metadata
-    (``set_fit_request``). A pipeline's cache folder (``memory``) is not restored.
+    (``set_fit_request``). A pipeline's cache folder (``memory``) and ``verbose`` are not restored. Equal
+    models give equal files.
 
     Examples
     --------

@@ -158,7 +158,11 @@ class Reader:
                 state = self._build(node["content"])
                 return self._checked(node, self._build(node["__reduce__"]["args"]), state)
             case "MaskedArrayNode":
-                return np.ma.MaskedArray(*(self._build(node["content"][name]) for name in ("data", "mask")))
+                data, mask = (self._build(node["content"][name]) for name in ("data", "mask"))
+                # NumPy would repeat a mask of one entry, one by one.
+                fits = mask is np.ma.nomask or np.shape(mask) == np.shape(data)
+                need(fits, "holds a mask of another shape than what it hides")
+                return np.ma.MaskedArray(data, mask)
             case "MethodNode":
                 return getattr(self._build(node["content"]["obj"]), node["content"]["func"])
             case "NdArrayNode":
