@@ -13,7 +13,6 @@ import struct
 import zipfile
 import zlib
 from collections.abc import Callable
-from functools import cache
 from typing import Any
 
 import numpy as np
@@ -39,7 +38,6 @@ def _npy(shape: tuple[int, ...], dtype: str) -> bytes:
     return header.getvalue() + bytes(size * np.dtype(dtype).itemsize)
 
 
-@cache
 def _large(dtype: str, n_bytes: int = LARGE) -> bytes:
     return _npy((n_bytes // np.dtype(dtype).itemsize,), dtype)
 
