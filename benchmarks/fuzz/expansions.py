@@ -236,7 +236,7 @@ CHANGES = {"entries": _entries, "long arrays": _arrays, "parts of models": _mode
 
 
 def lying(members: Members, name: str, tail: int, declared: int, *, stored: bool = False) -> bytes:
-    """Return a zip in which a member is longer, by zeros, and said to be of another size, with its checksum."""
+    """Return a zip in which a member is longer, by zeros, and said to have another size."""
     longer = {**members, name: members[name] + bytes(tail)}
     content = bytearray(_zip(longer, zipfile.ZIP_STORED if stored else zipfile.ZIP_DEFLATED))
     crc = zlib.crc32(longer[name][:declared])

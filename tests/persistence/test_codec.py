@@ -182,7 +182,7 @@ def test_what_expands_is_refused_before_it_is_made(tree: Any) -> None:
     tracemalloc.start()
     try:
         started = time.process_time()
-        with pytest.raises(PersistenceError, match="more lists and values|are not ids|made to be slow"):
+        with pytest.raises(PersistenceError, match=r"more lists and values|are not ids|made to be slow"):
             decoder.decode(tree)
         spent, most = time.process_time() - started, tracemalloc.get_traced_memory()[1]
     finally:

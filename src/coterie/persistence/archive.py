@@ -110,8 +110,8 @@ def _member(content: bytes, entry: zipfile.ZipInfo) -> bytes:
         ends = inflate.eof and not inflate.unused_data
     if not ends or len(result) != entry.file_size or zlib.crc32(result) != entry.CRC:
         raise PersistenceError(
-            f"The file is damaged or cut short: its member {clean(entry.filename, 100)!r} is not what the zip "
-            "says of it; copy it or save the model again."
+            f"The file is damaged or cut short: its member {clean(entry.filename, 100)!r} is not what the "
+            "zip says of it; copy it or save the model again."
         )
     return result
 
