@@ -43,7 +43,7 @@ def _large(dtype: str, n_bytes: int = LARGE) -> bytes:
 
 
 def _many(entry: Json, draw: Draw, most: int) -> list[Json]:
-    return [entry] * draw.choice((20, 1000, most))
+    return [entry] * min(most, draw.choice((20, 1000, most)))
 
 
 def _pieces(draw: Draw) -> Json:
