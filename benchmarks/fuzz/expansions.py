@@ -82,9 +82,13 @@ def _plain(draw: Draw) -> Json:
 def _inside(draw: Draw) -> Json:
     """Return many of one entry in a list, a tuple, a mapping, losses or a record."""
     entry = draw.choice((_pieces, _array, _model, _strings))(draw)
-    items = _many(entry, draw, 5_000 if entry["$"] != "strings" else 20)
+    most = 5_000 if entry["$"] != "strings" else 20
+    items = _many(entry, draw, most)
     mapping = {"$": "dict", "items": [[k, part] for k, part in enumerate(items)]}
-    record = {"$": draw.choice(("Curve", "Units", "Learners")), "fields": {str(k): entry for k in range(500)}}
+    record = {
+        "$": draw.choice(("Curve", "Units", "Learners")),
+        "fields": {str(k): entry for k in range(min(most, 500))},
+    }
     return draw.choice((items, {"$": "tuple", "items": items}, mapping, {"$": "losses", "of": entry}, record))
 
 
