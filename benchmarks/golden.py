@@ -29,7 +29,7 @@ import pandas as pd
 from coterie import CoterieClassifier, CoterieRegressor
 from coterie.datasets import make_linear_learners, make_logistic_learners, make_stress
 from coterie.federated import answer, coordinate, decode, encode, make_site, predict, score, share
-from coterie.federated.moments import site_model, conclude_moments, knots_for, open_moments
+from coterie.federated.moments import conclude_moments, knots_for, open_moments, site_model
 
 HERE = Path(__file__).parent / "golden"
 ALLOWED = 1e-9

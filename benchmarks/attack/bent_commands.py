@@ -9,17 +9,23 @@ import gzip
 import io
 import os
 import random
+import sys
+import zipfile
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+sys.path.insert(0, str(Path(__file__).parents[1] / "fuzz"))
+from expansions import lying
+
+WORKBOOK = "a workbook of two cells far apart"
 TEXTS = [
     "", " ", "²", "9" * 5000, "-1", "0", "1e3", "nan", "inf", "%%%", "\x1b[31mred", "\u202eevil", "\x07",
     "../..", "/dev/full", "/dev/null/x", "a" * 300, "a/" * 3000, "--", "-", "'; ls", "=1+1", "{}", "None",
     "\u00e9", "\udc80", "base64", "utf-16", "idna", "tcp://127.0.0.1:1", "tcp://x", "missing.csv",
     "table.csv", ".", "~", "*", "[", "$HOME", "1,2", "y", "site", "x0", "2", "linear", "nosuch", "\n", "\t",
-    "\u2028", "\U0001f600",
+    "\u2028", "\U0001f600", "/", "link", "dangling",
 ]  # fmt: skip
 # Of each command, the options that take a value.
 OPTIONS = {
@@ -193,8 +199,8 @@ def _spoil_bytes(content: bytes, draw: random.Random) -> tuple[bytes, str]:
     return changes[change](), change
 
 
-def _spoil_file(name: str, content: bytes, draw: random.Random) -> str:
-    """Put something else where the file should be."""
+def _spoil_file(name: str, content: bytes, draw: random.Random) -> tuple[str, str]:
+    """Put something else where the file should be; return what is named, and what it is."""
     path = Path(name)
     things: dict[str, Callable[[], Any]] = {
         "a pipe": lambda: os.mkfifo(path),
@@ -205,10 +211,35 @@ def _spoil_file(name: str, content: bytes, draw: random.Random) -> str:
         "a gzip bomb": lambda: Path(f"{path.stem}.csv.gz").write_bytes(bomb()),
         "another format": lambda: path.with_suffix(".parquet").write_bytes(content),
         "no file": lambda: None,
+        WORKBOOK: lambda: path.with_suffix(".xlsx").write_bytes(workbook(draw)),
     }
     thing = draw.choice(list(things))
     things[thing]()
-    return thing
+    return name if thing != WORKBOOK else f"{path.stem}.xlsx", thing
+
+
+def workbook(draw: random.Random) -> bytes:
+    """Return a workbook of a kilobyte with two cells, far apart."""
+    last = draw.choice(("XFD1048576", "A1048576", "XFD2", "ZZ100000"))
+    main, office = "spreadsheetml/2006/main", "officeDocument/2006/relationships"
+    root, package = "http://schemas.openxmlformats.org/", "package/2006/relationships"
+    cells = f'<c r="A1"><v>1</v></c><c r="{last}"><v>1</v></c>'
+    parts = {
+        "[Content_Types].xml": f'<Types xmlns="{root}package/2006/content-types"/>',
+        "_rels/.rels": f'<Relationships xmlns="{root}{package}"><Relationship Id="w" '
+        f'Type="{root}{office}/officeDocument" Target="xl/workbook.xml"/></Relationships>',
+        "xl/workbook.xml": f'<workbook xmlns="{root}{main}" xmlns:r="{root}{office}"><sheets>'
+        '<sheet name="s" sheetId="1" r:id="r1"/></sheets></workbook>',
+        "xl/_rels/workbook.xml.rels": f'<Relationships xmlns="{root}{package}"><Relationship Id="r1" '
+        f'Type="{root}{office}/worksheet" Target="worksheets/s1.xml"/></Relationships>',
+        "xl/worksheets/s1.xml": f'<worksheet xmlns="{root}{main}"><sheetData><row>{cells}</row></sheetData>'
+        "</worksheet>",
+    }
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as book:
+        for name, text in parts.items():
+            book.writestr(zipfile.ZipInfo(name), text)
+    return buffer.getvalue()
 
 
 def bomb() -> bytes:
@@ -219,6 +250,13 @@ def bomb() -> bytes:
         for _ in range(400):
             file.write(b"a,1,2,3.5\n" * 100_000)
     return buffer.getvalue()
+
+
+def _longer(content: bytes) -> bytes:
+    """Return a model file whose arrays go on for 200 MB behind the size that the zip declares."""
+    with zipfile.ZipFile(io.BytesIO(content)) as zipped:
+        members = {name: zipped.read(name) for name in zipped.namelist()}
+    return lying(members, "arrays.npz", 200_000_000, len(members["arrays.npz"]))
 
 
 def _usual(command: str, table: str) -> list[str]:
@@ -248,9 +286,17 @@ def _spoil_option(command: Command, draw: random.Random) -> None:
 
 
 def _spoil_folder(draw: random.Random) -> str:
-    """Damage a model, or a file of the sealed folder."""
+    """Damage a model or a file of the sealed folder, or put something endless in its place."""
     files = sorted(path for path in Path("good").rglob("*.coterie"))
     path = draw.choice(files)
+    if draw.random() < 0.2:
+        path.unlink()
+        pipe = draw.random() < 0.5
+        _ = os.mkfifo(path) if pipe else path.symlink_to("/dev/zero")
+        return f"{path}: {'a pipe' if pipe else 'an endless device'}"
+    if draw.random() < 0.2 and path.name == "model.coterie":
+        path.write_bytes(_longer(path.read_bytes()))
+        return f"{path}: a member longer than it says"
     content, change = _spoil_bytes(path.read_bytes(), draw)
     path.write_bytes(content)
     return f"{path}: {change}"
@@ -271,6 +317,9 @@ def bend_command(draw: random.Random) -> Command:
     """
     verb = "fit" if draw.random() < 0.5 else draw.choice(list(OPTIONS))
     table = make_table()
+    Path("precious").write_text("mine")
+    Path("link").symlink_to("precious")
+    Path("dangling").symlink_to("nowhere")
     name, content, options, change = _keep(table, draw, list(RENAMED) if verb == "fit" else [])
     command = Command([], changes=[verb, change])
     kind = draw.random() if verb in ("fit", "predict") else 1.0
@@ -282,7 +331,8 @@ def bend_command(draw: random.Random) -> Command:
         content, said = _spoil_bytes(content, draw)
         command.changes.append(said)
     if 0.3 <= kind < 0.4:
-        command.changes.append(_spoil_file(name, content, draw))
+        name, said = _spoil_file(name, content, draw)
+        command.changes.append(said)
     else:
         Path(name).write_bytes(content)
     command.arguments = [*_usual(verb, name), *(options if verb in ("fit", "predict") else [])]

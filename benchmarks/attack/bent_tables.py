@@ -337,10 +337,22 @@ def bend_names(bent: Bent, draw: random.Random) -> None:
     bent.changes.append(change)
 
 
+def spoil_groups(bent: Bent, draw: random.Random) -> None:
+    """Add rows that are groups of one."""
+    n = draw.choice((300, 3_000, 30_000))
+    X, y, groups = bent.plain
+    more = np.arange(n) % len(y)
+    names = np.array([f"one of {n}: {k}" for k in range(n)])
+    bent.X, bent.y = np.concatenate([X, X[more]]), np.concatenate([y, y[more]])
+    bent.groups = np.concatenate([np.asarray(groups).astype(str), names])
+    bent.weights = None
+    bent.changes.append(f"{n} groups of one")
+
+
 KEEPING = (bend_units, bend_order, bend_weights, bend_names)
 SPOILING = (
     *(spoil_cell, spoil_cell, spoil_mask, spoil_type, spoil_shape, spoil_shape),
-    *(spoil_size, spoil_weights, spoil_columns, spoil_option, spoil_option),
+    *(spoil_size, spoil_weights, spoil_columns, spoil_option, spoil_option, spoil_groups),
 )
 
 

@@ -274,6 +274,8 @@ def attack_command(number: int, good: Path) -> Outcome:
         text = (out / "ways").read_text() if (out / "ways").exists() else "1nothing was run"
         labels = place / "out" / "labels.csv"
         fault = _command_fault(code, megabytes, said, complained)
+        if (place / "precious").exists() and (place / "precious").read_text() != "mine":
+            fault = fault or "a file behind a link was written"
         if not fault and text[0] == "0":
             fault = _wrong_answer(code, complained, labels if text[1:].startswith("fit") else None)
         return Outcome("answer" if code == 0 else "sentence", fault, text[1:])

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 from bending import EXTREME_INTS, EXTREME_NUMBERS, bend_bytes, bend_value
+from expansions import expanded
 from sklearn.base import clone
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "tests" / "persistence"))
@@ -55,23 +56,23 @@ def read_zip(content: bytes) -> Members:
         return {name: zipped.read(name) for name in zipped.namelist()}
 
 
-def write_zip(members: Members) -> bytes:
-    """Return a zip of members, not compressed."""
+def write_zip(members: Members, method: int = zipfile.ZIP_STORED) -> bytes:
+    """Return a zip of members, not compressed unless asked for."""
     content = io.BytesIO()
     with zipfile.ZipFile(content, "w") as zipped:
         for name, part in members.items():
-            zipped.writestr(zipfile.ZipInfo(name), part)
+            zipped.writestr(zipfile.ZipInfo(name), part, method)
     return content.getvalue()
 
 
-def sealed(members: Members) -> bytes:
+def sealed(members: Members, method: int = zipfile.ZIP_STORED) -> bytes:
     """Return a model file whose checksums are right."""
     manifest = json.loads(members[MANIFEST])
     if isinstance(manifest, dict):
         others = {name: part for name, part in members.items() if name != MANIFEST}
         sums = {name: hashlib.sha256(part).hexdigest() for name, part in others.items()}
         members = {**members, MANIFEST: json.dumps({**manifest, "checksums": sums}).encode()}
-    return write_zip(members)
+    return write_zip(members, method)
 
 
 def _saved(**options: Any) -> Members:
@@ -296,6 +297,8 @@ def _of_members(members: Members, draw: Draw) -> Members:
     return changed
 
 
+# Small files that mean large things.
+EXPANDED = "expanded"
 CHANGES: dict[str, Callable[[Members, Draw], Members]] = {
     "models": _of_models,
     "manifest": _of_manifest,
@@ -308,9 +311,11 @@ def bent(files: list[Members], number: int, seed: int) -> tuple[str, bytes]:
     """Return the way and the content of one bent file; the same for the same number and seed."""
     draw = random.Random(f"{seed} {number}")
     members = draw.choice(files)
-    change = draw.choices((*CHANGES, "bytes"), (60, 15, 15, 5, 5))[0]
+    change = draw.choices((*CHANGES, "bytes", EXPANDED), (50, 15, 15, 5, 5, 10))[0]
     if change == "bytes":
         return change, bend_bytes(write_zip(members), draw)
+    if change == EXPANDED:
+        return expanded(members, draw, sealed)
     try:
         return change, sealed(CHANGES[change](members, draw))
     # A manifest that is no JSON any more has no place for checksums; a model may have become part of itself.

@@ -33,6 +33,8 @@ from coterie.persistence import PersistenceError
 from coterie.persistence.parameters import n_fits
 
 LIMIT_BYTES = 2**30
+# Memory that a file may take beside what the process has already.
+LIMIT_GROWTH = 2**28
 # Seconds of processor time for a file, and of a clock: nothing may wait, either.
 LIMIT_SECONDS = 10.0
 LIMIT_CLOCK = 300
@@ -94,6 +96,14 @@ def read_one(path: Path, number: int) -> tuple[str, str]:
         return "accepted", "asked for more memory than there is"
 
 
+def _resident(reset: bool = False) -> int:
+    """Return the most memory that this process has had since the last reset, in bytes."""
+    if reset:
+        Path("/proc/self/clear_refs").write_text("5")
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return 1024 * next(int(line.split()[1]) for line in lines if line.startswith("VmHWM"))
+
+
 def _work(files: list[archives.Members], seed: int, numbers: range, folder: str, report: int) -> None:
     """Read a batch of files, and say before each which one it is."""
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
@@ -109,13 +119,15 @@ def _work(files: list[archives.Members], seed: int, numbers: range, folder: str,
         os.write(report, f"{json.dumps(['start', number, change])}\n".encode())
         signal.setitimer(signal.ITIMER_PROF, LIMIT_SECONDS)
         signal.alarm(LIMIT_CLOCK)
-        before = time.process_time()
+        before, memory = time.process_time(), _resident(reset=True)
         outcome, fault = read_one(path, number)
         signal.setitimer(signal.ITIMER_PROF, 0)
         signal.alarm(0)
         spent = time.process_time() - before
-        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-        line = json.dumps(["end", number, change, outcome, fault[:500], round(spent, 4), peak])
+        growth = _resident() - memory
+        if growth > LIMIT_GROWTH and not fault:
+            fault = f"{len(content)} bytes took {growth / 2**20:.0f} MiB of memory"
+        line = json.dumps(["end", number, change, outcome, fault[:500], round(spent, 4), growth])
         os.write(report, f"{line}\n".encode())
     path.unlink(missing_ok=True)
 
@@ -145,7 +157,7 @@ class Tally:
     def __init__(self) -> None:
         self.outcomes: Counter[tuple[str, str]] = Counter()
         self.faults: list[str] = []
-        self.slowest, self.peak, self.done = (0.0, -1), 0, 0
+        self.slowest, self.largest, self.done = (0.0, -1), (0, -1), 0
 
     def take(self, worker: Worker) -> int:
         """Read what a worker says until it ends; return the number after the last file that it read."""
@@ -158,7 +170,7 @@ class Tally:
                 _, number, change, outcome, fault, spent, peak = last
                 self.outcomes[change, outcome] += 1
                 self.slowest = max(self.slowest, (spent, number))
-                self.peak = max(self.peak, peak)
+                self.largest = max(self.largest, (peak, number))
                 self.done += 1
                 if fault:
                     self.faults.append(f"file {number} ({change}): {fault}")
@@ -184,9 +196,10 @@ class Tally:
             f"Python {platform.python_version()}, scikit-learn {sklearn.__version__}, numpy {np.__version__}",
             f"{self.done} files in {seconds:.0f} s",
             f"slowest file {self.slowest[0]:.2f} s of processor time (file {self.slowest[1]})",
-            f"largest worker {self.peak / 1024:.0f} MiB; limit {LIMIT_BYTES / 2**20:.0f} MiB",
+            f"most memory for a file {self.largest[0] / 2**20:.0f} MiB (file {self.largest[1]}); "
+            f"limit {LIMIT_GROWTH / 2**20:.0f} MiB",
         ]
-        lines += [f"  {change:10s} {what:50s} {n:7d}" for (change, what), n in sorted(self.outcomes.items())]
+        lines += [f"  {change:15s} {what:50s} {n:7d}" for (change, what), n in sorted(self.outcomes.items())]
         return "\n".join(
             [*lines, f"faults: {len(self.faults)}", *(f"  {fault}" for fault in self.faults[:50])]
         )

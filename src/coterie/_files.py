@@ -33,6 +33,8 @@ _DISK = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS)
 _NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL)
 # How often to look again where another process removes the file of a lock at the same moment.
 _ATTEMPTS = 100
+# What `read_plain` reads of a file, unless its reader says so.
+MOST_PLAIN = 2**30
 _TEMPORARY = re.compile(r"\.coterie-[0-9a-f]{8}-[0-9a-f]{16}\.tmp", re.ASCII)
 
 
@@ -42,11 +44,23 @@ def _mark() -> str:
     return hashlib.sha256(f"{platform.node()}\n{user}".encode()).hexdigest()[:8]
 
 
-def read_plain(path: Path) -> bytes:
-    """Return the bytes of a file; a device or a pipe, which may have no end, is a ValueError."""
-    if path.exists() and not path.is_file():
-        raise ValueError(f"{str(path)!r} is no plain file: check the path.")
-    return path.read_bytes()
+def read_plain(path: Path, most: int = MOST_PLAIN) -> bytes:
+    """Return the bytes of a file; a long one, a device or a pipe, which may have no end, is a ValueError."""
+    # Without waiting for the other end of a pipe.
+    handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+    try:
+        result = os.fstat(handle)
+        if stat.S_ISDIR(result.st_mode):
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
+        if not stat.S_ISREG(result.st_mode):
+            raise ValueError(f"{str(path)!r} is no plain file: check the path.")
+        with open(handle, "rb", closefd=False) as file:
+            content = file.read(min(result.st_size, most) + 1)
+    finally:
+        os.close(handle)
+    if len(content) > most:
+        raise ValueError(f"{str(path)!r} is larger than {most / 2**30:g} GiB: check the path.")
+    return content
 
 
 def is_temporary(name: str) -> bool:
@@ -109,8 +123,10 @@ def locked(path: Path) -> Iterator[None]:
                 )
             # Otherwise a run that has just ended removed the file after it was opened here.
             if _is_at(handle, path):
-                os.ftruncate(handle, 0)
-                os.write(handle, f"Process {os.getpid()} on {platform.node()}\n".encode())
+                # Where nothing can be written, the lock holds without a name.
+                with suppress(OSError):
+                    os.ftruncate(handle, 0)
+                    os.write(handle, f"Process {os.getpid()} on {platform.node()}\n".encode())
                 yield
                 return
         finally:

@@ -46,3 +46,18 @@ def test_a_worker_that_dies_is_a_fault_of_its_file():
         [sys.executable, "-c", code], capture_output=True, text=True, env=environment, check=False
     )
     assert done.returncode == 0, done.stderr
+
+
+def test_every_kind_of_entry_is_among_those_that_are_made_large():
+    """A kind that is added to the reader is added to `expansions.py`, too."""
+    pytest.importorskip("onnx")
+    code = (
+        f"import sys; sys.path.insert(0, {str(FOLDER)!r})\n"
+        "import inspect, re, random, json, expansions\n"
+        "from coterie.persistence.codec import Decoder, DATES, MAPPINGS, RECORDS\n"
+        'known = set(re.findall(r\'"\\$": "(\\w+)"\', inspect.getsource(Decoder)))\n'
+        "text = inspect.getsource(expansions)\n"
+        "assert known and all(f'\"{kind}\"' in text for kind in {*known, *DATES, *MAPPINGS}), known\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr

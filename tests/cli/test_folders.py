@@ -274,3 +274,22 @@ def test_a_file_or_a_link_where_unfinished_work_goes_is_refused_and_kept(tmp_pat
     with pytest.raises(CommandError, match="is a file or a link"):
         Workplace(tmp_path / "out", **option).check()
     assert state.is_symlink() or state.read_text() == "mine"
+
+
+def test_the_root_of_a_disk_is_no_folder_for_results():
+    with pytest.raises(CommandError, match="is the root of a disk: give --out the name of a folder in it"):
+        Workplace.named(os.path.abspath(os.sep))
+
+
+def test_a_quota_of_nothing_leaves_nothing(tmp_path, monkeypatch):
+    """As with `ulimit -f 0`: names can be made, and nothing be written."""
+
+    def full(*_):
+        raise OSError(errno.EFBIG, "File too large")
+
+    place = place_in(tmp_path)
+    monkeypatch.setattr(os, "write", full)
+    monkeypatch.setattr(os, "ftruncate", full)
+    with pytest.raises(CommandError, match="cannot be written"):
+        fail_with(place, OSError(errno.EFBIG, "File too large"))
+    assert names_in(tmp_path) == []

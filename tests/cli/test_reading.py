@@ -263,6 +263,18 @@ def test_a_workbook_is_read_like_text(tmp_path, capsys):
     assert "cannot be read as Excel" in complaint(path)
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="limits of processes")
+@pytest.mark.parametrize(("last", "free"), [("XFD1048576", None), ("ZZ200000", 2**29)])
+def test_cells_far_apart_do_not_end_the_process(last, free, tmp_path, monkeypatch):
+    pytest.importorskip("fastexcel")
+    cells = f'<c r="A1"><v>1</v></c><c r="{last}"><v>1</v></c>'
+    path = write_workbook(tmp_path / "t.xlsx", first=[], cells=cells)
+    assert path.stat().st_size < 2000
+    if free is not None:
+        monkeypatch.setattr("coterie.cli.formats.free_memory", lambda: free)
+    assert "its cells reach so far that they would take more than" in complaint(path)
+
+
 def test_a_workbook_names_the_extra_that_reads_it(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "fastexcel", None)
     path = write_workbook(tmp_path / "t.xlsx", first=SHEET)

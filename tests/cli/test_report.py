@@ -137,3 +137,15 @@ def test_a_link_in_the_folder_is_replaced_and_not_followed(run, concluded):  # n
 )
 def test_what_is_wrong_is_said_in_a_sentence(run, concluded, options, words):  # noqa: F811
     assert words in run("report", *options).complaint
+
+
+@pytest.mark.skipif(os.name == "nt", reason="links need rights on Windows")
+@pytest.mark.parametrize("target", ["precious", "nowhere"])
+def test_a_page_takes_the_place_of_a_link(target, run, fitted):
+    Path("precious").write_text("mine")
+    os.symlink(os.path.abspath(target), "page.html")
+    assert "exists" in run("report", fitted, "--out", "page.html").complaint
+    assert run("report", fitted, "--out", "page.html", "--force").code == 0
+    assert not Path("page.html").is_symlink()
+    assert Path("precious").read_text() == "mine"
+    assert not Path("nowhere").exists()

@@ -23,13 +23,14 @@ def _cell(value: Any) -> str:
     return f'<c t="inlineStr"><is><t>{escape(str(value))}</t></is></c>'
 
 
-def _sheet(rows: Sequence[Sequence[Any]]) -> str:
+def _sheet(rows: Sequence[Sequence[Any]], cells: str) -> str:
     lines = "".join(f"<row>{''.join(map(_cell, row))}</row>" for row in rows)
+    lines += f"<row>{cells}</row>" if cells else ""
     return f'<worksheet xmlns="{_MAIN}"><sheetData>{lines}</sheetData></worksheet>'
 
 
-def write_workbook(path: Path, **sheets: Sequence[Sequence[Any]]) -> Path:
-    """Write sheets, each a list of rows."""
+def write_workbook(path: Path, *, cells: str = "", **sheets: Sequence[Sequence[Any]]) -> Path:
+    """Write sheets, each a list of rows, and behind them cells as they are written in XML."""
     numbered = dict(enumerate(sheets, 1))
     listed = "".join(f'<sheet name="{n}" sheetId="{k}" r:id="r{k}"/>' for k, n in numbered.items())
     links = "".join(
@@ -43,9 +44,9 @@ def write_workbook(path: Path, **sheets: Sequence[Sequence[Any]]) -> Path:
         "</workbook>",
         "xl/_rels/workbook.xml.rels": f'<Relationships xmlns="{_PACKAGE}/relationships">{links}'
         "</Relationships>",
-        **{f"xl/worksheets/s{k}.xml": _sheet(sheets[n]) for k, n in numbered.items()},
+        **{f"xl/worksheets/s{k}.xml": _sheet(sheets[n], cells) for k, n in numbered.items()},
     }
-    with zipfile.ZipFile(path, "w") as book:
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as book:
         for name, text in parts.items():
             book.writestr(name, text)
     return path

@@ -8,10 +8,13 @@ import json
 import os
 import pickle
 import signal
+import struct
 import subprocess
 import sys
 import time
+import tracemalloc
 import zipfile
+import zlib
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
@@ -202,6 +205,56 @@ def test_a_file_that_grows_out_of_proportion_is_refused(
     monkeypatch.setattr(archive, "LARGEST", 1_000)
     with pytest.raises(PersistenceError, match="is larger than"):
         load(saved)
+
+
+def lying(members: dict[str, bytes], name: str, tail: bytes, stored: bool = False) -> bytes:
+    """Make a zip in which a member goes on behind the size that the zip declares."""
+    content = io.BytesIO()
+    with zipfile.ZipFile(content, "w") as zipped:
+        for member, part in members.items():
+            more = part + tail * (member == name)
+            method = zipfile.ZIP_STORED if stored else zipfile.ZIP_DEFLATED
+            zipped.writestr(zipfile.ZipInfo(member), more, method, compresslevel=9)
+    whole = bytearray(content.getvalue())
+    length, place = len(members[name]), 0
+    for mark, sum_at, names_at in ((b"PK\3\4", 14, 30), (b"PK\1\2", 16, 46)):
+        while (place := whole.find(mark, place)) >= 0:
+            if whole[place + names_at : place + names_at + len(name)] == name.encode():
+                crc = zlib.crc32(members[name])
+                struct.pack_into("<I", whole, place + sum_at, crc)
+                struct.pack_into("<I", whole, place + sum_at + 8, length)
+            place += 4
+        place = 0
+    return bytes(whole)
+
+
+@pytest.mark.parametrize("stored", [False, True])
+@pytest.mark.parametrize("name", ["manifest.json", "arrays.npz"])
+def test_a_member_longer_than_declared_is_refused_and_not_made(
+    name: str, stored: bool, saved: Path, tmp_path: Path
+) -> None:
+    with zipfile.ZipFile(saved) as zipped:
+        members = {member: zipped.read(member) for member in zipped.namelist()}
+    path = tmp_path / "longer.coterie"
+    tail = bytes(1000 if stored else 200_000_000)
+    path.write_bytes(lying(members, name, tail, stored))
+    del tail
+    tracemalloc.start()
+    try:
+        with pytest.raises(PersistenceError, match=f"its member '{name}' is not what the zip says"):
+            read_archive(path)
+        most = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert most < 2**25
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="devices and pipes")
+def test_what_has_no_end_is_not_read(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    for path in (Path("/dev/zero"), tmp_path / "pipe"):
+        with pytest.raises(PersistenceError, match=r"is no plain file: check the path\."):
+            load(path)
 
 
 @pytest.mark.parametrize("piece", [b"[],", b"{},", b"0,", b'"\\u005b",'])

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import math
+import re
+import time
+import tracemalloc
 from datetime import date, datetime
 from typing import Any
 
@@ -14,6 +18,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from coterie.persistence import PersistenceError
+from coterie.persistence.archive import Budget
 from coterie.persistence.arrays import pack_arrays, unpack_arrays
 from coterie.persistence.codec import Decoder, Encoder, check_ids
 from coterie.records import Curve
@@ -29,7 +34,7 @@ def through(value: Any) -> Any:
     encoder = Encoder(no_models)
     text = json.dumps(encoder.encode(value), allow_nan=False)
     arrays = unpack_arrays(pack_arrays(encoder.arrays))
-    return Decoder(arrays, no_models).decode(json.loads(text))
+    return Decoder(arrays, no_models, Budget(len(text))).decode(json.loads(text))
 
 
 def same(one: Any, other: Any) -> bool:
@@ -142,17 +147,57 @@ CURVE["values"] = CURVE["n_clusters"]
     ids=str,
 )
 def test_json_that_nobody_wrote_is_refused(tree: Any) -> None:
-    decoder = Decoder({"a0": np.array([1, 5])}, no_models)
+    decoder = Decoder({"a0": np.array([1, 5])}, no_models, Budget(0))
     with pytest.raises(PersistenceError, match=r"^The file holds .*: it was not written by coterie\.save\.$"):
         decoder.decode(tree)
     assert type(decoder.decode({"$": "Curve", "fields": CURVE})) is Curve
 
 
-def test_texts_that_take_all_memory_are_refused() -> None:
-    """NumPy gives a thousand texts of one letter the room of the longest."""
-    decoder = Decoder({}, no_models)
-    with pytest.raises(PersistenceError, match="too long ones"):
-        decoder.decode({"$": "strings", "items": ["x" * 10_000_000, *["y"] * 1000]})
+LONG = {"a0": np.zeros(10_000_000), "a1": np.arange(10_000_000, dtype="i4") + 1, "a2": np.zeros(300_000)}
+PIECES = {"$": "pieces", "name": "a0", "cuts": "a1"}
+
+
+@pytest.mark.parametrize(
+    "tree",
+    [
+        PIECES,
+        {"$": "tuple", "items": [PIECES] * 20},
+        {"$": "dict", "items": [["x", PIECES]]},
+        {"$": "losses", "of": PIECES},
+        {"$": "Curve", "fields": {"candidates": PIECES}},
+        # NumPy gives thousands of texts of one letter the room of the longest.
+        {"$": "strings", "items": ["x" * 60_000, *[""] * 10_000]},
+        [{"$": "strings", "items": ["x" * 600, *[""] * 10_000]}] * 10,
+        # ... and a list of arrays an entry for each of their numbers.
+        {"$": "objects", "items": [{"$": "array", "name": "a0"}] * 3},
+        {"$": "objects", "items": [[1] * 1000] * 1000},
+        # Equal hashes: a dictionary looks at all keys for each.
+        {"$": "dict", "items": [[k * (2**61 - 1), 0] for k in range(20_000)]},
+        {"$": "objects", "items": [k * (2**61 - 1) for k in range(20_000)]},
+    ],
+    ids=range(11),
+)
+def test_what_expands_is_refused_before_it_is_made(tree: Any) -> None:
+    decoder = Decoder(LONG, no_models, Budget(60_000))
+    tracemalloc.start()
+    try:
+        started = time.process_time()
+        with pytest.raises(PersistenceError, match=r"more lists and values|are not ids|made to be slow"):
+            decoder.decode(tree)
+        spent, most = time.process_time() - started, tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    # The differences of the cuts are twice as long as these, and there for a moment.
+    assert most < 2**27
+    assert spent < 5
+
+
+def test_every_kind_of_value_is_among_those_that_expand() -> None:
+    """A new kind needs a line above, or among those that take no more than their text does."""
+    known = {"pieces", "tuple", "dict", "losses", "Curve", "strings", "objects"}
+    flat = {"float", "array", "values", "model"}
+    kinds = set(re.findall(r'"\$": "(\w+)"', inspect.getsource(Decoder)))
+    assert kinds == (known | flat) - {"dict", "Curve"}
 
 
 def test_lists_in_lists_are_refused_in_a_sentence() -> None:
@@ -160,7 +205,7 @@ def test_lists_in_lists_are_refused_in_a_sentence() -> None:
     for _ in range(100_000):
         tree = [tree]
     with pytest.raises(PersistenceError, match="lists in lists"):
-        Decoder({}, no_models).decode(tree)
+        Decoder({}, no_models, Budget(0)).decode(tree)
 
 
 def test_ids_that_a_file_can_hold() -> None:

@@ -26,7 +26,7 @@ from sklearn.linear_model import LinearRegression, Ridge
 from sklearn.model_selection import KFold
 from sklearn.neighbors import KNeighborsRegressor
 from sklearn.neural_network import MLPRegressor
-from sklearn.pipeline import make_pipeline
+from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from coterie import CoterieRegressor
@@ -414,3 +414,31 @@ def test_what_was_found_in_the_order_of_rows_comes_back(tmp_path: Path) -> None:
         assert getattr(loaded.selection_, name) == getattr(model.selection_, name)
     assert loaded.selection_.in_order
     assert loaded.partition_.notes == model.partition_.notes
+
+
+def test_equal_models_give_equal_files(tmp_path: Path) -> None:
+    """Nothing in a file tells where in memory its parts lay; also not in another process."""
+    code = (
+        "import sys; junk = [object() for _ in range(int(sys.argv[2]))]\n"
+        "from coterie import CoterieRegressor, save\n"
+        "from coterie.datasets import make_linear_learners\n"
+        "d = make_linear_learners(4, n_truths=2, n_rows=20, random_state=0)\n"
+        "m = CoterieRegressor(random_state=0, n_bootstrap=2).fit(d.X, d.y, groups=d.groups)\n"
+        "save(m, sys.argv[1])\n"
+    )
+    files = [tmp_path / "one", tmp_path / "two"]
+    for path, n in zip(files, (1, 99_999), strict=True):
+        subprocess.run([sys.executable, "-c", code, str(path), str(n)], check=True)
+    assert files[0].read_bytes() == files[1].read_bytes()
+
+
+def test_a_loaded_model_prints_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A step's name may be anything, and scikit-learn prints it while a verbose pipeline is fitted."""
+    data = make_linear_learners(4, n_truths=2, n_rows=20, n_features=2, random_state=0)
+    steps = Pipeline([("\x1b[31mred", StandardScaler()), ("line", LinearRegression())], verbose=True)
+    model = CoterieRegressor([steps], n_bootstrap=0, n_clusters=2).fit(data.X, data.y, groups=data.groups)
+    save(model, tmp_path / "m")
+    assert "\x1b" in capsys.readouterr().out
+    loaded = load(tmp_path / "m")
+    loaded.admit(data.X[:20], data.y[:20], groups=["new"] * 20)
+    assert capsys.readouterr().out == ""

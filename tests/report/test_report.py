@@ -3,11 +3,14 @@ import html as escapes
 import os
 import stat
 import sys
+import tracemalloc
 import webbrowser
+from dataclasses import replace
 
+import numpy as np
 import pytest
 
-from coterie import Report
+from coterie import Report, cluster_learners
 
 
 def test_a_report_is_written_in_one_step(partition, tmp_path):
@@ -81,3 +84,18 @@ def test_a_missing_extra_is_named(partition, monkeypatch):
     assert report.json()
     with pytest.raises(ImportError, match="install coterie's extra 'report'"):
         report.html()
+
+
+def test_names_of_a_fixed_width_are_not_copied_for_each_pair():
+    """NumPy keeps texts in place: a table of all pairs would hold each name n times."""
+    n = 100
+    ids = np.array([f"{k}".rjust(2000, "_") for k in range(n)])
+    model = cluster_learners(np.abs(np.subtract.outer(np.arange(n), np.arange(n))) / n, n_clusters=2)
+    report = Report(replace(model, learner_ids=ids))
+    tracemalloc.start()
+    try:
+        report.json()
+        most = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert most < 2**25

@@ -11,7 +11,7 @@ from coterie import CoterieRegressor, select_models
 from coterie.datasets import make_linear_learners
 from coterie.engines import ThreadEngine
 from coterie.rows.learners import gather_learners
-from coterie.verdicts import place_newcomers
+from coterie.verdicts import admission, place_newcomers
 
 TRUTHS = np.array([[2.0, 0, 1], [-2, 1, 0]])
 DATA = make_linear_learners(6, n_rows=30, coefficients=TRUTHS, random_state=0)
@@ -410,3 +410,21 @@ def test_one_member_in_a_hundred_is_turned_away_at_most(
 ) -> None:
     rates = [turned_away(n_members, member_rows, n_rows, 200, seed) for seed in range(5)]
     assert np.mean(rates) <= 0.015
+
+
+def test_single_rows_are_placed_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A table may have as many groups as rows: none of them costs a loop over the others."""
+    calls: list[int] = []
+    one_by_one = admission._Clusters.log_sums
+    monkeypatch.setattr(
+        admission._Clusters, "log_sums", lambda self, v: calls.append(1) or one_by_one(self, v)
+    )
+    for n in (4, 40):
+        X, y, _ = newcomers(1, n=n)
+        model = fitted()
+        calls.clear()
+        model.admit(X, y, groups=[f"new {k}" for k in range(n)])
+        assert len(calls) == 1
+        placed = model.admission_
+        assert (placed.probabilities.max(axis=1) == 1).all()
+        assert (placed.probabilities.argmax(axis=1) == placed.labels).all()

@@ -96,6 +96,8 @@ class Workplace:
         # The folder's neighbour needs its name. What a link names gets the results.
         if path.name in ("", "..") or os.path.islink(path):
             path = Path(os.path.realpath(path))
+        if not path.name:
+            raise CommandError(f"{str(path)!r} is the root of a disk: give --out the name of a folder in it.")
         index = cls(path, force, resume)
         index.check()
         return index

@@ -5,11 +5,11 @@ from __future__ import annotations
 import codecs
 import gzip
 import io
-import logging
 import zlib
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,7 @@ from coterie.cli.errors import CommandError
 from coterie.cli.files import ARROW, EXCEL, PARQUET, TEXT, suffix_of
 from coterie.cli.printing import say
 from coterie.cli.spreadsheets import without_escapes
+from coterie.cli.workbooks import read_workbook
 
 # What stands for a missing entry in text files, beside nothing at all.
 MISSING = ("NA", "N/A", "n/a", "NaN", "nan", "null", "NULL")
@@ -194,20 +195,13 @@ def _named_twice(path: Path, name: str) -> CommandError:
 
 def _read_excel(path: Path) -> pl.DataFrame:
     """Read the first sheet of a workbook; entries that stand for nothing are missing, as in text."""
-    try:
-        import fastexcel
-    except ModuleNotFoundError:
+    if find_spec("fastexcel") is None:
         raise CommandError(
             "Excel files need fastexcel: install coterie's extra 'excel', or save the table as CSV."
-        ) from None
-    # It says of empty columns that they have no type.
-    logging.getLogger("fastexcel").setLevel(logging.ERROR)
+        )
     try:
-        book = fastexcel.read_excel(path)
-        head = book.load_sheet(0, header_row=None, n_rows=1, dtypes="string").to_polars()
-        table = pl.DataFrame() if not head.height else book.load_sheet(0, schema_sample_rows=None).to_polars()
-    # The reader is another language's, and has errors of its own.
-    except Exception as error:
+        head, table, sheets = read_workbook(path, int(_SHARE * free_memory()))
+    except ValueError as error:
         raise CommandError(f"{str(path)!r} cannot be read as Excel ({first_line(error)}).") from None
     if not head.height:
         raise CommandError(f"{str(path)!r} is empty: give it a row of column names and at least one row.")
@@ -215,8 +209,8 @@ def _read_excel(path: Path) -> pl.DataFrame:
     twice = [name for name, count in Counter(names).items() if count > 1]
     if twice:
         raise _named_twice(path, twice[0])
-    if len(book.sheet_names) > 1:
-        say(f"Note: {str(path)!r} has {len(book.sheet_names)} sheets; {book.sheet_names[0]!r} was read.")
+    if len(sheets) > 1:
+        say(f"Note: {str(path)!r} has {len(sheets)} sheets; {sheets[0]!r} was read.")
     # A workbook has no whole numbers, and an id 7 would be called 7.0.
     whole = [
         n for n, kind in table.schema.items() if kind.is_float() and (table[n] == table[n].round()).all()

@@ -15,7 +15,7 @@ from coterie.cli.printing import tell_json
 def describe(path: str) -> dict[str, Any]:
     """Return what a file says of itself, for JSON: versions, settings, learners, clusters, columns."""
     path = find_model(path)
-    from coterie.persistence.archive import read_archive
+    from coterie.persistence.archive import Budget, read_archive
     from coterie.persistence.arrays import unpack_arrays
     from coterie.persistence.codec import Decoder
     from coterie.summary import plain
@@ -23,7 +23,8 @@ def describe(path: str) -> dict[str, Any]:
     try:
         manifest, members = read_archive(Path(path))
         # Models stay bytes: where one is, its name in the file stands for it.
-        decoder = Decoder(unpack_arrays(members["arrays.npz"]), lambda member: f"a model ({member})")
+        arrays, budget = unpack_arrays(members["arrays.npz"]), Budget(Path(path).stat().st_size)
+        decoder = Decoder(arrays, lambda member: f"a model ({member})", budget)
         held = manifest["estimator"]
         partition = decoder.decode(manifest["fit"]["partition"])
         labels = decoder.decode(manifest["learners"]["labels"]).tolist()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -53,7 +54,7 @@ def check_file(path: Path, *, force: bool, option: str = "--out") -> None:
     """Refuse to overwrite a file, and to write where there is no folder."""
     if path.is_dir():
         raise CommandError(f"{str(path)!r} is a folder: give {option} the name of a file.")
-    if path.exists() and not force:
+    if os.path.lexists(path) and not force:
         raise CommandError(f"The file {str(path)!r} exists: give {option} another name, or pass --force.")
     if not path.resolve().parent.is_dir():
         raise CommandError(

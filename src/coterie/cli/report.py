@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 from typer import Argument, Option
 
 import coterie
+from coterie._files import write_bytes
 from coterie.cli.errors import CommandError, disk_errors, one_sentence
 from coterie.cli.files import find_model
 from coterie.cli.options import Concluder, Folder, KnownKeys, ReplaceFile
@@ -46,8 +47,6 @@ def write_common_page(conclusion: Conclusion, folder: Path, path: str | None) ->
 
     Where it was not asked for and cannot be written, a sentence on stderr says so.
     """
-    from coterie._files import write_bytes
-
     index = folder / PAGE if path is None else Path(path).resolve()
     try:
         if lacking := _lacking():
@@ -132,5 +131,6 @@ def report(
             for sentence in section["words"]:
                 tell(sentence)
     with disk_errors(Path(out)):
-        result.write_html(out)
+        # In a folder of others a link may lead anywhere: it is replaced, not followed.
+        write_bytes(Path(out), result.html().encode())
     tell(out)

@@ -31,6 +31,11 @@ def loss_name_of(model: CoterieEstimator) -> str:
     return "mean squared error" + (" of the log" if options.log_target else "")
 
 
+def by_reference(ids: Array) -> Array:
+    """Return ids whose texts are shared when they are repeated: each cell of an array of texts is a copy."""
+    return ids.astype(object) if ids.dtype.kind == "U" else ids
+
+
 def ids_or_positions(learner_ids: ArrayLike | None, count: int) -> Array:
     """Return the ids given, or 0 to count - 1."""
     return np.arange(count) if learner_ids is None else np.asarray(learner_ids)

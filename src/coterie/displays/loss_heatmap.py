@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 
 from coterie._arrays import Array
 from coterie._text import display_name
-from coterie.displays._base import Display, ids_or_positions, loss_name_of
+from coterie.displays._base import Display, by_reference, ids_or_positions, loss_name_of
 from coterie.displays._crowds import block_means, block_name, blocks_of, some_learners
 from coterie.displays._look import (
     INK,
@@ -193,6 +193,7 @@ class LossHeatmapDisplay(Display):
         names = ids[np.concatenate(self._blocks)]
         if n < len(ids):
             names = np.array([block_name(ids[block].tolist()) for block in self._blocks])
+        names = by_reference(names)
         table = {
             "model": np.repeat(names, n),
             "learner": np.tile(names, n),

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 
 from coterie._arrays import Array
 from coterie.displays import _look
-from coterie.displays._base import Display, ids_or_positions
+from coterie.displays._base import Display, by_reference, ids_or_positions
 from coterie.estimator import CoterieEstimator
 
 # With more clusters than this, position separates them, not a legend.
@@ -90,7 +90,7 @@ class MembershipDisplay(Display):
         """
         order, n_clusters = self._order, self.membership.shape[1]
         return {
-            "learner": np.repeat(self.learner_ids[order], n_clusters),
+            "learner": np.repeat(by_reference(self.learner_ids[order]), n_clusters),
             "cluster": np.repeat(self.labels[order], n_clusters),
             "other": np.tile(np.arange(n_clusters), len(order)),
             "probability": self.membership[order].ravel(),

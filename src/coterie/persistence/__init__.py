@@ -113,7 +113,8 @@ def save(model: CoterieEstimator, path: str | os.PathLike[str], *, rows: bool = 
     -----
     Left out are the models behind the residuals (``selection_.fold_models`` becomes a tuple of empty
     tuples), an ``engine`` that is an object (it becomes None), and requests for metadata
-    (``set_fit_request``). A pipeline's cache folder (``memory``) is not restored.
+    (``set_fit_request``). A pipeline's cache folder (``memory``) and ``verbose`` are not restored. Equal
+    models give equal files.
 
     Examples
     --------
@@ -186,7 +187,7 @@ def _restored(
     ):
         raise unfit(f"names parameters or parts that a {kind} does not have")
     arrays = unpack_arrays(members[_ARRAYS])
-    decoder = Decoder(arrays, lambda member: load_model(members[member], trusted, budget))
+    decoder = Decoder(arrays, lambda member: load_model(members[member], trusted, budget), budget)
     given = {name: decoder.decode(value) for name, value in parameters.items()}
     held = {name: decoder.decode(value) for name, value in attributes.items()}
     model = KINDS[kind](**checked_parameters(given, n_predictors(held)))

@@ -12,14 +12,16 @@ import io
 import json
 import os
 import re
+import struct
 import zipfile
+import zlib
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, BinaryIO
 
 from coterie._codec import parse_json
-from coterie._files import write_whole
+from coterie._files import read_plain, write_whole
 from coterie._options import listed
 
 # 1 was that of 0.1, which kept the attributes of the estimator. From 2 on a file keeps the record of the fit;
@@ -37,6 +39,8 @@ SMALL = 16 * 2**20
 # The files that we write have at most 1.2 values per byte (a forest of 500 stumps).
 MOST_VALUES = 200_000
 VALUES_PER_BYTE = 4
+BYTES_PER_VALUE = 100
+MOST_ALIKE = 100
 
 _NOT_OURS = "it was not written by coterie.save"
 _AGAIN = "save the model again"
@@ -68,8 +72,14 @@ def need(fits: object, what: str) -> None:
         raise unfit(what)
 
 
+def need_spread(keys: Iterable[Any]) -> None:
+    """Refuse keys of which many have one hash, as multiples of 2^61 - 1 do: each would look at all others."""
+    most = max(Counter(map(hash, keys)).values(), default=0)
+    need(most <= MOST_ALIKE, "holds keys that are made to be slow")
+
+
 class Budget:
-    """How many values the JSON of a file may hold, all of its members together, by its size in bytes."""
+    """How many values a file may be made into, all of its members together, by its size in bytes."""
 
     def __init__(self, on_disk: int) -> None:
         self._values_left = MOST_VALUES + VALUES_PER_BYTE * on_disk
@@ -77,8 +87,34 @@ class Budget:
     def spend(self, text: bytes) -> None:
         """Count the values of a JSON text before it is parsed, and refuse it where they are too many."""
         # Brackets may be escaped inside texts that are parsed once more.
-        self._values_left -= sum(map(text.count, (b"[", b"{", b",", b"\\u")))
+        self._take(sum(map(text.count, (b"[", b"{", b",", b"\\u"))))
+
+    def charge(self, n_bytes: int) -> None:
+        """Count what a few values stand for, before it is made, by the bytes that it will take."""
+        self._take(n_bytes // BYTES_PER_VALUE)
+
+    def _take(self, n_values: int) -> None:
+        self._values_left -= n_values
         need(self._values_left >= 0, "holds more lists and values than its size allows")
+
+
+def _member(content: bytes, entry: zipfile.ZipInfo) -> bytes:
+    """Return what a member of a zip holds, which must be as long as the zip says; never make more."""
+    # zipfile would make all of it first, and then drop what lies beyond the size that is declared.
+    start = entry.header_offset + 30 + sum(struct.unpack_from("<HH", content, entry.header_offset + 26))
+    packed = memoryview(content)[start : start + entry.compress_size]
+    if entry.compress_type == zipfile.ZIP_STORED:
+        result, ends = bytes(packed), True
+    else:
+        inflate = zlib.decompressobj(-zlib.MAX_WBITS)
+        result = inflate.decompress(packed, entry.file_size + 1)
+        ends = inflate.eof and not inflate.unused_data
+    if not ends or len(result) != entry.file_size or zlib.crc32(result) != entry.CRC:
+        raise PersistenceError(
+            f"The file is damaged or cut short: its member {clean(entry.filename, 100)!r} is not what the "
+            "zip says of it; copy it or save the model again."
+        )
+    return result
 
 
 def read_stored(content: bytes) -> dict[str, bytes]:
@@ -91,7 +127,7 @@ def read_stored(content: bytes) -> dict[str, bytes]:
         plain = all(entry.compress_type == zipfile.ZIP_STORED for entry in entries)
         small = sum(entry.file_size for entry in entries) <= len(content)
         need(plain and small, "holds an archive that grows when it is unpacked")
-        return {entry.filename: zipped.read(entry) for entry in entries}
+        return {entry.filename: _member(content, entry) for entry in entries}
 
 
 def _most_unpacked(on_disk: int) -> int:
@@ -197,10 +233,10 @@ def _unpack(path: Path, content: bytes) -> tuple[dict[str, Any], dict[str, bytes
         entries = zipped.infolist()
         _check_entries(path, entries, len(content))
         # The manifest first: what else belongs into the file depends on its format.
-        manifest = _parse_manifest(path, zipped.read(MANIFEST), Budget(len(content)))
+        manifest = _parse_manifest(path, _member(content, zipped.getinfo(MANIFEST)), Budget(len(content)))
         checksums = manifest["checksums"]
         _check_members(path, {entry.filename for entry in entries}, set(checksums))
-        members = {name: zipped.read(name) for name in checksums}
+        members = {name: _member(content, zipped.getinfo(name)) for name in checksums}
     for name, member in members.items():
         damaged = f"is damaged: the checksum of {name!r} is wrong; copy it or save the model again"
         _need(hashlib.sha256(member).hexdigest() == checksums[name], path, damaged)
@@ -213,13 +249,13 @@ def read_archive(path: Path) -> tuple[dict[str, Any], dict[str, bytes]]:
     Of the manifest, only the format version and the checksums have been checked.
     """
     try:
-        large = f"is larger than {LARGEST / 2**30:g} GiB: {_NOT_OURS}"
-        _need(path.stat().st_size <= LARGEST, path, large)
-        content = path.read_bytes()
+        content = read_plain(path, LARGEST)
     except FileNotFoundError:
         raise FileNotFoundError(f"There is no file {str(path)!r}: check the path.") from None
     except IsADirectoryError:
         raise IsADirectoryError(f"{str(path)!r} is a folder: give coterie.load the name of a file.") from None
+    except ValueError as error:
+        raise PersistenceError(str(error)) from None
     _need(content.startswith(b"PK"), path, "is not a file that coterie.save wrote: it is not a zip")
     try:
         return _unpack(path, content)

@@ -36,7 +36,9 @@ def read_array(content: bytes) -> Array:
     whole = not dtype.hasobject and dtype.itemsize > 0 and all(length >= 0 for length in shape)
     fits = whole and size * dtype.itemsize == len(content) - file.tell()
     need(fits, "holds an array whose header does not fit its content")
-    need(size or max(shape, default=0) <= _LONGEST_EMPTY, "holds an array of nothing that is too long")
+    # As lists in lists, it would take what its other lengths ask for.
+    long = math.prod(length for length in shape if length)
+    need(size or long <= _LONGEST_EMPTY, "holds an array of nothing that is too long")
     values = np.frombuffer(content, dtype, size, file.tell())
     if dtype.kind == "b":
         # NumPy counts on nothing but 0 and 1 when it picks rows by a mask.

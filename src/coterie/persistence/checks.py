@@ -304,7 +304,7 @@ def _check_exchange(state: dict[str, Any], sizes: Sizes, rows: bool) -> None:
     stored = remade if partition.similarity is None else partition.similarity.shape == (n, n)
     _need(stored and partition.embedding.ndim == 2, "a similarity")
     _need(np.isfinite(partition.scale) and partition.scale > 0, "a scale")
-    _need(within("n", "k")(partition.labels, dict(sizes)), "a partition")
+    _need(within("n", "k")(partition.labels, dict(sizes)) and sizes["k"] <= n, "a partition")
 
 
 def _check_recipe(recipe: TableRecipe, names: Array | None) -> None:

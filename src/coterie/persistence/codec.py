@@ -40,7 +40,7 @@ from coterie.loss import BrierScore, SquaredError
 from coterie.method.fitting import Fitted
 from coterie.method.landmarks import LandmarkTiles
 from coterie.method.order import SerialScore
-from coterie.persistence.archive import PersistenceError, need, unfit
+from coterie.persistence.archive import Budget, PersistenceError, need, need_spread, unfit
 from coterie.persistence.rules import NUMBERS, array
 from coterie.records import (
     Collaboration,
@@ -72,7 +72,8 @@ DATES: dict[str, type[date]] = {"date": date, "datetime": datetime}
 
 _PLAIN = (NoneType, bool, int, str)
 _IDS = (bool, int, str, float, date, datetime)
-_MOST_LETTERS = 2**26
+# Bytes that an array's view takes, and a letter of an array of texts.
+_A_VIEW, _A_LETTER = 200, 4
 _DTYPE = re.compile(r"[<>|=]?([biuf]\d{1,2}|M8\[\d{0,9}[a-zA-Z]{1,2}\])", re.ASCII)
 
 
@@ -227,26 +228,29 @@ class Decoder:
     """Turns JSON that may be anything back into values.
 
     ``arrays`` are what the JSON refers to; ``load_model`` returns the model of a member by its name.
+    ``budget`` is charged what a value expands to, before it is made.
     """
 
-    def __init__(self, arrays: dict[str, Array], load_model: Callable[[str], Any]) -> None:
-        self._arrays = arrays
+    def __init__(self, arrays: dict[str, Array], load_model: Callable[[str], Any], budget: Budget) -> None:
+        self._arrays, self._budget = arrays, budget
         # A model that several parts refer to is loaded once.
         self._model = cache(load_model)
 
     def _objects(self, items: list[Any]) -> Array:
         """Return an array of ids of any type."""
-        values = np.empty(len(items), dtype=object)
-        values[:] = [self.decode(item) for item in items]
-        need(all(type(value) in _IDS for value in values), "holds a list of ids that are not ids")
+        ids = [self.decode(item) for item in items]
+        # Looked at first: NumPy makes a table of lists, and an entry of each number in an array.
+        need(all(type(value) in _IDS for value in ids), "holds a list of ids that are not ids")
+        need_spread(ids)
+        values = np.empty(len(ids), dtype=object)
+        values[:] = ids
         return values
 
     def _strings(self, items: list[Any]) -> Array:
         """Return an array of texts."""
-        texts = all(isinstance(item, str) for item in items)
+        need(all(isinstance(item, str) for item in items), "holds a list of texts that are no texts")
         # NumPy gives each text as much room as the longest of them takes.
-        short = texts and len(items) * max(map(len, items), default=0) <= _MOST_LETTERS
-        need(short, "holds a list of texts that are no texts, or too long ones")
+        self._budget.charge(_A_LETTER * len(items) * max(map(len, items), default=0))
         return np.array(items, dtype=str)
 
     def _values(self, dtype: str, encoded: list[Any]) -> Array:
@@ -261,6 +265,7 @@ class Decoder:
         values, ends = self._arrays[name], self._arrays[cuts]
         fits = array("*", "i")(ends, {}) and len(ends) > 0 and ends[0] >= 0 and ends[-1] == len(values)
         need(fits and (np.diff(ends) >= 0).all(), "holds pieces that do not fit their array")
+        self._budget.charge(_A_VIEW * len(ends))
         return tuple(np.split(values, ends[:-1]))
 
     def decode(self, tree: Any) -> Any:
@@ -294,7 +299,9 @@ class Decoder:
             case {"$": "tuple", "items": list(items)}:
                 return tuple(self._decode(item) for item in items)
             case {"$": str(kind), "items": list(items)} if kind in MAPPINGS:
-                return MAPPINGS[kind]({self._decode(key): self._decode(value) for key, value in items})
+                pairs = [(self._decode(key), self._decode(value)) for key, value in items]
+                need_spread(key for key, _ in pairs)
+                return MAPPINGS[kind](dict(pairs))
             case {"$": "losses", "of": dict(part)}:
                 return DenseTiles(self._decode(part))
             case {"$": "model", "member": str(member)}:

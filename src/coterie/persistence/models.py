@@ -27,22 +27,33 @@ def _named_types(schema: Any) -> set[tuple[str, str]]:
     return {(m, name) for m, name in pairs if isinstance(m, str) and isinstance(name, str)}
 
 
+def _renumbered(schema: Any) -> dict[str, str]:
+    """Put numbers in the place of addresses in memory; return the new names of files by the old ones."""
+    numbers: dict[Any, int] = {}
+    names: dict[str, str] = {}
+    for part in objects_in(schema):
+        if "__id__" in part:
+            part["__id__"] = numbers.setdefault(part["__id__"], len(numbers))
+        if isinstance(part.get("file"), str) and "__loader__" in part:
+            suffix = part["file"].rpartition(".")[2]
+            part["file"] = names.setdefault(part["file"], f"{len(names)}.{suffix}")
+    return names
+
+
 def _repacked(dumped: bytes) -> bytes:
-    """Return a skops file without dates and blanks, once all that it names can be found again."""
+    """Return a skops file without dates, blanks and addresses, once all that it names can be found again."""
     packed = io.BytesIO()
     with zipfile.ZipFile(io.BytesIO(dumped)) as source, zipfile.ZipFile(packed, "w") as target:
-        for entry in source.infolist():
-            content = source.read(entry)
-            if entry.filename == SCHEMA:
-                schema = json.loads(content)
-                for module, name in sorted(_named_types(schema)):
-                    if not hasattr(sys.modules.get(module), name):
-                        raise PersistenceError(
-                            f"A candidate holds {module}.{name}, which a file can only name and nobody could "
-                            "find again by this name: define it at the top of a module."
-                        )
-                content = json.dumps(schema, separators=(",", ":")).encode()
-            target.writestr(zipfile.ZipInfo(entry.filename), content)
+        schema = json.loads(source.read(SCHEMA))
+        for module, name in sorted(_named_types(schema)):
+            if not hasattr(sys.modules.get(module), name):
+                raise PersistenceError(
+                    f"A candidate holds {module}.{name}, which a file can only name and nobody could "
+                    "find again by this name: define it at the top of a module."
+                )
+        for old, new in _renumbered(schema).items():
+            target.writestr(zipfile.ZipInfo(new), source.read(old))
+        target.writestr(zipfile.ZipInfo(SCHEMA), json.dumps(schema, separators=(",", ":")))
     return packed.getvalue()
 
 

@@ -117,7 +117,7 @@ _CAPS: dict[int, str] = {
     1000: "n_init n_restarts_optimizer",
     10_000: "hidden_layer_sizes n_bins n_splits",
     100_000: "max_leaf_nodes n_components n_estimators n_quantiles",
-    MOST: "batch_size gap iterated_power k leaf_size step subsample verbose",
+    MOST: "batch_size gap iterated_power k leaf_size step subsample",
 }
 _NAMED: dict[str, Rule] = {"few": _few, "function": function, "grid": _is_grid}
 # None passes everywhere.
@@ -131,6 +131,7 @@ RULES: dict[str, Rule] = {
     "n_jobs": count(_CORES, -_CORES),
     "pre_dispatch": rules.either(count(MOST), _matches(_DISPATCH)),
     "stack_method": rules.text("auto", "predict"),
+    "verbose": _capped(0),
     **{name: _capped(most) for most, names in _CAPS.items() for name in names.split()},
 }
 _COUNTED = _capped(MOST)
@@ -144,8 +145,11 @@ def may_be(name: str, value: Any, sizes: Sizes) -> bool:
 
 
 def cleaned(attributes: dict[str, Any]) -> dict[str, Any]:
-    """Take out what belongs to the machine where the file was made: its cache folder and its cores."""
+    """Take out what belongs to the machine where the file was made: its cache folder, cores and terminal."""
     kept = dict(attributes)
+    if "verbose" in kept:
+        # It would print names of steps and values of grids, which may steer a terminal.
+        kept["verbose"] = False
     if isinstance(kept.get("memory"), str):
         kept["memory"] = None
     if abs(_whole(kept.get("n_jobs"))) > _CORES:

@@ -186,7 +186,7 @@ class ResultCodec:
         def read_model(member: str) -> Any:
             return give_trees(load_model(members[member], (), budget), trees[member])
 
-        decoder = Decoder(unpack_arrays(members[_ARRAYS]), read_model)
+        decoder = Decoder(unpack_arrays(members[_ARRAYS]), read_model, budget)
         trees = decoder.decode(packed)
         result = decoder.decode(encoded)
         if type(result) not in (Fitted, LearnerRead):

@@ -19,7 +19,7 @@ import numpy as np
 from coterie._arrays import Array
 from coterie.persistence import compiled
 from coterie.persistence.allowed import TYPES
-from coterie.persistence.archive import Budget, PersistenceError, clean, need, read_stored, unfit
+from coterie.persistence.archive import Budget, PersistenceError, clean, need, need_spread, read_stored, unfit
 from coterie.persistence.arrays import read_array
 from coterie.persistence.parameters import FUNCTIONS, cleaned
 
@@ -116,6 +116,7 @@ class Reader:
         self._files = read_stored(content)
         self._trusted = frozenset(trusted)
         self._arrays: dict[str, Array] = {}
+        self._budget = budget
         budget.spend(self._files[SCHEMA])
         self._schema = json.loads(self._files[SCHEMA])
         if self._schema.get("protocol") != PROTOCOL:
@@ -154,13 +155,18 @@ class Reader:
             case "JsonNode":
                 return self._json(node)
             case "ListNode" | "SetNode" | "TupleNode":
-                kind = _CONTAINERS.get(_name(node))
-                return kind(self._items(node)) if kind else self._type(_name(node))(*self._items(node))
+                kind, items = _CONTAINERS.get(_name(node)), self._items(node)
+                need_spread(items if kind is set else ())
+                return kind(items) if kind else self._type(_name(node))(*items)
             case "LossNode" | "TreeNode":
                 state = self._build(node["content"])
                 return self._checked(node, self._build(node["__reduce__"]["args"]), state)
             case "MaskedArrayNode":
-                return np.ma.MaskedArray(*(self._build(node["content"][name]) for name in ("data", "mask")))
+                data, mask = (self._build(node["content"][name]) for name in ("data", "mask"))
+                # NumPy would repeat a mask of one entry, one by one.
+                fits = mask is np.ma.nomask or np.shape(mask) == np.shape(data)
+                need(fits, "holds a mask of another shape than what it hides")
+                return np.ma.MaskedArray(data, mask)
             case "MethodNode":
                 return getattr(self._build(node["content"]["obj"]), node["content"]["func"])
             case "NdArrayNode":
@@ -202,9 +208,10 @@ class Reader:
     def _dict(self, node: Node) -> Any:
         """Build a dict with its keys in their own types."""
         kinds = [self._key_type(kind) for kind in node["key_types"]["content"]]
-        pairs = zip(kinds, node["content"].items(), strict=True)
+        keys = [kind(key) for kind, key in zip(kinds, node["content"], strict=True)]
+        need_spread(keys)
         made = {} if _name(node) == "builtins.dict" else self._type(_name(node))()
-        made.update({kind(key): self._build(entry) for kind, (key, entry) in pairs})
+        made.update(zip(keys, map(self._build, node["content"].values()), strict=True))
         return made
 
     def _array(self, node: Node) -> Any:
@@ -212,6 +219,9 @@ class Reader:
         file = node["file"]
         if file not in self._arrays:
             self._arrays[file] = read_array(self._files[file])
+        else:
+            # Its size was looked at once. Who holds it again may make a copy: a tree, a mask, a number.
+            self._budget.charge(self._arrays[file].nbytes)
         values, name = self._arrays[file], _name(node)
         if name == "numpy.ndarray":
             return values

@@ -236,8 +236,8 @@ def _meet(
     selection: Selection,
     engine: Engine,
     collaboration: Collaboration | None,
-) -> Iterator[_Newcomer]:
-    """Give out newcomers one by one, with everybody's predictions on their rows."""
+) -> Iterator[list[_Newcomer]]:
+    """Give out newcomers block by block, with everybody's predictions on their rows."""
     there, linear = None, np.zeros(len(newcomers), dtype=bool)
     if models is not None:
         there = loss_matrix(models.models, learners, engine)
@@ -255,6 +255,7 @@ def _meet(
                 [collaboration.predict_columns(block.X, weight_row) for weight_row in all_predictions]
             )
         weights = np.ones(len(block.y)) if block.weights is None else block.weights
+        met = []
         for m in range(start, stop):
             span = block.span(m - start)
             own: dict[str, Any] = {}
@@ -269,9 +270,9 @@ def _meet(
                     "linear": bool(linear[m]),
                 }
             beside = None if pooled is None else pooled[:, span]
-            yield _Newcomer(
-                block.y[span], weights[span], predictions[:, span], beside, loss=block.loss, **own
-            )
+            theirs = block.y[span], weights[span], predictions[:, span], beside
+            met.append(_Newcomer(*theirs, loss=block.loss, **own))
+        yield met
 
 
 def place_newcomers(
@@ -300,18 +301,25 @@ def place_newcomers(
         return Admission(newcomers.ids, only, only, np.zeros((n, 1)), np.ones((n, 1)), only > 0)
     similarities, probabilities = np.empty((n, n_clusters)), np.full((n, n_clusters), np.nan)
     fits = np.ones(n, dtype=bool)
-    for m, met in enumerate(_meet(newcomers, models, learners, selection, engine, collaboration)):
-        losses = met.losses()
-        similarities[m] = clusters.log_sums(met.dissimilarity(losses.mean(axis=1)))
-        if n_replicates:
-            generator = generator_for(entropy, f"bootstrap of {newcomers.ids.tolist()[m]}")
-            means = _resampled_means(losses, n_replicates, generator)
-            winners = clusters.log_sums(met.dissimilarity(means)).argmax(axis=0)
-            probabilities[m] = np.bincount(winners, minlength=n_clusters) / n_replicates
-        if met.honest is not None:
-            own = met.own_losses()
-            fits[m] = any(met.fits(clusters, k, own) for k in range(n_clusters))
+    ids, single, start = newcomers.ids.tolist(), newcomers.sizes == 1, 0
+    for block in _meet(newcomers, models, learners, selection, engine, collaboration):
+        losses = [met.losses() for met in block]
+        near = [met.dissimilarity(own.mean(axis=1)) for met, own in zip(block, losses, strict=True)]
+        similarities[start : start + len(block)] = clusters.log_sums(np.array(near).T).T
+        for m, (met, loss) in enumerate(zip(block, losses, strict=True), start):
+            if n_replicates and not single[m]:
+                generator = generator_for(entropy, f"bootstrap of {ids[m]}")
+                means = _resampled_means(loss, n_replicates, generator)
+                winners = clusters.log_sums(met.dissimilarity(means)).argmax(axis=0)
+                probabilities[m] = np.bincount(winners, minlength=n_clusters) / n_replicates
+            if met.honest is not None:
+                own = met.own_losses()
+                fits[m] = any(met.fits(clusters, k, own) for k in range(n_clusters))
+        start += len(block)
     nearest = similarities.argmax(axis=1)
+    if n_replicates:
+        # A single row is drawn every time, so all replicates agree.
+        probabilities[single] = np.eye(n_clusters)[nearest[single]]
     with np.errstate(invalid="ignore"):
         agreed = probabilities[np.arange(n), nearest] >= SURE
     sure = ~fits | (agreed & (models is not None))
