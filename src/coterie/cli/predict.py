@@ -122,8 +122,8 @@ def _from_folder(
         by_moments = contents.moments_of(site) is not None and not conclusion.mixtures
         frame = site_table(tables, contents, site if by_moments else "", **text)
         if by_moments:
-            mine = None if own is None else site_table([own], contents, site, **text)
-            rows, predicted = predict_by_moments(contents, site, frame, mine)
+            own_rows = None if own is None else site_table([own], contents, site, **text)
+            rows, predicted = predict_by_moments(contents, site, frame, own_rows)
             return _folder_columns(frame.height, rows.kept, predicted, conclusion.classes), rows.notes
         # Its own share says how many rows it has.
         weights = {site: 0.0, **conclusion.mixture(site).weights}

@@ -66,9 +66,9 @@ def read_tables(
 
     The fields of text files are separated by the delimiter, by default the one that the file's suffix stands
     for, or that its first line shows. ``decimal`` is a comma or a point, None: as the numbers show. Columns
-    of ``ids`` keep their leading zeros. With ``agreed``, the sites have agreed on the columns: all entries are
-    texts, and nothing is guessed from them. The column ``filename`` is added if wanted, unless there is one; see
-    `names_of`.
+    of ``ids`` keep their leading zeros. With ``agreed``, the sites have agreed on the columns: all entries
+    are texts, and nothing is guessed from them. The column ``filename`` is added if wanted, unless there is
+    one; see `names_of`.
     """
     if delimiter is not None:
         delimiter = delimiter.replace("\\t", "\t")

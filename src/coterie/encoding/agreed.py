@@ -5,7 +5,7 @@ other rows. So a row that changes changes its own numbers only, which private mo
 cannot be read is a gap, and no entry is refused.
 
 Entries are texts. A number, a truth value or a date of a typed column counts as the text that a CSV file
-would have. In a text file a row is a line: quotes never reach beyond the end of it. So a line that is broken,
+would have. In a text file a row is a line, and quotes never reach beyond the end of it. So a broken line,
 with too few or too many fields or a stray quote, is one row of gaps and leaves the other rows alone.
 """
 
@@ -119,8 +119,8 @@ def numbers_of(texts: Texts, decimal: str = ".") -> Array:
 def places_of(texts: Texts, levels: Sequence[str], decimal: str = ".") -> Array:
     """Return the place (n,) of each text among levels; NaN for a gap, their number for any other entry.
 
-    An entry is a level if the texts are equal, or if both are the same number: ``1``, ``1.0`` and the number
-    1. The levels of an agreement have decimal points.
+    An entry is a level if the texts are equal, or if both are the same number, as ``1`` and ``1.0`` are. The
+    levels of an agreement have decimal points.
     """
     indices = list(enumerate(levels))[::-1]
     by_text = {level.strip(): float(index) for index, level in indices}
@@ -155,10 +155,10 @@ def _encoded(plan: ColumnPlan, texts: Texts, decimal: str) -> tuple[list[Array],
 def note_of(name: str, kind: str, texts: Texts, gaps: Array) -> list[str]:
     """Say how many entries of a column are gaps because they cannot be read."""
     unread = [text for text, gap in zip(texts, gaps, strict=True) if gap and not _is_missing(text)]
+    if not unread:
+        return []
     examples = listed(list(dict.fromkeys(unread)))
-    return [
-        f"{len(unread)} of {len(texts)} entries of {name!r} are no {kind} and count as gaps: {examples}."
-    ][: len(unread)]
+    return [f"{len(unread)} of {len(texts)} entries of {name!r} are no {kind} and count as gaps: {examples}."]
 
 
 def encode_agreed(

@@ -1,22 +1,22 @@
 """Exact noise on second moments: integers from the system's entropy, as much as the promise asks for.
 
-Two tables are neighbours when one row of one is replaced; how many rows there are is known to all. Floating
-point has no part in what is protected, for the last bits of a rounded sum tell what was added.
+Two tables are neighbours when one row of one is replaced; how many rows there are is known to all. What is
+protected is never computed with in floating point, for the last bits of a rounded sum tell what was added.
 
-**The grid.** A row z of length one at most becomes integers k = round(UNIT z) before anything is summed. A
-row of q numbers moves by sqrt(q) / 2 at most in rounding, and q is below 10,010, so that |k| <= UNIT + 64 =
-LENGTH. A row that were longer, whatever the reason, counts as zeros: the bound is checked on the integers
-themselves.
+**The grid.** A row z of length one at most becomes integers k = round(UNIT z) before anything is summed. Of q
+numbers, rounding moves the row by sqrt(q) / 2 at most. As q is at most 10,002, k is no longer than UNIT + 64,
+which is LENGTH. A row that is longer nevertheless counts as zeros: the bound is checked on the integers.
 
-**The sensitivity.** A row is in one half only, and adds the integers kk' to its moments. With another row l
-the squared distance of kk' and ll' is |k|^4 + |l|^4 - 2 (k'l)^2 <= 2 LENGTH^4. In units of UNIT^2 one row
-moves the moments by sqrt(2) (1 + 64 / UNIT)^2 at most: rounding adds 0.012 percent to the square root of two.
+**The sensitivity.** A row is in one half only, and adds the integers kk' to its moments. If a row with the
+integers l replaces it, the squared distance of kk' and ll' is |k|^4 + |l|^4 - 2 (k'l)^2 <= 2 LENGTH^4. In
+units of UNIT^2, one row moves the moments by sqrt(2) (1 + 64 / UNIT)^2 at most. So rounding adds 0.012
+percent to the square root of two.
 
 **The noise.** Each entry gets discrete Gaussian noise (Canonne, Kamath and Steinke, 2020, "The discrete
-Gaussian for differential privacy"). Its variance parameter is V on the diagonal. Beside the diagonal it is V
-/ 2, for such an entry stands twice in the matrix but is sent once. Integers that move by d under noise of the
-parameter V satisfy d^2 / (2V)-concentrated differential privacy, and entries add up (their Proposition 5). So
-the whole message satisfies LENGTH^4 / V, in place of which `largest_rho` finds what (epsilon, delta) allows.
+Gaussian for differential privacy"). Its variance parameter is V on the diagonal. Beside the diagonal it is
+V / 2, for such an entry stands twice in the matrix and is sent once. An integer that moves by d under noise
+of the parameter V satisfies zero-concentrated differential privacy with rho = d^2 / (2 V), and the rhos of
+all entries add up. So the whole message has rho = 2 LENGTH^4 / (2 V).
 """
 
 from __future__ import annotations
@@ -160,7 +160,9 @@ def summed(rows: Array) -> Array:
     """Return the second moments (q, q) of rows of integers (n, q), exact, as integers of Python."""
     size = rows.shape[1]
     parts = (rows[start : start + MOST_ADDED] for start in range(0, len(rows), MOST_ADDED))
-    return sum(((part.T @ part).astype(object) for part in parts), np.zeros((size, size), dtype=object))
+    none = np.zeros((size, size), dtype=object)
+    whole: Array = sum(((part.T @ part).astype(object) for part in parts), none)
+    return whole
 
 
 def noisy(moments: Any, promise: Promise, below: Below | None = None) -> Array:
