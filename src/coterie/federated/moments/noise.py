@@ -151,7 +151,7 @@ def discrete_gaussian(variance: int, below: Below) -> int:
 
 def on_grid(rows: Array) -> Array:
     """Return rows (n, q) of length one at most as integers, none of them longer than `LENGTH`."""
-    result = np.rint(UNIT * rows).astype(np.int64)
+    result: Array = np.rint(UNIT * rows).astype(np.int64)
     result[(result * result).sum(axis=1) > LENGTH * LENGTH] = 0
     return result
 
@@ -159,9 +159,10 @@ def on_grid(rows: Array) -> Array:
 def summed(rows: Array) -> Array:
     """Return the second moments (q, q) of rows of integers (n, q), exact, as integers of Python."""
     size = rows.shape[1]
-    parts = (rows[start : start + MOST_ADDED] for start in range(0, len(rows), MOST_ADDED))
-    none = np.zeros((size, size), dtype=object)
-    whole: Array = sum(((part.T @ part).astype(object) for part in parts), none)
+    whole: Array = np.zeros((size, size), dtype=object)
+    for start in range(0, len(rows), MOST_ADDED):
+        part = rows[start : start + MOST_ADDED]
+        whole = whole + (part.T @ part).astype(object)
     return whole
 
 
@@ -172,12 +173,12 @@ def noisy(moments: Any, promise: Promise, below: Below | None = None) -> Array:
     entropy; it is for tests.
     """
     draw, variance = below or randbelow, noise_variance(promise)
-    blurred = np.zeros(np.shape(moments))
-    size = blurred.shape[-1]
+    moments = np.asarray(moments, dtype=object)
+    blurred, size = np.zeros(moments.shape), moments.shape[-1]
     for index in np.ndindex(blurred.shape[:-2]):
         for i in range(size):
             for j in range(i, size):
                 spread = variance if i == j else variance // 2
-                entry = int(moments[index][i][j]) + discrete_gaussian(spread, draw)
+                entry = int(moments[(*index, i, j)]) + discrete_gaussian(spread, draw)
                 blurred[(*index, i, j)] = blurred[(*index, j, i)] = entry / UNIT**2
     return blurred
