@@ -9,7 +9,7 @@ row can move the moments. An attacker knows all this and sees one message. It lo
 - how many moments of the predictors are no multiples of 2^-b, in that half of the rows with fewer of them: in
   floating point, noise on a number that is not zero has fewer bits than noise alone;
 - how many of them have the bit 2^-b;
-- the best statistic where the last bits say nothing: the product with the difference of the two rows' moments.
+- the best statistic where the last bits say nothing: the product with the difference of the rows' moments.
 
 For each statistic and threshold, half of the messages choose and the other half judge: the epsilon that the
 counts prove at 99 percent (Clopper and Pearson). The claim is epsilon 1, delta 1e-6. ``last_bits.txt`` has

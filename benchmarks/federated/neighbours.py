@@ -2,13 +2,13 @@
 
     python benchmarks/federated/neighbours.py [OUTPUT]
 
-Each file has thirty rows with a number, a category of the levels "0", "1" and "2", a category of words and a
-date. In its neighbour, one cell has another text: other ways to write numbers, words for nothing, quotes, line
-ends, signs of formulas. Files are CSV (the text raw, or in quotes as a writer puts it), Excel and Parquet (with
+Each file has thirty rows with a number, a category of the levels "0", "1" and "2", a category of words and
+a date. In its neighbour, one cell has another text: other ways to write numbers, words for nothing, quotes,
+line ends, signs of formulas. Files are CSV (the text raw, or as a writer quotes it), Excel and Parquet (with
 columns of text, or of the types that the texts have). Both files go through ``coterie share --epsilon`` and
 through Flower's node, up to where noise would be added. Counted are neighbours that are refused, and those
 where rows that did not change are read differently, or the sums zz' move by more than the square root of two.
-If a raw text has a line end, only the rows that did not change are compared: the row has become two.
+If a text has the line end of its file, only the rows that did not change are compared: the row became two.
 
 ``neighbours.txt`` has the counts of the code as it is, and those of 0.2.
 """
@@ -153,6 +153,8 @@ def excel(path: Path, rows: Rows) -> None:
             book.writestr(name, content)
 
 
+# The line ends that make a text several lines.
+LINE_ENDS = {"CSV, raw": "\n", "CSV, quoted": "\r\n"}
 WRITERS: dict[str, tuple[str, Callable[[Path, Rows], None]]] = {
     "CSV, raw": (".csv", raw_csv),
     "CSV, quoted": (".csv", quoted_csv),
@@ -218,19 +220,29 @@ def by_flower(path: Path, schema: Path) -> Any:
     return found[0] if found else None
 
 
-def others_agree(first: Any, second: Any, row: int) -> bool:
-    """Tell whether all rows but one are the same, at the beginning and at the end."""
+READERS = {"share": by_command, "Flower": by_flower}
+
+
+def with_cell(row: int, column: int, text: str) -> Rows:
+    """Return the rows with another text in one cell."""
+    changed = [list(line) for line in ROWS]
+    changed[row][column] = text
+    return changed
+
+
+def outcome_of(kind: str, text: str, row: int, first: Any, second: Any) -> str:
+    """Return what comes of a pair, whose bounded rows are given: (n, q), or None where it is refused."""
+    if first is None or second is None:
+        return "refused"
+    # Such a text is several lines, and so several rows.
+    split = LINE_ENDS.get(kind, "none") in text
     after = len(first) - row - 1
-    return bool(
-        len(second) > after
-        and np.array_equal(first[:row], second[:row])
-        and np.array_equal(first[row + 1 :], second[len(second) - after :])
-    )
-
-
-def moved(first: Any, second: Any) -> float:
-    """Return how far the sums zz' of rows are apart."""
-    return float(np.linalg.norm(first.T @ first - second.T @ second))
+    length = len(second) > after if split else len(second) == len(first)
+    before = np.array_equal(first[:row], second[:row])
+    if not (length and before and np.array_equal(first[row + 1 :], second[len(second) - after :])):
+        return "other rows changed"
+    moved = np.linalg.norm(first.T @ first - second.T @ second)
+    return "kept" if split or moved <= np.sqrt(2) + 1e-9 else "moved too far"
 
 
 def pairs(folder: Path) -> Iterator[tuple[str, str, str]]:
@@ -238,27 +250,15 @@ def pairs(folder: Path) -> Iterator[tuple[str, str, str]]:
     schema = folder / "schema.json"
     schema.write_text(json.dumps(SCHEMA))
     for kind, (suffix, write) in WRITERS.items():
-        readers = {"share": by_command} | ({} if suffix == ".xlsx" else {"Flower": by_flower})
+        readers = {name: read for name, read in READERS.items() if name == "share" or kind != "Excel"}
         path = folder / f"rows{suffix}"
         write(path, ROWS)
         base = {name: read(path, schema) for name, read in readers.items()}
         for row, column in PLACES:
             for text in TEXTS:
-                changed = [list(line) for line in ROWS]
-                changed[row][column] = text
-                write(path, changed)
+                write(path, with_cell(row, column, text))
                 for name, read in readers.items():
-                    found, first = read(path, schema), base[name]
-                    split = kind == "CSV, raw" and "\n" in text
-                    if found is None or first is None:
-                        outcome = "refused"
-                    elif not others_agree(first, found, row):
-                        outcome = "other rows changed"
-                    elif not split and moved(first, found) > np.sqrt(2) + 1e-9:
-                        outcome = "moved too far"
-                    else:
-                        outcome = "kept"
-                    yield name, kind, outcome
+                    yield name, kind, outcome_of(kind, text, row, base[name], read(path, schema))
 
 
 def main() -> None:
