@@ -236,13 +236,13 @@ def outcome_of(kind: str, text: str, row: int, first: Any, second: Any) -> str:
         return "refused"
     # Such a text is several lines, and so several rows.
     split = LINE_ENDS.get(kind, "none") in text
+    if not split and np.linalg.norm(first.T @ first - second.T @ second) > np.sqrt(2) + 1e-9:
+        return "moved too far"
     after = len(first) - row - 1
     length = len(second) > after if split else len(second) == len(first)
     before = np.array_equal(first[:row], second[:row])
-    if not (length and before and np.array_equal(first[row + 1 :], second[len(second) - after :])):
-        return "other rows changed"
-    moved = np.linalg.norm(first.T @ first - second.T @ second)
-    return "kept" if split or moved <= np.sqrt(2) + 1e-9 else "moved too far"
+    same = length and before and np.array_equal(first[row + 1 :], second[len(second) - after :])
+    return "kept" if same else "other rows changed"
 
 
 def pairs(folder: Path) -> Iterator[tuple[str, str, str]]:
