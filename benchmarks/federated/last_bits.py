@@ -13,7 +13,7 @@ row can move the moments. An attacker knows all this and sees one message. It lo
 
 For each statistic and threshold, half of the messages choose and the other half judge: the epsilon that the
 counts prove at 99 percent (Clopper and Pearson). The claim is epsilon 1, delta 1e-6. ``last_bits.txt`` has
-the outcomes, and those of 0.2.
+the outcomes: ten predictors, and 0.2 with twenty.
 """
 
 from __future__ import annotations
