@@ -139,3 +139,21 @@ def test_what_is_wrong_is_said_in_a_sentence(run, box, options, words):
 
 def test_agreeing_on_nothing_is_said_in_a_sentence(run, box):
     assert "run `coterie columns` at every site" in run("agree", "--folder", "box").complaint
+
+
+def test_entries_are_read_one_by_one_as_agreed(run, box):
+    agreed(run)
+    rows = pl.read_parquet(box / "a.parquet").with_columns(
+        pl.col("x", "y").round(3).cast(pl.String), pl.col("day").cast(pl.String)
+    )
+    # Whatever writes the file: with commas, and with a text among the numbers.
+    for k, text in enumerate(("?", "4711,")):
+        changed = rows.with_columns(x=pl.when(pl.int_range(pl.len()) == 1).then(pl.lit(text)).otherwise("x"))
+        commas = changed.with_columns(pl.col("x", "y").str.replace(".", ",", literal=True))
+        (changed, commas)[k].write_csv(box / "a.csv", separator=";")
+        common = ("--target", "y", "--name", "a", "--folder", "box", "--candidates", "ridge")
+        outcome = run("share", "a.csv", *common, "--replace")
+        assert "a shared: ridge, 90 rows" in outcome.out, outcome
+        assert ("1 of 90 entries of 'x' are no number and count as gaps: '?'" in outcome.err) == (k == 0)
+    assert run("score", "a.csv", "--name", "a", "--folder", "box").code == 0
+    assert run("predict", "box", "a.csv", "--name", "a").complaint.startswith("The folder has no conclusion")

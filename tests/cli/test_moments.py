@@ -6,6 +6,7 @@ import json
 import os
 from dataclasses import replace
 from itertools import count
+from random import Random
 
 import numpy as np
 import polars as pl
@@ -14,6 +15,8 @@ import pytest
 from coterie.datasets import make_linear_learners
 from coterie.federated.conclusions import Conclusion, Gain
 from coterie.federated.folder import SealedFolder
+
+from .workbooks import write_workbook
 
 SITES = [chr(ord("a") + k) for k in range(8)]
 
@@ -25,6 +28,7 @@ def box(here, monkeypatch):
     # Noise comes from the system's entropy; here it is the same in every run.
     unseeded, seeds = np.random.default_rng, count()
     monkeypatch.setattr(np.random, "default_rng", lambda *seed: unseeded(*(seed or (next(seeds),))))
+    monkeypatch.setattr("coterie.federated.moments.noise.randbelow", Random(0).randrange)
     data = make_linear_learners(n_learners=8, n_truths=2, n_rows=400, n_features=2, random_state=0)
     for site, name in zip(SITES, data.learner_ids.tolist(), strict=True):
         mine = data.groups == name
@@ -168,7 +172,7 @@ def test_a_dry_run_says_what_would_be_revealed_and_spends_nothing(run, box):
     for words in (
         "number of rows: 400",
         "20 numbers",
-        "5.97 or 4.22",
+        "6.41 or 4.53",
         "epsilon 1, delta 1e-06",
         "Nothing else",
     ):
@@ -323,3 +327,52 @@ def test_exact_moments_are_sent_again_above_knots_and_find_curves(run, box):
     run("predict", "box", "new.csv", "--name", "a", "--own", "a.csv", "--out", "home.csv")
     found = pl.read_csv(box / "home.csv")["prediction"].to_numpy()
     assert np.mean((found - fresh.y[mine] - 3 * np.abs(X[:, 0])) ** 2) < 0.5
+
+
+def rows_sent(run, monkeypatch, table, *options):
+    """Return the predictors and the response that a message would be made of, and what was said."""
+    found = []
+
+    def stop(X, y, **_):
+        found.extend([X, y])
+        raise ValueError("seen")
+
+    monkeypatch.setattr("coterie.cli.moments.moments_of", stop)
+    said = privately(run, "a", "--dry-run", *options, table=table).err
+    return (*found, said)
+
+
+def test_entries_are_read_one_by_one_as_the_schema_says(run, box, monkeypatch):
+    schema = json.loads((box / "schema.json").read_text())
+    schema["decimal"] = ","
+    (box / "schema.json").write_text(json.dumps(schema))
+    (box / "a.csv").write_text('x0;x1;y\n1,5;2;3\nabc;1;?\n1;2\n"1;2;3\n"1,25";-1;2,5\n')
+    X, y, said = rows_sent(run, monkeypatch, "a.csv")
+    assert X.tolist() == [[1.5, 2.0], [0.0, 1.0], [0.0, 0.0], [0.0, 0.0], [1.25, -1.0]]
+    np.testing.assert_equal(y, [3.0, np.nan, np.nan, np.nan, 2.5])
+    assert "2 of 5 lines of 'a.csv' have too many or too few fields, or a stray quote" in said
+    assert "1 of 5 entries of 'x0' are no number and count as gaps: 'abc'" in said
+    assert "1 of 5 entries of 'y' are no number and count as gaps: '?'" in said
+    # Numbers of a typed file are numbers; a text in it has the comma.
+    pl.DataFrame({"x0": [1.234], "x1": ["1,5"], "y": [2]}).write_parquet(box / "a.parquet")
+    X, y, _ = rows_sent(run, monkeypatch, "a.parquet")
+    assert (X.tolist(), y.tolist()) == ([[1.234, 1.5]], [2.0])
+    write_workbook(
+        box / "a.xlsx", s=[["x0", "x1", "y"], [1.234, "1,5", 2], [None, None, None], ["1.234", "x", 1]]
+    )
+    X, y, _ = rows_sent(run, monkeypatch, "a.xlsx")
+    assert X.tolist() == [[1.234, 1.5], [0.0, 0.0], [1.234, 0.0]]
+    np.testing.assert_equal(y, [2.0, np.nan, 1.0])
+
+
+def test_a_file_of_several_kinds_and_any_bytes_has_a_message(run, box, monkeypatch):
+    (box / "a.csv").write_bytes(b"x0,x1,y\n1,2,3\n\xff\xfe,\x00,\xc3\n" + b'"""""",,"\n' * 3)
+    pl.DataFrame({"x0": ["1"], "x1": [None], "y": [True]}).write_parquet(box / "a.parquet")
+    pattern = str(box / "a.*")
+    assert [len(part) for part in rows_sent(run, monkeypatch, pattern)[:2]] == [6, 6]
+
+
+def test_a_header_that_cannot_be_read_is_refused(run, box):
+    for head, words in (('x0,"x1,y', "a quote too many"), ("x0,x0,y", "named 'x0'"), ("", "is empty")):
+        (box / "a.csv").write_text(f"{head}\n1,2,3\n")
+        assert words in privately(run, "a").complaint

@@ -13,6 +13,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+import narwhals.stable.v1 as nw
 import polars as pl
 
 from coterie.cli.decimals import has_decimal_commas, without_decimal_commas
@@ -21,9 +22,7 @@ from coterie.cli.files import ARROW, EXCEL, PARQUET, TEXT, suffix_of
 from coterie.cli.printing import say
 from coterie.cli.spreadsheets import without_escapes
 from coterie.cli.workbooks import read_workbook
-
-# What stands for a missing entry in text files, beside nothing at all.
-MISSING = ("NA", "N/A", "n/a", "NaN", "nan", "null", "NULL")
+from coterie.encoding.agreed import MISSING, rows_of, texts_of
 
 _DELIMITERS = {",": "','", ";": "';'", "\t": "'\\t'", "|": "'|'"}
 _HEAD = 2**16
@@ -44,6 +43,8 @@ class TextForm:
     decimal: str | None = None
     # Columns of ids, which keep their leading zeros.
     ids: tuple[str, ...] = ()
+    # Columns were agreed on: nothing is guessed from entries, and each is read by itself.
+    agreed: bool = False
 
 
 def free_memory() -> int:
@@ -163,9 +164,29 @@ def _typed(content: bytes, decimal: str | None, ids: Sequence[str], **options: A
     return table
 
 
+def _agreed_texts(path: Path, content: bytes, form: TextForm, delimiter: str) -> pl.DataFrame:
+    """Return text as a table of texts, a row for each line; no row decides how another one is read."""
+    delimiter = _check_head(path, content.split(b"\n", 1)[0], form, delimiter)
+    names, rows = rows_of(content.decode(form.encoding, "replace").removeprefix("\ufeff"), delimiter)
+    if not names:
+        raise CommandError(f"The first line of {str(path)!r} has a quote too many: give it names of columns.")
+    twice = [name for name, count in Counter(names).items() if count > 1]
+    if twice:
+        raise _named_twice(path, twice[0])
+    broken = sum(fields[0] is None for fields in rows)
+    if broken:
+        say(
+            f"Note: {broken} of {len(rows)} lines of {str(path)!r} have too many or too few fields, or a "
+            "stray quote: each counts as one row of gaps."
+        )
+    return pl.DataFrame(rows, schema=dict.fromkeys(names, pl.String), orient="row")
+
+
 def _read_text(path: Path, form: TextForm, delimiter: str) -> pl.DataFrame:
     """Read a delimited text file as a table."""
     content = _content(path)
+    if form.agreed:
+        return _agreed_texts(path, content, form, delimiter)
     delimiter = _check_head(path, content, form, delimiter)
     if form.encoding != "utf-8":
         try:
@@ -193,14 +214,14 @@ def _named_twice(path: Path, name: str) -> CommandError:
     return CommandError(f"Two columns of {str(path)!r} are named {name!r}: rename one of them.")
 
 
-def _read_excel(path: Path) -> pl.DataFrame:
+def _read_excel(path: Path, form: TextForm) -> pl.DataFrame:
     """Read the first sheet of a workbook; entries that stand for nothing are missing, as in text."""
     if find_spec("fastexcel") is None:
         raise CommandError(
             "Excel files need fastexcel: install coterie's extra 'excel', or save the table as CSV."
         )
     try:
-        head, table, sheets = read_workbook(path, int(_SHARE * free_memory()))
+        head, table, sheets = read_workbook(path, int(_SHARE * free_memory()), as_text=form.agreed)
     except ValueError as error:
         raise CommandError(f"{str(path)!r} cannot be read as Excel ({first_line(error)}).") from None
     if not head.height:
@@ -211,6 +232,11 @@ def _read_excel(path: Path) -> pl.DataFrame:
         raise _named_twice(path, twice[0])
     if len(sheets) > 1:
         say(f"Note: {str(path)!r} has {len(sheets)} sheets; {sheets[0]!r} was read.")
+    if form.agreed:
+        # Numbers became texts with points.
+        number = pl.all().str.contains(r"^-?[0-9]*\.[0-9]+([eE][+-]?[0-9]+)?$")
+        signed = pl.all().str.replace(".", form.decimal or ".", literal=True)
+        return table.select(pl.when(number).then(signed).otherwise(pl.all()))
     # A workbook has no whole numbers, and an id 7 would be called 7.0.
     whole = [
         n for n, kind in table.schema.items() if kind.is_float() and (table[n] == table[n].round()).all()
@@ -238,16 +264,21 @@ def _read_binary(path: Path, kind: str) -> pl.DataFrame:
     raise CommandError(f"{str(path)!r} cannot be read as {kind} ({causes[0]}): write it again.")
 
 
+def as_texts(table: pl.DataFrame, decimal: str) -> pl.DataFrame:
+    """Return a table with texts for entries of any type."""
+    texts = {name: texts_of(nw.from_native(table[name], series_only=True), decimal) for name in table.columns}
+    return pl.DataFrame(texts, schema_overrides=dict.fromkeys(table.columns, pl.String))
+
+
 def read_file(path: Path, form: TextForm) -> pl.DataFrame:
     """Read a file as its suffix says."""
     suffix = suffix_of(path)
     try:
-        if suffix in PARQUET:
-            return _read_binary(path, "Parquet")
-        if suffix in ARROW:
-            return _read_binary(path, "Arrow")
+        if suffix in PARQUET or suffix in ARROW:
+            table = _read_binary(path, "Parquet" if suffix in PARQUET else "Arrow")
+            return as_texts(table, form.decimal or ".") if form.agreed else table
         if suffix in EXCEL:
-            return _read_excel(path)
+            return _read_excel(path, form)
         return _read_text(path, form, TEXT[suffix.removesuffix(".gz")])
     except OSError as error:
         raise CommandError(

@@ -11,11 +11,10 @@ import polars as pl
 
 from coterie.cli.errors import CommandError, cache_errors, one_sentence
 from coterie.cli.preparing import PreparedRows, check_columns, target_values
-from coterie.cli.printing import say, tell
+from coterie.cli.printing import say, say_notes, tell
 from coterie.cli.progress import gathered_warnings
 from coterie.cli.reading import read_tables
-from coterie.cli.sites import encoded
-from coterie.cli.tasks import labels_of
+from coterie.cli.sites import encoded, site_table
 from coterie.federated import Settings, Site, make_site
 from coterie.federated.conclusions import Conclusion
 from coterie.federated.folder import FolderContents, SealedFolder
@@ -69,14 +68,13 @@ def make_promise(
 
 def _encoded(frame: pl.DataFrame, schema: Schema, *, with_target: bool) -> tuple[Any, Any]:
     """Return predictors and response of all rows; a response that is missing is NaN."""
-    check_columns([column.name for column in schema.columns], frame.columns, "the schema")
-    X = schema.encoder.transform(frame).to_numpy()
-    if not with_target:
-        return X, None
-    check_columns([schema.target.name], frame.columns, "the schema")
-    if schema.classes:
-        return X, schema.response(labels_of(frame[schema.target.name]).to_list())
-    return X, target_values(frame, schema.target.name).to_numpy()
+    names = [column.name for column in schema.columns]
+    check_columns([*names, schema.target.name] if with_target else names, frame.columns, "the schema")
+    notes: list[str] = []
+    X = schema.predictors(frame, notes)
+    y = schema.response(frame, notes) if with_target else None
+    say_notes(notes)
+    return X, y
 
 
 def _classes_of(message: Moments) -> tuple[str, ...]:
@@ -112,7 +110,7 @@ def revealed(message: Moments) -> list[str]:
 
 
 def share_privately(
-    frame: pl.DataFrame,
+    tables: list[str],
     path: str,
     promise: Promise,
     sealed: SealedFolder | None,
@@ -122,12 +120,14 @@ def share_privately(
     target: str,
     dry_run: bool,
     replace: bool,
+    **text: Any,
 ) -> None:
     """Put a site's private moments into the folder, or say what they would reveal."""
     with one_sentence():
         schema = read_schema(path)
         if target not in ("", schema.target.name):
             raise CommandError(f"The schema predicts {schema.target.name!r}, not {target!r}.")
+        frame = read_tables(tables, decimal=schema.decimal, agreed=True, **text)
         X, y = _encoded(frame, schema, with_target=True)
         given: dict[str, Any] = {"site": name, "schema": schema, "promise": promise}
         if sealed is None or dry_run:
@@ -255,7 +255,7 @@ def send_bends(
     if not knots:
         tell("No column bends: they are marks, or too many. Lines stay straight, and nothing is sent.")
         return
-    X, y = _rows_of(contents, message, read_tables(tables, **text))
+    X, y = _rows_of(contents, message, site_table(tables, contents, name, **text))
     named: dict[str, Any] = {"site": name, "columns": message.columns, "target": message.target}
     straight, bent = (open_moments(X, y, seed=0, knots=each, **named) for each in ((), knots))
     before, now = (unpacked(each).sum(axis=0) for each in (message, straight))
@@ -287,7 +287,9 @@ def tell_verdict(
     """Say what others bring a site; nothing of it is written or sent."""
     message = contents.moments_of(name)
     assert message is not None
-    model = _site_model(contents, concluded_anew(contents), message, read_tables(tables, **text), order)
+    model = _site_model(
+        contents, concluded_anew(contents), message, site_table(tables, contents, name, **text), order
+    )
     tell(f"{name}: {model.verdict}. {model.reason}")
     error = "Brier score" if _classes_of(message) else "Mean squared error"
     tell(

@@ -105,13 +105,14 @@ def _from_folder(
     site: str,
     known_keys: str | None,
     concluder: str | None,
-    frame: polars.DataFrame,
-    own: polars.DataFrame | None,
+    tables: list[str],
+    own: str | None,
+    **text: Any,
 ) -> tuple[list[polars.Series], tuple[str, ...]]:
     """Return the predictions of a site's coterie, and notes."""
     from coterie.cli.concluded import read_conclusion
     from coterie.cli.moments import predict_by_moments
-    from coterie.cli.sites import encoded, open_folder, site_rows
+    from coterie.cli.sites import encoded, open_folder, site_rows, site_table
     from coterie.federated import predict as predict_federated
     from coterie.federated.recomputing import check_conclusion
 
@@ -120,8 +121,11 @@ def _from_folder(
     with one_sentence():
         sealed = open_folder(folder, known_keys)
         contents, conclusion = read_conclusion(sealed, concluder)
-        if contents.moments_of(site) is not None and not conclusion.mixtures:
-            rows, predicted = predict_by_moments(contents, site, frame, own)
+        by_moments = contents.moments_of(site) is not None and not conclusion.mixtures
+        frame = site_table(tables, contents, site if by_moments else "", **text)
+        if by_moments:
+            own_rows = None if own is None else site_table([own], contents, site, **text)
+            rows, predicted = predict_by_moments(contents, site, frame, own_rows)
             return _folder_columns(frame.height, rows.kept, predicted, conclusion.classes), rows.notes
         # Its own share says how many rows it has.
         weights = {site: 0.0, **conclusion.mixture(site).weights}
@@ -189,7 +193,6 @@ def predict(
     import polars as pl
 
     from coterie.cli.models import check_file, write_file
-    from coterie.cli.reading import read_tables
     from coterie.cli.spreadsheets import write_csv
 
     _check_wishes(interval, strict, Path(model).is_dir())
@@ -197,8 +200,7 @@ def predict(
         check_file(Path(out), force=force)
     text: dict[str, Any] = {"delimiter": delimiter, "encoding": encoding, "decimal": decimal}
     if Path(model).is_dir():
-        mine = None if own is None else read_tables([own], **text)
-        answer, notes = _from_folder(model, name, known_keys, concluder, read_tables(tables, **text), mine)
+        answer, notes = _from_folder(model, name, known_keys, concluder, tables, own, **text)
     else:
         answer, notes = _from_model(model, tables, interval, strict, **text)
     say_notes(notes)

@@ -61,13 +61,15 @@ def read_tables(
     decimal: str | None = None,
     ids: Sequence[str] = (),
     with_filename: bool = False,
+    agreed: bool = False,
 ) -> pl.DataFrame:
     """Read files, or patterns of files, as one table of at least one row.
 
     The fields of text files are separated by the delimiter, by default the one that the file's suffix stands
     for, or that its first line shows. ``decimal`` is a comma or a point, None: as the numbers show. Columns
-    of ``ids`` keep their leading zeros. The column ``filename`` is added if wanted, unless there is one; see
-    `names_of`.
+    of ``ids`` keep their leading zeros. With ``agreed``, the sites have agreed on the columns: all entries
+    are texts, and nothing is guessed from them. The column ``filename`` is added if wanted, unless there is
+    one; see `names_of`.
     """
     if delimiter is not None:
         delimiter = delimiter.replace("\\t", "\t")
@@ -77,7 +79,7 @@ def read_tables(
             )
     files = find_files(patterns)
     check_decimal(decimal)
-    form = TextForm(delimiter, check_encoding(encoding), decimal, tuple(ids))
+    form = TextForm(delimiter, check_encoding(encoding), decimal, tuple(ids), agreed)
     tables = [read_file(path, form) for path in files]
     for path, table in zip(files, tables, strict=True):
         if not table.height and len(files) == 1:

@@ -69,14 +69,14 @@ def _from_folder(
     """Return the page of a concluded folder, or that of one of its sites."""
     from coterie.cli.concluded import trusted_conclusion
     from coterie.cli.moments import with_site_model
-    from coterie.cli.reading import read_tables
-    from coterie.cli.sites import open_folder
+    from coterie.cli.sites import open_folder, site_table
 
     with one_sentence():
         sealed = open_folder(folder, known_keys)
         conclusion = trusted_conclusion(sealed, concluder)
         if own is not None:
-            conclusion = with_site_model(sealed.read(), conclusion, name, read_tables([own]))
+            contents = sealed.read()
+            conclusion = with_site_model(contents, conclusion, name, site_table([own], contents, name))
         return coterie.Report(conclusion, site=name or None)
 
 

@@ -10,8 +10,7 @@ from coterie.cli.errors import CommandError, cache_errors
 from coterie.cli.moments import conclude_by_moments, is_by_moments, without_moments
 from coterie.cli.printing import say
 from coterie.cli.progress import gathered_warnings
-from coterie.cli.reading import read_tables
-from coterie.cli.sites import encoded, site_rows
+from coterie.cli.sites import encoded, site_rows, site_table
 from coterie.federated import Conclusion, Question, Settings, Share, Site
 from coterie.federated.folder import FolderContents, SealedFolder, file_name
 from coterie.federated.participants import find_participants
@@ -32,7 +31,7 @@ def own_site(
         raise CommandError(
             f"{name!r} shared a model of {mine.target!r}, not of {target!r}: score with the same."
         )
-    frame = encoded(read_tables(tables, **text), contents)
+    frame = encoded(site_table(tables, contents, **text), contents)
     rows = site_rows(
         frame, mine.target, mine.columns, classes=mine.classes, what="the columns that were shared"
     )

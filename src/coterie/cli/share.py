@@ -84,7 +84,6 @@ def share(
     from coterie.cli import moments as by_moments
     from coterie.cli import sites
     from coterie.cli.preparing import chosen_columns
-    from coterie.cli.reading import read_tables
     from coterie.federated import make_site
     from coterie.method.order import IN_ORDER
 
@@ -96,10 +95,10 @@ def share(
     signer = sites.open_signer(sign, sealed)
     if sealed is not None and not dry_run:
         sites.check_signer(sealed, signer, name)
-    frame = read_tables(tables, delimiter=delimiter, encoding=encoding)
+    text: dict[str, Any] = {"delimiter": delimiter, "encoding": encoding}
     if promise is not None:
         by_moments.share_privately(
-            frame,
+            tables,
             str(schema),
             promise,
             sealed,
@@ -108,11 +107,12 @@ def share(
             target=target,
             dry_run=dry_run,
             replace=replace,
+            **text,
         )
         return
     with one_sentence():
         contents = None if sealed is None else sealed.read(answers_of=name)
-        frame = sites.encoded(frame, contents)
+        frame = sites.encoded(sites.site_table(tables, contents, **text), contents)
     columns = chosen_columns(
         frame.columns, target, None, options.split_names(features), options.split_names(drop)
     )

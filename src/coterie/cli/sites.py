@@ -8,20 +8,26 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
+import narwhals.stable.v1 as nw
+import numpy as np
 import polars as pl
 
 from coterie import federated
 from coterie.cli.errors import CommandError, one_sentence
 from coterie.cli.preparing import PreparedRows, check_columns, target_values
-from coterie.cli.printing import say
+from coterie.cli.printing import say, say_notes
+from coterie.cli.reading import read_tables
 from coterie.cli.tasks import AUTO, CLASSIFICATION, class_values, task_of
-from coterie.encoding import TableEncoder
+from coterie.encoding.agreed import encode_agreed, note_of, numbers_of, places_of, texts_of
 from coterie.federated import Share, Site
 from coterie.federated.columns import follows
 from coterie.federated.folder import FolderContents, SealedFolder
 from coterie.federated.labels import label_text
+from coterie.federated.moments.schema import schema_from
 from coterie.federated.signing import Signer, read_key, read_known_keys
+from coterie.federated.tables import Encoding
 
 # Seconds between looks at a folder that others write to.
 PAUSE = 2.0
@@ -88,8 +94,30 @@ def site_rows(
     return PreparedRows(numbers[kept].to_numpy(), response, None, kept.to_numpy(), notes)
 
 
+def site_table(
+    tables: list[str], contents: FolderContents | None, name: str = "", **text: Any
+) -> pl.DataFrame:
+    """Read a site's table; as texts where its columns were agreed on, by a schema or an encoding."""
+    message = None if contents is None else contents.moments_of(name)
+    if message is not None and message.schema:
+        return read_tables(tables, **{**text, "decimal": schema_from(message.schema).decimal}, agreed=True)
+    return read_tables(tables, **text, agreed=contents is not None and contents.encoding is not None)
+
+
+def _decimal_of(frame: pl.DataFrame, agreed: Encoding) -> str:
+    """Return the decimal sign by which more numbers of a table can be read."""
+    names = [plan.name for plan in agreed.columns if plan.kind == "number"]
+    names += [agreed.target] if agreed.target in frame.columns and not agreed.classes else []
+    texts = [text for name in names for text in texts_of(nw.from_native(frame[name], series_only=True))]
+    points, commas = (np.isfinite(numbers_of(texts, sign)).sum() for sign in ".,")
+    return "," if commas > points else "."
+
+
 def encoded(frame: pl.DataFrame, contents: FolderContents | None) -> pl.DataFrame:
-    """Return a site's table as the sites agreed to encode it; as it is where they agreed on nothing."""
+    """Return a site's table as the sites agreed to encode it; as it is where they agreed on nothing.
+
+    The entries of the table are texts then; see `site_table`.
+    """
     if contents is None or contents.encoding is None:
         return frame
     agreed = contents.encoding
@@ -98,10 +126,24 @@ def encoded(frame: pl.DataFrame, contents: FolderContents | None) -> pl.DataFram
             "The encoding in the folder does not follow from what the sites said of their columns: run "
             "`coterie agree` again."
         )
-    needed = [plan.name for plan in agreed.columns if plan.kind != "left out"]
-    check_columns(needed, frame.columns, "the encoding that the sites agreed on")
-    numbers: pl.DataFrame = TableEncoder.from_columns(agreed.columns).transform(frame)
-    return numbers.with_columns(frame[agreed.target]) if agreed.target in frame.columns else numbers
+    plans = [plan for plan in agreed.columns if plan.kind != "left out"]
+    check_columns([plan.name for plan in plans], frame.columns, "the encoding that the sites agreed on")
+    decimal, notes = _decimal_of(frame, agreed), list[str]()
+    numbers = encode_agreed(frame, plans, decimal, notes)
+    made = pl.DataFrame(numbers, schema=[name for plan in plans for name in plan.features])
+    if agreed.target in frame.columns:
+        texts = texts_of(nw.from_native(frame[agreed.target], series_only=True))
+        if agreed.classes:
+            labels = dict(enumerate(agreed.classes))
+            result = [labels.get(index) for index in places_of(texts, agreed.classes, decimal)]
+            target = pl.Series(agreed.target, result, dtype=pl.String)
+        else:
+            values = numbers_of(texts, decimal)
+            notes += note_of(agreed.target, "number", texts, np.isnan(values))
+            target = pl.Series(agreed.target, values).fill_nan(None)
+        made = made.with_columns(target)
+    say_notes(notes)
+    return made
 
 
 def open_folder(folder: str, known_keys: str | None) -> SealedFolder:

@@ -23,16 +23,19 @@ if TYPE_CHECKING:
 _REFUSED = 3
 
 
-def read_workbook(path: Path, memory: int) -> tuple[pl.DataFrame, pl.DataFrame, list[str]]:
+def read_workbook(
+    path: Path, memory: int, *, as_text: bool = False
+) -> tuple[pl.DataFrame, pl.DataFrame, list[str]]:
     """Return the first row of the first sheet as text, its table, and the names of all sheets.
 
-    A ValueError says why it cannot be read with so many bytes of memory.
+    With ``as_text`` every entry is text, and empty rows at the top are rows. A ValueError says why it cannot be read with so many bytes of memory.
     """
     import polars as pl
 
     specs = (find_spec(name) for name in ("fastexcel", "polars"))
     folders = sorted({str(Path(spec.origin).parents[1]) for spec in specs if spec and spec.origin})
     command = [sys.executable, "-I", __file__, json.dumps(folders), str(path.resolve()), str(memory)]
+    command += ["text"] if as_text else []
     done = subprocess.run(
         command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=False
     )
@@ -65,7 +68,7 @@ def _packed(table: Any) -> bytes:
 
 def main() -> None:
     """Read the file that is named, and write its table to standard output."""
-    folders, path, memory = sys.argv[1:]
+    folders, path, memory, *as_text = sys.argv[1:]
     sys.path.extend(json.loads(folders))
     import fastexcel
     import polars as pl
@@ -74,7 +77,10 @@ def main() -> None:
     try:
         book = fastexcel.read_excel(path)
         head = book.load_sheet(0, header_row=None, n_rows=1, dtypes="string").to_polars()
-        table = pl.DataFrame() if not head.height else book.load_sheet(0, schema_sample_rows=None).to_polars()
+        how: dict[str, Any] = (
+            {"dtypes": "string", "skip_rows": 0} if as_text else {"schema_sample_rows": None}
+        )
+        table = pl.DataFrame() if not head.height else book.load_sheet(0, **how).to_polars()
     # The reader is another language's, and has errors of its own.
     except Exception as error:
         sys.stdout.buffer.write(str(error).encode("utf-8", "replace"))

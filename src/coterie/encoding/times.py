@@ -29,7 +29,7 @@ def split_time_column(X: Any, column: str, caller: str, *, needed: bool = True) 
     return table.drop(column).to_native(), table[column].to_native()
 
 
-def _as_date(text: str) -> datetime | None:
+def as_date(text: str) -> datetime | None:
     """Return a date that is written as text; of a month, its first day."""
     month = re.fullmatch(r"[0-9]{4}-[0-9]{2}", text)
     try:
@@ -60,7 +60,7 @@ def _read(texts: list[str], caller: str) -> list[Any]:
     result: dict[str, Any] = {}
     for text in dict.fromkeys(texts):
         number = _as_number(text)
-        result[text] = _as_date(text.strip()) if number is None else number
+        result[text] = as_date(text.strip()) if number is None else number
         if result[text] is None:
             raise ValueError(
                 f"The 'time' argument of {caller} holds text that is no number, and no date such as "

@@ -15,6 +15,7 @@ from flwr.app import ConfigRecord, Context, Message
 from flwr.clientapp import ClientApp
 
 from coterie._files import write_bytes
+from coterie.encoding.agreed import rows_of
 from coterie.federated import ProtocolError, Site, answer, decode, encode, make_site, score, share, wire
 from coterie.federated.checks import digest
 from coterie.federated.conclusions import Conclusion
@@ -43,8 +44,13 @@ def _setting(config: Mapping[str, Any], name: str) -> str:
     return str(config[name])
 
 
-def _read_rows(path: str | Path, target: str, features: Sequence[str] = ()) -> tuple[Any, Any]:
-    """Return X and y of a CSV or Parquet file; X has all other columns where no features are named."""
+def _read_rows(
+    path: str | Path, target: str, features: Sequence[str] = (), *, agreed: bool = False
+) -> tuple[Any, Any]:
+    """Return X and y of a CSV or Parquet file; X has all other columns where no features are named.
+
+    ``agreed``: nothing is guessed from entries; those of CSV files stay texts, a row for each line.
+    """
     try:
         import polars
     except ModuleNotFoundError as error:
@@ -55,7 +61,11 @@ def _read_rows(path: str | Path, target: str, features: Sequence[str] = ()) -> t
         raise ValueError(f"The table must be a .csv or .parquet file. Got {file.name!r}.")
     if not file.exists():
         raise ValueError(f"There is no table {str(file)!r} on this node: check 'table' in its --node-config.")
-    table = readers[file.suffix](file)
+    if agreed and file.suffix == ".csv":
+        names, rows = rows_of(file.read_bytes().decode("utf-8", "replace").removeprefix("\ufeff"), ",")
+        table = polars.DataFrame(rows, schema=dict.fromkeys(names, polars.String), orient="row")
+    else:
+        table = readers[file.suffix](file)
     chosen = list(features) or [name for name in table.columns if name != target]
     lacking = [name for name in (target, *chosen) if name not in table.columns]
     if lacking:

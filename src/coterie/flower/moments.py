@@ -5,6 +5,7 @@ Private moments are one message. Exact ones are sent once more, above knots that
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -13,6 +14,8 @@ from coterie.federated.moments import knots_for, open_moments, read_schema
 from coterie.federated.moments.ledger import send_once
 from coterie.federated.moments.noise import check_promise
 from coterie.federated.tables import Moments, Promise
+
+logger = logging.getLogger(__name__)
 
 
 def _is_true(config: Mapping[str, Any], name: str) -> bool:
@@ -48,12 +51,13 @@ def refuse_more(config: Mapping[str, Any]) -> None:
 
 def moments_of_node(
     config: Mapping[str, Any],
-    read_rows: Callable[[str, str, list[str]], tuple[Any, Any]],
+    read_rows: Callable[..., tuple[Any, Any]],
     load_site: Callable[[], Site],
 ) -> Moments:
     """Return the moments of a node's rows: private ones by its ledger, or exact ones.
 
-    ``read_rows`` takes a table's path, the response and the predictors, and returns their columns.
+    ``read_rows`` takes a table's path, the response and the predictors, and returns their columns; ``agreed``
+    tells it to guess nothing from entries.
     """
     if "epsilon" not in config:
         return _open_moments(load_site())
@@ -63,13 +67,16 @@ def moments_of_node(
     promise = check_promise(Promise(float(config["epsilon"]), float(config.get("delta", 1e-6))))
     schema = read_schema(str(config["schema"]))
     columns = [column.name for column in schema.columns]
-    X, y = read_rows(str(config["table"]), schema.target.name, columns)
+    X, y = read_rows(str(config["table"]), schema.target.name, columns, agreed=True)
+    notes: list[str] = []
     message, _ = send_once(
-        schema.encoder.transform(X).to_numpy(),
-        schema.response(y.to_list()),
+        schema.predictors(X, notes),
+        schema.response(y.to_frame(), notes),
         site=str(config["site"]),
         schema=schema,
         promise=promise,
         again=_is_true(config, "spend-again"),
     )
+    for note in notes:
+        logger.warning("%s", note)
     return message

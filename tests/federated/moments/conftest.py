@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from random import Random
 from typing import Any
 
 import numpy as np
@@ -10,9 +11,9 @@ import pytest
 
 from coterie.datasets import make_linear_learners
 from coterie.federated.moments import Column, Schema, open_moments
-from coterie.federated.moments.noise import noisy
+from coterie.federated.moments.noise import noisy, on_grid, summed
 from coterie.federated.moments.pool import unpacked
-from coterie.federated.moments.site import bounded_rows, moments_by_half
+from coterie.federated.moments.site import bounded_rows
 from coterie.federated.tables import Moments, Promise
 
 
@@ -62,7 +63,7 @@ def draw_sites(
 ) -> Drawn:
     """Draw sites and let them send moments; the noise is drawn from the seed, so that tests repeat."""
     data = make_linear_learners(n_rows=n_rows + n_test, n_features=n_features, random_state=seed, **more)
-    schema, generator = make_schema(n_features), np.random.default_rng([seed, 1])
+    schema, below = make_schema(n_features), Random(seed).randrange
     rows, messages = {}, []
     for site in data.learner_ids.tolist():
         rows[site] = np.flatnonzero(data.groups == site)[:n_rows]
@@ -73,7 +74,8 @@ def draw_sites(
             continue
         promise = Promise(epsilon, 1e-6)
         second = np.arange(n_rows) % 2 == 1
-        halves = noisy(moments_by_half(bounded_rows(X, y, schema), second), promise, generator)
+        bounded = on_grid(bounded_rows(X, y, schema))
+        halves = noisy([summed(bounded[half]) for half in (~second, second)], promise, below)
         messages.append(
             Moments(
                 site, n_rows, schema.features, "y", schema.text, packed(halves), promise, {"coterie": "0"}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from random import Random
 
 import numpy as np
 import pytest
@@ -37,7 +38,7 @@ def test_lines_from_exact_moments_are_those_from_rows_in_any_units():
 
 def test_directions_that_do_not_stand_out_of_the_noise_do_not_count():
     promise = Promise(1.0, 1e-6)
-    drawn = noisy(np.zeros((200, 5, 5)), promise, np.random.default_rng(0))
+    drawn = noisy(np.zeros((200, 5, 5)), promise, Random(0).randrange)
     lines = fit_lines(drawn, noise_scale(promise))
     assert np.abs(lines).max() < 2
     assert np.abs(fit_lines(drawn, 0.0)).max() > 10

@@ -52,7 +52,7 @@ def test_a_table_becomes_numbers_as_agreed_whatever_its_rows_are(write):
             "day": [datetime(2015, 6, 1, 12), datetime(2019, 1, 6, 0)],
         }
     )
-    encoded = schema.encoder.transform(table).to_numpy()
+    encoded = schema.predictors(table)
     assert encoded[:, :4].tolist() == [[50.0, 0.0, 0.0, 1.0], [50.0, 1.0, 1.0, 0.0]]
     assert encoded[0, 4:].tolist() == [2015.0, 6.0, 1.0, 12.0]
     assert schema.units[0] == (50.0, 30.0)
@@ -77,6 +77,9 @@ def test_a_schema_survives_the_way():
         ({"columns": [{"name": "x", "kind": "text"}]}, "must be one of number"),
         ({"columns": [{"name": "x", "kind": "category"}]}, "list its 'levels'"),
         ({"columns": [{"name": "x", "kind": "category", "levels": ["a", "a"]}]}, "level twice"),
+        ({"columns": [{"name": "x", "kind": "category", "levels": ["1", "1.0"]}]}, "level twice"),
+        ({"columns": [{"name": "x", "kind": "category", "levels": ["a", " "]}]}, "empty one"),
+        ({"decimal": ";"}, "'decimal'"),
         ({"columns": [{"name": "x", "low": 0, "high": 1, "most": 3}]}, "not known"),
         ({"columns": [{"low": 0, "high": 1}]}, "'name'"),
         ({"columns": ["x"]}, "must be an object"),

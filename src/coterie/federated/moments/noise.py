@@ -1,24 +1,51 @@
-"""Gaussian noise on second moments: as little as the promise allows.
+"""Exact noise on second moments: integers from the system's entropy, as much as the promise asks for.
 
-Two tables are neighbours when one row of one is replaced; how many rows there are is known to all. A row z of
-length one at most adds zz' to the moments of one of the halves. Replacing it moves them by the square root of
-two at most, in Euclidean length of all entries. The noise is that of the analytic Gaussian mechanism (Balle
-and Wang, 2018), which holds for every epsilon. It is drawn from the system's entropy, never from the seed of
-the fit: whoever knows the seed could take it off again.
+Two tables are neighbours when one row of one is replaced; how many rows there are is known to all. What is
+protected is never computed with in floating point, for the last bits of a rounded sum tell what was added.
+
+**The grid.** A row z of length one at most becomes integers k = round(UNIT z) before anything is summed. Of q
+numbers, rounding moves the row by sqrt(q) / 2 at most. As q is at most 10,002, k is no longer than UNIT + 64,
+which is LENGTH. A row that is longer nevertheless counts as zeros: the bound is checked on the integers.
+
+**The sensitivity.** A row is in one half only, and adds the integers kk' to its moments. If a row with the
+integers l replaces it, the squared distance of kk' and ll' is |k|^4 + |l|^4 - 2 (k'l)^2 <= 2 LENGTH^4. In
+units of UNIT^2, one row moves the moments by sqrt(2) (1 + 64 / UNIT)^2 at most. So rounding adds 0.012
+percent to the square root of two.
+
+**The noise.** Each entry gets discrete Gaussian noise (Canonne, Kamath and Steinke, 2020, "The discrete
+Gaussian for differential privacy"). Its variance parameter is V on the diagonal. Beside the diagonal it is
+V / 2, for such an entry stands twice in the matrix and is sent once. An integer that moves by d under noise
+of the parameter V satisfies zero-concentrated differential privacy with rho = d^2 / (2 V), and the rhos of
+all entries add up. So the whole message has rho = 2 LENGTH^4 / (2 V).
 """
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
+from fractions import Fraction
+from functools import cache
+from secrets import randbelow
+from typing import Any
+
 import numpy as np
-from scipy.optimize import brentq
-from scipy.special import log_ndtr
+from scipy.optimize import brentq, minimize_scalar
 
 from coterie._arrays import Array
 from coterie.federated.messages import ProtocolError
 from coterie.federated.tables import Promise
 
-# How far one row can move the moments: the largest length of zz' - ww', where z and w have length one.
-SENSITIVITY = float(np.sqrt(2.0))
+# What a length of one is on the grid of integers, and the longest that a row is there. Squares have 40 bits:
+# sums in floating point are exact up to 8,192, and rounded without harm beyond, for noise is on them then.
+UNIT = 2**20
+LENGTH = UNIT + 64
+# Rows whose products are added in 64 bits: each is below 2^41.
+MOST_ADDED = 2**21
+# What noise of a sensible size keeps: a million times the sensitivity.
+LEAST_RHO = 0.5e-12
+
+# Returns an integer from zero to below the one that is given, all alike.
+Below = Callable[[int], int]
 
 
 def check_promise(promise: Promise) -> Promise:
@@ -31,29 +58,50 @@ def check_promise(promise: Promise) -> Promise:
     return promise
 
 
-def _delta_of(ratio: float, epsilon: float) -> float:
-    """Return the delta of noise with this standard deviation in units of the sensitivity."""
-    upper = log_ndtr(0.5 / ratio - epsilon * ratio)
-    lower = epsilon + log_ndtr(-0.5 / ratio - epsilon * ratio)
-    return float(np.exp(upper) - np.exp(lower))
+def log_delta(rho: float, epsilon: float) -> float:
+    """Return the logarithm of the smallest delta that follows from rho-concentrated privacy.
+
+    That is Corollary 13 of Canonne, Kamath and Steinke (2020), a minimum over the order alpha of a Renyi
+    divergence. Each order proves a delta, so that a search that stops early promises less, never too much.
+    """
+
+    def proven(log_over: float) -> float:
+        over = math.exp(log_over)
+        alpha = 1 + over
+        return over * (alpha * rho - epsilon) - log_over - alpha * math.log1p(1 / over)
+
+    # The best order is near (epsilon + rho) / (2 rho), where the first term is smallest.
+    middle = math.log(max((epsilon - rho) / (2 * rho), 0.0) + 1 / math.sqrt(rho))
+    result = minimize_scalar(
+        proven, bounds=(middle - 12, middle + 12), method="bounded", options={"xatol": 1e-10}
+    )
+    return float(result.fun)
 
 
-def gaussian_scale(epsilon: float, delta: float, sensitivity: float) -> float:
-    """Return the smallest standard deviation of noise that makes numbers (epsilon, delta)-private.
-
-    ``sensitivity`` is how far, in Euclidean length, one row can move the numbers.
+def largest_rho(epsilon: float, delta: float) -> float:
+    """Return the largest rho so that rho-concentrated privacy is (epsilon, delta)-private.
 
     Examples
     --------
-    >>> from coterie.federated.moments.noise import gaussian_scale
-    >>> round(gaussian_scale(1.0, 1e-6, 1.0), 2)
-    4.22
+    >>> from coterie.federated.moments.noise import largest_rho
+    >>> round(largest_rho(1.0, 1e-6), 4)
+    0.0244
     """
-    if _delta_of(1e6, epsilon) > delta:
+    target = math.log(delta)
+    if log_delta(LEAST_RHO, epsilon) > target:
         raise ProtocolError("No noise of a sensible size keeps this promise: take a larger epsilon or delta.")
-    ratio = brentq(lambda log: _delta_of(np.exp(log), epsilon) - delta, np.log(1e-3), np.log(1e6))
+    ends = math.log(LEAST_RHO), math.log(4 * epsilon + 4 * -target)
+    root = brentq(lambda log_rho: log_delta(math.exp(log_rho), epsilon) - target, *ends, xtol=1e-12)
     # The root is good to rounding; a hair more noise keeps the promise.
-    return float(sensitivity * np.exp(ratio) * (1 + 1e-9))
+    return math.exp(root) * (1 - 1e-9)
+
+
+@cache
+def noise_variance(promise: Promise) -> int:
+    """Return the variance parameter of the noise on the diagonal, on the grid of integers; it is even."""
+    check_promise(promise)
+    rho = Fraction(largest_rho(promise.epsilon, promise.delta))
+    return 2 * math.ceil(LENGTH**4 / (2 * rho))
 
 
 def noise_scale(promise: Promise | None) -> float:
@@ -61,19 +109,76 @@ def noise_scale(promise: Promise | None) -> float:
 
     Beside the diagonal it is less by the square root of two, for each entry there stands twice in the matrix.
     """
-    if promise is None:
-        return 0.0
-    check_promise(promise)
-    return gaussian_scale(promise.epsilon, promise.delta, SENSITIVITY)
+    return 0.0 if promise is None else math.sqrt(noise_variance(promise)) / UNIT**2
 
 
-def noisy(moments: Array, promise: Promise, generator: np.random.Generator) -> Array:
-    """Return symmetric moments (..., q, q) of rows of length one at most with noise on them.
+def _happens(above: int, below_it: int, below: Below) -> bool:
+    """Return true with the probability exp(-above / below_it): Algorithm 1 of Canonne et al."""
+    while above > below_it:
+        if not _happens(1, 1, below):
+            return False
+        above -= below_it
+    tries = 1
+    while below(below_it * tries) < above:
+        tries += 1
+    return tries % 2 == 1
 
-    A row may be part of one of the matrices only.
+
+def _laplace(scale: int, below: Below) -> int:
+    """Return discrete Laplace noise: Algorithm 2."""
+    while True:
+        size = below(scale)
+        if not _happens(size, scale, below):
+            continue
+        while _happens(1, 1, below):
+            size += scale
+        negative = below(2) == 1
+        if size or not negative:
+            return -size if negative else size
+
+
+def discrete_gaussian(variance: int, below: Below) -> int:
+    """Return an integer x with a probability proportional to exp(-x^2 / (2 variance)): Algorithm 3.
+
+    Integers alone are computed with, so that the probabilities are these and no others.
     """
-    scale, size = noise_scale(promise), moments.shape[-1]
-    drawn = generator.normal(0.0, scale, moments.shape)
-    above = np.triu(drawn, 1) / np.sqrt(2.0)
-    blurred: Array = moments + above + np.swapaxes(above, -1, -2) + drawn * np.eye(size)
+    scale = math.isqrt(variance) + 1
+    while True:
+        result = _laplace(scale, below)
+        if _happens((abs(result) * scale - variance) ** 2, 2 * variance * scale * scale, below):
+            return result
+
+
+def on_grid(rows: Array) -> Array:
+    """Return rows (n, q) of length one at most as integers, none of them longer than `LENGTH`."""
+    result: Array = np.rint(UNIT * rows).astype(np.int64)
+    result[(result * result).sum(axis=1) > LENGTH * LENGTH] = 0
+    return result
+
+
+def summed(rows: Array) -> Array:
+    """Return the second moments (q, q) of rows of integers (n, q), exact, as integers of Python."""
+    size = rows.shape[1]
+    whole: Array = np.zeros((size, size), dtype=object)
+    for start in range(0, len(rows), MOST_ADDED):
+        part = rows[start : start + MOST_ADDED]
+        whole = whole + (part.T @ part).astype(object)
+    return whole
+
+
+def noisy(moments: Any, promise: Promise, below: Below | None = None) -> Array:
+    """Return symmetric moments (..., q, q) on the grid of integers with noise, in units of length one.
+
+    A row may be part of one of the matrices only. ``below`` draws integers, by default from the system's
+    entropy; it is for tests.
+    """
+    draw, variance = below or randbelow, noise_variance(promise)
+    moments = np.asarray(moments, dtype=object)
+    blurred, size = np.zeros(moments.shape), moments.shape[-1]
+    for index in np.ndindex(blurred.shape[:-2]):
+        for i in range(size):
+            for j in range(i, size):
+                spread = variance if i == j else variance // 2
+                entry = int(moments[(*index, i, j)]) + discrete_gaussian(spread, draw)
+                blurred[(*index, i, j)] = blurred[(*index, j, i)] = entry / UNIT**2
     return blurred

@@ -110,7 +110,7 @@ def pool_of(messages: Sequence[Moments], *, bent: bool = False) -> Pool:
     else:
         units = PoolUnits.of_sites(whole.sum(axis=1), n_rows)
         whole = units.scaled(whole)
-    size = np.maximum(np.trace(whole, axis1=2, axis2=3).sum(axis=1), 1e-300)
+    size = np.maximum(np.abs(np.trace(whole, axis1=2, axis2=3).sum(axis=1)), 1e-300)
     share = np.minimum(1.0, MOST_WEIGHT * np.median(size) / size)
     halves = np.moveaxis(whole * share[:, None, None, None], 0, 1)
     return Pool(tuple(m.site for m in messages), halves, scales * share, n_rows * share, units)

@@ -7,9 +7,9 @@ down as a whole, so that the range may be where most values are expected.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -17,11 +17,12 @@ import numpy as np
 
 from coterie._arrays import Array
 from coterie._files import read_plain
-from coterie.encoding import ColumnPlan, TableEncoder
+from coterie.encoding import ColumnPlan
+from coterie.encoding.agreed import encode_agreed, note_of, number_of, numbers_of, places_of, texts_of
 from coterie.federated.checks import require
 from coterie.federated.codec import from_plain, parse, to_text
-from coterie.federated.labels import label_text
 from coterie.federated.messages import ProtocolError
+from coterie.rows.tables import as_table
 
 # Ends of a range are below this, and its half is above its inverse.
 LARGEST_RANGE = 1e50
@@ -57,7 +58,10 @@ class Column:
         require(self.kind in KINDS, f"{where} must be one of {', '.join(KINDS)}. Got {self.kind!r}.")
         if self.kind == "category":
             require(bool(self.levels), f"{where} is a category: list its 'levels'.")
-            require(len(set(self.levels)) == len(self.levels), f"{where} has a level twice.")
+            levels = [level.strip() for level in self.levels]
+            numbers = [number for number in map(number_of, levels) if not math.isnan(number)]
+            distinct = all(len(set(result)) == len(result) for result in (levels, numbers))
+            require(distinct and all(levels), f"{where} has a level twice, or an empty one.")
             return
         known = self.low is not None and self.high is not None
         require(known, f"{where} needs 'low' and 'high': where most of its values are expected.")
@@ -108,10 +112,14 @@ class Column:
 
 @dataclass(frozen=True)
 class Schema:
-    """The target, a number with its range or a category of two classes, and what it is predicted from."""
+    """The target, a number with its range or a category of two classes, and what it is predicted from.
+
+    ``decimal`` is the sign in numbers that are written as text, at all sites: a point or a comma.
+    """
 
     target: Column
     columns: tuple[Column, ...]
+    decimal: str = "."
 
     def __post_init__(self) -> None:
         kinds = self.target.kind == "number" or (self.target.kind == "category" and len(self.classes) == 2)
@@ -119,6 +127,7 @@ class Schema:
         require(len(self.columns) > 0, "The schema has no columns to predict from.")
         names = [self.target.name, *(column.name for column in self.columns)]
         require(len(set(names)) == len(names), "The schema names a column twice.")
+        require(self.decimal in (".", ","), "The 'decimal' of the schema must be '.' or ','.")
 
     @property
     def classes(self) -> tuple[str, ...]:
@@ -130,17 +139,21 @@ class Schema:
         """Middle and half range of the target; the second class is one, the first is nought."""
         return (0.5, 0.5) if self.classes else (self.target.middle, self.target.half)
 
-    def response(self, values: Sequence[Any]) -> Array:
-        """Return entries of the target as numbers (n,), NaN where there is none, or no class of these."""
-        if not self.classes:
-            return np.array([np.nan if value is None else float(value) for value in values])
-        indices = {label: float(index) for index, label in enumerate(self.classes)}
-        return np.array([indices.get(label_text(value), np.nan) for value in values])
+    def predictors(self, table: Any, notes: list[str] | None = None) -> Array:
+        """Return the predictors (n, q) of a table's rows, each entry read by itself; see `encode_agreed`."""
+        return encode_agreed(table, (column.plan for column in self.columns), self.decimal, notes)
 
-    @cached_property
-    def encoder(self) -> TableEncoder:
-        """What turns a table into numbers, without a look at its rows."""
-        return TableEncoder.from_columns(tuple(column.plan for column in self.columns))
+    def response(self, table: Any, notes: list[str] | None = None) -> Array:
+        """Return the response (n,) of a table's rows, NaN where there is none, or no class of these."""
+        texts = texts_of(as_table(table)[self.target.name], self.decimal)
+        if self.classes:
+            result = places_of(texts, self.classes, self.decimal)
+            result[result == len(self.classes)] = np.nan
+        else:
+            result = numbers_of(texts, self.decimal)
+        if notes is not None:
+            notes += note_of(self.target.name, "class" if self.classes else "number", texts, np.isnan(result))
+        return result
 
     @property
     def features(self) -> tuple[str, ...]:
@@ -190,6 +203,7 @@ def schema_from(text: bytes) -> Schema:
     if not isinstance(columns, list):
         raise ProtocolError("The schema must have a list of 'columns'.")
     whole = {
+        "decimal": ".",
         **result,
         "target": _column(result.get("target"), "target"),
         "columns": [_column(column, "column") for column in columns],

@@ -12,7 +12,7 @@ import numpy as np
 from coterie._arrays import Array
 from coterie._seeds import generator_for
 from coterie.federated.messages import ProtocolError
-from coterie.federated.moments.noise import noisy
+from coterie.federated.moments.noise import Below, noisy, on_grid, summed
 from coterie.federated.moments.schema import Schema
 from coterie.federated.site import software_versions
 from coterie.federated.tables import Moments, Promise
@@ -79,7 +79,9 @@ def _halving(n_rows: int, generator: np.random.Generator) -> Array:
     return second
 
 
-def moments_of(X: Any, y: Any, *, site: str, schema: Schema, promise: Promise) -> Moments:
+def moments_of(
+    X: Any, y: Any, *, site: str, schema: Schema, promise: Promise, below: Below | None = None
+) -> Moments:
     """Return a site's noisy moments.
 
     Parameters
@@ -94,15 +96,18 @@ def moments_of(X: Any, y: Any, *, site: str, schema: Schema, promise: Promise) -
         What the sites agreed on.
     promise : Promise
         How private the message has to be.
+    below : callable or None, default=None
+        Draws the noise's integers; see `noisy`.
 
     Returns
     -------
     Moments
         The message, with fresh noise.
     """
-    rows = bounded_rows(X, y, schema)
-    generator = np.random.default_rng()
-    halves = noisy(moments_by_half(rows, _halving(len(rows), generator)), promise, generator)
+    rows = on_grid(bounded_rows(X, y, schema))
+    # The promise holds for every halving, even one that is known.
+    second = _halving(len(rows), np.random.default_rng())
+    halves = noisy([summed(rows[~second]), summed(rows[second])], promise, below)
     return Moments(
         site=site,
         n_rows=len(rows),
