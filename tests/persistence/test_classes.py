@@ -85,7 +85,7 @@ def _answers_otherwise(manifest: dict[str, Any]) -> None:
 
 
 def _scores_without_weights(manifest: dict[str, Any]) -> None:
-    residuals = manifest["fit"]["alone"]["fields"]["residuals"]
+    residuals = manifest["fit"]["own"]["fields"]["residuals"]
     manifest["fit"]["intervals"]["fields"]["scores"] = residuals
 
 

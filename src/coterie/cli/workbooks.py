@@ -28,7 +28,8 @@ def read_workbook(
 ) -> tuple[pl.DataFrame, pl.DataFrame, list[str]]:
     """Return the first row of the first sheet as text, its table, and the names of all sheets.
 
-    With ``as_text`` every entry is text, and empty rows at the top are rows. A ValueError says why it cannot be read with so many bytes of memory.
+    With ``as_text`` every entry is text, and empty rows at the top are rows.
+    A ValueError says why it cannot be read with so many bytes of memory.
     """
     import polars as pl
 
