@@ -5,8 +5,8 @@
 Asks every draw and table of ``how_many``, ``given``, ``peers``, ``one_truth``, ``ablation``, ``attacks``,
 ``truths``, ``promises``, ``real_tables``, ``classes`` and ``federated/pays``, on all cores: labels, K,
 whether the answer is clear, errors by learner, verdicts, gains, seconds of processor. Answers go to a journal
-first; an interrupted run goes on where it stopped. Writes a Parquet file for each source, and ``machine.json``.
-Real tables need COTERIE_DATA; those of R's packages need R, or an earlier export.
+first; an interrupted run goes on where it stopped. Writes a Parquet file for each source, and
+``machine.json``. Real tables need COTERIE_DATA; those of R's packages need R, or an earlier export.
 """
 
 from __future__ import annotations

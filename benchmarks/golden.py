@@ -4,8 +4,8 @@
     python benchmarks/golden.py --record  write them anew, where an answer changed on purpose
 
 A case gives named arrays: predictions, labels, gains, intervals, or what stands in messages, field by field
-in the order of their declaration, so that another name for a field changes nothing. Another machine may add in
-another order: then the largest relative difference is told, and 1e-9 is allowed. Writes ``golden/*.npz``.
+in the order of their declaration, so that another name for a field changes nothing. Another machine may add
+in another order: then the largest relative difference is told, and 1e-9 is allowed. Writes ``golden/*.npz``.
 """
 
 from __future__ import annotations
