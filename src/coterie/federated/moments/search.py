@@ -23,8 +23,8 @@ from coterie.records import Curve
 
 # Losses count up to this multiple of the noise level: one site that nobody can predict must not decide.
 MOST_LOSS = 4.0
-# Noise levels are within a quarter of the median and four times the median.
-LEAST_LEVEL = 0.25
+# Noise levels are at least the median, and at most four times the median: less noise is not believed.
+MOST_LEVEL = 4.0
 
 
 def _members(labels: Array, n_clusters: int) -> Array:
@@ -148,7 +148,7 @@ def search_clusters(pool: Pool, most: int, seed: int, n_clusters: int | None = N
     # With as many clusters as there may be, what is left is noise.
     losses = held_out_losses(pool, *search_labels(pool, most, seed))
     typical = max(float(np.median(losses)), 1e-12)
-    level = np.clip(losses, LEAST_LEVEL * typical, typical / LEAST_LEVEL)
+    level = np.clip(losses, typical, MOST_LEVEL * typical)
     result = {count: search_labels(pool, count, seed, level) for count in counts}
     raw = np.array([held_out_losses(pool, *result[count]) for count in counts])
     labels = {count: tidy_labels(result[count][0]) for count in counts}
