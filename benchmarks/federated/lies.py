@@ -408,9 +408,7 @@ def _mimic(X: np.ndarray, y: np.ndarray, truth: np.ndarray, place: int) -> tuple
     return X, y - 0.2 * X @ truth
 
 
-MOMENT_HONEST = "an honest site"
-
-LIES: dict[str, Lie] = {
+MOMENT_LIES: dict[str, Lie] = {
     HONEST: Lie(),
     "the opposite relation": _outside(_factors(-1, 0, -1.0)),
     "the opposite relation, a million times the rows": _outside(_factors(-1, 0, -1.0), 10**6),
