@@ -2,7 +2,8 @@
 
     python benchmarks/federated/liars.py [--draws 8] [--liars 1 3] [--only WORDS] [--classes] [--table]
 
-Of twelve sites of three truths, sixty rows each, one or three lie, all in the coterie of the first truth. ARI
+Of twelve sites of three truths, sixty rows each, one or three lie, all in the coterie of the first truth. With two classes each is of a
+truth of its own. ARI
 is of the honest sites among themselves. The unit of errors is excess over noise: the mean squared distance of
 predictions from the signal on new rows. It is divided by that of an oracle, who knows who lies and leaves
 them out; once for all honest sites, and once for those of the attacked coterie. Sites send models, or exact
@@ -56,9 +57,11 @@ def drawn(seed: int, n_liars: int, classes: bool) -> tuple[Any, list[tuple[Any, 
     """Return a draw, the rows of its sites, and the honest sites; the last ones lie, of the first truth."""
     honest = SITES - n_liars
     labels = [*(place % TRUTHS for place in range(honest)), *[0] * n_liars]
-    made = make_logistic_learners if classes else make_linear_learners
-    n_rows = 200 if classes else 60
-    data = made(SITES, TRUTHS, n_rows=n_rows, n_features=FEATURES, labels=labels, random_state=seed)
+    if classes:
+        data: Any = make_logistic_learners(SITES, TRUTHS, n_rows=200, n_features=FEATURES, random_state=seed)
+    else:
+        shape = {"n_rows": 60, "n_features": FEATURES, "labels": labels}
+        data = make_linear_learners(SITES, TRUTHS, random_state=seed, **shape)
     rows = [(data.X[data.groups == site], data.y[data.groups == site]) for site in data.learner_ids]
     return data, rows, [party_of(data, place, *rows[place], seed, classes) for place in range(honest)]
 
@@ -157,9 +160,8 @@ def measured(
         with_liars += [lie.rows(*rows[len(honest) + k], truth, k) for k in range(n_liars)]
     if sends not in (MODELS, CLASSES):
         return by_moments(data, with_liars, honest, lie)
-    parties = list(honest)
-    for place in range(len(honest), len(with_liars)):
-        parties.append(party_of(data, place, *with_liars[place], seed, classes))
+    more = range(len(honest), len(with_liars))
+    parties = [*honest, *(party_of(data, place, *with_liars[place], seed, classes) for place in more)]
     try:
         return by_models(data, parties, lie, liars)
     except ProtocolError:
@@ -177,6 +179,7 @@ def judged(sends: str, name: str, n_liars: int, seed: int) -> Iterator[dict[str,
     lie = (MOMENT_LIES if sends == LINE else LIES)[name]
     data, _, honest = drawn(seed, n_liars, sends == CLASSES)
     found, errors = measured(sends, lie, n_liars, seed)
+    attacked = data.truth[len(honest)]
     truth, liars = data.truth[: len(honest)], data.learner_ids[len(honest) :].tolist()
     # Who was left out is in nobody's coterie.
     known = found.labels if found is not None else {}
@@ -185,7 +188,11 @@ def judged(sends: str, name: str, n_liars: int, seed: int) -> Iterator[dict[str,
     named = found is not None and any(site in found.left_out or site in text for site in liars)
     for form, values in errors.items():
         without = np.array(oracle(sends, n_liars, seed)[form])
-        parts = [part for each in (np.array(values), without) for part in (each.mean(), each[truth == 0].mean())]
+        parts = [
+            part
+            for each in (np.array(values), without)
+            for part in (each.mean(), each[truth == attacked].mean())
+        ]
         numbers = [round(float(adjusted_rand_score(truth, labels)), 4), *(float(f"{x:.4g}") for x in parts)]
         row = (form, name, n_liars, seed, *numbers, int(named))
         yield dict(zip((*KEY, *VALUES), map(str, row), strict=True))
@@ -200,7 +207,9 @@ def summary(lines: list[dict[str, str]]) -> list[tuple[Any, ...]]:
     for key, values in groups.items():
         ari, errors, attacked, without, without_attacked, named = np.array(values).T
         ratios = errors.mean() / without.mean(), attacked.mean() / without_attacked.mean()
-        rows.append((*key, len(values), ari.mean(), ari.min(), *ratios, (errors / without).max(), int(named.sum())))
+        rows.append(
+            (*key, len(values), ari.mean(), ari.min(), *ratios, (errors / without).max(), int(named.sum()))
+        )
     return rows
 
 
@@ -247,7 +256,9 @@ def main() -> None:
                 pairs += [(MODELS, name) for name in LIES if "models" in options.sends]
                 if options.classes:
                     # Lies about slopes are of lines that are not there.
-                    pairs = [(CLASSES, name) for name in LIES if "off by ." not in name and "just not" not in name]
+                    pairs = [
+                        (CLASSES, name) for name in LIES if "off by ." not in name and "just not" not in name
+                    ]
                 for sends, name in pairs:
                     if options.only in name and (sends, name, str(n_liars), str(seed)) not in done:
                         writer.writerows(judged(sends, name, n_liars, seed))

@@ -55,7 +55,9 @@ def test_a_shifted_model_does_little_harm_whatever_its_site_states(twelve, state
     honest = replace(honest, scores=[score(party, honest.shares) for party in honest.parties.values()])
     without = ask_all(honest)
     found = ask_all(lying)
-    assert [found.labels[site] for site in honest.parties] == [without.labels[site] for site in honest.parties]
+    assert [found.labels[site] for site in honest.parties] == [
+        without.labels[site] for site in honest.parties
+    ]
     assert excess(data, lying, found) <= 1.4 * excess(data, honest, without)
 
 

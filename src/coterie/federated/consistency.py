@@ -61,7 +61,7 @@ def _lose_too_much(answered: Answered, scores: Mapping[str, Score]) -> Array:
 
 
 def _excess_of(pairing: Pairing, halves: Mapping[Labels, Array], place: int, sizes: Array) -> float | None:
-    """Return the excess that a site's losses of averages give for a pairing; None where they are not known."""
+    """Return the excess that a site's losses give for a pairing; None where they are not known."""
     means = []
     pairs = (pairing.labels, pairing.picks), (pairing.other_labels, pairing.other_picks)
     for labels, picks in pairs:

@@ -213,14 +213,18 @@ def wide(drawn, site, shift, times):
     coefficients = drawn.data.coefficients[drawn.data.truth[drawn.sites.index(site)]]
     left, X = y - X @ coefficients, X * times
     slopes = coefficients + np.eye(len(coefficients))[0] * shift
-    return open_moments(
-        X, X @ slopes + left, site=site, columns=drawn.schema.features, target="y", seed=0
-    )
+    return open_moments(X, X @ slopes + left, site=site, columns=drawn.schema.features, target="y", seed=0)
 
 
 @pytest.mark.parametrize(
     ("shift", "times", "n_liars"),
-    [(0.7, 10.0, 1), (0.7, 50.0, 1), (0.7, np.array([50.0, 1, 1, 1, 1, 1]), 1), (0.5, 50.0, 1), (0.7, 50.0, 3)],
+    [
+        (0.7, 10.0, 1),
+        (0.7, 50.0, 1),
+        (0.7, np.array([50.0, 1, 1, 1, 1, 1]), 1),
+        (0.5, 50.0, 1),
+        (0.7, 50.0, 3),
+    ],
 )
 def test_rows_far_out_do_not_outweigh_the_others_in_a_direction(shift, times, n_liars):
     recovered, raised = [], []
@@ -236,6 +240,10 @@ def test_rows_far_out_do_not_outweigh_the_others_in_a_direction(shift, times, n_
     with_liars, oracle = np.mean(raised, axis=0)
     assert np.mean(recovered) >= 0.95
     assert with_liars <= 1.2 * oracle
+
+
+def test_under_noise_nobody_counts_less_for_a_line_of_its_own(noisy_sites):
+    assert conclude_moments(noisy_sites.messages).counted.tolist() == [1.0] * 12
 
 
 def excess_of(drawn, pooled, sites):

@@ -21,8 +21,7 @@ NOTHING = 3.0
 ROUNDING = 1e-10
 # Steps of Weiszfeld's algorithm at most, and the change at which it ends.
 STEPS, TOLERANCE = 200, 1e-6
-# A site whose line differs from the others' counts less where that has this chance, and not at all at the
-# other.
+# A site whose line differs from the others' counts less below the first chance, and not at all at the second.
 DOUBTED, REFUSED = 0.05, 1e-4
 
 
@@ -122,13 +121,13 @@ def scale_rows(moments: Array, line: Array, scale: Array, share: float) -> Array
 
 
 def _inverse(matrix: Array) -> Array:
-    """Return the inverse of a symmetric matrix (d, d), with eigenvalues that are rounding or negative raised."""
+    """Return the inverse of a symmetric matrix (d, d), with raised eigenvalues where they are rounding."""
     inverse = _roots(matrix)[1]
     return inverse @ inverse
 
 
 def _disagreements(A: Array, a: Array, levels: Array, weights: Array) -> Array:
-    """Return how far each site's own line is from that of the other sites (L,), as a chi-squared statistic."""
+    """Return how far each site's own line is from that of the others (L,), as a chi-squared statistic."""
     total, inner, result = (
         np.tensordot(weights, A, axes=1),
         np.tensordot(weights, a, axes=1),

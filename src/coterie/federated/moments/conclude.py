@@ -98,8 +98,11 @@ def _summed(pool: Pool, members: Array) -> tuple[Array, float]:
 
 def _counted(pool: Pool, labels: Array, fits: Array) -> Array:
     """Return how much each site counts in lines (L,): none whom no line describes, less who disagrees."""
-    moments, noise = pool.moments, pool.scales * np.sqrt(2.0)
-    own = fit_lines(moments, noise)
+    if pool.scales.any():
+        # Under noise lines differ by more than rows say: honest sites would count less, and lines be worse.
+        return 1.0 * fits
+    moments = pool.moments
+    own = fit_lines(moments, 0.0)
     ends = np.column_stack([own, -np.ones(len(own))])
     left = np.einsum("lq,lqr,lr->l", ends, moments, ends) / pool.n_rows
     typical = max(float(np.median(left)), 1e-12)
@@ -173,7 +176,7 @@ def _notes(messages: Sequence[Moments], fits: Array, pool: Pool, counted: Array)
         (~fits, "Not part of any line, for no line of others describes them: "),
         (
             fits & (counted < MOST_DOUBTED),
-            "Hardly part of a line, for their own lines surely differ from it: ",
+            "Hardly part of a line, for their own differ from it: ",
         ),
         (pool.bounded, "Bounded, for in some direction they would weigh more than the other sites: "),
     )
