@@ -2,13 +2,13 @@
 
     python benchmarks/federated/liars.py [--draws 8] [--liars 1 3] [--only WORDS] [--classes] [--table]
 
-Of twelve sites of three truths, sixty rows each, one or three lie, all in the coterie of the first truth. With two classes each is of a
-truth of its own. ARI
-is of the honest sites among themselves. The unit of errors is excess over noise: the mean squared distance of
-predictions from the signal on new rows. It is divided by that of an oracle, who knows who lies and leaves
-them out; once for all honest sites, and once for those of the attacked coterie. Sites send models, or exact
-moments; from moments a site predicts by the line of its coterie, or at home. With ``--classes`` the response
-is one of two classes, sites send models and have 200 rows, and the signal is the true probability.
+Of twelve sites of three truths, sixty rows each, one or three lie, all in the coterie of the first truth
+(with two classes each of another). ARI is of the honest sites among themselves. The unit of errors is excess
+over noise: the mean squared distance of predictions from the signal on new rows. It is divided by that of an
+oracle, who knows who lies and leaves them out; once for all honest sites, and once for those of the attacked
+coterie. Sites send models, or exact moments; from moments a site predicts by the line of its coterie, or at
+home. With ``--classes`` the response is one of two classes, sites send models and have 200 rows, and the
+signal is the true probability.
 
 Each run is a line of liars.csv, draw by draw; runs that are there are not run again. ``--table`` prints the
 means over draws.
@@ -199,7 +199,7 @@ def judged(sends: str, name: str, n_liars: int, seed: int) -> Iterator[dict[str,
 
 
 def summary(lines: list[dict[str, str]]) -> list[tuple[Any, ...]]:
-    """Return a row for each lie: mean and least ARI, ratios of mean errors, the largest ratio, who is named."""
+    """Return a row for each lie: ARI, ratios of mean errors, the largest ratio, in how many draws named."""
     groups = defaultdict(list)
     for line in lines:
         groups[line["sends"], int(line["liars"]), line["lie"]].append([float(line[name]) for name in VALUES])

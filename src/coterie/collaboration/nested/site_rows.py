@@ -23,9 +23,9 @@ from coterie.loss import SQUARED_ERROR
 # A model is wild if its loss on my rows is this many times that of the median model of its cluster. If its
 # owner lies about its own rows, it may be in the cluster of others.
 WILD = 4.0
-# A model that loses more on my rows than the median model of its cluster weighs less, by this power of the
-# ratio. Where one of twelve sites had a slope off by .5, the errors of its coterie rose by 28 % with two, 17
-# % with four, 14 % with eight; without liars excess errors were .0142, .0144 and .0151.
+# A model that loses more on my rows than its cluster's median model weighs less, by this power of the ratio.
+# Where one of twelve sites had a slope off by .5, the errors of its coterie rose by 28 % with two, 17 %
+# with four, 14 % with eight; without liars excess errors were .0142, .0144 and .0151.
 DOUBT = 8.0
 # No learner says more against a size of offsets and slopes than this log-likelihood.
 LEAST_LIKELIHOOD = -20.0
