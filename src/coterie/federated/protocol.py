@@ -150,7 +150,9 @@ def _with_strangers_known(losses: Array, noise: Array) -> Array:
     ratios = losses / noise
     np.fill_diagonal(ratios, np.inf)
     best = ratios.min(axis=0)
-    strange = best > WEIGHT_LIMITS.ratio * np.median(best)
+    usual = WEIGHT_LIMITS.ratio * np.median(best)
+    # Where its model suits nobody either, it is what it says.
+    strange = (best > usual) & (ratios.min(axis=1) <= usual)
     known = np.where(strange, ratios.T * noise, losses)
     np.fill_diagonal(known, losses.diagonal())
     return known

@@ -23,7 +23,7 @@ from coterie.records import Curve
 
 # Losses count up to this multiple of the noise level: one site that nobody can predict must not decide.
 MOST_LOSS = 4.0
-# Noise levels are at least the median, and at most four times the median: less noise is not believed.
+# Noise levels are within a quarter of the median and four times the median.
 MOST_LEVEL = 4.0
 
 
@@ -148,8 +148,10 @@ def search_clusters(pool: Pool, most: int, seed: int, n_clusters: int | None = N
     # With as many clusters as there may be, what is left is noise.
     losses = held_out_losses(pool, *search_labels(pool, most, seed))
     typical = max(float(np.median(losses)), 1e-12)
-    level = np.clip(losses, typical, MOST_LEVEL * typical)
+    level = np.clip(losses, typical / MOST_LEVEL, MOST_LEVEL * typical)
     result = {count: search_labels(pool, count, seed, level) for count in counts}
+    # Less noise than the median is not believed: it would give a site more to say about their number.
+    level = np.maximum(level, typical)
     raw = np.array([held_out_losses(pool, *result[count]) for count in counts])
     labels = {count: tidy_labels(result[count][0]) for count in counts}
     # The noise on u'Mu has the spread of that on M times u'u, which is two where slopes are as long as one.
