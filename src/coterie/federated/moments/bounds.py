@@ -106,7 +106,7 @@ def bound_contributions(
 
 
 def scale_rows(moments: Array, line: Array, scale: Array, share: float) -> Array:
-    """Return moments (..., d + 1, d + 1) of (x, y) as of (Dx, line'Dx + root(share) e).
+    """Return moments (..., d + 1, d + 1) of rows (x, y) as those of (Dx, line'Dx + root(share) e).
 
     Here e = y - line'x is what the site's own ``line`` (d,) leaves, and ``scale`` (d, d) is D. So the line
     and the noise level of the site stay what they are.
