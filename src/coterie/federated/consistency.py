@@ -1,7 +1,8 @@
 """Whose answers cannot be true together, and whose numbers are far from everybody's.
 
 The average of models loses no more than the models lose on average, products of residuals tell the errors
-that a site states later, and bounded losses are no larger than losses. A site that breaks one of these is
+that a site states later, differences between labellings follow from losses, and bounded losses are no larger
+than losses. A site that breaks one of these is
 left out. Numbers that are possible but far from what is typical are bounded where they are used; the
 conclusion names the site.
 """
@@ -14,9 +15,10 @@ import numpy as np
 
 from coterie._arrays import Array
 from coterie.federated.answers import Answered, halves_answered
-from coterie.federated.messages import Answer, AveragedSite, Score, Share
+from coterie.federated.messages import Answer, AveragedSite, Labels, Pairing, Score, Share
 from coterie.federated.participants import Participants
 from coterie.method.refine.averages import membership
+from coterie.method.spectral import tidy_labels
 from coterie.method.weight_limits import WEIGHT_LIMITS, within_reach
 from coterie.verdicts.gains import ROUNDING as SMALLEST_ERROR
 
@@ -56,6 +58,46 @@ def _lose_too_much(answered: Answered, scores: Mapping[str, Score]) -> Array:
         most = np.divide(sums, totals, out=np.full(sums.shape, np.inf), where=somebody)
         result |= (np.isfinite(stated) & (stated > most * (1 + ROUNDING) + room)).any(axis=0)
     return result
+
+
+def _excess_of(pairing: Pairing, halves: Mapping[Labels, Array], place: int, sizes: Array) -> float | None:
+    """Return the excess that a site's losses give for a pairing; None where they are not known."""
+    means = []
+    pairs = (pairing.labels, pairing.picks), (pairing.other_labels, pairing.other_picks)
+    for labels, picks in pairs:
+        tidy = tidy_labels(np.array(labels))
+        result = halves.get(tuple(tidy.tolist()))
+        if result is None:
+            return None
+        chosen = [result[tidy[labels.index(pick)], half] for half, pick in enumerate(picks[place])]
+        means.append(np.where(sizes > 0, chosen, 0.0) @ sizes / sizes.sum())
+    return float(means[0] - means[1])
+
+
+def _objects_falsely(
+    participants: Participants, answered: Sequence[Answered], site: str, level: float
+) -> bool:
+    """Tell whether a site states another excess of one labelling over another than its losses give."""
+    halves: dict[Labels, Array] = {}
+    for each in answered:
+        if site in each.answers:
+            for labels, pairs in zip(each.question.labellings, each.answers[site].halves, strict=True):
+                halves[labels] = np.array([[np.inf if v is None else v for v in pair] for pair in pairs])
+    sizes = np.array(participants.scores[site].half_sizes, dtype=float)
+    for each in answered:
+        if site not in each.answers:
+            continue
+        index = [member.site for member in each.question.members].index(site)
+        for pairing, (stated, _) in zip(each.question.pairings, each.answers[site].pairings, strict=True):
+            excess = _excess_of(pairing, halves, index, sizes)
+            room = ROUNDING * (level + abs(stated))
+            if (
+                excess is not None
+                and np.isfinite(excess)
+                and abs(excess - stated) > room + ROUNDING * abs(excess)
+            ):
+                return True
+    return False
 
 
 def _contradicts_itself(share: Share, noise: float, before: Sequence[Answer], answer: Answer) -> bool:
@@ -100,7 +142,10 @@ def contradictions(participants: Participants, answered: Sequence[Answered]) -> 
         ):
             if too_much:
                 result[member.site] = "It states that averages lose more than their models do."
+    asked = [each for each in answered if set(each.answers) <= set(before)]
     for site, answers in before.items():
+        if site not in result and _objects_falsely(participants, asked, site, levels.get(site, 0.0)):
+            result[site] = "It states another difference between two labellings than its losses have."
         for answer in answers:
             share, noise = participants.shares[site], levels.get(site, 0.0)
             if site not in result and _contradicts_itself(share, noise, answers, answer):

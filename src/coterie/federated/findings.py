@@ -17,7 +17,6 @@ from coterie.federated.messages import Verdict
 from coterie.federated.participants import Participants
 from coterie.federated.peers import N_FOLDS
 from coterie.method.search import SearchResult
-from coterie.method.weight_limits import WEIGHT_LIMITS
 from coterie.records import Exchange, Partition
 from coterie.verdicts.cluster_fit import ClusterComparison, ClusterFit, judge_cluster_fit
 from coterie.verdicts.gains import ERRORS, GAINS, LearnerComparisons, add_gains
@@ -114,11 +113,10 @@ def _comparisons(n_sites: int, places: Array, mixed: MemberOutcomes) -> LearnerC
 
 
 def _plain_mixtures(participants: Participants, partition: Partition) -> dict[str, Mixture]:
-    """Return the averages of each coterie's models, weighted by rows, but none for more than twice the
-    median."""
+    """Return the averages of each coterie's models, weighted by rows, but none for more than the median."""
     sites, n_features = partition.learner_ids.tolist(), _n_features(participants)
     n_rows = np.array([participants.shares[site].n_rows for site in sites])
-    bounded_rows = np.minimum(n_rows, WEIGHT_LIMITS.weight * np.median(n_rows))
+    bounded_rows = np.minimum(n_rows, np.median(n_rows))
     weights = average_weights(bounded_rows, partition.labels)[partition.labels]
     of_classes = bool(_classes(participants))
     return {

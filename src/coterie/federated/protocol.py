@@ -62,7 +62,7 @@ from coterie.method.search import (
     search_partition,
 )
 from coterie.method.spectral import check_scale, resolve_scale, tidy_labels
-from coterie.method.weight_limits import within_reach
+from coterie.method.weight_limits import WEIGHT_LIMITS, within_reach
 from coterie.records import Exchange
 
 
@@ -141,6 +141,23 @@ def _with_failures_counted(losses: Array) -> Array:
     return np.where(failed & ~most, worst, losses)
 
 
+def _with_strangers_known(losses: Array, noise: Array) -> Array:
+    """Return the losses in which a site that no model suits is known by what its own model loses elsewhere.
+
+    A site may say that of itself, so that it stands apart and takes one of the clusters. The others' rows say
+    whether its model is unlike theirs.
+    """
+    ratios = losses / noise
+    np.fill_diagonal(ratios, np.inf)
+    best = ratios.min(axis=0)
+    usual = WEIGHT_LIMITS.ratio * np.median(best)
+    # Where its model suits nobody either, it is what it says.
+    strange = (best > usual) & (ratios.min(axis=1) <= usual)
+    known = np.where(strange, ratios.T * noise, losses)
+    np.fill_diagonal(known, losses.diagonal())
+    return known
+
+
 def _exchange(participants: Participants) -> Exchange:
     """Return the exchange that the sites' scores make."""
     sites = list(participants.shares)
@@ -152,6 +169,7 @@ def _exchange(participants: Participants) -> Exchange:
     rows = np.array([participants.shares[site].n_rows for site in sites])
     losses = _with_failures_counted(losses)
     noise = within_reach(shrunken_levels(cautious_levels(levels, rows, tied), variances))
+    losses = _with_strangers_known(losses, noise)
     return Exchange(
         learner_ids=np.array(sites),
         source=DenseTiles(losses),

@@ -71,6 +71,12 @@ def test_a_model_that_is_wild_beside_those_of_its_cluster_is_left_out():
     assert alike.tolist() == [0, 1, 2, 3]
 
 
+def test_a_model_that_loses_more_than_the_median_model_weighs_less():
+    everybody, losses = np.ones(5, dtype=bool), np.array([1.0, 1.0, 0.5, 2.0, 0.1])
+    shares = average_of(everybody, np.ones(5), losses, 4)[1]
+    assert shares == pytest.approx(np.array([1, 1, 1, 0.5**8]) / (3 + 0.5**8))
+
+
 def test_rows_are_predicted_by_the_cluster_that_is_best_on_the_other_rows():
     own = site(offset=20.0)
     labels = np.array([1, 0, 1])

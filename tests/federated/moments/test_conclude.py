@@ -9,7 +9,7 @@ import pytest
 from sklearn.metrics import adjusted_rand_score
 
 from coterie.federated import ProtocolError, Settings, decode, encode
-from coterie.federated.moments import conclude_moments
+from coterie.federated.moments import conclude_moments, open_moments
 from coterie.federated.moments.pool import unpacked
 from coterie.federated.tables import Promise
 from coterie.summary import summarize
@@ -205,6 +205,54 @@ def test_three_liars_together_seldom_steer_twelve_honest_sites(lie):
         raised.append(errors_of(drawn, found, honest) / errors_of(drawn, without, honest))
     assert np.mean(recovered) >= 0.95
     assert max(raised) <= 1.05
+
+
+def wide(drawn, site, shift, times):
+    """Return moments of rows whose first slope is off, and whose predictors are far out."""
+    X, y = drawn.of(site)
+    coefficients = drawn.data.coefficients[drawn.data.truth[drawn.sites.index(site)]]
+    left, X = y - X @ coefficients, X * times
+    slopes = coefficients + np.eye(len(coefficients))[0] * shift
+    return open_moments(X, X @ slopes + left, site=site, columns=drawn.schema.features, target="y", seed=0)
+
+
+@pytest.mark.parametrize(
+    ("shift", "times", "n_liars"),
+    [
+        (0.7, 10.0, 1),
+        (0.7, 50.0, 1),
+        (0.7, np.array([50.0, 1, 1, 1, 1, 1]), 1),
+        (0.5, 50.0, 1),
+        (0.7, 50.0, 3),
+    ],
+)
+def test_rows_far_out_do_not_outweigh_the_others_in_a_direction(shift, times, n_liars):
+    recovered, raised = [], []
+    for seed in range(4):
+        drawn = draw_sites(n_learners=12, n_truths=3, n_rows=60, n_features=6, seed=seed)
+        liars, honest = drawn.sites[:n_liars], drawn.sites[n_liars:]
+        lies = [wide(drawn, site, shift, times) for site in liars]
+        found = conclude_moments([*lies, *drawn.messages[n_liars:]])
+        without = conclude_moments(drawn.messages[n_liars:])
+        recovered.append(recovery(drawn, found.conclusion, honest))
+        raised.append([excess_of(drawn, each, honest) for each in (found, without)])
+        assert any(site in note for site in liars for note in found.conclusion.notes)
+    with_liars, oracle = np.mean(raised, axis=0)
+    assert np.mean(recovered) >= 0.95
+    assert with_liars <= 1.2 * oracle
+
+
+def test_under_noise_nobody_counts_less_for_a_line_of_its_own(noisy_sites):
+    assert conclude_moments(noisy_sites.messages).counted.tolist() == [1.0] * 12
+
+
+def excess_of(drawn, pooled, sites):
+    """Return how far the lines are from the signal on new rows."""
+    X = np.random.default_rng(1).normal(size=(300, 6))
+    truth = dict(zip(drawn.sites, drawn.data.coefficients[drawn.data.truth], strict=True))
+    return np.mean(
+        [np.mean((pooled.pool.units.predictions(pooled.line(s), X) - X @ truth[s]) ** 2) for s in sites]
+    )
 
 
 def errors_of(drawn, pooled, sites):

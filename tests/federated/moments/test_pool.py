@@ -48,14 +48,16 @@ def test_directions_that_do_not_stand_out_of_the_noise_do_not_count():
     assert fit_lines(clear, noise_scale(promise)) == pytest.approx([0.5, 0, 0, 0], abs=1e-5)
 
 
-def test_nobody_weighs_more_than_three_times_the_site_in_the_middle():
+def test_nobody_weighs_much_more_than_the_site_in_the_middle():
     drawn = draw_sites(n_learners=5, n_truths=1)
     liar = replace(
         drawn.messages[0], halves=tuple(tuple(1e9 * v for v in h) for h in drawn.messages[0].halves)
     )
     pool = pool_of([liar, *drawn.messages[1:]])
     sizes = np.trace(pool.moments, axis1=1, axis2=2)
-    assert sizes[0] == pytest.approx(3 * np.median(sizes))
+    assert sizes[0] <= 2 * np.median(sizes)
+    assert pool.bounded.tolist() == [True, False, False, False, False]
+    assert pool.n_rows[0] <= 2 * np.median(pool.n_rows)
 
 
 def test_an_empty_cluster_has_a_line_of_zeros():

@@ -64,7 +64,9 @@ def by_hand(learners: Learners, selection: Selection, exchange: Exchange, labels
     members = [i for i in np.flatnonzero(labels == k) if i != j]
     if not members:
         return None
-    weights = learners.sizes / selection.noise / np.array(travels(exchange)) ** 2
+    sizes, noise = learners.sizes, selection.noise
+    precision = np.minimum(sizes, np.median(sizes)) / np.maximum(noise, np.median(noise))
+    weights = precision / np.array(travels(exchange)) ** 2
     weights = np.minimum(weights / np.median(weights), WEIGHT_LIMITS.weight)
     X, y = learners.X[learners.span(j)], learners.scalar_y[learners.span(j)]
     predictions = [selection.models[i].predict(X) for i in members]
@@ -163,18 +165,11 @@ def test_weights_are_bounded_so_that_nobody_drowns_the_others() -> None:
     assert bounded_weights(np.array([3.0])).tolist() == [1]
 
 
-def test_a_precise_learner_counts_more_but_within_bounds(
-    learners: Learners, linear: Selection, evaluate: Callable[..., Exchange]
-) -> None:
-    exchange = evaluate(learners, linear)
-    weights = model_weights(learners.sizes, linear.noise, exchange)
-    noise = np.array([linear.noise[0] / 1.5, *linear.noise[1:]])
-    assert model_weights(learners.sizes, noise, exchange)[0] > weights[0]
-    # Who says that it knows everything does not speak for all.
-    noise = np.array([1e-90, *linear.noise[1:]])
-    assert model_weights(learners.sizes, noise, exchange).tolist()[0] == WEIGHT_LIMITS.weight
-    sizes = np.array([2**53, *learners.sizes[1:]])
-    assert model_weights(sizes, linear.noise, exchange).max() == WEIGHT_LIMITS.weight
+def test_what_a_learner_states_is_not_believed_beyond_the_median() -> None:
+    alike = given_losses(np.ones((5, 5)), np.ones(5))
+    sizes, noise = np.array([20, 60, 60, 60, 2**53]), np.array([1.0, 1.0, 1.0, 3.0, 1e-90])
+    assert model_weights(sizes, np.ones(5), alike).tolist() == pytest.approx([1 / 3, 1, 1, 1, 1])
+    assert model_weights(np.full(5, 60), noise, alike).tolist() == pytest.approx([1, 1, 1, 1 / 3, 1])
 
 
 def test_a_model_that_suits_nobody_counts_little(

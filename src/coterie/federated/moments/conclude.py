@@ -15,13 +15,15 @@ from coterie._arrays import Array
 from coterie.federated.conclusions import Conclusion, Gain, SentCurve
 from coterie.federated.messages import ProtocolError
 from coterie.federated.moments.bends import usual_knots
+from coterie.federated.moments.bounds import agreement_weights
 from coterie.federated.moments.noise import check_promise, noise_scale
-from coterie.federated.moments.pool import Pool, fit_lines, pool_of, unpacked
+from coterie.federated.moments.pool import Pool, fit_lines, pool_of, spread_of_sums, unpacked
 from coterie.federated.moments.schema import schema_from
-from coterie.federated.moments.search import MOST_LOSS, MomentSearchResult, search_clusters
+from coterie.federated.moments.search import MOST_LEVEL, MOST_LOSS, MomentSearchResult, search_clusters
 from coterie.federated.moments.site import Knots
 from coterie.federated.protocol import Settings
 from coterie.federated.tables import Moments
+from coterie.method.refine.averages import membership
 from coterie.method.search import check_n_clusters, largest_count
 from coterie.rows.threshold import rows_needed
 from coterie.verdicts.gains import ERRORS, GAINS
@@ -31,11 +33,13 @@ LEARNT_AT_SITE = "By moments; what it brings, the site learns at home."
 LINE = "line of moments"
 # Honest moments differ from those of the rows by at most this many standard deviations of the noise.
 MOST_NOISE = 8.0
+# A site that counts less than this in its coterie's line is named.
+MOST_DOUBTED = 0.5
 
 
 @dataclass(frozen=True)
 class Pooled:
-    """The conclusion, and what it was made of; ``counted`` (L,) says whose moments are part of lines.
+    """The conclusion, and what it was made of; ``counted`` (L,) says how much each counts in lines.
 
     ``bends`` is the pool of those whose moments have the usual ``knots``; None where nobody's have any.
     """
@@ -61,8 +65,7 @@ class Pooled:
     def _members(self, site: str, labels: Array) -> Array:
         """Return the members (L,) of a site's cluster whose moments count, the site included."""
         index = self.place(site)
-        members: Array = (labels == labels[index]) & self.counted
-        members[index] = True
+        members: Array = np.where(labels == labels[index], self.counted, 0.0)
         return members
 
     def line(self, site: str) -> Array:
@@ -78,9 +81,9 @@ class Pooled:
         """
         self.place(site)
         inside, resolutions = np.isin(self.pool.sites, pool.sites), []
-        counted = self.counted[inside] & (np.array(pool.sites) != site)
+        counted = self.counted[inside] * (np.array(pool.sites) != site)
         for labels in self.searched.resolutions.values():
-            members = (labels[inside] == np.arange(int(labels.max()) + 1)[:, None]) & counted
+            members = membership(labels[inside], int(labels.max()) + 1, counted)
             result = [_summed(pool, each) for each in members if each.any()]
             if result:
                 resolutions.append(result)
@@ -89,7 +92,25 @@ class Pooled:
 
 def _summed(pool: Pool, members: Array) -> tuple[Array, float]:
     """Return the summed moments of the members (L,), and the spread of the noise on them."""
-    return pool.moments[members].sum(axis=0), float(np.sqrt(2 * np.sum(pool.scales[members] ** 2)))
+    return np.tensordot(members, pool.moments, axes=1), float(
+        np.sqrt(2.0) * spread_of_sums(members, pool.scales)
+    )
+
+
+def _counted(pool: Pool, labels: Array, fits: Array) -> Array:
+    """Return how much each site counts in lines (L,): none whom no line describes, less who disagrees."""
+    if pool.scales.any():
+        # Under noise lines differ by more than rows say: honest sites would count less, and lines be worse.
+        return 1.0 * fits
+    moments = pool.moments
+    own = fit_lines(moments, 0.0)
+    ends = np.column_stack([own, -np.ones(len(own))])
+    left = np.einsum("lq,lqr,lr->l", ends, moments, ends) / pool.n_rows
+    typical = max(float(np.median(left)), 1e-12)
+    levels = np.clip(left, typical / MOST_LEVEL, typical)
+    counted = agreement_weights(moments[:, :-1, :-1], moments[:, :-1, -1], levels, labels, 1.0 * fits)
+    # A site that is alone in its cluster has its own line.
+    return np.where(membership(labels, int(labels.max()) + 1, counted).sum(axis=1)[labels] > 0, counted, 1.0)
 
 
 def _impossible(message: Moments) -> str | None:
@@ -138,8 +159,8 @@ def _participants(
     return [message for site, message in known.items() if site not in left_out], left_out
 
 
-def _notes(messages: Sequence[Moments], outside: Sequence[str]) -> tuple[str, ...]:
-    """Say how private the moments were, and who is part of no line."""
+def _notes(messages: Sequence[Moments], fits: Array, pool: Pool, counted: Array) -> tuple[str, ...]:
+    """Say how private the moments were, who is bounded, and who is part of no line."""
     promises = [message.promise for message in messages]
     notes = []
     if all(promise is None for promise in promises):
@@ -153,8 +174,17 @@ def _notes(messages: Sequence[Moments], outside: Sequence[str]) -> tuple[str, ..
             f"Everything here follows from noisy moments: epsilon {max(epsilons):g} at most for each site, "
             f"delta {most:g}. Each site learns at home what it gains."
         )
-    if outside:
-        notes.append("Not part of any line, for no line of others describes them: " + ", ".join(outside))
+    told = (
+        (~fits, "Not part of any line, for no line of others describes them: "),
+        (
+            fits & (counted < MOST_DOUBTED),
+            "Hardly part of a line, for their own differ from it: ",
+        ),
+        (pool.bounded, "Bounded, for in some direction they would weigh more than the other sites: "),
+    )
+    for result, sentence in told:
+        if result.any():
+            notes.append(sentence + ", ".join(np.array(pool.sites)[result].tolist()))
     return tuple(notes)
 
 
@@ -196,8 +226,8 @@ def conclude_moments(
     searched = search_clusters(pool, most, settings.seed, given)
     labels = searched.chosen
     fits = searched.ratios <= MOST_LOSS + MOST_NOISE * searched.doubt
+    counted = _counted(pool, labels, fits)
     company = np.bincount(labels)[labels] - 1
-    outside = [site for site, fit in zip(pool.sites, fits, strict=True) if not fit]
     measured = (*ERRORS, *(f"{name}_se" for name in ERRORS), *GAINS)
     gains = tuple(
         Gain(
@@ -232,10 +262,10 @@ def conclude_moments(
         },
         left_out=left_out,
         classes=schema_from(known[0].schema).classes if known[0].schema else (),
-        notes=_notes(known, outside),
+        notes=_notes(known, fits, pool, counted),
         rounds=0,
         settings=settings.as_text(),
     )
     knots = usual_knots(known)
     bends = pool_of([message for message in known if message.knots == knots], bent=True) if knots else None
-    return Pooled(conclusion, pool, searched, fits, bends, knots)
+    return Pooled(conclusion, pool, searched, counted, bends, knots)

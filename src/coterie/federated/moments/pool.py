@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from coterie._arrays import Array
+from coterie.federated.moments.bounds import bound_contributions, scale_rows
 from coterie.federated.moments.noise import noise_scale
 from coterie.federated.moments.schema import Schema, schema_from
 from coterie.federated.moments.site import CONSTANT
@@ -84,7 +85,7 @@ class Pool:
 
     ``halves`` (2, L, q, q) are in common units, and scaled down for those who would weigh too much; the noise
     on the diagonal of each has the standard deviation ``scales`` (L,). ``n_rows`` (L,) are rows, scaled down
-    likewise.
+    likewise. ``bounded`` (L,) tells who would weigh too much in some direction.
     """
 
     sites: tuple[str, ...]
@@ -92,6 +93,7 @@ class Pool:
     scales: Array
     n_rows: Array
     units: PoolUnits
+    bounded: Array
 
     @property
     def moments(self) -> Array:
@@ -110,10 +112,18 @@ def pool_of(messages: Sequence[Moments], *, bent: bool = False) -> Pool:
     else:
         units = PoolUnits.of_sites(whole.sum(axis=1), n_rows)
         whole = units.scaled(whole)
+    summed = whole.sum(axis=1)
+    noise = scales * np.sqrt(2.0)
+    scale, counted = bound_contributions(summed[:, :-1, :-1], n_rows, noise)
+    bounded = ~(scale == np.eye(scale.shape[1])).all(axis=(1, 2))
+    lines, shares = fit_lines(summed, noise), counted / n_rows
+    for index in np.flatnonzero(bounded):
+        whole[index] = scale_rows(whole[index], lines[index], scale[index], shares[index])
     size = np.maximum(np.abs(np.trace(whole, axis1=2, axis2=3).sum(axis=1)), 1e-300)
     share = np.minimum(1.0, MOST_WEIGHT * np.median(size) / size)
     halves = np.moveaxis(whole * share[:, None, None, None], 0, 1)
-    return Pool(tuple(m.site for m in messages), halves, scales * share, n_rows * share, units)
+    share = share * shares
+    return Pool(tuple(m.site for m in messages), halves, scales * share, n_rows * share, units, bounded)
 
 
 def spread_of_sums(member: Array, scales: Array) -> Array:

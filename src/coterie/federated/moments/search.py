@@ -24,7 +24,7 @@ from coterie.records import Curve
 # Losses count up to this multiple of the noise level: one site that nobody can predict must not decide.
 MOST_LOSS = 4.0
 # Noise levels are within a quarter of the median and four times the median.
-LEAST_LEVEL = 0.25
+MOST_LEVEL = 4.0
 
 
 def _members(labels: Array, n_clusters: int) -> Array:
@@ -148,8 +148,10 @@ def search_clusters(pool: Pool, most: int, seed: int, n_clusters: int | None = N
     # With as many clusters as there may be, what is left is noise.
     losses = held_out_losses(pool, *search_labels(pool, most, seed))
     typical = max(float(np.median(losses)), 1e-12)
-    level = np.clip(losses, LEAST_LEVEL * typical, typical / LEAST_LEVEL)
+    level = np.clip(losses, typical / MOST_LEVEL, MOST_LEVEL * typical)
     result = {count: search_labels(pool, count, seed, level) for count in counts}
+    # Less noise than the median is not believed: it would give a site more to say about their number.
+    level = np.maximum(level, typical)
     raw = np.array([held_out_losses(pool, *result[count]) for count in counts])
     labels = {count: tidy_labels(result[count][0]) for count in counts}
     # The noise on u'Mu has the spread of that on M times u'u, which is two where slopes are as long as one.

@@ -130,17 +130,20 @@ def how_models_travel(exchange: Exchange, block: int = 1024) -> Array:
 def model_weights(sizes: Array, noise: Array, exchange: Exchange) -> Array:
     """Return what each model weighs in an average: its learner's precision, and how well it travels.
 
-    The median model weighs one, and none weighs much more: a learner may say that it has any number of rows.
+    A learner may state any number of rows and any noise level. More rows or less noise than the median
+    learner's are not believed: how good a model is, the others' rows say. The median model weighs one, and
+    none weighs more than twice as much.
     """
-    weights = bounded_weights(sizes / noise / np.maximum(how_models_travel(exchange), 1e-6) ** 2)
+    precision = np.minimum(sizes, np.median(sizes)) / np.maximum(noise, np.median(noise))
+    weights = bounded_weights(precision / np.maximum(how_models_travel(exchange), 1e-6) ** 2)
     return np.asarray(np.minimum(weights, WEIGHT_LIMITS.weight))
 
 
 class AverageLosses(LocalLosses):
     """Losses of averages of models, each weighted by its learner's precision and by how well it travels.
 
-    The weight is n_j / h_j / t_j^2, with t_j from `how_models_travel`. By precision alone, a cluster is
-    spoilt by the models of those members who fitted badly, and splitting them off looks like a discovery.
+    The weights are from `model_weights`. By precision alone, a cluster is spoilt by the models of those
+    members who fitted badly, and splitting them off looks like a discovery.
 
     ``weights`` of shape (L,) are from `model_weights`; ``predict`` returns the averages of models on the rows
     of the learners in the order in which they are kept here. ``places`` is as for `LocalLosses`.
