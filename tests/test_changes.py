@@ -68,7 +68,7 @@ TOUCHED: dict[str, tuple[str, ...]] = {
         "summary.py",
         "_answer.py",
         "report/cards.py",
-        "report/lead.py",
+        "report/summarize.py",
         "report/against.py",
         "report/words.py",
         "report/pictures.py",

@@ -16,8 +16,7 @@ from coterie.method.order import SERIAL
 from coterie.method.refine.flexible import FLEXIBLE
 from coterie.method.refine.moment_starts import SEARCH
 from coterie.method.refine.moves import REFINE
-from coterie.method.refine.pooled import RIDGE
-from coterie.method.refine.reassign import REASSIGN
+from coterie.method.refine.pooled import REASSIGN, RIDGE
 
 FACTORS = {"halved": 0.5, "doubled": 2.0}
 # What has to be made again where a number changes; the search, unless it is said.

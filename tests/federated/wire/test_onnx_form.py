@@ -1,4 +1,7 @@
-"""The hostile corpus: ONNX files that somebody bent, each refused in one sentence before anything runs."""
+"""The hostile corpus: ONNX files that somebody bent, each refused in one sentence before anything runs.
+
+The walk over the bytes counts before anything is parsed, and ends wherever the bytes end.
+"""
 
 # ruff: noqa: E402 (what follows the skip needs onnx)
 from __future__ import annotations
@@ -18,10 +21,12 @@ from onnx import TensorProto, helper, numpy_helper
 from coterie.federated import wire
 from coterie.federated.wire import envelope
 from coterie.federated.wire.envelope import ONNX, seal
-from coterie.federated.wire.onnx_form import read_onnx, write_onnx
+from coterie.federated.wire.onnx_form import read_onnx, scan, write_onnx
 from coterie.federated.wire.program import ROWS, ProgramWriter
 
 N_FEATURES = 5
+# Numbers of fields in ONNX's own format.
+GRAPH, NODE, ATTRIBUTE, INTS = 7, 1, 5, 8
 
 
 @pytest.fixture(scope="module")
@@ -308,3 +313,44 @@ def test_files_spliced_from_their_own_parts_are_refused_or_sound(data: st.DataOb
         if not graph.node:
             break
     assert_sound_or_refused(model.SerializeToString())
+
+
+def part(number: int, content: bytes) -> bytes:
+    length, digits = len(content), bytearray()
+    while length > 0x7F:
+        digits.append(length & 0x7F | 0x80)
+        length >>= 7
+    return bytes([number << 3 | 2]) + bytes(digits) + bytes([length]) + content
+
+
+def test_plain_parts_pass() -> None:
+    scan(b"")
+    scan(b"\x08\x09" + part(GRAPH, part(2, b"model")))
+    many = part(ATTRIBUTE, part(1, b"ids") + b"\x40\x05\x40\xff\x01" * 1000)
+    scan(part(GRAPH, part(NODE, many)))
+
+
+def test_millions_of_empty_parts_are_refused_without_parsing_them() -> None:
+    # Two bytes each here, more than a hundred once parsed.
+    content = part(GRAPH, part(NODE, b"") * 4_000_000)
+    with pytest.raises(envelope.WireError, match=f"more than the {envelope.MAX_PARTS} parts"):
+        scan(content)
+
+
+@pytest.mark.parametrize(
+    ("content", "sentence"),
+    [
+        (b"\x08", "breaks off inside a number"),
+        (b"\x08" + b"\xff" * 20, "breaks off inside a number"),
+        (b"\x3a\x05abc", "ends behind its end"),
+        (b"\x3a\xff\xff\xff\xff\xff\xff\xff\xff\x7f", "ends behind its end"),
+        (b"\x3b", "unknown part"),
+        (b"\x38\x01", "unknown part"),
+        (part(GRAPH, part(NODE, part(ATTRIBUTE, part(INTS, b"\x01\x02")))), "unknown part"),
+        (part(GRAPH, part(NODE, part(ATTRIBUTE, b"\x40"))), "breaks off"),
+        (part(GRAPH, part(NODE, part(4, b"\xff"))), "plain text"),
+    ],
+)
+def test_other_bytes_are_refused(content: bytes, sentence: str) -> None:
+    with pytest.raises(envelope.WireError, match=sentence):
+        scan(content)

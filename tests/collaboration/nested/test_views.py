@@ -4,8 +4,8 @@ import numpy as np
 from sklearn.linear_model import Ridge
 from sklearn.metrics import adjusted_rand_score
 
-from coterie.collaboration.nested import labels as module
-from coterie.collaboration.nested.labels import RowsInUnits, line_labels, started
+from coterie.collaboration.nested import views as module
+from coterie.collaboration.nested.views import RowsInUnits, line_labels, started
 
 TRUTH = np.arange(6) % 2
 
