@@ -72,18 +72,18 @@ def site_of(data: Any, place: int, X: Any, y: Any, seed: int, classes: bool) -> 
     return make_site(X, y, site=str(data.learner_ids[place]), candidates=candidates, seed=seed, **more)
 
 
-def concluded(parties: list[Site], lie: Lie | None, liars: set[str]) -> tuple[Conclusion, list[Share]]:
+def concluded(sites: list[Site], lie: Lie | None, liars: set[str]) -> tuple[Conclusion, list[Share]]:
     """Run the protocol of those who send models."""
-    shares = [share(party) for party in parties]
+    shares = [share(site) for site in sites]
     if lie is not None:
         shares = [lie.share(each, shares) if each.site in liars else each for each in shares]
     scores = []
-    for party in parties:
-        told = score(party, shares)
-        if lie is not None and party.name in liars:
+    for site in sites:
+        told = score(site, shares)
+        if lie is not None and site.name in liars:
             told = lie.score(told)
         scores.append(told)
-    asking, by_site = coordinate(shares, scores), {party.name: party for party in parties}
+    asking, by_site = coordinate(shares, scores), {site.name: site for site in sites}
     try:
         question = next(asking)
         while True:
@@ -110,37 +110,37 @@ def excess(predicted: Any, data: Any, place: int) -> float:
 
 
 def by_models(
-    data: Any, parties: list[Site], lie: Lie | None, liars: set[str]
+    data: Any, sites: list[Site], lie: Lie | None, liars: set[str]
 ) -> tuple[Conclusion, dict[str, Any]]:
     """Return the conclusion, and the excess errors of the honest sites."""
-    found, shares = concluded(parties, lie, liars)
-    sites, X = [party.name for party in parties if party.name not in liars], new_rows(data)
+    found, shares = concluded(sites, lie, liars)
+    names, X = [site.name for site in sites if site.name not in liars], new_rows(data)
     values = [
-        excess(predict(X, site, shares, found), data, place) if site in found.labels else np.inf
-        for place, site in enumerate(sites)
+        excess(predict(X, name, shares, found), data, place) if name in found.labels else np.inf
+        for place, name in enumerate(names)
     ]
     return found, {CLASSES if found.classes else MODELS: values}
 
 
 def by_moments(
-    data: Any, rows: list[tuple[Any, Any]], parties: list[Site], lie: Lie | None
+    data: Any, rows: list[tuple[Any, Any]], sites: list[Site], lie: Lie | None
 ) -> tuple[Conclusion, dict[str, Any]]:
     """Return the conclusion, and the excess errors of the honest sites, by the line and at home."""
-    names, sites = tuple(f"x{k}" for k in range(FEATURES)), data.learner_ids.tolist()
+    names, learners = tuple(f"x{k}" for k in range(FEATURES)), data.learner_ids.tolist()
     messages = [
         open_moments(X, y, site=site, columns=names, target="y", seed=0)
-        for site, (X, y) in zip(sites, rows, strict=False)
+        for site, (X, y) in zip(learners, rows, strict=False)
     ]
     if lie is not None:
-        honest = messages[: len(parties)]
-        messages = honest + [lie.moments(each, honest) for each in messages[len(parties) :]]
+        honest = messages[: len(sites)]
+        messages = honest + [lie.moments(each, honest) for each in messages[len(sites) :]]
     pooled, X = conclude_moments(messages), new_rows(data)
     values: dict[str, list[float]] = {LINE: [], HOME: []}
-    for place, party in enumerate(parties):
-        if party.name in pooled.conclusion.labels:
-            line = pooled.pool.units.predictions(pooled.line(party.name), X)
+    for place, site in enumerate(sites):
+        if site.name in pooled.conclusion.labels:
+            line = pooled.pool.units.predictions(pooled.line(site.name), X)
             values[LINE].append(excess(line, data, place))
-            values[HOME].append(excess(site_model(party, pooled).predict(X), data, place))
+            values[HOME].append(excess(site_model(site, pooled).predict(X), data, place))
         else:
             for each in values.values():
                 each.append(np.inf)
@@ -161,9 +161,9 @@ def measured(
     if sends not in (MODELS, CLASSES):
         return by_moments(data, with_liars, honest, lie)
     more = range(len(honest), len(with_liars))
-    parties = [*honest, *(site_of(data, place, *with_liars[place], seed, classes) for place in more)]
+    sites = [*honest, *(site_of(data, place, *with_liars[place], seed, classes) for place in more)]
     try:
-        return by_models(data, parties, lie, liars)
+        return by_models(data, sites, lie, liars)
     except ProtocolError:
         return None, {sends: [np.inf] * len(honest)}
 
@@ -183,7 +183,7 @@ def judged(sends: str, name: str, n_liars: int, seed: int) -> Iterator[dict[str,
     truth, liars = data.truth[: len(honest)], data.learner_ids[len(honest) :].tolist()
     # Who was left out is in nobody's coterie.
     known = found.labels if found is not None else {}
-    labels = [known.get(party.name, -1 - place) for place, party in enumerate(honest)]
+    labels = [known.get(site.name, -1 - place) for place, site in enumerate(honest)]
     text = " ".join(found.notes) if found is not None else ""
     named = found is not None and any(site in found.left_out or site in text for site in liars)
     for form, values in errors.items():

@@ -41,23 +41,21 @@ def test_a_shifted_model_does_little_harm_whatever_its_site_states(twelve, state
     n_rows = stated.get("n_rows", 60)
     model = wire.pack_affine(slopes, float(intercept))
     shares = [*sites.shares[:-1], replace(sites.shares[-1], model=model, n_rows=n_rows)]
-    parties = list(sites.parties.values())
-    told = score(parties[-1], shares)
-    own = replace(told.losses[liar], value=shares[-1].error)
-    told = replace(
-        told,
-        losses={**told.losses, liar: own},
-        noise=told.noise * stated.get("noise", 1.0),
+    members = list(sites.sites.values())
+    lie = score(members[-1], shares)
+    own = replace(lie.losses[liar], value=shares[-1].error)
+    lie = replace(
+        lie,
+        losses={**lie.losses, liar: own},
+        noise=lie.noise * stated.get("noise", 1.0),
         half_sizes=(n_rows - n_rows // 2, n_rows // 2),
     )
-    lying = Sites(sites.parties, shares, [*(score(party, shares) for party in parties[:-1]), told])
+    lying = Sites(sites.sites, shares, [*(score(site, shares) for site in members[:-1]), lie])
     honest = sites.without(liar)
-    honest = replace(honest, scores=[score(party, honest.shares) for party in honest.parties.values()])
+    honest = replace(honest, scores=[score(site, honest.shares) for site in honest.sites.values()])
     without = ask_all(honest)
     found = ask_all(lying)
-    assert [found.labels[site] for site in honest.parties] == [
-        without.labels[site] for site in honest.parties
-    ]
+    assert [found.labels[site] for site in honest.sites] == [without.labels[site] for site in honest.sites]
     assert excess(data, lying, found) <= 1.4 * excess(data, honest, without)
 
 
@@ -87,14 +85,14 @@ def test_three_who_say_that_all_models_are_useless_take_no_coteries():
     data = make_linear_learners(12, 3, n_rows=60, n_features=6, labels=labels, random_state=0)
     sites, liars = make_sites(data), data.learner_ids.tolist()[-3:]
     scores = []
-    for told in sites.scores:
-        if told.site in liars:
+    for lie in sites.scores:
+        if lie.site in liars:
             others = {
-                site: loss if site == told.site else replace(loss, value=1e90)
-                for site, loss in told.losses.items()
+                site: loss if site == lie.site else replace(loss, value=1e90)
+                for site, loss in lie.losses.items()
             }
-            told = replace(told, losses=others)
-        scores.append(told)
+            lie = replace(lie, losses=others)
+        scores.append(lie)
     labels = ask_all(replace(sites, scores=scores)).labels
     truth = dict(zip(data.learner_ids.tolist(), data.truth.tolist(), strict=True))
     honest = [site for site in truth if site not in liars]

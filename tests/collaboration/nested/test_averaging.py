@@ -15,6 +15,7 @@ def test_a_range_is_the_widest_of_a_cluster():
     assert shared_ranges(np.zeros((0, 2)), np.zeros(0)).shape == (0, 2)
 
 
+@pytest.mark.filterwarnings("ignore::coterie.OutsideFitWarning")
 def test_rows_unlike_all_others_are_predicted_within_what_the_coterie_has_seen():
     data = make_linear_learners(n_learners=6, n_truths=2, n_rows=40, n_features=3, random_state=0)
     fitted = CoterieRegressor(

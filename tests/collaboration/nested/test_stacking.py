@@ -42,6 +42,7 @@ def test_an_unseen_learner_is_predicted_by_what_all_share():
         model.predict(X[:5], groups=["somebody"] * 5)
 
 
+@pytest.mark.filterwarnings("ignore::coterie.OutsideFitWarning")
 def test_what_is_predicted_stays_plausible():
     X, y, groups, _ = learners_of((40,) * 6 + (4,))
     model = CoterieRegressor(n_bootstrap=0).fit(X, y, groups=groups)
