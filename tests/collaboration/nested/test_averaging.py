@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from coterie import CoterieRegressor
 from coterie.collaboration.nested.averaging import shared_ranges
