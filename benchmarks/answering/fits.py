@@ -128,7 +128,7 @@ def _promised(order: Order) -> dict[str, Any]:
     told = promised.promises(data.X, data.y, data.groups, form, linear)
     seconds = time.process_time() - start
     truth = simulated.truth_of(data, told)
-    errors = {"errors": numbers(truth.others), "own_errors": numbers(truth.alone)}
+    errors = {"errors": numbers(truth.others), "own_errors": numbers(truth.own)}
     return {**_told(told.model), **errors, "seconds": round(seconds, 3)}
 
 
@@ -142,7 +142,7 @@ def _promised_table(order: Order) -> dict[str, Any]:
     seconds = time.process_time() - start
     known = np.isin(data.groups_test, told.learners)
     X, y, groups = data.X_test[known], data.y_test[known], data.groups_test[known]
-    both = {"errors": told.others(X, groups), "own_errors": told.alone(X, groups)}
+    both = {"errors": told.others(X, groups), "own_errors": told.own(X, groups)}
     errors = {name: _by_learner((y - mine) ** 2, groups) for name, mine in both.items()}
     return {**_told(told.model), **errors, "seconds": round(seconds, 3)}
 

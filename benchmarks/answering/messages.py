@@ -62,7 +62,7 @@ def _numbers(order: Order) -> Answer:
     sends, candidates = order.variant.split(", ")
     data, sent = pays.split(order.setting, order.seed), dict[str, int]()
     start = time.process_time()
-    sites = pays.parties_of(data, [candidates], order.seed)
+    sites = pays.sites_of(data, [candidates], order.seed)
     found, both = (pays.by_moments if sends == "moments" else pays.by_models)(sites, sent)
     seconds = time.process_time() - start
     errors: tuple[list[float], list[float]] = ([], [])
