@@ -41,7 +41,7 @@ def test_averages_that_lose_more_than_their_models_are_a_lie(sites):
 
 
 @pytest.mark.parametrize(
-    "changes", [{"alone": 99.0}, {"others": 99.0}, {"n_rows": 2**40}, {"errors": ((9.0, 0.1),) * 3}]
+    "changes", [{"own": 99.0}, {"others": 99.0}, {"n_rows": 2**40}, {"errors": ((9.0, 0.1),) * 3}]
 )
 def test_errors_that_are_not_those_of_the_residuals_are_a_lie(sites, changes):
     def change(answer, question):

@@ -1,0 +1,57 @@
+"""Starts: learners are merged greedily, always the two clusters whose union loses the least evidence."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from coterie._arrays import Array
+
+# Pairs that are scored at once.
+PAIRS = 2000
+
+
+class Tree(NamedTuple):
+    """Labels of the learners for each number of clusters, and where they came from."""
+
+    labels: dict[int, Array]
+    own_variance: Array
+    cluster_variance: Array
+
+
+def _evidence(P: Array, c: Array, variance: Array) -> Array:
+    """Return the log evidence of clusters with moments P (M, d, d), c (M, d), against d_k = 0."""
+    d, out = len(variance), np.empty(len(P))
+    for start in range(0, len(P), PAIRS):
+        block = slice(start, start + PAIRS)
+        F = np.eye(d) + P[block] * variance
+        towards = np.linalg.solve(F, c[block, :, None])[:, :, 0]
+        out[block] = 0.5 * (c[block] * variance * towards).sum(axis=1) - 0.5 * np.linalg.slogdet(F)[1]
+    return out
+
+
+def merge(P: Array, c: Array, variance: Array) -> dict[int, Array]:
+    """Return labels for every number of clusters from L down to two."""
+    P, c, L = P.copy(), c.copy(), len(P)
+    labels, live = np.arange(L), list(range(L))
+    alone = _evidence(P, c, variance)
+    gains = np.full((L, L), -np.inf)
+    i, j = np.triu_indices(L, 1)
+    for start in range(0, len(i), PAIRS):
+        a, b = i[start : start + PAIRS], j[start : start + PAIRS]
+        gains[a, b] = _evidence(P[a] + P[b], c[a] + c[b], variance) - alone[a] - alone[b]
+    result = {L: labels.copy()}
+    while len(live) > 2:
+        a, b = np.unravel_index(int(gains.argmax()), gains.shape)
+        P[a] += P[b]
+        c[a] += c[b]
+        labels[labels == b] = a
+        live.remove(int(b))
+        gains[b], gains[:, b] = -np.inf, -np.inf
+        alone[a] = _evidence(P[a : a + 1], c[a : a + 1], variance)[0]
+        others = np.array([k for k in live if k != a])
+        gain = _evidence(P[others] + P[a], c[others] + c[a], variance) - alone[others] - alone[a]
+        gains[np.minimum(others, a), np.maximum(others, a)] = gain
+        result[len(live)] = np.unique(labels, return_inverse=True)[1]
+    return result
