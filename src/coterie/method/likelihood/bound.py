@@ -7,7 +7,7 @@ Learner j has the moments A_j = Z'WZ, a_j = Z'Wy, y'Wy and n_j of its features Z
 with noise e_j ~ N(0, I / tau_j) and tau_j ~ Gamma. What all learners share is b, what a cluster shares is
 d_k, and u_j is a learner's own departure. Given the labels, (b, d_1, ..., d_K) are jointly normal, and u_j is
 integrated out in closed form. Labels and noise precisions have factors of their own. T, Omega, Lambda and the
-prior of tau are learnt.
+prior of tau are learnt. A variance in T^-1 or Omega^-1 is charged for being learnt, by Laplace's method.
 
 T and Omega are held as variances, so that zero switches a part off. Then I + P V, with P a precision and V
 the diagonal matrix of variances, is all that is ever inverted, and no large number stands for infinity.
@@ -83,10 +83,13 @@ class Mixture(NamedTuple):
 
 
 class Forms(NamedTuple):
-    """How free the variances are: one relevance for all slopes, and how strongly own variances are drawn."""
+    """Whether the slopes share one variance of d_k, and whether the columns of a kind share one of u_j."""
 
     shared_relevance: bool = False
-    own_prior: float = RULES.own_prior
+    shared_spread: bool = True
+
+
+PLAIN = Forms()
 
 
 class Integrated(NamedTuple):
@@ -98,14 +101,17 @@ class Integrated(NamedTuple):
 
 
 class Centres(NamedTuple):
-    """The joint posterior of b and b + d_k, its log normaliser, and the degrees of freedom of d by coordinate."""
+    """The joint posterior of b and b + d_k, its log normaliser, and the share of each d_k that is learnt.
+
+    ``learnt`` (K, d) is one minus the ratio of posterior to prior variance.
+    """
 
     common: Array
     common_covariance: Array
     means: Array
     covariances: Array
     evidence: float
-    degrees: Array
+    learnt: Array
 
 
 def times(matrices: Array, vectors: Array) -> Array:
@@ -151,9 +157,7 @@ def centres(P: Array, c: Array, variance: Array, common_precision: Array) -> Cen
     evidence = towards @ b + (c * times(V, c)).sum() + np.linalg.slogdet(F)[1].sum()
     evidence += np.linalg.slogdet(covariance)[1] + np.log(common_precision).sum()
     spread = np.diagonal(F, axis1=1, axis2=2) + variance * ((FP @ covariance) * FP).sum(axis=2)
-    return Centres(
-        b, covariance, Ft @ b + times(V, c), V + Ft @ covariance @ F, 0.5 * evidence, (1 - spread).sum(axis=0)
-    )
+    return Centres(b, covariance, Ft @ b + times(V, c), V + Ft @ covariance @ F, 0.5 * evidence, 1 - spread)
 
 
 def _of_labels(R: Array, towards: Array, counts: Array) -> float:
@@ -172,21 +176,35 @@ def _softmax(scores: Array) -> Array:
     return np.asarray(odds / odds.sum(axis=1, keepdims=True))
 
 
-def cluster_relevance(
-    centre: Centres, moments: Moments, variance: Array, *, shared: bool
-) -> tuple[Array, float]:
-    """Return the variances of d_k, by linear coordinate or shared, and the price of those switched on."""
-    K = len(centre.means)
-    degrees = np.maximum(centre.degrees, FEWEST_DEGREES)
-    sizes = ((centre.means - centre.common) ** 2).sum(axis=0)
-    price = 0.0
+def charge(learnt: Array) -> float:
+    """Return the nats that learning one variance costs, by Laplace's method.
+
+    ``learnt`` has the shares of the effects with this variance that are learnt. Half the sum of their squares
+    is the information on the variance's logarithm, whose prior is normal.
+    """
+    return 0.5 * float(np.log1p(RULES.log_variance * 0.5 * (learnt**2).sum()))
+
+
+def _groups(moments: Moments, *, shared_slopes: bool) -> list[Array]:
+    """Return the columns that share a variance of d_k."""
+    groups = []
     for family in moments.families:
-        if shared or moments.kinds[family[0]] != LINEAR:
-            degrees[family], sizes[family] = degrees[family].sum(), sizes[family].sum()
-            price += RULES.price * min(1.0, degrees[family[0]] / len(family) / (K - 1))
-        else:
-            price += RULES.price * float(np.minimum(1.0, degrees[family] / (K - 1)).sum())
-    return np.clip(np.maximum(sizes, ROUNDING) / degrees, ROUNDING, LARGEST_VARIANCE), price
+        alone = moments.kinds[family[0]] == LINEAR and not shared_slopes
+        groups += [np.array([i]) for i in family] if alone else [family]
+    return groups
+
+
+def cluster_relevance(centre: Centres, groups: list[Array]) -> tuple[Array, float]:
+    """Return the variances of d_k, one for each group of columns, and what learning them costs."""
+    degrees, sizes = centre.learnt.sum(axis=0), ((centre.means - centre.common) ** 2).sum(axis=0)
+    variance, price = np.empty(len(sizes)), 0.0
+    # One of the K departures is known from the others.
+    free = 1 - 1 / len(centre.means)
+    for group in groups:
+        learnt = max(float(degrees[group].sum()), FEWEST_DEGREES)
+        variance[group] = max(float(sizes[group].sum()), ROUNDING) / learnt
+        price += charge(np.sqrt(free) * centre.learnt[:, group])
+    return np.clip(variance, ROUNDING, LARGEST_VARIANCE), price
 
 
 def common_precision(centre: Centres, moments: Moments, before: Array) -> Array:
@@ -201,16 +219,21 @@ def common_precision(centre: Centres, moments: Moments, before: Array) -> Array:
     return precision
 
 
-def own_variance(rest: Integrated, mean: Array, moments: Moments, before: Array, prior: float) -> Array:
-    """Return the variances of own departures, each drawn to its family's; what is switched off stays off."""
+def own_variance(
+    rest: Integrated, mean: Array, moments: Moments, before: Array, *, shared: bool
+) -> tuple[Array, float]:
+    """Return the variances of own departures, and their price; what is switched off stays off."""
     departures = before * (rest.cross - times(rest.gram, mean))
-    degrees = np.maximum(before * np.diagonal(rest.gram, axis1=1, axis2=2).sum(axis=0), FEWEST_DEGREES)
-    sizes, variance = (departures**2).sum(axis=0), before.copy()
-    for f in moments.families:
-        if before[f[0]] > 0:
-            drawn = sizes[f] + prior * sizes[f].mean() / degrees[f].mean()
-            variance[f] = np.clip(np.maximum(drawn, ROUNDING) / (degrees[f] + prior), 2 * ROUNDING, 1e4)
-    return variance
+    learnt = before * np.diagonal(rest.gram, axis1=1, axis2=2)
+    variance, price = before.copy(), 0.0
+    for family in moments.families:
+        for group in [family] if shared else family[:, None]:
+            if before[group[0]] > 0:
+                degrees = max(float(learnt[:, group].sum()), FEWEST_DEGREES)
+                size = max(float((departures[:, group] ** 2).sum()), ROUNDING)
+                variance[group] = np.clip(size / degrees, ROUNDING, LARGEST_VARIANCE)
+                price += charge(learnt[:, group])
+    return variance, price
 
 
 def squared_residuals(
@@ -287,47 +310,37 @@ class Noise:
         return float((0.5 * rows - self.divergence).sum())
 
 
-def improve(moments: Moments, start: State, forms: Forms = Forms(), *, rounds: int | None = None) -> Mixture:
+def improve(moments: Moments, start: State, forms: Forms = PLAIN, *, rounds: int | None = None) -> Mixture:
     """Update each part in turn until the bound settles, or for a number of rounds."""
     L, d = moments.cross.shape
     R, T, v, precision, _ = start
     K, rounds = R.shape[1], RULES.long_rounds if rounds is None else rounds
-    noise, last, price = Noise(moments, start.noise_precision), -np.inf, 0.0
+    groups = _groups(moments, shared_slopes=forms.shared_relevance)
+    noise, last, price, own_price = Noise(moments, start.noise_precision), -np.inf, 0.0, 0.0
     rest = without_own(moments, noise.tau, v)
     for step in range(rounds):
-        P, c = (R.T @ rest.gram.reshape(L, -1)).reshape(K, d, d), R.T @ rest.cross
-        centre = centres(P, c, T, precision)
+        flat = rest.gram.reshape(L, -1)
+        centre = centres((R.T @ flat).reshape(K, d, d), R.T @ rest.cross, T, precision)
         counts = 1 + R.sum(axis=0)
         towards = digamma(counts) - digamma(counts.sum())
-        bound = noise.evidence + rest.gained.sum() + centre.evidence + _of_labels(R, towards, counts) - price
-        settled = step > 5 and abs(bound - last) < RULES.tolerance
-        occupied = int((R.max(axis=0) > 0.5).sum())
-        result = Mixture(
-            State(R, T, v, precision, noise.tau),
-            float(bound),
-            centre.means,
-            centre.covariances,
-            centre.common,
-            occupied,
-        )
-        if settled:
+        evidence = noise.evidence + rest.gained.sum() + centre.evidence + _of_labels(R, towards, counts)
+        bound = float(evidence - price - own_price)
+        result = State(R, T, v, precision, noise.tau)
+        if step > 5 and abs(bound - last) < RULES.tolerance:
             break
         last = bound
         if K > 1:
-            R = _softmax(
-                rest.cross @ centre.means.T
-                - 0.5 * rest.gram.reshape(L, -1) @ second_moments(centre).T
-                + towards
-            )
+            R = _softmax(rest.cross @ centre.means.T - 0.5 * flat @ second_moments(centre).T + towards)
         if step == 0:
             continue
         if K > 1:
-            T, price = cluster_relevance(centre, moments, T, shared=forms.shared_relevance)
+            T, price = cluster_relevance(centre, groups)
         precision = common_precision(centre, moments, precision)
         before = v
         if v.any():
-            v = own_variance(rest, R @ centre.means, moments, v, forms.own_prior)
+            v, own_price = own_variance(rest, R @ centre.means, moments, v, shared=forms.shared_spread)
         if not moments.unit_noise:
             noise.update(squared_residuals(moments, rest, noise.tau, before, R, centre))
         rest = without_own(moments, noise.tau, v)
-    return result
+    occupied = int((result.responsibilities.max(axis=0) > 0.5).sum())
+    return Mixture(result, bound, centre.means, centre.covariances, centre.common, occupied)

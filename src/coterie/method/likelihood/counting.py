@@ -1,14 +1,18 @@
-"""How many clusters: the smallest K that no other beats."""
+"""How many clusters: the smallest K that no other beats.
+
+Starts come from merging learners. A short run of each start finds a labelling; empty clusters are dropped,
+and each distinct labelling that is not hopeless is finished in all forms of T and Omega.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from coterie._arrays import Array
-from coterie.method.likelihood.bound import Forms, Mixture, Moments, State, improve, times, without_own
+from coterie.method.likelihood.bound import Forms, Mixture, Moments, State, improve, without_own
 from coterie.method.likelihood.features import make_features
 from coterie.method.likelihood.moments import (
     Rows,
@@ -20,8 +24,7 @@ from coterie.method.likelihood.moments import (
 from coterie.method.likelihood.rules import RULES
 from coterie.method.likelihood.starts import Tree, merge
 
-FREE = Forms(own_prior=RULES.own_prior_free)
-TIED, BY_COORDINATE = Forms(shared_relevance=True), Forms()
+BY_COORDINATE = Forms(shared_spread=False)
 
 
 class CountedCalls(NamedTuple):
@@ -38,17 +41,13 @@ class CountedCalls(NamedTuple):
     @property
     def labels(self) -> Array:
         """The likeliest cluster of each learner."""
-        return labels_of(self.best)
+        return labels_of(self.best.state.responsibilities)
 
 
-def labels_of(mixture: Mixture) -> Array:
-    """Return the likeliest cluster of each learner, numbered from zero without gaps."""
-    likeliest = mixture.state.responsibilities.argmax(axis=1)
-    return np.unique(likeliest, return_inverse=True)[1]
-
-
-def _softened(labels: Array, K: int) -> Array:
-    return np.asarray(RULES.start_label * np.eye(K)[labels] + (1 - RULES.start_label) / K)
+def labels_of(R: Array) -> Array:
+    """Return the likeliest cluster of each learner, numbered in order of appearance."""
+    _, first, labels = np.unique(R.argmax(axis=1), return_index=True, return_inverse=True)
+    return np.asarray(np.argsort(np.argsort(first))[labels])
 
 
 def _best(mixtures: Sequence[Mixture]) -> Mixture:
@@ -56,124 +55,116 @@ def _best(mixtures: Sequence[Mixture]) -> Mixture:
 
 
 class Search:
-    """The search for K, from moments alone."""
+    """The search for K, from moments alone. ``extra`` are labellings to start from, too."""
 
     def __init__(self, moments: Moments, most: int, extra: Sequence[Array] = ()) -> None:
         self.moments, self.most, self.extra = moments, most, extra
-        self.few = len(moments.kinds) <= RULES.many_coordinates
-        own = starting_variances(moments)
-        tau = first_precisions(moments)
-        self.ones = {name: improve(moments, one_cluster(moments, v, tau)) for name, v in own.items()}
-        best = self.ones["all"].state
-        self.tau = best.noise_precision
-        again = improve(moments, one_cluster(moments, own["none"], self.tau))
-        self.ones["none"] = _best([self.ones["none"], again])
-        free = one_cluster(moments, best.own_variance, self.tau)
-        self.ones["free"] = improve(moments, free, FREE, rounds=150)
-        self.single = _best(list(self.ones.values()))
-        self.slopes_vary = self._beats_level("all")
+        own, tau = starting_variances(moments), first_precisions(moments)
+        self.everybody = improve(moments, one_cluster(moments, own["all"], tau))
+        self.tau = self.everybody.state.noise_precision
+        self.level = improve(moments, one_cluster(moments, own["level"], self.tau))
+        start = one_cluster(moments, self.everybody.state.own_variance, self.tau)
+        self.by_coordinate = improve(moments, start, BY_COORDINATE)
+        self.single = _best([self.level, self.everybody, self.by_coordinate])
+        self.spread = self.single is not self.level
 
-    def _beats_level(self, form: str) -> bool:
-        return self.ones[form].bound > self.ones["level"].bound + RULES.form
-
+    @property
     def _usual(self) -> float:
+        """The average learner's variance of estimation."""
         gram = (self.moments.gram * self.tau[:, None, None]).mean(axis=0)
         return len(gram) / float(np.trace(gram))
 
-    def _start(self, labels: Array, K: int, own: Array, cluster: Array) -> State:
-        precision = self.single.state.common_precision
-        return State(_softened(labels, K), cluster, own, precision, self.tau)
+    def _start(self, labels: Array, own: Array, cluster: Array) -> State:
+        K = int(labels.max()) + 1
+        R = RULES.start_label * np.eye(K)[labels] + (1 - RULES.start_label) / K
+        return State(R, cluster, own, self.single.state.common_precision, self.tau)
 
     def _tree(self, own: Array) -> Tree:
-        all_learners = self.ones["all"]
-        cluster = np.maximum(all_learners.state.own_variance, RULES.start_cluster * self._usual())
+        spread = self.everybody.state.own_variance
+        cluster = np.maximum(spread, RULES.start_cluster * self._usual)
         rest = without_own(self.moments, self.tau, own)
-        left = rest.cross - rest.gram @ all_learners.common
+        left = rest.cross - rest.gram @ self.everybody.common
         return Tree(merge(rest.gram, left, cluster), own, cluster)
 
-    def trees(self) -> list[Tree]:
-        """Return the trees of merged learners, for each form of own departures that may matter."""
-        level = self.ones["level"].state.own_variance
-        forms = [("none", np.zeros_like(level)), ("level", level)]
-        if not self.few:
-            forms = [max(forms, key=lambda form: self.ones[form[0]].bound)]
-        starts = [v for _, v in forms]
-        if self.slopes_vary and self.few:
+    def _starts(self) -> Iterator[State]:
+        forms = [self.level.state.own_variance]
+        if self.spread:
             # Clusters with a spread inside: a part of the spread of all is the clusters' own.
-            starts += [self.ones["all"].state.own_variance / part for part in (4.0, 40.0)]
-        return [self._tree(v) for v in starts]
+            forms.append(self.everybody.state.own_variance / RULES.part)
+        for own in forms:
+            tree = self._tree(own)
+            for K in range(self.most, 1, -1):
+                yield self._start(tree.labels[K], own, tree.cluster_variance)
+            for labels in self.extra:
+                yield self._start(labels, own, tree.cluster_variance)
 
-    def _short(self, trees: Sequence[Tree], K: int) -> list[Mixture]:
-        forms = (TIED, BY_COORDINATE) if self.few else (TIED,)
-        result = []
-        for tree in trees:
-            for labels in [tree.labels[K], *[e for e in self.extra if e.max() + 1 == K]]:
-                start = self._start(labels, K, tree.own_variance, tree.cluster_variance)
-                result += [improve(self.moments, start, f, rounds=RULES.short_rounds) for f in forms]
+    def _short_runs(self, starts: Iterator[State]) -> dict[tuple[int, ...], tuple[float, State]]:
+        """Return the distinct labellings that short runs find, each with its bound and its state."""
+        result: dict[tuple[int, ...], tuple[float, State]] = {}
+        for start in starts:
+            mixture = improve(self.moments, start, rounds=RULES.short_rounds)
+            R = mixture.state.responsibilities
+            labels = labels_of(R)
+            K = int(labels.max()) + 1
+            key = tuple(labels.tolist())
+            if K > 1 and (key not in result or mixture.bound > result[key][0]):
+                R = R[:, np.unique(R.argmax(axis=1))]
+                R = R / R.sum(axis=1, keepdims=True)
+                result[key] = mixture.bound, mixture.state._replace(responsibilities=R)
         return result
 
-    def _merged(self, larger: Mixture, K: int) -> list[Mixture]:
-        """Merge two of K + 1 clusters, and start from there."""
-        state = larger.state
-        tau = state.noise_precision
-        gram = self.moments.gram * tau[:, None, None]
-        left = tau[:, None] * (self.moments.cross - self.moments.gram @ larger.common)
-        R = state.responsibilities
-        clusters = (R.T @ gram.reshape(len(R), -1)).reshape(-1, *gram.shape[1:])
-        labels = merge(clusters, R.T @ left, state.cluster_variance)[K][R.argmax(axis=1)]
-        start = state._replace(responsibilities=_softened(labels, K))
-        return [improve(self.moments, start, form) for form in (TIED, BY_COORDINATE)]
+    def _merged(self, state: State) -> Iterator[State]:
+        """Merge the clusters of a labelling one by one, and start from there."""
+        labels = state.responsibilities.argmax(axis=1)
+        K = int(labels.max()) + 1
+        rest = without_own(self.moments, state.noise_precision, state.own_variance)
+        left = rest.cross - rest.gram @ self.everybody.common
+        R = np.eye(K)[labels]
+        clusters = (R.T @ rest.gram.reshape(len(R), -1)).reshape(K, *rest.gram.shape[1:])
+        if K > 2:
+            fewer = merge(clusters, R.T @ left, state.cluster_variance)
+            for k in range(K - 1, 1, -1):
+                yield self._start(fewer[k][labels], state.own_variance, state.cluster_variance)
 
-    def _finished(self, short: list[Mixture], larger: Mixture | None, K: int) -> Mixture:
-        moments, result = self.moments, []
-        for mixture in sorted(short, key=lambda m: -m.bound)[:2]:
-            result += [improve(moments, mixture.state, form) for form in (TIED, BY_COORDINATE)]
-        best = _best(result).state
-        if (best.own_variance > 3e-12).any():
-            result.append(improve(moments, best, FREE, rounds=100))
-        elif self._beats_level("free"):
-            free = self.ones["free"].state.own_variance / 3
-            result.append(improve(moments, best._replace(own_variance=free), FREE, rounds=100))
-        if larger is not None and larger.occupied == K + 1:
-            result += self._merged(larger, K)
-        if self.slopes_vary:
-            all_learners = self.ones["all"].state.own_variance / 3
-            result.append(improve(moments, _best(result).state._replace(own_variance=all_learners)))
-        if not self.few:
-            best = _best(result).state
-            other = self.ones["none" if best.own_variance.any() else "level"].state.own_variance
-            result.append(improve(moments, best._replace(own_variance=other), rounds=30))
+    def _finished(self, state: State) -> Mixture:
+        result = [improve(self.moments, state, Forms(shared_relevance=shared)) for shared in (True, False)]
+        if self.spread:
+            shared = result[0].bound > result[1].bound
+            for single, form in ((self.everybody, True), (self.by_coordinate, False)):
+                start = state._replace(own_variance=single.state.own_variance / RULES.part)
+                result.append(improve(self.moments, start, Forms(shared, form)))
         return _best(result)
 
     def run(self) -> CountedCalls:
         """Return the best mixture of each K, and the smallest K that no other beats."""
         result = {1: self.single}
-        trees = self.trees() if self.most > 1 else []
-        short = {K: self._short(trees, K) for K in range(self.most, 1, -1)}
-        top = max([self.single.bound, *[m.bound for runs in short.values() for m in runs]])
-        for K, runs in short.items():
-            best = _best(runs)
-            hopeless = best.bound < top - RULES.hopeless
-            result[K] = best if hopeless else self._finished(runs, result.get(K + 1), K)
-        result = {K: m for K, m in result.items() if m.occupied == K}
+        short = self._short_runs(self._starts() if self.most > 1 else iter(()))
+        if short:
+            best = max(short.values(), key=lambda run: run[0])[1]
+            short |= {k: v for k, v in self._short_runs(self._merged(best)).items() if k not in short}
+        by_count: dict[int, list[tuple[float, State]]] = {}
+        for key, run in short.items():
+            by_count.setdefault(max(key) + 1, []).append(run)
+        top = max([self.single.bound, *(run[0] for run in short.values())])
+        for K, runs in by_count.items():
+            runs = sorted(runs, key=lambda run: -run[0])[:2]
+            finished = [self._finished(state) for bound, state in runs if bound > top - RULES.hopeless]
+            finished = [m for m in finished if m.occupied == K]
+            if finished:
+                result[K] = _best(finished)
         top = max(m.bound for m in result.values())
         chosen = min(K for K, m in result.items() if m.bound >= top - RULES.nats)
         return CountedCalls(dict(sorted(result.items())), chosen)
 
     def probe(self) -> Mixture:
         """Return the best of one cluster and of the labels given, after short runs."""
-        start = starting_variances(self.moments)["level"]
-        cluster = np.full(len(start), RULES.start_own * self._usual())
-        result = [self.single]
-        for labels in self.extra:
-            state = self._start(labels, int(labels.max()) + 1, start, cluster)
-            result.append(improve(self.moments, state, rounds=RULES.short_rounds))
-        return _best(result)
+        cluster = np.full(len(self.moments.kinds), RULES.start_own * self._usual)
+        starts = [self._start(labels, self.level.state.own_variance, cluster) for labels in self.extra]
+        return _best([self.single, *(improve(self.moments, s, rounds=RULES.short_rounds) for s in starts)])
 
 
-def count(rows_of: tuple[Array, Array, Array], most: int) -> tuple[CountedCalls, Moments]:
+def count(X: Array, y: Array, offsets: Array, most: int) -> tuple[CountedCalls, Moments]:
     """Lines first; curved features where they win on the same rows and weights."""
-    X, y, offsets = rows_of
     lines, w = add_up(Rows(make_features(X, curved=False), y, offsets))
     result = Search(lines, most).run()
     extra = [result.labels] if result.labels.max() else []

@@ -8,23 +8,22 @@ from typing import NamedTuple
 class LikelihoodRules(NamedTuple):
     """What is not learnt from the sums. Nats are natural logarithms of odds: three are odds of twenty."""
 
-    # What a switched-on relevance costs. Without it, 100 predictors buy clusters of a single truth.
-    price: float = 1.0
+    # The logarithm of a variance is known beforehand to a standard deviation of three: a factor of twenty.
+    log_variance: float = 9.0
     # A larger K must win by this. Half a charge of noise: the bounds of two starts differ by less than one.
     nats: float = 1.5
     # Below this, K = 1 with a spread is an answer as good. A normal spread of one slope and two coteries are
     # .155 nats a learner apart: six nats for forty learners.
     undecided: float = 10.0
-    # Pseudo-counts that draw the variance of a coordinate to its family's: of b, of a learner's own
-    # departure, and of the latter where one coordinate may have a spread of its own.
+    # Pseudo-counts that draw the variance of a coordinate of b to its family's.
     common_prior: float = 0.3
-    own_prior: float = 2.0
-    own_prior_free: float = 0.02
     # Starts: variances of own departures and of clusters, in units of the average learner's variance of
     # estimation, and the probability of the given label. Any of a decade give the same answers.
     start_own: float = 10.0
     start_cluster: float = 3.0
     start_label: float = 0.95
+    # Starts with a spread inside clusters: this part of the spread of all.
+    part: float = 4.0
     # Short runs rank the starts, long runs finish the best. Bounds settle to .01 nats.
     short_rounds: int = 12
     long_rounds: int = 60
