@@ -156,6 +156,17 @@ class Search:
         chosen = min(K for K, m in result.items() if m.bound >= top - RULES.nats)
         return CountedCalls(dict(sorted(result.items())), chosen)
 
+    def given(self, found: CountedCalls, K: int) -> CountedCalls:
+        """Return the best mixture of a given number of clusters, whatever the bounds say."""
+        mixtures = dict(found.mixtures)
+        if K not in mixtures:
+            tree = self._tree(self.level.state.own_variance)
+            start = self._start(tree.labels[K], tree.own_variance, tree.cluster_variance)
+            runs = [improve(self.moments, start, rounds=n) for n in (RULES.long_rounds, 1)]
+            # The first round's labels are those of the start.
+            mixtures[K] = next((m for m in runs if m.occupied == K), runs[-1])
+        return CountedCalls(dict(sorted(mixtures.items())), K)
+
     def probe(self) -> Mixture:
         """Return the best of one cluster and of the labels given, after short runs."""
         cluster = np.full(len(self.moments.kinds), RULES.start_own * self._usual)
@@ -163,17 +174,49 @@ class Search:
         return _best([self.single, *(improve(self.moments, s, rounds=RULES.short_rounds) for s in starts)])
 
 
-def count(X: Array, y: Array, offsets: Array, most: int) -> tuple[CountedCalls, Moments]:
-    """Lines first; curved features where they win on the same rows and weights."""
-    lines, w = add_up(Rows(make_features(X, curved=False), y, offsets))
-    result = Search(lines, most).run()
-    extra = [result.labels] if result.labels.max() else []
-    curved, w = add_up(Rows(make_features(X, curved=True), y, offsets))
-    search = Search(curved, min(most, 12), extra)
-    if search.probe().bound < result.best.bound + RULES.curved:
-        return result, lines
-    bent = search.run()
-    if bent.best.bound < result.best.bound + RULES.curved:
-        return result, lines
-    same = Search(add_up(Rows(make_features(X, curved=False), y, offsets), w)[0], most).run()
-    return (bent, curved) if bent.best.bound > same.best.bound + RULES.form else (result, lines)
+class Answered(NamedTuple):
+    """What was found, in which moments, and by how much K = 1 with a spread beats K = 1 without one."""
+
+    counted: CountedCalls
+    moments: Moments
+    spread: float
+
+
+def _answered(search: Search, found: CountedCalls) -> Answered:
+    return Answered(found, search.moments, search.single.bound - search.level.bound)
+
+
+def count_rows(
+    X: Array,
+    y: Array,
+    offsets: Array,
+    most: int,
+    *,
+    weights: Array | None = None,
+    given: int | None = None,
+    extra: Sequence[Array] = (),
+) -> Answered:
+    """Search lines first, then curved features; these are taken where they win on the same rows and weights.
+
+    ``y`` (N,) is standardised. With ``given`` the number of clusters is not searched for.
+    """
+
+    def searched(search: Search) -> CountedCalls:
+        result = search.run()
+        return result if given is None else search.given(result, given)
+
+    straight = Rows(make_features(X, curved=False), y, offsets, weights)
+    search = Search(add_up(straight)[0], most, extra)
+    result = searched(search)
+    bent = Rows(make_features(X, curved=True), y, offsets, weights)
+    moments, robust = add_up(bent)
+    labels = [result.labels] if result.chosen > 1 else []
+    curved = Search(moments, min(most, RULES.most_of_curves), labels)
+    if curved.probe().bound < result.best.bound + RULES.curved:
+        return _answered(search, result)
+    other = searched(curved)
+    if other.best.bound < result.best.bound + RULES.curved:
+        return _answered(search, result)
+    same = searched(Search(add_up(straight, robust)[0], most, extra))
+    better = other.best.bound > same.best.bound + RULES.nats
+    return _answered(curved, other) if better else _answered(search, result)

@@ -27,14 +27,16 @@ MAD = 1.4826
 class Rows:
     """Features and responses of all rows, learner by learner, and their sums."""
 
-    def __init__(self, features: Features, y: Array, offsets: Array) -> None:
+    def __init__(self, features: Features, y: Array, offsets: Array, weights: Array | None = None) -> None:
         self.Z, self.kinds = features
+        self.weights = np.ones(len(y)) if weights is None else weights
         self.y, self.offsets = y, offsets
         self.sizes = np.diff(offsets)
         self.owner = np.repeat(np.arange(len(self.sizes)), self.sizes)
 
     def sums(self, weights: Array) -> Moments:
-        """Return the weighted moments of each learner."""
+        """Return the weighted moments of each learner; the rows' own weights count, too."""
+        weights = weights * self.weights
         weighted = self.Z * weights[:, None]
         spans = [slice(i, j) for i, j in zip(self.offsets[:-1], self.offsets[1:], strict=True)]
         gram = np.array([weighted[s].T @ self.Z[s] for s in spans])
@@ -53,7 +55,8 @@ class Rows:
         """Return the median of values inside each learner."""
         order = np.lexsort((values, self.owner))
         middle = self.offsets[:-1] + (self.sizes - 1) // 2
-        return (values[order[middle]] + values[order[self.offsets[:-1] + self.sizes // 2]]) / 2
+        upper = self.offsets[:-1] + self.sizes // 2
+        return np.asarray((values[order[middle]] + values[order[upper]]) / 2)
 
 
 def starting_variances(moments: Moments) -> dict[str, Array]:
@@ -78,7 +81,7 @@ def first_precisions(moments: Moments) -> Array:
 
 
 def _left_out(rows: Rows, moments: Moments, weights: Array, rounds: int) -> tuple[Array, Array]:
-    """Return each row's residual and left-out residual from its learner's line, shrunken to the common one."""
+    """Return each row's residual and left-out residual from its learner's shrunken line."""
     start = one_cluster(moments, starting_variances(moments)["all"], first_precisions(moments))
     state, _, _, _, common, _ = improve(moments, start, rounds=rounds)
     tau, v = state.noise_precision, state.own_variance
@@ -90,7 +93,7 @@ def _left_out(rows: Rows, moments: Moments, weights: Array, rounds: int) -> tupl
     leverage = np.empty(len(rows.y))
     for j, (i, k) in enumerate(zip(rows.offsets[:-1], rows.offsets[1:], strict=True)):
         leverage[i:k] = ((Z[i:k] @ S[j]) * Z[i:k]).sum(axis=1) * tau[j]
-    return residuals, residuals / (1 - np.minimum(weights * leverage, MOST_LEVERAGE))
+    return residuals, residuals / (1 - np.minimum(weights * rows.weights * leverage, MOST_LEVERAGE))
 
 
 def _root(matrices: Array) -> tuple[Array, Array]:
@@ -149,6 +152,6 @@ def add_up(rows: Rows, weights: Array | None = None) -> tuple[Moments, Array]:
         residuals, left_out = _left_out(rows, rows.sums(w), w, rounds)
         if not given:
             w = robust_weights(rows, left_out)
-    size = w * np.abs(residuals * left_out)
+    size = w * rows.weights * np.abs(residuals * left_out)
     noise = np.maximum(np.bincount(rows.owner, size) / rows.sizes, 1e-12)
-    return sandwiched(rows.sums(w), rows.second_moments(np.sqrt(w * size)), noise), w
+    return sandwiched(rows.sums(w), rows.second_moments(np.sqrt(w * rows.weights * size)), noise), w

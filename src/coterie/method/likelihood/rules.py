@@ -28,18 +28,17 @@ class LikelihoodRules(NamedTuple):
     short_rounds: int = 12
     long_rounds: int = 60
     tolerance: float = 0.01
-    # A number of clusters that is this far behind after a short run is not finished: long runs add a few nats.
+    # A labelling that is this far behind after a short run is not finished: long runs add a few nats.
     hopeless: float = 30.0
-    # A form of the spread that wins by this at K = 1 is tried at every K.
-    form: float = 3.0
-    # With more coordinates only the better form is started from: time grows with their cube.
-    many_coordinates: int = 40
-    # Squared residuals above nine squared noise levels count as nine: three standard deviations, as in Select.
+    # Squared residuals above nine squared noise levels count as nine: three standard deviations, as in
+    # Select.
     clip: float = 9.0
     # A learner's noise level counts as this many rows of the median level, before rows are weighed.
     rows_of_the_median: float = 5.0
     # Curved features are searched where they win by this, which random ones do not.
     curved: float = 10.0
+    # Clusters of curves that are looked at: each has sixty coefficients and more.
+    most_of_curves: int = 12
     # Principal components of a family of curved features. More cost time, and the families are smooth.
     components: int = 24
 

@@ -37,21 +37,21 @@ def merge(P: Array, c: Array, variance: Array) -> dict[int, Array]:
     labels, live = np.arange(L), list(range(L))
     alone = _evidence(P, c, variance)
     gains = np.full((L, L), -np.inf)
-    i, j = np.triu_indices(L, 1)
-    for start in range(0, len(i), PAIRS):
-        a, b = i[start : start + PAIRS], j[start : start + PAIRS]
+    first, second = np.triu_indices(L, 1)
+    for start in range(0, len(first), PAIRS):
+        a, b = first[start : start + PAIRS], second[start : start + PAIRS]
         gains[a, b] = _evidence(P[a] + P[b], c[a] + c[b], variance) - alone[a] - alone[b]
     result = {L: labels.copy()}
     while len(live) > 2:
-        a, b = np.unravel_index(int(gains.argmax()), gains.shape)
-        P[a] += P[b]
-        c[a] += c[b]
-        labels[labels == b] = a
-        live.remove(int(b))
-        gains[b], gains[:, b] = -np.inf, -np.inf
-        alone[a] = _evidence(P[a : a + 1], c[a : a + 1], variance)[0]
-        others = np.array([k for k in live if k != a])
-        gain = _evidence(P[others] + P[a], c[others] + c[a], variance) - alone[others] - alone[a]
-        gains[np.minimum(others, a), np.maximum(others, a)] = gain
+        i, j = divmod(int(gains.argmax()), L)
+        P[i] += P[j]
+        c[i] += c[j]
+        labels[labels == j] = i
+        live.remove(j)
+        gains[j], gains[:, j] = -np.inf, -np.inf
+        alone[i] = _evidence(P[i : i + 1], c[i : i + 1], variance)[0]
+        others = np.array([k for k in live if k != i])
+        gain = _evidence(P[others] + P[i], c[others] + c[i], variance) - alone[others] - alone[i]
+        gains[np.minimum(others, i), np.maximum(others, i)] = gain
         result[len(live)] = np.unique(labels, return_inverse=True)[1]
     return result

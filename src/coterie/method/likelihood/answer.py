@@ -1,0 +1,106 @@
+"""The answer for learners' rows: labels, how surely, how many, and in what the learners differ."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from coterie._arrays import Array
+from coterie.method.likelihood.bound import Mixture, Moments
+from coterie.method.likelihood.counting import Answered, count_rows, labels_of
+from coterie.method.likelihood.features import LEVEL, LINEAR
+from coterie.method.likelihood.rules import RULES
+from coterie.records import Curve
+from coterie.rows.learners import Learners
+
+
+class Likelihood(NamedTuple):
+    """Who belongs together, how surely, how many, and in what they differ.
+
+    ``labels`` (L,), ``responsibilities`` (L, K), ``bounds`` of log p(y) by number of clusters, ``labellings``
+    by number of clusters, the chosen ``mixture``, the ``kinds`` of its columns, and ``differs``: the columns
+    in which clusters, or learners of one cluster, differ. ``clear`` is false where clusters and gradual
+    differences explain the learners about equally well, or where there are gradual differences only; then
+    ``why`` says it in a sentence.
+    """
+
+    labels: Array
+    responsibilities: Array
+    bounds: Mapping[int, float]
+    labellings: Mapping[int, Array]
+    mixture: Mixture
+    kinds: Array
+    differs: Array
+    clear: bool
+    why: str
+
+    @property
+    def curve(self) -> Curve:
+        """The bounds as a rule's curve."""
+        counts = np.array(sorted(self.bounds))
+        values = np.array([self.bounds[k] for k in counts.tolist()])
+        criterion = "lower bound of the log likelihood, in nats (higher is better)"
+        return Curve("likelihood", counts, values, int(self.labels.max()) + 1, criterion)
+
+
+def differing_columns(moments: Moments, mixture: Mixture) -> Array:
+    """Return the columns of which the data say more than the prior: variances beyond those of estimation."""
+    gram = moments.gram * mixture.state.noise_precision[:, None, None]
+    information = np.diagonal(gram, axis1=1, axis2=2).mean(axis=0)
+    _, K = mixture.state.responsibilities.shape
+    between = mixture.state.cluster_variance * information * len(gram) / K
+    within = mixture.state.own_variance * information
+    return np.flatnonzero((between if K > 1 else within) > 1)
+
+
+def _named(columns: Array, kinds: Array) -> str:
+    lines = [str(c) for c in columns.tolist() if kinds[c] == LINEAR]
+    names = [f"column{'s' if len(lines) > 1 else ''} {', '.join(lines)}"] if lines else []
+    names += ["the level"] if (kinds[columns] == LEVEL).any() else []
+    names += ["curved features"] if (kinds[columns] > LEVEL).any() or (kinds[columns] == 1).any() else []
+    return " and ".join(names) or "all columns"
+
+
+def read(answered: Answered, most: int, given: int | None = None) -> Likelihood:
+    """Read the answer off the mixtures that were found; a number that was given is not judged."""
+    (mixtures, chosen), moments, spread = answered
+    bounds = {k: m.bound for k, m in mixtures.items()}
+    columns = differing_columns(moments, mixtures[chosen])
+    lead, reason, what = bounds[chosen] - bounds[1], "", _named(columns, moments.kinds)
+    if given is not None:
+        pass
+    elif chosen > 1 and lead < RULES.undecided:
+        reason = (
+            f"{chosen} coteries and gradual differences in {what} explain the learners about equally well "
+            f"({lead:.1f} nats apart)"
+        )
+    elif chosen == 1 and spread > RULES.undecided:
+        reason = f"the learners differ gradually in {what}"
+    elif 1 < chosen == most < len(moments.n_rows):
+        reason = f"the largest number of clusters that was looked at ({most}) is the best"
+    R = mixtures[chosen].state.responsibilities
+    labellings = {k: labels_of(m.state.responsibilities) for k, m in mixtures.items()}
+    return Likelihood(
+        labellings[chosen],
+        R,
+        bounds,
+        labellings,
+        mixtures[chosen],
+        moments.kinds,
+        columns,
+        not reason,
+        reason,
+    )
+
+
+def answer_learners(
+    learners: Learners, most: int, *, given: int | None = None, extra: Sequence[Array] = ()
+) -> Likelihood:
+    """Cluster learners with a response of one column by the likelihood; ``extra`` are further starts."""
+    y = learners.scalar_y - np.median(learners.scalar_y)
+    spread = float(y.std())
+    rows = (learners.X, y / spread if spread > 0 else y, learners.offsets)
+    result = count_rows(*rows, most, weights=learners.weights, given=given, extra=extra)
+    return read(result, most, given)
