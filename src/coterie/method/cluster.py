@@ -85,7 +85,7 @@ def _rows_answer(
     if known.landmarks is not None:
         note = partial(landmark_note, known, learners, selection, engine=engine, seed=options.seed)
         local = replace(local, check_landmarks=note)
-    return Answerer(losses, learners.sizes, learners.n_features, learners, local)
+    return Answerer(losses, learners.sizes, learners.n_features, learners, selection.in_order, local)
 
 
 def search_clusters(

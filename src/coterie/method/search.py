@@ -58,14 +58,16 @@ class SearchOptions:
 class Answerer:
     """What answers for a matrix of losses: rows that are here, or parties that answer by numbers.
 
-    ``n_rows`` has shape (L,). ``learners`` have the rows that the likelihood takes. ``local`` is what only
-    rows that are here can add. With no ``losses`` there is the matrix alone.
+    ``n_rows`` has shape (L,). ``learners`` have the rows that the likelihood takes; ``in_order`` says that
+    neighbouring rows depend on each other. ``local`` is what only rows that are here can add. With no
+    ``losses`` there is the matrix alone.
     """
 
     losses: ClusterLosses | None = None
     n_rows: Array | None = None
     n_features: int | None = None
     learners: Learners | None = None
+    in_order: bool = False
     local: LocalRows = field(default_factory=LocalRows)
 
 
@@ -208,7 +210,9 @@ def _by_likelihood(evidence: Evidence, answerer: Answerer, options: SearchOption
         curves, _, _ = _curves(evidence, answerer, rule, options)
         count = curves[rule].chosen if isinstance(rule, str) else rule
     spectral = [evidence.labels(k) for k in range(2, evidence.most + 1)]
-    answer = answer_learners(answerer.learners, evidence.most, given=count, extra=spectral)
+    answer = answer_learners(
+        answerer.learners, evidence.most, given=count, extra=spectral, in_order=answerer.in_order
+    )
     curves["likelihood"] = answer.curve
     notes = () if answer.clear else (f"No clear coteries: {answer.why}.",)
     name = rule if isinstance(rule, str) else "given"

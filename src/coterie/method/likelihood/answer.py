@@ -10,7 +10,7 @@ import numpy as np
 from coterie._arrays import Array
 from coterie.method.likelihood.bound import Mixture, Moments
 from coterie.method.likelihood.counting import Answered, count_rows, labels_of
-from coterie.method.likelihood.features import LEVEL, LINEAR
+from coterie.method.likelihood.features import DIRECTION, LEVEL, LINEAR, PRODUCT, SMOOTH, WAVE
 from coterie.method.likelihood.rules import RULES
 from coterie.records import Curve
 from coterie.rows.learners import Learners
@@ -59,34 +59,40 @@ def _named(columns: Array, kinds: Array) -> str:
     lines = [str(c) for c in columns.tolist() if kinds[c] == LINEAR]
     names = [f"column{'s' if len(lines) > 1 else ''} {', '.join(lines)}"] if lines else []
     names += ["the level"] if (kinds[columns] == LEVEL).any() else []
-    names += ["curved features"] if (kinds[columns] > LEVEL).any() or (kinds[columns] == 1).any() else []
+    names += ["a direction of the slopes"] if (kinds[columns] == DIRECTION).any() else []
+    names += ["curved features"] if np.isin(kinds[columns], (PRODUCT, WAVE, SMOOTH)).any() else []
     return " and ".join(names) or "all columns"
+
+
+def _doubt(answered: Answered, most: int, columns: Array) -> str:
+    """Return why the clusters are not clear; nothing where they are."""
+    (mixtures, chosen, surely), moments, spread = answered
+    bounds = {k: m.bound for k, m in mixtures.items()}
+    rival = max((k for k in bounds if k > 1), key=lambda k: bounds[k], default=1)
+    lead, what = bounds[chosen if chosen > 1 else rival] - bounds[1], _named(columns, moments.kinds)
+    undecided = f"coteries and gradual differences in {what} explain the learners about equally well"
+    if chosen > 1 and lead < RULES.undecided:
+        return f"{chosen} {undecided}"
+    if chosen > 1 and surely < RULES.surely:
+        return f"{chosen} coteries do not surely predict rows left out better than one"
+    if chosen == most < len(moments.n_rows):
+        return f"the largest number of clusters that was looked at, {most}, is the best"
+    if chosen == 1 and spread > RULES.undecided and len(columns):
+        both = rival > 1 and abs(lead) < RULES.undecided
+        return f"{rival} {undecided}" if both else f"the learners differ gradually in {what}"
+    return ""
 
 
 def read(answered: Answered, most: int, given: int | None = None) -> Likelihood:
     """Read the answer off the mixtures that were found; a number that was given is not judged."""
-    (mixtures, chosen), moments, spread = answered
-    bounds = {k: m.bound for k, m in mixtures.items()}
+    (mixtures, chosen, _), moments, _ = answered
     columns = differing_columns(moments, mixtures[chosen])
-    lead, reason, what = bounds[chosen] - bounds[1], "", _named(columns, moments.kinds)
-    if given is not None:
-        pass
-    elif chosen > 1 and lead < RULES.undecided:
-        reason = (
-            f"{chosen} coteries and gradual differences in {what} explain the learners about equally well "
-            f"({lead:.1f} nats apart)"
-        )
-    elif chosen == 1 and spread > RULES.undecided:
-        reason = f"the learners differ gradually in {what}"
-    elif 1 < chosen == most < len(moments.n_rows):
-        reason = f"the largest number of clusters that was looked at ({most}) is the best"
-    R = mixtures[chosen].state.responsibilities
-    labellings = {k: labels_of(m.state.responsibilities) for k, m in mixtures.items()}
+    reason = _doubt(answered, most, columns) if given is None else ""
     return Likelihood(
-        labellings[chosen],
-        R,
-        bounds,
-        labellings,
+        labels_of(mixtures[chosen].state.responsibilities),
+        mixtures[chosen].state.responsibilities,
+        {k: m.bound for k, m in mixtures.items()},
+        {k: labels_of(m.state.responsibilities) for k, m in mixtures.items()},
         mixtures[chosen],
         moments.kinds,
         columns,
@@ -96,11 +102,19 @@ def read(answered: Answered, most: int, given: int | None = None) -> Likelihood:
 
 
 def answer_learners(
-    learners: Learners, most: int, *, given: int | None = None, extra: Sequence[Array] = ()
+    learners: Learners,
+    most: int,
+    *,
+    given: int | None = None,
+    extra: Sequence[Array] = (),
+    in_order: bool = False,
 ) -> Likelihood:
-    """Cluster learners with a response of one column by the likelihood; ``extra`` are further starts."""
+    """Cluster learners with a response of one column by the likelihood.
+
+    ``extra`` are further starts; ``in_order`` says that neighbouring rows depend on each other.
+    """
     y = learners.scalar_y - np.median(learners.scalar_y)
     spread = float(y.std())
     rows = (learners.X, y / spread if spread > 0 else y, learners.offsets)
-    result = count_rows(*rows, most, weights=learners.weights, given=given, extra=extra)
+    result = count_rows(*rows, most, weights=learners.weights, given=given, extra=extra, in_order=in_order)
     return read(result, most, given)

@@ -22,7 +22,7 @@ import numpy as np
 from scipy.special import digamma, gammaln, polygamma
 
 from coterie._arrays import Array
-from coterie.method.likelihood.features import LEVEL, LINEAR
+from coterie.method.likelihood.features import DIRECTION, LEVEL, LINEAR
 from coterie.method.likelihood.rules import RULES
 
 # Entries of the matrices that are worked on at once: 32 MB of doubles.
@@ -51,6 +51,13 @@ class Moments(NamedTuple):
     def families(self) -> list[Array]:
         """The positions of the columns of each kind."""
         return [np.flatnonzero(self.kinds == kind) for kind in np.unique(self.kinds)]
+
+    def with_direction(self, direction: Array) -> Moments:
+        """Return the moments with one column more: a direction (d,) of the columns."""
+        E = np.c_[np.eye(len(direction)), direction]
+        return self._replace(
+            gram=E.T @ self.gram @ E, cross=self.cross @ E, kinds=np.r_[self.kinds, DIRECTION]
+        )
 
 
 class State(NamedTuple):
@@ -83,10 +90,15 @@ class Mixture(NamedTuple):
 
 
 class Forms(NamedTuple):
-    """Whether the slopes share one variance of d_k, and whether the columns of a kind share one of u_j."""
+    """How variances are learnt.
+
+    Whether the slopes share one variance of d_k, whether the columns of a kind share one of u_j, and whether
+    anything but labels and lines is learnt.
+    """
 
     shared_relevance: bool = False
     shared_spread: bool = True
+    learn: bool = True
 
 
 PLAIN = Forms()
@@ -189,7 +201,10 @@ def _groups(moments: Moments, *, shared_slopes: bool) -> list[Array]:
     """Return the columns that share a variance of d_k."""
     groups = []
     for family in moments.families:
-        alone = moments.kinds[family[0]] == LINEAR and not shared_slopes
+        kind = moments.kinds[family[0]]
+        if kind == DIRECTION:
+            continue
+        alone = kind == LINEAR and not shared_slopes
         groups += [np.array([i]) for i in family] if alone else [family]
     return groups
 
@@ -197,21 +212,25 @@ def _groups(moments: Moments, *, shared_slopes: bool) -> list[Array]:
 def cluster_relevance(centre: Centres, groups: list[Array]) -> tuple[Array, float]:
     """Return the variances of d_k, one for each group of columns, and what learning them costs."""
     degrees, sizes = centre.learnt.sum(axis=0), ((centre.means - centre.common) ** 2).sum(axis=0)
-    variance, price = np.empty(len(sizes)), 0.0
+    variance, price = np.zeros(len(sizes)), 0.0
     # One of the K departures is known from the others.
     free = 1 - 1 / len(centre.means)
     for group in groups:
         learnt = max(float(degrees[group].sum()), FEWEST_DEGREES)
-        variance[group] = max(float(sizes[group].sum()), ROUNDING) / learnt
+        result = max(float(sizes[group].sum()), ROUNDING) / learnt
+        variance[group] = np.clip(result, ROUNDING, LARGEST_VARIANCE)
         price += charge(np.sqrt(free) * centre.learnt[:, group])
-    return np.clip(variance, ROUNDING, LARGEST_VARIANCE), price
+    return variance, price
 
 
 def common_precision(centre: Centres, moments: Moments, before: Array) -> Array:
-    """Return the precisions of b; that of the level stays, since responses are standardised."""
+    """Return the precisions of b; that of the level stays, since responses are standardised.
+
+    A direction has no part in b: its precision stays large.
+    """
     precision = before.copy()
     for f in moments.families:
-        if moments.kinds[f[0]] != LEVEL:
+        if moments.kinds[f[0]] not in (LEVEL, DIRECTION):
             degrees = np.maximum(1 - before[f] * np.diag(centre.common_covariance)[f], 0.01)
             sizes, prior = centre.common[f] ** 2, RULES.common_prior
             drawn = np.maximum(sizes + prior * sizes.mean(), ROUNDING)
@@ -232,7 +251,9 @@ def own_variance(
                 degrees = max(float(learnt[:, group].sum()), FEWEST_DEGREES)
                 size = max(float((departures[:, group] ** 2).sum()), ROUNDING)
                 variance[group] = np.clip(size / degrees, ROUNDING, LARGEST_VARIANCE)
-                price += charge(learnt[:, group])
+                # A direction has as many numbers as there are slopes.
+                numbers = (moments.kinds == LINEAR).sum() if moments.kinds[group[0]] == DIRECTION else 1
+                price += numbers * charge(learnt[:, group])
     return variance, price
 
 
@@ -331,7 +352,7 @@ def improve(moments: Moments, start: State, forms: Forms = PLAIN, *, rounds: int
         last = bound
         if K > 1:
             R = _softmax(rest.cross @ centre.means.T - 0.5 * flat @ second_moments(centre).T + towards)
-        if step == 0:
+        if step == 0 or not forms.learn:
             continue
         if K > 1:
             T, price = cluster_relevance(centre, groups)

@@ -12,9 +12,10 @@ from typing import NamedTuple
 import numpy as np
 
 from coterie._arrays import Array
-from coterie.method.likelihood.bound import Forms, Mixture, Moments, State, improve, without_own
-from coterie.method.likelihood.features import make_features
+from coterie.method.likelihood.bound import Forms, Mixture, Moments, State, improve, times, without_own
+from coterie.method.likelihood.features import LINEAR, make_features
 from coterie.method.likelihood.moments import (
+    Added,
     Rows,
     add_up,
     first_precisions,
@@ -28,10 +29,14 @@ BY_COORDINATE = Forms(shared_spread=False)
 
 
 class CountedCalls(NamedTuple):
-    """The mixtures that were found, by their number of clusters, and the number that was chosen."""
+    """The mixtures that were found, by their number of clusters, and the number that was chosen.
+
+    ``surely`` says by how many standard errors the chosen number predicts rows left out better than one does.
+    """
 
     mixtures: dict[int, Mixture]
     chosen: int
+    surely: float = 0.0
 
     @property
     def best(self) -> Mixture:
@@ -54,11 +59,56 @@ def _best(mixtures: Sequence[Mixture]) -> Mixture:
     return max(mixtures, key=lambda m: m.bound)
 
 
+def _softened(labels: Array) -> Array:
+    K = int(labels.max()) + 1
+    return np.asarray(RULES.start_label * np.eye(K)[labels] + (1 - RULES.start_label) / K)
+
+
+def left_out_loss(mixture: Mixture, halves: tuple[Moments, Moments]) -> Array:
+    """Return each learner's squared error on one half of its rows, in units of noise, by the other half.
+
+    Labels and lines are found on one half only; variances are those of the mixture.
+    """
+    state, loss = mixture.state, np.zeros(len(halves[0].n_rows))
+    for seen, unseen in (halves, halves[::-1]):
+        rest = without_own(seen, state.noise_precision, state.own_variance)
+        start = state
+        if len(mixture.means) > 1:
+            left = rest.cross - rest.gram @ mixture.common
+            labels = merge(rest.gram, left, state.cluster_variance)[len(mixture.means)]
+            start = state._replace(responsibilities=_softened(labels))
+        result = improve(seen, start, Forms(learn=False), rounds=RULES.short_rounds)
+        lines = result.state.responsibilities @ result.means
+        lines += state.own_variance * (rest.cross - times(rest.gram, lines))
+        squares = unseen.square + ((times(unseen.gram, lines) - 2 * unseen.cross) * lines).sum(axis=1)
+        loss += state.noise_precision * squares
+    return loss
+
+
 class Search:
     """The search for K, from moments alone. ``extra`` are labellings to start from, too."""
 
-    def __init__(self, moments: Moments, most: int, extra: Sequence[Array] = ()) -> None:
-        self.moments, self.most, self.extra = moments, most, extra
+    def __init__(self, added: Added, most: int, extra: Sequence[Array] = ()) -> None:
+        self.moments, self.halves, self.most, self.extra = added.moments, added.halves, most, extra
+        self._fit_one()
+        if self.spread and (added.moments.kinds == LINEAR).sum() > 1:
+            self._try_direction()
+
+    def _try_direction(self) -> None:
+        """Keep the direction in which learners differ most, where a spread along it alone explains more."""
+        before, state = vars(self).copy(), self.everybody.state
+        departures = state.own_variance * (self.moments.cross - self.moments.gram @ self.everybody.common)
+        departures = np.where(self.moments.kinds == LINEAR, departures, 0.0)
+        direction = np.linalg.svd(departures, full_matrices=False)[2][0]
+        self.moments = self.moments.with_direction(direction)
+        self.halves = (self.halves[0].with_direction(direction), self.halves[1].with_direction(direction))
+        self._fit_one()
+        if self.single.bound < before["single"].bound + RULES.nats:
+            vars(self).update(before)
+
+    def _fit_one(self) -> None:
+        """Fit one cluster, in each form of own departures."""
+        moments = self.moments
         own, tau = starting_variances(moments), first_precisions(moments)
         self.everybody = improve(moments, one_cluster(moments, own["all"], tau))
         self.tau = self.everybody.state.noise_precision
@@ -75,9 +125,7 @@ class Search:
         return len(gram) / float(np.trace(gram))
 
     def _start(self, labels: Array, own: Array, cluster: Array) -> State:
-        K = int(labels.max()) + 1
-        R = RULES.start_label * np.eye(K)[labels] + (1 - RULES.start_label) / K
-        return State(R, cluster, own, self.single.state.common_precision, self.tau)
+        return State(_softened(labels), cluster, own, self.single.state.common_precision, self.tau)
 
     def _tree(self, own: Array) -> Tree:
         spread = self.everybody.state.own_variance
@@ -152,9 +200,29 @@ class Search:
             finished = [m for m in finished if m.occupied == K]
             if finished:
                 result[K] = _best(finished)
-        top = max(m.bound for m in result.values())
-        chosen = min(K for K, m in result.items() if m.bound >= top - RULES.nats)
-        return CountedCalls(dict(sorted(result.items())), chosen)
+        return self._smallest_unbeaten(dict(sorted(result.items())))
+
+    def _smallest_unbeaten(self, mixtures: dict[int, Mixture]) -> CountedCalls:
+        """Choose the smallest K that no other beats by nats without being worse on rows left out.
+
+        Where the model is wrong, bounds grow with the rows: then only rows left out tell.
+        """
+        losses: dict[int, Array] = {}
+
+        def gain(k: int, K: int) -> float:
+            """Return by how many standard errors k predicts rows left out better than K."""
+            for each in {k, K} - set(losses):
+                losses[each] = left_out_loss(mixtures[each], self.halves)
+            better = losses[K] - losses[k]
+            error = float(better.std()) * np.sqrt(len(better))
+            return float(better.sum()) / error if error > 0 else 0.0
+
+        def beaten(K: int) -> bool:
+            ahead = [k for k, m in mixtures.items() if m.bound > mixtures[K].bound + RULES.nats]
+            return any(gain(k, K) > -RULES.worse for k in sorted(ahead, key=lambda k: -mixtures[k].bound))
+
+        chosen = next(K for K in mixtures if not beaten(K))
+        return CountedCalls(mixtures, chosen, gain(chosen, 1) if chosen > 1 else 0.0)
 
     def given(self, found: CountedCalls, K: int) -> CountedCalls:
         """Return the best mixture of a given number of clusters, whatever the bounds say."""
@@ -195,6 +263,7 @@ def count_rows(
     weights: Array | None = None,
     given: int | None = None,
     extra: Sequence[Array] = (),
+    in_order: bool = False,
 ) -> Answered:
     """Search lines first, then curved features; these are taken where they win on the same rows and weights.
 
@@ -206,17 +275,17 @@ def count_rows(
         return result if given is None else search.given(result, given)
 
     straight = Rows(make_features(X, curved=False), y, offsets, weights)
-    search = Search(add_up(straight)[0], most, extra)
+    search = Search(add_up(straight, in_order=in_order), most, extra)
     result = searched(search)
     bent = Rows(make_features(X, curved=True), y, offsets, weights)
-    moments, robust = add_up(bent)
+    added = add_up(bent, in_order=in_order)
     labels = [result.labels] if result.chosen > 1 else []
-    curved = Search(moments, min(most, RULES.most_of_curves), labels)
+    curved = Search(added, min(most, RULES.most_of_curves), labels)
     if curved.probe().bound < result.best.bound + RULES.curved:
         return _answered(search, result)
     other = searched(curved)
     if other.best.bound < result.best.bound + RULES.curved:
         return _answered(search, result)
-    same = searched(Search(add_up(straight, robust)[0], most, extra))
+    same = searched(Search(add_up(straight, added.weights, in_order=in_order), most, extra))
     better = other.best.bound > same.best.bound + RULES.nats
     return _answered(curved, other) if better else _answered(search, result)

@@ -16,7 +16,8 @@ from coterie._arrays import Array
 from coterie.method.likelihood.rules import RULES
 
 # Kinds of columns. Columns of one curved kind share a relevance.
-LINEAR, PRODUCT, LEVEL, WAVE, SMOOTH = range(5)
+# DIRECTION repeats a direction of the linear ones, for own departures alone.
+LINEAR, PRODUCT, LEVEL, WAVE, SMOOTH, DIRECTION = range(6)
 # Products of more predictors than this are squares only; waves of more are left out.
 FEW_FOR_PRODUCTS, FEW_FOR_WAVES = 12, 30
 # Smooth functions are random Fourier features of a normal kernel whose width is .6 of the usual distance.

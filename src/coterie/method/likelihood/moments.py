@@ -9,11 +9,13 @@ Neighbouring rows enter B where they depend on each other.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from coterie._arrays import Array
-from coterie.method.likelihood.bound import Moments, State, improve, times
-from coterie.method.likelihood.features import LEVEL, Features
+from coterie.method.likelihood.bound import ROUNDING, Moments, State, improve, times
+from coterie.method.likelihood.features import DIRECTION, LEVEL, Features
 from coterie.method.likelihood.rules import RULES
 
 # Rounds that the visits' first lines take: they need no exact answer.
@@ -34,15 +36,27 @@ class Rows:
         self.sizes = np.diff(offsets)
         self.owner = np.repeat(np.arange(len(self.sizes)), self.sizes)
 
-    def sums(self, weights: Array) -> Moments:
-        """Return the weighted moments of each learner; the rows' own weights count, too."""
+    def sums(self, weights: Array, counted: Array | None = None) -> Moments:
+        """Return the weighted moments of each learner; the rows' own weights count, too.
+
+        ``counted`` (N,) is true for the rows that count; None: all do.
+        """
+        if counted is not None:
+            weights = weights * counted
         weights = weights * self.weights
         weighted = self.Z * weights[:, None]
         spans = [slice(i, j) for i, j in zip(self.offsets[:-1], self.offsets[1:], strict=True)]
         gram = np.array([weighted[s].T @ self.Z[s] for s in spans])
         cross = np.array([weighted[s].T @ self.y[s] for s in spans])
         square = np.add.reduceat(weights * self.y**2, self.offsets[:-1])
-        return Moments(gram, cross, square, self.sizes.astype(float), self.kinds)
+        n_rows = self.sizes if counted is None else np.add.reduceat(counted, self.offsets[:-1])
+        return Moments(gram, cross, square, n_rows.astype(float), self.kinds)
+
+    def halves(self, weights: Array, *, in_order: bool) -> tuple[Moments, Moments]:
+        """Return the moments of halves of the rows: every other row, or blocks where rows are in order."""
+        index = np.arange(len(self.y)) - self.offsets[self.owner]
+        first = 2 * index < self.sizes[self.owner] if in_order else index % 2 == 0
+        return self.sums(weights, first), self.sums(weights, ~first)
 
     def second_moments(self, values: Array) -> Array:
         """Return the sum over rows of values squared times zz', for each learner."""
@@ -70,7 +84,8 @@ def starting_variances(moments: Moments) -> dict[str, Array]:
 def one_cluster(moments: Moments, own: Array, tau: Array) -> State:
     """Return the start of a single cluster."""
     L, d = moments.cross.shape
-    return State(np.ones((L, 1)), np.zeros(d), own, np.ones(d), tau)
+    precision = np.where(moments.kinds == DIRECTION, 1 / ROUNDING, 1.0)
+    return State(np.ones((L, 1)), np.zeros(d), own, precision, tau)
 
 
 def first_precisions(moments: Moments) -> Array:
@@ -142,11 +157,16 @@ def robust_weights(rows: Rows, left_out: Array) -> Array:
     return np.asarray(np.minimum(1.0, largest / np.maximum(left_out**2, 1e-300)))
 
 
-def add_up(rows: Rows, weights: Array | None = None) -> tuple[Moments, Array]:
-    """Return moments as sure as their residuals say, and the robust weights of the rows.
+class Added(NamedTuple):
+    """Moments as sure as their residuals say, plain moments of halves of the rows, and the rows' weights."""
 
-    With ``weights`` these are used, and no others are made.
-    """
+    moments: Moments
+    halves: tuple[Moments, Moments]
+    weights: Array
+
+
+def add_up(rows: Rows, weights: Array | None = None, *, in_order: bool = False) -> Added:
+    """Add up the rows; with ``weights`` these are used, and no robust ones are made."""
     given, w = weights is not None, np.ones(len(rows.y)) if weights is None else weights
     for rounds in ROUNDS:
         residuals, left_out = _left_out(rows, rows.sums(w), w, rounds)
@@ -154,4 +174,5 @@ def add_up(rows: Rows, weights: Array | None = None) -> tuple[Moments, Array]:
             w = robust_weights(rows, left_out)
     size = w * rows.weights * np.abs(residuals * left_out)
     noise = np.maximum(np.bincount(rows.owner, size) / rows.sizes, 1e-12)
-    return sandwiched(rows.sums(w), rows.second_moments(np.sqrt(w * rows.weights * size)), noise), w
+    scores = rows.second_moments(np.sqrt(w * rows.weights * size))
+    return Added(sandwiched(rows.sums(w), scores, noise), rows.halves(w, in_order=in_order), w)

@@ -17,6 +17,11 @@ class LikelihoodRules(NamedTuple):
     undecided: float = 10.0
     # Pseudo-counts that draw the variance of a coordinate of b to its family's.
     common_prior: float = 0.3
+    # Clusters that are worse on rows left out by a standard error are not taken. Where own lines are precise,
+    # two clusters with a spread inside predict no better than one, and are right.
+    worse: float = 1.0
+    # Clusters are clear if they are better there than one cluster by two standard errors.
+    surely: float = 2.0
     # Starts: variances of own departures and of clusters, in units of the average learner's variance of
     # estimation, and the probability of the given label. Any of a decade give the same answers.
     start_own: float = 10.0
