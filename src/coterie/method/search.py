@@ -203,7 +203,7 @@ def _by_likelihood(evidence: Evidence, answerer: Answerer, options: SearchOption
         raise ValueError(
             "The option refine='likelihood' needs the learners' rows: pass X, y, groups and selection."
         )
-    if rule in ("auto", "likelihood"):
+    if rule == "auto":
         curves, _, _ = _curves(evidence, Answerer(), rule, options)
         count = None
     else:
@@ -250,7 +250,7 @@ def _partition(exchange: Exchange, answerer: Answerer, most: int, options: Searc
         options.device,
         1 if isinstance(rule, str) else rule,
     )
-    if options.refine == "likelihood" or rule == "likelihood":
+    if options.refine == "likelihood":
         return _by_likelihood(evidence, answerer, options)
     notes = []
     if rule == "auto" and answerer.losses is None:

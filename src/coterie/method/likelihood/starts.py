@@ -1,4 +1,7 @@
-"""Starts: learners are merged greedily, always the two clusters whose union loses the least evidence."""
+"""Starts: learners are merged greedily, always the two clusters whose union loses the least evidence.
+
+Very many learners are first put into groups by k-means, and the groups are merged.
+"""
 
 from __future__ import annotations
 
@@ -7,9 +10,12 @@ from typing import NamedTuple
 import numpy as np
 
 from coterie._arrays import Array
+from coterie.kernels.kmeans import kmeans
 
 # Pairs that are scored at once.
 PAIRS = 2000
+# Groups of learners that stand for very many: all pairs of them are scored.
+GROUPS = 150
 
 
 class Tree(NamedTuple):
@@ -31,8 +37,26 @@ def _evidence(P: Array, c: Array, variance: Array) -> Array:
     return out
 
 
+def _grouped(P: Array, c: Array, variance: Array) -> Array:
+    """Return a group of like learners for each of very many, by k-means of their own departures."""
+    departures = np.empty(c.shape)
+    for start in range(0, len(P), PAIRS):
+        block = slice(start, start + PAIRS)
+        F = np.eye(len(variance)) + P[block] * variance
+        departures[block] = np.sqrt(variance) * np.linalg.solve(F, c[block, :, None])[:, :, 0]
+    groups = kmeans(departures[None], GROUPS, np.random.default_rng(0), restarts=1)[0][0]
+    return np.asarray(np.unique(groups, return_inverse=True)[1])
+
+
 def merge(P: Array, c: Array, variance: Array) -> dict[int, Array]:
-    """Return labels for every number of clusters from L down to two."""
+    """Return labels for every number of clusters from L, or from a number of groups, down to two."""
+    if len(P) > 2 * GROUPS:
+        groups = _grouped(P, c, variance)
+        order = np.argsort(groups, kind="stable")
+        first = np.searchsorted(groups[order], np.arange(groups.max() + 1))
+        sums = np.array([P[part].sum(axis=0) for part in np.split(order, first[1:])])
+        merged = merge(sums, np.add.reduceat(c[order], first), variance)
+        return {K: labels[groups] for K, labels in merged.items()}
     P, c, L = P.copy(), c.copy(), len(P)
     labels, live = np.arange(L), list(range(L))
     alone = _evidence(P, c, variance)
