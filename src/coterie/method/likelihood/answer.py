@@ -21,9 +21,9 @@ class Likelihood(NamedTuple):
 
     ``labels`` (L,), ``responsibilities`` (L, K), ``bounds`` of log p(y) by number of clusters, ``labellings``
     by number of clusters, the chosen ``mixture``, the ``kinds`` of its columns, and ``differs``: the columns
-    in which clusters, or learners of one cluster, differ. ``clear`` is false where clusters and gradual
-    differences explain the learners about equally well, or where there are gradual differences only; then
-    ``why`` says it in a sentence.
+    in which clusters, or learners of one cluster, differ. Own departures may have a ``direction``. ``clear``
+    is false where clusters and gradual differences explain the learners about equally well, or where there
+    are gradual differences only; then ``why`` says it in a sentence.
     """
 
     labels: Array
@@ -33,6 +33,7 @@ class Likelihood(NamedTuple):
     mixture: Mixture
     kinds: Array
     differs: Array
+    direction: Array | None
     clear: bool
     why: str
 
@@ -96,6 +97,7 @@ def read(answered: Answered, most: int, given: int | None = None) -> Likelihood:
         mixtures[chosen],
         moments.kinds,
         columns,
+        moments.direction,
         not reason,
         reason,
     )

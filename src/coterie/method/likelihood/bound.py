@@ -37,7 +37,8 @@ class Moments(NamedTuple):
 
     ``gram`` (L, d, d) is Z'WZ, ``cross`` (L, d) is Z'Wy, ``square`` (L,) is y'Wy, ``n_rows`` (L,), and
     ``kinds`` (d,) are the kinds of columns. With ``unit_noise`` the moments are in units of the noise, as for
-    classes and counts, and the precisions tau_j are one.
+    classes and counts, and the precisions tau_j are one. ``direction`` (d,) is what the last column repeats,
+    if it is one.
     """
 
     gram: Array
@@ -46,6 +47,7 @@ class Moments(NamedTuple):
     n_rows: Array
     kinds: Array
     unit_noise: bool = False
+    direction: Array | None = None
 
     @property
     def families(self) -> list[Array]:
@@ -54,10 +56,9 @@ class Moments(NamedTuple):
 
     def with_direction(self, direction: Array) -> Moments:
         """Return the moments with one column more: a direction (d,) of the columns."""
-        E = np.c_[np.eye(len(direction)), direction]
-        return self._replace(
-            gram=E.T @ self.gram @ E, cross=self.cross @ E, kinds=np.r_[self.kinds, DIRECTION]
-        )
+        E, kinds = np.c_[np.eye(len(direction)), direction], np.r_[self.kinds, DIRECTION]
+        gram, cross = E.T @ self.gram @ E, self.cross @ E
+        return self._replace(gram=gram, cross=cross, kinds=kinds, direction=direction)
 
 
 class State(NamedTuple):

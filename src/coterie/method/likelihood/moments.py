@@ -125,7 +125,7 @@ def sandwiched(moments: Moments, scores: Array, noise: Array) -> Moments:
     One matrix C of inflation serves all learners. It is shrunken to a multiple of the identity by Ledoit and
     Wolf's rule, and never below the identity. Every learner's own least squares stay as they are.
     """
-    gram, cross, square, n_rows, _, _ = moments
+    gram, cross, square, n_rows = moments[:4]
     L, d = cross.shape
     if L < 3 or n_rows.sum() < 3 * d:
         return moments
