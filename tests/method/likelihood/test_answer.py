@@ -85,6 +85,16 @@ def test_gradual_differences_in_one_slope_are_no_coteries() -> None:
     assert "column 1" in found.why
 
 
+def test_gradual_differences_along_one_direction_are_no_coteries() -> None:
+    rng = np.random.default_rng(0)
+    owner, lines = np.repeat(np.arange(30), 100), 1 + 0.4 * rng.standard_normal((30, 1)) * np.ones(6)
+    X = rng.standard_normal((3000, 6))
+    found = answer(X, (X * lines[owner]).sum(axis=1) + rng.standard_normal(3000), owner)
+    assert found.labels.max() == 0
+    assert found.why == "the learners differ gradually in a direction of the slopes"
+    assert_allclose(np.abs(found.direction[:6]), 1 / np.sqrt(6), atol=0.1)
+
+
 def test_coteries_with_a_spread_inside_are_found() -> None:
     rng = np.random.default_rng(1)
     owner, truth = np.repeat(np.arange(24), 100), np.arange(24) % 2

@@ -73,6 +73,8 @@ def test_with_known_labels_the_evidence_is_exact(rows: tuple[Any, Any]) -> None:
         stacked @ np.diag(CLUSTER)
     )
     assert_allclose(found.means[1], prior.T @ np.linalg.solve(covariance, y.ravel()))
+    known = prior.T @ np.linalg.solve(covariance, prior)
+    assert_allclose(found.covariances[1], np.diag(1 / COMMON + CLUSTER) - known, atol=1e-12)
 
 
 def test_expected_squares_are_those_of_drawn_lines(rows: tuple[Any, Any]) -> None:
