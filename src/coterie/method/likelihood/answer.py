@@ -47,11 +47,12 @@ class Likelihood(NamedTuple):
 
 
 def differing_columns(moments: Moments, mixture: Mixture) -> Array:
-    """Return the columns of which the data say more than the prior: variances beyond those of estimation."""
+    """Return the columns in which clusters differ by three standard errors, or one cluster's learners by one."""
     gram = moments.gram * mixture.state.noise_precision[:, None, None]
     information = np.diagonal(gram, axis1=1, axis2=2).mean(axis=0)
     _, K = mixture.state.responsibilities.shape
-    between = mixture.state.cluster_variance * information * len(gram) / K
+    sizes = np.diagonal(mixture.covariances, axis1=1, axis2=2)
+    between = ((mixture.means - mixture.common) ** 2 / sizes).max(axis=0) / 9
     within = mixture.state.own_variance * information
     return np.flatnonzero((between if K > 1 else within) > 1)
 
