@@ -47,7 +47,7 @@ class Likelihood(NamedTuple):
 
 
 def differing_columns(moments: Moments, mixture: Mixture) -> Array:
-    """Return the columns in which clusters differ by three standard errors, or one cluster's learners by one."""
+    """Return the columns in which clusters differ by three standard errors, or learners by one."""
     gram = moments.gram * mixture.state.noise_precision[:, None, None]
     information = np.diagonal(gram, axis1=1, axis2=2).mean(axis=0)
     _, K = mixture.state.responsibilities.shape

@@ -89,26 +89,8 @@ class Search:
     """The search for K, from moments alone. ``extra`` are labellings to start from, too."""
 
     def __init__(self, added: Added, most: int, extra: Sequence[Array] = ()) -> None:
-        self.moments, self.halves, self.most, self.extra = added.moments, added.halves, most, extra
-        self._fit_one()
-        if self.spread and (added.moments.kinds == LINEAR).sum() > 1:
-            self._try_direction()
-
-    def _try_direction(self) -> None:
-        """Keep the direction in which learners differ most, where a spread along it alone explains more."""
-        before, state = vars(self).copy(), self.everybody.state
-        departures = state.own_variance * (self.moments.cross - self.moments.gram @ self.everybody.common)
-        departures = np.where(self.moments.kinds == LINEAR, departures, 0.0)
-        direction = np.linalg.svd(departures, full_matrices=False)[2][0]
-        self.moments = self.moments.with_direction(direction)
-        self.halves = (self.halves[0].with_direction(direction), self.halves[1].with_direction(direction))
-        self._fit_one()
-        if self.single.bound < before["single"].bound + RULES.nats:
-            vars(self).update(before)
-
-    def _fit_one(self) -> None:
-        """Fit one cluster, in each form of own departures."""
-        moments = self.moments
+        moments = added.moments
+        self.moments, self.halves, self.most, self.extra = moments, added.halves, most, extra
         own, tau = starting_variances(moments), first_precisions(moments)
         self.everybody = improve(moments, one_cluster(moments, own["all"], tau))
         self.tau = self.everybody.state.noise_precision
@@ -117,6 +99,26 @@ class Search:
         self.by_coordinate = improve(moments, start, BY_COORDINATE)
         self.single = _best([self.level, self.everybody, self.by_coordinate])
         self.spread = self.single is not self.level
+
+    def directed(self) -> tuple[Mixture, Moments]:
+        """One cluster whose learners differ along one direction most, and the moments with that direction.
+
+        It is the single cluster as it is where there is no spread, or where the direction explains no more.
+        """
+        moments, state = self.moments, self.everybody.state
+        linear = moments.kinds == LINEAR
+        if not self.spread or linear.sum() < 2:
+            return self.single, moments
+        departures = state.own_variance * (moments.cross - moments.gram @ self.everybody.common)
+        direction = np.linalg.svd(np.where(linear, departures, 0.0), full_matrices=False)[2][0]
+        moments = moments.with_direction(direction)
+        own = np.r_[state.own_variance, state.own_variance[linear].sum()]
+        result = [
+            improve(moments, one_cluster(moments, own, self.tau), Forms(False, form))
+            for form in (True, False)
+        ]
+        better = _best(result).bound > self.single.bound + RULES.nats
+        return (_best(result), moments) if better else (self.single, self.moments)
 
     @property
     def _usual(self) -> float:
@@ -250,8 +252,16 @@ class Answered(NamedTuple):
     spread: float
 
 
-def _answered(search: Search, found: CountedCalls) -> Answered:
-    return Answered(found, search.moments, search.single.bound - search.level.bound)
+def _answered(search: Search, found: CountedCalls, given: int | None) -> Answered:
+    """Let one cluster with a direction stand for one cluster, and decide where it is far ahead.
+
+    Two truths differ along one direction, too. So it does not win by a few nats; it makes an answer unclear.
+    """
+    one, moments = search.directed()
+    ahead = given is None and one.bound > found.best.bound + RULES.undecided
+    found = found._replace(mixtures={**found.mixtures, 1: one}, chosen=1 if ahead else found.chosen)
+    known = moments if found.chosen == 1 else search.moments
+    return Answered(found, known, one.bound - search.level.bound)
 
 
 def count_rows(
@@ -282,10 +292,10 @@ def count_rows(
     labels = [result.labels] if result.chosen > 1 else []
     curved = Search(added, min(most, RULES.most_of_curves), labels)
     if curved.probe().bound < result.best.bound + RULES.curved:
-        return _answered(search, result)
+        return _answered(search, result, given)
     other = searched(curved)
     if other.best.bound < result.best.bound + RULES.curved:
-        return _answered(search, result)
+        return _answered(search, result, given)
     same = searched(Search(add_up(straight, added.weights, in_order=in_order), most, extra))
     better = other.best.bound > same.best.bound + RULES.nats
-    return _answered(curved, other) if better else _answered(search, result)
+    return _answered(curved, other, given) if better else _answered(search, result, given)
