@@ -30,12 +30,16 @@ def private_accesses(tree: ast.Module) -> Iterator[tuple[int, str]]:
     for node in ast.walk(tree):
         if not isinstance(node, ast.Attribute) or not node.attr.startswith("_") or node.attr.startswith("__"):
             continue
+        if node.attr == "_replace":  # a public method of named tuples, in spite of its name
+            continue
         if not (isinstance(node.value, ast.Name) and node.value.id in mine):
             yield node.lineno, ast.unparse(node)
 
 
 def test_a_private_access_is_seen() -> None:
-    tree = ast.parse("class A:\n    def f(self, b): return self._x + A._y + b._z + b.c._d + b.__len__()")
+    tree = ast.parse(
+        "class A:\n    def f(self, b): return self._x + A._y + b._z + b.c._d + b.__len__() + b._replace()"
+    )
     assert {text for _, text in private_accesses(tree)} == {"b._z", "b.c._d"}
 
 

@@ -37,9 +37,10 @@ class CoterieRegressor(RegressorMixin, CoterieEstimator):  # type: ignore[misc]
         The largest number that a rule looks at. None: 2 sqrt(L), at least 8 and at most 20.
     scale : {"noise", "median"} or float, default="noise"
         The factor a of the similarity exp(-a v).
-    refine : {"pooled", "average", None}, default="pooled"
+    refine : {"pooled", "average", "likelihood", None}, default="pooled"
         How clusters predict when learners are moved to the cluster that predicts them best. None: nobody
-        is moved, as in the paper.
+        is moved, as in the paper. ``"likelihood"``: a mixture of mixed lines labels the learners, and says
+        how many clusters there are.
     refine_rounds : int or None, default=None
         How often learners are moved at most. None: 10, and 2 where clusters predict by averages, as sites
         that answer by messages pay a visit for each.

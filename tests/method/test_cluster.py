@@ -219,7 +219,7 @@ def test_an_unknown_rule_lists_the_known_ones() -> None:
 
 
 def test_an_unknown_refinement_lists_the_known_ones() -> None:
-    with pytest.raises(ValueError, match=r"'pooled', 'average', None. Got 'median'"):
+    with pytest.raises(ValueError, match=r"'pooled', 'average', 'likelihood', None. Got 'median'"):
         cluster_learners(LOSSES, refine="median")
 
 

@@ -113,7 +113,7 @@ class Options:
                 "The 'time' option must be the name of a column of X, True where rows are in time order, or "
                 f"None. Got {brief(self.time)}."
             )
-        check_option(self.refine, "refine", ("pooled", "average", None))
+        check_option(self.refine, "refine", ("pooled", "average", "likelihood", None))
         if self.refine_rounds is not None:
             check_count(self.refine_rounds, "refine_rounds")
         if isinstance(self.n_clusters, str):

@@ -33,7 +33,7 @@ from coterie.records import Exchange, Partition, Selection
 from coterie.rows.learners import Learners, gather_learners
 from coterie.rows.wild import notes_on
 
-REFINEMENTS = ("pooled", "average", None)
+REFINEMENTS = ("pooled", "average", "likelihood", None)
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,11 @@ def _rows_answer(
             "refine='pooled' or None, or landmarks=None."
         )
     losses: LocalLosses
-    if options.refine == "pooled" or known.landmarks is not None:
+    if options.refine == "likelihood" and learners.loss.bounds is not None:
+        raise ValueError(
+            "The option refine='likelihood' takes a numeric response: for classes set refine='pooled'."
+        )
+    if options.refine in ("pooled", "likelihood") or known.landmarks is not None:
         ids = known.learner_ids.tolist()
         sets = None if candidates is None else candidates_per_learner(candidates, ids)
         losses, local = pooled_losses(learners, selection, known, engine, sets)
@@ -81,7 +85,7 @@ def _rows_answer(
     if known.landmarks is not None:
         note = partial(landmark_note, known, learners, selection, engine=engine, seed=options.seed)
         local = replace(local, check_landmarks=note)
-    return Answerer(losses, learners.sizes, learners.n_features, local)
+    return Answerer(losses, learners.sizes, learners.n_features, learners, selection.in_order, local)
 
 
 def search_clusters(
@@ -161,9 +165,10 @@ def cluster_learners(
     scale : {"noise", "median"} or float, default="noise"
         The factor a of S = exp(-a v): one over the median noise level, one over the median
         dissimilarity, or a number.
-    refine : {"pooled", "average", None}, default="pooled"
+    refine : {"pooled", "average", "likelihood", None}, default="pooled"
         How clusters predict when learners are moved to the cluster that predicts them best; None:
-        nobody is moved, as in the paper.
+        nobody is moved, as in the paper. ``"likelihood"``: a mixture of mixed lines labels the learners,
+        and says how many clusters there are unless a number or another rule is given.
     candidates : str, list, dict or None, default=None
         What `select_models` chose from. A flexible candidate that no learner chose on its few rows may yet
         predict clusters better. None: clusters predict by what the learners chose.

@@ -6,7 +6,7 @@ are here answer by arithmetic, sites that keep their rows by numbers. The same c
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -16,6 +16,7 @@ from coterie._arrays import Array
 from coterie._options import brief, check_count, check_option, listed
 from coterie.kernels.limits import LIMITS
 from coterie.kernels.similarities import ExchangeSimilarity
+from coterie.method.likelihood.answer import answer_learners
 from coterie.method.n_clusters.eigengap import eigengap
 from coterie.method.n_clusters.evidence import Evidence
 from coterie.method.n_clusters.gap import gap_rules
@@ -33,6 +34,7 @@ from coterie.method.refine.moves import REFINE
 from coterie.method.spectral import resolve_scale, tidy_labels
 from coterie.records import Curve, Exchange, Partition, SimilarityTiles
 from coterie.rows.ids import canonical_order
+from coterie.rows.learners import Learners
 from coterie.rows.threshold import enough_rows
 
 OR_A_NUMBER = "a number or "
@@ -56,13 +58,16 @@ class SearchOptions:
 class Answerer:
     """What answers for a matrix of losses: rows that are here, or sites that answer by numbers.
 
-    ``n_rows`` has shape (L,). ``local`` is what only rows that are here can add. With no ``losses`` there is
-    the matrix alone.
+    ``n_rows`` has shape (L,). ``learners`` have the rows that the likelihood takes; ``in_order`` says that
+    neighbouring rows depend on each other. ``local`` is what only rows that are here can add. With no
+    ``losses`` there is the matrix alone.
     """
 
     losses: ClusterLosses | None = None
     n_rows: Array | None = None
     n_features: int | None = None
+    learners: Learners | None = None
+    in_order: bool = False
     local: LocalRows = field(default_factory=LocalRows)
 
 
@@ -192,6 +197,48 @@ def _notes(answer: HeldOut | None, evidence: Evidence, n_features: int | None, n
     return notes
 
 
+def _by_likelihood(evidence: Evidence, answerer: Answerer, options: SearchOptions) -> SearchResult:
+    """Cluster by the likelihood: it labels, and says how many unless a number or another rule is given."""
+    rule = options.n_clusters
+    if answerer.learners is None:
+        raise ValueError(
+            "The option refine='likelihood' needs the learners' rows: pass X, y, groups and selection."
+        )
+    if rule == "auto":
+        curves, _, _ = _curves(evidence, Answerer(), rule, options)
+        count = None
+    else:
+        curves, _, _ = _curves(evidence, answerer, rule, options)
+        count = curves[rule].chosen if isinstance(rule, str) else rule
+    spectral = [evidence.labels(k) for k in range(2, evidence.most + 1)]
+    answer = answer_learners(
+        answerer.learners, evidence.most, given=count, extra=spectral, in_order=answerer.in_order
+    )
+    curves["likelihood"] = answer.curve
+    notes = () if answer.clear else (f"No clear coteries: {answer.why}.",)
+    name = rule if isinstance(rule, str) else "given"
+    partition = _made(evidence, answer.labels, "likelihood" if name == "auto" else name, curves, notes)
+    return SearchResult(partition, evidence.exchange.learner_ids, answer.labellings, answerer.losses)
+
+
+def _made(
+    evidence: Evidence, labels: Array, rule: str, curves: Mapping[str, Curve], notes: Sequence[str]
+) -> Partition:
+    labels = tidy_labels(labels)
+    return Partition(
+        learner_ids=evidence.exchange.learner_ids,
+        labels=labels,
+        similarity=evidence.similarity,
+        eigenvalues=evidence.spectrum.eigenvalues,
+        embedding=evidence.spectrum.embedding(int(labels.max()) + 1),
+        scale=evidence.scale,
+        rule=rule,
+        curves=curves,
+        clear=not any(note.startswith("No clear") for note in notes),
+        notes=tuple(notes),
+    )
+
+
 def _partition(exchange: Exchange, answerer: Answerer, most: int, options: SearchOptions) -> SearchResult:
     """Cluster learners all of whose losses are finite, in the order given."""
     rule, local = options.n_clusters, answerer.local
@@ -204,6 +251,8 @@ def _partition(exchange: Exchange, answerer: Answerer, most: int, options: Searc
         options.device,
         1 if isinstance(rule, str) else rule,
     )
+    if options.refine == "likelihood":
+        return _by_likelihood(evidence, answerer, options)
     notes = []
     if rule == "auto" and answerer.losses is None:
         rule = "eigengap"
@@ -244,18 +293,8 @@ def _partition(exchange: Exchange, answerer: Answerer, most: int, options: Searc
     if local.check_landmarks is not None:
         notes.append(local.check_landmarks(labels, evidence.scale))
     unclear = _notes(answer if rule == "held-out" else None, evidence, answerer.n_features, result)
-    partition = Partition(
-        learner_ids=exchange.learner_ids,
-        labels=labels,
-        similarity=evidence.similarity,
-        eigenvalues=evidence.spectrum.eigenvalues,
-        embedding=evidence.spectrum.embedding(result),
-        scale=evidence.scale,
-        rule=rule if isinstance(rule, str) else "given",
-        curves=curves,
-        clear=not any(note.startswith("No clear") for note in unclear),
-        notes=(*notes, *unclear),
-    )
+    name = rule if isinstance(rule, str) else "given"
+    partition = _made(evidence, labels, name, curves, (*notes, *unclear))
     return SearchResult(partition, exchange.learner_ids, labellings, losses)
 
 

@@ -1,0 +1,1 @@
+"""One likelihood: who belongs together, how many, how surely."""
