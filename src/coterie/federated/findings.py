@@ -59,7 +59,7 @@ class MemberOutcomes:
 
 
 def _cluster_fit(
-    partition: Partition, member_indices: Array, sizes: Array, noise: Array, mixed: MemberOutcomes
+    partition: Partition, member_indices: Array, sizes: Array, noise: Array, outcomes: MemberOutcomes
 ) -> ClusterFit:
     """Return which clusters predict which members as well as the members' own noise allows.
 
@@ -67,7 +67,7 @@ def _cluster_fit(
     (M,) their noise levels. The comparisons were made at the sites; without verdicts, everything stays
     unknown.
     """
-    if not mixed.verdicts:
+    if not outcomes.verdicts:
         n_sites = len(partition.labels)
         unknown_losses = np.full((n_sites, partition.n_clusters), np.inf)
         all_related = np.ones(partition.n_clusters, dtype=bool)
@@ -78,20 +78,20 @@ def _cluster_fit(
             fits=np.isfinite(unknown_losses),
             related=all_related,
         )
-    excess, errors = np.full(mixed.losses.shape, np.inf), np.zeros(mixed.losses.shape)
-    for index, verdict in enumerate(mixed.verdicts):
+    excess, errors = np.full(outcomes.losses.shape, np.inf), np.zeros(outcomes.losses.shape)
+    for index, verdict in enumerate(outcomes.verdicts):
         for k, mean_and_error in enumerate(verdict.clusters):
             if mean_and_error is not None:
                 excess[k, index], errors[k, index] = mean_and_error
-    constant_excess, constant_errors = np.array([verdict.constant for verdict in mixed.verdicts]).T
-    coterie_excess = (*np.array([verdict.coterie for verdict in mixed.verdicts]).T, sizes)
+    constant_excess, constant_errors = np.array([verdict.constant for verdict in outcomes.verdicts]).T
+    coterie_excess = (*np.array([verdict.coterie for verdict in outcomes.verdicts]).T, sizes)
     cluster_beyond: Array | None = None
     coterie_beyond: Array | None = None
-    if all(verdict.beyond for verdict in mixed.verdicts):
-        cluster_beyond = np.array([verdict.beyond for verdict in mixed.verdicts], dtype=float).T
-        coterie_beyond = np.array([verdict.coterie_beyond for verdict in mixed.verdicts])
+    if all(verdict.beyond for verdict in outcomes.verdicts):
+        cluster_beyond = np.array([verdict.beyond for verdict in outcomes.verdicts], dtype=float).T
+        coterie_beyond = np.array([verdict.coterie_beyond for verdict in outcomes.verdicts])
     comparison = ClusterComparison(
-        means=mixed.losses,
+        means=outcomes.losses,
         excess=excess,
         errors=errors,
         constant_excess=constant_excess,
@@ -120,7 +120,7 @@ def _empty_gains(participants: Participants, partition: Partition) -> Gains:
     )
 
 
-def _comparisons(n_sites: int, member_indices: Array, mixed: MemberOutcomes) -> LearnerComparisons:
+def _comparisons(n_sites: int, member_indices: Array, outcomes: MemberOutcomes) -> LearnerComparisons:
     """Return what is known of the errors of all sites, in the form that gains are computed from.
 
     ``member_indices`` (M,) are the members' indices among ``n_sites``. A site outside the members could not
@@ -128,7 +128,7 @@ def _comparisons(n_sites: int, member_indices: Array, mixed: MemberOutcomes) -> 
     """
     learner_errors, inflation, own_weights = [LearnerErrors()] * n_sites, np.ones(n_sites), np.ones(n_sites)
     one_class = np.zeros(n_sites, dtype=bool)
-    for index, verdict in zip(member_indices.tolist(), mixed.verdicts, strict=True):
+    for index, verdict in zip(member_indices.tolist(), outcomes.verdicts, strict=True):
         mean_errors = verdict.early, verdict.own, verdict.others
         learner_errors[index] = LearnerErrors(
             errors=mean_errors,
@@ -138,7 +138,7 @@ def _comparisons(n_sites: int, member_indices: Array, mixed: MemberOutcomes) -> 
             exact=verdict.exact,
         )
         inflation[index], one_class[index] = verdict.inflation, verdict.one_class
-    own_weights[member_indices] = mixed.own
+    own_weights[member_indices] = outcomes.own
     return LearnerComparisons(
         *compared(learner_errors),
         # The shares of rows that own models saw: Select fits on halves, own models by fold on the others.
@@ -213,7 +213,7 @@ def _class_parts(
 
 
 def _mixtures(
-    participants: Participants, partition: Partition, member_indices: Array, mixed: MemberOutcomes
+    participants: Participants, partition: Partition, member_indices: Array, outcomes: MemberOutcomes
 ) -> Any:
     """Return for each site how it predicts with others; a site outside the members predicts alone.
 
@@ -225,14 +225,17 @@ def _mixtures(
     by_site = {site: _mixture_without_line([site], np.ones(1), n_features, of_classes) for site in sites}
     members = [sites[index] for index in member_indices]
     plausible: list[Any] = [None] * len(members)
-    if mixed.parts is None:
-        ranges = np.array([verdict.range for verdict in mixed.verdicts]).reshape(-1, 2)
+    if outcomes.parts is None:
+        ranges = np.array([verdict.range for verdict in outcomes.verdicts]).reshape(-1, 2)
         plausible_ranges = shared_ranges(ranges, partition.labels[member_indices][: len(ranges)]).tolist()
         plausible = [(low, high) for low, high in plausible_ranges]
-    for index, (site, verdict) in enumerate(zip(members, mixed.verdicts, strict=False)):
-        model_weights, parts = _positive_weights(members, mixed.models[index]), tuple[ClassMixturePart, ...]()
-        if mixed.parts is not None and mixed.part_shares is not None:
-            parts = _class_parts(members, mixed.parts[index], mixed.part_shares[index], verdict.lines)
+    for index, (site, verdict) in enumerate(zip(members, outcomes.verdicts, strict=False)):
+        model_weights, parts = (
+            _positive_weights(members, outcomes.models[index]),
+            tuple[ClassMixturePart, ...](),
+        )
+        if outcomes.parts is not None and outcomes.part_shares is not None:
+            parts = _class_parts(members, outcomes.parts[index], outcomes.part_shares[index], verdict.lines)
         by_site[site] = Mixture(
             weights=model_weights,
             line=verdict.line,
@@ -245,13 +248,13 @@ def _mixtures(
 
 
 def conclusion_by_losses(
-    participants: Participants, found: SearchResult, settings: Mapping[str, str]
+    participants: Participants, search_result: SearchResult, settings: Mapping[str, str]
 ) -> Conclusion:
     """Return the conclusion where sites sent only losses of models: clusters, but no measured gains.
 
     This is the paper's method without further rounds of questions. Each coterie predicts by a plain average.
     """
-    partition = found.partition
+    partition = search_result.partition
     n_companions = np.bincount(partition.labels)[partition.labels] - 1
     table = _empty_gains(participants, partition)
     table["verdict"] = np.full(len(n_companions), NOT_MEASURED)
@@ -306,36 +309,36 @@ def _concluded(
 def conclusion_from(
     participants: Participants,
     exchange: Exchange,
-    found: SearchResult,
-    mixed: MemberOutcomes | None,
+    search_result: SearchResult,
+    outcomes: MemberOutcomes | None,
     rounds: int,
     settings: Mapping[str, str],
 ) -> Conclusion:
     """Return the conclusion of the sites in ``exchange``, sorted by site, with gains and verdicts.
 
-    ``mixed`` says how the members predict, those whose models gave finite losses; None where there is only
+    ``outcomes`` says how the members predict, those whose models gave finite losses; None where there is only
     one of them. ``rounds`` counts the rounds of questions; ``settings`` are those to conclude again by.
     """
-    partition = found.partition
-    member_indices = np.searchsorted(partition.learner_ids, found.learner_ids)
-    if mixed is None:
+    partition = search_result.partition
+    member_indices = np.searchsorted(partition.learner_ids, search_result.learner_ids)
+    if outcomes is None:
         no_losses = np.zeros((0, len(member_indices)))
-        mixed = MemberOutcomes(models=np.ones((0, 0)), own=np.ones(0), verdicts=(), losses=no_losses)
+        outcomes = MemberOutcomes(models=np.ones((0, 0)), own=np.ones(0), verdicts=(), losses=no_losses)
         member_indices = member_indices[:0]
     sizes = np.array(
         [participants.shares[site].n_rows for site in partition.learner_ids[member_indices]], dtype=float
     )
-    cluster_fit = _cluster_fit(partition, member_indices, sizes, exchange.noise[member_indices], mixed)
+    cluster_fit = _cluster_fit(partition, member_indices, sizes, exchange.noise[member_indices], outcomes)
     table = _empty_gains(participants, partition)
     for index, name in enumerate(ERRORS):
-        means_and_errors = np.array([verdict.errors[index] for verdict in mixed.verdicts]).reshape(-1, 2)
+        means_and_errors = np.array([verdict.errors[index] for verdict in outcomes.verdicts]).reshape(-1, 2)
         table[name][member_indices], table[f"{name}_se"][member_indices] = means_and_errors.T
-    for index, verdict in zip(member_indices.tolist(), mixed.verdicts, strict=True):
+    for index, verdict in zip(member_indices.tolist(), outcomes.verdicts, strict=True):
         if verdict.membership:
             table["membership"][index] = verdict.membership[partition.labels[index]]
-    comparisons = _comparisons(len(partition.labels), member_indices, mixed)
+    comparisons = _comparisons(len(partition.labels), member_indices, outcomes)
     add_gains(table, comparisons, cluster_fit, bad_models(exchange, partition, cluster_fit))
-    mixtures = _mixtures(participants, partition, member_indices, mixed)
+    mixtures = _mixtures(participants, partition, member_indices, outcomes)
     return _concluded(
         participants=participants,
         partition=partition,
