@@ -89,7 +89,11 @@ def _excess_of_pairing(losses: AverageLosses, pairing: Pairing) -> tuple[float, 
 
 
 class _Answering:
-    """A site's rows with everybody's predictions of them: computes the parts of an answer."""
+    """A site's rows with everybody's predictions of them: computes the parts of an answer.
+
+    Models are evaluated once for all parts. Others' models never saw these rows; the site's own model
+    predicts them out of fold.
+    """
 
     def __init__(self, site: Site, shares: Sequence[Share], question: Question) -> None:
         """Evaluate the members' models on the site's rows, and prepare losses and averages of models.

@@ -182,7 +182,7 @@ class AnsweredLosses:
         units: Sequence[float],
         answered: Sequence[Answered],
     ) -> None:
-        """Collect what earlier rounds answered about the present models."""
+        """Collect what earlier rounds answered about the present models; skip other rounds."""
         self.members, self.half_sizes, self._units = tuple(members), half_sizes, tuple(units)
         self.noise = np.array([member.noise for member in members])
         # Keys are pairs: the part of a question ("labellings", "likelihoods", "pairings"), and the labelling
@@ -200,7 +200,10 @@ class AnsweredLosses:
                 self.rounds += 1
 
     def _learn(self, answered: Answered) -> None:
-        """Keep what an answered question says of each labelling, pairing, mixture and partition."""
+        """Keep what an answered question says of each labelling, pairing, mixture and partition.
+
+        Answers are put in the order of the members; later methods find them by what they are about.
+        """
         question = answered.question
         replies = [answered.answers[member.site] for member in self.members]
         for index, labels in enumerate(question.labellings):
@@ -230,7 +233,10 @@ class AnsweredLosses:
         return bool(self._wanted) or self._mixing is not None or self._judging is not None
 
     def question_now(self) -> Question:
-        """Return one question about everything that is wanted: fewer rounds, for each waits for all sites."""
+        """Return one question about everything that is wanted.
+
+        Each question costs a round, in which the slowest site is waited for: so all wishes share one.
+        """
         labellings, pairings = (
             tuple(about for wanted, about in self._wanted if wanted == part)
             for part in ("labellings", "pairings")

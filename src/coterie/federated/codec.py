@@ -48,7 +48,10 @@ def _wrong_value(where: str, expected: str, value: Any) -> ProtocolError:
 
 
 def _number(value: Any, where: str) -> float:
-    """Return a finite number of bounded size; refuse anything else."""
+    """Return a finite number of bounded size as a float; refuse anything else, booleans among them.
+
+    The bound keeps squares and sums of squares finite.
+    """
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         raise _wrong_value(where, "a number", value)
     if not abs(value) <= LARGEST:
@@ -57,7 +60,10 @@ def _number(value: Any, where: str) -> float:
 
 
 def _whole(value: Any, where: str) -> int:
-    """Return a whole number below 2^53; refuse anything else."""
+    """Return a whole number of at most 2^53 in size; refuse anything else, booleans among them.
+
+    Larger ones would not survive programs that read JSON numbers as floats.
+    """
     if isinstance(value, bool) or not isinstance(value, int):
         raise _wrong_value(where, "a whole number", value)
     if not -(2**53) <= value <= 2**53:
@@ -66,7 +72,10 @@ def _whole(value: Any, where: str) -> int:
 
 
 def _text(value: Any, where: str) -> str:
-    """Return printable text of bounded length; refuse anything else."""
+    """Return printable text of bounded length; refuse anything else.
+
+    Texts are printed in reports and terminals, where control characters could do harm.
+    """
     if not isinstance(value, str):
         raise _wrong_value(where, "text", value)
     if len(value) > MOST_TEXT or not value.isprintable():
@@ -127,7 +136,10 @@ class _Reader(HintReader):
 
 
 def _to_plain(value: Any) -> Any:
-    """Return a record as dicts, lists, text and numbers, which JSON can hold; refuse NaN and infinity."""
+    """Return a record as dicts, lists, text and numbers, which JSON can hold; refuse NaN and infinity.
+
+    Bytes become text in base64. `from_plain` is the way back.
+    """
     if type(value) is int or type(value) is str:
         return value
     if is_dataclass(value) and not isinstance(value, type):

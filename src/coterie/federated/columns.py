@@ -102,7 +102,11 @@ def describe_column(name: str, series: Any, fewest: int = FEWEST_WITH_LEVEL) -> 
 
 
 def describe_classes(name: str, series: Any, fewest: int = FEWEST_WITH_LEVEL) -> ColumnNote:
-    """Return what a site says of a response that is a class: the classes of ``fewest`` rows or more."""
+    """Return what a site says of a response that is a class: the classes of ``fewest`` rows or more.
+
+    Missing labels do not count: NaN is the only value that differs from itself. Rare classes are not named,
+    for they could point to single persons.
+    """
     n_rows_by_class = Counter(label_text(label) for label in series.drop_nulls().to_list() if label == label)
     frequent = sorted(label for label, count in n_rows_by_class.items() if count >= fewest)
     printable = tuple(label for label in frequent if label.isprintable() and 0 < len(label) <= LONGEST_LEVEL)

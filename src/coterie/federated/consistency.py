@@ -204,7 +204,10 @@ def contradictions(participants: Participants, answered: Sequence[Answered]) -> 
 
 
 def _far_from_median(values: Mapping[str, float]) -> list[str]:
-    """Return the sites whose value is farther from the median, by ratio, than one site may pull a number."""
+    """Return the sites whose value is farther from the median, by ratio, than a single site may count.
+
+    ``values`` are positive numbers, such as noise levels or numbers of rows.
+    """
     median = float(np.median(list(values.values())))
     largest_ratio = WEIGHT_LIMITS.ratio
     return [

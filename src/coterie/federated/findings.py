@@ -104,7 +104,10 @@ def _cluster_fit(
 
 
 def _empty_gains(participants: Participants, partition: Partition) -> Gains:
-    """Return the table of gains with sites, clusters and models, and NaN for all that is measured."""
+    """Return the table of gains with sites, clusters, models and rows, and NaN for all that is measured.
+
+    Only members have measured errors, which are filled in later; the other sites keep NaN.
+    """
     sites = partition.learner_ids
     shares = [participants.shares[site] for site in sites.tolist()]
     error_columns = [f"{name}{ending}" for name in ERRORS for ending in ("", "_se")]
@@ -281,7 +284,10 @@ def _concluded(
     rounds: int,
     settings: Mapping[str, str],
 ) -> Conclusion:
-    """Return the conclusion from its parts; ``table`` has the columns of gains, a row per site."""
+    """Return the conclusion from its parts; ``table`` has the columns of gains, a row per site.
+
+    NumPy's values become Python's own, and NaN becomes None, for messages hold nothing else.
+    """
     rows = zip(*(table[field.name] for field in fields(Gain)), strict=True)
     return Conclusion(
         gains=tuple(Gain(*map(_finite_or_none, row)) for row in rows),

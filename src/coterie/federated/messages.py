@@ -254,7 +254,7 @@ class JudgingQuestion:
     weights: tuple[Table, ...]
 
     def __post_init__(self) -> None:
-        """Refuse weights that do not fit the members and columns."""
+        """Refuse weights without one table per member, all of the same shape, with every column."""
         n_columns = 2 * len(self.mixing.labellings) + 1
         table_shapes = {(len(table), len(row)) for table in self.weights for row in table}
         require(

@@ -67,7 +67,10 @@ def _with_other_columns(shares: Mapping[str, Share]) -> dict[str, str]:
 
 
 def _too_small(shares: Mapping[str, Share], min_rows: int | None) -> dict[str, str]:
-    """Return the sites with too few rows, and why they cannot take part."""
+    """Return the sites with fewer rows than clustering needs, and a sentence why they cannot take part.
+
+    ``min_rows`` is the number needed; None: `rows_needed` finds it from all sites' rows and predictors.
+    """
     row_counts = np.array([share.n_rows for share in shares.values()])
     n_features = len(next(iter(shares.values())).columns)
     needed = rows_needed(row_counts, n_features, "auto" if min_rows is None else min_rows)
@@ -79,7 +82,11 @@ def _too_small(shares: Mapping[str, Share], min_rows: int | None) -> dict[str, s
 
 
 def _contradiction(share: Share, score: Score) -> str | None:
-    """Return a sentence if a site's score contradicts its share about rows or its own error; else None."""
+    """Return a sentence if a site's score contradicts its share; else None.
+
+    Both state the number of rows and the error of the own model on them. A site that states two values has
+    mixed up its files, or lies.
+    """
     if sum(score.half_sizes) != share.n_rows:
         return f"It shared {share.n_rows} rows and scored on {sum(score.half_sizes)}."
     own_error = score.losses[share.site].value

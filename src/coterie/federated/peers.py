@@ -84,7 +84,10 @@ class Site:
 
 
 def _check_size(y: Any) -> None:
-    """Refuse a response whose squares are too large for a message; text and booleans pass."""
+    """Refuse a response whose squares are too large for a message; text and booleans pass.
+
+    It is said at once, when the site is made, and not by the message that could not be sent.
+    """
     responses = np.asarray(y)
     largest = float(np.abs(responses).max()) if responses.size and responses.dtype.kind in "fiu" else 0.0
     if np.isfinite(largest) and largest > LARGEST_RESPONSE:
@@ -155,10 +158,20 @@ def make_site(
         raise ValueError(
             f"{len(feature_names)} names do not fit {learners.n_features} columns: pass one each."
         )
-    candidate_names = [candidates] if isinstance(candidates, str) else list(candidates)
+    specified = [candidates] if isinstance(candidates, str) else list(candidates)
     sets = tuple(candidates_per_learner(competing, learners.ids.tolist()))
-    names_of = tuple(feature_names), target, tuple(map(str, candidate_names))
-    return Site(site, learners, selection, *names_of, int(seed), sets, known_classes)
+    candidate_names = tuple(map(str, specified))
+    return Site(
+        name=site,
+        learners=learners,
+        selection=selection,
+        columns=tuple(feature_names),
+        target=target,
+        candidates=candidate_names,
+        seed=int(seed),
+        sets=sets,
+        classes=known_classes,
+    )
 
 
 def other_columns(peer: Share, columns: Sequence[str], target: str, classes: Sequence[str] = ()) -> str:
@@ -331,7 +344,10 @@ def _plausible_range(share: Share) -> Array:
 
 
 def concluded_shares(shares: Sequence[Share], conclusion: Conclusion) -> dict[str, Share]:
-    """Return shares by site; refuse a model that is not the one concluded from, or two of one name."""
+    """Return shares by site; refuse a model that is not the one concluded from, or two of one name.
+
+    A site may have shared a new model since: the conclusion's weights are not meant for that one.
+    """
     by_site: dict[str, Share] = {}
     for share in shares:
         if share.site in by_site and by_site[share.site] != share:

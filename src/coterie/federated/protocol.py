@@ -159,7 +159,7 @@ def _with_strangers_known(losses: Array, noise: Array) -> Array:
     return corrected
 
 
-def _exchange(participants: Participants) -> Exchange:
+def _exchange_of_scores(participants: Participants) -> Exchange:
     """Return the losses and noise levels of M sites as an exchange, the record that clustering starts from.
 
     Every number may be a lie: failures, noise levels and losses that only one site speaks for are bounded by
@@ -185,7 +185,10 @@ def _exchange(participants: Participants) -> Exchange:
 
 
 def _members(participants: Participants, exchange: Exchange) -> list[AveragedSite]:
-    """Return the sites whose models take part in averages, with what each model weighs there."""
+    """Return the sites whose models take part in averages, with what each model weighs there.
+
+    A model weighs more with more rows, less noise, and smaller losses on other sites: see `model_weights`.
+    """
     sites = exchange.learner_ids.tolist()
     n_rows = np.array([participants.shares[site].n_rows for site in sites])
     weights = model_weights(n_rows, exchange.noise, exchange)
@@ -195,7 +198,7 @@ def _members(participants: Participants, exchange: Exchange) -> list[AveragedSit
     ]
 
 
-def _units(participants: Participants, members: Sequence[AveragedSite]) -> tuple[float, ...]:
+def _predictor_units(participants: Participants, members: Sequence[AveragedSite]) -> tuple[float, ...]:
     """Return the common unit of each predictor, from all members' standard deviations.
 
     Slopes are shrunk in these units. Zero means that slopes of this predictor are not corrected.
@@ -217,7 +220,7 @@ def _ask_ahead(
             refine_labels(losses, tidy_labels(evidence.labels(n_clusters)), rounds=rounds)
 
 
-def _mixing(labellings: Sequence[Array], losses: AnsweredLosses) -> MixingQuestion:
+def _mixing_question(labellings: Sequence[Array], losses: AnsweredLosses) -> MixingQuestion:
     """Return the averages that can be mixed, with the variances of offsets and slopes that sites find likely.
 
     ``labellings`` has one partition of the members for each resolution; likelihoods are summed over sites.
@@ -231,7 +234,7 @@ def _mixing(labellings: Sequence[Array], losses: AnsweredLosses) -> MixingQuesti
     )
 
 
-def _mixed(
+def _member_outcomes(
     participants: Participants,
     exchange: Exchange,
     losses: AnsweredLosses,
@@ -248,7 +251,7 @@ def _mixed(
     counts = resolution_counts(len(labels), n_clusters)
     labellings_by_count = {**labels_by_count, n_clusters: labels}
     labellings = [*(labellings_by_count[count] for count in counts), np.zeros_like(labels)]
-    mixing = _mixing(labellings, losses)
+    mixing = _mixing_question(labellings, losses)
     products = losses.products(mixing)
     if products is None:
         losses.ask_products(mixing)
@@ -289,7 +292,9 @@ def _mixed(
             part_shares=weights.personal,
         )
     models, shares_in_mixture = mixed_models(*mixture_arguments)
-    return MemberOutcomes(models, shares_in_mixture[:, 0], verdicts, cluster_losses)
+    return MemberOutcomes(
+        models=models, own=shares_in_mixture[:, 0], verdicts=verdicts, losses=cluster_losses
+    )
 
 
 def conclude(
@@ -333,7 +338,7 @@ def conclude(
         # Without them everything changes, from the weights on: it starts anew.
         left_out = {**(leave_out or {}), **liars}
         return conclude(shares, scores, answered, settings=settings, leave_out=left_out)
-    exchange = _exchange(participants)
+    exchange = _exchange_of_scores(participants)
     if exchange.isolated.all():
         raise ProtocolError("Every site's model failed somewhere: let the sites share other models.")
     options = SearchOptions(
@@ -352,14 +357,21 @@ def conclude(
     members = _members(participants, finite_exchange)
     half_sizes = np.array([participants.scores[member.site].half_sizes for member in members])
     n_rows = np.array([participants.shares[member.site].n_rows for member in members])
-    losses = AnsweredLosses(members, half_sizes, _units(participants, members), answered)
+    losses = AnsweredLosses(members, half_sizes, _predictor_units(participants, members), answered)
     n_clusters = check_n_clusters(settings.n_clusters, len(exchange.learner_ids))
-    largest, rounds = largest_count(len(members), n_clusters, settings.max_clusters), settings.refine_rounds
+    largest_n_clusters, rounds = (
+        largest_count(len(members), n_clusters, settings.max_clusters),
+        settings.refine_rounds,
+    )
     evidence = Evidence(
-        finite_exchange, resolve_scale(finite_exchange, settings.scale), largest, settings.seed, n_rows
+        finite_exchange,
+        resolve_scale(finite_exchange, settings.scale),
+        largest_n_clusters,
+        settings.seed,
+        n_rows,
     )
     fixed_counts = [] if isinstance(n_clusters, str) else [min(n_clusters, len(members)), 1]
-    _ask_ahead(evidence, losses, fixed_counts or range(1, largest + 1), rounds)
+    _ask_ahead(evidence, losses, fixed_counts or range(1, largest_n_clusters + 1), rounds)
     evidence_of_resolutions, counts_of_resolutions = resolution_evidence(
         finite_exchange, n_rows, settings.seed
     )
@@ -372,18 +384,19 @@ def conclude(
         return losses.question_now()
     final_labels = tidy_labels(search_result.partition.aligned_to(search_result.learner_ids).labels)
     if losses.has_questions:
-        # One of these will be chosen. What weights are learnt from is asked for all of them at once.
+        # One of these will be chosen. Residual products, which weights are learnt from, are asked for at once
+        # for all of them: that saves a round.
         labellings = [
             *resolutions.values(),
             *map(tidy_labels, losses.candidates()),
             np.zeros_like(final_labels),
         ]
         distinct_labellings = {labels.tobytes(): labels for labels in labellings}
-        losses.ask_products(_mixing(list(distinct_labellings.values()), losses))
+        losses.ask_products(_mixing_question(list(distinct_labellings.values()), losses))
         return losses.question_now()
     outcomes = None
     if len(members) > 1:
-        outcomes = _mixed(participants, finite_exchange, losses, final_labels, resolutions)
+        outcomes = _member_outcomes(participants, finite_exchange, losses, final_labels, resolutions)
         if outcomes is None:
             return losses.question_now()
     notes = (*strange_numbers(participants), *losses.objectors(final_labels))
@@ -398,7 +411,9 @@ def conclude(
     return replace(concluded, notes=(*concluded.notes, *notes))
 
 
-def _received(question: Question, replies: Sequence[Answer], round_: int) -> tuple[Answered, dict[str, str]]:
+def _answers_of_round(
+    question: Question, replies: Sequence[Answer], round_: int
+) -> tuple[Answered, dict[str, str]]:
     """Return a round's question with its good answers, and the members who gave none, with the reason.
 
     An answer is not good if `check_answer` refuses it, or if the site sent two different ones. ``round_``
@@ -458,6 +473,6 @@ def coordinate(
         if isinstance(outcome, Conclusion):
             return outcome
         replies = yield outcome
-        answered_round, without_answer = _received(outcome, replies, len(answered) + 1)
+        answered_round, without_answer = _answers_of_round(outcome, replies, len(answered) + 1)
         answered.append(answered_round)
         left_out |= without_answer

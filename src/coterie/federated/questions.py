@@ -41,7 +41,10 @@ class AnswerMemory:
     path: Path
 
     def read(self) -> Mapping[str, Models]:
-        """Return the models that each answered question was about, by the question's key."""
+        """Return the models that each answered question was about, by the question's key.
+
+        A damaged file is refused rather than taken for empty: whoever damages it could ask without limit.
+        """
         try:
             models_by_question = parse_json(self.path.read_bytes())
         except FileNotFoundError:

@@ -99,7 +99,10 @@ def seal(message: Message, signer: Signer | None = None, made: datetime | None =
 
 
 def read_header(content: bytes) -> tuple[Header, bytes]:
-    """Return the header of a file, not yet compared with the message, and the message's bytes, unread."""
+    """Return the header of a file, and the bytes of its message, unread.
+
+    The two are not yet compared with each other: `unseal` does that.
+    """
     line, newline, _ = content[:LONGEST_HEADER].partition(b"\n")
     if not newline:
         raise ProtocolError("It is no sealed file: it must begin with a line of JSON.")

@@ -51,7 +51,7 @@ def make_key(path: str | Path) -> str:
 
 
 class Signer:
-    """Signs with a private key of the library cryptography."""
+    """Signs bytes with a private Ed25519 key, an object of the library cryptography."""
 
     def __init__(self, key: Any) -> None:
         self._key = key

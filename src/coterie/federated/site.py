@@ -55,9 +55,9 @@ def share(site: Site) -> Share:
         If the model keeps training rows or cannot be written down.
     """
     learners, selection, n_classes = site.learners, site.selection, len(site.classes)
-    of_numbers, counts = not n_classes, []
+    of_numbers, rows_by_class = not n_classes, []
     if n_classes:
-        counts = np.bincount(learners.loss.target(learners.y), minlength=n_classes).tolist()
+        rows_by_class = np.bincount(learners.loss.target(learners.y), minlength=n_classes).tolist()
     return Share(
         site=site.name,
         n_rows=len(learners.y),
@@ -73,7 +73,7 @@ def share(site: Site) -> Share:
         software=software_versions(),
         spreads=tuple(learners.X.std(axis=0).tolist()),
         classes=site.classes,
-        class_shares=tuple(count / len(learners.y) for count in counts),
+        class_shares=tuple(count / len(learners.y) for count in rows_by_class),
     )
 
 
@@ -97,8 +97,12 @@ def bounded_selection(site: Site, shares: Sequence[Share]) -> tuple[Selection, f
     smallest = smallest_level(pooled_variance([peer for peer in shares if is_comparable(site, peer)]))
     residuals, loss = site.selection.residuals[0], site.learners.loss
     bound = clip_bound(residuals, smallest, tied=mostly_one_value(site.learners.y), loss=loss)
-    level, log_variance = noise_statistics(residuals, bound, smallest, loss)
-    return replace(site.selection, clips=np.array([bound]), noise=np.array([level])), level, log_variance
+    noise_level, log_variance = noise_statistics(residuals, bound, smallest, loss)
+    return (
+        replace(site.selection, clips=np.array([bound]), noise=np.array([noise_level])),
+        noise_level,
+        log_variance,
+    )
 
 
 def _score(

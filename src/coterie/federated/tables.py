@@ -40,7 +40,7 @@ class Moments:
     schema : bytes
         What the sites agreed on, by which rows were encoded and scaled; empty: columns are as they were.
     halves : tuple of tuple of float
-        For each half, the upper triangle of the moments, row by row.
+        For each half, the upper triangle of the matrix of sums, row by row.
     promise : Promise or None
         How private the moments are; None: they are exact.
     software : mapping of str to str
@@ -94,8 +94,8 @@ class ColumnNote:
 
     ``levels`` are entries of a category, or classes of the response, that enough rows have, the most
     frequent first. ``gaps`` tells whether enough entries are missing, and ``hours`` whether dates have a time
-    of day. ``middle`` is the median of a number, or the median year of a date,
-    and ``size`` the median of absolute values, both rounded to one digit; None where there are too few rows.
+    of day. ``middle`` is the median of a number, or the median year of a date, and ``size`` the median of
+    absolute values, both rounded to one digit; None where there are too few rows.
     """
 
     name: str
