@@ -175,7 +175,7 @@ class _Answering:
         return tuple(_as_table(table) for table in log_likelihoods)
 
     def products(self) -> Products | None:
-        """Return the Gram matrices of the site's out-of-fold residuals, by fold; None: not asked for.
+        """Return the Gram matrices of the site's out-of-fold residuals, by fold; None: not wanted.
 
         The columns of the residuals are the predictors that a mixture weighs. Mixing weights are learnt from
         the matrices of all sites, by folds so that they can be tested on rows that they were not learnt on.
@@ -186,7 +186,7 @@ class _Answering:
         return Products(tuple(_as_table(table) for table in grams), tuple(counts.tolist()))
 
     def verdict(self, n_replicates: int) -> Verdict | None:
-        """Return what the judged partition and mixture bring the site; None: not asked for.
+        """Return what the judged partition and mixture bring the site; None: not wanted.
 
         Errors are those of out-of-fold residuals, of shape (n, C), of three predictors: the site alone, the
         mixture, and the average of all models. ``n_replicates`` counts the bootstrap samples of rows behind

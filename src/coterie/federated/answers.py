@@ -146,14 +146,15 @@ class Answered:
         return same_weights and same_units and set(self.answers) == {member.site for member in members}
 
 
-def halves_answered(answers: Sequence[Answer], place: int) -> Array:
+def halves_answered(answers: Sequence[Answer], labelling_index: int) -> Array:
     """Return the mean losses that L members answered to one labelling, of shape (K, L, 2).
 
     They are those of each cluster's average on both halves of each member's rows, infinite where a message
-    has None: nobody else is in the cluster. ``place`` says which labelling of the question it is.
+    has None: nobody else is in the cluster. ``labelling_index`` says which labelling of the question it is.
     """
     losses_by_member = [
-        [[np.inf if loss is None else loss for loss in pair] for pair in a.halves[place]] for a in answers
+        [[np.inf if loss is None else loss for loss in pair] for pair in answer.halves[labelling_index]]
+        for answer in answers
     ]
     return np.moveaxis(np.array(losses_by_member), 0, 1)
 

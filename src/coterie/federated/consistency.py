@@ -81,11 +81,14 @@ def _lose_too_much(answered: Answered, scores: Mapping[str, Score]) -> Array:
     return contradicts
 
 
-def _excess_of(pairing: Pairing, halves: Mapping[Labels, Array], place: int, sizes: Array) -> float | None:
+def _excess_of(
+    pairing: Pairing, halves: Mapping[Labels, Array], own_index: int, half_sizes: Array
+) -> float | None:
     """Return by how much a pairing's first form loses more on a site's rows, from its stated losses.
 
-    ``halves`` has the site's losses (K, 2) by tidy labelling, and ``sizes`` (2,) its rows in both halves.
-    ``place`` is the site's index among the members. None where a labelling's losses were not stated.
+    ``halves`` has the site's losses (K, 2) by tidy labelling, and ``half_sizes`` (2,) its rows in both
+    halves. ``own_index`` is the site's index among the members. None where a labelling's losses were not
+    stated.
     """
     mean_losses = []
     forms = (pairing.labels, pairing.picks), (pairing.other_labels, pairing.other_picks)
@@ -94,8 +97,10 @@ def _excess_of(pairing: Pairing, halves: Mapping[Labels, Array], place: int, siz
         losses_on_halves = halves.get(tuple(tidy.tolist()))
         if losses_on_halves is None:
             return None
-        chosen = [losses_on_halves[tidy[labels.index(pick)], half] for half, pick in enumerate(picks[place])]
-        mean_losses.append(np.where(sizes > 0, chosen, 0.0) @ sizes / sizes.sum())
+        chosen = [
+            losses_on_halves[tidy[labels.index(pick)], half] for half, pick in enumerate(picks[own_index])
+        ]
+        mean_losses.append(np.where(half_sizes > 0, chosen, 0.0) @ half_sizes / half_sizes.sum())
     return float(mean_losses[0] - mean_losses[1])
 
 

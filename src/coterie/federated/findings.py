@@ -1,7 +1,7 @@
 """The conclusion: who learns with whom, how, and what it brings, from the numbers that the sites sent.
 
-Shapes: n_sites sites of the partition, of which the M members take part in averages of models; the others'
-models failed somewhere and stand apart. K clusters, E averages (labellings) that are mixed.
+Shapes: n_sites sites of the partition. M of them, the members, take part in averages of models; the models of
+all others failed somewhere. K clusters, E averages (labellings) that are mixed, p predictors.
 """
 
 from __future__ import annotations
