@@ -36,7 +36,7 @@ def _losses_of_models(members: Sequence[AveragedSite], scores: Mapping[str, Scor
     ]
     losses = np.array(
         [
-            [np.nan if loss is None or loss.value is None else loss.value for loss in row]
+            [np.nan if peer_loss is None or peer_loss.value is None else peer_loss.value for peer_loss in row]
             for row in losses_by_scorer
         ]
     )
