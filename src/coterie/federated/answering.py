@@ -1,7 +1,8 @@
-"""What a site answers about averages of everybody's models: numbers of its own rows.
+"""What a site answers about averages of everybody's models: losses and residual products of its own rows.
 
 A site is a learner of the local fit whose peers' models came by messages:
-`coterie.collaboration.nested.sites` has the arithmetic.
+`coterie.collaboration.nested.site_rows` has the arithmetic. Shapes: M members, n rows of the site, C columns
+of the response, K clusters of a labelling.
 """
 
 from __future__ import annotations
@@ -41,131 +42,192 @@ from coterie.verdicts.gains import error_and_spread, of_one_class
 from coterie.verdicts.learning import LearnerErrors, measure
 
 
-def _sent(loss: float) -> float | None:
+def _loss_or_none(loss: float) -> float | None:
+    """Return a loss as messages hold it: None where it is infinite or too large to be sent."""
     return float(loss) if loss <= LARGEST else None
 
 
-def _as_table(values: Array) -> Table:
-    return tuple(tuple(row) for row in values.tolist())
+def _as_table(matrix: Array) -> Table:
+    """Return a matrix as nested tuples, the form of tables in messages."""
+    return tuple(tuple(row) for row in matrix.tolist())
 
 
 def units_of(question: Question) -> Array:
-    """Return the common units of the predictors; infinite where slopes are not corrected."""
+    """Return the common unit of each predictor, of shape (p,), infinite where slopes are not corrected.
+
+    A message states zero there, since it cannot hold an infinite number.
+    """
     units = np.array(question.units)
     return np.where(units > 0, units, np.inf)
 
 
-def _finite(value: float) -> float | None:
+def _finite_or_none(value: float) -> float | None:
+    """Return a number as messages hold it: None where it is not finite."""
     return value if np.isfinite(value) else None
 
 
-def _pair(mean: Any, error: Any) -> tuple[float, float]:
-    """Return a mean and its standard error as finite numbers."""
-    pair = float(np.ravel(mean)[0]), float(np.ravel(error)[0])
-    if not np.isfinite(pair).all():
+def _finite_pair(mean: Any, error: Any) -> tuple[float, float]:
+    """Return a mean and its standard error as two floats; refuse the question where one is not finite.
+
+    A mean is infinite where a cluster has no other member whose model could predict.
+    """
+    mean_and_error = float(np.ravel(mean)[0]), float(np.ravel(error)[0])
+    if not np.isfinite(mean_and_error).all():
         raise ProtocolError("The question is about a cluster that has nobody to predict with.")
-    return pair
+    return mean_and_error
 
 
-def _paired(losses: AverageLosses, pairing: Pairing) -> tuple[float, float]:
-    """Return the mean difference of two forms' losses on the site's rows, and its standard error."""
-    arrays = (pairing.labels, pairing.picks, pairing.other_labels, pairing.other_picks)
+def _excess_of_pairing(losses: AverageLosses, pairing: Pairing) -> tuple[float, float]:
+    """Return how much more the first form of a pairing loses on the site's rows than the second.
+
+    The difference is taken row by row; the result is its mean and the standard error of the mean. A form is a
+    labelling, and the cluster that predicts each half of each member's rows.
+    """
+    forms = (pairing.labels, pairing.picks, pairing.other_labels, pairing.other_picks)
     with np.errstate(invalid="ignore"):
-        return _pair(*losses.paired_t(*(np.array(each) for each in arrays)))
+        return _finite_pair(*losses.paired_t(*(np.array(labels_or_picks) for labels_or_picks in forms)))
 
 
 class _Answering:
-    """A site's rows, and everybody's models on them, ready for a question."""
+    """A site's rows with everybody's predictions of them: computes the parts of an answer.
+
+    Models are evaluated once for all parts. Others' models never saw these rows; the site's own model
+    predicts them out of fold.
+    """
 
     def __init__(self, site: Site, shares: Sequence[Share], question: Question) -> None:
-        """Evaluate the peers' models on the site's rows, and prepare losses and averages."""
+        """Evaluate the members' models on the site's rows, and prepare losses and averages of models.
+
+        Models that are not comparable or fail have NaN as predictions, and averages leave them out.
+        """
         self.site, self.question = site, question
         self.sites = [member.site for member in question.members]
-        by_site = {peer.site: peer for peer in shares}
-        peers = evaluate_peers(site, [by_site[name] for name in self.sites])
-        table = np.full((len(self.sites), *site.learners.y.shape), np.nan)
-        table[[self.sites.index(name) for name in peers.sites]] = peers.table
-        selection, _, _ = bounded_selection(site, [by_site[name] for name in self.sites])
-        self.place = self.sites.index(site.name)
-        levels = np.array([member.noise for member in question.members])
-        self.noise = float(levels[self.place])
-        weights = np.array([member.weight for member in question.members])
-        self.losses = AverageLosses.of_one(site.learners, selection, table, weights, self.place, levels)
-        own, inverse = site.own, np.argsort(self.losses.order)
-        shared: dict[str, Any] = {
+        share_by_site = {peer.site: peer for peer in shares}
+        peers = evaluate_peers(site, [share_by_site[name] for name in self.sites])
+        # Predictions of the site's rows by every member's model, of shape (M, n, C).
+        predictions = np.full((len(self.sites), *site.learners.y.shape), np.nan)
+        predictions[[self.sites.index(name) for name in peers.sites]] = peers.table
+        selection, _, _ = bounded_selection(site, [share_by_site[name] for name in self.sites])
+        self.own_index = self.sites.index(site.name)
+        noise_levels = np.array([member.noise for member in question.members])
+        self.noise = float(noise_levels[self.own_index])
+        model_weights = np.array([member.weight for member in question.members])
+        self.losses = AverageLosses.of_one(
+            learner=site.learners,
+            selection=selection,
+            table=predictions,
+            weights=model_weights,
+            place=self.own_index,
+            noise=noise_levels,
+        )
+        # `AverageLosses` sorts the rows by halves; ``to_table_order`` undoes that.
+        own, to_table_order = site.own, np.argsort(self.losses.order)
+        common_fields: dict[str, Any] = {
             "X": site.learners.X,
             "folds": own.folds.held_out,
             "n_folds": len(own.folds),
-            "model_weights": weights,
-            "place": self.place,
-            "losses": lambda labels: self.losses.by_row(labels)[:, inverse],
+            "model_weights": model_weights,
+            "place": self.own_index,
+            "losses": lambda labels: self.losses.by_row(labels)[:, to_table_order],
         }
-        subset = [by_site[name] for name in self.sites]
+        shares_of_members = [share_by_site[name] for name in self.sites]
         if site.classes:
             loss, y = site.learners.loss, site.learners.y
-            bounds = class_bounds(subset)
+            bounds = class_bounds(shares_of_members)
             self.rows: SiteRows | ClassSiteRows = ClassSiteRows(
-                y=y, own_predictions=own.predictions, table=table, bounds=bounds, loss=loss, **shared
+                y=y,
+                own_predictions=own.predictions,
+                table=predictions,
+                bounds=bounds,
+                loss=loss,
+                **common_fields,
             )
             return
-        means, variances = response_moments(subset)
+        means, variances = response_moments(shares_of_members)
         self.rows = SiteRows(
             y=site.learners.scalar_y,
             own_predictions=own.predictions[:, 0],
-            table=table[..., 0],
+            table=predictions[..., 0],
             bounds=model_bounds(means[:, 0], variances),
             noise=self.noise,
-            **shared,
+            **common_fields,
         )
 
-    def _columns(self, values: Array) -> Array:
-        """Return predictions or residuals as columns, of shape (n, C)."""
+    def _as_columns(self, values: Array) -> Array:
+        """Return predictions or residuals as columns of the response, of shape (n, C); C is 1 for (n,)."""
         return values.reshape(self.site.learners.y.shape)
 
     def _dictionary(self, mixing: MixingQuestion) -> AverageDictionary:
-        """Return the averages that a question is about."""
+        """Return the averages that can be mixed: one per labelling, and the size of their corrections."""
         labellings = tuple(np.array(labels) for labels in mixing.labellings)
         return AverageDictionary(labellings, units_of(self.question), np.array(mixing.ratios))
 
     def likelihoods(self) -> tuple[Table, ...]:
-        """Return the log-likelihoods of offsets and slopes for all labellings."""
+        """Return a table of log-likelihoods for each labelling of the question.
+
+        A table has a row for each candidate variance of offsets and a column for each of slopes, by which the
+        site would correct its cluster's average. From the tables of all sites, common variances are chosen.
+        """
         labellings = [np.array(labels) for labels in self.question.labellings]
         if not labellings:
             return ()
-        result = self.rows.likelihoods(labellings, units_of(self.question))
-        return tuple(_as_table(table) for table in result)
+        log_likelihoods = self.rows.likelihoods(labellings, units_of(self.question))
+        return tuple(_as_table(table) for table in log_likelihoods)
 
     def products(self) -> Products | None:
-        """Return the products of the residuals of what is mixed."""
+        """Return the Gram matrices of the site's out-of-fold residuals, by fold; None: not wanted.
+
+        The columns of the residuals are the predictors that a mixture weighs. Mixing weights are learnt from
+        the matrices of all sites, by folds so that they can be tested on rows that they were not learnt on.
+        """
         if self.question.mixing is None:
             return None
         grams, counts = self.rows.grams(self._dictionary(self.question.mixing))
         return Products(tuple(_as_table(table) for table in grams), tuple(counts.tolist()))
 
     def verdict(self, n_replicates: int) -> Verdict | None:
-        """Return what the partition and the mixture bring the site."""
+        """Return what the judged partition and mixture bring the site; None: not wanted.
+
+        Errors are those of out-of-fold residuals, of shape (n, C), of three predictors: the site alone, the
+        mixture, and the average of all models. ``n_replicates`` counts the bootstrap samples of rows behind
+        memberships.
+        """
         judging, losses = self.question.judging, self.losses
         if judging is None:
             return None
         labels, dictionary = np.array(judging.labels), self._dictionary(judging.mixing)
-        weights, y = np.array(judging.weights[self.place]), self.site.learners.y
+        mixing_weights, y = np.array(judging.weights[self.own_index]), self.site.learners.y
         selection, loss = losses.selection, self.site.learners.loss
-        early, own_residuals = selection.residuals[0], y - self.site.own.predictions
-        held_out = weights[: self.rows.n_folds]
-        mixed = self._columns(self.rows.residuals(dictionary, held_out))
-        with_all = y - self._columns(self.rows.average(np.zeros_like(labels)))
-        shared = bool(np.bincount(labels).max() > 1)
-        plain = y - self._columns(self.rows.average(labels)) if shared else own_residuals
-        spread = selection.inflation**0.5
-        errors = [error_and_spread(residuals, None, loss) for residuals in (own_residuals, mixed, with_all)]
-        first, second, third = (_pair(mean, error * spread) for mean, error in errors)
-        result = compare_with_own(losses, labels)
-        excess = zip(result.excess[:, 0], result.errors[:, 0], strict=True)
+        half_fit_residuals, own_residuals = selection.residuals[0], y - self.site.own.predictions
+        # One table of weights per fold, learnt without it; the last one, of all rows, is for new rows.
+        weights_by_fold = mixing_weights[: self.rows.n_folds]
+        mixture_residuals = self._as_columns(self.rows.residuals(dictionary, weights_by_fold))
+        all_residuals = y - self._as_columns(self.rows.average(np.zeros_like(labels)))
+        has_coteries = bool(np.bincount(labels).max() > 1)
+        coterie_residuals = y - self._as_columns(self.rows.average(labels)) if has_coteries else own_residuals
+        # Rows that depend on each other inflate the variance of means.
+        error_factor = selection.inflation**0.5
+        means_and_errors = [
+            error_and_spread(residuals, None, loss)
+            for residuals in (own_residuals, mixture_residuals, all_residuals)
+        ]
+        alone, with_others, with_all = (
+            _finite_pair(mean, error * error_factor) for mean, error in means_and_errors
+        )
+        comparison = compare_with_own(losses, labels)
+        excess = zip(comparison.excess[:, 0], comparison.errors[:, 0], strict=True)
         one_class = bool(of_one_class(self.site.learners)[0])
-        seen = (
+        bounded_errors = (
             LearnerErrors()
             if one_class
-            else measure(early, own_residuals, mixed, None, loss, SMALLEST_ERROR * self.noise)
+            else measure(
+                early=half_fit_residuals,
+                own_residuals=own_residuals,
+                others=mixture_residuals,
+                weights=None,
+                loss=loss,
+                rounding=SMALLEST_ERROR * self.noise,
+            )
         )
         membership: tuple[float, ...] = ()
         if n_replicates:
@@ -173,55 +235,80 @@ class _Answering:
                 losses, labels, {}, n_replicates=n_replicates, entropy=self.site.seed
             )
             membership = tuple(stability.membership[0].tolist())
-        line, limits, lines = self._own_lines(dictionary, weights[-1])
+        own_line, line_limits, class_lines = self._own_lines(dictionary, mixing_weights[-1])
         return Verdict(
-            clusters=tuple(_pair(mean, error) if np.isfinite(mean) else None for mean, error in excess),
-            constant=_pair(result.constant_excess, result.constant_errors),
-            coterie=_pair(
-                *coterie_excess(plain, early, float(selection.clips[0]), selection.inflation, loss)
+            clusters=tuple(
+                _finite_pair(mean, error) if np.isfinite(mean) else None for mean, error in excess
             ),
-            errors=(first, second, third),
-            early=seen.errors[0],
-            own=seen.errors[1],
-            others=seen.errors[2],
-            n_rows=seen.n_rows,
-            variance=seen.variance,
-            distance=seen.distance,
-            exact=seen.exact,
+            constant=_finite_pair(comparison.constant_excess, comparison.constant_errors),
+            coterie=_finite_pair(
+                *coterie_excess(
+                    with_coterie=coterie_residuals,
+                    own=half_fit_residuals,
+                    clip=float(selection.clips[0]),
+                    inflation=selection.inflation,
+                    loss=loss,
+                )
+            ),
+            errors=(alone, with_others, with_all),
+            early=bounded_errors.errors[0],
+            own=bounded_errors.errors[1],
+            others=bounded_errors.errors[2],
+            n_rows=bounded_errors.n_rows,
+            variance=bounded_errors.variance,
+            distance=bounded_errors.distance,
+            exact=bounded_errors.exact,
             inflation=float(selection.inflation),
             membership=membership,
-            line=tuple(line.tolist()),
-            limits=limits,
+            line=tuple(own_line.tolist()),
+            limits=line_limits,
             range=tuple(self.site.own.bounds[0].tolist()),
-            lines=lines,
-            beyond=() if result.beyond is None else tuple(map(_finite, result.beyond[:, 0].tolist())),
-            coterie_beyond=self._coterie_beyond(plain, early),
+            lines=class_lines,
+            beyond=()
+            if comparison.beyond is None
+            else tuple(map(_finite_or_none, comparison.beyond[:, 0].tolist())),
+            coterie_beyond=self._coterie_beyond(coterie_residuals, half_fit_residuals),
             one_class=one_class,
         )
 
-    def _coterie_beyond(self, plain: Array, early: Array) -> float:
-        """Return by how many standard deviations the site's coterie loses more than it claims."""
-        known = np.isfinite(plain + early).all(axis=1)
-        if not known.any():
+    def _coterie_beyond(self, coterie_residuals: Array, half_fit_residuals: Array) -> float:
+        """Return how far the coterie's loss is above what its probabilities claim, in standard deviations.
+
+        If probabilities are right, the loss that they lead to is known. Both arguments are out-of-fold
+        residuals, of shape (n, C); rows that only one of the models predicts do not count. Zero for numbers,
+        which claim nothing.
+        """
+        in_both = np.isfinite(coterie_residuals + half_fit_residuals).all(axis=1)
+        if not in_both.any():
             return 0.0
         loss, inflation = self.site.learners.loss, self.losses.selection.inflation
-        result = beyond_claims(plain[known], None, np.zeros(1, dtype=int), loss, inflation)
-        return 0.0 if result is None else float(result[0])
+        deviations = beyond_claims(coterie_residuals[in_both], None, np.zeros(1, dtype=int), loss, inflation)
+        return 0.0 if deviations is None else float(deviations[0])
 
     def _own_lines(
         self, dictionary: AverageDictionary, weights: Array
     ) -> tuple[Array, tuple[float, float], tuple[Line, ...]]:
-        """Return the line that the site adds to its mixture; of classes one for each average and class."""
+        """Return the site's linear correction of its mixture, what it is clipped to, and lines of classes.
+
+        ``weights`` (C,) are those of the mixture's columns. For a number, the correction has p slopes and an
+        intercept. For classes it is zero, and a line for each average and class is added to the log-odds
+        instead.
+        """
         if isinstance(self.rows, SiteRows):
             return *self.rows.correction(dictionary, weights), ()
         own = self.rows.own_lines(dictionary)
-        pairs = zip(own.lines.reshape(-1, own.lines.shape[-1]), own.limits.reshape(-1, 2), strict=True)
-        lines = tuple(Line(tuple(values.tolist()), tuple(limits.tolist())) for values, limits in pairs)
+        lines_and_limits = zip(
+            own.lines.reshape(-1, own.lines.shape[-1]), own.limits.reshape(-1, 2), strict=True
+        )
+        lines = tuple(
+            Line(tuple(slopes_and_intercept.tolist()), tuple(limits.tolist()))
+            for slopes_and_intercept, limits in lines_and_limits
+        )
         return np.zeros(own.lines.shape[-1]), (0.0, 0.0), lines
 
 
 def answer(site: Site, shares: Sequence[Share], question: Question, *, n_replicates: int = 100) -> Answer:
-    """Return what averages of models lose on the site's rows.
+    """Answer a question about averages of models by losses and residual products on the site's rows.
 
     Parameters
     ----------
@@ -230,14 +317,14 @@ def answer(site: Site, shares: Sequence[Share], question: Question, *, n_replica
     shares : sequence of Share
         Those that were scored.
     question : Question
-        The question.
+        What averages, pairings, mixture and partition the answer is about.
     n_replicates : int, default=100
-        How often rows are resampled to see how sure the site's coterie is; 0: not at all.
+        Number of bootstrap samples of the site's rows that show how sure its coterie is; 0: none.
 
     Returns
     -------
     Answer
-        Scalars.
+        Means and products over rows, never a row.
 
     Raises
     ------
@@ -255,13 +342,16 @@ def answer(site: Site, shares: Sequence[Share], question: Question, *, n_replica
     answering = _Answering(site, shares, question)
     losses = answering.losses
     labellings = [np.array(labels) for labels in question.labellings]
-    halves = [losses.on_halves(labels)[:, 0] for labels in labellings]
+    losses_on_halves = [losses.on_halves(labels)[:, 0] for labels in labellings]
     return Answer(
         site=site.name,
         question=question_key(question),
-        halves=tuple(tuple((_sent(first), _sent(second)) for first, second in half) for half in halves),
+        halves=tuple(
+            tuple((_loss_or_none(first), _loss_or_none(second)) for first, second in cluster_losses)
+            for cluster_losses in losses_on_halves
+        ),
         likelihoods=answering.likelihoods(),
-        pairings=tuple(_paired(losses, pairing) for pairing in question.pairings),
+        pairings=tuple(_excess_of_pairing(losses, pairing) for pairing in question.pairings),
         products=answering.products(),
         verdict=answering.verdict(n_replicates),
     )

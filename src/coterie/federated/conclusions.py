@@ -14,7 +14,10 @@ from coterie.verdicts.verdict import STAY_ALONE
 
 @dataclass(frozen=True)
 class SentCurve:
-    """How a rule came to its number of coteries: the criterion for each number looked at, and the answer."""
+    """How a rule found its number of coteries: its criterion for each number, and the number it chose.
+
+    ``values`` has the criterion for each of ``n_clusters``; None: not computed.
+    """
 
     criterion: str
     n_clusters: tuple[int, ...]
@@ -26,9 +29,12 @@ class SentCurve:
 class Gain:
     """A site's row in the table of gains, with the names of a row of ``CoterieRegressor.gains_``.
 
-    Errors and gains are None for a site whose model stands apart, and where they were not measured;
-    ``membership`` is None likewise. ``fits`` tells whether some cluster of others describes the site's data.
-    ``second_cluster`` is -1 where there is no other cluster.
+    Errors are mean losses on rows that a model was not fitted on, with standard errors (``_se``): of the site
+    alone, with its coterie and with all. Gains are shares of the error alone. Both are None for a site whose
+    model stands apart, and where they were not measured; ``membership`` is None likewise.
+
+    ``fits`` tells whether some cluster of others describes the site's data. ``second_cluster`` is -1 where
+    there is no other cluster.
     """
 
     learner: str
@@ -54,7 +60,7 @@ class Gain:
 
 @dataclass(frozen=True)
 class Line:
-    """Slopes and an intercept, and what the line is kept within."""
+    """A linear function of the predictors, as slopes and an intercept; ``limits`` clip what it predicts."""
 
     values: tuple[float, ...]
     limits: tuple[float, float]
@@ -67,7 +73,8 @@ class Line:
 class ClassMixturePart:
     """A part of a mixture of classifiers: an average of models, and a line for each class in its log-odds.
 
-    Without ``lines`` it is the average as it is; ``share`` is what it weighs in the mixture.
+    ``weights`` has the models' weights in the average by site, which sum to one. Without ``lines`` it is the
+    average as it is; ``share`` is the part's weight in the mixture.
     """
 
     share: float
@@ -75,21 +82,24 @@ class ClassMixturePart:
     lines: tuple[Line, ...] = ()
 
     def __post_init__(self) -> None:
-        good = len(self.weights) > 0 and min(self.weights.values()) >= 0
-        good = good and abs(sum(self.weights.values()) - 1) < 1e-6
+        are_shares = len(self.weights) > 0 and min(self.weights.values()) >= 0
+        are_shares = are_shares and abs(sum(self.weights.values()) - 1) < 1e-6
         require(
-            good and self.share >= 0, "The weights of a part of a mixture must be shares that sum to one."
+            are_shares and self.share >= 0,
+            "The weights of a part of a mixture must be shares that sum to one.",
         )
 
 
 @dataclass(frozen=True)
 class Mixture:
-    """How a site predicts with others: a weighted sum of models, and a line of its own.
+    """How a site predicts with others: a weighted sum of models, and a linear correction of its own.
 
-    ``weights`` has what each model weighs, by site. ``line`` are slopes and intercept, and the line is kept
-    within ``limits``. ``range`` is what the site's own model is kept within where it predicts alone, and
-    ``plausible`` what its predictions with others are kept within; None: not known. Of classes the mixture is
-    the sum of its ``parts``; ``weights`` are what models weigh in all, and there is no line.
+    ``weights`` has what each model weighs, by site. ``line`` are slopes and intercept of the correction,
+    whose values are clipped to ``limits``. ``range`` is what the site's own model is clipped to where it
+    predicts alone, and ``plausible`` what its predictions with others are clipped to; None: not known.
+
+    Of classes the mixture is the sum of its ``parts``; ``weights`` are what models weigh in all, and there is
+    no line.
     """
 
     weights: Mapping[str, float]
@@ -101,15 +111,17 @@ class Mixture:
 
     def __post_init__(self) -> None:
         """Refuse a mixture whose parts do not fit each other."""
-        named = {member for part in self.parts for member in part.weights}
-        require(named <= set(self.weights), "A part of a mixture has a model that the mixture has not.")
-        whole = not self.parts or abs(sum(part.share for part in self.parts) - 1) < 1e-6
-        require(whole, "The parts of a mixture must sum to one.")
+        sites_in_parts = {member for part in self.parts for member in part.weights}
+        require(
+            sites_in_parts <= set(self.weights), "A part of a mixture has a model that the mixture has not."
+        )
+        parts_sum_to_one = not self.parts or abs(sum(part.share for part in self.parts) - 1) < 1e-6
+        require(parts_sum_to_one, "The parts of a mixture must sum to one.")
         require(len(self.weights) > 0, "A mixture must have a model.")
-        good = min(self.weights.values()) >= 0 and abs(sum(self.weights.values()) - 1) < 1e-6
-        require(good, "The weights of a mixture must be shares that sum to one.")
-        pairs = (pair for pair in (self.limits, self.range, self.plausible) if pair is not None)
-        require(all(low <= high for low, high in pairs), "Limits are the wrong way round.")
+        are_shares = min(self.weights.values()) >= 0 and abs(sum(self.weights.values()) - 1) < 1e-6
+        require(are_shares, "The weights of a mixture must be shares that sum to one.")
+        intervals = (pair for pair in (self.limits, self.range, self.plausible) if pair is not None)
+        require(all(low <= high for low, high in intervals), "Limits are the wrong way round.")
 
 
 @dataclass(frozen=True)
@@ -161,17 +173,17 @@ class Conclusion:
         require(len(sites) > 0, "A conclusion must be about at least one site.")
         require(sites == sorted(set(sites)), "The sites of a conclusion must differ and be sorted.")
         require(set(self.models) == set(sites), "A conclusion must name the model of every site.")
-        complete = not self.mixtures or set(self.mixtures) == set(sites)
-        require(complete, "A conclusion must say how every site predicts.")
-        named = {member for mixture in self.mixtures.values() for member in mixture.weights}
-        require(named <= set(sites), "A mixture has a model that the conclusion does not name.")
+        all_predict = not self.mixtures or set(self.mixtures) == set(sites)
+        require(all_predict, "A conclusion must say how every site predicts.")
+        sites_in_mixtures = {member for mixture in self.mixtures.values() for member in mixture.weights}
+        require(sites_in_mixtures <= set(sites), "A mixture has a model that the conclusion does not name.")
         labels = {row.cluster for row in self.gains}
         require(labels == set(range(len(labels))), "Coteries must be numbered from 0.")
         require(all(row.n_rows >= FEWEST_ROWS for row in self.gains), "A site has too few rows.")
 
     @property
     def labels(self) -> dict[str, int]:
-        """Cluster of each site."""
+        """Cluster of each site, by its name; clusters are numbered from 0."""
         return {row.learner: row.cluster for row in self.gains}
 
     @property
@@ -180,7 +192,7 @@ class Conclusion:
         return len(set(self.labels.values()))
 
     def mixture(self, site: str, *, using: str = "verdict") -> Mixture:
-        """Return how a site predicts.
+        """Return how a site predicts: by a mixture with others, or by its own model alone.
 
         Parameters
         ----------
@@ -206,7 +218,14 @@ class Conclusion:
         if not self.mixtures:
             raise ProtocolError("The conclusion is about moments: it has no mixture of models.")
         if using == "alone" or (using == "verdict" and row.verdict == STAY_ALONE):
-            mine = self.mixtures[site]
-            own = (ClassMixturePart(1.0, {site: 1.0}),) if self.classes else ()
-            return Mixture({site: 1.0}, (0.0,) * len(mine.line), (0.0, 0.0), mine.range, own)
+            own_mixture = self.mixtures[site]
+            own_parts = (ClassMixturePart(1.0, {site: 1.0}),) if self.classes else ()
+            return Mixture(
+                weights={site: 1.0},
+                line=(0.0,) * len(own_mixture.line),
+                limits=(0.0, 0.0),
+                range=own_mixture.range,
+                parts=own_parts,
+            )
+        # The range is that of the own model alone: predictions with others are not clipped to it.
         return replace(self.mixtures[site], range=None)

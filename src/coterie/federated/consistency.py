@@ -1,10 +1,9 @@
 """Whose answers cannot be true together, and whose numbers are far from everybody's.
 
-The average of models loses no more than the models lose on average, products of residuals tell the errors
-that a site states later, differences between labellings follow from losses, and bounded losses are no larger
-than losses. A site that breaks one of these is
-left out. Numbers that are possible but far from what is typical are bounded where they are used; the
-conclusion names the site.
+Losses are convex: the average of models loses no more than the models lose on average. Products of residuals
+give the errors that a site states later, differences between labellings follow from losses, and bounded
+losses are no larger than losses. A site that breaks one of these is left out. Numbers that are possible but
+far from what is typical are bounded where they are used; the conclusion names the site.
 """
 
 from __future__ import annotations
@@ -22,168 +21,237 @@ from coterie.method.spectral import tidy_labels
 from coterie.method.weight_limits import WEIGHT_LIMITS, within_reach
 from coterie.verdicts.gains import ROUNDING as SMALLEST_ERROR
 
-# Beyond what machines differ by.
+# A relative difference above this is no rounding: two machines differ by less.
 ROUNDING = 1e-6
 
 
-def _losses(members: Sequence[AveragedSite], scores: Mapping[str, Score]) -> Array:
-    """Return what models lost on members, models by members; NaN for own and failing models."""
-    columns = [[scores[j.site].losses.get(i.site) for i in members] for j in members]
-    losses = np.array([[np.nan if x is None or x.value is None else x.value for x in row] for row in columns])
+def _losses_of_models(members: Sequence[AveragedSite], scores: Mapping[str, Score]) -> Array:
+    """Return the mean loss of each member's model on each member's rows, of shape (M, M).
+
+    Rows are models and columns are sites. NaN stands where a model failed, and on the diagonal: a site's own
+    model has seen its rows, and takes no part in the averages there.
+    """
+    losses_by_scorer = [
+        [scores[scorer.site].losses.get(model.site) for model in members] for scorer in members
+    ]
+    losses = np.array(
+        [
+            [np.nan if peer_loss is None or peer_loss.value is None else peer_loss.value for peer_loss in row]
+            for row in losses_by_scorer
+        ]
+    )
     np.fill_diagonal(losses, np.nan)
     return losses.T
 
 
 def _lose_too_much(answered: Answered, scores: Mapping[str, Score]) -> Array:
-    """Tell on whom averages are said to lose more than their models do on average, of shape (M,)."""
+    """Tell at which of M members averages are said to lose more than their models do on average.
+
+    By convexity of the loss that is impossible, so that such a site contradicts its own score. Every
+    labelling of the question is checked, cluster by cluster; the result has shape (M,).
+    """
     members = answered.question.members
-    losses = _losses(members, scores)
+    losses = _losses_of_models(members, scores)
     # A model that failed at a site takes no part in its averages, nor does its own.
-    known = np.isfinite(losses)
-    sizes = np.array([scores[member.site].half_sizes for member in members], dtype=float)
-    room = ROUNDING * np.array([scores[member.site].noise for member in members])
+    is_known = np.isfinite(losses)
+    half_sizes = np.array([scores[member.site].half_sizes for member in members], dtype=float)
+    rounding = ROUNDING * np.array([scores[member.site].noise for member in members])
     weights, replies = (
         np.array([member.weight for member in members]),
         [answered.answers[m.site] for m in members],
     )
-    result = np.zeros(len(members), dtype=bool)
-    for index, labels in enumerate(answered.question.labellings):
-        halves = halves_answered(replies, index)
-        stated = (np.where(sizes > 0, halves, 0.0) * sizes).sum(axis=2) / sizes.sum(axis=1)
-        shares = membership(np.array(labels), max(labels) + 1, weights)
-        totals = shares @ known
-        sums = shares @ np.where(known, losses, 0.0)
+    contradicts = np.zeros(len(members), dtype=bool)
+    for labelling_index, labels in enumerate(answered.question.labellings):
+        halves = halves_answered(replies, labelling_index)
+        # Means over all rows of a site, from the means on both halves: clusters by members, (K, M).
+        stated_losses = (np.where(half_sizes > 0, halves, 0.0) * half_sizes).sum(axis=2) / half_sizes.sum(
+            axis=1
+        )
+        weights_in_clusters = membership(np.array(labels), max(labels) + 1, weights)
+        known_weight = weights_in_clusters @ is_known
+        summed_losses = weights_in_clusters @ np.where(is_known, losses, 0.0)
         # Where others weigh next to nothing, a site alone in its cluster is predicted by itself.
-        somebody = totals > ROUNDING * shares.sum(axis=1)[:, None]
-        most = np.divide(sums, totals, out=np.full(sums.shape, np.inf), where=somebody)
-        result |= (np.isfinite(stated) & (stated > most * (1 + ROUNDING) + room)).any(axis=0)
-    return result
+        has_models = known_weight > ROUNDING * weights_in_clusters.sum(axis=1)[:, None]
+        largest_loss = np.divide(
+            summed_losses, known_weight, out=np.full(summed_losses.shape, np.inf), where=has_models
+        )
+        contradicts |= (
+            np.isfinite(stated_losses) & (stated_losses > largest_loss * (1 + ROUNDING) + rounding)
+        ).any(axis=0)
+    return contradicts
 
 
-def _excess_of(pairing: Pairing, halves: Mapping[Labels, Array], place: int, sizes: Array) -> float | None:
-    """Return the excess that a site's losses give for a pairing; None where they are not known."""
-    means = []
-    pairs = (pairing.labels, pairing.picks), (pairing.other_labels, pairing.other_picks)
-    for labels, picks in pairs:
+def _excess_of(
+    pairing: Pairing, halves: Mapping[Labels, Array], own_index: int, half_sizes: Array
+) -> float | None:
+    """Return by how much a pairing's first form loses more on a site's rows, from its stated losses.
+
+    ``halves`` has the site's losses (K, 2) by tidy labelling, and ``half_sizes`` (2,) its rows in both
+    halves. ``own_index`` is the site's index among the members. None where a labelling's losses were not
+    stated.
+    """
+    mean_losses = []
+    forms = (pairing.labels, pairing.picks), (pairing.other_labels, pairing.other_picks)
+    for labels, picks in forms:
         tidy = tidy_labels(np.array(labels))
-        result = halves.get(tuple(tidy.tolist()))
-        if result is None:
+        losses_on_halves = halves.get(tuple(tidy.tolist()))
+        if losses_on_halves is None:
             return None
-        chosen = [result[tidy[labels.index(pick)], half] for half, pick in enumerate(picks[place])]
-        means.append(np.where(sizes > 0, chosen, 0.0) @ sizes / sizes.sum())
-    return float(means[0] - means[1])
+        chosen = [
+            losses_on_halves[tidy[labels.index(pick)], half] for half, pick in enumerate(picks[own_index])
+        ]
+        mean_losses.append(np.where(half_sizes > 0, chosen, 0.0) @ half_sizes / half_sizes.sum())
+    return float(mean_losses[0] - mean_losses[1])
 
 
 def _objects_falsely(
     participants: Participants, answered: Sequence[Answered], site: str, level: float
 ) -> bool:
-    """Tell whether a site states another excess of one labelling over another than its losses give."""
+    """Tell whether a site states an excess of one labelling over another that its losses contradict.
+
+    ``level`` is the site's noise level, the unit of what counts as rounding.
+    """
     halves: dict[Labels, Array] = {}
-    for each in answered:
-        if site in each.answers:
-            for labels, pairs in zip(each.question.labellings, each.answers[site].halves, strict=True):
-                halves[labels] = np.array([[np.inf if v is None else v for v in pair] for pair in pairs])
-    sizes = np.array(participants.scores[site].half_sizes, dtype=float)
-    for each in answered:
-        if site not in each.answers:
+    for earlier_round in answered:
+        if site in earlier_round.answers:
+            for labels, losses_of_clusters in zip(
+                earlier_round.question.labellings, earlier_round.answers[site].halves, strict=True
+            ):
+                halves[labels] = np.array(
+                    [[np.inf if loss is None else loss for loss in pair] for pair in losses_of_clusters]
+                )
+    half_sizes = np.array(participants.scores[site].half_sizes, dtype=float)
+    for earlier_round in answered:
+        if site not in earlier_round.answers:
             continue
-        index = [member.site for member in each.question.members].index(site)
-        for pairing, (stated, _) in zip(each.question.pairings, each.answers[site].pairings, strict=True):
-            excess = _excess_of(pairing, halves, index, sizes)
-            room = ROUNDING * (level + abs(stated))
+        own_index = [member.site for member in earlier_round.question.members].index(site)
+        for pairing, (stated, _) in zip(
+            earlier_round.question.pairings, earlier_round.answers[site].pairings, strict=True
+        ):
+            excess = _excess_of(pairing, halves, own_index, half_sizes)
+            rounding = ROUNDING * (level + abs(stated))
             if (
                 excess is not None
                 and np.isfinite(excess)
-                and abs(excess - stated) > room + ROUNDING * abs(excess)
+                and abs(excess - stated) > rounding + ROUNDING * abs(excess)
             ):
                 return True
     return False
 
 
 def _contradicts_itself(share: Share, noise: float, before: Sequence[Answer], answer: Answer) -> bool:
-    """Tell whether a site's verdict has other errors than the products of its residuals."""
+    """Tell whether a verdict states other errors than the residual products of the same site give.
+
+    ``before`` has all answers of the site, and ``noise`` is its noise level. Bounded losses must not exceed
+    the errors either, and no number of rows that of the share.
+    """
     verdict = answer.verdict
     if verdict is None:
         return False
     # Errors below this share of the noise are rounding.
-    least, room = SMALLEST_ERROR * noise, 1 + ROUNDING
+    smallest_error, factor = SMALLEST_ERROR * noise, 1 + ROUNDING
     own_error, others_error = verdict.errors[0][0], verdict.errors[1][0]
-    bounded = verdict.own <= own_error * room + least and verdict.others <= others_error * room + least
-    if not bounded or verdict.n_rows > share.n_rows:
+    within_errors = (
+        verdict.own <= own_error * factor + smallest_error
+        and verdict.others <= others_error * factor + smallest_error
+    )
+    if not within_errors or verdict.n_rows > share.n_rows:
         return True
     for earlier in before:
         if earlier.products is not None:
-            tables, counts = earlier.products.folds, earlier.products.counts
-            own = sum(table[0][0] for table in tables) / max(sum(counts), 1.0)
+            grams, counts = earlier.products.folds, earlier.products.counts
+            # The first column of residuals is of the own model: its square sum by rows is the error alone.
+            error_by_products = sum(table[0][0] for table in grams) / max(sum(counts), 1.0)
             if (
-                abs(own - own_error) > ROUNDING * max(own, own_error) + least
-                or sum(counts) > share.n_rows * room
+                abs(error_by_products - own_error)
+                > ROUNDING * max(error_by_products, own_error) + smallest_error
+                or sum(counts) > share.n_rows * factor
             ):
                 return True
     return False
 
 
 def contradictions(participants: Participants, answered: Sequence[Answered]) -> dict[str, str]:
-    """Return the sites whose answers cannot be true together, and why."""
-    result: dict[str, str] = {}
-    levels: dict[str, float] = {}
-    before: dict[str, list[Answer]] = {site: [] for site in participants.scores}
-    for each in answered:
-        shas = {site: share.sha for site, share in participants.shares.items()}
-        members = {member.site: member.sha for member in each.question.members}
-        if set(each.answers) != set(members) or not members.items() <= shas.items():
+    """Return the sites whose answers cannot be true together, with a sentence that says why.
+
+    Only rounds count in which all members answered, about models that are still current.
+    """
+    reasons: dict[str, str] = {}
+    noise_levels: dict[str, float] = {}
+    answers_by_site: dict[str, list[Answer]] = {site: [] for site in participants.scores}
+    for earlier_round in answered:
+        current_shas = {site: share.sha for site, share in participants.shares.items()}
+        members = {member.site: member.sha for member in earlier_round.question.members}
+        if set(earlier_round.answers) != set(members) or not members.items() <= current_shas.items():
             # It was asked of others, or some have not answered yet.
             continue
-        levels |= {member.site: member.noise for member in each.question.members}
-        for site, answer in each.answers.items():
-            before[site].append(answer)
+        noise_levels |= {member.site: member.noise for member in earlier_round.question.members}
+        for site, answer in earlier_round.answers.items():
+            answers_by_site[site].append(answer)
         for member, too_much in zip(
-            each.question.members, _lose_too_much(each, participants.scores), strict=True
+            earlier_round.question.members, _lose_too_much(earlier_round, participants.scores), strict=True
         ):
             if too_much:
-                result[member.site] = "It states that averages lose more than their models do."
-    asked = [each for each in answered if set(each.answers) <= set(before)]
-    for site, answers in before.items():
-        if site not in result and _objects_falsely(participants, asked, site, levels.get(site, 0.0)):
-            result[site] = "It states another difference between two labellings than its losses have."
+                reasons[member.site] = "It states that averages lose more than their models do."
+    rounds_of_participants = [
+        earlier_round for earlier_round in answered if set(earlier_round.answers) <= set(answers_by_site)
+    ]
+    for site, answers in answers_by_site.items():
+        if site not in reasons and _objects_falsely(
+            participants, rounds_of_participants, site, noise_levels.get(site, 0.0)
+        ):
+            reasons[site] = "It states another difference between two labellings than its losses have."
         for answer in answers:
-            share, noise = participants.shares[site], levels.get(site, 0.0)
-            if site not in result and _contradicts_itself(share, noise, answers, answer):
-                result[site] = "The errors that it states at the end are not those of its residuals."
-    return result
+            share, noise = participants.shares[site], noise_levels.get(site, 0.0)
+            if site not in reasons and _contradicts_itself(share, noise, answers, answer):
+                reasons[site] = "The errors that it states at the end are not those of its residuals."
+    return reasons
 
 
-def _far(values: Mapping[str, float]) -> list[str]:
-    """Return whose value is farther from the median than one site's weight may reach."""
-    middle = float(np.median(list(values.values())))
-    reach = WEIGHT_LIMITS.ratio
-    return [site for site, value in values.items() if not middle / reach <= value <= middle * reach]
+def _far_from_median(values: Mapping[str, float]) -> list[str]:
+    """Return the sites whose value is farther from the median, by ratio, than a single site may count.
+
+    ``values`` are positive numbers, such as noise levels or numbers of rows.
+    """
+    median = float(np.median(list(values.values())))
+    largest_ratio = WEIGHT_LIMITS.ratio
+    return [
+        site
+        for site, value in values.items()
+        if not median / largest_ratio <= value <= median * largest_ratio
+    ]
 
 
 def _unlike_all(scores: Mapping[str, Score]) -> list[str]:
-    """Return the sites on which even the best model of others is worse than is typical, by far."""
+    """Return the sites on whose rows even the best of the others' models loses far more than is typical.
+
+    Losses are in units of the site's noise. Such a site has other data than all others, or says so.
+    """
     sites = list(scores)
-    best = []
+    best_losses = []
     for site in sites:
-        others = [scores[site].losses[other].value for other in sites if other != site]
-        best.append(min((value for value in others if value is not None), default=np.inf))
-    ratios = np.array(best) / within_reach(np.array([scores[site].noise for site in sites]))
-    result = ratios > WEIGHT_LIMITS.ratio**2 * np.median(ratios)
-    return [site for site, unlike in zip(sites, result, strict=True) if unlike]
+        losses_of_others = [scores[site].losses[other].value for other in sites if other != site]
+        best_losses.append(min((loss for loss in losses_of_others if loss is not None), default=np.inf))
+    best_ratios = np.array(best_losses) / within_reach(np.array([scores[site].noise for site in sites]))
+    is_unlike = best_ratios > WEIGHT_LIMITS.ratio**2 * np.median(best_ratios)
+    return [site for site, unlike in zip(sites, is_unlike, strict=True) if unlike]
 
 
 def strange_numbers(participants: Participants) -> list[str]:
-    """Return a sentence for each site whose noise level, rows or failures are far from everybody's."""
+    """Return a sentence for each site whose noise level, rows or failures are far from the others'.
+
+    Such numbers may be true, so that the site stays; readers shall know.
+    """
     scores, notes = participants.scores, []
     if len(scores) > 2:
-        levels = {site: score.noise for site, score in scores.items()}
-        rows = {site: float(share.n_rows) for site, share in participants.shares.items()}
-        what = "is far from what is typical, and counts within bounds."
-        notes += [f"The noise level of {site!r} {what}" for site in _far(levels)]
-        notes += [f"The number of rows of {site!r} {what}" for site in _far(rows)]
+        noise_levels = {site: score.noise for site, score in scores.items()}
+        row_counts = {site: float(share.n_rows) for site, share in participants.shares.items()}
+        ending = "is far from what is typical, and counts within bounds."
+        notes += [f"The noise level of {site!r} {ending}" for site in _far_from_median(noise_levels)]
+        notes += [f"The number of rows of {site!r} {ending}" for site in _far_from_median(row_counts)]
         notes += [f"No other site's model suits the rows of {site!r}." for site in _unlike_all(scores)]
     for site in scores:
-        failing = [other for other in scores if scores[other].losses[site].value is None]
-        if failing and 2 * len(failing) <= len(scores):
-            notes.append(f"{failing[0]!r} could not evaluate the model of {site!r}, which most others could.")
+        unable = [other for other in scores if scores[other].losses[site].value is None]
+        if unable and 2 * len(unable) <= len(scores):
+            notes.append(f"{unable[0]!r} could not evaluate the model of {site!r}, which most others could.")
     return notes

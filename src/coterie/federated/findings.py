@@ -1,4 +1,8 @@
-"""The conclusion's table: what each site's coterie brings it, from the numbers that the sites sent."""
+"""The conclusion: who learns with whom, how, and what it brings, from the numbers that the sites sent.
+
+Shapes: n_sites sites of the partition. M of them, the members, take part in averages of models; the models of
+all others failed somewhere. K clusters, E averages (labellings) that are mixed, p predictors.
+"""
 
 from __future__ import annotations
 
@@ -28,20 +32,22 @@ from coterie.verdicts.verdict import NOT_MEASURED
 BY_LOSSES = "by losses alone; what it brings was not measured"
 
 
-def _plain(value: Any) -> Any:
-    """Return a cell as a message holds it: a number that is not finite is not known."""
-    value = value.item() if isinstance(value, np.generic) else value
-    return None if isinstance(value, float) and not math.isfinite(value) else value
+def _finite_or_none(cell: Any) -> Any:
+    """Return a cell of a table as messages hold it: a Python value, and None for NaN and infinity."""
+    cell = cell.item() if isinstance(cell, np.generic) else cell
+    return None if isinstance(cell, float) and not math.isfinite(cell) else cell
 
 
 @dataclass(frozen=True)
 class MemberOutcomes:
-    """How M members predict and what it brings them.
+    """How M members predict with others, and what they answered that it brings them.
 
-    ``models`` (M, M) are the weights of each member's mixture, and ``own`` (M,) the part of its own model
-    beside averages; ``verdicts`` is what the members answered, and ``losses`` (K, M) the clusters' mean
-    losses on them. Of classes there are ``parts`` (M, E + 1, M) and ``part_shares`` (M, 2 E + 1), too; see
-    `coterie.collaboration.classes.ClassAverages`.
+    ``models`` (M, M) has the weights of everybody's models in each member's mixture, ``own`` (M,) the part of
+    its own model beside averages. ``verdicts`` are the members' answers, and ``losses`` (K, M) the mean
+    losses of clusters on members.
+
+    Of classes there are ``parts`` (M, E + 1, M), the models in each average, and ``part_shares``
+    (M, 2 E + 1), the averages in each mixture; see `coterie.collaboration.classes.ClassAverages`.
     """
 
     models: Array
@@ -53,59 +59,95 @@ class MemberOutcomes:
 
 
 def _cluster_fit(
-    partition: Partition, places: Array, sizes: Array, noise: Array, mixed: MemberOutcomes
+    partition: Partition, member_indices: Array, sizes: Array, noise: Array, outcomes: MemberOutcomes
 ) -> ClusterFit:
-    """Return how the members stand, by the sites' own comparisons."""
-    if not mixed.verdicts:
+    """Return which clusters predict which members as well as the members' own noise allows.
+
+    ``member_indices`` (M,) are the members' indices in the partition, ``sizes`` (M,) their rows and ``noise``
+    (M,) their noise levels. The comparisons were made at the sites; without verdicts, everything stays
+    unknown.
+    """
+    if not outcomes.verdicts:
         n_sites = len(partition.labels)
-        unknown = np.full((n_sites, partition.n_clusters), np.inf)
-        related = np.ones(partition.n_clusters, dtype=bool)
-        return ClusterFit.of(partition.learner_ids, partition.labels, unknown, np.isfinite(unknown), related)
-    excess, errors = np.full(mixed.losses.shape, np.inf), np.zeros(mixed.losses.shape)
-    for index, verdict in enumerate(mixed.verdicts):
-        for k, pair in enumerate(verdict.clusters):
-            if pair is not None:
-                excess[k, index], errors[k, index] = pair
-    constant, spreads = np.array([verdict.constant for verdict in mixed.verdicts]).T
-    coterie = (*np.array([verdict.coterie for verdict in mixed.verdicts]).T, sizes)
-    beyond: Array | None = None
+        unknown_losses = np.full((n_sites, partition.n_clusters), np.inf)
+        all_related = np.ones(partition.n_clusters, dtype=bool)
+        return ClusterFit.of(
+            learner_ids=partition.learner_ids,
+            labels=partition.labels,
+            losses=unknown_losses,
+            fits=np.isfinite(unknown_losses),
+            related=all_related,
+        )
+    excess, errors = np.full(outcomes.losses.shape, np.inf), np.zeros(outcomes.losses.shape)
+    for index, verdict in enumerate(outcomes.verdicts):
+        for k, mean_and_error in enumerate(verdict.clusters):
+            if mean_and_error is not None:
+                excess[k, index], errors[k, index] = mean_and_error
+    constant_excess, constant_errors = np.array([verdict.constant for verdict in outcomes.verdicts]).T
+    coterie_excess = (*np.array([verdict.coterie for verdict in outcomes.verdicts]).T, sizes)
+    cluster_beyond: Array | None = None
     coterie_beyond: Array | None = None
-    if all(verdict.beyond for verdict in mixed.verdicts):
-        beyond = np.array([verdict.beyond for verdict in mixed.verdicts], dtype=float).T
-        coterie_beyond = np.array([verdict.coterie_beyond for verdict in mixed.verdicts])
-    comparison = ClusterComparison(mixed.losses, excess, errors, constant, spreads, beyond)
-    return judge_cluster_fit(partition, places, comparison, coterie, sizes, noise, coterie_beyond)
+    if all(verdict.beyond for verdict in outcomes.verdicts):
+        cluster_beyond = np.array([verdict.beyond for verdict in outcomes.verdicts], dtype=float).T
+        coterie_beyond = np.array([verdict.coterie_beyond for verdict in outcomes.verdicts])
+    comparison = ClusterComparison(
+        means=outcomes.losses,
+        excess=excess,
+        errors=errors,
+        constant_excess=constant_excess,
+        constant_errors=constant_errors,
+        beyond=cluster_beyond,
+    )
+    return judge_cluster_fit(
+        partition, member_indices, comparison, coterie_excess, sizes, noise, coterie_beyond
+    )
 
 
-def _unmeasured(participants: Participants, partition: Partition) -> Gains:
-    """Return the table of gains in which nothing is measured yet."""
+def _empty_gains(participants: Participants, partition: Partition) -> Gains:
+    """Return the table of gains with sites, clusters, models and rows, and NaN for all that is measured.
+
+    Only members have measured errors, which are filled in later; the other sites keep NaN.
+    """
     sites = partition.learner_ids
     shares = [participants.shares[site] for site in sites.tolist()]
-    errors = [f"{name}{ending}" for name in ERRORS for ending in ("", "_se")]
-    numbers = {name: np.full(len(sites), np.nan) for name in (*errors, *GAINS, "membership")}
+    error_columns = [f"{name}{ending}" for name in ERRORS for ending in ("", "_se")]
+    unmeasured_columns = {
+        name: np.full(len(sites), np.nan) for name in (*error_columns, *GAINS, "membership")
+    }
     return Gains(
         learner=sites,
         cluster=partition.labels,
         model=np.array([share.family for share in shares]),
         n_rows=np.array([share.n_rows for share in shares]),
-        **numbers,
+        **unmeasured_columns,
     )
 
 
-def _comparisons(n_sites: int, places: Array, mixed: MemberOutcomes) -> LearnerComparisons:
-    """Return what the members answered about their errors; who stands apart takes all from itself."""
-    each, inflation, own = [LearnerErrors()] * n_sites, np.ones(n_sites), np.ones(n_sites)
+def _comparisons(n_sites: int, member_indices: Array, outcomes: MemberOutcomes) -> LearnerComparisons:
+    """Return what is known of the errors of all sites, in the form that gains are computed from.
+
+    ``member_indices`` (M,) are the members' indices among ``n_sites``. A site outside the members could not
+    be compared, and takes all of its prediction from its own model.
+    """
+    learner_errors, inflation, own_weights = [LearnerErrors()] * n_sites, np.ones(n_sites), np.ones(n_sites)
     one_class = np.zeros(n_sites, dtype=bool)
-    for index, verdict in zip(places.tolist(), mixed.verdicts, strict=True):
-        errors = verdict.early, verdict.own, verdict.others
-        each[index] = LearnerErrors(errors, verdict.n_rows, verdict.variance, verdict.distance, verdict.exact)
+    for index, verdict in zip(member_indices.tolist(), outcomes.verdicts, strict=True):
+        mean_errors = verdict.early, verdict.own, verdict.others
+        learner_errors[index] = LearnerErrors(
+            errors=mean_errors,
+            n_rows=verdict.n_rows,
+            variance=verdict.variance,
+            distance=verdict.distance,
+            exact=verdict.exact,
+        )
         inflation[index], one_class[index] = verdict.inflation, verdict.one_class
-    own[places] = mixed.own
+    own_weights[member_indices] = outcomes.own
     return LearnerComparisons(
-        *compared(each),
+        *compared(learner_errors),
+        # The shares of rows that own models saw: Select fits on halves, own models by fold on the others.
         shares=(1 / 2, 1 - 1 / N_FOLDS),
         inflation=inflation,
-        own=own,
+        own=own_weights,
         by_others=True,
         bounded=True,
         one_class=one_class,
@@ -113,83 +155,125 @@ def _comparisons(n_sites: int, places: Array, mixed: MemberOutcomes) -> LearnerC
 
 
 def _plain_mixtures(participants: Participants, partition: Partition) -> dict[str, Mixture]:
-    """Return the averages of each coterie's models, weighted by rows, but none for more than the median."""
+    """Return for each site the average of its coterie's models, weighted by rows.
+
+    No site counts for more rows than the median site: a site may state any number of rows. This is for
+    conclusions by losses alone, where no weights were learnt.
+    """
     sites, n_features = partition.learner_ids.tolist(), _n_features(participants)
     n_rows = np.array([participants.shares[site].n_rows for site in sites])
     bounded_rows = np.minimum(n_rows, np.median(n_rows))
     weights = average_weights(bounded_rows, partition.labels)[partition.labels]
     of_classes = bool(_classes(participants))
     return {
-        site: _mixture(sites, mine, n_features, of_classes) for site, mine in zip(sites, weights, strict=True)
+        site: _mixture_without_line(sites, weights_of_site, n_features, of_classes)
+        for site, weights_of_site in zip(sites, weights, strict=True)
     }
 
 
 def _n_features(participants: Participants) -> int:
+    """Return the number of predictors; participants have the same columns."""
     return len(next(iter(participants.shares.values())).columns)
 
 
 def _classes(participants: Participants) -> tuple[str, ...]:
+    """Return the classes of the response; none: it is a number. Participants have the same classes."""
     return next(iter(participants.shares.values())).classes
 
 
-def _used(sites: Sequence[str], weights: Array) -> dict[str, float]:
-    """Return what models weigh, those that weigh something."""
+def _positive_weights(sites: Sequence[str], weights: Array) -> dict[str, float]:
+    """Return the models' weights by site, leaving out zeros: their models need not be sent."""
     return {site: float(weight) for site, weight in zip(sites, weights, strict=True) if weight > 0}
 
 
-def _mixture(sites: Sequence[str], weights: Array, n_features: int, of_classes: bool) -> Mixture:
-    """Return a mixture without a line."""
-    used = _used(sites, weights)
-    parts = (ClassMixturePart(1.0, used),) if of_classes else ()
-    return Mixture(used, (0.0,) * (n_features + 1), (0.0, 0.0), parts=parts)
+def _mixture_without_line(sites: Sequence[str], weights: Array, n_features: int, of_classes: bool) -> Mixture:
+    """Return a weighted average of models as a mixture whose linear correction is zero."""
+    positive = _positive_weights(sites, weights)
+    parts = (ClassMixturePart(1.0, positive),) if of_classes else ()
+    return Mixture(positive, (0.0,) * (n_features + 1), (0.0, 0.0), parts=parts)
 
 
 def _class_parts(
     members: Sequence[str], parts: Array, shares: Array, lines: Sequence[Line]
 ) -> tuple[ClassMixturePart, ...]:
-    """Return the parts of a mixture of classifiers that weigh something."""
+    """Return a member's mixture of classifiers as the averages in it that have a positive share.
+
+    ``parts`` (E + 1, M) are the models' weights in the own model and in E averages. ``shares`` (2 E + 1,) are
+    of the own model, the averages with an offset, and those with offset and slopes. ``lines`` are added to
+    the log-odds, one for each of the 2 E corrected averages and each column.
+    """
     n_shared = len(parts) - 1
     n_columns = len(lines) // (2 * n_shared)
-    each = [tuple(lines[start : start + n_columns]) for start in range(0, len(lines), n_columns)]
-    averages = [_used(members, row) for row in parts]
-    result: list[tuple[float, dict[str, float], tuple[Line, ...]]] = [(shares[0], averages[0], ())]
-    result += [(shares[1 + k], averages[1 + k % n_shared], each[k]) for k in range(2 * n_shared)]
-    return tuple(ClassMixturePart(float(share), weights, own) for share, weights, own in result if share > 0)
+    lines_by_average = [tuple(lines[first : first + n_columns]) for first in range(0, len(lines), n_columns)]
+    averages = [_positive_weights(members, row) for row in parts]
+    weighed: list[tuple[float, dict[str, float], tuple[Line, ...]]] = [(shares[0], averages[0], ())]
+    weighed += [(shares[1 + k], averages[1 + k % n_shared], lines_by_average[k]) for k in range(2 * n_shared)]
+    return tuple(
+        ClassMixturePart(float(share), weights, own_lines)
+        for share, weights, own_lines in weighed
+        if share > 0
+    )
 
 
-def _mixtures(participants: Participants, partition: Partition, places: Array, mixed: MemberOutcomes) -> Any:
-    """Return how each site predicts with others; who stands apart predicts alone."""
+def _mixtures(
+    participants: Participants, partition: Partition, member_indices: Array, outcomes: MemberOutcomes
+) -> Any:
+    """Return for each site how it predicts with others; a site outside the members predicts alone.
+
+    ``member_indices`` (M,) are the members' indices in the partition. Predictions of numbers are kept within
+    a plausible range, which the members of a coterie share.
+    """
     sites, n_features = partition.learner_ids.tolist(), _n_features(participants)
     of_classes = bool(_classes(participants))
-    whole = {site: _mixture([site], np.ones(1), n_features, of_classes) for site in sites}
-    members = [sites[index] for index in places]
+    by_site = {site: _mixture_without_line([site], np.ones(1), n_features, of_classes) for site in sites}
+    members = [sites[index] for index in member_indices]
     plausible: list[Any] = [None] * len(members)
-    if mixed.parts is None:
-        ranges = np.array([verdict.range for verdict in mixed.verdicts]).reshape(-1, 2)
-        result = shared_ranges(ranges, partition.labels[places][: len(ranges)]).tolist()
-        plausible = [(low, high) for low, high in result]
-    for index, (site, verdict) in enumerate(zip(members, mixed.verdicts, strict=False)):
-        models, parts = _used(members, mixed.models[index]), tuple[ClassMixturePart, ...]()
-        if mixed.parts is not None and mixed.part_shares is not None:
-            parts = _class_parts(members, mixed.parts[index], mixed.part_shares[index], verdict.lines)
-        whole[site] = Mixture(models, verdict.line, verdict.limits, verdict.range, parts, plausible[index])
-    return whole
+    if outcomes.parts is None:
+        ranges = np.array([verdict.range for verdict in outcomes.verdicts]).reshape(-1, 2)
+        plausible_ranges = shared_ranges(ranges, partition.labels[member_indices][: len(ranges)]).tolist()
+        plausible = [(low, high) for low, high in plausible_ranges]
+    for index, (site, verdict) in enumerate(zip(members, outcomes.verdicts, strict=False)):
+        model_weights, parts = (
+            _positive_weights(members, outcomes.models[index]),
+            tuple[ClassMixturePart, ...](),
+        )
+        if outcomes.parts is not None and outcomes.part_shares is not None:
+            parts = _class_parts(members, outcomes.parts[index], outcomes.part_shares[index], verdict.lines)
+        by_site[site] = Mixture(
+            weights=model_weights,
+            line=verdict.line,
+            limits=verdict.limits,
+            range=verdict.range,
+            parts=parts,
+            plausible=plausible[index],
+        )
+    return by_site
 
 
 def conclusion_by_losses(
-    participants: Participants, found: SearchResult, settings: Mapping[str, str]
+    participants: Participants, search_result: SearchResult, settings: Mapping[str, str]
 ) -> Conclusion:
-    """Return the conclusion where sites were asked for losses only: clusters, and no gains."""
-    partition = found.partition
-    company = np.bincount(partition.labels)[partition.labels] - 1
-    table = _unmeasured(participants, partition)
-    table["verdict"] = np.full(len(company), NOT_MEASURED)
-    table["reason"] = np.full(len(company), BY_LOSSES)
+    """Return the conclusion where sites sent only losses of models: clusters, but no measured gains.
+
+    This is the paper's method without further rounds of questions. Each coterie predicts by a plain average.
+    """
+    partition = search_result.partition
+    n_companions = np.bincount(partition.labels)[partition.labels] - 1
+    table = _empty_gains(participants, partition)
+    table["verdict"] = np.full(len(n_companions), NOT_MEASURED)
+    table["reason"] = np.full(len(n_companions), BY_LOSSES)
     # Nobody judged whom a cluster describes: nobody is said to be outside.
-    table["fits"] = np.ones(len(company), dtype=bool)
-    table["second_cluster"] = np.full(len(company), -1)
+    table["fits"] = np.ones(len(n_companions), dtype=bool)
+    table["second_cluster"] = np.full(len(n_companions), -1)
     mixtures = _plain_mixtures(participants, partition)
-    return _concluded(participants, partition, table, mixtures, 0, settings)
+    return _concluded(
+        participants=participants,
+        partition=partition,
+        table=table,
+        mixtures=mixtures,
+        rounds=0,
+        settings=settings,
+    )
 
 
 def _concluded(
@@ -200,10 +284,13 @@ def _concluded(
     rounds: int,
     settings: Mapping[str, str],
 ) -> Conclusion:
-    """Put the conclusion together."""
+    """Return the conclusion from its parts; ``table`` has the columns of gains, a row per site.
+
+    NumPy's values become Python's own, and NaN becomes None, for messages hold nothing else.
+    """
     rows = zip(*(table[field.name] for field in fields(Gain)), strict=True)
     return Conclusion(
-        gains=tuple(Gain(*map(_plain, row)) for row in rows),
+        gains=tuple(Gain(*map(_finite_or_none, row)) for row in rows),
         mixtures=mixtures,
         models={site: share.sha for site, share in participants.shares.items()},
         rule=partition.rule,
@@ -211,8 +298,8 @@ def _concluded(
         curves={
             name: SentCurve(
                 curve.criterion,
-                tuple(map(_plain, curve.n_clusters)),
-                tuple(map(_plain, curve.values)),
+                tuple(map(_finite_or_none, curve.n_clusters)),
+                tuple(map(_finite_or_none, curve.values)),
                 int(curve.chosen),
             )
             for name, curve in partition.curves.items()
@@ -228,34 +315,41 @@ def _concluded(
 def conclusion_from(
     participants: Participants,
     exchange: Exchange,
-    found: SearchResult,
-    mixed: MemberOutcomes | None,
+    search_result: SearchResult,
+    outcomes: MemberOutcomes | None,
     rounds: int,
     settings: Mapping[str, str],
 ) -> Conclusion:
-    """Return the conclusion of the sites in ``exchange``, sorted by site.
+    """Return the conclusion of the sites in ``exchange``, sorted by site, with gains and verdicts.
 
-    ``mixed`` says how those whose models gave finite losses predict; None where there is only one of them.
-    ``rounds`` counts the rounds of questions; ``settings`` are what it was concluded with.
+    ``outcomes`` says how the members predict, those whose models gave finite losses; None where there is only
+    one of them. ``rounds`` counts the rounds of questions; ``settings`` are those to conclude again by.
     """
-    partition = found.partition
-    indices = np.searchsorted(partition.learner_ids, found.learner_ids)
-    if mixed is None:
-        nothing = np.zeros((0, len(indices)))
-        mixed = MemberOutcomes(np.ones((0, 0)), np.ones(0), (), nothing)
-        indices = indices[:0]
+    partition = search_result.partition
+    member_indices = np.searchsorted(partition.learner_ids, search_result.learner_ids)
+    if outcomes is None:
+        no_losses = np.zeros((0, len(member_indices)))
+        outcomes = MemberOutcomes(models=np.ones((0, 0)), own=np.ones(0), verdicts=(), losses=no_losses)
+        member_indices = member_indices[:0]
     sizes = np.array(
-        [participants.shares[site].n_rows for site in partition.learner_ids[indices]], dtype=float
+        [participants.shares[site].n_rows for site in partition.learner_ids[member_indices]], dtype=float
     )
-    cluster_fit = _cluster_fit(partition, indices, sizes, exchange.noise[indices], mixed)
-    table = _unmeasured(participants, partition)
+    cluster_fit = _cluster_fit(partition, member_indices, sizes, exchange.noise[member_indices], outcomes)
+    table = _empty_gains(participants, partition)
     for index, name in enumerate(ERRORS):
-        pairs = np.array([verdict.errors[index] for verdict in mixed.verdicts]).reshape(-1, 2)
-        table[name][indices], table[f"{name}_se"][indices] = pairs.T
-    for index, verdict in zip(indices.tolist(), mixed.verdicts, strict=True):
+        means_and_errors = np.array([verdict.errors[index] for verdict in outcomes.verdicts]).reshape(-1, 2)
+        table[name][member_indices], table[f"{name}_se"][member_indices] = means_and_errors.T
+    for index, verdict in zip(member_indices.tolist(), outcomes.verdicts, strict=True):
         if verdict.membership:
             table["membership"][index] = verdict.membership[partition.labels[index]]
-    comparisons = _comparisons(len(partition.labels), indices, mixed)
+    comparisons = _comparisons(len(partition.labels), member_indices, outcomes)
     add_gains(table, comparisons, cluster_fit, bad_models(exchange, partition, cluster_fit))
-    mixtures = _mixtures(participants, partition, indices, mixed)
-    return _concluded(participants, partition, table, mixtures, rounds, settings)
+    mixtures = _mixtures(participants, partition, member_indices, outcomes)
+    return _concluded(
+        participants=participants,
+        partition=partition,
+        table=table,
+        mixtures=mixtures,
+        rounds=rounds,
+        settings=settings,
+    )

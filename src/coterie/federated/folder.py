@@ -40,9 +40,9 @@ log = logging.getLogger(__name__)
 
 SUFFIX = ".coterie"
 MOST_FILES = 100_000
-# Of all files together: a thousand sites with forests of two megabytes each.
+# Bytes of all files: a thousand sites with forests of two megabytes each.
 MOST_IN_ALL = 2 * 2**30
-# Of a site, in a file's name.
+# Characters of a site in a file's name.
 LONGEST_NAME = 120
 
 
@@ -66,23 +66,27 @@ class FolderContents:
     concluder: str | None = None
 
     def moments_of(self, site: str) -> Moments | None:
-        """Return the moments of one site; None where it sent none."""
+        """Return the message of one site's sums of squares and products of x and y; None: it sent none."""
         return next((message for message in self.moments if message.site == site), None)
 
     def share_of(self, site: str) -> Share:
-        """Return the share of one site."""
-        result = [share for share in self.shares if share.site == site]
-        if not result:
+        """Return the share of one site; refuse where the folder has none."""
+        shares_of_site = [share for share in self.shares if share.site == site]
+        if not shares_of_site:
             raise ProtocolError(f"The folder has no share of {site!r}: run `coterie share` first.")
-        return result[0]
+        return shares_of_site[0]
 
 
 def file_name(message: Message) -> str:
-    """Return the name of a message's file; any name of a site gives a name that every system takes."""
-    site = quote(speaker_of(message), safe="").replace("~", "%7E")
-    if len(site) > LONGEST_NAME:
-        site = digest(speaker_of(message).encode())[:32]
-    parts = [kind_of(message), site]
+    """Return the name of a message's file: its kind, its site, and for questions and answers their key.
+
+    A message always has the same name, so that a newer one takes the place of an older one. Sites' names are
+    quoted or hashed, for every file system must take them.
+    """
+    quoted_site = quote(speaker_of(message), safe="").replace("~", "%7E")
+    if len(quoted_site) > LONGEST_NAME:
+        quoted_site = digest(speaker_of(message).encode())[:32]
+    parts = [kind_of(message), quoted_site]
     if isinstance(message, Question):
         parts.append(question_key(message)[:16])
     if isinstance(message, Answer):
@@ -91,51 +95,64 @@ def file_name(message: Message) -> str:
 
 
 def _content(path: Path) -> bytes:
-    """Return the bytes of a plain file of a sensible size."""
+    """Return the bytes of a plain file; refuse links, pipes, and files that are too large to read.
+
+    Anybody may put files into the folder: reading a pipe would never end.
+    """
     try:
-        result = path.lstat()
-        if not stat.S_ISREG(result.st_mode):
+        status = path.lstat()
+        if not stat.S_ISREG(status.st_mode):
             raise ProtocolError("It is no plain file.")
-        if result.st_size > MOST_BYTES + LONGEST_HEADER:
-            raise ProtocolError(f"It has {result.st_size} bytes: at most {MOST_BYTES} are read.")
+        if status.st_size > MOST_BYTES + LONGEST_HEADER:
+            raise ProtocolError(f"It has {status.st_size} bytes: at most {MOST_BYTES} are read.")
         return path.read_bytes()
     except OSError as error:
         raise ProtocolError(f"It cannot be read ({error.strerror or error}).") from None
 
 
 def _beyond_the_most(paths: Sequence[Path]) -> dict[str, str]:
-    """Return the files that are too much to read; the largest ones, for then no small one is left out."""
+    """Return the files that are not read since all files have too many bytes, with the reason.
+
+    Sizes are added up from the smallest file on, so that no small file is left out for a large one.
+    """
     sizes = {}
     for path in paths:
         # Whoever reads the file says why it cannot be looked at.
         with suppress(OSError):
             sizes[path.name] = path.lstat().st_size
-    troubles, total = {}, 0
+    refused, bytes_so_far = {}, 0
     for name, size in sorted(sizes.items(), key=lambda item: (item[1], item[0])):
-        total += size
-        if total > MOST_IN_ALL:
-            troubles[name] = (
+        bytes_so_far += size
+        if bytes_so_far > MOST_IN_ALL:
+            refused[name] = (
                 f"It has {size} bytes, and with it the files of the folder have more than the {MOST_IN_ALL} "
                 "that are read together: remove it, or ask for a smaller model."
             )
-    return troubles
+    return refused
 
 
-def _check_pinned(found: Mapping[str, Sealed]) -> dict[str, str]:
-    """Return files that are signed by another key than their site's share."""
-    headers = {name: sealed.header for name, sealed in found.items()}
-    pinned = {header.site: header.key for header in headers.values() if header.kind == "share"}
+def _check_pinned(opened_files: Mapping[str, Sealed]) -> dict[str, str]:
+    """Return the files that are signed by another key than the share of their site, with the reason.
+
+    The first message of a site, its share, pins its key for all later ones, whether or not keys are known.
+    """
+    headers = {name: sealed.header for name, sealed in opened_files.items()}
+    key_by_site = {header.site: header.key for header in headers.values() if header.kind == "share"}
     return {
         name: f"It is not signed with the key that signed the share of {header.site!r}."
         for name, header in headers.items()
-        if header.site and header.key != pinned.get(header.site, header.key)
+        if header.site and header.key != key_by_site.get(header.site, header.key)
     }
 
 
 def _answered(
     questions: Mapping[str, Question], answers: Mapping[str, Answer], troubles: dict[str, str]
 ) -> tuple[Answered, ...]:
-    """Sort the answers by their questions; a site has one file, and so one answer, for each."""
+    """Sort the answers by their questions; a site has one file, and so one answer, for each.
+
+    ``questions`` go by their keys and ``answers`` by their files. Answers that cannot be used are added to
+    ``troubles``, in place, by file.
+    """
     by_question: dict[str, dict[str, Answer]] = {key: {} for key in questions}
     for name, answer in sorted(answers.items()):
         question = questions.get(answer.question)
@@ -168,14 +185,14 @@ class SealedFolder:
             raise ProtocolError(f"There is no folder {str(path)!r}: make it, or check the path.")
 
     def _files(self) -> list[Path]:
-        """Return the sealed files of the folder in order; refuse too many."""
+        """Return the paths of the folder's sealed files, sorted by name; refuse too many."""
         paths = sorted(path for path in self.path.iterdir() if path.name.endswith(SUFFIX))
         if len(paths) > MOST_FILES:
             raise ProtocolError(f"The folder {str(self.path)!r} has {len(paths)} files: that is too many.")
         return paths
 
     def read(self, answers_of: str | None = None) -> FolderContents:
-        """Read all files; those that cannot be used are named.
+        """Open all files and sort their messages by kind; files that cannot be used are named.
 
         Parameters
         ----------
@@ -187,7 +204,7 @@ class SealedFolder:
         FolderContents
             What can be used.
         """
-        result: dict[str, Sealed] = {}
+        opened: dict[str, Sealed] = {}
         paths = self._files()
         troubles = _beyond_the_most(paths)
         for path in paths:
@@ -203,27 +220,29 @@ class SealedFolder:
                 # A copy may be an old message, brought back to contradict a new one.
                 if path.name != (name := file_name(sealed.message)):
                     raise ProtocolError(f"Its name must be {name!r}: it was renamed, or is a copy.")
-                result[path.name] = sealed
+                opened[path.name] = sealed
             except ProtocolError as error:
                 troubles[path.name] = str(error)
-        pinned = _check_pinned(result)
-        troubles |= pinned
-        messages = {name: sealed.message for name, sealed in result.items() if name not in pinned}
-        questions = {question_key(m): m for m in messages.values() if isinstance(m, Question)}
-        answers = {name: m for name, m in messages.items() if isinstance(m, Answer)}
+        wrongly_signed = _check_pinned(opened)
+        troubles |= wrongly_signed
+        messages = {name: sealed.message for name, sealed in opened.items() if name not in wrongly_signed}
+        questions = {
+            question_key(message): message for message in messages.values() if isinstance(message, Question)
+        }
+        answers = {name: message for name, message in messages.items() if isinstance(message, Answer)}
         # A conclusion has one name, so there is one at most.
-        concluded = [name for name, m in messages.items() if isinstance(m, Conclusion)]
-        conclusion = next((m for m in messages.values() if isinstance(m, Conclusion)), None)
+        conclusion_files = [name for name, message in messages.items() if isinstance(message, Conclusion)]
+        conclusion = next((message for message in messages.values() if isinstance(message, Conclusion)), None)
         return FolderContents(
-            shares=tuple(m for m in messages.values() if isinstance(m, Share)),
-            scores=tuple(m for m in messages.values() if isinstance(m, Score)),
+            shares=tuple(message for message in messages.values() if isinstance(message, Share)),
+            scores=tuple(message for message in messages.values() if isinstance(message, Score)),
             answered=_answered(questions, answers, troubles),
             conclusion=conclusion,
-            moments=tuple(m for m in messages.values() if isinstance(m, Moments)),
-            columns=tuple(m for m in messages.values() if isinstance(m, Columns)),
-            encoding=next((m for m in messages.values() if isinstance(m, Encoding)), None),
+            moments=tuple(message for message in messages.values() if isinstance(message, Moments)),
+            columns=tuple(message for message in messages.values() if isinstance(message, Columns)),
+            encoding=next((message for message in messages.values() if isinstance(message, Encoding)), None),
             troubles=troubles,
-            concluder=result[concluded[0]].header.key if concluded else None,
+            concluder=opened[conclusion_files[0]].header.key if conclusion_files else None,
         )
 
     def put(self, message: Message, signer: Signer | None = None, *, replace: bool = False) -> bool:
@@ -258,13 +277,18 @@ class SealedFolder:
         return True
 
     def _is_there(self, path: Path, message: Message, signer: Signer | None, *, replace: bool) -> bool:
-        """Tell whether the same message is there; refuse to replace another one unless asked."""
+        """Tell whether the folder has the same message, signed well enough; else it must be replaced.
+
+        Raise an error where another message or a damaged file has this name, and nobody asked to replace it.
+        """
         try:
             sealed, reason = unseal(_content(path), self.known_keys), "with other content and stays as it is."
-            # Anybody may ask and conclude, so anybody's signature will do.
+            # A message without a site is a question, encoding or conclusion: anybody's signature will do.
             key = sealed.header.key
-            signed = signer is None or (key is not None and (not sealed.header.site or key == signer.public))
-            if sealed.message == message and signed:
+            is_signed_well = signer is None or (
+                key is not None and (not sealed.header.site or key == signer.public)
+            )
+            if sealed.message == message and is_signed_well:
                 return True
         except ProtocolError as error:
             reason = f"and cannot be used: replace or remove it. {error}"
@@ -273,7 +297,10 @@ class SealedFolder:
         return False
 
     def _make_room(self, path: Path) -> None:
-        """Put aside what this coterie cannot judge; without the suffix it is not read again."""
+        """Rename a file that is newer than now, or that this coterie cannot read, instead of losing it.
+
+        Without the suffix it is not read again. Older files are left alone, for they will be overwritten.
+        """
         try:
             header, _ = read_header(_content(path))
             if header.made <= datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"):

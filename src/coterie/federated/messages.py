@@ -84,9 +84,11 @@ class Share:
         """Refuse a share whose names or numbers are out of range."""
         check_site(self.site)
         check_classes(self.classes)
-        whole = len(self.class_shares) == len(self.classes) and min(self.class_shares, default=0.0) >= 0
-        whole = whole and (not self.classes or abs(sum(self.class_shares) - 1) < 1e-9)
-        require(whole, f"{self.site!r} must state the share of each class.")
+        shares_are_whole = (
+            len(self.class_shares) == len(self.classes) and min(self.class_shares, default=0.0) >= 0
+        )
+        shares_are_whole = shares_are_whole and (not self.classes or abs(sum(self.class_shares) - 1) < 1e-9)
+        require(shares_are_whole, f"{self.site!r} must state the share of each class.")
         require(self.n_rows >= FEWEST_ROWS, f"A site needs {FEWEST_ROWS} rows. Got {self.n_rows}.")
         require(self.error >= 0, f"The error of {self.site!r} is negative.")
         require(self.response_variance >= 0, f"The variance that {self.site!r} states is negative.")
@@ -99,8 +101,8 @@ class Share:
         )
         require(len(set(self.columns)) == len(self.columns), f"Two columns of {self.site!r} have one name.")
         require(self.seed >= 0, f"The seed of {self.site!r} is negative.")
-        good = len(self.spreads) == len(self.columns) and min(self.spreads) >= 0
-        require(good, f"{self.site!r} must state a spread for each column.")
+        has_all_spreads = len(self.spreads) == len(self.columns) and min(self.spreads) >= 0
+        require(has_all_spreads, f"{self.site!r} must state a spread for each column.")
         require(len(self.model) > 0, f"The model of {self.site!r} is empty.")
 
     @property
@@ -136,9 +138,9 @@ class Score:
     losses : mapping of str to PeerLoss
         By site, its own included.
     noise : float
-        Mean of its clipped squared honest residuals.
+        Mean of its clipped squared residuals out of fold: of rows that the model was not fitted on.
     noise_variance : float
-        Sampling variance of the logarithm of the former.
+        Sampling variance of the logarithm of the noise level.
     half_sizes : tuple of int
         Rows in the two halves on which averages are scored.
     tied : bool, default=False
@@ -166,17 +168,18 @@ class Score:
 
 # Loss on the two halves of a site's rows; null where a cluster has nobody to predict with.
 Halves = tuple[float | None, float | None]
+# For each member, the clusters that predict the first and the second half of its rows.
 Picks = tuple[tuple[int, int], ...]
 
 
-def _check_labels(labels: tuple[int, ...], n: int) -> None:
-    """Refuse a labelling of another length, or with labels out of range."""
-    require(len(labels) == n, f"A labelling must have one label for each of the {n} members.")
-    require(min(labels) >= 0 and max(labels) < n, "A label is out of range.")
+def _check_labels(labels: tuple[int, ...], n_members: int) -> None:
+    """Refuse a labelling without one label per member, or with labels outside 0 to n - 1."""
+    require(len(labels) == n_members, f"A labelling must have one label for each of the {n_members} members.")
+    require(min(labels) >= 0 and max(labels) < n_members, "A label is out of range.")
 
 
 def _check_picks(picks: Picks, labels: tuple[int, ...]) -> None:
-    """Refuse picks that do not name clusters for each half of every member."""
+    """Refuse picks that do not name, for each half of every member, a cluster of the labelling."""
     require(len(picks) == len(labels), "There must be picks for every member.")
     clusters = set(range(max(labels) + 1))
     require(clusters.issuperset(k for pair in picks for k in pair), "A pick is out of range.")
@@ -184,10 +187,10 @@ def _check_picks(picks: Picks, labels: tuple[int, ...]) -> None:
 
 @dataclass(frozen=True)
 class AveragedSite:
-    """One whose model takes part in averages.
+    """A member: a site whose model takes part in averages.
 
-    ``weight`` is what the model, named by its sha256, weighs in averages. ``noise`` is the site's noise
-    level.
+    ``sha`` is the sha256 of its model and ``weight`` what it weighs in averages. ``noise`` is the site's
+    noise level, its typical squared residual.
     """
 
     site: str
@@ -202,9 +205,10 @@ class AveragedSite:
 
 @dataclass(frozen=True)
 class Pairing:
-    """Two forms of prediction to compare, paired over rows.
+    """Two forms of prediction whose losses are to be compared row by row.
 
-    ``labels`` are the clusters of the members, ``picks`` which cluster predicts each half of each member.
+    A form has ``labels``, the clusters of the members, and ``picks``, which of these clusters predicts each
+    half of each member's rows.
     """
 
     labels: tuple[int, ...]
@@ -219,10 +223,11 @@ Table = tuple[tuple[float, ...], ...]
 
 @dataclass(frozen=True)
 class MixingQuestion:
-    """What is mixed: own models and the averages of some labellings.
+    """The predictors that mixtures weigh: own models, and the clusters' averages for some labellings.
 
-    ``ratios`` has, first for an offset only and then for offset and slopes, the variances of offset and
-    slopes of each labelling's averages, in units of the noise.
+    Each site corrects an average by an offset, or by offset and slopes, with random-effects shrinkage.
+    ``ratios`` has the variances of offset and slopes for each labelling, in units of the noise: first with an
+    offset only, then with both.
     """
 
     labellings: tuple[Labels, ...]
@@ -230,18 +235,18 @@ class MixingQuestion:
 
     def __post_init__(self) -> None:
         require(0 < len(self.labellings) <= MOST_LABELLINGS, "A mixture has no or too many labellings.")
-        good = all(len(part) == len(self.labellings) for part in self.ratios)
-        require(good, "There must be ratios for every labelling of a mixture.")
+        has_all_ratios = all(len(part) == len(self.labellings) for part in self.ratios)
+        require(has_all_ratios, "There must be ratios for every labelling of a mixture.")
         require(min(min(pair) for part in self.ratios for pair in part) >= 0, "A ratio is negative.")
 
 
 @dataclass(frozen=True)
 class JudgingQuestion:
-    """What has to be judged: a partition, and what each member takes from whom.
+    """A partition and mixtures of models that the sites are to judge by their rows.
 
-    ``labels`` is the partition and ``mixing`` what is mixed. ``weights`` has a table for each member: weights
-    of its own model, the averages with an offset, and the averages with offset and slopes; first those learnt
-    without each fold of its rows, then those that stay.
+    ``labels`` is the partition and ``mixing`` the predictors that are mixed. ``weights`` has a table for each
+    member. Its columns are the own model, the averages with an offset, and the averages with offset and
+    slopes. Its rows are weights learnt without each fold of the member's rows, and last those of all folds.
     """
 
     labels: Labels
@@ -249,13 +254,13 @@ class JudgingQuestion:
     weights: tuple[Table, ...]
 
     def __post_init__(self) -> None:
-        """Refuse weights that do not fit the members and columns."""
+        """Refuse weights without one table per member, all of the same shape, with every column."""
         n_columns = 2 * len(self.mixing.labellings) + 1
-        sizes = {(len(table), len(row)) for table in self.weights for row in table}
+        table_shapes = {(len(table), len(row)) for table in self.weights for row in table}
         require(
             len(self.weights) == len(self.labels)
-            and len(sizes) == 1
-            and {c for _, c in sizes} == {n_columns},
+            and len(table_shapes) == 1
+            and {c for _, c in table_shapes} == {n_columns},
             "There must be weights of every column for each member.",
         )
 
@@ -290,22 +295,31 @@ class Question:
 
     def __post_init__(self) -> None:
         """Refuse a question that is too large, or whose labellings do not fit its members."""
-        n = len(self.members)
+        n_members = len(self.members)
         sites = [member.site for member in self.members]
-        require(0 < n <= MOST_SITES, f"A question is about 1 to {MOST_SITES} members. Got {n}.")
+        require(
+            0 < n_members <= MOST_SITES, f"A question is about 1 to {MOST_SITES} members. Got {n_members}."
+        )
         require(sites == sorted(set(sites)), "The members of a question must differ and be sorted.")
         require(min(self.units, default=0.0) >= 0, "A unit is negative.")
         mixings = [self.mixing, None if self.judging is None else self.judging.mixing]
-        mixed = [labels for mixing in mixings if mixing is not None for labels in mixing.labellings]
-        judged = [] if self.judging is None else [self.judging.labels]
-        n_labellings = len(self.labellings) + len(self.pairings) + len(mixed)
+        mixed_labellings = [
+            labels for mixing in mixings if mixing is not None for labels in mixing.labellings
+        ]
+        judged_labellings = [] if self.judging is None else [self.judging.labels]
+        n_labellings = len(self.labellings) + len(self.pairings) + len(mixed_labellings)
         require(
             n_labellings <= MOST_LABELLINGS,
             f"A question asks for {n_labellings} labellings: at most {MOST_LABELLINGS}.",
         )
-        both = ((p.labels, p.other_labels) for p in self.pairings)
-        for labels in (*self.labellings, *mixed, *judged, *(part for pair in both for part in pair)):
-            _check_labels(labels, n)
+        paired_labels = ((p.labels, p.other_labels) for p in self.pairings)
+        for labels in (
+            *self.labellings,
+            *mixed_labellings,
+            *judged_labellings,
+            *(paired for pair in paired_labels for paired in pair),
+        ):
+            _check_labels(labels, n_members)
         for pairing in self.pairings:
             _check_picks(pairing.picks, pairing.labels)
             _check_picks(pairing.other_picks, pairing.other_labels)
@@ -313,18 +327,21 @@ class Question:
 
 @dataclass(frozen=True)
 class Products:
-    """Sums of products of a site's out-of-fold residuals, fold by fold, and the number of rows behind them.
+    """Gram matrices R'R of a site's out-of-fold residuals, fold by fold, and the rows behind them.
 
-    The columns are those of `JudgingQuestion.weights`.
+    The columns of the residuals are the predictors of `JudgingQuestion.weights`. Mixing weights are learnt
+    from these matrices, so that residuals need not travel.
     """
 
     folds: tuple[Table, ...]
     counts: tuple[float, ...]
 
     def __post_init__(self) -> None:
-        sizes = {(len(table), len(row)) for table in self.folds for row in table}
-        square = len(sizes) == 1 and all(rows == columns for rows, columns in sizes)
-        require(square and len(self.counts) == len(self.folds) > 1, "Products come as square tables by fold.")
+        shapes = {(len(table), len(row)) for table in self.folds for row in table}
+        are_square = len(shapes) == 1 and all(rows == columns for rows, columns in shapes)
+        require(
+            are_square and len(self.counts) == len(self.folds) > 1, "Products come as square tables by fold."
+        )
         require(min(self.counts) >= 0, "A number of rows is negative.")
 
 
@@ -332,17 +349,22 @@ class Products:
 class Verdict:
     """What a partition and a mixture bring a site, in numbers of its own rows.
 
-    ``clusters``: how much more each cluster loses than the site's own honest model; None: nobody is there.
-    ``constant``: how much more the site's cluster loses than the mean of its response. ``coterie``: how much
-    more the average of the site's coterie loses than the site alone. ``errors``: mean squared error, held
-    out, and its standard error: alone, with others, with all. ``early``, ``own`` and ``others`` are mean
-    bounded losses of own models of half of the rows, of more of them, and with others; on ``n_rows`` rows,
-    with the ``variance`` of relative differences and the mean squared ``distance`` of predictions alone and
-    with others; zeros where nothing could be compared, and ``exact`` where
-    there is no error. ``inflation`` is the factor for rows that depend on each other. ``membership``: how
-    often each cluster predicts the site best when its rows are resampled; empty: not measured. ``line`` are
-    slopes and intercept that the site adds to its mixture, and ``limits`` what the line is kept within.
-    ``range`` is that of its response with a margin: its own model is kept within it where it predicts alone.
+    All losses are of rows that a model was not fitted on. An excess is a mean difference of losses and its
+    standard error. ``clusters``: the excess of each cluster's average over the site's own model; None: nobody
+    else is there. ``constant``: that of the site's cluster over the mean of its response. ``coterie``: that
+    of the average of the site's coterie over the site alone. ``errors``: mean squared error and its standard
+    error, alone, with others, with all.
+
+    ``early``, ``own`` and ``others`` are mean bounded losses on ``n_rows`` rows: of own models fitted on half
+    of the rows, of own models fitted on more, and of the mixture. ``variance`` is that of relative
+    differences of losses alone and with others, ``distance`` the mean squared distance of the predictions.
+    All are zero where nothing could be compared, and ``exact`` tells that there is no error.
+
+    ``inflation`` is the factor by which dependence between rows inflates variances. ``membership``: in which
+    share of bootstrap samples each cluster predicts the site best; empty: not measured. ``line`` are slopes
+    and intercept that the site adds to its mixture, and ``limits`` what the line is clipped to. ``range`` is
+    that of its response with a margin: its own model is clipped to it where it predicts alone.
+
     Of classes ``lines`` take the place of ``line``: what is added to the log-odds of each average, first with
     an offset and then with offset and slopes, class by class. ``beyond`` says of classes by how many standard
     deviations each cluster loses more than its probabilities claim, and ``coterie_beyond`` the same of the
@@ -372,15 +394,20 @@ class Verdict:
 
     def __post_init__(self) -> None:
         """Refuse a verdict whose numbers are out of range."""
-        spreads = [pair[1] for pair in (*self.clusters, self.constant, self.coterie) if pair is not None]
-        numbers = self.early, self.own, self.others, self.n_rows, self.variance
-        good = min((*spreads, *numbers, *(part for pair in self.errors for part in pair))) >= 0
-        require(good, "An error or its spread is negative.")
-        whole = self.n_rows == 0 or (min(numbers) > 0 and self.distance >= 0)
-        require(whole and self.inflation > 0, "What could be compared must have an error and a spread.")
+        standard_errors = [
+            pair[1] for pair in (*self.clusters, self.constant, self.coterie) if pair is not None
+        ]
+        compared_numbers = self.early, self.own, self.others, self.n_rows, self.variance
+        not_negative = (
+            min((*standard_errors, *compared_numbers, *(part for pair in self.errors for part in pair))) >= 0
+        )
+        require(not_negative, "An error or its spread is negative.")
+        # Zero rows mean that nothing could be compared; else all of these numbers are positive.
+        is_complete = self.n_rows == 0 or (min(compared_numbers) > 0 and self.distance >= 0)
+        require(is_complete and self.inflation > 0, "What could be compared must have an error and a spread.")
         require(all(0 <= share <= 1 for share in self.membership), "A membership is no share.")
-        ordered = self.limits[0] <= self.limits[1] and self.range[0] <= self.range[1]
-        require(ordered, "Limits are the wrong way round.")
+        are_ordered = self.limits[0] <= self.limits[1] and self.range[0] <= self.range[1]
+        require(are_ordered, "Limits are the wrong way round.")
 
 
 @dataclass(frozen=True)
@@ -416,12 +443,14 @@ class Answer:
     def __post_init__(self) -> None:
         """Refuse an answer whose numbers are out of range."""
         check_site(self.site)
-        values = (v for labelling in self.halves for pair in labelling for v in pair if v is not None)
-        require(all(value >= 0 for value in values), f"{self.site!r} answered a negative loss.")
+        losses = (
+            number for labelling in self.halves for pair in labelling for number in pair if number is not None
+        )
+        require(all(loss >= 0 for loss in losses), f"{self.site!r} answered a negative loss.")
         require(all(pair[1] >= 0 for pair in self.pairings), f"{self.site!r} answered a negative spread.")
-        sizes = {len(row) for table in self.likelihoods for row in table}
-        require(len(sizes) <= 1, f"The likelihoods of {self.site!r} are no tables.")
-        largest = max((v for table in self.likelihoods for row in table for v in row), default=0.0)
+        row_lengths = {len(row) for table in self.likelihoods for row in table}
+        require(len(row_lengths) <= 1, f"The likelihoods of {self.site!r} are no tables.")
+        largest = max((number for table in self.likelihoods for row in table for number in row), default=0.0)
         require(largest <= 0, f"{self.site!r} answered a likelihood above the largest one.")
 
 
@@ -433,12 +462,12 @@ KINDS: Mapping[str, type[Any]] = {kind.__name__.lower(): kind for kind in get_ar
 
 
 def kind_of(message: Message) -> str:
-    """Return the name of a message's kind."""
+    """Return the name of a message's kind, such as "share": the class in lower case."""
     return type(message).__name__.lower()
 
 
 def encode(message: Message) -> bytes:
-    """Return a message as bytes, the same for the same message.
+    """Return a message as bytes of JSON with version and kind, the same for the same message.
 
     Parameters
     ----------
@@ -448,7 +477,7 @@ def encode(message: Message) -> bytes:
     Returns
     -------
     bytes
-        JSON.
+        JSON that `decode` reads.
     """
     return to_text({"coterie": VERSION, "kind": kind_of(message), "body": message})
 
@@ -473,24 +502,31 @@ def decode(content: bytes, kind: str | None = None) -> Message:
     ProtocolError
         With a sentence, for anything else.
     """
-    outer = parse(content, "message")
-    version = outer.get("coterie")
-    if type(version) is not int or set(outer) != {"coterie", "kind", "body"}:
+    envelope = parse(content, "message")
+    version = envelope.get("coterie")
+    if type(version) is not int or set(envelope) != {"coterie", "kind", "body"}:
         raise ProtocolError("This is no message of coterie: it must have 'coterie', 'kind' and 'body'.")
     if version != VERSION:
         raise ProtocolError(
             f"The message has version {str(version)[:20]} and this coterie reads version {VERSION}: "
             "use the same version of coterie at all sites."
         )
-    result = outer["kind"]
-    if not isinstance(result, str) or result not in KINDS or (kind is not None and result != kind):
+    stated_kind = envelope["kind"]
+    if (
+        not isinstance(stated_kind, str)
+        or stated_kind not in KINDS
+        or (kind is not None and stated_kind != kind)
+    ):
         expected = kind or "one of " + ", ".join(KINDS)
-        raise ProtocolError(f"The message must be {expected}. Got {str(result)[:60]!r}.")
-    message: Message = from_plain(KINDS[result], outer["body"], result)
+        raise ProtocolError(f"The message must be {expected}. Got {str(stated_kind)[:60]!r}.")
+    message: Message = from_plain(KINDS[stated_kind], envelope["body"], stated_kind)
     return message
 
 
 @lru_cache(maxsize=64)
 def question_key(question: Question) -> str:
-    """Return the sha256 by which answers name their question."""
+    """Return the sha256 by which answers name their question, and files theirs.
+
+    It is remembered, since encoding a large question takes a while.
+    """
     return digest(encode(question))

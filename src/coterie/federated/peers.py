@@ -27,7 +27,7 @@ from coterie.records import Selection
 from coterie.rows.learners import Learners, gather_learners
 from coterie.rows.tables import column_names
 
-# Half of the digits of the largest number in a message, less some for the arithmetic on squares.
+# The largest response, in absolute value. Its square must fit into a message, whose largest number is 1e100.
 LARGEST_RESPONSE = 1e45
 # Folds of a site's rows on which weights are learnt: ``nested_folds`` of a local fit.
 N_FOLDS = 4
@@ -35,13 +35,15 @@ N_FOLDS = 4
 
 @dataclass(frozen=True)
 class Site:
-    """A site, its rows, and what Select found on them; never leaves the site.
+    """A site with its rows and the model that was selected on them; never leaves the site.
 
-    Its randomness derives from its name and the seed. ``learners`` has its rows, as the only learner.
-    ``candidates`` are the names of what competed, ``sets`` the candidates. ``seen`` has what peers' models
-    predict on these rows, or why they do not, by the model's sha256: a model is evaluated once, however many
-    rounds there are. ``spent`` are the seconds that evaluating them took, of those that all models have
-    together.
+    ``learners`` has its rows, as the only learner, and ``selection`` its model with out-of-fold residuals.
+    ``candidates`` are the names of the models that competed, ``sets`` the models themselves. Randomness
+    derives from the site's name and ``seed``.
+
+    ``seen`` is a cache: by the sha256 of a peer's model, its predictions of these rows, or the reason why
+    there are none. A model is evaluated once, however many rounds there are. ``spent`` are the seconds that
+    evaluations took, for all models share one allowance.
     """
 
     name: str
@@ -63,16 +65,31 @@ class Site:
 
     @cached_property
     def own(self) -> OwnByFold:
-        """The own model without each fold, as a local fit makes it."""
-        recipe = Recipe(1, "noise", "average", False, self.seed, ThreadEngine())
+        """Predictions of each fold of the site's rows by its own model, fitted on the other folds.
+
+        They are made as in a local fit, when they are first needed.
+        """
+        recipe = Recipe(
+            chosen=1,
+            scale="noise",
+            refine="average",
+            robust=False,
+            seed=self.seed,
+            engine=ThreadEngine(),
+        )
         folds = folds_of(self.learners, self.selection, N_FOLDS, None, self.seed)
-        return own_by_fold(self.learners, self.selection, folds, [dict(each) for each in self.sets], recipe)
+        return own_by_fold(
+            self.learners, self.selection, folds, [dict(candidate_set) for candidate_set in self.sets], recipe
+        )
 
 
 def _check_size(y: Any) -> None:
-    """Refuse a response whose squares are too large for a message."""
-    values = np.asarray(y)
-    largest = float(np.abs(values).max()) if values.size and values.dtype.kind in "fiu" else 0.0
+    """Refuse a response whose squares are too large for a message; text and booleans pass.
+
+    It is said at once, when the site is made, and not by the message that could not be sent.
+    """
+    responses = np.asarray(y)
+    largest = float(np.abs(responses).max()) if responses.size and responses.dtype.kind in "fiu" else 0.0
     if np.isfinite(largest) and largest > LARGEST_RESPONSE:
         raise ProtocolError(
             f"The response reaches {largest:.3g} in size, and messages hold {LARGEST_RESPONSE:g} at most: "
@@ -92,7 +109,7 @@ def make_site(
     order: str | None = "auto",
     classes: Sequence[Any] | None = None,
 ) -> Site:
-    """Select a model for a site's rows.
+    """Select a model for a site's rows by cross-validation, as a local fit does for a learner.
 
     Parameters
     ----------
@@ -109,7 +126,7 @@ def make_site(
     candidates : str, list or dict, default="default"
         As for `CoterieRegressor`. Models that keep training rows cannot travel.
     seed : int, default=0
-        Of everything random, together with the site's name.
+        Seed of everything random, with the site's name.
     order : {"auto", None}, default="auto"
         As for `CoterieRegressor`. A site tests its own rows alone, so that it takes more rows or a stronger
         dependence to find it.
@@ -123,48 +140,67 @@ def make_site(
         For `share`, `score` and `answer`.
     """
     check_site(site)
-    known = () if classes is None else class_names(classes)
-    if known:
-        y = class_codes(y, known, "make_site")
+    known_classes = () if classes is None else class_names(classes)
+    if known_classes:
+        y = class_codes(y, known_classes, "make_site")
     _check_size(y)
-    names = columns if columns is not None else column_names(X)
+    given_names = columns if columns is not None else column_names(X)
     groups = np.array([site] * len(y), dtype=object)
-    learners = gather_learners(X, y, groups, loss=loss_of(known), caller="make_site")
-    wanted = ForClasses(candidates) if known else candidates
-    selection = select_models(learners, candidates=wanted, order=order, random_state=seed)
-    result = [f"x{k}" for k in range(learners.n_features)] if names is None else [str(n) for n in names]
-    if len(result) != learners.n_features:
-        raise ValueError(f"{len(result)} names do not fit {learners.n_features} columns: pass one each.")
-    texts = [candidates] if isinstance(candidates, str) else list(candidates)
-    sets = tuple(candidates_per_learner(wanted, learners.ids.tolist()))
-    names_of = tuple(result), target, tuple(map(str, texts))
-    return Site(site, learners, selection, *names_of, int(seed), sets, known)
+    learners = gather_learners(X, y, groups, loss=loss_of(known_classes), caller="make_site")
+    competing = ForClasses(candidates) if known_classes else candidates
+    selection = select_models(learners, candidates=competing, order=order, random_state=seed)
+    feature_names = (
+        [f"x{k}" for k in range(learners.n_features)]
+        if given_names is None
+        else [str(n) for n in given_names]
+    )
+    if len(feature_names) != learners.n_features:
+        raise ValueError(
+            f"{len(feature_names)} names do not fit {learners.n_features} columns: pass one each."
+        )
+    specified = [candidates] if isinstance(candidates, str) else list(candidates)
+    sets = tuple(candidates_per_learner(competing, learners.ids.tolist()))
+    candidate_names = tuple(map(str, specified))
+    return Site(
+        name=site,
+        learners=learners,
+        selection=selection,
+        columns=tuple(feature_names),
+        target=target,
+        candidates=candidate_names,
+        seed=int(seed),
+        sets=sets,
+        classes=known_classes,
+    )
 
 
 def other_columns(peer: Share, columns: Sequence[str], target: str, classes: Sequence[str] = ()) -> str:
-    """Say how a peer's columns or classes differ from those expected."""
+    """Return a sentence that says how a peer's columns, target or classes differ from those expected.
+
+    To be called only where they differ.
+    """
     if peer.target != target:
         return f"It predicts {peer.target!r}, not {target!r}."
-    strange = sorted(set(peer.columns) ^ set(columns))
-    if strange:
-        verb = "has" if strange[0] in peer.columns else "lacks"
-        return f"It {verb} the column {strange[0]!r}: give all sites the same columns."
+    not_in_both = sorted(set(peer.columns) ^ set(columns))
+    if not_in_both:
+        verb = "has" if not_in_both[0] in peer.columns else "lacks"
+        return f"It {verb} the column {not_in_both[0]!r}: give all sites the same columns."
     if peer.columns == tuple(columns) and peer.classes != tuple(classes):
         return f"Its target has other classes ({listed(peer.classes)}): run `coterie agree` and share again."
     return "Its columns come in another order: give --features in the order of the others."
 
 
 def is_comparable(site: Site, peer: Share) -> bool:
-    """Tell whether a peer predicts the same response from the same columns."""
+    """Tell whether a peer predicts the same response from the same columns, in the same order."""
     return (peer.columns, peer.target, peer.classes) == (site.columns, site.target, site.classes)
 
 
 @dataclass(frozen=True)
 class Peers:
-    """Everybody's models, evaluated on a site's rows.
+    """Everybody's models, evaluated on a site's n rows.
 
-    ``sites`` are those whose models could be evaluated, sorted; ``table``, of shape (M, n, C), is what they
-    predict. ``troubles`` says whose could not, and why.
+    ``sites`` are the M peers whose models could be evaluated, sorted; ``table``, of shape (M, n, C), is what
+    they predict, in C columns of the response. ``troubles`` says whose could not, and why.
     """
 
     sites: tuple[str, ...]
@@ -172,41 +208,54 @@ class Peers:
     troubles: Mapping[str, str]
 
 
-def _look_at(site: Site, shares: Sequence[Share]) -> None:
-    """Evaluate models that the site has not seen yet, and remember what came of it."""
-    models = {}
+def _evaluate_new_models(site: Site, shares: Sequence[Share]) -> None:
+    """Evaluate models on the site's rows, and keep predictions or reasons in ``site.seen``.
+
+    All models of a site share one allowance of seconds: a peer must not stop it with slow models.
+    """
+    model_by_sha = {}
     for peer in shares:
         try:
-            models[peer.sha] = wire.unpack(peer.model, site.n_features, len(site.classes))
+            model_by_sha[peer.sha] = wire.unpack(peer.model, site.n_features, len(site.classes))
         except wire.WireError as error:
             site.seen[peer.sha] = str(error)
     # What earlier models of the same folder have used is gone, however often new ones appear.
     seconds_left = max(0.0, wire.Allowance().seconds - sum(site.spent))
-    answers = wire.predict_each(list(models.values()), site.learners.X, wire.Allowance(seconds_left))
-    site.spent.append(answers.seconds)
-    for index, sha in enumerate(models):
-        reason = answers.troubles.get(index)
-        site.seen[sha] = answers.predictions[index] if reason is None else f"Its model {reason}."
+    evaluated = wire.predict_each(list(model_by_sha.values()), site.learners.X, wire.Allowance(seconds_left))
+    site.spent.append(evaluated.seconds)
+    for index, sha in enumerate(model_by_sha):
+        reason = evaluated.troubles.get(index)
+        site.seen[sha] = evaluated.predictions[index] if reason is None else f"Its model {reason}."
 
 
 def evaluate_peers(site: Site, shares: Sequence[Share]) -> Peers:
-    """Read everybody's models, the site's own among them, and predict the site's rows."""
+    """Return everybody's predictions of the site's rows, the site's own model among them.
+
+    A peer with other columns, or whose model cannot be evaluated, is among the troubles, and stops nobody
+    else.
+    """
     comparable = [peer for peer in shares if is_comparable(site, peer)]
-    _look_at(site, [peer for peer in comparable if peer.sha not in site.seen])
-    strange = [peer for peer in shares if not is_comparable(site, peer)]
-    ours = site.columns, site.target, site.classes
-    result: dict[str, Any] = {peer.site: other_columns(peer, *ours) for peer in strange}
-    result |= {peer.site: site.seen[peer.sha] for peer in sorted(comparable, key=lambda peer: peer.site)}
-    troubles = {name: answer for name, answer in result.items() if isinstance(answer, str)}
-    sites = tuple(sorted(set(result) - set(troubles)))
-    table = np.array([result[name] for name in sites]).reshape(len(sites), *site.learners.y.shape)
+    _evaluate_new_models(site, [peer for peer in comparable if peer.sha not in site.seen])
+    not_comparable = [peer for peer in shares if not is_comparable(site, peer)]
+    own_columns = site.columns, site.target, site.classes
+    predictions_or_reasons: dict[str, Any] = {
+        peer.site: other_columns(peer, *own_columns) for peer in not_comparable
+    }
+    predictions_or_reasons |= {
+        peer.site: site.seen[peer.sha] for peer in sorted(comparable, key=lambda peer: peer.site)
+    }
+    troubles = {name: reason for name, reason in predictions_or_reasons.items() if isinstance(reason, str)}
+    sites = tuple(sorted(set(predictions_or_reasons) - set(troubles)))
+    table = np.array([predictions_or_reasons[name] for name in sites]).reshape(
+        len(sites), *site.learners.y.shape
+    )
     return Peers(sites, table, troubles)
 
 
 def predict(
     X: Any, site: str, shares: Sequence[Share], conclusion: Conclusion, *, using: str = "verdict"
 ) -> Array:
-    """Predict a site's rows as the conclusion says.
+    """Predict a site's rows by the mixture of models that the conclusion gives it.
 
     Parameters
     ----------
@@ -228,69 +277,86 @@ def predict(
     """
     mixture, rows = conclusion.mixture(site, using=using), np.asarray(X, dtype=float)
     by_site = concluded_shares(shares, conclusion)
-    used = {member: weight for member, weight in mixture.weights.items() if weight > 0}
-    lacking = [member for member in used if member not in by_site]
-    if lacking:
-        raise ProtocolError(f"The model of {lacking[0]!r}, which {site!r} predicts with, is not here.")
-    members = [by_site[member] for member in used]
+    used_weights = {member: weight for member, weight in mixture.weights.items() if weight > 0}
+    missing = [member for member in used_weights if member not in by_site]
+    if missing:
+        raise ProtocolError(f"The model of {missing[0]!r}, which {site!r} predicts with, is not here.")
+    members = [by_site[member] for member in used_weights]
     n_classes = len(conclusion.classes)
-    result = wire.predict_each(
+    evaluated = wire.predict_each(
         [wire.unpack(member.model, rows.shape[1], n_classes) for member in members], rows
     )
-    if result.troubles:
-        index, reason = next(iter(result.troubles.items()))
+    if evaluated.troubles:
+        index, reason = next(iter(evaluated.troubles.items()))
         raise ProtocolError(f"The model of {members[index].site!r} {reason}.")
     if n_classes:
         if site not in by_site:
             raise ProtocolError(f"The share of {site!r}, which says how many rows it has, is not here.")
-        limits = class_bounds([by_site[site]])[0] if mixture.range is None else mixture.range
-        inside = zip(result.predictions, class_bounds(members), strict=True)
-        chances = np.array([np.clip(part, *each) for part, each in inside])
-        mixed = mixed_parts_of(mixture, [member.site for member in members], chances, rows)
-        probabilities: Array = loss_of(conclusion.classes).from_columns(np.clip(mixed, *limits))
+        own_limits = class_bounds([by_site[site]])[0] if mixture.range is None else mixture.range
+        with_bounds = zip(evaluated.predictions, class_bounds(members), strict=True)
+        by_model = np.array(
+            [np.clip(predicted, *limits_of_model) for predicted, limits_of_model in with_bounds]
+        )
+        class_columns = mixed_parts_of(mixture, [member.site for member in members], by_model, rows)
+        probabilities: Array = loss_of(conclusion.classes).from_columns(np.clip(class_columns, *own_limits))
         return probabilities
-    bounds = [_bounds(member) if mixture.range is None else np.array(mixture.range) for member in members]
-    clipped = [np.clip(part, *each) for part, each in zip(result.predictions, bounds, strict=True)]
-    line = np.clip(rows @ np.array(mixture.line[:-1]) + mixture.line[-1], *mixture.limits)
-    prediction: Array = np.array(list(used.values())) @ np.array(clipped) + line
+    limits_by_model = [
+        _plausible_range(member) if mixture.range is None else np.array(mixture.range) for member in members
+    ]
+    clipped = [
+        np.clip(predicted, *limits_of_model)
+        for predicted, limits_of_model in zip(evaluated.predictions, limits_by_model, strict=True)
+    ]
+    correction = np.clip(rows @ np.array(mixture.line[:-1]) + mixture.line[-1], *mixture.limits)
+    prediction: Array = np.array(list(used_weights.values())) @ np.array(clipped) + correction
     # With its own model alone, that model's range counts.
-    within = mixture.plausible if mixture.range is None else None
-    return prediction if within is None else np.clip(prediction, *within)
+    plausible = mixture.plausible if mixture.range is None else None
+    return prediction if plausible is None else np.clip(prediction, *plausible)
 
 
-def mixed_parts_of(mixture: Mixture, sites: Sequence[str], chances: Array, X: Array) -> Array:
-    """Return the probabilities (n, C) of a mixture of classifiers, from those of its models, (M, n, C)."""
-    mixed = np.zeros(chances.shape[1:])
+def mixed_parts_of(mixture: Mixture, sites: Sequence[str], probabilities_by_model: Array, X: Array) -> Array:
+    """Return the class probabilities (n, C) of a mixture, from those of its M models, (M, n, C).
+
+    Each part averages models; its line, if there is one, is added to the log-odds of the average.
+    ``X`` (n, p) has the predictors, and ``sites`` names the models.
+    """
+    probabilities = np.zeros(probabilities_by_model.shape[1:])
     for part in mixture.parts:
-        shares = np.array([part.weights.get(site, 0.0) for site in sites])
-        average = np.einsum("m,mnc->nc", shares, chances)
+        weights = np.array([part.weights.get(site, 0.0) for site in sites])
+        average = np.einsum("m,mnc->nc", weights, probabilities_by_model)
         if part.lines:
-            own = OwnLines(
+            lines = OwnLines(
                 np.array([[line.values for line in part.lines]]),
                 np.array([[line.limits for line in part.lines]]),
             )
-            average = chances_of(own.added(X, log_odds_of(average)[:, None]))[:, 0]
-        mixed += part.share * average
-    return mixed
+            average = chances_of(lines.added(X, log_odds_of(average)[:, None]))[:, 0]
+        probabilities += part.share * average
+    return probabilities
 
 
-def _bounds(share: Share) -> Array:
-    """Return what a model's predictions are kept within."""
+def _plausible_range(share: Share) -> Array:
+    """Return the smallest and largest prediction that a site's model may make, of shape (2,).
+
+    It follows from mean and variance of the site's response: a model must not extrapolate far beyond them.
+    """
     bounds: Array = model_bounds(np.array([share.response_mean]), np.array([share.response_variance]))[0]
     return bounds
 
 
 def concluded_shares(shares: Sequence[Share], conclusion: Conclusion) -> dict[str, Share]:
-    """Return the shares that a conclusion was made from, by site; refuse another model or two of one name."""
-    result: dict[str, Share] = {}
+    """Return shares by site; refuse a model that is not the one concluded from, or two of one name.
+
+    A site may have shared a new model since: the conclusion's weights are not meant for that one.
+    """
+    by_site: dict[str, Share] = {}
     for share in shares:
-        if share.site in result and result[share.site] != share:
+        if share.site in by_site and by_site[share.site] != share:
             raise ProtocolError(f"There are two different shares of {share.site!r}: leave the old one out.")
-        result[share.site] = share
-    for site, share in result.items():
+        by_site[share.site] = share
+    for site, share in by_site.items():
         if conclusion.models.get(site, share.sha) != share.sha:
             raise ProtocolError(
                 f"The model of {site!r} is not the one that the conclusion is about: conclude again, or take "
                 "the share of the same run."
             )
-    return result
+    return by_site

@@ -98,20 +98,20 @@ class Settings:
     rounds: bool = True
 
     def as_text(self) -> dict[str, str]:
-        """Return the settings as a conclusion states them."""
-        return {each.name: json.dumps(getattr(self, each.name)) for each in fields(self)}
+        """Return the settings as a conclusion states them: the JSON of each value, by its name."""
+        return {setting.name: json.dumps(getattr(self, setting.name)) for setting in fields(self)}
 
     @classmethod
     def from_text(cls, text: Mapping[str, str]) -> Settings:
-        """Return the settings that a conclusion states; refuse what are none."""
+        """Return the settings that a conclusion states; refuse unknown names and impossible values."""
         try:
-            result = cls(**{name: parse_json(value.encode()) for name, value in text.items()})
-            check_count(result.refine_rounds, "refine_rounds")
-            check_count(result.seed, "seed", least=0)
-            for count in (result.max_clusters, result.min_rows):
+            stated = cls(**{name: parse_json(value.encode()) for name, value in text.items()})
+            check_count(stated.refine_rounds, "refine_rounds")
+            check_count(stated.seed, "seed", least=0)
+            for count in (stated.max_clusters, stated.min_rows):
                 if count is not None:
                     check_count(count, "number")
-            return result
+            return stated
         except (TypeError, ValueError):
             raise ProtocolError("The settings that the conclusion states are none of coterie's.") from None
 
@@ -130,45 +130,50 @@ MOST_ROUNDS = Settings().most_rounds
 
 
 def _with_failures_counted(losses: Array) -> Array:
-    """Return the losses in which models have failed only where most sites say so.
+    """Return losses (M, M) in which a model's failure counts only where most sites say that it fails.
 
-    A single site may lie. Where others could evaluate a model, it counts as the worst of those that the site
-    could evaluate.
+    Rows are models and columns are sites. A single site may lie. Where others could evaluate a model, its
+    loss on a site that could not becomes the largest loss of any model there.
     """
     failed = ~np.isfinite(losses)
-    most = failed.sum(axis=1, keepdims=True) * 2 > len(losses)
+    fails_at_most_sites = failed.sum(axis=1, keepdims=True) * 2 > len(losses)
     worst = np.where(failed, 0.0, losses).max(axis=0, keepdims=True)
-    return np.where(failed & ~most, worst, losses)
+    return np.where(failed & ~fails_at_most_sites, worst, losses)
 
 
 def _with_strangers_known(losses: Array, noise: Array) -> Array:
-    """Return the losses in which a site that no model suits is known by what its own model loses elsewhere.
+    """Return losses (M, M) in which a site that no other model suits gets its own model's losses elsewhere.
 
-    A site may say that of itself, so that it stands apart and takes one of the clusters. The others' rows say
-    whether its model is unlike theirs.
+    Rows are models and columns are sites; ``noise`` (M,) has the noise levels. A site may claim that no model
+    suits it, and so take a cluster for itself. The others' rows, which it cannot forge, say whether its model
+    is unlike theirs.
     """
     ratios = losses / noise
     np.fill_diagonal(ratios, np.inf)
-    best = ratios.min(axis=0)
-    usual = WEIGHT_LIMITS.ratio * np.median(best)
-    # Where its model suits nobody either, it is what it says.
-    strange = (best > usual) & (ratios.min(axis=1) <= usual)
-    known = np.where(strange, ratios.T * noise, losses)
-    np.fill_diagonal(known, losses.diagonal())
-    return known
+    best_ratios = ratios.min(axis=0)
+    largest_usual = WEIGHT_LIMITS.ratio * np.median(best_ratios)
+    # If its own model suits nobody else either, the site tells the truth: its losses stay.
+    is_stranger = (best_ratios > largest_usual) & (ratios.min(axis=1) <= largest_usual)
+    corrected = np.where(is_stranger, ratios.T * noise, losses)
+    np.fill_diagonal(corrected, losses.diagonal())
+    return corrected
 
 
-def _exchange(participants: Participants) -> Exchange:
-    """Return the exchange that the sites' scores make."""
+def _exchange_of_scores(participants: Participants) -> Exchange:
+    """Return the losses and noise levels of M sites as an exchange, the record that clustering starts from.
+
+    Every number may be a lie: failures, noise levels and losses that only one site speaks for are bounded by
+    what the others say.
+    """
     sites = list(participants.shares)
-    values = [[participants.scores[j].losses[i].value for j in sites] for i in sites]
-    losses = np.array([[np.inf if v is None else v for v in row] for row in values])
-    levels = np.array([participants.scores[site].noise for site in sites])
-    variances = np.array([participants.scores[site].noise_variance for site in sites])
+    stated_losses = [[participants.scores[scorer].losses[model].value for scorer in sites] for model in sites]
+    losses = np.array([[np.inf if loss is None else loss for loss in row] for row in stated_losses])
+    noise_levels = np.array([participants.scores[site].noise for site in sites])
+    noise_variances = np.array([participants.scores[site].noise_variance for site in sites])
     tied = np.array([participants.scores[site].tied for site in sites])
-    rows = np.array([participants.shares[site].n_rows for site in sites])
+    n_rows = np.array([participants.shares[site].n_rows for site in sites])
     losses = _with_failures_counted(losses)
-    noise = within_reach(shrunken_levels(cautious_levels(levels, rows, tied), variances))
+    noise = within_reach(shrunken_levels(cautious_levels(noise_levels, n_rows, tied), noise_variances))
     losses = _with_strangers_known(losses, noise)
     return Exchange(
         learner_ids=np.array(sites),
@@ -179,55 +184,74 @@ def _exchange(participants: Participants) -> Exchange:
     )
 
 
-def _members(participants: Participants, known: Exchange) -> list[AveragedSite]:
-    """Return the sites whose models take part in averages, with their weights."""
-    sites = known.learner_ids.tolist()
+def _members(participants: Participants, exchange: Exchange) -> list[AveragedSite]:
+    """Return the sites whose models take part in averages, with what each model weighs there.
+
+    A model weighs more with more rows, less noise, and smaller losses on other sites: see `model_weights`.
+    """
+    sites = exchange.learner_ids.tolist()
     n_rows = np.array([participants.shares[site].n_rows for site in sites])
-    weights = model_weights(n_rows, known.noise, known)
+    weights = model_weights(n_rows, exchange.noise, exchange)
     return [
         AveragedSite(site, participants.shares[site].sha, float(weight), float(noise))
-        for site, weight, noise in zip(sites, weights, known.noise, strict=True)
+        for site, weight, noise in zip(sites, weights, exchange.noise, strict=True)
     ]
 
 
-def _units(participants: Participants, members: Sequence[AveragedSite]) -> tuple[float, ...]:
-    """Return the common units of the predictors; zero where slopes are not corrected."""
+def _predictor_units(participants: Participants, members: Sequence[AveragedSite]) -> tuple[float, ...]:
+    """Return the common unit of each predictor, from all members' standard deviations.
+
+    Slopes are shrunk in these units. Zero means that slopes of this predictor are not corrected.
+    """
     units = slope_units(np.array([participants.shares[member.site].spreads for member in members]))
     return tuple(np.where(np.isfinite(units), units, 0.0).tolist())
 
 
-def _ask_ahead(evidence: Evidence, losses: AnsweredLosses, counts: Iterable[int], rounds: int) -> None:
-    """Note all labellings that Refine can ask about by now, for every number of clusters at once.
+def _ask_ahead(
+    evidence: Evidence, losses: AnsweredLosses, cluster_counts: Iterable[int], rounds: int
+) -> None:
+    """Run Refine for every number of clusters, so that each notes the labellings that it must know losses of.
 
-    Rounds are then those of the longest path and not of all together.
+    Where an answer is missing, that run stops and the next one goes on. All wishes share one question; rounds
+    are then those of the longest path, and not the sum over all paths.
     """
-    for count in counts:
+    for n_clusters in cluster_counts:
         with suppress(NotAnsweredError):
-            refine_labels(losses, tidy_labels(evidence.labels(count)), rounds=rounds)
+            refine_labels(losses, tidy_labels(evidence.labels(n_clusters)), rounds=rounds)
 
 
-def _mixing(labellings: Sequence[Array], losses: AnsweredLosses) -> MixingQuestion:
-    """Return what is mixed; offsets and slopes are of the size that the sites find likely."""
+def _mixing_question(labellings: Sequence[Array], losses: AnsweredLosses) -> MixingQuestion:
+    """Return the averages that can be mixed, with the variances of offsets and slopes that sites find likely.
+
+    ``labellings`` has one partition of the members for each resolution; likelihoods are summed over sites.
+    """
     likelihoods = np.stack([losses.likelihoods(labels) for labels in labellings], axis=1)
-    first, second = (
-        tuple((offset, slope) for offset, slope in part) for part in agree_on_ratios(likelihoods).tolist()
+    offset_only, offset_and_slopes = (
+        tuple((offset, slope) for offset, slope in pairs) for pairs in agree_on_ratios(likelihoods).tolist()
     )
-    return MixingQuestion(tuple(in_message(labels) for labels in labellings), (first, second))
+    return MixingQuestion(
+        tuple(in_message(labels) for labels in labellings), (offset_only, offset_and_slopes)
+    )
 
 
-def _mixed(
+def _member_outcomes(
     participants: Participants,
-    known: Exchange,
+    exchange: Exchange,
     losses: AnsweredLosses,
     labels: Array,
-    found: dict[int, Array],
+    labels_by_count: dict[int, Array],
 ) -> MemberOutcomes | None:
-    """Return how the members predict with the chosen partition; None where they have to be asked."""
-    chosen = int(labels.max()) + 1
-    counts = resolution_counts(len(labels), chosen)
-    by_count = {**found, chosen: labels}
-    labellings = [*(by_count[count] for count in counts), np.zeros_like(labels)]
-    mixing = _mixing(labellings, losses)
+    """Return how the members predict and what they say it brings; None where they have to be asked first.
+
+    Averages of several resolutions are mixed: the chosen partition ``labels`` (M,), coarser and finer ones
+    from ``labels_by_count``, and all members as one. Weights are learnt from the residual products, then the
+    sites judge the mixture: each step takes a round.
+    """
+    n_clusters = int(labels.max()) + 1
+    counts = resolution_counts(len(labels), n_clusters)
+    labellings_by_count = {**labels_by_count, n_clusters: labels}
+    labellings = [*(labellings_by_count[count] for count in counts), np.zeros_like(labels)]
+    mixing = _mixing_question(labellings, losses)
     products = losses.products(mixing)
     if products is None:
         losses.ask_products(mixing)
@@ -239,25 +263,38 @@ def _mixed(
         weights = agree_on_class_weights(*products)
     else:
         weights = agree_on_weights(*products, response_units(n_rows, means[:, 0], variances))
-    whole = np.concatenate([weights.held_out, weights.personal[None]])
-    tables = tuple(tuple(map(tuple, table)) for table in np.swapaxes(whole, 0, 1).tolist())
+    weights_by_fold = np.concatenate([weights.held_out, weights.personal[None]])
+    # One table per member: weights without each fold of its rows, then those of all folds.
+    tables = tuple(tuple(map(tuple, table)) for table in np.swapaxes(weights_by_fold, 0, 1).tolist())
     judging = JudgingQuestion(in_message(labels), mixing, tables)
     verdicts = losses.verdicts(judging)
     if verdicts is None:
         return None
     dictionary = AverageDictionary(tuple(labellings), np.zeros(0), np.array(mixing.ratios))
-    clusters_of = np.array([best_clusters(losses, each) for each in labellings])
-    in_averages = np.array([member.weight for member in losses.members])
+    # For each resolution, the cluster whose average loses least on each member.
+    clusters_of = np.array(
+        [best_clusters(losses, labels_at_resolution) for labels_at_resolution in labellings]
+    )
+    weights_in_averages = np.array([member.weight for member in losses.members])
     all_learners = slice(0, len(labels))
-    tile = known.source.tile(all_learners, all_learners)
-    mixing_of: Any = dictionary, clusters_of, weights.personal, in_averages, tile
+    losses_of_models = exchange.source.tile(all_learners, all_learners)
+    mixture_arguments: Any = dictionary, clusters_of, weights.personal, weights_in_averages, losses_of_models
     cluster_losses = whole_losses(losses, labels)
     if shares[0].classes:
-        parts, shares_of = mixed_parts(*mixing_of)
+        parts, shares_in_mixture = mixed_parts(*mixture_arguments)
         models = ClassAverages.totals(parts, weights.personal)
-        return MemberOutcomes(models, shares_of[:, 0], verdicts, cluster_losses, parts, weights.personal)
-    models, shares_of = mixed_models(*mixing_of)
-    return MemberOutcomes(models, shares_of[:, 0], verdicts, cluster_losses)
+        return MemberOutcomes(
+            models=models,
+            own=shares_in_mixture[:, 0],
+            verdicts=verdicts,
+            losses=cluster_losses,
+            parts=parts,
+            part_shares=weights.personal,
+        )
+    models, shares_in_mixture = mixed_models(*mixture_arguments)
+    return MemberOutcomes(
+        models=models, own=shares_in_mixture[:, 0], verdicts=verdicts, losses=cluster_losses
+    )
 
 
 def conclude(
@@ -268,7 +305,7 @@ def conclude(
     settings: Settings | None = None,
     leave_out: Mapping[str, str] | None = None,
 ) -> Question | Conclusion:
-    """Return who learns with whom, or the question that comes first.
+    """Run the method on what the sites sent; return the conclusion, or the next question to them.
 
     Parameters
     ----------
@@ -294,13 +331,14 @@ def conclude(
         raise ProtocolError("The rule 'cv' needs rows that are here: take 'auto' or another rule.")
     participants = find_participants(shares, scores, min_rows=settings.min_rows, leave_out=leave_out)
     if not participants.shares:
-        whole = {**participants.left_out, **participants.waiting}
-        reason = next((f" {site!r}: {sentence}" for site, sentence in whole.items()), "")
+        absent = {**participants.left_out, **participants.waiting}
+        reason = next((f" {site!r}: {sentence}" for site, sentence in absent.items()), "")
         raise ProtocolError(f"There is no site left to conclude from.{reason}")
     if liars := contradictions(participants, answered):
+        # Without them everything changes, from the weights on: it starts anew.
         left_out = {**(leave_out or {}), **liars}
         return conclude(shares, scores, answered, settings=settings, leave_out=left_out)
-    exchange = _exchange(participants)
+    exchange = _exchange_of_scores(participants)
     if exchange.isolated.all():
         raise ProtocolError("Every site's model failed somewhere: let the sites share other models.")
     options = SearchOptions(
@@ -312,62 +350,94 @@ def conclude(
         seed=settings.seed,
     )
     if not settings.rounds:
-        result = search_partition(exchange, Answerer(), replace(options, refine=None))
-        return conclusion_by_losses(participants, result, settings.as_text())
-    known = exchange.take(finite_learners(exchange))
-    members = _members(participants, known)
+        search_result = search_partition(exchange, Answerer(), replace(options, refine=None))
+        return conclusion_by_losses(participants, search_result, settings.as_text())
+    # Sites whose models failed somewhere stand apart; all others are the members.
+    finite_exchange = exchange.take(finite_learners(exchange))
+    members = _members(participants, finite_exchange)
     half_sizes = np.array([participants.scores[member.site].half_sizes for member in members])
     n_rows = np.array([participants.shares[member.site].n_rows for member in members])
-    losses = AnsweredLosses(members, half_sizes, _units(participants, members), answered)
+    losses = AnsweredLosses(members, half_sizes, _predictor_units(participants, members), answered)
     n_clusters = check_n_clusters(settings.n_clusters, len(exchange.learner_ids))
-    most, rounds = largest_count(len(members), n_clusters, settings.max_clusters), settings.refine_rounds
-    evidence = Evidence(known, resolve_scale(known, settings.scale), most, settings.seed, n_rows)
-    given = [] if isinstance(n_clusters, str) else [min(n_clusters, len(members)), 1]
-    _ask_ahead(evidence, losses, given or range(1, most + 1), rounds)
-    finer, counts = resolution_evidence(known, n_rows, settings.seed)
-    _ask_ahead(finer, losses, counts, rounds)
+    largest_n_clusters, rounds = (
+        largest_count(len(members), n_clusters, settings.max_clusters),
+        settings.refine_rounds,
+    )
+    evidence = Evidence(
+        finite_exchange,
+        resolve_scale(finite_exchange, settings.scale),
+        largest_n_clusters,
+        settings.seed,
+        n_rows,
+    )
+    fixed_counts = [] if isinstance(n_clusters, str) else [min(n_clusters, len(members)), 1]
+    _ask_ahead(evidence, losses, fixed_counts or range(1, largest_n_clusters + 1), rounds)
+    evidence_of_resolutions, counts_of_resolutions = resolution_evidence(
+        finite_exchange, n_rows, settings.seed
+    )
+    _ask_ahead(evidence_of_resolutions, losses, counts_of_resolutions, rounds)
     n_features = len(next(iter(participants.shares.values())).columns)
     try:
-        result = search_partition(exchange, Answerer(losses, n_rows, n_features), options)
-        resolutions = average_labels(known, losses, n_rows, settings.seed, rounds)
+        search_result = search_partition(exchange, Answerer(losses, n_rows, n_features), options)
+        resolutions = average_labels(finite_exchange, losses, n_rows, settings.seed, rounds)
     except NotAnsweredError:
         return losses.question_now()
-    final = tidy_labels(result.partition.aligned_to(result.learner_ids).labels)
+    final_labels = tidy_labels(search_result.partition.aligned_to(search_result.learner_ids).labels)
     if losses.has_questions:
-        # One of these will be chosen. What weights are learnt from is asked for all of them at once.
-        labellings = [*resolutions.values(), *map(tidy_labels, losses.candidates()), np.zeros_like(final)]
-        distinct = {labels.tobytes(): labels for labels in labellings}
-        losses.ask_products(_mixing(list(distinct.values()), losses))
+        # One of these will be chosen. Residual products, which weights are learnt from, are asked for at once
+        # for all of them: that saves a round.
+        labellings = [
+            *resolutions.values(),
+            *map(tidy_labels, losses.candidates()),
+            np.zeros_like(final_labels),
+        ]
+        distinct_labellings = {labels.tobytes(): labels for labels in labellings}
+        losses.ask_products(_mixing_question(list(distinct_labellings.values()), losses))
         return losses.question_now()
-    mixed = None
+    outcomes = None
     if len(members) > 1:
-        mixed = _mixed(participants, known, losses, final, resolutions)
-        if mixed is None:
+        outcomes = _member_outcomes(participants, finite_exchange, losses, final_labels, resolutions)
+        if outcomes is None:
             return losses.question_now()
-    notes = (*strange_numbers(participants), *losses.objectors(final))
-    concluded = conclusion_from(participants, exchange, result, mixed, losses.rounds, settings.as_text())
+    notes = (*strange_numbers(participants), *losses.objectors(final_labels))
+    concluded = conclusion_from(
+        participants=participants,
+        exchange=exchange,
+        search_result=search_result,
+        outcomes=outcomes,
+        rounds=losses.rounds,
+        settings=settings.as_text(),
+    )
     return replace(concluded, notes=(*concluded.notes, *notes))
 
 
-def _received(question: Question, replies: Sequence[Answer], round_: int) -> tuple[Answered, dict[str, str]]:
-    """Return the good answers of a round, and who gave none and why."""
-    good: dict[str, Answer] = {}
-    gone: dict[str, str] = {}
+def _answers_of_round(
+    question: Question, replies: Sequence[Answer], round_: int
+) -> tuple[Answered, dict[str, str]]:
+    """Return a round's question with its good answers, and the members who gave none, with the reason.
+
+    An answer is not good if `check_answer` refuses it, or if the site sent two different ones. ``round_``
+    counts from 1, for the reasons.
+    """
+    good_answers: dict[str, Answer] = {}
+    without_answer: dict[str, str] = {}
     for reply in replies:
         try:
             check_answer(question, reply)
         except ProtocolError as error:
-            gone.setdefault(reply.site, f"In round {round_} its answer was refused: {error}")
+            without_answer.setdefault(reply.site, f"In round {round_} its answer was refused: {error}")
             continue
-        if reply.site in good and good[reply.site] != reply:
-            gone[reply.site] = f"In round {round_} it answered twice, and differently."
-        good[reply.site] = reply
+        if reply.site in good_answers and good_answers[reply.site] != reply:
+            without_answer[reply.site] = f"In round {round_} it answered twice, and differently."
+        good_answers[reply.site] = reply
     for member in question.members:
-        if member.site not in good:
-            gone.setdefault(member.site, f"It did not answer in round {round_}.")
+        if member.site not in good_answers:
+            without_answer.setdefault(member.site, f"It did not answer in round {round_}.")
     members = {member.site for member in question.members}
-    gone = {site: reason for site, reason in gone.items() if site in members}
-    return Answered(question, {s: a for s, a in good.items() if s not in gone}), gone
+    without_answer = {site: reason for site, reason in without_answer.items() if site in members}
+    return Answered(
+        question, {s: a for s, a in good_answers.items() if s not in without_answer}
+    ), without_answer
 
 
 def coordinate(
@@ -403,6 +473,6 @@ def coordinate(
         if isinstance(outcome, Conclusion):
             return outcome
         replies = yield outcome
-        round_, gone = _received(outcome, replies, len(answered) + 1)
-        answered.append(round_)
-        left_out |= gone
+        answered_round, without_answer = _answers_of_round(outcome, replies, len(answered) + 1)
+        answered.append(answered_round)
+        left_out |= without_answer

@@ -11,34 +11,48 @@ from coterie.federated.conclusions import Conclusion, Mixture
 from coterie.federated.messages import ProtocolError, Score, Share
 from coterie.federated.protocol import Settings, conclude
 
-# Two machines may come to numbers that differ by this share of the largest.
+# Two machines may come to numbers that differ by this fraction of the largest.
 ROUNDING = 1e-6
 
 
-def _own_lines(mixture: Mixture) -> list[float]:
-    """Return all numbers of the lines of a mixture's parts."""
+def _numbers_of_lines(mixture: Mixture) -> list[float]:
+    """Return slopes, intercepts and limits of all lines in a mixture of classifiers, as one flat list."""
     lines = [line for part in mixture.parts for line in part.lines]
     return [number for line in lines for number in (*line.values, *line.limits)]
 
 
-def _alike(ours: Mixture, theirs: Mixture, sites: Sequence[str]) -> bool:
-    """Tell whether two mixtures predict the same, up to rounding."""
-    first, second = ([m.weights.get(site, 0.0) for site in sites] for m in (ours, theirs))
+def _predict_alike(ours: Mixture, theirs: Mixture, sites: Sequence[str]) -> bool:
+    """Tell whether two mixtures predict the same, up to rounding.
+
+    Weights and shares, which are at most one, are compared with an absolute tolerance; lines and limits, in
+    the units of the response, relative to the largest of them.
+    """
+    our_shares, their_shares = (
+        [mixture.weights.get(site, 0.0) for site in sites] for mixture in (ours, theirs)
+    )
     if [len(part.lines) for part in ours.parts] != [len(part.lines) for part in theirs.parts]:
         return False
-    first += [part.weights.get(site, 0.0) for part in ours.parts for site in sites]
-    second += [part.weights.get(site, 0.0) for part in theirs.parts for site in sites]
-    first += [part.share for part in ours.parts]
-    second += [part.share for part in theirs.parts]
-    line, other = (
-        np.array([*m.line, *m.limits, *(m.range or ()), *(m.plausible or ()), *_own_lines(m)])
-        for m in (ours, theirs)
+    our_shares += [part.weights.get(site, 0.0) for part in ours.parts for site in sites]
+    their_shares += [part.weights.get(site, 0.0) for part in theirs.parts for site in sites]
+    our_shares += [part.share for part in ours.parts]
+    their_shares += [part.share for part in theirs.parts]
+    our_numbers, their_numbers = (
+        np.array(
+            [
+                *mixture.line,
+                *mixture.limits,
+                *(mixture.range or ()),
+                *(mixture.plausible or ()),
+                *_numbers_of_lines(mixture),
+            ]
+        )
+        for mixture in (ours, theirs)
     )
-    if len(line) != len(other):
+    if len(our_numbers) != len(their_numbers):
         return False
-    size = ROUNDING * float(np.abs(line).max())
-    same = np.allclose(first, second, rtol=0, atol=ROUNDING)
-    return same and np.allclose(line, other, rtol=0, atol=size)
+    tolerance = ROUNDING * float(np.abs(our_numbers).max())
+    same_shares = np.allclose(our_shares, their_shares, rtol=0, atol=ROUNDING)
+    return same_shares and np.allclose(our_numbers, their_numbers, rtol=0, atol=tolerance)
 
 
 def check_conclusion(
@@ -51,7 +65,7 @@ def check_conclusion(
     conclusion : Conclusion
         What somebody concluded.
     shares, scores, answered : sequence
-        What the sites said, as for `conclude`.
+        The sites' messages, as for `conclude`.
 
     Returns
     -------
@@ -66,15 +80,22 @@ def check_conclusion(
     remedy = "conclude again, or name who may conclude."
     left_out: Mapping[str, str] = conclusion.left_out
     settings = Settings.from_text(conclusion.settings)
-    result = conclude(shares, scores, answered, settings=settings, leave_out=left_out)
-    if not isinstance(result, Conclusion):
+    recomputed = conclude(shares, scores, answered, settings=settings, leave_out=left_out)
+    if not isinstance(recomputed, Conclusion):
         raise ProtocolError(f"The files that the conclusion was made from are not all here: {remedy}")
-    verdicts = [
-        [(row.learner, row.cluster, row.verdict) for row in each.gains] for each in (conclusion, result)
+    clusters_and_verdicts = [
+        [(row.learner, row.cluster, row.verdict) for row in stated.gains]
+        for stated in (conclusion, recomputed)
     ]
-    sites = sorted(result.models)
-    same = verdicts[0] == verdicts[1] and conclusion.models == result.models and bool(conclusion.mixtures)
-    same = same and conclusion.classes == result.classes
-    if not same or not all(_alike(conclusion.mixtures[s], result.mixtures[s], sites) for s in sites):
+    sites = sorted(recomputed.models)
+    same_outcome = (
+        clusters_and_verdicts[0] == clusters_and_verdicts[1]
+        and conclusion.models == recomputed.models
+        and bool(conclusion.mixtures)
+    )
+    same_outcome = same_outcome and conclusion.classes == recomputed.classes
+    if not same_outcome or not all(
+        _predict_alike(conclusion.mixtures[site], recomputed.mixtures[site], sites) for site in sites
+    ):
         raise ProtocolError(f"The conclusion does not follow from what the sites said: {remedy}")
-    return result
+    return recomputed

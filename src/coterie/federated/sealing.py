@@ -20,7 +20,7 @@ from coterie.federated.tables import Encoding
 
 FORMAT = "coterie-sealed"
 FORMAT_VERSION = 1
-# The first line is short; a file without one is not read to its end.
+# Bytes. The first line is short; a file without one is not read to its end.
 LONGEST_HEADER = 10_000
 
 
@@ -59,19 +59,26 @@ class Header:
 
 @dataclass(frozen=True)
 class Sealed:
-    """A file that was opened: its first line, and the rest."""
+    """A file that was opened and checked: the header, which is its first line, and the message."""
 
     header: Header
     message: Message
 
 
 def speaker_of(message: Message) -> str:
-    """Return the site that speaks; nothing for questions, encodings and conclusions."""
+    """Return the site that a message speaks for; "" for questions, encodings and conclusions.
+
+    Anybody may make those from the sites' messages.
+    """
     return "" if isinstance(message, (Question, Conclusion, Encoding)) else message.site
 
 
 def seal(message: Message, signer: Signer | None = None, made: datetime | None = None) -> bytes:
-    """Return a message as the bytes of a file, made now unless ``made`` says when."""
+    """Return a message as the bytes of a file: a header line, with a signature if asked for, and the body.
+
+    ``made`` is the time in the header; None: now. The signature covers the header without its signature, and
+    so the message, whose sha256 the header has.
+    """
     body = encode(message)
     # What nobody could read is not written: the sentence says which field is at fault.
     decode(body, kind_of(message))
@@ -92,19 +99,22 @@ def seal(message: Message, signer: Signer | None = None, made: datetime | None =
 
 
 def read_header(content: bytes) -> tuple[Header, bytes]:
-    """Return the first line of a file, not yet compared with the rest, and the rest, unread."""
+    """Return the header of a file, and the bytes of its message, unread.
+
+    The two are not yet compared with each other: `unseal` does that.
+    """
     line, newline, _ = content[:LONGEST_HEADER].partition(b"\n")
     if not newline:
         raise ProtocolError("It is no sealed file: it must begin with a line of JSON.")
-    outer = parse(line, "first line")
-    if outer.get("format") != FORMAT:
+    fields = parse(line, "first line")
+    if fields.get("format") != FORMAT:
         raise ProtocolError("It is no sealed file: its first line is not that of coterie.")
-    if outer.get("version") != FORMAT_VERSION:
+    if fields.get("version") != FORMAT_VERSION:
         raise ProtocolError(
-            f"It has version {str(outer.get('version'))[:20]} and this coterie reads version "
+            f"It has version {str(fields.get('version'))[:20]} and this coterie reads version "
             f"{FORMAT_VERSION}: use the same version of coterie at all sites."
         )
-    return from_plain(Header, outer, "first line"), content[len(line) + 1 :]
+    return from_plain(Header, fields, "first line"), content[len(line) + 1 :]
 
 
 def unseal(content: bytes, known_keys: Mapping[str, str] | None = None) -> Sealed:
@@ -126,7 +136,10 @@ def unseal(content: bytes, known_keys: Mapping[str, str] | None = None) -> Seale
 
 
 def _check_signature(header: Header, known_keys: Mapping[str, str] | None) -> None:
-    """Refuse a file that is not signed by a key that may speak for its site."""
+    """Refuse a file that is not signed by a key that may speak for its site.
+
+    ``known_keys`` are public keys by site; None: any key will do, but a signature must be right.
+    """
     signature = header.signature
     if signature is None:
         if known_keys is not None:

@@ -14,8 +14,10 @@ from coterie._files import read_plain, write_bytes
 from coterie.federated.checks import check_site
 from coterie.federated.messages import ProtocolError
 
+# Hexadecimal digits of a public key.
 DIGITS = 64
-# Points of small order: anybody can sign anything for such a "key". Without the sign, the highest bit.
+# Points of small order on the curve, as hexadecimal digits: anybody can sign anything for such a "key". The
+# sign, the highest bit, is left out.
 WORTHLESS = {
     "00" * 32,
     "01" + "00" * 31,
@@ -28,7 +30,7 @@ WORTHLESS = {
 
 
 def _ed25519() -> Any:
-    """Import cryptography's Ed25519; if it is missing, say which extra brings it."""
+    """Return cryptography's module for Ed25519; if it is missing, say which extra brings it."""
     try:
         from cryptography.hazmat.primitives.asymmetric import ed25519
     except ModuleNotFoundError as error:
@@ -37,7 +39,7 @@ def _ed25519() -> Any:
 
 
 def make_key(path: str | Path) -> str:
-    """Write a new private key to a new file, for its owner's eyes only; return the public key."""
+    """Write a new private key to a new file, which only its owner may read; return the public key."""
     from cryptography.hazmat.primitives import serialization
 
     key = _ed25519().Ed25519PrivateKey.generate()
@@ -49,7 +51,7 @@ def make_key(path: str | Path) -> str:
 
 
 class Signer:
-    """Signs with a private key of the library cryptography."""
+    """Signs bytes with a private Ed25519 key, an object of the library cryptography."""
 
     def __init__(self, key: Any) -> None:
         self._key = key
@@ -83,7 +85,11 @@ def read_key(path: str | Path) -> Signer:
 
 
 def is_signed(content: bytes, public: str, signature: str) -> bool:
-    """Tell whether a signature of some bytes is that of a public key."""
+    """Tell whether a signature of some bytes was made with the private key behind a public key.
+
+    ``public`` and ``signature`` are hexadecimal digits from a stranger: what is no key, or a worthless one,
+    has signed nothing.
+    """
     ed25519 = _ed25519()
     from cryptography.exceptions import InvalidSignature
 
@@ -99,8 +105,11 @@ def is_signed(content: bytes, public: str, signature: str) -> bool:
 
 
 def read_known_keys(path: str | Path) -> Mapping[str, str]:
-    """Return the public keys by name, from lines ``name key``; lines that begin with # say nothing."""
-    known: dict[str, str] = {}
+    """Return public keys by site, from a text file of lines ``name key``.
+
+    Empty lines and lines that begin with # are skipped; damaged lines and two keys for one name are refused.
+    """
+    key_by_name: dict[str, str] = {}
     try:
         text = read_plain(Path(path)).decode("utf-8")
     except UnicodeDecodeError:
@@ -109,13 +118,13 @@ def read_known_keys(path: str | Path) -> Mapping[str, str]:
         if not line.strip() or line.lstrip().startswith("#"):
             continue
         name, _, key = line.strip().rpartition(" ")
-        good = len(key) == DIGITS and set(key.lower()) <= set("0123456789abcdef")
-        if not good or not name.strip():
+        is_key = len(key) == DIGITS and set(key.lower()) <= set("0123456789abcdef")
+        if not is_key or not name.strip():
             raise ProtocolError(
                 f"Line {number} of {str(path)!r} must be a name and a key of {DIGITS} digits."
             )
         name = check_site(name.strip())
-        if known.get(name, key.lower()) != key.lower():
+        if key_by_name.get(name, key.lower()) != key.lower():
             raise ProtocolError(f"{str(path)!r} has two keys for {name!r}: remove one of them.")
-        known[name] = key.lower()
-    return known
+        key_by_name[name] = key.lower()
+    return key_by_name

@@ -27,7 +27,7 @@ from coterie.records import Selection
 
 
 def software_versions() -> dict[str, str]:
-    """Return the versions that a message states."""
+    """Return the versions of coterie, Python, NumPy and scikit-learn, which a message states."""
     return {
         "coterie": __version__,
         "python": platform.python_version(),
@@ -37,7 +37,7 @@ def software_versions() -> dict[str, str]:
 
 
 def share(site: Site) -> Share:
-    """Return what the site sends of itself.
+    """Return the first message of a site: its model, and what others must know to compare and weigh it.
 
     Parameters
     ----------
@@ -47,7 +47,7 @@ def share(site: Site) -> Share:
     Returns
     -------
     Share
-        Its model and a few numbers.
+        Its model, error, number of rows, columns, and mean and variance of the response.
 
     Raises
     ------
@@ -55,9 +55,9 @@ def share(site: Site) -> Share:
         If the model keeps training rows or cannot be written down.
     """
     learners, selection, n_classes = site.learners, site.selection, len(site.classes)
-    of_numbers, counts = not n_classes, []
+    of_numbers, rows_by_class = not n_classes, []
     if n_classes:
-        counts = np.bincount(learners.loss.target(learners.y), minlength=n_classes).tolist()
+        rows_by_class = np.bincount(learners.loss.target(learners.y), minlength=n_classes).tolist()
     return Share(
         site=site.name,
         n_rows=len(learners.y),
@@ -73,49 +73,64 @@ def share(site: Site) -> Share:
         software=software_versions(),
         spreads=tuple(learners.X.std(axis=0).tolist()),
         classes=site.classes,
-        class_shares=tuple(count / len(learners.y) for count in counts),
+        class_shares=tuple(count / len(learners.y) for count in rows_by_class),
     )
 
 
 def pooled_variance(shares: Sequence[Share]) -> float:
-    """Return the variance of these sites' responses together, as a local fit pools it."""
+    """Return the variance of the sites' responses as if their rows were in one table, as in a local fit.
+
+    It follows from the numbers, means and variances in the shares. What is far below it is rounding.
+    """
     counts = np.array([share.n_rows for share in shares], dtype=float)
     return pool_variances(counts, *response_moments(shares), loss_of(shares[0].classes))
 
 
 def bounded_selection(site: Site, shares: Sequence[Share]) -> tuple[Selection, float, float]:
-    """Return the selection with the bound that the peers' responses call for, and the noise statistics."""
+    """Return the site's selection with its bound for losses, its noise level, and the level's variance.
+
+    Losses of single rows are clipped at the bound. The noise level is the mean clipped loss of out-of-fold
+    residuals; its sampling variance is that of the logarithm. Both count as rounding below a level that
+    depends on the variance of all comparable sites' responses.
+    """
     # Whoever predicts something else, or from something else, says nothing about rounding here.
     smallest = smallest_level(pooled_variance([peer for peer in shares if is_comparable(site, peer)]))
     residuals, loss = site.selection.residuals[0], site.learners.loss
-    clip = clip_bound(residuals, smallest, tied=mostly_one_value(site.learners.y), loss=loss)
-    level, variance = noise_statistics(residuals, clip, smallest, loss)
-    return replace(site.selection, clips=np.array([clip]), noise=np.array([level])), level, variance
+    bound = clip_bound(residuals, smallest, tied=mostly_one_value(site.learners.y), loss=loss)
+    noise_level, log_variance = noise_statistics(residuals, bound, smallest, loss)
+    return (
+        replace(site.selection, clips=np.array([bound]), noise=np.array([noise_level])),
+        noise_level,
+        log_variance,
+    )
 
 
 def _score(
     site: Site,
-    by_site: Mapping[str, Share],
-    values: Mapping[str, float],
+    share_by_site: Mapping[str, Share],
+    loss_by_site: Mapping[str, float],
     noise: float,
     noise_variance: float,
     **more: Any,
 ) -> Score:
-    """Return a score; ``values`` are the losses of the models that have one, by site."""
-    first, second = np.bincount(halves_of(site.selection.folds[0]), minlength=2).tolist()
+    """Return a score; ``loss_by_site`` has the mean losses of the models that could be evaluated, by site.
+
+    Models without an entry get None as loss. ``more`` are further fields of `Score`.
+    """
+    n_first_half, n_second_half = np.bincount(halves_of(site.selection.folds[0]), minlength=2).tolist()
     return Score(
         site=site.name,
-        sha=by_site[site.name].sha,
-        losses={name: PeerLoss(peer.sha, values.get(name)) for name, peer in by_site.items()},
+        sha=share_by_site[site.name].sha,
+        losses={name: PeerLoss(peer.sha, loss_by_site.get(name)) for name, peer in share_by_site.items()},
         noise=noise,
         noise_variance=noise_variance,
-        half_sizes=(first, second),
+        half_sizes=(n_first_half, n_second_half),
         **more,
     )
 
 
 def score(site: Site, shares: Sequence[Share]) -> Score:
-    """Return what everybody's models lose on the site's rows.
+    """Return the mean loss of everybody's models on the site's rows, with the site's noise level.
 
     Parameters
     ----------
@@ -127,16 +142,18 @@ def score(site: Site, shares: Sequence[Share]) -> Score:
     Returns
     -------
     Score
-        Scalars. A model that cannot be read or evaluated has no loss.
+        Means over rows, never a row. A model that cannot be read or evaluated has no loss.
     """
-    by_site = {peer.site: peer for peer in shares}
-    if len(by_site) < len(shares):
+    share_by_site = {peer.site: peer for peer in shares}
+    if len(share_by_site) < len(shares):
         raise ProtocolError("Two shares bear one name: leave one of them out.")
-    if site.name not in by_site:
+    if site.name not in share_by_site:
         raise ProtocolError(f"The shares lack that of {site.name!r} itself: run share first.")
     peers = evaluate_peers(site, shares)
     y = site.learners.y
-    means = site.learners.loss.by_row(peers.table - y).mean(axis=1)
-    values = {name: float(m) for name, m in zip(peers.sites, means, strict=True) if m <= LARGEST}
-    _, level, variance = bounded_selection(site, shares)
-    return _score(site, by_site, values, level, variance, tied=mostly_one_value(y))
+    mean_losses = site.learners.loss.by_row(peers.table - y).mean(axis=1)
+    loss_by_site = {
+        name: float(loss) for name, loss in zip(peers.sites, mean_losses, strict=True) if loss <= LARGEST
+    }
+    _, noise_level, log_variance = bounded_selection(site, shares)
+    return _score(site, share_by_site, loss_by_site, noise_level, log_variance, tied=mostly_one_value(y))

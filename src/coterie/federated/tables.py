@@ -1,4 +1,8 @@
-"""Messages about a site's table: its columns before anything is learnt, and its second moments."""
+"""Messages about a site's table: its columns before anything is learnt, and its second moments.
+
+Second moments are the sums of squares and products of (1, x, y), x being the predictors and y the response.
+Linear regression needs nothing else.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +17,7 @@ from coterie.rows.threshold import FEWEST_ROWS
 
 @dataclass(frozen=True)
 class Promise:
-    """For two tables that differ in one replaced row, what is sent is alike up to (epsilon, delta)."""
+    """Differential privacy: if one row is replaced, what is sent is alike up to (epsilon, delta)."""
 
     epsilon: float
     delta: float
@@ -21,7 +25,7 @@ class Promise:
 
 @dataclass(frozen=True)
 class Moments:
-    """What a site sends of itself in one message: second moments of (1, x, y) over two halves of its rows.
+    """All that a site sends where moments suffice: second moments of (1, x, y) over two halves of its rows.
 
     Parameters
     ----------
@@ -36,7 +40,7 @@ class Moments:
     schema : bytes
         What the sites agreed on, by which rows were encoded and scaled; empty: columns are as they were.
     halves : tuple of tuple of float
-        For each half, the upper triangle of the moments, row by row.
+        For each half, the upper triangle of the matrix of sums, row by row.
     promise : Promise or None
         How private the moments are; None: they are exact.
     software : mapping of str to str
@@ -63,13 +67,18 @@ class Moments:
             0 < len(self.columns) <= MOST_COLUMNS, f"{self.site!r} must have 1 to {MOST_COLUMNS} columns."
         )
         require(len(set(self.columns)) == len(self.columns), f"Two columns of {self.site!r} have one name.")
-        rising = all(indices == tuple(sorted(set(indices))) and len(indices) != 1 for indices in self.knots)
-        good = rising and len(self.knots) in (0, len(self.columns))
-        require(good, f"The knots of {self.site!r} do not fit its {len(self.columns)} columns.")
-        size = len(self.columns) + sum(map(len, self.knots)) + 2
-        require(size - 2 <= MOST_COLUMNS, f"The moments of {self.site!r} have too many columns.")
-        good = all(len(half) == size * (size + 1) // 2 for half in self.halves)
-        require(good, f"The moments of {self.site!r} do not fit its {len(self.columns)} columns.")
+        knots_rise = all(
+            knots_of_column == tuple(sorted(set(knots_of_column))) and len(knots_of_column) != 1
+            for knots_of_column in self.knots
+        )
+        fits_columns = knots_rise and len(self.knots) in (0, len(self.columns))
+        require(fits_columns, f"The knots of {self.site!r} do not fit its {len(self.columns)} columns.")
+        n_moment_columns = len(self.columns) + sum(map(len, self.knots)) + 2
+        require(n_moment_columns - 2 <= MOST_COLUMNS, f"The moments of {self.site!r} have too many columns.")
+        fits_columns = all(
+            len(half) == n_moment_columns * (n_moment_columns + 1) // 2 for half in self.halves
+        )
+        require(fits_columns, f"The moments of {self.site!r} do not fit its {len(self.columns)} columns.")
         require(self.promise is None or bool(self.schema), "Private moments need a schema.")
         require(not (self.schema and self.knots), "Moments by a schema have no knots.")
 
@@ -81,12 +90,12 @@ class Moments:
 
 @dataclass(frozen=True)
 class ColumnNote:
-    """What a site says of a column: its kind, and what is common in it.
+    """What a site says of a column: its kind, and what enough of its rows have in common.
 
     ``levels`` are entries of a category, or classes of the response, that enough rows have, the most
-    frequent first. ``gaps`` tells
-    whether enough entries are missing. ``middle`` is the median of a number, or the median year of a date,
-    and ``size`` the median of absolute values, both rounded to one digit; None where there are too few rows.
+    frequent first. ``gaps`` tells whether enough entries are missing, and ``hours`` whether dates have a time
+    of day. ``middle`` is the median of a number, or the median year of a date, and ``size`` the median of
+    absolute values, both rounded to one digit; None where there are too few rows.
     """
 
     name: str
