@@ -114,9 +114,9 @@ class Pool:
 
     @property
     def moments(self) -> Array:
-        """The moments of both halves together, of shape (L, q, q)."""
-        whole: Array = self.halves.sum(axis=0)
-        return whole
+        """The moments of all rows of each site, of shape (L, q, q)."""
+        moments: Array = self.halves.sum(axis=0)
+        return moments
 
 
 def pool_of(messages: Sequence[Moments], *, bent: bool = False) -> Pool:

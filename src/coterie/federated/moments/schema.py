@@ -104,13 +104,13 @@ class Column:
 
     @property
     def units(self) -> list[tuple[float, float]]:
-        """Middle and half range of each column that it becomes."""
-        ends: list[tuple[float, float]] = []
+        """Middle and half range of each numeric column that it becomes; indicators are in units of one."""
+        middles_and_halves: list[tuple[float, float]] = []
         if self.kind == "number":
-            ends = [(self.middle, self.half)]
+            middles_and_halves = [(self.middle, self.half)]
         elif self.kind == "date":
-            ends = [((low + high) / 2, (high - low) / 2) for low, high in self.parts.values()]
-        return ends + [(0.0, 1.0)] * (len(self.plan.features) - len(ends))
+            middles_and_halves = [((low + high) / 2, (high - low) / 2) for low, high in self.parts.values()]
+        return middles_and_halves + [(0.0, 1.0)] * (len(self.plan.features) - len(middles_and_halves))
 
 
 @dataclass(frozen=True)
@@ -125,6 +125,7 @@ class Schema:
     decimal: str = "."
 
     def __post_init__(self) -> None:
+        """Refuse a schema whose target, columns or decimal sign cannot be used."""
         is_allowed = self.target.kind == "number" or (
             self.target.kind == "category" and len(self.classes) == 2
         )
@@ -208,7 +209,7 @@ def read_schema(path: str | Path) -> Schema:
 
 
 def schema_from(text: bytes) -> Schema:
-    """Return the schema that a file or a message holds."""
+    """Return the checked schema of a JSON text, from a file or a message; fields left out have defaults."""
     parsed = parse(text, "schema")
     columns = parsed.get("columns")
     if not isinstance(columns, list):

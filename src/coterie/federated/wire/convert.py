@@ -118,16 +118,20 @@ def _only_value(tree: Any) -> Array:
 def plain_trees(
     trees: Sequence[Any], factor: float = 1.0, values: Callable[[Any], Array] = _only_value
 ) -> Trees:
-    """Return fitted decision trees as one list; the nodes' ``values`` are multiplied with the factor."""
-    nodes = ("children_left", "children_right", "feature", "threshold")
+    """Return fitted decision trees as one list of nodes and leaves.
+
+    ``values`` takes a tree and gives a value for each node, by default its only output; the factor, such as a
+    learning rate, multiplies it.
+    """
+    node_arrays = ("children_left", "children_right", "feature", "threshold")
     return _joined(
-        (tree.children_left != -1, *(getattr(tree, name) for name in nodes), factor * values(tree))
+        (tree.children_left != -1, *(getattr(tree, name) for name in node_arrays), factor * values(tree))
         for tree in (model.tree_ for model in trees)
     )
 
 
 def histogram_trees(predictors: Sequence[Any]) -> Trees:
-    """Return the trees of histogram gradient boosting, without categorical questions, as one list."""
+    """Return the trees of histogram gradient boosting as one list; they must not ask about categories."""
     # An infinite threshold parts missing from present values; rows here have no missing ones.
     largest_float, nodes = np.finfo(float).max, ("left", "right", "feature_idx")
     return _joined(
@@ -289,7 +293,10 @@ def _boosting(to: Converter, model: Any, table: str) -> str:
 
 
 def _histogram_boosting(to: Converter, model: Any, table: str) -> str:
-    """Write histogram boosting into a program: its baseline and the sum of its trees."""
+    """Write histogram boosting into a program: its baseline and the sum of its trees.
+
+    Losses for counts and sizes predict on the log scale, so an exponential follows.
+    """
     if model.is_categorical_ is not None and np.any(model.is_categorical_):
         raise refused(model, "it has categorical predictors, which the trees that travel do not ask about")
     trees = histogram_trees([stage[0] for stage in fitted_part(model, "_predictors")])
@@ -316,7 +323,7 @@ def _generalised_linear(to: Converter, model: Any, table: str) -> str:
 
 
 def _bagging(to: Converter, model: Any, table: str) -> str:
-    """Write the mean of bagged models into a program, each on its own columns."""
+    """Write the mean of bagged models into a program, each on its own columns of the table."""
     all_columns = np.arange(to.widths[table])
     parts = []
     for inner, indices in zip(model.estimators_, model.estimators_features_, strict=True):

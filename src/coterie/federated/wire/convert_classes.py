@@ -58,7 +58,10 @@ class ClassConverter(Converter):
         return self.add("Concat", first, second)
 
     def linked(self, odds: str, *, softmax: bool = True) -> str:
-        """Return probabilities from one column of log-odds, or from one for each class."""
+        """Return probabilities from log-odds: one column of them for two classes, else one for each.
+
+        Without ``softmax``, each class has its own logistic function, and rows are divided by their sums.
+        """
         if self.widths[odds] == 1:
             return self.two(self.add("Sigmoid", odds))
         if softmax:
@@ -72,7 +75,11 @@ class ClassConverter(Converter):
         return self.elementwise("Add", zero, np.asarray(chances, dtype=float))
 
     def chances(self, model: Any, table: str) -> str:
-        """Write what ``model.predict_proba`` does with a table: the classes that the model has seen."""
+        """Write what ``model.predict_proba`` does with a table, and return the name of the result.
+
+        It has a column for each class that the model has seen, in the model's order. Models that keep
+        training rows are refused.
+        """
         refuse_carriers(model)
         if len(model.classes_) == 1:
             return self.certain(table, [1.0])
@@ -134,15 +141,21 @@ def _class_forest(to: ClassConverter, model: Any, table: str) -> str:
 
 
 def _histogram_boosting(to: ClassConverter, model: Any, table: str) -> str:
-    """Write histogram boosting of classes into a program: log-odds, then probabilities."""
+    """Write histogram boosting of classes into a program: log-odds, then probabilities.
+
+    Each column of log-odds is its baseline and the sum of its own trees, one from each stage.
+    """
     if model.is_categorical_ is not None and np.any(model.is_categorical_):
         raise refused(model, "it has categorical predictors, which the trees that travel do not ask about")
-    stages, baseline = fitted_part(model, "_predictors"), np.ravel(fitted_part(model, "_baseline_prediction"))
-    sums = [
-        to.elementwise("Add", to.add("TreeEnsemble", table, trees=histogram_trees(trees)), float(level))
-        for trees, level in zip(zip(*stages, strict=True), baseline, strict=True)
+    stages, baselines = (
+        fitted_part(model, "_predictors"),
+        np.ravel(fitted_part(model, "_baseline_prediction")),
+    )
+    log_odds = [
+        to.elementwise("Add", to.add("TreeEnsemble", table, trees=histogram_trees(trees)), float(baseline))
+        for trees, baseline in zip(zip(*stages, strict=True), baselines, strict=True)
     ]
-    return to.linked(sums[0] if len(sums) == 1 else to.add("Concat", *sums))
+    return to.linked(log_odds[0] if len(log_odds) == 1 else to.add("Concat", *log_odds))
 
 
 def _boosting(to: ClassConverter, model: Any, table: str) -> str:

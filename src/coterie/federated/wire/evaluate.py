@@ -52,7 +52,10 @@ def usual_seconds(model: bytes, n_rows: int) -> float:
 
 
 def _folders() -> list[str]:
-    """Return where numpy and onnxruntime are, for isolated mode does not look at PYTHONPATH."""
+    """Return the folders with numpy and onnxruntime, for the process to import from.
+
+    It runs in isolated mode, which does not look at PYTHONPATH.
+    """
     specs = (importlib.util.find_spec(name) for name in ("numpy", "onnxruntime"))
     origins = [spec.origin for spec in specs if spec is not None and spec.origin is not None]
     if len(origins) < 2:

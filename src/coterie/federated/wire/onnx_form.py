@@ -167,10 +167,13 @@ def _tree_attributes(trees: Trees) -> dict[str, Any]:
 
 
 def _node(step: Step, constants: list[Any]) -> Any:
-    """Return a step as an ONNX node; its constant is added to the list."""
+    """Return a step as an ONNX node; its constant, if any, is appended to ``constants`` under a new name."""
     inputs = list(step.inputs)
     admitted, _ = _SETTINGS.get(step.operator, ({}, ""))
-    settings: dict[str, Any] = {name: values[int(step.single)] for name, values in admitted.items()}
+    # Cast is the only operator with two values: to float64 and to float32, in this order.
+    settings: dict[str, Any] = {
+        name: admitted_values[int(step.single)] for name, admitted_values in admitted.items()
+    }
     if step.constant is not None:
         dtype = "<i8" if step.operator == "Gather" else "<f8"
         name = f"c{len(constants)}"
@@ -200,7 +203,10 @@ def write_onnx(program: Program) -> bytes:
 
 
 def _array(tensor: Any, *, dtype: np.dtype[Any]) -> Array:
-    """Return a tensor's numbers once its type, shape and bytes fit each other."""
+    """Return the numbers of an ONNX tensor as an array of one or two dimensions.
+
+    Its declared shape must match its bytes before anything of that shape is made.
+    """
     shape = tuple(tensor.dims)
     if len(shape) not in (1, 2) or any(size < 1 for size in shape):
         raise unreadable("holds a tensor of an impossible shape")
@@ -237,15 +243,18 @@ def _settings(node: Any) -> dict[str, Any]:
     )
     if set(settings) != {*admitted, *array_names}:
         raise unreadable(f"has an operator {operator} whose settings are not those that coterie writes")
-    for name, values in admitted.items():
+    for name, admitted_values in admitted.items():
         # It may also have arrived as a list or a tensor.
-        if not isinstance(settings[name], int) or settings[name] not in values:
+        if not isinstance(settings[name], int) or settings[name] not in admitted_values:
             raise unreadable(refusal)
     return settings
 
 
 def _read_trees(settings: dict[str, Any]) -> Trees:
-    """Return the trees of an ONNX node; refuse what coterie does not write."""
+    """Return the trees of an ONNX node, from its settings; refuse what coterie does not write.
+
+    Where the indices lead is not checked here, but by `Trees.check`.
+    """
     wrong_type = unreadable("has trees whose numbers are not of the type that coterie writes")
     if not all(
         isinstance(settings[attribute], np.ndarray) for attribute in (*_TREE_LISTS.values(), "leaf_targetids")
@@ -309,7 +318,7 @@ def _read_step(node: Any, constants: dict[str, Array]) -> Step:
 
 
 def _check_table(declared: Any, name: str, width: int, what: str) -> None:
-    """Refuse inputs or outputs other than one table of float64 of the given width."""
+    """Refuse inputs or outputs of a graph unless they are one table of float64, n rows and ``width`` wide."""
     if len(declared) != 1 or declared[0].name != name:
         raise unreadable(f"does not have exactly one {what}")
     tensor_type = declared[0].type.tensor_type
