@@ -20,11 +20,12 @@ from coterie.persistence import rules
 from coterie.persistence.rules import Rule, Sizes, count, is_plain, numbers, real, rules_of
 
 # Models that people fit stay far below these. Beyond them a fit takes days, or all memory.
-# In this order: a number in a setting, models that one fit fits, columns of a table, and units of a layer or
-# entries of a list.
+# A number in a setting, such as a number of leaves.
 MAX_SETTING = 1_000_000
+# Models that fitting one model fits: trees, folds and grid points multiply.
 MAX_FITS = 1_000_000
 MAX_COLUMNS = 100_000
+# Units of a network's layer, entries of a list, folds.
 MAX_UNITS = 10_000
 _CORES = os.cpu_count() or 1
 
