@@ -22,23 +22,24 @@ RECORD = "coterie"
 MESSAGES, REFUSAL = "messages", "refusal"
 # What a node is asked to do; Flower calls these query.share, query.score and so on.
 SHARE, SCORE, ANSWER, CONCLUDE = "share", "score", "answer", "conclude"
-MOST_LETTERS = 300
+# Letters of a sentence from elsewhere that are kept.
+MAX_LETTERS = 300
 
 
 def loaded(messages: Iterable[bytes]) -> RecordDict:
-    """Return encoded messages as the content of a message of Flower."""
+    """Return encoded messages of the protocol as the content of one message of Flower."""
     return RecordDict({RECORD: ConfigRecord({MESSAGES: list(messages)})})
 
 
 def refused(sentence: str) -> RecordDict:
-    """Return why a node does not do what it was asked."""
+    """Return the content of a reply that refuses, with the reason as a sentence."""
     return RecordDict({RECORD: ConfigRecord({REFUSAL: sentence})})
 
 
 def one_line(text: str) -> str:
-    """Return a text of unknown origin as a short line."""
+    """Return a text of unknown origin as one short line of printable letters, fit for a log."""
     line = "".join(letter if letter.isprintable() else " " for letter in text)
-    return " ".join(line.split())[:MOST_LETTERS]
+    return " ".join(line.split())[:MAX_LETTERS]
 
 
 def unloaded(content: Any) -> list[bytes]:
@@ -90,28 +91,36 @@ class Round:
 
 
 def wait_for_nodes(grid: Carrier, fewest: int, seconds: float) -> list[int]:
-    """Return the ids of the nodes, sorted, once there are enough of them."""
+    """Return the ids of the nodes, sorted, once at least ``fewest`` of them are there.
+
+    A ProtocolError says that fewer were there when the time was over.
+    """
     deadline = time.monotonic() + seconds
-    while len(result := sorted(grid.get_node_ids())) < fewest:
+    while len(nodes := sorted(grid.get_node_ids())) < fewest:
         if time.monotonic() > deadline:
             raise ProtocolError(
-                f"Only {len(result)} of at least {fewest} nodes were there after {seconds:g} seconds: start "
+                f"Only {len(nodes)} of at least {fewest} nodes were there after {seconds:g} seconds: start "
                 "more SuperNodes, or lower 'min-nodes'."
             )
         time.sleep(min(0.5, seconds / 10))
-    return result
+    return nodes
 
 
 def _reply(reply: Any, kind: Kind) -> tuple[list[Any], int]:
-    """Return the messages of a node's reply, and their size in bytes."""
+    """Return the messages of a node's reply, and their size in bytes; refuse an error or another kind.
+
+    A reply has one message of the expected kind, or none where no kind is expected.
+    """
     if reply.has_error():
         raise ProtocolError(f"It failed: {one_line(str(reply.error.reason)) or 'no reason given'}.")
     messages = unloaded(reply.content)
-    result = [decode(message) for message in messages]
-    kinds = () if kind is None else kind if isinstance(kind, tuple) else (kind,)
-    if len(result) != min(len(kinds), 1) or any(type(message) not in kinds for message in result):
+    decoded = [decode(message) for message in messages]
+    expected_kinds = () if kind is None else kind if isinstance(kind, tuple) else (kind,)
+    if len(decoded) != min(len(expected_kinds), 1) or any(
+        type(message) not in expected_kinds for message in decoded
+    ):
         raise ProtocolError("Its answer is of another kind than the question.")
-    return result, sum(map(len, messages))
+    return decoded, sum(map(len, messages))
 
 
 def ask(
@@ -127,18 +136,19 @@ def ask(
     ``messages`` are what they need for it, encoded. ``kind`` is that of the one message that each must answer
     with; None where nothing but a sign is expected.
     """
-    started = time.monotonic()
+    started_at = time.monotonic()
     recipients = list(nodes)
     content = loaded(messages)
     # A message that nobody has fetched when the round ends is not delivered any more.
     letters = [Message(content, node, f"query.{name}", ttl=seconds) for node in recipients]
     replies: dict[int, list[Any]] = {}
+    # Every node has failed until its reply has been read.
     failures = dict.fromkeys(recipients, f"It did not reply within {seconds:g} seconds when asked to {name}.")
     received = 0
-    came = list(grid.send_and_receive(letters, timeout=seconds))
+    arrived = list(grid.send_and_receive(letters, timeout=seconds))
     # By letter: where a node is gone, the SuperLink replies in its place and in its own name.
     addressee = {letter.metadata.message_id: letter.metadata.dst_node_id for letter in letters}
-    for reply in came:
+    for reply in arrived:
         node = addressee.get(reply.metadata.reply_to_message_id)
         if node is None or node in replies:
             continue
@@ -148,6 +158,13 @@ def ask(
             del failures[node]
         except ProtocolError as error:
             failures[node] = f"When asked to {name}: {error}"
-    took = time.monotonic() - started
-    logger.info("%s: %d of %d nodes replied in %.1f s.", name, len(replies), len(recipients), took)
-    return Round(name, replies, failures, took, sum(map(len, messages)), received)
+    seconds_taken = time.monotonic() - started_at
+    logger.info("%s: %d of %d nodes replied in %.1f s.", name, len(replies), len(recipients), seconds_taken)
+    return Round(
+        name=name,
+        replies=replies,
+        failures=failures,
+        seconds=seconds_taken,
+        sent=sum(map(len, messages)),
+        received=received,
+    )

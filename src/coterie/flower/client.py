@@ -32,6 +32,7 @@ STATE, OWN, SHARES = "coterie.kept", "own", "shares"
 
 
 def _texts(value: Any) -> list[str]:
+    """Return the parts of a setting that are separated by commas, without blanks and empty parts."""
     return [part.strip() for part in str(value).split(",") if part.strip()]
 
 
@@ -62,15 +63,15 @@ def _read_rows(
     if not file.exists():
         raise ValueError(f"There is no table {str(file)!r} on this node: check 'table' in its --node-config.")
     if agreed and file.suffix == ".csv":
-        names, rows = rows_of(file.read_bytes().decode("utf-8", "replace").removeprefix("\ufeff"), ",")
-        table = polars.DataFrame(rows, schema=dict.fromkeys(names, polars.String), orient="row")
+        column_names, rows = rows_of(file.read_bytes().decode("utf-8", "replace").removeprefix("\ufeff"), ",")
+        table = polars.DataFrame(rows, schema=dict.fromkeys(column_names, polars.String), orient="row")
     else:
         table = readers[file.suffix](file)
-    chosen = list(features) or [name for name in table.columns if name != target]
-    lacking = [name for name in (target, *chosen) if name not in table.columns]
-    if lacking:
-        raise ValueError(f"The table has no column {lacking[0]!r}: check 'target' and 'features'.")
-    return table.select(chosen), table[target]
+    predictor_names = list(features) or [name for name in table.columns if name != target]
+    missing_columns = [name for name in (target, *predictor_names) if name not in table.columns]
+    if missing_columns:
+        raise ValueError(f"The table has no column {missing_columns[0]!r}: check 'target' and 'features'.")
+    return table.select(predictor_names), table[target]
 
 
 def site_from_table(context: Context) -> Site:
@@ -81,18 +82,18 @@ def site_from_table(context: Context) -> Site:
     ``run_config`` may have ``candidates``, ``seed`` and ``classes``, the labels of a response that is a
     class, separated by commas.
     """
-    mine, run = context.node_config, context.run_config
-    target = _setting(mine, "target")
-    X, y = _read_rows(_setting(mine, "table"), target, _texts(mine.get("features", "")))
+    node_config, run_config = context.node_config, context.run_config
+    target = _setting(node_config, "target")
+    X, y = _read_rows(_setting(node_config, "table"), target, _texts(node_config.get("features", "")))
     return make_site(
         X,
         y,
-        site=_setting(mine, "site"),
+        site=_setting(node_config, "site"),
         target=target,
-        candidates=_texts(mine.get("candidates", run.get("candidates", "default"))),
-        seed=int(run.get("seed", 0)),
-        classes=_texts(run.get("classes", "")) or None,
-        order=None if (order := str(mine.get("order", "auto"))) == "none" else order,
+        candidates=_texts(node_config.get("candidates", run_config.get("candidates", "default"))),
+        seed=int(run_config.get("seed", 0)),
+        classes=_texts(run_config.get("classes", "")) or None,
+        order=None if (order := str(node_config.get("order", "auto"))) == "none" else order,
     )
 
 
@@ -104,35 +105,38 @@ def save_conclusion(context: Context, conclusion: Conclusion, shares: Sequence[S
     folder, site = context.node_config.get("output"), str(context.node_config.get("site"))
     if not folder:
         return
-    index = Path(str(folder))
-    index.mkdir(parents=True, exist_ok=True)
-    members = set(conclusion.mixtures[site].weights) if site in conclusion.mixtures else set()
+    output_folder = Path(str(folder))
+    output_folder.mkdir(parents=True, exist_ok=True)
+    sites_to_keep = set(conclusion.mixtures[site].weights) if site in conclusion.mixtures else set()
     if conclusion.classes:
         # Its own share says how many rows it has.
-        members.add(site)
+        sites_to_keep.add(site)
     # Models of an earlier run are no part of this conclusion.
     for kind in ("share", "moments"):
-        for old in index.glob(f"{kind}-*.json"):
-            old.unlink()
-    write_bytes(index / "conclusion.json", encode(conclusion))
+        for old_file in output_folder.glob(f"{kind}-*.json"):
+            old_file.unlink()
+    write_bytes(output_folder / "conclusion.json", encode(conclusion))
     for peer in shares:
-        if peer.site in members or isinstance(peer, Moments):
+        if peer.site in sites_to_keep or isinstance(peer, Moments):
             # By checksum: a peer's name may be anything, also a path.
-            write_bytes(index / f"{kind_of(peer)}-{peer.sha[:16]}.json", encode(peer))
+            write_bytes(output_folder / f"{kind_of(peer)}-{peer.sha[:16]}.json", encode(peer))
     # A site that was left out has the common page, which says why.
-    write_page(conclusion, index, site if site in conclusion.labels else None)
+    write_page(conclusion, output_folder, site if site in conclusion.labels else None)
 
 
 def _decoded(messages: Sequence[bytes], kind: type[Any]) -> list[Any]:
-    """Decode messages that must all be of one kind."""
-    result = [decode(message) for message in messages]
-    if not all(type(message) is kind for message in result):
+    """Return messages decoded; refuse them unless all are of one kind."""
+    decoded = [decode(message) for message in messages]
+    if not all(type(message) is kind for message in decoded):
         raise ProtocolError(f"What came is not a {kind.__name__.lower()}.")
-    return result
+    return decoded
 
 
 def _state_of(context: Context) -> Any:
-    """Return the checksum of the own share and the shares that were scored; both empty at first."""
+    """Return what the node keeps between rounds; both entries are empty at first.
+
+    They are the checksum of its own share, and the encoded shares of all sites that it has scored.
+    """
     return context.state.get(STATE, {OWN: "", SHARES: []})
 
 
@@ -149,17 +153,24 @@ class _SiteAnswers:
         self._on_conclusion = on_conclusion
 
     def share(self, context: Context, messages: list[bytes]) -> list[bytes]:
-        """Answer with the site's share, or with its moments."""
+        """Answer with the site's share, its model and what it says of its rows; or with its moments.
+
+        The checksum of what is sent is kept: `score` looks for it in what comes back.
+        """
         config = context.node_config
         if sends_moments(config):
-            mine = encode(moments_of_node(config, _read_rows, lambda: self._load_site(context)))
+            own_message = encode(moments_of_node(config, _read_rows, lambda: self._load_site(context)))
         else:
-            mine = encode(share(self._load_site(context)))
-        context.state[STATE] = ConfigRecord({OWN: digest(mine), SHARES: []})
-        return [mine]
+            own_message = encode(share(self._load_site(context)))
+        context.state[STATE] = ConfigRecord({OWN: digest(own_message), SHARES: []})
+        return [own_message]
 
     def score(self, context: Context, messages: list[bytes]) -> list[bytes]:
-        """Answer with the losses of all shared models on the site's rows."""
+        """Answer with the losses of all shared models on the site's rows, and keep the shares for `answer`.
+
+        A site that sends exact moments answers with those above knots. If its own share was changed on the
+        way, the site refuses.
+        """
         state = _state_of(context)
         if sends_exact(context.node_config):
             return [encode(bent_moments(self._load_site(context), _decoded(messages, Moments)))]
@@ -167,12 +178,12 @@ class _SiteAnswers:
         if state[OWN] not in [digest(message) for message in messages]:
             raise ProtocolError("Its own share did not come back as it was sent, so it does not score.")
         shares = _decoded(messages, Share)
-        mine = encode(score(self._load_site(context), shares))
+        own_scores = encode(score(self._load_site(context), shares))
         context.state[STATE] = ConfigRecord({OWN: state[OWN], SHARES: messages})
-        return [mine]
+        return [own_scores]
 
     def _shares(self, context: Context) -> list[Share]:
-        """Return the shares that the site has scored."""
+        """Return the shares that the site has scored; refuse to go on where there are none."""
         if not (messages := _state_of(context)[SHARES]):
             raise ProtocolError("It has not scored, so there is nothing to answer from.")
         return _decoded(messages, Share)
@@ -185,7 +196,7 @@ class _SiteAnswers:
         return [encode(answer(site, shares, question)) for question in _decoded(messages, Question)]
 
     def conclude(self, context: Context, messages: list[bytes]) -> list[bytes]:
-        """Hand the conclusion to the site's own function."""
+        """Hand the conclusion and everybody's shares or moments to the site's own function."""
         if sends_moments(context.node_config):
             # The moments of all sites follow, from which each learns at home.
             (conclusion,), others = _decoded(messages[:1], Conclusion), _decoded(messages[1:], Moments)
@@ -198,7 +209,10 @@ class _SiteAnswers:
 
 
 def _handler(act: Callable[[Context, list[bytes]], list[bytes]]) -> Callable[[Message, Context], Message]:
-    """Return a Flower handler that carries messages in and out, and errors as one sentence."""
+    """Return a Flower handler around one of a site's answers, from bytes to bytes.
+
+    Errors become a refusal of one sentence, which says no more of the rows than coterie's own messages do.
+    """
 
     def handle(message: Message, context: Context) -> Message:
         """Answer one Flower message."""

@@ -28,8 +28,8 @@ class InProcessGrid:
     ) -> None:
         self._app = client_app
         self._contexts = {
-            index + 1: Context(RUN, index + 1, dict(mine), RecordDict(), dict(run_config or {}))
-            for index, mine in enumerate(node_configs)
+            index + 1: Context(RUN, index + 1, dict(node_config), RecordDict(), dict(run_config or {}))
+            for index, node_config in enumerate(node_configs)
         }
         self._n_sent = 0
         # Flower stamps messages with the identity of the process that makes them.

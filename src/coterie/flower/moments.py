@@ -19,6 +19,7 @@ logger = logging.getLogger(__name__)
 
 
 def _is_true(config: Mapping[str, Any], name: str) -> bool:
+    """Tell whether a setting is true; Flower may hand it on as text."""
     return str(config.get(name, False)).lower() == "true"
 
 
@@ -28,13 +29,16 @@ def sends_moments(config: Mapping[str, Any]) -> bool:
 
 
 def _open_moments(site: Site, **more: Any) -> Moments:
-    """Return the site's exact moments."""
-    named: dict[str, Any] = {"site": site.name, "columns": site.columns, "target": site.target}
-    return open_moments(site.learners.X, site.learners.scalar_y, seed=site.seed, **named, **more)
+    """Return the exact second moments of a site's rows; ``more`` may have the knots to count above."""
+    names: dict[str, Any] = {"site": site.name, "columns": site.columns, "target": site.target}
+    return open_moments(site.learners.X, site.learners.scalar_y, seed=site.seed, **names, **more)
 
 
 def bent_moments(site: Site, messages: Sequence[Moments]) -> Moments:
-    """Return a node's exact moments above the knots that follow from everybody's."""
+    """Return a node's exact moments with columns above knots, the second message of its two.
+
+    The knots follow from the moments that all sites sent first, so that they are the same everywhere.
+    """
     return _open_moments(site, knots=knots_for(messages, _open_moments(site)))
 
 
@@ -44,7 +48,10 @@ def sends_exact(config: Mapping[str, Any]) -> bool:
 
 
 def refuse_more(config: Mapping[str, Any]) -> None:
-    """Refuse to tell anything beside moments, whoever asks."""
+    """Refuse every other answer of a node that sends moments.
+
+    The privacy of its rows is that of the moments alone, so losses or models would break the promise.
+    """
     if sends_moments(config):
         raise ProtocolError("It sends moments of its rows and nothing else.")
 
@@ -61,9 +68,9 @@ def moments_of_node(
     """
     if "epsilon" not in config:
         return _open_moments(load_site())
-    lacking = [name for name in ("site", "table", "schema") if name not in config]
-    if lacking:
-        raise ProtocolError(f"Private moments need {lacking[0]!r} in the node's configuration.")
+    missing_settings = [name for name in ("site", "table", "schema") if name not in config]
+    if missing_settings:
+        raise ProtocolError(f"Private moments need {missing_settings[0]!r} in the node's configuration.")
     promise = check_promise(Promise(float(config["epsilon"]), float(config.get("delta", 1e-6))))
     schema = read_schema(str(config["schema"]))
     columns = [column.name for column in schema.columns]

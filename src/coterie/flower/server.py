@@ -89,43 +89,52 @@ class FederatedRun:
 
 
 class _SiteRegister:
-    """Who speaks for which site, and who is gone and why."""
+    """Which node speaks for which site, and which sites are out and why.
+
+    A node is bound to the first site that it answers for. A site is out for good once it fails, or once two
+    nodes answer in its name.
+    """
 
     def __init__(self, grid: Carrier, settings: RunSettings) -> None:
+        """Start without nodes: their sites, who is gone and why, and the rounds are filled in by `ask`."""
         self._grid, self._settings = grid, settings
         self.sites: dict[int, str] = {}
         self.gone: dict[str, str] = {}
         self.rounds: list[Round] = []
 
     def _names(self, node: int) -> str:
+        """Return a node's site, or a name for the node that has not said its site yet."""
         return self.sites.get(node, f"node {node}")
 
     def ask(self, nodes: list[int], name: str, messages: list[bytes], kind: Kind) -> list[Any]:
-        """Ask nodes; return the messages of those who answered for themselves and are still there.
+        """Ask nodes; return the messages of those who answered for their own site and are not out.
 
-        The run ends when they are too few.
+        The others are noted in ``gone`` with the reason. A ProtocolError ends the run when fewer than
+        ``min_sites`` are left, except in the last round, which has no answers.
         """
         round_ = ask(self._grid, nodes, name, messages, kind, self._settings.round_seconds)
         self.rounds.append(round_)
         for node, reason in round_.failures.items():
             self.gone.setdefault(self._names(node), reason)
             logger.warning("%s is left out: %s", self._names(node), reason)
-        result = []
+        accepted = []
         for node, replies in sorted(round_.replies.items()):
             for message in replies:
                 if self.sites.setdefault(node, message.site) == message.site:
-                    result.append(message)
+                    accepted.append(message)
                 else:
                     self.gone.setdefault(self.sites[node], f"Its node answered for {message.site!r}.")
-        for site, count in Counter(self.sites.values()).items():
+        for site, n_nodes in Counter(self.sites.values()).items():
             # Nobody could tell them apart.
-            if count > 1:
-                self.gone[site] = f"{count} nodes bear its name: give each site a name of its own."
-        kept = [message for message in result if message.site not in self.gone]
-        if kind is not None and len(kept) < (fewest := self._settings.min_sites):
-            first = next((f" {who}: {reason}" for who, reason in self.gone.items()), "")
-            raise ProtocolError(f"{len(kept)} sites are left, and 'min-sites' asks for {fewest}.{first}")
-        return kept
+            if n_nodes > 1:
+                self.gone[site] = f"{n_nodes} nodes bear its name: give each site a name of its own."
+        remaining = [message for message in accepted if message.site not in self.gone]
+        if kind is not None and len(remaining) < (fewest := self._settings.min_sites):
+            first_reason = next((f" {who}: {reason}" for who, reason in self.gone.items()), "")
+            raise ProtocolError(
+                f"{len(remaining)} sites are left, and 'min-sites' asks for {fewest}.{first_reason}"
+            )
+        return remaining
 
     def nodes_of(self, sites: set[str]) -> list[int]:
         """Return the nodes of those of the sites that are still there."""
@@ -133,22 +142,24 @@ class _SiteRegister:
 
 
 def _by_moments(
-    roll: _SiteRegister, moments: list[Moments], shares: list[Share], settings: RunSettings
+    register: _SiteRegister, moments: list[Moments], shares: list[Share], settings: RunSettings
 ) -> FederatedRun:
-    """Conclude from moments; each site gets those of all, from which it learns at home.
+    """Conclude from the sites' moments, and send each site the conclusion with everybody's moments.
 
-    Where most are exact, all nodes are asked for them once more, above knots.
+    From these it learns at home. Where most moments are exact, all nodes are first asked for them once more,
+    above knots. Who shared a model is out.
     """
-    roll.gone |= {share.site: NOT_MOMENTS for share in shares}
+    register.gone |= {share.site: NOT_MOMENTS for share in shares}
     if sum(not message.schema for message in moments) * 2 > len(moments):
-        senders = roll.nodes_of({message.site for message in moments})
-        moments = roll.ask(senders, SCORE, [encode(message) for message in moments], Moments)
+        senders = register.nodes_of({message.site for message in moments})
+        moments = register.ask(senders, SCORE, [encode(message) for message in moments], Moments)
     conclusion = conclude_moments(moments, settings=settings.method).conclusion
-    conclusion = replace(conclusion, left_out={**conclusion.left_out, **roll.gone})
-    result = [encode(conclusion), *map(encode, moments)]
-    roll.ask(roll.nodes_of({message.site for message in moments}), CONCLUDE, result, None)
-    nodes = {site: node for node, site in roll.sites.items() if site in conclusion.labels}
-    return FederatedRun(conclusion, (), tuple(roll.rounds), nodes, tuple(moments))
+    conclusion = replace(conclusion, left_out={**conclusion.left_out, **register.gone})
+    # The conclusion first, as the nodes expect.
+    messages_to_sites = [encode(conclusion), *map(encode, moments)]
+    register.ask(register.nodes_of({message.site for message in moments}), CONCLUDE, messages_to_sites, None)
+    nodes = {site: node for node, site in register.sites.items() if site in conclusion.labels}
+    return FederatedRun(conclusion, (), tuple(register.rounds), nodes, tuple(moments))
 
 
 def run_protocol(grid: Carrier, settings: RunSettings | None = None) -> FederatedRun:
@@ -158,28 +169,30 @@ def run_protocol(grid: Carrier, settings: RunSettings | None = None) -> Federate
     """
     settings = settings or RunSettings()
     nodes = wait_for_nodes(grid, settings.min_nodes, settings.wait_seconds)
-    roll = _SiteRegister(grid, settings)
-    replies = roll.ask(nodes, SHARE, [], (Share, Moments))
+    register = _SiteRegister(grid, settings)
+    replies = register.ask(nodes, SHARE, [], (Share, Moments))
     moments = [reply for reply in replies if isinstance(reply, Moments)]
     shares = [reply for reply in replies if isinstance(reply, Share)]
     if len(moments) > len(shares):
-        return _by_moments(roll, moments, shares, settings)
-    roll.gone |= {message.site: NOT_A_MODEL for message in moments}
-    all_learners = {share.site for share in shares}
-    scores = roll.ask(roll.nodes_of(all_learners), SCORE, [encode(share) for share in shares], Score)
-    asking = coordinate(shares, scores, settings=settings.method)
+        return _by_moments(register, moments, shares, settings)
+    register.gone |= {message.site: NOT_A_MODEL for message in moments}
+    sharing_sites = {share.site for share in shares}
+    scores = register.ask(register.nodes_of(sharing_sites), SCORE, [encode(share) for share in shares], Score)
+    coordination = coordinate(shares, scores, settings=settings.method)
     try:
-        question = next(asking)
+        question = next(coordination)
         while True:
-            members = {member.site for member in question.members}
-            question = asking.send(roll.ask(roll.nodes_of(members), ANSWER, [encode(question)], Answer))
+            sites_to_ask = {member.site for member in question.members}
+            question = coordination.send(
+                register.ask(register.nodes_of(sites_to_ask), ANSWER, [encode(question)], Answer)
+            )
     except StopIteration as end:
         conclusion: Conclusion = end.value
     # What happened on the way says more than that a message was missing in the end.
-    conclusion = replace(conclusion, left_out={**conclusion.left_out, **roll.gone})
-    roll.ask(roll.nodes_of(all_learners), CONCLUDE, [encode(conclusion)], None)
-    nodes_by_site = {site: node for node, site in roll.sites.items() if site in conclusion.labels}
-    return FederatedRun(conclusion, tuple(shares), tuple(roll.rounds), nodes_by_site)
+    conclusion = replace(conclusion, left_out={**conclusion.left_out, **register.gone})
+    register.ask(register.nodes_of(sharing_sites), CONCLUDE, [encode(conclusion)], None)
+    nodes_by_site = {site: node for node, site in register.sites.items() if site in conclusion.labels}
+    return FederatedRun(conclusion, tuple(shares), tuple(register.rounds), nodes_by_site)
 
 
 def log_run(context: Context, run: FederatedRun) -> None:

@@ -47,50 +47,57 @@ KINDS: dict[str, type[CoterieEstimator]] = {
 
 
 def _without_rows(learners: Learners) -> Learners:
-    """Return learners without their rows."""
-    none = np.empty(0)
+    """Return learners with tables of no rows, for a file that must not hold any."""
+    no_weights = np.empty(0)
     return replace(
         learners,
         X=np.empty((0, learners.n_features)),
         y=np.empty((0, learners.y.shape[1])),
         rows=np.empty(0, dtype=int),
-        weights=None if learners.weights is None else none,
+        weights=None if learners.weights is None else no_weights,
     )
 
 
 def _state_of(fit: Fit, rows: bool) -> dict[str, Any]:
-    """Return the parts of a fit to save, without what can be computed again or is needed no more."""
+    """Return the parts of a fit to save, by name.
+
+    Left out are the models of the folds, and what `load` can compute again: losses of affine models from the
+    rows, and similarities from the losses. Without ``rows``, losses are stored as a matrix.
+    """
     state = {name: getattr(fit, name) for name in PARTS}
     selection, exchange = fit.selection, fit.exchange
-    nothing = len(selection.models)
-    selection = replace(selection, fold_models=((),) * nothing)
+    n_models = len(selection.models)
+    selection = replace(selection, fold_models=((),) * n_models)
     if not rows:
-        selection = replace(selection, candidate_losses=({},) * nothing)
+        selection = replace(selection, candidate_losses=({},) * n_models)
     state["selection"] = selection
-    again = rows and isinstance(exchange.source, AffineLosses)
+    losses_are_remade = rows and isinstance(exchange.source, AffineLosses)
     source: Any = exchange.source
     if not isinstance(source, LandmarkTiles):
-        source = None if again else DenseTiles(exchange.losses)
+        source = None if losses_are_remade else DenseTiles(exchange.losses)
     state["exchange"] = replace(exchange, source=source)
     similarity = fit.partition.similarity
     if not isinstance(similarity, np.ndarray):
         # With very many learners it is made from the exchange whenever it is needed.
-        remade = again or isinstance(source, LandmarkTiles)
-        whole: Any = None if remade else np.asarray(similarity)
-        state["partition"] = replace(fit.partition, similarity=whole)
+        is_remade = losses_are_remade or isinstance(source, LandmarkTiles)
+        stored_similarity: Any = None if is_remade else np.asarray(similarity)
+        state["partition"] = replace(fit.partition, similarity=stored_similarity)
     if not rows:
         state["learners"] = _without_rows(fit.learners)
     return state
 
 
 def _affine_tiles(exchange: Exchange, selection: Selection, shaping: Learners) -> AffineLosses:
-    """Compute the losses of affine models again, as Exchange did."""
+    """Return the losses of affine models on the rows of all learners, computed again as `Exchange` did.
+
+    A file with rows does not hold them. The result is in the order of the learners of ``exchange``.
+    """
     models = selection.aligned_to(shaping.ids).models
     vectors, affine = affine_matrix(models, shaping.n_features)
     if not affine.all():
         raise unfit("holds no losses, and a model without coefficients to compute them from")
-    index = {learner: j for j, learner in enumerate(shaping.ids.tolist())}
-    positions = np.array([index[i] for i in exchange.learner_ids.tolist()], dtype=int)
+    position_of_learner = {learner: j for j, learner in enumerate(shaping.ids.tolist())}
+    positions = np.array([position_of_learner[i] for i in exchange.learner_ids.tolist()], dtype=int)
     return AffineLosses(vectors, shaping).take(positions)
 
 
@@ -143,7 +150,9 @@ def save(model: CoterieEstimator, path: str | os.PathLike[str], *, rows: bool = 
     parameters = model.get_params(deep=False)
     # What was set after the fit says nothing of it.
     parameters |= {name: value for name, value in vars(fit.options).items() if name in parameters}
-    held = {name: value for name, value in vars(model).items() if name in Attributes.__annotations__}
+    estimator_attributes = {
+        name: value for name, value in vars(model).items() if name in Attributes.__annotations__
+    }
     if not isinstance(parameters["engine"], (str, type(None))):
         parameters["engine"] = None
     target = archive.check_target(Path(path))
@@ -157,7 +166,7 @@ def save(model: CoterieEstimator, path: str | os.PathLike[str], *, rows: bool = 
         "estimator kind": kind,
         "parameters": {name: encoder.encode(value) for name, value in parameters.items()},
         "learners": {"ids": encoder.readable(fit.learner_ids), "labels": encoder.readable(fit.labels)},
-        "estimator": {name: encoder.encode(value) for name, value in held.items()},
+        "estimator": {name: encoder.encode(value) for name, value in estimator_attributes.items()},
         "fit": {name: encoder.encode(value) for name, value in state.items()},
     }
     archive.write_archive(target, manifest, {**members, _ARRAYS: pack_arrays(encoder.arrays)})
@@ -166,7 +175,10 @@ def save(model: CoterieEstimator, path: str | os.PathLike[str], *, rows: bool = 
 def _restored(
     manifest: dict[str, Any], members: dict[str, bytes], trusted: list[str | type], budget: Budget
 ) -> CoterieEstimator:
-    """Make the estimator from a checked manifest and its members."""
+    """Return the fitted estimator of a manifest and its members; refuse parts that do not make one.
+
+    ``trusted`` are types of the user's, ``budget`` limits what values may expand to.
+    """
     match manifest:
         case {
             "parameters": dict(parameters),
@@ -179,30 +191,30 @@ def _restored(
             pass
         case _:
             raise unfit("has a manifest whose fields are missing or of the wrong type")
-    known = set(KINDS[kind]().get_params(deep=False))
+    parameter_names = set(KINDS[kind]().get_params(deep=False))
     if (
-        set(parameters) - known
+        set(parameters) - parameter_names
         or set(attributes) - set(Attributes.__annotations__)
         or set(parts) != set(PARTS)
     ):
         raise unfit(f"names parameters or parts that a {kind} does not have")
     arrays = unpack_arrays(members[_ARRAYS])
     decoder = Decoder(arrays, lambda member: load_model(members[member], trusted, budget), budget)
-    given = {name: decoder.decode(value) for name, value in parameters.items()}
-    held = {name: decoder.decode(value) for name, value in attributes.items()}
-    model = KINDS[kind](**checked_parameters(given, n_predictors(held)))
+    parameter_values = {name: decoder.decode(value) for name, value in parameters.items()}
+    estimator_attributes = {name: decoder.decode(value) for name, value in attributes.items()}
+    model = KINDS[kind](**checked_parameters(parameter_values, n_predictors(estimator_attributes)))
     state = {name: decoder.decode(value) for name, value in parts.items()}
     ids_in_order, labels = (decoder.decode(manifest["learners"][name]) for name in ("ids", "labels"))
-    if (kind == "CoterieClassifier") != ("classes_" in held):
+    if (kind == "CoterieClassifier") != ("classes_" in estimator_attributes):
         raise unfit(f"holds classes that do not fit a {kind}")
-    check_fit(state, held, ids_in_order, labels, rows)
+    check_fit(state, estimator_attributes, ids_in_order, labels, rows)
     if state["exchange"].source is None:
         source = _affine_tiles(state["exchange"], state["selection"], state["learners"])
         state["exchange"] = replace(state["exchange"], source=source)
     if state["partition"].similarity is None:
-        lazy = ExchangeSimilarity(state["exchange"], state["partition"].scale)
-        state["partition"] = replace(state["partition"], similarity=lazy)
-    model.__dict__.update(held)
+        similarity_on_demand = ExchangeSimilarity(state["exchange"], state["partition"].scale)
+        state["partition"] = replace(state["partition"], similarity=similarity_on_demand)
+    model.__dict__.update(estimator_attributes)
     model.record_ = Fit(options=model.check_options(), **state)
     return model
 
@@ -238,11 +250,11 @@ def load(path: str | os.PathLike[str], *, trusted: Iterable[str | type] = ()) ->
             f"The file {str(path)!r} cannot be made into a model ({type(error).__name__}: {clean(error)}): "
             "save the model again with this version of coterie."
         ) from error
-    theirs = clean(manifest.get("scikit-learn"), 20)
-    if theirs != sklearn.__version__:
+    version_in_file = clean(manifest.get("scikit-learn"), 20)
+    if version_in_file != sklearn.__version__:
         warnings.warn(
-            f"The model was saved with scikit-learn {theirs} and is loaded with {sklearn.__version__}, so "
-            "its predictions may differ: fit it again to be sure.",
+            f"The model was saved with scikit-learn {version_in_file} and is loaded with "
+            f"{sklearn.__version__}, so its predictions may differ: fit it again to be sure.",
             UserWarning,
             stacklevel=2,
         )

@@ -23,7 +23,7 @@ from typing import Any, NoReturn
 from coterie.persistence import compiled, rules, sound
 from coterie.persistence.archive import PersistenceError, unfit
 from coterie.persistence.compiled import Build
-from coterie.persistence.parameters import MOST_COLUMNS, cleaned, may_be, setting
+from coterie.persistence.parameters import MAX_COLUMNS, cleaned, may_be, setting
 from coterie.persistence.rules import Rule, Sizes, array, count, each, either, is_plain, real, rules_of, text
 
 
@@ -58,7 +58,7 @@ class Row:
             raise unfit(f"holds a {cls.__name__} without attributes")
         attributes = cleaned(state)
         sizes: Sizes = {}
-        if count(MOST_COLUMNS, 1)(state.get("n_features_in_"), sizes):
+        if count(MAX_COLUMNS, 1)(state.get("n_features_in_"), sizes):
             sizes["p"] = int(state["n_features_in_"])
         parameter_rules = {key: partial(may_be, key) for key in _parameters_of(cls)}
         rules: dict[str, Rule] = {**parameter_rules, **self.parameters, **self.optional, **self.fitted}
@@ -104,7 +104,7 @@ _NAMED: dict[str, Rule] = {
     "powers": either(array("p"), each(real)),
     "predict": text("predict"),
     "scalar": either(real, array("1"), array("")),
-    "width": count(MOST_COLUMNS, 1),
+    "width": count(MAX_COLUMNS, 1),
 }
 
 

@@ -33,14 +33,14 @@ MANIFEST = "manifest.json"
 # A file that unpacks to more is refused: unpacked in all, and against its size on disk. Deflate alone could
 # do 1000 to 1, but a true file also holds numbers that hardly shrink. A small file may unpack to SMALL.
 LARGEST = 4 * 2**30
-STEEPEST = 100
+MAX_COMPRESSION_RATIO = 100
 SMALL = 16 * 2**20
 # Each value of JSON takes about a hundred bytes once it is parsed, and may take less than one in the file.
 # The files that we write have at most 1.2 values per byte (a forest of 500 stumps).
-MOST_VALUES = 200_000
+FREE_VALUES = 200_000
 VALUES_PER_BYTE = 4
 BYTES_PER_VALUE = 100
-MOST_ALIKE = 100
+MAX_EQUAL_HASHES = 100
 
 _NOT_OURS = "it was not written by coterie.save"
 _AGAIN = "save the model again"
@@ -51,11 +51,11 @@ class PersistenceError(ValueError):
     """A model that cannot be saved, or a file that cannot be loaded."""
 
 
-def clean(value: object, most: int = 300) -> str:
-    """Make text from a file fit for a sentence: short, on one line, nothing that steers a terminal."""
+def clean(value: object, max_letters: int = 300) -> str:
+    """Return text from a file as one short line of printable letters: nothing in it steers a terminal."""
     text = str(value)
-    plain = "".join(letter if letter.isprintable() else " " for letter in text[:most])
-    return plain if len(text) <= most else f"{plain}..."
+    printable = "".join(letter if letter.isprintable() else " " for letter in text[:max_letters])
+    return printable if len(text) <= max_letters else f"{printable}..."
 
 
 def unfit(what: str) -> PersistenceError:
@@ -66,23 +66,26 @@ def unfit(what: str) -> PersistenceError:
     return PersistenceError(f"The file {clean(what)}: {_NOT_OURS}.")
 
 
-def need(fits: object, what: str) -> None:
+def need(condition: object, what: str) -> None:
     """Refuse a file that fails a check, as `unfit` says."""
-    if not fits:
+    if not condition:
         raise unfit(what)
 
 
 def need_spread(keys: Iterable[Any]) -> None:
-    """Refuse keys of which many have one hash, as multiples of 2^61 - 1 do: each would look at all others."""
-    most = max(Counter(map(hash, keys)).values(), default=0)
-    need(most <= MOST_ALIKE, "holds keys that are made to be slow")
+    """Refuse keys of which many have one hash, such as multiples of 2^61 - 1.
+
+    A dict or set of such keys compares each with all others, which takes quadratic time.
+    """
+    n_equal_hashes = max(Counter(map(hash, keys)).values(), default=0)
+    need(n_equal_hashes <= MAX_EQUAL_HASHES, "holds keys that are made to be slow")
 
 
 class Budget:
     """How many values a file may be made into, all of its members together, by its size in bytes."""
 
     def __init__(self, on_disk: int) -> None:
-        self._values_left = MOST_VALUES + VALUES_PER_BYTE * on_disk
+        self._values_left = FREE_VALUES + VALUES_PER_BYTE * on_disk
 
     def spend(self, text: bytes) -> None:
         """Count the values of a JSON text before it is parsed, and refuse it where they are too many."""
@@ -99,22 +102,27 @@ class Budget:
 
 
 def _member(content: bytes, entry: zipfile.ZipInfo) -> bytes:
-    """Return what a member of a zip holds, which must be as long as the zip says; never make more."""
+    """Return the content of a zip's member, which must have the declared size and checksum.
+
+    Unpacking stops one byte after the declared size: a small file cannot fill the memory.
+    """
     # zipfile would make all of it first, and then drop what lies beyond the size that is declared.
-    start = entry.header_offset + 30 + sum(struct.unpack_from("<HH", content, entry.header_offset + 26))
-    packed = memoryview(content)[start : start + entry.compress_size]
+    content_start = (
+        entry.header_offset + 30 + sum(struct.unpack_from("<HH", content, entry.header_offset + 26))
+    )
+    packed = memoryview(content)[content_start : content_start + entry.compress_size]
     if entry.compress_type == zipfile.ZIP_STORED:
-        result, ends = bytes(packed), True
+        unpacked, is_complete = bytes(packed), True
     else:
         inflate = zlib.decompressobj(-zlib.MAX_WBITS)
-        result = inflate.decompress(packed, entry.file_size + 1)
-        ends = inflate.eof and not inflate.unused_data
-    if not ends or len(result) != entry.file_size or zlib.crc32(result) != entry.CRC:
+        unpacked = inflate.decompress(packed, entry.file_size + 1)
+        is_complete = inflate.eof and not inflate.unused_data
+    if not is_complete or len(unpacked) != entry.file_size or zlib.crc32(unpacked) != entry.CRC:
         raise PersistenceError(
             f"The file is damaged or cut short: its member {clean(entry.filename, 100)!r} is not what the "
             "zip says of it; copy it or save the model again."
         )
-    return result
+    return unpacked
 
 
 def read_stored(content: bytes) -> dict[str, bytes]:
@@ -124,14 +132,15 @@ def read_stored(content: bytes) -> dict[str, bytes]:
     """
     with zipfile.ZipFile(io.BytesIO(content)) as zipped:
         entries = zipped.infolist()
-        plain = all(entry.compress_type == zipfile.ZIP_STORED for entry in entries)
-        small = sum(entry.file_size for entry in entries) <= len(content)
-        need(plain and small, "holds an archive that grows when it is unpacked")
+        are_stored = all(entry.compress_type == zipfile.ZIP_STORED for entry in entries)
+        do_not_grow = sum(entry.file_size for entry in entries) <= len(content)
+        need(are_stored and do_not_grow, "holds an archive that grows when it is unpacked")
         return {entry.filename: _member(content, entry) for entry in entries}
 
 
-def _most_unpacked(on_disk: int) -> int:
-    return min(LARGEST, max(SMALL, STEEPEST * on_disk))
+def _max_unpacked(on_disk: int) -> int:
+    """Return how many bytes a file of a size on disk may unpack to."""
+    return min(LARGEST, max(SMALL, MAX_COMPRESSION_RATIO * on_disk))
 
 
 def check_target(path: Path) -> Path:
@@ -173,33 +182,36 @@ def write_archive(target: Path, manifest: dict[str, Any], members: Mapping[str, 
         )
     with write_whole(target) as file:
         # Without compression if the file shrank so far that it would be refused.
-        if unpacked > _most_unpacked(_write_members(file, contents, zipfile.ZIP_DEFLATED)):
+        if unpacked > _max_unpacked(_write_members(file, contents, zipfile.ZIP_DEFLATED)):
             _write_members(file, contents, zipfile.ZIP_STORED)
 
 
-def _need(fits: object, path: Path, why: str) -> None:
+def _need(condition: object, path: Path, why: str) -> None:
     """Refuse a file, and say why, unless a condition holds."""
-    if not fits:
+    if not condition:
         raise PersistenceError(f"The file {str(path)!r} {clean(why)}.")
 
 
 def _check_entries(path: Path, entries: list[zipfile.ZipInfo], on_disk: int) -> None:
-    """Refuse an archive with repeated, unknown or too large entries."""
-    names = Counter(entry.filename for entry in entries)
-    repeated = [name for name, count in names.items() if count > 1]
+    """Refuse a zip with repeated members, with too much to unpack, or in a form that is not coterie's.
+
+    ``on_disk`` is the size of the file in bytes, which limits what it may unpack to.
+    """
+    counts_by_name = Counter(entry.filename for entry in entries)
+    repeated = [name for name, count in counts_by_name.items() if count > 1]
     _need(not repeated, path, f"holds {listed(repeated)} more than once: {_NOT_OURS}")
-    _need(MANIFEST in names, path, f"has no {MANIFEST}: {_NOT_OURS}")
+    _need(MANIFEST in counts_by_name, path, f"has no {MANIFEST}: {_NOT_OURS}")
     unpacked = sum(entry.file_size for entry in entries)
-    too_much = f"would unpack to {unpacked / 2**20:.0f} MiB, more than coterie.load takes"
-    _need(unpacked <= _most_unpacked(on_disk), path, too_much)
+    refusal_of_size = f"would unpack to {unpacked / 2**20:.0f} MiB, more than coterie.load takes"
+    _need(unpacked <= _max_unpacked(on_disk), path, refusal_of_size)
     for entry in entries:
-        plain = entry.compress_type in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
-        odd = f"holds {entry.filename!r} in a form that coterie.save does not write"
-        _need(plain and not entry.flag_bits & 1, path, odd)
+        is_known_form = entry.compress_type in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+        refusal_of_form = f"holds {entry.filename!r} in a form that coterie.save does not write"
+        _need(is_known_form and not entry.flag_bits & 1, path, refusal_of_form)
 
 
 def _parse_manifest(path: Path, text: bytes, budget: Budget) -> dict[str, Any]:
-    """Return the manifest; refuse other formats."""
+    """Return the manifest as parsed JSON; refuse files of other formats, with what to do about them."""
     budget.spend(text)
     try:
         manifest: dict[str, Any] = parse_json(text)
@@ -207,28 +219,32 @@ def _parse_manifest(path: Path, text: bytes, budget: Budget) -> dict[str, Any]:
         _need(False, path, f"has a {MANIFEST} that is not JSON: {_AGAIN}")
     _need(isinstance(manifest, dict), path, f"has a {MANIFEST} that is not a JSON object: {_AGAIN}")
     version: Any = manifest.get("format")
-    good, theirs = type(version) is int and version >= 1, clean(manifest.get("coterie"), 20)
-    _need(good, path, f"has a {MANIFEST} without a format version: {_AGAIN}")
-    older = f"was written by coterie {theirs} in format {version}, and this one reads format {FORMAT}"
+    has_version, written_by = type(version) is int and version >= 1, clean(manifest.get("coterie"), 20)
+    _need(has_version, path, f"has a {MANIFEST} without a format version: {_AGAIN}")
+    older = f"was written by coterie {written_by} in format {version}, and this one reads format {FORMAT}"
     _need(version >= FORMAT, path, f"{older}: fit the model again and save it")
-    newer = f"was written by a newer coterie ({theirs}, format {version}; this one reads format {FORMAT})"
+    newer = f"was written by a newer coterie ({written_by}, format {version}; this one reads format {FORMAT})"
     _need(version <= FORMAT, path, f"{newer}: update coterie")
     _need(isinstance(manifest.get("checksums"), dict), path, f"has a {MANIFEST} without checksums: {_AGAIN}")
     return manifest
 
 
-def _check_members(path: Path, found: set[str], named: set[str]) -> None:
-    """Refuse members that the manifest does not name, and the lack of those that it does."""
-    unknown = sorted(name for name in found | named if not _KNOWN.fullmatch(name))
-    unknown = unknown or sorted(found - named - {MANIFEST})
+def _check_members(path: Path, present: set[str], named: set[str]) -> None:
+    """Refuse a file whose members are not exactly those that its manifest names.
+
+    ``present`` are the names in the zip, ``named`` those in the manifest. All must be names that coterie
+    writes.
+    """
+    unknown = sorted(name for name in present | named if not _KNOWN.fullmatch(name))
+    unknown = unknown or sorted(present - named - {MANIFEST})
     for name in unknown:
         _need(False, path, f"holds the unknown member {clean(name, 100)!r}: {_NOT_OURS}")
-    for name in sorted(named - found):
+    for name in sorted(named - present):
         _need(False, path, f"lacks its member {clean(name, 100)!r}: copy it or save the model again")
 
 
 def _unpack(path: Path, content: bytes) -> tuple[dict[str, Any], dict[str, bytes]]:
-    """Return the manifest and the members, whose checksums are right."""
+    """Return the manifest and the members of a zip, once names, sizes and checksums are right."""
     with zipfile.ZipFile(io.BytesIO(content)) as zipped:
         entries = zipped.infolist()
         _check_entries(path, entries, len(content))
@@ -238,8 +254,8 @@ def _unpack(path: Path, content: bytes) -> tuple[dict[str, Any], dict[str, bytes
         _check_members(path, {entry.filename for entry in entries}, set(checksums))
         members = {name: _member(content, zipped.getinfo(name)) for name in checksums}
     for name, member in members.items():
-        damaged = f"is damaged: the checksum of {name!r} is wrong; copy it or save the model again"
-        _need(hashlib.sha256(member).hexdigest() == checksums[name], path, damaged)
+        refusal = f"is damaged: the checksum of {name!r} is wrong; copy it or save the model again"
+        _need(hashlib.sha256(member).hexdigest() == checksums[name], path, refusal)
     return manifest, members
 
 

@@ -27,7 +27,15 @@ from coterie.loss import SQUARED_ERROR, BrierScore, Loss
 from coterie.method.landmarks import LandmarkTiles
 from coterie.persistence.archive import unfit
 from coterie.persistence.codec import checked_fields
-from coterie.persistence.parameters import MOST, MOST_COLUMNS, MOST_FITS, cleaned, may_be, n_columns, n_fits
+from coterie.persistence.parameters import (
+    MAX_COLUMNS,
+    MAX_FITS,
+    MAX_SETTING,
+    cleaned,
+    may_be,
+    n_columns,
+    n_fits,
+)
 from coterie.persistence.rules import Rule, Sizes, array, doubles, rules_of, stay_within, within
 from coterie.records import Collaboration, OwnResiduals
 from coterie.rows.learners import Learners, Standardization
@@ -110,18 +118,21 @@ SHAPES: dict[type[Any], dict[str, Rule]] = {
 }
 
 
-def _need(fits: Any, what: str) -> None:
+def _need(condition: Any, what: str) -> None:
     """Refuse a part of a fit unless a condition holds."""
-    if not fits:
+    if not condition:
         raise unfit(f"holds {what} that does not fit the rest")
 
 
 def _check_shapes(kind: type[Any], record: Any, sizes: Sizes, what: str) -> Sizes:
-    """Refuse a record whose arrays are not of the table's shapes; return the sizes known by then."""
-    known = dict(sizes)
+    """Refuse a record whose arrays are not of the shapes in `SHAPES`; return the sizes known by then.
+
+    ``sizes`` are those of letters that are known before, and ``what`` names the record for the error.
+    """
+    known_sizes = dict(sizes)
     for name, rule in SHAPES[kind].items():
-        _need(rule(getattr(record, name), known), what)
-    return known
+        _need(rule(getattr(record, name), known_sizes), what)
+    return known_sizes
 
 
 def _is_about(record: Any, ids: list[Any]) -> bool:
@@ -130,20 +141,30 @@ def _is_about(record: Any, ids: list[Any]) -> bool:
 
 
 def _check_learners(learners: Learners, sizes: Sizes, rows: bool) -> None:
-    """Refuse learners whose offsets or order do not fit their rows."""
-    n = len(learners.ids)
+    """Refuse learners whose ids repeat, or whose offsets or order do not fit their rows.
+
+    ``offsets`` (n + 1,) says where each learner's rows begin, and ``appearance`` (n,) is a permutation.
+    Without ``rows``, the tables are empty.
+    """
+    n_learners = len(learners.ids)
     offsets, appearance = learners.offsets, learners.appearance
-    _need(n > 0 and len(set(learners.ids.tolist())) == n, "a list of learners")
-    _need(offsets.shape == (n + 1,) and offsets.dtype.kind == "i" and offsets[0] == 0, "an offset")
+    _need(n_learners > 0 and len(set(learners.ids.tolist())) == n_learners, "a list of learners")
+    _need(offsets.shape == (n_learners + 1,) and offsets.dtype.kind == "i" and offsets[0] == 0, "an offset")
     _need(all(end > start for start, end in pairwise(offsets.tolist())), "an offset")
-    _need(appearance.dtype.kind == "i" and np.array_equal(np.sort(appearance), np.arange(n)), "an order")
+    _need(
+        appearance.dtype.kind == "i" and np.array_equal(np.sort(appearance), np.arange(n_learners)),
+        "an order",
+    )
     n_rows = int(offsets[-1]) if rows else 0
-    known = {**sizes, "r": n_rows, "c": learners.loss.n_columns}
-    _check_shapes(Learners, learners, known, "a table of rows")
+    sizes_of_rows = {**sizes, "r": n_rows, "c": learners.loss.n_columns}
+    _check_shapes(Learners, learners, sizes_of_rows, "a table of rows")
 
 
 def _check_record(record: Any, ids: list[Any]) -> None:
-    """Refuse a record that is about other learners, or whose fields have another length."""
+    """Refuse a record that is about other learners, or whose fields by learner have another length.
+
+    Fields by learner are marked so in the record's own definition.
+    """
     what = f"a {type(record).__name__}"
     _need(_is_about(record, ids), what)
     for field in fields(record):
@@ -154,61 +175,93 @@ def _check_record(record: Any, ids: list[Any]) -> None:
 
 
 def _check_rows(parts: tuple[Array, ...], n_rows: Array, what: str, ndim: int = 2) -> None:
-    """Check values by row of each learner; residuals have a column for each of the response."""
+    """Refuse a tuple that has not an array for each learner, with an entry for each of its rows.
+
+    ``n_rows`` (n,) are the learners' rows. Arrays have ``ndim`` dimensions: residuals have two, for they have
+    a column for each of the response.
+    """
     _need([len(part) for part in parts] == n_rows.tolist(), what)
     _need(all(part.ndim == ndim for part in parts), what)
 
 
 def _check_newcomers_of(record: AverageNewcomers | PooledNewcomers, sizes: Sizes, what: str) -> None:
-    """Refuse what describes newcomers where its arrays do not fit each other."""
+    """Refuse a record for newcomers, learners that came after the fit, whose arrays do not fit.
+
+    Of the pooled form, predictors are scaled by ``units`` and described by ``describer``, and positions are
+    those of models.
+    """
     if isinstance(record, AverageNewcomers):
         _check_shapes(AverageNewcomers, record, sizes, what)
         return
     units, describer = record.units, record.describer
-    known = _check_shapes(Units, units, {}, what)
-    _need(known["d"] <= sizes["p"] and np.isfinite(units.middle) and units.size > 0, what)
-    inside = {"d": known["d"], "b": known["d"] + 1, "e": len(record.bases), "k": sizes["k"]}
-    _check_shapes(Describer, describer, inside, what)
-    _need(all(array("x b")(centres, dict(inside)) for centres in describer.centres), what)
-    _check_shapes(PooledNewcomers, record, inside, what)
+    known_sizes = _check_shapes(Units, units, {}, what)
+    _need(known_sizes["d"] <= sizes["p"] and np.isfinite(units.middle) and units.size > 0, what)
+    describer_sizes = {
+        "d": known_sizes["d"],
+        "b": known_sizes["d"] + 1,
+        "e": len(record.bases),
+        "k": sizes["k"],
+    }
+    _check_shapes(Describer, describer, describer_sizes, what)
+    _need(all(array("x b")(centres, dict(describer_sizes)) for centres in describer.centres), what)
+    _check_shapes(PooledNewcomers, record, describer_sizes, what)
     _need(stay_within(record.positions, sizes["m"], -1), what)
     n_context = 3 + len(describer.directions) + len(describer.centres) + record.several
     _need(n_context <= sizes["t"] and set(record.bases) <= BASES, what)
 
 
 def _check_nested(record: NestedCollaboration, sizes: Sizes, n_rows: Array, what: str) -> None:
-    """Refuse nested coteries whose arrays, models and newcomers do not fit each other."""
-    known = _check_shapes(NestedCollaboration, record, {**sizes, "s": len(record.share_names)}, what)
-    n_columns_read = known["p"] + record.mask.sum(axis=1)
+    """Refuse nested coteries whose arrays, models and newcomers do not fit each other.
+
+    A model reads the predictors and those columns of the context that its row of the mask shows.
+    """
+    known_sizes = _check_shapes(NestedCollaboration, record, {**sizes, "s": len(record.share_names)}, what)
+    n_columns_read = known_sizes["p"] + record.mask.sum(axis=1)
     widths = zip(record.models, n_columns_read.tolist(), strict=True)
-    _need(all(getattr(model, "n_features_in_", n) == n for model, n in widths), what)
+    _need(all(getattr(model, "n_features_in_", n_columns) == n_columns for model, n_columns in widths), what)
     _need(record.form in ("pooled", "average") and 0 <= record.all_row < len(record.weights), what)
-    _check_newcomers_of(record.newcomers, known, what)
+    _check_newcomers_of(record.newcomers, known_sizes, what)
     for residuals in (record.plain_residuals, record.all_residuals):
         _check_rows(residuals, n_rows, what)
 
 
 def _check_classes(record: NestedClasses, sizes: Sizes, n_rows: Array, what: str) -> None:
-    """Refuse nested coteries of classes whose parts do not fit each other."""
+    """Refuse nested coteries of classes whose arrays, models and newcomers do not fit each other.
+
+    A model reads the predictors, the context columns of its mask, and the columns of the line if it takes
+    that. A model beside a line consists of one part for each column of the response.
+    """
     loss = record.loss
     if not isinstance(loss, BrierScore):
         raise unfit(f"holds {what} that does not fit the rest")
     n_columns, newcomers = loss.n_columns, record.newcomers
-    inside = {**sizes, "c": n_columns, "s": len(record.share_names), "v": loss.n_classes}
-    known = _check_shapes(NestedClasses, record, inside, what)
-    _check_shapes(PredictorScale, record.scale, known, what)
-    _need(len(record.kinds) == known["m"] and set(record.kinds) <= KINDS, what)
-    seen = known["p"] + record.mask.sum(axis=1) + n_columns * record.takes_line
-    for model, n, kind in zip(record.models, seen.tolist(), record.kinds, strict=True):
+    sizes_of_classes = {**sizes, "c": n_columns, "s": len(record.share_names), "v": loss.n_classes}
+    known_sizes = _check_shapes(NestedClasses, record, sizes_of_classes, what)
+    _check_shapes(PredictorScale, record.scale, known_sizes, what)
+    _need(len(record.kinds) == known_sizes["m"] and set(record.kinds) <= KINDS, what)
+    n_columns_read = known_sizes["p"] + record.mask.sum(axis=1) + n_columns * record.takes_line
+    for model, n_columns_of_model, kind in zip(
+        record.models, n_columns_read.tolist(), record.kinds, strict=True
+    ):
         parts = getattr(model, "estimators_", None) if kind.startswith("beside") else [model]
-        fits = isinstance(parts, list) and (kind in ("own", "trees", "cuts") or len(parts) == n_columns)
-        _need(fits and all(getattr(part, "n_features_in_", n) == n for part in parts or ()), what)
+        is_sound = isinstance(parts, list) and (kind in ("own", "trees", "cuts") or len(parts) == n_columns)
+        _need(
+            is_sound
+            and all(
+                getattr(part, "n_features_in_", n_columns_of_model) == n_columns_of_model
+                for part in parts or ()
+            ),
+            what,
+        )
     _need(0 <= record.all_row < len(record.weights), what)
     if newcomers is not None:
-        _check_shapes(ClassNewcomers, newcomers, known, what)
-        slopes = {"c": n_columns, "z": n_columns * known["p"]}
-        result = _check_shapes(Directions, newcomers.directions, slopes, what)
-        _need(result["d"] + result["x"] + (known["k"] > 1) <= known["t"], what)
+        _check_shapes(ClassNewcomers, newcomers, known_sizes, what)
+        slopes = {"c": n_columns, "z": n_columns * known_sizes["p"]}
+        sizes_of_directions = _check_shapes(Directions, newcomers.directions, slopes, what)
+        _need(
+            sizes_of_directions["d"] + sizes_of_directions["x"] + (known_sizes["k"] > 1) <= known_sizes["t"],
+            what,
+        )
         _need(len(newcomers.ratios) == len(newcomers.coterie_ratios) == n_columns, what)
     for residuals in (record.plain_residuals, record.all_residuals):
         _check_rows(residuals, n_rows, what)
@@ -217,50 +270,73 @@ def _check_classes(record: NestedClasses, sizes: Sizes, n_rows: Array, what: str
 def _check_class_averages(record: ClassAverages, sizes: Sizes, n_rows: Array, what: str) -> None:
     """Refuse averages of classifiers whose parts do not fit each other."""
     n_shared = len(record.share_names) - 1
-    inside = {"c": record.loss.n_columns, "s": n_shared + 1, "e": n_shared + 1, "x": 2 * n_shared}
-    known = _check_shapes(ClassAverages, record, {**sizes, **inside, "d": 2 * n_shared + 1}, what)
+    sizes_of_averages = {"c": record.loss.n_columns, "s": n_shared + 1, "e": n_shared + 1, "x": 2 * n_shared}
+    known_sizes = _check_shapes(
+        ClassAverages, record, {**sizes, **sizes_of_averages, "d": 2 * n_shared + 1}, what
+    )
     _need(isinstance(record.loss, BrierScore) and n_shared > 0, what)
-    _need(all(getattr(model, "n_features_in_", known["p"]) == known["p"] for model in record.models), what)
+    _need(
+        all(
+            getattr(model, "n_features_in_", known_sizes["p"]) == known_sizes["p"] for model in record.models
+        ),
+        what,
+    )
     _need(0 <= record.all_row < len(record.weights), what)
     for residuals in (record.plain_residuals, record.all_residuals):
         _check_rows(residuals, n_rows, what)
 
 
 def _check_collaboration(record: Collaboration, sizes: Sizes, n_rows: Array) -> None:
-    """Refuse a collaboration whose parts do not fit each other."""
+    """Refuse a collaboration whose weights, models and residuals do not fit each other.
+
+    What its kind has beyond that is checked by the function for the kind.
+    """
     what = f"a Collaboration by {record.method!r}"
     n_models = len(record.models)
     _need(len(record.names) == n_models > 0 and all(hasattr(m, "predict") for m in record.models), what)
-    known = _check_shapes(Collaboration, record, {**sizes, "m": n_models}, what)
+    known_sizes = _check_shapes(Collaboration, record, {**sizes, "m": n_models}, what)
     _check_rows(record.residuals, n_rows, what)
     if isinstance(record, ClassAverages):
-        _check_class_averages(record, known, n_rows, what)
+        _check_class_averages(record, known_sizes, n_rows, what)
     if isinstance(record, NestedClasses):
-        _check_classes(record, known, n_rows, what)
+        _check_classes(record, known_sizes, n_rows, what)
     if isinstance(record, NestedCollaboration):
-        _check_nested(record, known, n_rows, what)
+        _check_nested(record, known_sizes, n_rows, what)
 
 
 def _check_newcomers(state: dict[str, Any], sizes: Sizes) -> None:
     """Refuse newcomers that do not fit the collaboration or their admission."""
     newcomers, admission = state["newcomers"], state["admission"]
     n_weight_rows, what = len(state["collaboration"].weights), "a newcomer"
-    _need(all(new.model is None or hasattr(new.model, "predict") for new in newcomers), what)
-    _need(all(0 <= new.weight_row < n_weight_rows and new.bounds.shape == (2,) for new in newcomers), what)
+    _need(all(newcomer.model is None or hasattr(newcomer.model, "predict") for newcomer in newcomers), what)
+    _need(
+        all(
+            0 <= newcomer.weight_row < n_weight_rows and newcomer.bounds.shape == (2,)
+            for newcomer in newcomers
+        ),
+        what,
+    )
     _need((admission is None) == (not newcomers), "an Admission")
     if admission is not None:
-        _need(_is_about(admission, [new.learner_id for new in newcomers]), "an Admission")
+        _need(_is_about(admission, [newcomer.learner_id for newcomer in newcomers]), "an Admission")
         _check_shapes(Admission, admission, sizes, "an Admission")
 
 
 def _check_scores(
-    record: Intervals | LabelSets, parts: tuple[Array, ...], ids: list[Any], sizes: Sizes, what: str
+    record: Intervals | LabelSets,
+    scores_by_learner: tuple[Array, ...],
+    ids: list[Any],
+    sizes: Sizes,
+    what: str,
 ) -> None:
-    """Refuse honest scores, in ``parts``, that are not those of these learners."""
-    _need(record.learner_ids.tolist() == ids and len(parts) == len(ids), what)
+    """Refuse conformal scores, of rows that a model was not fitted on, unless they fit the learners.
+
+    There is an array (rows, 2) for each learner, and at least one learner that counts has rows.
+    """
+    _need(record.learner_ids.tolist() == ids and len(scores_by_learner) == len(ids), what)
     _check_shapes(type(record), record, {**sizes, "e": len(ids)}, what)
-    _need(len(record.shared) > 0 and all(array("r 2", "f")(part, {}) for part in parts), what)
-    _need(any(len(parts[j]) for j in np.flatnonzero(record.counted)), what)
+    _need(len(record.shared) > 0 and all(array("r 2", "f")(scores, {}) for scores in scores_by_learner), what)
+    _need(any(len(scores_by_learner[j]) for j in np.flatnonzero(record.counted)), what)
     _need(record.pseudo_rows > 0, what)
 
 
@@ -279,7 +355,10 @@ def _check_intervals(record: Intervals | LabelSets, ids: list[Any], sizes: Sizes
 
 
 def _check_table(gains: dict[Any, Any], ids: Any, labels: Any, sizes: Sizes) -> None:
-    """Refuse a table of gains that is about other learners or labels."""
+    """Refuse a table of gains whose columns are not those of these learners and labels.
+
+    A row is a learner or newcomer, in the order of ``ids``.
+    """
     # A newcomer whom no cluster fits has the label -1.
     _need(isinstance(ids, np.ndarray) and ids.shape == (sizes["n"] + sizes["a"],), "a list of learners")
     _need(within("e", "k", -1)(labels, {**sizes, "e": len(ids)}), "a list of labels")
@@ -287,28 +366,37 @@ def _check_table(gains: dict[Any, Any], ids: Any, labels: Any, sizes: Sizes) -> 
         sized = isinstance(column, np.ndarray) and column.shape == ids.shape
         _need(isinstance(name, str) and sized, "a table of gains")
     _need({"learner", "cluster"} <= set(gains), "a table of gains")
-    same = gains["learner"].tolist() == ids.tolist() and gains["cluster"].tolist() == labels.tolist()
-    _need(same, "a table of gains")
+    agrees = gains["learner"].tolist() == ids.tolist() and gains["cluster"].tolist() == labels.tolist()
+    _need(agrees, "a table of gains")
 
 
 def _check_exchange(state: dict[str, Any], sizes: Sizes, rows: bool) -> None:
-    """Refuse losses or similarities that are not those of n learners."""
-    source, partition, n = state["exchange"].source, state["partition"], sizes["n"]
+    """Refuse losses, similarities or labels that are not those of n learners.
+
+    Losses may be missing where the rows are there, and similarities where they are made again from landmarks
+    or losses.
+    """
+    source, partition, n_learners = state["exchange"].source, state["partition"], sizes["n"]
     if isinstance(source, DenseTiles):
-        all_learners = slice(0, n)
-        _need(source.tile(all_learners, all_learners).shape == (n, n), "a loss matrix")
+        all_learners = slice(0, n_learners)
+        _need(source.tile(all_learners, all_learners).shape == (n_learners, n_learners), "a loss matrix")
     _need(rows or source is not None, "a loss matrix")
     if isinstance(source, LandmarkTiles):
         _check_shapes(LandmarkTiles, source, sizes, "a loss matrix")
     remade = source is None or isinstance(source, LandmarkTiles)
-    stored = remade if partition.similarity is None else partition.similarity.shape == (n, n)
-    _need(stored and partition.embedding.ndim == 2, "a similarity")
+    is_right = (
+        remade if partition.similarity is None else partition.similarity.shape == (n_learners, n_learners)
+    )
+    _need(is_right and partition.embedding.ndim == 2, "a similarity")
     _need(np.isfinite(partition.scale) and partition.scale > 0, "a scale")
-    _need(within("n", "k")(partition.labels, dict(sizes)) and sizes["k"] <= n, "a partition")
+    _need(within("n", "k")(partition.labels, dict(sizes)) and sizes["k"] <= n_learners, "a partition")
 
 
 def _check_recipe(recipe: TableRecipe, names: Array | None) -> None:
-    """Refuse a recipe for tables that does not fit the names of the predictors."""
+    """Refuse a recipe for tables that is about other columns than the names of the predictors.
+
+    Each column has as many fills for missing entries as its kind needs, and levels only as a category.
+    """
     what = "a recipe for tables"
     _need(names is not None and names.tolist() == [plan.name for plan in recipe.columns], what)
     for plan in recipe.columns:
@@ -330,15 +418,21 @@ def checked_parameters(given: dict[str, Any], n_features: Any) -> dict[str, Any]
     ``n_features`` is the number of predictors, if it is one. What is returned has no more threads than there
     are cores.
     """
-    known = cleaned(given)
-    engine = known.get("engine")
+    own_parameters = cleaned(given)
+    engine = own_parameters.get("engine")
     _need(engine is None or isinstance(engine, str), "an engine")
-    for name, value in known.items():
+    for name, value in own_parameters.items():
         _need(may_be(name, value, {}), f"a parameter {name!r}")
-    _need(isinstance(n_features, int) and 0 < n_features <= MOST, "a number of predictors")
-    _need(n_columns(known.get("candidates"), n_features) <= max(MOST_COLUMNS, n_features), "a polynomial")
-    _need(n_fits([known.get("candidates"), known.get("splitter")]) <= MOST_FITS, "a number of fits")
-    return known
+    _need(isinstance(n_features, int) and 0 < n_features <= MAX_SETTING, "a number of predictors")
+    _need(
+        n_columns(own_parameters.get("candidates"), n_features) <= max(MAX_COLUMNS, n_features),
+        "a polynomial",
+    )
+    _need(
+        n_fits([own_parameters.get("candidates"), own_parameters.get("splitter")]) <= MAX_FITS,
+        "a number of fits",
+    )
+    return own_parameters
 
 
 def check_fit(
@@ -368,22 +462,27 @@ def check_fit(
     _check_learners(learners, sizes, rows)
     for name in ("selection", "exchange", "partition", "collaboration", "with_all", "own"):
         _check_record(state[name], ids)
-    index = {learner: j for j, learner in enumerate(ids)}
-    n_rows = learners.sizes[[index[i] for i in selection.learner_ids.tolist()]]
+    position_of_learner = {learner: j for j, learner in enumerate(ids)}
+    n_rows = learners.sizes[[position_of_learner[i] for i in selection.learner_ids.tolist()]]
     # A learner that was read in a stream has chosen on more rows than were kept.
-    more = selection.n_rows.shape == n_rows.shape and bool((selection.n_rows >= n_rows).all())
-    _need(more, "a number of rows")
+    has_enough_rows = selection.n_rows.shape == n_rows.shape and bool((selection.n_rows >= n_rows).all())
+    _need(has_enough_rows, "a number of rows")
     _need(all(hasattr(model, "predict") for model in selection.models), "a model")
     _check_rows(selection.residuals, n_rows, "a residual")
     _check_rows(selection.folds, n_rows, "a fold", ndim=1)
-    for losses, n in zip(selection.candidate_losses, n_rows.tolist(), strict=True):
-        _need(all(by_row.shape == (n,) for by_row in losses.values()), "a candidate's losses")
+    for losses, n_rows_of_learner in zip(selection.candidate_losses, n_rows.tolist(), strict=True):
+        _need(all(by_row.shape == (n_rows_of_learner,) for by_row in losses.values()), "a candidate's losses")
     _check_exchange(state, sizes, rows)
     for name in ("collaboration", "with_all"):
         _check_collaboration(state[name], sizes, n_rows)
     _check_rows(state["own"].residuals, n_rows, "an OwnResiduals")
-    for name, kind in (("own", OwnResiduals), ("gain_model", GainModel)):
-        _check_shapes(kind, state[name], sizes, f"{'an' if name == 'alone' else 'a'} {kind.__name__}")
+    for name, kind_of_record in (("own", OwnResiduals), ("gain_model", GainModel)):
+        _check_shapes(
+            kind_of_record,
+            state[name],
+            sizes,
+            f"{'an' if name == 'alone' else 'a'} {kind_of_record.__name__}",
+        )
     _check_newcomers(state, sizes)
     if state["units"] is not None:
         all_learners = {**sizes, "e": sizes["n"] + sizes["a"]}
@@ -397,8 +496,8 @@ def check_fit(
     _need(state["stability"] is None or state["stability"].n_replicates > 0, "a Stability")
     if state["intervals"] is not None:
         _need(isinstance(state["intervals"], LabelSets) == (classes is not None), "prediction intervals")
-        placed = [new.learner_id for new in state["newcomers"]]
-        _check_intervals(state["intervals"], [*ids, *placed], sizes)
+        newcomer_ids = [new.learner_id for new in state["newcomers"]]
+        _check_intervals(state["intervals"], [*ids, *newcomer_ids], sizes)
     _check_table(state["gains"], ids_in_order, labels, sizes)
     _need(array("p", "iu")(state["exponents"], sizes), "a unit of a column")
     _need(stay_within(state["exponents"], 1100, -1100), "a unit of a column")

@@ -73,18 +73,18 @@ DATES: dict[str, type[date]] = {"date": date, "datetime": datetime}
 _PLAIN = (NoneType, bool, int, str)
 _IDS = (bool, int, str, float, date, datetime)
 # Bytes that an array's view takes, and a letter of an array of texts.
-_A_VIEW, _A_LETTER = 200, 4
+_BYTES_PER_VIEW, _BYTES_PER_LETTER = 200, 4
 _DTYPE = re.compile(r"[<>|=]?([biuf]\d{1,2}|M8\[\d{0,9}[a-zA-Z]{1,2}\])", re.ASCII)
 
 
 def check_ids(ids: Array) -> None:
     """Refuse learner ids that a file cannot hold."""
-    odd = [] if ids.dtype.kind != "O" else [i for i in ids.tolist() if not _writable_id(i)]
-    if odd or ids.dtype.kind not in NUMBERS + "UMO":
-        kind = type(odd[0]).__name__ if odd else ids.dtype.name
+    unwritable_ids = [] if ids.dtype.kind != "O" else [i for i in ids.tolist() if not _writable_id(i)]
+    if unwritable_ids or ids.dtype.kind not in NUMBERS + "UMO":
+        type_name = type(unwritable_ids[0]).__name__ if unwritable_ids else ids.dtype.name
         raise PersistenceError(
-            f"A learner's id is of type {kind}, which a file cannot hold: name the learners by int, str, "
-            "float, bool or numpy.datetime64 before fit."
+            f"A learner's id is of type {type_name}, which a file cannot hold: name the learners by int, "
+            "str, float, bool or numpy.datetime64 before fit."
         )
 
 
@@ -119,21 +119,24 @@ class Encoder:
         if values.dtype.kind in "UO":
             items = [self.encode(item) for item in values.tolist()]
             return {"$": "strings" if values.dtype.kind == "U" else "objects", "items": items}
-        whole = values.view(np.int64) if values.dtype.kind == "M" else values
-        return {"$": "values", "dtype": values.dtype.str, "items": self.encode(whole.tolist())}
+        plain_values = values.view(np.int64) if values.dtype.kind == "M" else values
+        return {"$": "values", "dtype": values.dtype.str, "items": self.encode(plain_values.tolist())}
 
     def _encode_tuple(self, value: tuple[Any, ...]) -> Any:
-        """Encode a tuple; arrays of one kind become one array and where to cut it."""
-        rows = value and all(type(part) is np.ndarray and part.ndim > 0 for part in value)
-        alike = rows and len({(part.dtype, part.shape[1:]) for part in value}) == 1
-        if alike and value[0].dtype.kind in NUMBERS:
+        """Encode a tuple; arrays of one type and width become one array and the ends of its pieces."""
+        are_arrays = value and all(type(part) is np.ndarray and part.ndim > 0 for part in value)
+        have_one_layout = are_arrays and len({(part.dtype, part.shape[1:]) for part in value}) == 1
+        if have_one_layout and value[0].dtype.kind in NUMBERS:
             # Residuals by row and learner: one array, not one per learner.
-            cuts = np.cumsum([len(part) for part in value])
-            return {"$": "pieces", "name": self._array(np.concatenate(value)), "cuts": self._array(cuts)}
+            ends = np.cumsum([len(part) for part in value])
+            return {"$": "pieces", "name": self._array(np.concatenate(value)), "cuts": self._array(ends)}
         return {"$": "tuple", "items": [self.encode(part) for part in value]}
 
     def _encode_once(self, value: Any) -> Any:
-        """Encode an array, or a model as a member of its own."""
+        """Encode an array of numbers by name, one of texts as a list, and any other object as a model.
+
+        A model becomes a member of its own in the file.
+        """
         if isinstance(value, np.ndarray):
             if value.dtype.kind in NUMBERS:
                 return {"$": "array", "name": self._array(value)}
@@ -181,15 +184,18 @@ class _WrongTypeError(ValueError):
 
 
 def _of(*kinds: type[Any]) -> Leaf:
-    """Let a value of one of the types pass; no truth value passes for a number."""
+    """Return a check that lets values of the given types pass and refuses others.
 
-    def leaf(value: Any, where: str) -> Any:
+    A bool is an int in Python, but passes only where bool is among the types.
+    """
+
+    def check(value: Any, where: str) -> Any:
         """Return a value of one of the types; refuse others."""
         if not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds):
             raise _WrongTypeError(where)
         return value
 
-    return leaf
+    return check
 
 
 class _Fields(HintReader):
@@ -217,7 +223,7 @@ class _Fields(HintReader):
 
 
 def checked_fields(kind: type[Any], values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the fields of a record, once each is known and of the type that the record declares."""
+    """Return the fields of a record by name, if they are its own and of the types that it declares."""
     try:
         return _Fields().fields(kind, values)
     except (_WrongTypeError, KeyError):
@@ -237,36 +243,43 @@ class Decoder:
         self._model = cache(load_model)
 
     def _objects(self, items: list[Any]) -> Array:
-        """Return an array of ids of any type."""
+        """Return an array (L,) of learners' ids, which are texts, numbers or dates; refuse other entries."""
         ids = [self.decode(item) for item in items]
-        # Looked at first: NumPy makes a table of lists, and an entry of each number in an array.
+        # Checked first: of lists or arrays NumPy would make something else than one entry each.
         need(all(type(value) in _IDS for value in ids), "holds a list of ids that are not ids")
         need_spread(ids)
-        values = np.empty(len(ids), dtype=object)
-        values[:] = ids
-        return values
+        id_array = np.empty(len(ids), dtype=object)
+        id_array[:] = ids
+        return id_array
 
     def _strings(self, items: list[Any]) -> Array:
         """Return an array of texts."""
         need(all(isinstance(item, str) for item in items), "holds a list of texts that are no texts")
         # NumPy gives each text as much room as the longest of them takes.
-        self._budget.charge(_A_LETTER * len(items) * max(map(len, items), default=0))
+        self._budget.charge(_BYTES_PER_LETTER * len(items) * max(map(len, items), default=0))
         return np.array(items, dtype=str)
 
     def _values(self, dtype: str, encoded: list[Any]) -> Array:
-        """Return an array of numbers or times that were written as JSON."""
+        """Return an array of numbers, or of dates as integers, from the list that `Encoder.readable` wrote.
+
+        ``dtype`` is NumPy's name of its type, which must be of a plain kind.
+        """
         items = self.decode(encoded)
-        known = _DTYPE.fullmatch(dtype) and all(type(item) in (bool, int, float) for item in items)
-        need(known, f"holds values of the unknown kind {dtype!r}")
+        is_allowed = _DTYPE.fullmatch(dtype) and all(type(item) in (bool, int, float) for item in items)
+        need(is_allowed, f"holds values of the unknown kind {dtype!r}")
         return np.array(items, dtype=np.int64).view(dtype) if "M8" in dtype else np.array(items, dtype=dtype)
 
     def _pieces(self, name: str, cuts: str) -> tuple[Array, ...]:
-        """Return a tuple of arrays, cut from one."""
-        values, ends = self._arrays[name], self._arrays[cuts]
-        fits = array("*", "i")(ends, {}) and len(ends) > 0 and ends[0] >= 0 and ends[-1] == len(values)
-        need(fits and (np.diff(ends) >= 0).all(), "holds pieces that do not fit their array")
-        self._budget.charge(_A_VIEW * len(ends))
-        return tuple(np.split(values, ends[:-1]))
+        """Return a tuple of arrays, cut from the array ``name`` at the ends in the array ``cuts``.
+
+        The ends must rise and reach the end of the array. Each piece costs memory, so many are charged to the
+        budget.
+        """
+        joined, ends = self._arrays[name], self._arrays[cuts]
+        are_ends = array("*", "i")(ends, {}) and len(ends) > 0 and ends[0] >= 0 and ends[-1] == len(joined)
+        need(are_ends and (np.diff(ends) >= 0).all(), "holds pieces that do not fit their array")
+        self._budget.charge(_BYTES_PER_VIEW * len(ends))
+        return tuple(np.split(joined, ends[:-1]))
 
     def decode(self, tree: Any) -> Any:
         """Turn what `Encoder.encode` returned back into the value."""
@@ -276,7 +289,10 @@ class Decoder:
             raise unfit("holds lists in lists without an end") from None
 
     def _decode(self, tree: Any) -> Any:
-        """Turn parsed JSON back into values and records."""
+        """Return the value of parsed JSON, by recursion; an object's entry "$" says what it is.
+
+        An object that is as none that `Encoder` writes is refused.
+        """
         if isinstance(tree, list):
             return [self._decode(part) for part in tree]
         if not isinstance(tree, dict):
@@ -307,6 +323,6 @@ class Decoder:
             case {"$": "model", "member": str(member)}:
                 return self._model(member)
             case {"$": str(kind), "fields": dict(parts)} if kind in RECORDS:
-                values = {name: self._decode(part) for name, part in parts.items()}
-                return RECORDS[kind](**checked_fields(RECORDS[kind], values))
+                fields_by_name = {name: self._decode(part) for name, part in parts.items()}
+                return RECORDS[kind](**checked_fields(RECORDS[kind], fields_by_name))
         raise unfit(f"holds an entry of the unknown kind {tree.get('$')!r}")

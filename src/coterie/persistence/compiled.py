@@ -20,7 +20,7 @@ Build = Callable[[type[Any], Any, Any], Any]
 
 _NODES = ("left_child", "right_child", "feature", "threshold")
 # Columns of a response that a tree may predict.
-MOST_OUTPUTS = 10_000
+MAX_OUTPUTS = 10_000
 METRICS = {
     "ChebyshevDistance64": "chebyshev",
     "EuclideanDistance64": "euclidean",
@@ -29,43 +29,53 @@ METRICS = {
 }
 
 
-def need(fits: Any, what: str) -> None:
+def need(is_sound: Any, what: str) -> None:
     """Refuse the file where its parts do not fit each other."""
-    if not fits:
+    if not is_sound:
         raise unfit(f"holds a {what} whose parts do not fit each other")
 
 
-def descends(left: Array, right: Array, inner: Array) -> bool:
-    """Tell whether the children of all inner nodes come later in the list: every walk then ends in a leaf."""
-    index = np.flatnonzero(inner)
-    children = np.column_stack([left[index], right[index]]).astype(np.int64)
-    return bool(((children > index[:, None]) & (children < len(inner))).all()) and len(inner) > 0
+def descends(left: Array, right: Array, is_inner: Array) -> bool:
+    """Tell whether the children of all inner nodes come later in the list of N nodes, and inside of it.
+
+    Then every walk down the tree ends in a leaf. ``left`` and ``right`` (N,) are indices of children,
+    ``is_inner`` (N,) marks the nodes that have any.
+    """
+    inner_nodes = np.flatnonzero(is_inner)
+    children = np.column_stack([left[inner_nodes], right[inner_nodes]]).astype(np.int64)
+    return bool(((children > inner_nodes[:, None]) & (children < len(is_inner))).all()) and len(is_inner) > 0
 
 
 def build_tree(cls: type[Any], arguments: Any, state: Any) -> Any:
-    """Make a decision tree of numbers, with one output or several."""
+    """Make a decision tree of scikit-learn, of regression with one output or several, after all checks.
+
+    ``arguments`` are those of its constructor and ``state`` that of its pickle. Compiled code follows its
+    indices unchecked, so children and features must lie inside.
+    """
     need(isinstance(arguments, tuple) and len(arguments) == 3 and isinstance(state, dict), "Tree")
     n_features, n_classes, n_outputs = arguments
-    need(
-        type(n_outputs) is int and 1 <= n_outputs <= MOST_OUTPUTS and count(2**31, 1)(n_features, {}), "Tree"
-    )
-    ones = isinstance(n_classes, np.ndarray) and n_classes.dtype == np.intp
-    need(ones and n_classes.tolist() == [1] * n_outputs, "Tree")
+    need(type(n_outputs) is int and 1 <= n_outputs <= MAX_OUTPUTS and count(2**31, 1)(n_features, {}), "Tree")
+    are_numbers = isinstance(n_classes, np.ndarray) and n_classes.dtype == np.intp
+    need(are_numbers and n_classes.tolist() == [1] * n_outputs, "Tree")
     nodes = state.get("nodes")
     need(array("n", "V")(nodes, {}) and set(_NODES) <= set(nodes.dtype.names or ()), "Tree")
-    n = len(nodes)
-    rules = {"max_depth": count(n), "node_count": count(n, n), "values": array(f"{n} {n_outputs} 1", "f")}
+    n_nodes = len(nodes)
+    rules = {
+        "max_depth": count(n_nodes),
+        "node_count": count(n_nodes, n_nodes),
+        "values": array(f"{n_nodes} {n_outputs} 1", "f"),
+    }
     need(all(rule(state.get(name), {}) for name, rule in rules.items()), "Tree")
-    inner = nodes["left_child"] != -1
-    need(descends(nodes["left_child"], nodes["right_child"], inner), "Tree")
-    need(stay_within(nodes["feature"][inner], n_features), "Tree")
+    is_inner = nodes["left_child"] != -1
+    need(descends(nodes["left_child"], nodes["right_child"], is_inner), "Tree")
+    need(stay_within(nodes["feature"][is_inner], n_features), "Tree")
     tree = cls(int(n_features), n_classes, n_outputs)
     tree.__setstate__({name: state[name] for name in ("nodes", *rules)})
     return tree
 
 
 def build_metric(cls: type[Any], arguments: Any, state: Any) -> Any:
-    """Make a distance anew from its name."""
+    """Make a distance anew from its name; only Minkowski takes a number, its power, from the state."""
     from sklearn.metrics import DistanceMetric
 
     name = METRICS[cls.__name__]
@@ -76,7 +86,10 @@ def build_metric(cls: type[Any], arguments: Any, state: Any) -> Any:
 
 
 def build_neighbours(cls: type[Any], arguments: Any, state: Any) -> Any:
-    """Make a search tree anew from its rows, which gives the same tree."""
+    """Make a search tree (KDTree or BallTree) anew from its rows, leaf size and distance.
+
+    The indices in the file are not used: the same rows give the same tree.
+    """
     need(isinstance(state, tuple) and len(state) >= 12 and array("n p", "f")(state[0], {}), cls.__name__)
     need(count(2**31, 1)(state[4], {}) and type(state[11]).__name__ in METRICS, cls.__name__)
     return cls(state[0], leaf_size=int(state[4]), metric=state[11])
@@ -90,34 +103,37 @@ def build_loss(cls: type[Any], arguments: Any, state: Any) -> Any:
 
 
 def build_check(cls: type[Any], arguments: Any, state: Any) -> Any:
-    """Make the check of numerical columns that histogram boosting keeps."""
+    """Make the check of numerical columns that histogram boosting keeps; refuse other functions."""
     from sklearn.utils import check_array
 
-    whole = isinstance(state, dict) and state.get("func") is check_array and state.get("args") == ()
-    kinds = state["kwds"].get("dtype") if whole and isinstance(state["kwds"], dict) else None
-    need(kinds == [np.float64] and state["kwds"].get("ensure_all_finite") is False, "partial")
+    is_check_array = isinstance(state, dict) and state.get("func") is check_array and state.get("args") == ()
+    dtypes = state["kwds"].get("dtype") if is_check_array and isinstance(state["kwds"], dict) else None
+    need(dtypes == [np.float64] and state["kwds"].get("ensure_all_finite") is False, "partial")
     return partial(check_array, dtype=[np.float64], ensure_all_finite=False)
 
 
 def random_state(state: Any) -> np.random.RandomState:
-    """Make a generator of the older kind in a state that it can have been in."""
+    """Return a RandomState of NumPy in a stored state; refuse one that it cannot have been in."""
     match state:
         case {"bit_generator": "MT19937", "state": {"key": key, "pos": pos}, "has_gauss": 0 | 1}:
-            fits = array("624", "u")(key, {}) and count(624)(pos, {}) and real(state.get("gauss"), {})
-            need(fits, "RandomState")
-            made = np.random.RandomState(0)
-            made.set_state(state)
-            return made
+            is_sound = array("624", "u")(key, {}) and count(624)(pos, {}) and real(state.get("gauss"), {})
+            need(is_sound, "RandomState")
+            restored = np.random.RandomState(0)
+            restored.set_state(state)
+            return restored
     raise unfit("holds a generator of random numbers that does not fit")
 
 
 def generator(state: Any) -> np.random.Generator:
-    """Make a generator in a given state."""
+    """Return a Generator of NumPy, of the kind PCG64, in a stored state; refuse any other state."""
     match state:
-        case {"bit_generator": "PCG64", "state": {"state": place, "inc": step}, "has_uint32": 0 | 1}:
-            large, word = count(2**128 - 1), state.get("uinteger")
-            need(large(place, {}) and large(step, {}) and count(2**32 - 1)(word, {}), "Generator")
-            made = np.random.PCG64(0)
-            made.state = state
-            return np.random.Generator(made)
+        case {"bit_generator": "PCG64", "state": {"state": position, "inc": step}, "has_uint32": 0 | 1}:
+            is_128_bits, spare_bits = count(2**128 - 1), state.get("uinteger")
+            need(
+                is_128_bits(position, {}) and is_128_bits(step, {}) and count(2**32 - 1)(spare_bits, {}),
+                "Generator",
+            )
+            restored = np.random.PCG64(0)
+            restored.state = state
+            return np.random.Generator(restored)
     raise unfit("holds a generator of random numbers that does not fit")

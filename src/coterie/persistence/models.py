@@ -17,33 +17,40 @@ from typing import Any
 from sklearn.exceptions import InconsistentVersionWarning
 
 from coterie.persistence.archive import Budget, PersistenceError, unfit
-from coterie.persistence.parameters import MOST_FITS, n_fits
+from coterie.persistence.parameters import MAX_FITS, n_fits
 from coterie.persistence.schema import SCHEMA, Reader, objects_in
 
 
 def _named_types(schema: Any) -> set[tuple[str, str]]:
-    """Return the module and the name of everything that a skops schema would look up."""
+    """Return module and name of every type and function that reading a skops schema would look up."""
     pairs = ((part.get("__module__"), part.get("__class__")) for part in objects_in(schema))
     return {(m, name) for m, name in pairs if isinstance(m, str) and isinstance(name, str)}
 
 
 def _renumbered(schema: Any) -> dict[str, str]:
-    """Put numbers in the place of addresses in memory; return the new names of files by the old ones."""
-    numbers: dict[Any, int] = {}
-    names: dict[str, str] = {}
+    """Replace addresses in memory in a schema by small numbers, so that equal models give equal files.
+
+    The schema is changed in place. Returned are the new names of its files by their old ones.
+    """
+    number_of_address: dict[Any, int] = {}
+    new_file_names: dict[str, str] = {}
     for part in objects_in(schema):
         if "__id__" in part:
-            part["__id__"] = numbers.setdefault(part["__id__"], len(numbers))
+            part["__id__"] = number_of_address.setdefault(part["__id__"], len(number_of_address))
         if isinstance(part.get("file"), str) and "__loader__" in part:
             suffix = part["file"].rpartition(".")[2]
-            part["file"] = names.setdefault(part["file"], f"{len(names)}.{suffix}")
-    return names
+            part["file"] = new_file_names.setdefault(part["file"], f"{len(new_file_names)}.{suffix}")
+    return new_file_names
 
 
 def _repacked(dumped: bytes) -> bytes:
-    """Return a skops file without dates, blanks and addresses, once all that it names can be found again."""
-    packed = io.BytesIO()
-    with zipfile.ZipFile(io.BytesIO(dumped)) as source, zipfile.ZipFile(packed, "w") as target:
+    """Return a skops file without dates, blanks and addresses in memory: equal models give equal bytes.
+
+    A type or function that cannot be found again by its name, as one inside a function, is refused now and
+    not at loading.
+    """
+    repacked = io.BytesIO()
+    with zipfile.ZipFile(io.BytesIO(dumped)) as source, zipfile.ZipFile(repacked, "w") as target:
         schema = json.loads(source.read(SCHEMA))
         for module, name in sorted(_named_types(schema)):
             if not hasattr(sys.modules.get(module), name):
@@ -51,10 +58,10 @@ def _repacked(dumped: bytes) -> bytes:
                     f"A candidate holds {module}.{name}, which a file can only name and nobody could "
                     "find again by this name: define it at the top of a module."
                 )
-        for old, new in _renumbered(schema).items():
-            target.writestr(zipfile.ZipInfo(new), source.read(old))
+        for old_name, new_name in _renumbered(schema).items():
+            target.writestr(zipfile.ZipInfo(new_name), source.read(old_name))
         target.writestr(zipfile.ZipInfo(SCHEMA), json.dumps(schema, separators=(",", ":")))
-    return packed.getvalue()
+    return repacked.getvalue()
 
 
 def dump_model(model: Any) -> bytes:
@@ -78,11 +85,13 @@ def load_model(dumped: bytes, trusted: Iterable[str | type], budget: Budget | No
     ``trusted`` are types that the user trusts beside those of the table; what they are made of is not looked
     at. Without a ``budget``, as many values are parsed as the size of ``dumped`` allows.
     """
-    theirs = {t if isinstance(t, str) else f"{t.__module__}.{t.__name__}" for t in trusted}
+    trusted_names = {
+        type_ if isinstance(type_, str) else f"{type_.__module__}.{type_.__name__}" for type_ in trusted
+    }
     with warnings.catch_warnings():
         # `load` compares the versions and says so once, not once per model.
         warnings.simplefilter("ignore", InconsistentVersionWarning)
-        model = Reader(dumped, theirs, budget or Budget(len(dumped))).read()
-    if n_fits(model) > MOST_FITS:
-        raise unfit(f"holds a {type(model).__name__} that would be fitted more than {MOST_FITS:,} times")
+        model = Reader(dumped, trusted_names, budget or Budget(len(dumped))).read()
+    if n_fits(model) > MAX_FITS:
+        raise unfit(f"holds a {type(model).__name__} that would be fitted more than {MAX_FITS:,} times")
     return model

@@ -20,10 +20,13 @@ from coterie.persistence import rules
 from coterie.persistence.rules import Rule, Sizes, count, is_plain, numbers, real, rules_of
 
 # Models that people fit stay far below these. Beyond them a fit takes days, or all memory.
-MOST = 1_000_000
-MOST_FITS = 1_000_000
-MOST_COLUMNS = 100_000
-MOST_UNITS = 10_000
+# A number in a setting, such as a number of leaves.
+MAX_SETTING = 1_000_000
+# Models that fitting one model fits: trees, folds and grid points multiply.
+MAX_FITS = 1_000_000
+MAX_COLUMNS = 100_000
+# Units of a network's layer, entries of a list, folds.
+MAX_UNITS = 10_000
 _CORES = os.cpu_count() or 1
 
 _CALLABLE = (FunctionType, BuiltinFunctionType, MethodType, np.ufunc, partial)
@@ -39,9 +42,12 @@ _IMPORTANCE = re.compile(r"auto|([A-Za-z]\w*\.)*(coef_|feature_importances_)", r
 
 
 def _is_listed_function(value: Any) -> bool:
-    """Tell a function of our list, which only some parameters take, from one that the user trusts."""
-    named = isinstance(value, FunctionType) and f"{value.__module__}.{value.__name__}" in FUNCTIONS
-    return named or isinstance(value, np.ufunc)
+    """Tell whether a value is one of our `FUNCTIONS` or a ufunc of NumPy, not one that the user trusts.
+
+    Only some parameters take such functions.
+    """
+    is_on_list = isinstance(value, FunctionType) and f"{value.__module__}.{value.__name__}" in FUNCTIONS
+    return is_on_list or isinstance(value, np.ufunc)
 
 
 def setting(value: Any, sizes: Sizes) -> bool:
@@ -63,7 +69,7 @@ def function(value: Any, sizes: Sizes) -> bool:
 
 
 def _whole(value: Any) -> int:
-    """Return a number that counts something, and nought for anything else."""
+    """Return an integer as it is, and nought for anything else."""
     return int(value) if isinstance(value, (int, np.integer)) else 0
 
 
@@ -76,26 +82,31 @@ def _matches(pattern: re.Pattern[str]) -> Rule:
     return rule
 
 
-def _capped(most: float) -> Rule:
+def _capped(largest: float) -> Rule:
     """Let a setting pass whose numbers stay below a bound."""
 
     def rule(value: Any, sizes: Sizes) -> bool:
-        return setting(value, sizes) and all(abs(number) <= most for number in numbers(value))
+        return setting(value, sizes) and all(abs(number) <= largest for number in numbers(value))
 
     return rule
 
 
 def _is_short(value: Any, sizes: Sizes) -> bool:
-    return isinstance(value, np.ndarray) and value.ndim == 1 and len(value) <= MOST_UNITS
+    """Let a one-dimensional array of at most `MAX_UNITS` entries pass."""
+    return isinstance(value, np.ndarray) and value.ndim == 1 and len(value) <= MAX_UNITS
 
 
 def _few(value: Any, sizes: Sizes) -> bool:
-    """Let folds or penalties pass, or how many of them there shall be."""
-    return count(MOST_UNITS)(value, sizes) if _whole(value) else setting(value, sizes)
+    """Let a number of folds or penalties pass, or a splitter or list of them."""
+    return count(MAX_UNITS)(value, sizes) if _whole(value) else setting(value, sizes)
 
 
 def _is_grid(value: Any, sizes: Sizes) -> bool:
-    """Let a search grid pass if each of its values may be set: grids reach parameters of parameters."""
+    """Let a search grid pass if each parameter in it may have each of its values.
+
+    A grid is a dict of lists by the parameter's path, such as "ridge__alpha", or a list of such dicts. Its
+    values reach parameters of parameters, so they follow the same rules.
+    """
     if isinstance(value, (list, tuple)):
         return all(_is_grid(entry, sizes) for entry in value)
     return isinstance(value, dict) and all(
@@ -107,6 +118,7 @@ def _is_grid(value: Any, sizes: Sizes) -> bool:
 
 
 def _entries(values: Any) -> list[Any]:
+    """Return the entries of an array or another sequence as a list."""
     return list(values.ravel()) if isinstance(values, np.ndarray) else list(values)
 
 
@@ -117,7 +129,7 @@ _CAPS: dict[int, str] = {
     1000: "n_init n_restarts_optimizer",
     10_000: "hidden_layer_sizes n_bins n_splits",
     100_000: "max_leaf_nodes n_components n_estimators n_quantiles",
-    MOST: "batch_size gap iterated_power k leaf_size step subsample",
+    MAX_SETTING: "batch_size gap iterated_power k leaf_size step subsample",
 }
 _NAMED: dict[str, Rule] = {"few": _few, "function": function, "grid": _is_grid}
 # None passes everywhere.
@@ -129,44 +141,49 @@ RULES: dict[str, Rule] = {
     "importance_getter": rules.either(_matches(_IMPORTANCE), function),
     "length_scale": rules.either(real, rules.each(real), _is_short),
     "n_jobs": count(_CORES, -_CORES),
-    "pre_dispatch": rules.either(count(MOST), _matches(_DISPATCH)),
+    "pre_dispatch": rules.either(count(MAX_SETTING), _matches(_DISPATCH)),
     "stack_method": rules.text("auto", "predict"),
     "verbose": _capped(0),
     **{name: _capped(most) for most, names in _CAPS.items() for name in names.split()},
 }
-_COUNTED = _capped(MOST)
+_COUNTED = _capped(MAX_SETTING)
 
 
 def may_be(name: str, value: Any, sizes: Sizes) -> bool:
     """Tell whether a parameter, named without the steps before it, may have a value."""
     # scikit-learn names what it counts by these prefixes, parameters to come included.
-    counted = name.startswith(("n_", "max_")) and name != "max_skips"
-    return rules.maybe(RULES.get(name, _COUNTED if counted else setting))(value, sizes)
+    is_a_count = name.startswith(("n_", "max_")) and name != "max_skips"
+    return rules.maybe(RULES.get(name, _COUNTED if is_a_count else setting))(value, sizes)
 
 
 def cleaned(attributes: dict[str, Any]) -> dict[str, Any]:
-    """Take out what belongs to the machine where the file was made: its cache folder, cores and terminal."""
-    kept = dict(attributes)
-    if "verbose" in kept:
+    """Return attributes without what belongs to the machine where the file was made.
+
+    Its cache folder (``memory``) and ``verbose`` are switched off, and ``n_jobs`` is at most the cores here.
+    """
+    own_attributes = dict(attributes)
+    if "verbose" in own_attributes:
         # It would print names of steps and values of grids, which may steer a terminal.
-        kept["verbose"] = False
-    if isinstance(kept.get("memory"), str):
-        kept["memory"] = None
-    if abs(_whole(kept.get("n_jobs"))) > _CORES:
-        kept["n_jobs"] = -1
-    return kept
+        own_attributes["verbose"] = False
+    if isinstance(own_attributes.get("memory"), str):
+        own_attributes["memory"] = None
+    if abs(_whole(own_attributes.get("n_jobs"))) > _CORES:
+        own_attributes["n_jobs"] = -1
+    return own_attributes
 
 
 def _grids(value: Any) -> list[dict[str, Any]]:
+    """Return a search grid as a list of dicts."""
     return [value] if isinstance(value, dict) else list(value)
 
 
 def _combinations(grid: dict[str, Any]) -> int:
+    """Return how many settings a grid has: the product of the lengths of its lists."""
     return math.prod(max(1, len(values)) for values in grid.values())
 
 
 def _held(value: Any) -> Iterator[Any]:
-    """Give out the objects in a parameter, however deep in lists."""
+    """Give out the objects in a parameter, also those in lists and dicts; no types and no functions."""
     if isinstance(value, dict):
         value = list(value.values())
     if isinstance(value, (list, tuple)):
@@ -176,56 +193,71 @@ def _held(value: Any) -> Iterator[Any]:
         yield value
 
 
-def _times(model: Any, held: dict[str, Any]) -> int:
-    """Return how many models fitting this one fits: folds times rounds."""
-    folds = _whole(held.get("cv")) or _whole(getattr(held.get("cv"), "n_splits", 5 if "cv" in held else 1))
-    names = ["n_estimators", "n_init", "n_restarts_optimizer"]
+def _times(model: Any, parameters: dict[str, Any]) -> int:
+    """Return how many models one fit of a model fits: folds times rounds, an upper bound.
+
+    Rounds are trees, restarts, iterations and points of search grids, all multiplied. ``parameters`` are the
+    model's attributes by name.
+    """
+    n_folds = _whole(parameters.get("cv")) or _whole(
+        getattr(parameters.get("cv"), "n_splits", 5 if "cv" in parameters else 1)
+    )
+    count_names = ["n_estimators", "n_init", "n_restarts_optimizer"]
     if type(model).__name__ in ("BoostedTrees", "HistGradientBoostingRegressor"):
-        names.append("max_iter")
-    if held.get("param_distributions"):
-        names.append("n_iter")
-    rounds = math.prod(max(1, _whole(held.get(name))) for name in names)
-    if held.get("param_grid"):
-        rounds *= sum(map(_combinations, _grids(held["param_grid"])))
-    return max(1, folds) * rounds
+        count_names.append("max_iter")
+    if parameters.get("param_distributions"):
+        count_names.append("n_iter")
+    fits_per_fold = math.prod(max(1, _whole(parameters.get(name))) for name in count_names)
+    if parameters.get("param_grid"):
+        fits_per_fold *= sum(map(_combinations, _grids(parameters["param_grid"])))
+    return max(1, n_folds) * fits_per_fold
 
 
 def _opened(value: Any, largest: dict[str, int]) -> Iterator[tuple[Any, dict[str, Any], dict[str, int]]]:
-    """Give out the candidates in a value, their parameters, and the largest counts that grids set in them."""
+    """Give out the models in a value, their parameters, and the largest counts that grids set inside them.
+
+    ``largest`` are those of the grids around the value: the parameters already have them where they are
+    larger.
+    """
     for model in _held(value):
-        held = dict(vars(model))
-        for name in largest.keys() & held.keys():
-            held[name] = max(_whole(held[name]), largest[name])
-        raised = dict(largest)
-        for grid in _grids(held.get("param_grid") or held.get("param_distributions") or {}):
-            for path, values in grid.items():
-                name = path.rpartition("__")[2]
-                most = max(map(_whole, _entries(values)), default=0)
-                if most > raised.get(name, 0):
-                    raised[name] = most
-        yield model, {name: part for name, part in held.items() if not name.endswith("_")}, raised
+        parameters = dict(vars(model))
+        for name in largest.keys() & parameters.keys():
+            parameters[name] = max(_whole(parameters[name]), largest[name])
+        inner_largest = dict(largest)
+        for grid in _grids(parameters.get("param_grid") or parameters.get("param_distributions") or {}):
+            for parameter_path, values in grid.items():
+                name = parameter_path.rpartition("__")[2]
+                largest_in_grid = max(map(_whole, _entries(values)), default=0)
+                if largest_in_grid > inner_largest.get(name, 0):
+                    inner_largest[name] = largest_in_grid
+        yield (
+            model,
+            {name: part for name, part in parameters.items() if not name.endswith("_")},
+            inner_largest,
+        )
 
 
 def n_fits(value: Any, largest: dict[str, int] | None = None) -> int:
-    """Count how often something is fitted when the candidates in a value are: trees, folds, grid points.
+    """Return an upper bound, roughly, of how often something is fitted when the candidates in a value are.
 
-    This is an upper bound, roughly. ``largest`` are the largest counts that a grid around the value sets.
+    Trees, folds and grid points of models inside models multiply. ``largest`` are the largest counts that a
+    grid around the value sets.
     """
     return sum(
-        _times(model, held) * max(1, sum(n_fits(part, raised) for part in held.values()))
-        for model, held, raised in _opened(value, largest or {})
+        _times(model, parameters) * max(1, sum(n_fits(part, inner_largest) for part in parameters.values()))
+        for model, parameters, inner_largest in _opened(value, largest or {})
     )
 
 
 def n_columns(value: Any, n_features: int, largest: dict[str, int] | None = None) -> int:
-    """Count the columns that polynomials of candidates make, of the candidate that makes most.
+    """Return the width of the widest table that polynomials of the candidates in a value make.
 
-    ``largest`` are the largest counts that a grid around the value sets.
+    Without any, it is ``n_features``. ``largest`` are the largest counts that a grid around the value sets.
     """
-    result = [n_features]
-    for model, held, raised in _opened(value, largest or {}):
+    widths = [n_features]
+    for model, parameters, inner_largest in _opened(value, largest or {}):
         if type(model).__name__ == "PolynomialFeatures":
-            degree = int(max(numbers(held.get("degree")), default=0))
-            result.append(math.comb(n_features + degree, degree))
-        result.extend(n_columns(part, n_features, raised) for part in held.values())
-    return max(result)
+            degree = int(max(numbers(parameters.get("degree")), default=0))
+            widths.append(math.comb(n_features + degree, degree))
+        widths.extend(n_columns(part, n_features, inner_largest) for part in parameters.values())
+    return max(widths)

@@ -34,12 +34,16 @@ from coterie.persistence.models import dump_model, load_model
 
 Packed = dict[str, Array]
 
-_OWN = ("tree_", "random_state")
+# What each tree of a forest has for itself.
+_OWN_OF_TREE = ("tree_", "random_state")
 _ARRAYS, _TREE = "arrays.npz", "result.json"
 
 
 def _forests(part: Any) -> Iterator[QuickForest]:
-    """Give out the forests in a model, always in the same order."""
+    """Give out the forests in a model and in its parts, always in the same order.
+
+    The order matters: `take_trees` and `give_trees` go through them side by side.
+    """
     if type(part) is QuickForest and hasattr(part, "estimators_"):
         yield part
     elif isinstance(part, BaseEstimator):
@@ -51,28 +55,37 @@ def _forests(part: Any) -> Iterator[QuickForest]:
 
 
 def _common(tree: DecisionTreeRegressor) -> dict[str, Any]:
-    return {name: value for name, value in vars(tree).items() if name not in _OWN}
+    """Return the attributes that all trees of a forest share: all but its nodes and its seed."""
+    return {name: value for name, value in vars(tree).items() if name not in _OWN_OF_TREE}
 
 
 def _is_uniform(forest: QuickForest) -> bool:
-    """Tell whether all trees differ in their nodes and seeds alone."""
-    trees, first = forest.estimators_, _common(forest.estimators_[0])
+    """Tell whether the trees of a forest differ in nothing but their nodes and seeds.
+
+    Then the first tree and arrays of nodes say everything.
+    """
+    trees, common_attributes = forest.estimators_, _common(forest.estimators_[0])
     return forest.n_outputs_ == 1 and all(
-        type(tree) is DecisionTreeRegressor and type(tree.random_state) is int and _common(tree) == first
+        type(tree) is DecisionTreeRegressor
+        and type(tree.random_state) is int
+        and _common(tree) == common_attributes
         for tree in trees
     )
 
 
 def _pack(trees: list[DecisionTreeRegressor]) -> Packed:
-    """Return the nodes of many trees as a few arrays."""
+    """Return many trees as a few long arrays.
+
+    They are the columns and values of the nodes of all trees, and the size, depth and seed of each tree.
+    """
     states = [tree.tree_.__getstate__() for tree in trees]
     nodes = np.concatenate([state["nodes"] for state in states])
-    packed = {f"node {name}": np.ascontiguousarray(nodes[name]) for name in nodes.dtype.names or ()}
-    packed["values"] = np.concatenate([state["values"].ravel() for state in states])
-    packed["sizes"] = np.array([len(state["nodes"]) for state in states])
-    packed["depths"] = np.array([state["max_depth"] for state in states])
-    packed["seeds"] = np.array([tree.random_state for tree in trees])
-    return packed
+    arrays = {f"node {name}": np.ascontiguousarray(nodes[name]) for name in nodes.dtype.names or ()}
+    arrays["values"] = np.concatenate([state["values"].ravel() for state in states])
+    arrays["sizes"] = np.array([len(state["nodes"]) for state in states])
+    arrays["depths"] = np.array([state["max_depth"] for state in states])
+    arrays["seeds"] = np.array([tree.random_state for tree in trees])
+    return arrays
 
 
 def take_trees(model: Any) -> tuple[Any, list[Packed]]:
@@ -83,27 +96,30 @@ def take_trees(model: Any) -> tuple[Any, list[Packed]]:
     forests = list(_forests(model))
     if not forests or not all(_is_uniform(forest) for forest in forests):
         return model, []
-    # A copy takes the short list in place of the long one, which it finds by its address.
-    short = {id(forest.estimators_): forest.estimators_[:1] for forest in forests}
-    return copy.deepcopy(model, dict(short)), [_pack(forest.estimators_) for forest in forests]
+    # deepcopy looks objects up by their address: the copy gets the list of one tree in place of the long one.
+    first_trees = {id(forest.estimators_): forest.estimators_[:1] for forest in forests}
+    return copy.deepcopy(model, dict(first_trees)), [_pack(forest.estimators_) for forest in forests]
 
 
-def _unpack(first: DecisionTreeRegressor, packed: Packed) -> list[DecisionTreeRegressor]:
-    """Return the trees, each of them checked as any tree of a file is."""
-    pattern = first.tree_.__getstate__()["nodes"].dtype
-    columns = {name: packed[f"node {name}"] for name in pattern.names}
-    sizes, values = packed["sizes"], packed["values"]
-    same = all(column.shape == (sizes.sum(),) for column in (*columns.values(), values))
-    if not same or sizes.ndim != 1 or not (sizes > 0).all():
+def _unpack(first: DecisionTreeRegressor, arrays: Packed) -> list[DecisionTreeRegressor]:
+    """Return the trees that `_pack` packed, each of them checked as any tree of a file is.
+
+    ``first`` is the forest's first tree, of which each is a copy with its own nodes and seed.
+    """
+    node_dtype = first.tree_.__getstate__()["nodes"].dtype
+    columns = {name: arrays[f"node {name}"] for name in node_dtype.names}
+    sizes, values = arrays["sizes"], arrays["values"]
+    have_one_length = all(column.shape == (sizes.sum(),) for column in (*columns.values(), values))
+    if not have_one_length or sizes.ndim != 1 or not (sizes > 0).all():
         raise unfit("holds trees whose parts do not fit each other")
-    nodes = np.empty(len(values), dtype=pattern)
+    nodes = np.empty(len(values), dtype=node_dtype)
     for name, column in columns.items():
         nodes[name] = column
-    shape = first.n_features_in_, np.ones(1, dtype=np.intp), 1
+    arguments = first.n_features_in_, np.ones(1, dtype=np.intp), 1
     ends = np.cumsum(sizes)
     trees = []
     for start, end, depth, seed in zip(
-        ends - sizes, ends, packed["depths"].tolist(), packed["seeds"].tolist(), strict=True
+        ends - sizes, ends, arrays["depths"].tolist(), arrays["seeds"].tolist(), strict=True
     ):
         state = {
             "max_depth": depth,
@@ -112,7 +128,7 @@ def _unpack(first: DecisionTreeRegressor, packed: Packed) -> list[DecisionTreeRe
             "values": values[start:end].reshape(-1, 1, 1),
         }
         tree = copy.copy(first)
-        tree.tree_, tree.random_state = build_tree(Tree, shape, state), seed
+        tree.tree_, tree.random_state = build_tree(Tree, arguments, state), seed
         trees.append(tree)
     return trees
 
@@ -122,16 +138,19 @@ def give_trees(model: Any, packed: list[Packed]) -> Any:
     forests = list(_forests(model))
     if packed and len(forests) != len(packed):
         raise unfit("holds trees of another model")
-    for forest, trees in zip(forests, packed, strict=False):
-        forest.estimators_ = _unpack(forest.estimators_[0], trees)
+    for forest, packed_trees in zip(forests, packed, strict=False):
+        forest.estimators_ = _unpack(forest.estimators_[0], packed_trees)
     return model
 
 
 def _dump(result: Fitted | LearnerRead) -> bytes:
-    """Return what Select found for a learner, as bytes of an archive."""
-    packed = io.BytesIO()
+    """Return a learner's fitted model, with what was found on the way, as bytes of a zip.
+
+    Of each forest in it skops writes the first tree; the other trees are arrays.
+    """
+    archive_bytes = io.BytesIO()
     trees: dict[str, list[Packed]] = {}
-    with zipfile.ZipFile(packed, "w") as zipped:
+    with zipfile.ZipFile(archive_bytes, "w") as zipped:
 
         def add_model(member: str, model: Any) -> None:
             """Store a model, and its trees beside it."""
@@ -142,7 +161,7 @@ def _dump(result: Fitted | LearnerRead) -> bytes:
         content = {"result": encoder.encode(result), "trees": encoder.encode(trees)}
         zipped.writestr(_ARRAYS, pack_arrays(encoder.arrays))
         zipped.writestr(_TREE, json.dumps(content, allow_nan=False))
-    return packed.getvalue()
+    return archive_bytes.getvalue()
 
 
 class ResultCodec:
@@ -178,7 +197,7 @@ class ResultCodec:
         members, budget = read_stored(content), Budget(len(content))
         budget.spend(members[_TREE])
         match parse_json(members[_TREE]):
-            case {"result": encoded, "trees": packed}:
+            case {"result": encoded, "trees": encoded_trees}:
                 pass
             case _:
                 raise unfit("holds no result")
@@ -187,7 +206,8 @@ class ResultCodec:
             return give_trees(load_model(members[member], (), budget), trees[member])
 
         decoder = Decoder(unpack_arrays(members[_ARRAYS]), read_model, budget)
-        trees = decoder.decode(packed)
+        # The trees first: models, which come with the result, take theirs from them.
+        trees = decoder.decode(encoded_trees)
         result = decoder.decode(encoded)
         if type(result) not in (Fitted, LearnerRead):
             raise unfit("holds no result")

@@ -57,9 +57,9 @@ def count(most: int, least: int = 0) -> Rule:
     """Let a whole number between two bounds pass."""
 
     def rule(value: Any, sizes: Sizes) -> bool:
-        """Tell whether a value is a whole number in the range."""
-        whole = isinstance(value, (int, np.integer)) and type(value) is not bool
-        return whole and least <= int(value) <= most
+        """Tell whether a value is a whole number between the bounds; a bool is none."""
+        is_integer = isinstance(value, (int, np.integer)) and type(value) is not bool
+        return is_integer and least <= int(value) <= most
 
     return rule
 
@@ -92,8 +92,8 @@ def each(rule: Rule, length: str = "*") -> Rule:
 
     def all_pass(value: Any, sizes: Sizes) -> bool:
         """Tell whether a value is a list of the right length whose entries all pass."""
-        listed = isinstance(value, (list, tuple)) and _agrees(length, len(value), sizes)
-        return listed and all(rule(entry, sizes) for entry in value)
+        has_length = isinstance(value, (list, tuple)) and _agrees(length, len(value), sizes)
+        return has_length and all(rule(entry, sizes) for entry in value)
 
     return all_pass
 
@@ -110,15 +110,18 @@ def table_of(rule: Rule) -> Rule:
     return all_pass
 
 
-def _agrees(letter: str, length: int, sizes: Sizes) -> bool:
-    """Tell whether a length is what a letter or digit stands for; the first use of a letter sets it."""
-    if letter == "*":
+def _agrees(word: str, length: int, sizes: Sizes) -> bool:
+    """Tell whether a length is as a word of a shape says: ``*``, a number, a letter, or ``<`` and a letter.
+
+    The first use of a letter in ``sizes`` sets its size, and later uses must agree.
+    """
+    if word == "*":
         return True
-    if letter.startswith("<"):
-        return length <= sizes.get(letter[1:], 0)
-    if letter.isdigit():
-        return length == int(letter)
-    return sizes.setdefault(letter, length) == length
+    if word.startswith("<"):
+        return length <= sizes.get(word[1:], 0)
+    if word.isdigit():
+        return length == int(word)
+    return sizes.setdefault(word, length) == length
 
 
 def array(shape: str, kinds: str = NUMBERS) -> Rule:
@@ -133,8 +136,8 @@ def array(shape: str, kinds: str = NUMBERS) -> Rule:
         """Tell whether a value is an array of the right kind and shape."""
         if not isinstance(value, np.ndarray) or isinstance(value, np.ma.MaskedArray):
             return False
-        fits = value.ndim == len(letters) and value.dtype.kind in kinds
-        return fits and all(_agrees(*pair, sizes) for pair in zip(letters, value.shape, strict=True))
+        is_of_kind = value.ndim == len(letters) and value.dtype.kind in kinds
+        return is_of_kind and all(_agrees(*pair, sizes) for pair in zip(letters, value.shape, strict=True))
 
     return rule
 
@@ -150,7 +153,7 @@ def doubles(shape: str) -> Rule:
 
 
 def within(shape: str, below: str, least: int = 0) -> Rule:
-    """Let an array of indices pass that stay below the size of a letter."""
+    """Let an array of indices pass, all from ``least`` to below the size of the letter ``below``."""
     whole = array(shape, "iu")
 
     def rule(value: Any, sizes: Sizes) -> bool:
@@ -160,35 +163,36 @@ def within(shape: str, below: str, least: int = 0) -> Rule:
 
 
 def stay_within(values: Array, bound: int, least: int = 0) -> bool:
-    """Tell whether all indices point into a list of a length."""
+    """Tell whether all indices are at least ``least`` and below a bound, such as the length of a list."""
     return bool(((values >= least) & (values < bound)).all())
 
 
 _PLAIN: dict[str, Rule] = {"anything": anything, "flag": flag, "none": none, "real": real}
 
 
-def _rule(words: str, named: Mapping[str, Rule]) -> Rule:
-    """Read a rule: one that is named, or a shape after the kind of its entries.
+def _rule(description: str, named: Mapping[str, Rule]) -> Rule:
+    """Return the rule that a text describes: a named one, or the kind and the shape of an array.
 
-    Before it may stand ``maybe``, ``table`` (a dict of such), ``each`` (a list), or ``each/m`` (of length m).
+    Before it may stand ``maybe`` (None passes, too), ``table`` (a dict of such), ``each`` (a list), or
+    ``each/m`` (one of length m).
     """
-    if words in named:
-        return named[words]
-    first, _, rest = words.partition(" ")
+    if description in named:
+        return named[description]
+    first, _, rest = description.partition(" ")
     if first.startswith("each"):
         return each(_rule(rest, named), first[5:] or "*")
     if first in ("maybe", "table"):
         return (maybe if first == "maybe" else table_of)(_rule(rest, named))
     if first == "double":
         return doubles(rest)
-    return array(rest, _KINDS[first]) if first in _KINDS else array(words)
+    return array(rest, _KINDS[first]) if first in _KINDS else array(description)
 
 
 def rules_of(attributes: str, named: Mapping[str, Rule] | None = None) -> dict[str, Rule]:
     """Return rules by the attribute's name, from a text such as "coef_: p, weights: maybe float n"."""
-    known = {**_PLAIN, **(named or {})}
+    rules_by_name = {**_PLAIN, **(named or {})}
     pairs = (entry.strip().split(": ") for entry in attributes.split(","))
-    return {name: _rule(words, known) for name, words in pairs}
+    return {name: _rule(description, rules_by_name) for name, description in pairs}
 
 
 def _is_plain_array(value: Array) -> bool:
@@ -199,7 +203,11 @@ def _is_plain_array(value: Array) -> bool:
 
 
 def is_plain(value: Any) -> bool:
-    """Tell whether a value is data through and through: nothing in it can be called or fitted."""
+    """Tell whether a value is data through and through: nothing in it can be called or fitted.
+
+    Numbers, texts, generators of random numbers and containers of these are data, and so are types of
+    numbers.
+    """
     if value is None or isinstance(value, (bool, int, float, str, bytes, np.generic, np.dtype, slice)):
         return True
     if isinstance(value, (np.random.RandomState, np.random.Generator)):

@@ -26,7 +26,7 @@ from coterie.persistence.parameters import FUNCTIONS, cleaned
 Node = dict[str, Any]
 
 PROTOCOL = 2
-_LONGEST_NAME = 300
+_MAX_NAME_LETTERS = 300
 SCHEMA = "schema.json"
 _CONTAINERS: dict[str, type[Any]] = {"builtins.list": list, "builtins.tuple": tuple, "builtins.set": set}
 _KEYS: dict[str, Callable[[str], Any]] = {
@@ -52,37 +52,43 @@ _NUMBER_TYPES = (np.number, np.bool_, np.str_, np.datetime64, np.timedelta64)
 def _number_type(name: str) -> type[Any] | None:
     """Return NumPy's type of a number by its name, None if there is none."""
     module, _, last = name.rpartition(".")
-    result = getattr(np, last, None) if module == "numpy" else None
-    return result if isinstance(result, type) and issubclass(result, _NUMBER_TYPES) else None
+    type_found = getattr(np, last, None) if module == "numpy" else None
+    return type_found if isinstance(type_found, type) and issubclass(type_found, _NUMBER_TYPES) else None
 
 
 def _function(name: str) -> Any:
-    """Return a function of the list: a ufunc of one number, or a score of features."""
+    """Return the function of a name, if it is on our list or a ufunc of one number; None otherwise.
+
+    Ufuncs of NumPy and SciPy compute with numbers and do nothing else.
+    """
     module, _, last = name.rpartition(".")
     if name in FUNCTIONS:
         return getattr(importlib.import_module(module), last, None)
     if module.split(".")[0] == "numpy" or module.startswith("scipy.special"):
         library = importlib.import_module("numpy" if module.startswith("numpy") else "scipy.special")
-        result = getattr(library, last, None)
-        plain = isinstance(result, np.ufunc) and (result.nin, result.nout) == (1, 1)
-        return result if plain else None
+        function = getattr(library, last, None)
+        takes_one_number = isinstance(function, np.ufunc) and (function.nin, function.nout) == (1, 1)
+        return function if takes_one_number else None
     return None
 
 
 def _name(node: Node) -> str:
-    """Return what a node is trusted by."""
+    """Return the dotted name that decides whether a node is trusted; refuse one that is no name.
+
+    A method is named by its class and its own name.
+    """
     words = [node["__module__"], node["__class__"]]
     if node["__loader__"] == "MethodNode":
         words.append(node["content"]["func"])
     need(all(isinstance(word, str) for word in words), "holds a type without a name")
     name = ".".join(words)
-    plain = len(name) <= _LONGEST_NAME and all(word.isidentifier() for word in name.split("."))
-    need(plain, f"holds a type by the name {clean(name, 100)!r}")
+    is_dotted_name = len(name) <= _MAX_NAME_LETTERS and all(word.isidentifier() for word in name.split("."))
+    need(is_dotted_name, f"holds a type by the name {clean(name, 100)!r}")
     return name
 
 
 def objects_in(schema: Any) -> Iterator[Node]:
-    """Give out all JSON objects in a schema, however deep."""
+    """Give out all JSON objects in a schema; not by recursion, for the file may be as deep as it likes."""
     waiting = [schema]
     while waiting:
         part = waiting.pop()
@@ -94,7 +100,10 @@ def objects_in(schema: Any) -> Iterator[Node]:
 
 
 def _is_known(loader: str, name: str) -> bool:
-    """Tell whether a type may be read with a loader."""
+    """Tell whether a type may be made by a loader of skops without the trust of the user.
+
+    Each type of the table belongs to one loader, so that no other loader can pass by the rules of the type.
+    """
     if loader in _OF_DATA or name in _OF_LOADER.get(loader, ()):
         return True
     if loader == "FunctionNode":
@@ -127,19 +136,28 @@ class Reader:
             )
 
     def read(self) -> Any:
-        """Build the object: a model, a candidate or a splitter."""
+        """Return the object that the file describes: a model, a candidate or a splitter.
+
+        All names in the file are checked before anything is built.
+        """
         nodes = (part for part in objects_in(self._schema) if "__loader__" in part)
-        named = {(_name(node), node["__loader__"]) for node in nodes}
-        refused = sorted({name for name, loader in named if not _is_known(loader, name)} - self._trusted)
-        if refused:
+        names_and_loaders = {(_name(node), node["__loader__"]) for node in nodes}
+        refused_names = sorted(
+            {name for name, loader in names_and_loaders if not _is_known(loader, name)} - self._trusted
+        )
+        if refused_names:
             raise PersistenceError(
-                f"The file names {refused[0]}, which is not among the types that coterie trusts: if you know "
-                f"it and trust where the file comes from, use load(path, trusted={refused[:20]!r})."
+                f"The file names {refused_names[0]}, which is not among the types that coterie trusts: "
+                "if you know it and trust where the file comes from, "
+                f"use load(path, trusted={refused_names[:20]!r})."
             )
         return self._build(self._schema)
 
     def _build(self, node: Any) -> Any:
-        """Build the object that a node of the schema describes."""
+        """Return the object that a node of the schema describes; parts of it are built first, by recursion.
+
+        What each loader of skops may make was checked before, by `read`.
+        """
         match node["__loader__"]:
             case "BytesNode":
                 return self._files[node["file"]]
@@ -155,17 +173,17 @@ class Reader:
             case "JsonNode":
                 return self._json(node)
             case "ListNode" | "SetNode" | "TupleNode":
-                kind, items = _CONTAINERS.get(_name(node)), self._items(node)
-                need_spread(items if kind is set else ())
-                return kind(items) if kind else self._type(_name(node))(*items)
+                container, items = _CONTAINERS.get(_name(node)), self._items(node)
+                need_spread(items if container is set else ())
+                return container(items) if container else self._type(_name(node))(*items)
             case "LossNode" | "TreeNode":
                 state = self._build(node["content"])
                 return self._checked(node, self._build(node["__reduce__"]["args"]), state)
             case "MaskedArrayNode":
                 data, mask = (self._build(node["content"][name]) for name in ("data", "mask"))
                 # NumPy would repeat a mask of one entry, one by one.
-                fits = mask is np.ma.nomask or np.shape(mask) == np.shape(data)
-                need(fits, "holds a mask of another shape than what it hides")
+                is_mask = mask is np.ma.nomask or np.shape(mask) == np.shape(data)
+                need(is_mask, "holds a mask of another shape than what it hides")
                 return np.ma.MaskedArray(data, mask)
             case "MethodNode":
                 return getattr(self._build(node["content"]["obj"]), node["content"]["func"])
@@ -200,54 +218,57 @@ class Reader:
     def _key_type(self, node: Node) -> Callable[[str], Any]:
         """Return the type that keys of a dict are turned back into."""
         name = _name(node)
-        result = _KEYS.get(name) or _number_type(name)
-        if result is None:
+        key_type = _KEYS.get(name) or _number_type(name)
+        if key_type is None:
             raise unfit(f"holds keys of the kind {name!r}")
-        return result
+        return key_type
 
     def _dict(self, node: Node) -> Any:
-        """Build a dict with its keys in their own types."""
-        kinds = [self._key_type(kind) for kind in node["key_types"]["content"]]
-        keys = [kind(key) for kind, key in zip(kinds, node["content"], strict=True)]
+        """Return a dict whose keys, texts in JSON, have their own types again."""
+        kinds = [self._key_type(key_type) for key_type in node["key_types"]["content"]]
+        keys = [key_type(key) for key_type, key in zip(kinds, node["content"], strict=True)]
         need_spread(keys)
-        made = {} if _name(node) == "builtins.dict" else self._type(_name(node))()
-        made.update(zip(keys, map(self._build, node["content"].values()), strict=True))
-        return made
+        mapping = {} if _name(node) == "builtins.dict" else self._type(_name(node))()
+        mapping.update(zip(keys, map(self._build, node["content"].values()), strict=True))
+        return mapping
 
     def _array(self, node: Node) -> Any:
-        """Return a stored array, or the number in it."""
+        """Return a stored array, or the number in it where the node names a type of numbers.
+
+        Every use after the first is charged to the budget, for whoever holds the array may copy it.
+        """
         file = node["file"]
         if file not in self._arrays:
             self._arrays[file] = read_array(self._files[file])
         else:
             # Its size was looked at once. Who holds it again may make a copy: a tree, a mask, a number.
             self._budget.charge(self._arrays[file].nbytes)
-        values, name = self._arrays[file], _name(node)
+        stored, name = self._arrays[file], _name(node)
         if name == "numpy.ndarray":
-            return values
-        kind = _number_type(name)
-        if kind is None or values.ndim:
+            return stored
+        number_type = _number_type(name)
+        if number_type is None or stored.ndim:
             raise unfit(f"holds a number of the kind {name!r}")
-        return kind(values)
+        return number_type(stored)
 
     def _objects(self, node: Node) -> Array:
-        """Build an array of objects with its shape."""
+        """Return an array of objects in its shape, from lists in lists; refuse lists that are not as deep."""
         shape = self._build(node["shape"])
         entries = self._items(node)
         for _ in shape[1:]:
-            shaped = all(isinstance(row, list) for row in entries)
-            need(shaped, "holds an array of objects that has no shape")
+            are_lists = all(isinstance(row, list) for row in entries)
+            need(are_lists, "holds an array of objects that has no shape")
             entries = [entry for row in entries for entry in row]
-        values = np.empty(len(entries), dtype=object)
+        objects = np.empty(len(entries), dtype=object)
         for index, entry in enumerate(entries):
-            values[index] = entry
-        return values.reshape(shape)
+            objects[index] = entry
+        return objects.reshape(shape)
 
     def _slice(self, node: Node) -> slice:
         """Build a slice."""
         ends = [node["content"][name] for name in ("start", "stop", "step")]
-        plain = all(end is None or isinstance(end, (int, str)) for end in ends)
-        need(plain, "holds a slice of what is no number")
+        are_plain = all(end is None or isinstance(end, (int, str)) for end in ends)
+        need(are_plain, "holds a slice of what is no number")
         return slice(*ends)
 
     def _type(self, name: str) -> Any:
@@ -256,11 +277,14 @@ class Reader:
         return getattr(importlib.import_module(module), last)
 
     def _checked(self, node: Node, arguments: Any, state: Any) -> Any:
-        """Make an object by the rules of its type, or as the file says where the user trusts the type."""
+        """Return an object of a node's type, made of arguments or attributes.
+
+        A type of the table is made by its rules. A type that only the user trusts is made as the file says.
+        """
         name = _name(node)
-        cls, row = self._type(name), TYPES.get(name)
-        if row is not None and row.build is not None:
-            return row.build(cls, arguments, state)
+        cls, rules = self._type(name), TYPES.get(name)
+        if rules is not None and rules.build is not None:
+            return rules.build(cls, arguments, state)
         if name not in self._trusted:
             # `read` has let pass what is in the table by its own loader, and only that.
             state = TYPES[name].checked(cls, name, state)
@@ -268,12 +292,12 @@ class Reader:
             return cls(*arguments)
         elif isinstance(state, dict):
             state = cleaned(state)
-        made = cls.__new__(cls)
-        if state is not None and hasattr(made, "__setstate__"):
-            made.__setstate__(state)
+        instance = cls.__new__(cls)
+        if state is not None and hasattr(instance, "__setstate__"):
+            instance.__setstate__(state)
         elif state is not None:
-            made.__dict__.update(state)
-        return made
+            instance.__dict__.update(state)
+        return instance
 
     def _partial(self, node: Node) -> Any:
         """Build a partial function that is trusted or known."""

@@ -1,6 +1,7 @@
 """Whether the attributes of a fitted object fit each other, where its code relies on that.
 
-Each function takes attributes that have passed the rules of the table one by one.
+Each function takes the attributes of one object, by name, that have passed the rules of the table one by one.
+It tells whether they agree with each other; where they do not, the file is refused.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from coterie.persistence.compiled import descends
-from coterie.persistence.parameters import MOST_COLUMNS, MOST_UNITS, setting
+from coterie.persistence.parameters import MAX_COLUMNS, MAX_UNITS, setting
 from coterie.persistence.rules import Sizes, anything, array, each, is_plain, stay_within
 
 Attributes = dict[str, Any]
@@ -28,7 +29,7 @@ LOSSES = (
 )
 COMPILED_LOSSES = tuple(f"Cy{name}" for name in LOSSES)
 # A kernel's matrix has an entry for each of these and each new row.
-_MOST_KERNEL_ROWS = 50_000
+_MAX_KERNEL_ROWS = 50_000
 
 
 def no(value: Any, sizes: Sizes) -> bool:
@@ -37,13 +38,13 @@ def no(value: Any, sizes: Sizes) -> bool:
 
 
 def chosen(value: Any, sizes: Sizes) -> bool:
-    """Let a choice of columns pass, no longer than a table is wide."""
-    most = max(sizes.get("p", 0), MOST_UNITS)
-    return is_plain(value) and (not hasattr(value, "__len__") or len(value) <= most)
+    """Let a choice of columns pass: a name, a slice, or a list no longer than the table is wide."""
+    max_length = max(sizes.get("p", 0), MAX_UNITS)
+    return is_plain(value) and (not hasattr(value, "__len__") or len(value) <= max_length)
 
 
 def columns(value: Any, sizes: Sizes) -> bool:
-    """Let a transformer pass with its name and its columns."""
+    """Let an entry of a ColumnTransformer pass: a tuple of a name, a transformer and its columns."""
     return (
         isinstance(value, tuple)
         and len(value) == 3
@@ -53,212 +54,281 @@ def columns(value: Any, sizes: Sizes) -> bool:
     )
 
 
-def _are(values: Any, *names: str) -> bool:
-    return all(type(value).__name__ in names for value in values)
+def _are(objects: Any, *names: str) -> bool:
+    """Tell whether the types of all objects have one of these names."""
+    return all(type(value).__name__ in names for value in objects)
 
 
-def tree(held: Attributes) -> bool:
-    """Check that a tree looks at the columns that it is given."""
-    grown = held["tree_"]
+def tree(attributes: Attributes) -> bool:
+    """Check that a fitted decision tree looks at as many columns as its estimator is given.
+
+    Compiled code reads a row at the columns of the tree's nodes, without a look at the row's width.
+    """
+    grown = attributes["tree_"]
     return (
         _are([grown], "Tree")
-        and grown.n_features == held["n_features_in_"]
-        and grown.n_outputs == held["n_outputs_"]
+        and grown.n_features == attributes["n_features_in_"]
+        and grown.n_outputs == attributes["n_outputs_"]
     )
 
 
 def _grown(trees: list[Any], width: int) -> bool:
-    """Tell whether these are fitted trees of the right width."""
-    of_trees = _are(trees, "DecisionTreeRegressor", "ExtraTreeRegressor")
-    return of_trees and all("tree_" in vars(one) and one.n_features_in_ == width for one in trees)
+    """Tell whether these are fitted trees of regression that look at ``width`` columns."""
+    are_trees = _are(trees, "DecisionTreeRegressor", "ExtraTreeRegressor")
+    return are_trees and all("tree_" in vars(model) and model.n_features_in_ == width for model in trees)
 
 
-def forest(held: Attributes) -> bool:
-    """Check that all trees look at the columns of the forest."""
-    trees = list(held["estimators_"])
-    alike = len(trees) > 0 and _grown(trees, held["n_features_in_"])
-    return alike and all(one.n_outputs_ == held["n_outputs_"] for one in trees)
+def forest(attributes: Attributes) -> bool:
+    """Check that a forest has trees, all as wide as the forest and with as many outputs."""
+    trees = list(attributes["estimators_"])
+    are_grown = len(trees) > 0 and _grown(trees, attributes["n_features_in_"])
+    return are_grown and all(tree_model.n_outputs_ == attributes["n_outputs_"] for tree_model in trees)
 
 
-def voting(held: Attributes) -> bool:
-    """Check that a forest has a column for each class, one for two of them."""
-    grown, n_classes = held["forest_"], len(held["classes_"])
-    columns = 1 if n_classes <= 2 else n_classes
+def voting(attributes: Attributes) -> bool:
+    """Check that a forest that answers classes has an output for each of them, or one for two classes."""
+    inner_forest, n_classes = attributes["forest_"], len(attributes["classes_"])
+    n_outputs = 1 if n_classes <= 2 else n_classes
     return (
-        _are([grown], "QuickForest", "RandomCuts")
-        and grown.n_features_in_ == held["n_features_in_"]
-        and grown.n_outputs_ == columns
+        _are([inner_forest], "QuickForest", "RandomCuts")
+        and inner_forest.n_features_in_ == attributes["n_features_in_"]
+        and inner_forest.n_outputs_ == n_outputs
     )
 
 
-def logistic(held: Attributes) -> bool:
-    """Check that there is a line for each class, one for two of them."""
-    n_classes = len(held["classes_"])
-    return len(held["coef_"]) == (1 if n_classes == 2 else n_classes)
+def logistic(attributes: Attributes) -> bool:
+    """Check that a logistic model has coefficients for each class, or one line for two classes."""
+    n_classes = len(attributes["classes_"])
+    return len(attributes["coef_"]) == (1 if n_classes == 2 else n_classes)
 
 
-def boosting(held: Attributes) -> bool:
-    """Check that all trees look at the same columns, and that there is a first guess to add them to."""
-    width = held["n_features_in_"]
+def boosting(attributes: Attributes) -> bool:
+    """Check gradient boosting: trees look at the same columns, and the first guess is one number a row."""
+    n_features = attributes["n_features_in_"]
     # Trees are added to as many guesses as there are rows, without a look at how many there are.
-    guesses = np.asarray(held["init_"].predict(np.zeros((2, width))))
-    return guesses.shape == (2,) and _grown(held["estimators_"].ravel().tolist(), width)
+    guesses = np.asarray(attributes["init_"].predict(np.zeros((2, n_features))))
+    return guesses.shape == (2,) and _grown(attributes["estimators_"].ravel().tolist(), n_features)
 
 
-def predictor(held: Attributes) -> bool:
-    """Check that every walk through a tree ends in a leaf, and that its categories are there."""
+def predictor(attributes: Attributes) -> bool:
+    """Check a tree of histogram boosting: its walks end in leaves, and its sets of categories are there.
+
+    Compiled code follows the indices of children and of bitsets unchecked.
+    """
     from sklearn.ensemble._hist_gradient_boosting.common import PREDICTOR_RECORD_DTYPE
 
-    nodes = held["nodes"]
+    nodes = attributes["nodes"]
     if nodes.dtype.names != PREDICTOR_RECORD_DTYPE.names:
         return False
-    inner = nodes["is_leaf"] == 0
-    bitsets = nodes["bitset_idx"][inner & (nodes["is_categorical"] != 0)]
-    words = {held["raw_left_cat_bitsets"].dtype, held["binned_left_cat_bitsets"].dtype}
+    is_inner = nodes["is_leaf"] == 0
+    bitset_indices = nodes["bitset_idx"][is_inner & (nodes["is_categorical"] != 0)]
+    bitset_types = {attributes["raw_left_cat_bitsets"].dtype, attributes["binned_left_cat_bitsets"].dtype}
     return (
-        descends(nodes["left"], nodes["right"], inner)
-        and words == {np.dtype(np.uint32)}
-        and stay_within(bitsets, len(held["raw_left_cat_bitsets"]))
+        descends(nodes["left"], nodes["right"], is_inner)
+        and bitset_types == {np.dtype(np.uint32)}
+        and stay_within(bitset_indices, len(attributes["raw_left_cat_bitsets"]))
     )
 
 
-def _categories(mapper: Any, width: int) -> Any:
-    """Return which columns have known categories, or None if that is not known."""
-    flags, bounds = vars(mapper).get("is_categorical_"), vars(mapper).get("bin_thresholds_")
-    if not (array(f"{width}", "bu")(flags, {}) and each(anything, f"{width}")(bounds, {})):
+def _categories(mapper: Any, n_features: int) -> Any:
+    """Return which columns are categorical, of shape (n_features,); None if that cannot be trusted.
+
+    ``mapper`` puts values into bins. The categories that it lists for a column are below 256, the size of a
+    bitset.
+    """
+    is_categorical, thresholds = vars(mapper).get("is_categorical_"), vars(mapper).get("bin_thresholds_")
+    if not (
+        array(f"{n_features}", "bu")(is_categorical, {}) and each(anything, f"{n_features}")(thresholds, {})
+    ):
         return None
-    listed = [bounds[index] for index in np.flatnonzero(flags)]
-    fits = all(array("*", "f")(known, {}) and stay_within(known, 256) for known in listed)
-    return flags != 0 if fits else None
+    categories_by_column = [thresholds[index] for index in np.flatnonzero(is_categorical)]
+    are_sound = all(
+        array("*", "f")(column_categories, {}) and stay_within(column_categories, 256)
+        for column_categories in categories_by_column
+    )
+    return is_categorical != 0 if are_sound else None
 
 
-def histogram(held: Attributes) -> bool:
-    """Check that trees look at columns that are there, and ask for categories only where they are."""
-    width, mapper, before = held["_n_features"], held["_bin_mapper"], held.get("_preprocessor")
-    known = _categories(mapper, width) if _are([mapper], "_BinMapper") else None
-    trees = [one for round_ in held["_predictors"] for one in round_]
-    each_round = held["n_trees_per_iteration_"]
-    sizes = {len(round_) for round_ in held["_predictors"]} | {held["_baseline_prediction"].shape[1]}
-    if known is None or not _are(trees, "TreePredictor") or sizes != {each_round}:
+def histogram(attributes: Attributes) -> bool:
+    """Check a model of histogram boosting: its trees look at columns that are there, and ask soundly.
+
+    They ask for categories only where columns have them, and each round has as many trees as the baseline has
+    values: one, or one for each class.
+    """
+    n_features, mapper, preprocessor = (
+        attributes["_n_features"],
+        attributes["_bin_mapper"],
+        attributes.get("_preprocessor"),
+    )
+    is_categorical = _categories(mapper, n_features) if _are([mapper], "_BinMapper") else None
+    trees = [tree_predictor for round_ in attributes["_predictors"] for tree_predictor in round_]
+    trees_per_round = attributes["n_trees_per_iteration_"]
+    counts = {len(round_) for round_ in attributes["_predictors"]} | {
+        attributes["_baseline_prediction"].shape[1]
+    }
+    if is_categorical is None or not _are(trees, "TreePredictor") or counts != {trees_per_round}:
         return False
-    classes = held.get("classes_")
-    if classes is not None and each_round != (1 if len(classes) == 2 else len(classes)):
+    classes = attributes.get("classes_")
+    if classes is not None and trees_per_round != (1 if len(classes) == 2 else len(classes)):
         return False
-    for one in trees:
-        inner = one.nodes[one.nodes["is_leaf"] == 0]
-        bitsets = inner["feature_idx"][inner["is_categorical"] != 0]
-        if not (stay_within(inner["feature_idx"], width) and known[bitsets].all()):
+    for tree_predictor in trees:
+        inner_nodes = tree_predictor.nodes[tree_predictor.nodes["is_leaf"] == 0]
+        categorical_columns = inner_nodes["feature_idx"][inner_nodes["is_categorical"] != 0]
+        if not (
+            stay_within(inner_nodes["feature_idx"], n_features) and is_categorical[categorical_columns].all()
+        ):
             return False
-    if before is None:
-        return bool(held["n_features_in_"] == width)
+    if preprocessor is None:
+        return bool(attributes["n_features_in_"] == n_features)
     # It hands its columns to compiled code as they come, so one row shows how many there are.
-    row = before.transform(np.zeros((1, held["n_features_in_"])))
-    return isinstance(row, np.ndarray) and row.shape == (1, width)
+    transformed_row = preprocessor.transform(np.zeros((1, attributes["n_features_in_"])))
+    return isinstance(transformed_row, np.ndarray) and transformed_row.shape == (1, n_features)
 
 
-def neighbours(held: Attributes) -> bool:
-    """Check that the search tree is there if it is needed, and has the rows."""
-    kind = {"kd_tree": "KDTree", "ball_tree": "BallTree"}.get(held["_fit_method"], "NoneType")
-    if held["n_samples_fit_"] != len(held["_fit_X"]) or not _are([held["_tree"]], kind):
+def neighbours(attributes: Attributes) -> bool:
+    """Check that the search tree is of the kind that the method asks for, and has the stored rows."""
+    tree_type = {"kd_tree": "KDTree", "ball_tree": "BallTree"}.get(attributes["_fit_method"], "NoneType")
+    if attributes["n_samples_fit_"] != len(attributes["_fit_X"]) or not _are(
+        [attributes["_tree"]], tree_type
+    ):
         return False
-    return held["_tree"] is None or np.asarray(held["_tree"].data).shape == held["_fit_X"].shape
-
-
-def support(held: Attributes) -> bool:
-    """Check the indices and counts that libsvm takes as they are."""
-    n, shape = len(held["support_vectors_"]), held["shape_fit_"]
     return (
-        shape[1] == held["n_features_in_"]
-        and held["support_"].dtype == held["_n_support"].dtype == np.int32
-        and stay_within(held["support_"], shape[0])
-        and int(held["_n_support"][0]) == n
-        and bool((held["_n_support"] >= 0).all())
+        attributes["_tree"] is None
+        or np.asarray(attributes["_tree"].data).shape == attributes["_fit_X"].shape
     )
 
 
-def network(held: Attributes) -> bool:
-    """Check that each layer takes what the one before it gives."""
-    layers, offsets = held["coefs_"], held["intercepts_"]
-    widths = [held["n_features_in_"], *(layer.shape[1] for layer in layers)]
+def support(attributes: Attributes) -> bool:
+    """Check the indices and counts of a support vector machine, which libsvm takes as they are.
+
+    Indices lie inside the training table, and the first count is that of the vectors stored.
+    """
+    n_vectors, fit_shape = len(attributes["support_vectors_"]), attributes["shape_fit_"]
     return (
-        held["n_layers_"] == len(widths)
+        fit_shape[1] == attributes["n_features_in_"]
+        and attributes["support_"].dtype == attributes["_n_support"].dtype == np.int32
+        and stay_within(attributes["support_"], fit_shape[0])
+        and int(attributes["_n_support"][0]) == n_vectors
+        and bool((attributes["_n_support"] >= 0).all())
+    )
+
+
+def network(attributes: Attributes) -> bool:
+    """Check that each layer of a network fits the one before, and that the last gives one value."""
+    layers, offsets = attributes["coefs_"], attributes["intercepts_"]
+    widths = [attributes["n_features_in_"], *(layer.shape[1] for layer in layers)]
+    return (
+        attributes["n_layers_"] == len(widths)
         and widths[-1] == 1
-        and all(layer.shape == pair for layer, pair in zip(layers, pairwise(widths), strict=True))
+        and all(
+            layer.shape == shape_of_layer
+            for layer, shape_of_layer in zip(layers, pairwise(widths), strict=True)
+        )
         and all(len(offset) == width for offset, width in zip(offsets, widths[1:], strict=True))
-        and max(widths[1:]) <= MOST_UNITS
+        and max(widths[1:]) <= MAX_UNITS
     )
 
 
-def kernel_ridge(held: Attributes) -> bool:
+def kernel_ridge(attributes: Attributes) -> bool:
     """Check that the matrix of a kernel stays small."""
-    return len(held["X_fit_"]) <= _MOST_KERNEL_ROWS
+    return len(attributes["X_fit_"]) <= _MAX_KERNEL_ROWS
 
 
 def _scales(kernel: Any) -> list[Any]:
-    """Return the length scales of a kernel and of the kernels inside it."""
-    inner = [value for value in vars(kernel).values() if hasattr(value, "__dict__")]
-    inner += [one for one in vars(kernel).get("kernels", ()) if hasattr(one, "__dict__")]
-    return [vars(kernel).get("length_scale"), *(scale for one in inner for scale in _scales(one))]
+    """Return the length scales of a kernel and of all kernels inside it; None where a kernel has none."""
+    inner_kernels = [value for value in vars(kernel).values() if hasattr(value, "__dict__")]
+    inner_kernels += [
+        inner_kernel for inner_kernel in vars(kernel).get("kernels", ()) if hasattr(inner_kernel, "__dict__")
+    ]
+    return [
+        vars(kernel).get("length_scale"),
+        *(scale for inner_kernel in inner_kernels for scale in _scales(inner_kernel)),
+    ]
 
 
-def process(held: Attributes) -> bool:
-    """Check that each length belongs to a column."""
-    lengths = [scale for scale in _scales(held["kernel_"]) if isinstance(scale, np.ndarray)]
-    return all(scale.shape in ((), (held["n_features_in_"],)) for scale in lengths)
+def process(attributes: Attributes) -> bool:
+    """Check that a Gaussian process with a length scale for each column has as many as it has columns."""
+    lengths = [scale for scale in _scales(attributes["kernel_"]) if isinstance(scale, np.ndarray)]
+    return all(scale.shape in ((), (attributes["n_features_in_"],)) for scale in lengths)
 
 
-def _n_products(width: int, least: int, most: int, only: bool) -> int:
-    """Count the products of at least one of the columns whose degrees lie within bounds."""
-    first = max(least, 1)
-    if only:
-        return sum(comb(width, degree) for degree in range(first, most + 1))
-    return comb(width + most, most) - comb(width + first - 1, first - 1)
+def _n_products(n_features: int, min_degree: int, max_degree: int, interaction_only: bool) -> int:
+    """Return how many products of columns have a degree from the least, or one, to the largest.
+
+    With ``interaction_only`` each column is a factor once at most: then they are subsets, else multisets.
+    """
+    lowest_degree = max(min_degree, 1)
+    if interaction_only:
+        return sum(comb(n_features, degree) for degree in range(lowest_degree, max_degree + 1))
+    return comb(n_features + max_degree, max_degree) - comb(n_features + lowest_degree - 1, lowest_degree - 1)
 
 
-def polynomial(held: Attributes) -> bool:
-    """Check that PolynomialFeatures makes as many columns as it says, and not too many."""
-    least, most = held["_min_degree"], held["_max_degree"]
-    only, bias = held.get("interaction_only"), held.get("include_bias")
-    if not (least <= most and isinstance(only, bool) and isinstance(bias, bool)):
+def polynomial(attributes: Attributes) -> bool:
+    """Check that PolynomialFeatures makes as many columns as it says, and not too many.
+
+    The count of its code includes products below the least degree, which are made and then dropped.
+    """
+    min_degree, max_degree = attributes["_min_degree"], attributes["_max_degree"]
+    interaction_only, include_bias = attributes.get("interaction_only"), attributes.get("include_bias")
+    if not (
+        min_degree <= max_degree and isinstance(interaction_only, bool) and isinstance(include_bias, bool)
+    ):
         return False
-    full, out = (_n_products(held["n_features_in_"], low, most, only) + bias for low in (0, least))
-    return bool(held["_n_out_full"] == full <= MOST_COLUMNS and held["n_output_features_"] == out)
+    n_all_products, n_products_out = (
+        _n_products(attributes["n_features_in_"], lowest, max_degree, interaction_only) + include_bias
+        for lowest in (0, min_degree)
+    )
+    return bool(
+        attributes["_n_out_full"] == n_all_products <= MAX_COLUMNS
+        and attributes["n_output_features_"] == n_products_out
+    )
 
 
-def bins(held: Attributes) -> bool:
-    """Check that each column has its edges."""
-    edges = held["bin_edges_"].tolist()
-    of_numbers = all(array("*", "f")(edge, {}) for edge in edges)
-    return of_numbers and [len(edge) - 1 for edge in edges] == held["n_bins_"].tolist()
+def bins(attributes: Attributes) -> bool:
+    """Check that each column has one edge more than it has bins."""
+    edges = attributes["bin_edges_"].tolist()
+    are_numbers = all(array("*", "f")(edge, {}) for edge in edges)
+    return are_numbers and [len(edge) - 1 for edge in edges] == attributes["n_bins_"].tolist()
 
 
-def categories(held: Attributes) -> bool:
-    """Check that categories are data, and not too many."""
-    total = sum(len(known) for known in held["categories_"])
-    return total <= MOST_COLUMNS and all(is_plain(known) for known in held["categories_"])
+def categories(attributes: Attributes) -> bool:
+    """Check that the categories of an encoder are data, and not too many in all columns together."""
+    n_categories = sum(len(column_categories) for column_categories in attributes["categories_"])
+    return n_categories <= MAX_COLUMNS and all(
+        is_plain(column_categories) for column_categories in attributes["categories_"]
+    )
 
 
-def one_hot(held: Attributes) -> bool:
-    """Check where each category goes: the place is written to without a look."""
-    dropped = held.get("_drop_idx_after_grouping")
-    sizes = [len(known) for known in held["categories_"]]
-    drops = [None] * len(sizes) if dropped is None else dropped.tolist()
-    pairs = list(zip(drops, sizes, strict=True))
-    placed = all(drop is None or (isinstance(drop, (int, np.integer)) and 0 <= drop < n) for drop, n in pairs)
-    outs = [size - (drop is not None) for drop, size in pairs]
-    return categories(held) and placed and outs == list(held["_n_features_outs"])
+def one_hot(attributes: Attributes) -> bool:
+    """Check that a one-hot encoder has as many columns as categories that are not dropped.
+
+    Dropped positions must lie inside: each is written to without a look.
+    """
+    dropped = attributes.get("_drop_idx_after_grouping")
+    n_categories = [len(column_categories) for column_categories in attributes["categories_"]]
+    dropped_positions = [None] * len(n_categories) if dropped is None else dropped.tolist()
+    pairs = list(zip(dropped_positions, n_categories, strict=True))
+    are_inside = all(
+        position is None or (isinstance(position, (int, np.integer)) and 0 <= position < n_levels)
+        for position, n_levels in pairs
+    )
+    n_columns_out = [size - (position is not None) for position, size in pairs]
+    return categories(attributes) and are_inside and n_columns_out == list(attributes["_n_features_outs"])
 
 
-def target_codes(held: Attributes) -> bool:
-    """Check that each category has its value."""
-    values = [len(known) for known in held["encodings_"]]
-    return categories(held) and [len(known) for known in held["categories_"]] == values
-
-
-def loss(held: Attributes) -> bool:
-    """Check that the parts of a loss are what their names say."""
+def target_codes(attributes: Attributes) -> bool:
+    """Check that a target encoder has a value for each category of each column."""
+    n_values = [len(column_values) for column_values in attributes["encodings_"]]
     return (
-        _are([held["closs"]], *COMPILED_LOSSES)
-        and _are([held["link"]], "IdentityLink", "LogLink", "LogitLink", "MultinomialLogit")
-        and _are([held["interval_y_true"], held["interval_y_pred"]], "Interval")
+        categories(attributes)
+        and [len(column_values) for column_values in attributes["categories_"]] == n_values
+    )
+
+
+def loss(attributes: Attributes) -> bool:
+    """Check that the parts of a loss of scikit-learn have the types that their names say."""
+    return (
+        _are([attributes["closs"]], *COMPILED_LOSSES)
+        and _are([attributes["link"]], "IdentityLink", "LogLink", "LogitLink", "MultinomialLogit")
+        and _are([attributes["interval_y_true"], attributes["interval_y_pred"]], "Interval")
     )

@@ -19,39 +19,58 @@ from coterie.federated.moments.site import Knots
 from coterie.federated.tables import Moments
 
 # Places from the middle, in units of the spread. Three were worse on real tables, five and seven no better.
-KNOTS = (-1.0, -1 / 3, 1 / 3, 1.0)
+KNOTS_IN_SPREADS = (-1.0, -1 / 3, 1 / 3, 1.0)
 # Others' knots are taken up to here: sites that came later move middle and spread.
-FARTHEST = 2.0
-# With more bends than this in all, a message is a megabyte and a small cluster fits noise: then none.
-MOST_BENDS = 100
-# Digits in which the place of a knot is sent.
-DIGITS = 4
+MAX_SPREADS_FROM_MIDDLE = 2.0
+# With more knots than this in all columns together, a message is a megabyte and a small cluster fits noise:
+# then there are none.
+MAX_KNOTS = 100
+# Significant digits in which the place of a knot is sent.
+KNOT_DIGITS = 4
 
 
 def usual_knots(messages: Sequence[Moments]) -> Knots:
-    """Return the knots that most messages have; empty where none has any."""
-    counts = Counter(message.knots for message in messages if message.knots)
-    return max(counts, key=lambda knots: (counts[knots], knots)) if counts else ()
+    """Return the knots that most messages have, of equals the largest; empty where no message has knots."""
+    n_messages_by_knots = Counter(message.knots for message in messages if message.knots)
+    return (
+        max(n_messages_by_knots, key=lambda knots: (n_messages_by_knots[knots], knots))
+        if n_messages_by_knots
+        else ()
+    )
 
 
 def _is_mark(means: Array, squares: Array) -> Array:
-    """Tell which columns (p,) are zero or one at most sites: their means (L, p) are those of squares."""
-    same: Array = np.isclose(means, squares, rtol=1e-9, atol=0).mean(axis=0) > 1 / 2
-    return same
+    """Tell which columns (p,) are indicators, zero or one in every row, at most of the L sites.
+
+    ``means`` and ``squares`` (L, p) are the sites' means of x and of x squared, which are equal for such a
+    column only. It has no curve to bend.
+    """
+    is_mark: Array = np.isclose(means, squares, rtol=1e-9, atol=0).mean(axis=0) > 1 / 2
+    return is_mark
 
 
 def _are_harmless(knots: Knots, middle: Array, spread: Array) -> bool:
-    """Tell whether knots are few and near the middle: far out, one would show single rows."""
+    """Tell whether every column has few knots, all of them near its middle.
+
+    ``middle`` and ``spread`` (p,) are in units of the columns. A knot far out would have a single row above
+    it, and the moments would show that row.
+    """
     return all(
-        len(indices) <= len(KNOTS) and all(abs(index - at) <= FARTHEST * size for index in indices)
-        for indices, at, size in zip(knots, middle, spread, strict=True)
+        len(column_knots) <= len(KNOTS_IN_SPREADS)
+        and all(abs(knot - column_middle) <= MAX_SPREADS_FROM_MIDDLE * column_spread for knot in column_knots)
+        for column_knots, column_middle, column_spread in zip(knots, middle, spread, strict=True)
     )
 
 
 def _places(middle: float, spread: float) -> tuple[float, ...]:
-    """Return a column's knots; none where rounding leaves fewer than two."""
-    indices = sorted({float(f"{middle + spread * knot:.{DIGITS}g}") for knot in KNOTS})
-    return tuple(indices) if len(indices) > 1 else ()
+    """Return the knots of a column with this middle and spread, sorted.
+
+    They are rounded to a few digits. There are none where rounding leaves fewer than two different ones.
+    """
+    rounded_knots = sorted(
+        {float(f"{middle + spread * n_spreads:.{KNOT_DIGITS}g}") for n_spreads in KNOTS_IN_SPREADS}
+    )
+    return tuple(rounded_knots) if len(rounded_knots) > 1 else ()
 
 
 def knots_for(messages: Sequence[Moments], mine: Moments) -> Knots:
@@ -70,23 +89,29 @@ def knots_for(messages: Sequence[Moments], mine: Moments) -> Knots:
         The knots that most have, if any has some that single out no rows; else four around the middle of each
         column.
     """
-    columns = mine.columns, mine.target, mine.schema
-    alike = [message for message in messages if (message.columns, message.target, message.schema) == columns]
+    # Only moments of the same columns in the same units can be added up.
+    own_kind = mine.columns, mine.target, mine.schema
+    comparable = [
+        message for message in messages if (message.columns, message.target, message.schema) == own_kind
+    ]
     if mine.schema:
         return ()
-    whole = np.array([unpacked(message).sum(axis=0) for message in alike])
-    rows = whole[:, 0, 0][:, None]
-    means = whole[:, 0, 1:-1] / rows
-    squares = np.diagonal(whole, axis1=1, axis2=2)[:, 1:-1] / rows
+    # (L, q, q): sums of products of (1, x, y) over the rows of each site; entry (0, 0) counts them.
+    moments = np.array([unpacked(message).sum(axis=0) for message in comparable])
+    n_rows = moments[:, 0, 0][:, None]
+    means = moments[:, 0, 1:-1] / n_rows
+    squares = np.diagonal(moments, axis1=1, axis2=2)[:, 1:-1] / n_rows
     middle = np.median(means, axis=0)
-    within = np.median(np.maximum(squares - means * means, 0.0), axis=0)
-    spread = np.sqrt(within + np.median((means - middle) ** 2, axis=0))
-    known = usual_knots(alike)
-    if known and _are_harmless(known, middle, spread):
-        return known
-    bends = (spread > 0) & ~_is_mark(means, squares)
-    if not 0 < bends.sum() * len(KNOTS) <= MOST_BENDS:
+    variance_within = np.median(np.maximum(squares - means * means, 0.0), axis=0)
+    spread = np.sqrt(variance_within + np.median((means - middle) ** 2, axis=0))
+    knots_of_most = usual_knots(comparable)
+    # Messages that have knots already are reused: only moments with equal knots can be added up.
+    if knots_of_most and _are_harmless(knots_of_most, middle, spread):
+        return knots_of_most
+    is_bent = (spread > 0) & ~_is_mark(means, squares)
+    if not 0 < is_bent.sum() * len(KNOTS_IN_SPREADS) <= MAX_KNOTS:
         return ()
     return tuple(
-        _places(at, size) if bend else () for at, size, bend in zip(middle, spread, bends, strict=True)
+        _places(column_middle, column_spread) if column_is_bent else ()
+        for column_middle, column_spread, column_is_bent in zip(middle, spread, is_bent, strict=True)
     )

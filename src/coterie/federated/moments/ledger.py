@@ -70,7 +70,10 @@ def _folder() -> Path:
 
 
 def _key() -> bytes:
-    """Return the key of the hashes, which is made once and stays here."""
+    """Return the secret key of the row hashes, which is made on the first call and never leaves this machine.
+
+    Without it nobody can test by hashing whether a guessed row is in the ledger.
+    """
     path = _folder() / "key"
     if not path.exists():
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -79,9 +82,9 @@ def _key() -> bytes:
 
 
 def _hashes(parts: Iterable[bytes], key: bytes) -> Array:
-    """Return a keyed hash of each part, of shape (n,)."""
-    result = (hashlib.blake2b(part, digest_size=HASH_BYTES, key=key).digest() for part in parts)
-    return np.frombuffer(b"".join(result), dtype="<u8")
+    """Return a keyed hash of each part, as integers of 64 bits and of shape (n,)."""
+    digests = (hashlib.blake2b(part, digest_size=HASH_BYTES, key=key).digest() for part in parts)
+    return np.frombuffer(b"".join(digests), dtype="<u8")
 
 
 def _unpacked(hashes: bytes) -> Array:
@@ -99,8 +102,8 @@ def _locked() -> Iterator[None]:
 
 
 def _entries() -> list[tuple[_Entry, Moments]]:
-    """Return the entries of the ledger with their messages."""
-    result = []
+    """Return the ledger's entries, each with the message that was sent; a damaged one is an error."""
+    entries = []
     for path in sorted(_folder().glob("*.json")):
         try:
             entry = from_plain(_Entry, parse(path.read_bytes(), "ledger"), "ledger")
@@ -110,16 +113,19 @@ def _entries() -> list[tuple[_Entry, Moments]]:
                 f"{str(path)!r}, which keeps what was sent before, cannot be read: remove it, and what is "
                 "sent then spends epsilon again."
             ) from None
-        result.append((entry, sent))
-    return result
+        entries.append((entry, sent))
+    return entries
 
 
 def _seen(entry: _Entry, rows: Array, lines: Array) -> Array:
-    """Return which rows were part of an earlier message."""
-    seen = np.isin(rows, _unpacked(entry.rows))
+    """Return which rows (n,) were part of the message of an entry, by hashes (n,) of their columns.
+
+    ``lines`` are hashes of whole lines of the table, or empty. A row counts as known where either hash is.
+    """
+    is_known = np.isin(rows, _unpacked(entry.rows))
     if len(lines):
-        seen |= np.isin(lines, _unpacked(entry.lines))
-    return seen
+        is_known |= np.isin(lines, _unpacked(entry.lines))
+    return is_known
 
 
 def send_once(
@@ -159,37 +165,38 @@ def send_once(
         What was spent.
     """
     # Zero has two signs, which are one value.
-    values = np.column_stack([np.asarray(X, dtype=float), np.asarray(y, dtype=float)]) + 0.0
+    columns = np.column_stack([np.asarray(X, dtype=float), np.asarray(y, dtype=float)]) + 0.0
     with _locked():
         key = _key()
-        rows = _hashes((row.tobytes() for row in values), key)
-        texts = _hashes((line.encode("utf-8", "surrogatepass") for line in lines), key)
-        epsilon, delta = np.zeros(len(rows)), np.zeros(len(rows))
-        same = None
+        row_hashes = _hashes((row.tobytes() for row in columns), key)
+        line_hashes = _hashes((line.encode("utf-8", "surrogatepass") for line in lines), key)
+        # What each row has spent: epsilons and deltas of the messages that it was part of add up.
+        epsilon, delta = np.zeros(len(row_hashes)), np.zeros(len(row_hashes))
+        same_message = None
         for entry, sent in _entries():
             assert sent.promise is not None
-            seen = _seen(entry, rows, texts)
+            seen = _seen(entry, row_hashes, line_hashes)
             epsilon += sent.promise.epsilon * seen
             delta += sent.promise.delta * seen
-            alike = (sent.schema, sent.promise, entry.rows) == (
+            is_same = (sent.schema, sent.promise, entry.rows) == (
                 schema.text,
                 promise,
-                np.sort(rows).tobytes(),
+                np.sort(row_hashes).tobytes(),
             )
-            same = sent if alike else same
-        known = int((epsilon > 0).sum())
-        if same is not None:
+            same_message = sent if is_same else same_message
+        n_known = int((epsilon > 0).sum())
+        if same_message is not None:
             spent = float(epsilon.max()), float(delta.max())
-            return replace(same, site=site), Account(*spent, known, again=True)
+            return replace(same_message, site=site), Account(*spent, n_known, again=True)
         spent = float(epsilon.max()) + promise.epsilon, float(delta.max()) + promise.delta
-        if known and not again:
+        if n_known and not again:
             raise ProtocolError(
-                f"{known} of the {len(rows)} rows were part of an earlier private message: to send them once "
-                f"more would spend epsilon {spent[0]:g} in all, delta {spent[1]:g}."
+                f"{n_known} of the {len(row_hashes)} rows were part of an earlier private message: to send "
+                f"them once more would spend epsilon {spent[0]:g} in all, delta {spent[1]:g}."
             )
         message = moments_of(X, y, site=site, schema=schema, promise=promise)
-        kept = _Entry(encode(message), np.sort(rows).tobytes(), np.sort(texts).tobytes())
+        entry_to_keep = _Entry(encode(message), np.sort(row_hashes).tobytes(), np.sort(line_hashes).tobytes())
         # Kept before it is sent: what was not sent may count, what was sent must.
-        content = to_text(kept)
+        content = to_text(entry_to_keep)
         write_bytes(_folder() / f"{digest(content)}.json", content, mode=0o600)
-    return message, Account(*spent, known, again=False)
+    return message, Account(*spent, n_known, again=False)

@@ -41,15 +41,15 @@ UNIT = 2**20
 LENGTH = UNIT + 64
 # Rows whose products are added in 64 bits: each is below 2^41.
 MOST_ADDED = 2**21
-# What noise of a sensible size keeps: a million times the sensitivity.
-LEAST_RHO = 0.5e-12
+# Smallest rho that noise of a sensible size has: its standard deviation is a million times the sensitivity.
+MIN_RHO = 0.5e-12
 
 # Returns an integer from zero to below the one that is given, all alike.
 Below = Callable[[int], int]
 
 
 def check_promise(promise: Promise) -> Promise:
-    """Refuse what promises nothing."""
+    """Return a promise of differential privacy; refuse one that protects nothing or cannot be kept."""
     if not (0 < promise.epsilon < 1e3 and 0 < promise.delta < 0.1):
         raise ProtocolError(
             "Epsilon and delta must be positive, delta below 0.1 and epsilon below 1000. "
@@ -66,16 +66,17 @@ def log_delta(rho: float, epsilon: float) -> float:
     """
 
     def proven(log_over: float) -> float:
+        """Return the log of the delta that the order alpha = 1 + exp(log_over) proves."""
         over = math.exp(log_over)
         alpha = 1 + over
         return over * (alpha * rho - epsilon) - log_over - alpha * math.log1p(1 / over)
 
     # The best order is near (epsilon + rho) / (2 rho), where the first term is smallest.
-    middle = math.log(max((epsilon - rho) / (2 * rho), 0.0) + 1 / math.sqrt(rho))
-    result = minimize_scalar(
-        proven, bounds=(middle - 12, middle + 12), method="bounded", options={"xatol": 1e-10}
+    log_near_best = math.log(max((epsilon - rho) / (2 * rho), 0.0) + 1 / math.sqrt(rho))
+    minimum = minimize_scalar(
+        proven, bounds=(log_near_best - 12, log_near_best + 12), method="bounded", options={"xatol": 1e-10}
     )
-    return float(result.fun)
+    return float(minimum.fun)
 
 
 def largest_rho(epsilon: float, delta: float) -> float:
@@ -87,18 +88,24 @@ def largest_rho(epsilon: float, delta: float) -> float:
     >>> round(largest_rho(1.0, 1e-6), 4)
     0.0244
     """
-    target = math.log(delta)
-    if log_delta(LEAST_RHO, epsilon) > target:
+    wanted_log_delta = math.log(delta)
+    if log_delta(MIN_RHO, epsilon) > wanted_log_delta:
         raise ProtocolError("No noise of a sensible size keeps this promise: take a larger epsilon or delta.")
-    ends = math.log(LEAST_RHO), math.log(4 * epsilon + 4 * -target)
-    root = brentq(lambda log_rho: log_delta(math.exp(log_rho), epsilon) - target, *ends, xtol=1e-12)
-    # The root is good to rounding; a hair more noise keeps the promise.
-    return math.exp(root) * (1 - 1e-9)
+    bracket = math.log(MIN_RHO), math.log(4 * epsilon + 4 * -wanted_log_delta)
+    log_rho_root = brentq(
+        lambda log_rho: log_delta(math.exp(log_rho), epsilon) - wanted_log_delta, *bracket, xtol=1e-12
+    )
+    # The root is right up to rounding. A slightly smaller rho, so slightly more noise, surely keeps the
+    # promise.
+    return math.exp(log_rho_root) * (1 - 1e-9)
 
 
 @cache
 def noise_variance(promise: Promise) -> int:
-    """Return the variance parameter of the noise on the diagonal, on the grid of integers; it is even."""
+    """Return the variance parameter V of the noise on the diagonal, in squared units of the integer grid.
+
+    It is even, so that V / 2, the one beside the diagonal, is an integer too.
+    """
     check_promise(promise)
     rho = Fraction(largest_rho(promise.epsilon, promise.delta))
     return 2 * math.ceil(LENGTH**4 / (2 * rho))
@@ -112,20 +119,26 @@ def noise_scale(promise: Promise | None) -> float:
     return 0.0 if promise is None else math.sqrt(noise_variance(promise)) / UNIT**2
 
 
-def _happens(above: int, below_it: int, below: Below) -> bool:
-    """Return true with the probability exp(-above / below_it): Algorithm 1 of Canonne et al."""
-    while above > below_it:
+def _happens(numerator: int, denominator: int, below: Below) -> bool:
+    """Return true with the probability exp(-numerator / denominator), without floating point.
+
+    It is Algorithm 1 of Canonne et al. (2020). ``below`` draws a random integer below its argument.
+    """
+    while numerator > denominator:
         if not _happens(1, 1, below):
             return False
-        above -= below_it
-    tries = 1
-    while below(below_it * tries) < above:
-        tries += 1
-    return tries % 2 == 1
+        numerator -= denominator
+    n_draws = 1
+    while below(denominator * n_draws) < numerator:
+        n_draws += 1
+    return n_draws % 2 == 1
 
 
 def _laplace(scale: int, below: Below) -> int:
-    """Return discrete Laplace noise: Algorithm 2."""
+    """Return discrete Laplace noise x, with probability proportional to exp(-abs(x) / scale).
+
+    It is Algorithm 2 of Canonne et al. (2020).
+    """
     while True:
         size = below(scale)
         if not _happens(size, scale, below):
@@ -138,47 +151,52 @@ def _laplace(scale: int, below: Below) -> int:
 
 
 def discrete_gaussian(variance: int, below: Below) -> int:
-    """Return an integer x with a probability proportional to exp(-x^2 / (2 variance)): Algorithm 3.
+    """Return an integer x with a probability proportional to exp(-x^2 / (2 variance)).
 
-    Integers alone are computed with, so that the probabilities are these and no others.
+    It is Algorithm 3 of Canonne et al. (2020): a draw of Laplace noise is kept or rejected. Integers alone
+    are computed with, so that the probabilities are these and no others.
     """
     scale = math.isqrt(variance) + 1
     while True:
-        result = _laplace(scale, below)
-        if _happens((abs(result) * scale - variance) ** 2, 2 * variance * scale * scale, below):
-            return result
+        candidate = _laplace(scale, below)
+        if _happens((abs(candidate) * scale - variance) ** 2, 2 * variance * scale * scale, below):
+            return candidate
 
 
 def on_grid(rows: Array) -> Array:
-    """Return rows (n, q) of length one at most as integers, none of them longer than `LENGTH`."""
-    result: Array = np.rint(UNIT * rows).astype(np.int64)
-    result[(result * result).sum(axis=1) > LENGTH * LENGTH] = 0
-    return result
+    """Return rows (n, q), whose length is at most one, in units of 1 / `UNIT` as integers.
+
+    A row that is longer than `LENGTH` after rounding becomes zeros: the noise is enough for shorter ones
+    only.
+    """
+    integers: Array = np.rint(UNIT * rows).astype(np.int64)
+    integers[(integers * integers).sum(axis=1) > LENGTH * LENGTH] = 0
+    return integers
 
 
 def summed(rows: Array) -> Array:
     """Return the second moments (q, q) of rows of integers (n, q), exact, as integers of Python."""
     size = rows.shape[1]
-    whole: Array = np.zeros((size, size), dtype=object)
+    moments: Array = np.zeros((size, size), dtype=object)
     for start in range(0, len(rows), MOST_ADDED):
-        part = rows[start : start + MOST_ADDED]
-        whole = whole + (part.T @ part).astype(object)
-    return whole
+        block = rows[start : start + MOST_ADDED]
+        moments = moments + (block.T @ block).astype(object)
+    return moments
 
 
 def noisy(moments: Any, promise: Promise, below: Below | None = None) -> Array:
-    """Return symmetric moments (..., q, q) on the grid of integers with noise, in units of length one.
+    """Return moments (..., q, q), given as sums of grid integers, with discrete Gaussian noise on each entry.
 
-    A row may be part of one of the matrices only. ``below`` draws integers, by default from the system's
-    entropy; it is for tests.
+    A row may be part of one of the matrices only. The result is symmetric and in units of length one.
+    ``below`` draws integers, by default from the system's entropy; it is for tests.
     """
     draw, variance = below or randbelow, noise_variance(promise)
     moments = np.asarray(moments, dtype=object)
-    blurred, size = np.zeros(moments.shape), moments.shape[-1]
-    for index in np.ndindex(blurred.shape[:-2]):
+    noisy_moments, size = np.zeros(moments.shape), moments.shape[-1]
+    for index in np.ndindex(noisy_moments.shape[:-2]):
         for i in range(size):
             for j in range(i, size):
-                spread = variance if i == j else variance // 2
-                entry = int(moments[(*index, i, j)]) + discrete_gaussian(spread, draw)
-                blurred[(*index, i, j)] = blurred[(*index, j, i)] = entry / UNIT**2
-    return blurred
+                variance_of_entry = variance if i == j else variance // 2
+                entry = int(moments[(*index, i, j)]) + discrete_gaussian(variance_of_entry, draw)
+                noisy_moments[(*index, i, j)] = noisy_moments[(*index, j, i)] = entry / UNIT**2
+    return noisy_moments

@@ -1,7 +1,10 @@
 """Everybody's moments in common units, and what follows from their sums: lines, and what lines lose.
 
-A line is u = (w, -1): coefficients of the constant and of the predictors, and minus one for the response. It
-loses u'Mu on rows with the moments M. Noise on M makes that a noisy number, whose spread is known.
+The moments of rows z = (1, x, y), with q = p + 2 entries, are the sums of zz' over the rows: a matrix (q, q).
+
+A linear model, or line, is u = (w, -1): coefficients of the constant and of the predictors, and minus one for
+the response. Its sum of squared errors on rows with the moments M is u'Mu. Noise on M makes that a noisy
+number, whose spread is known.
 """
 
 from __future__ import annotations
@@ -19,21 +22,25 @@ from coterie.federated.moments.site import CONSTANT
 from coterie.federated.tables import Moments
 
 # A site weighs at most this many times what the site in the middle weighs, whatever it says of its rows.
-MOST_WEIGHT = 3.0
+MAX_WEIGHT_RATIO = 3.0
 # Added to moments before a line is fitted, as a share of their mean eigenvalue.
 RIDGE = 1e-6
 
 
 def unpacked(message: Moments, *, bent: bool = False) -> Array:
-    """Return the moments of both halves, of shape (2, q, q); ``bent``: those above knots among them."""
+    """Return the symmetric moments of both halves of a site's rows, of shape (2, q, q), from a message.
+
+    A message holds their upper triangles. With ``bent``, columns above knots are among the q; without it,
+    only 1, x and y are.
+    """
     size = len(message.columns) + sum(map(len, message.knots)) + 2
     halves = np.zeros((2, size, size))
-    above = np.triu_indices(size)
-    for half, values in zip(halves, message.halves, strict=True):
-        half[above] = values
-        half.T[above] = values
-    straight = np.r_[: len(message.columns) + 1, size - 1]
-    return halves if bent else halves[:, straight[:, None], straight]
+    upper_triangle = np.triu_indices(size)
+    for half, entries in zip(halves, message.halves, strict=True):
+        half[upper_triangle] = entries
+        half.T[upper_triangle] = entries
+    without_knots = np.r_[: len(message.columns) + 1, size - 1]
+    return halves if bent else halves[:, without_knots[:, None], without_knots]
 
 
 @dataclass(frozen=True)
@@ -52,31 +59,41 @@ class PoolUnits:
 
     @classmethod
     def of_sites(cls, moments: Array, n_rows: Array) -> PoolUnits:
-        """Return the middle and spread of the rows of the site in the middle; moments (L, q, q) are exact."""
+        """Return units in which columns have about mean zero and variance one, from exact moments (L, q, q).
+
+        They are medians over the L sites of their means and standard deviations, so that no single site sets
+        them. ``n_rows`` (L,) are rows.
+        """
         means = moments[:, 0, 1:] / n_rows[:, None]
-        squares = np.diagonal(moments, axis1=1, axis2=2)[:, 1:] / n_rows[:, None]
-        spreads = np.median(np.sqrt(np.maximum(squares - means * means, 0.0)), axis=0)
+        mean_squares = np.diagonal(moments, axis1=1, axis2=2)[:, 1:] / n_rows[:, None]
+        spreads = np.median(np.sqrt(np.maximum(mean_squares - means * means, 0.0)), axis=0)
         return cls(np.median(means, axis=0), np.where(spreads > 0, spreads, 1.0), 1.0)
 
     def scaled(self, moments: Array) -> Array:
-        """Return moments (..., q, q) of rows (1, x, y) as those of rows in these units."""
-        size = len(self.middle) + 1
-        change = np.zeros((size, size))
-        change[0, 0] = self.constant
-        change[1:, 0] = -self.middle / self.half
-        change[1:, 1:] = np.diag(1 / self.half)
-        scaled: Array = change @ moments @ change.T
+        """Return moments (..., q, q) of rows (1, x, y) as those of the same rows in these units.
+
+        A change of units is a matrix T on rows, so that moments M become TMT'.
+        """
+        n_entries = len(self.middle) + 1
+        row_transform = np.zeros((n_entries, n_entries))
+        row_transform[0, 0] = self.constant
+        row_transform[1:, 0] = -self.middle / self.half
+        row_transform[1:, 1:] = np.diag(1 / self.half)
+        scaled: Array = row_transform @ moments @ row_transform.T
         return scaled
 
     def rows(self, X: Array) -> Array:
         """Return predictors (n, p) as rows (n, p + 1) in these units, the constant first."""
-        values = (np.asarray(X, dtype=float) - self.middle[:-1]) / self.half[:-1]
-        return np.column_stack([np.full(len(values), self.constant), values])
+        scaled = (np.asarray(X, dtype=float) - self.middle[:-1]) / self.half[:-1]
+        return np.column_stack([np.full(len(scaled), self.constant), scaled])
 
     def predictions(self, lines: Array, X: Array) -> Array:
-        """Return what lines (..., p + 1) predict of rows (n, p), in the units of the response, (..., n)."""
-        predicted: Array = self.middle[-1] + self.half[-1] * (lines @ self.rows(X).T)
-        return predicted
+        """Return what lines (..., p + 1) in these units predict for rows (n, p), of shape (..., n).
+
+        Rows and predictions are in the units of the table.
+        """
+        predictions: Array = self.middle[-1] + self.half[-1] * (lines @ self.rows(X).T)
+        return predictions
 
 
 @dataclass(frozen=True)
@@ -97,65 +114,89 @@ class Pool:
 
     @property
     def moments(self) -> Array:
-        """The moments of both halves together, of shape (L, q, q)."""
-        whole: Array = self.halves.sum(axis=0)
-        return whole
+        """The moments of all rows of each site, of shape (L, q, q)."""
+        moments: Array = self.halves.sum(axis=0)
+        return moments
 
 
 def pool_of(messages: Sequence[Moments], *, bent: bool = False) -> Pool:
-    """Return the pool of messages of one kind: by one schema, or by none; ``bent``: with the same knots."""
-    whole = np.array([unpacked(message, bent=bent) for message in messages])
+    """Return messages of L sites in common units as a pool, in which no site outweighs the others.
+
+    All messages have one schema, or none; with ``bent``, they also have the same knots. Sites are bounded
+    twice: in each direction, by `bound_contributions`, and then in their trace.
+    """
+    # (L, 2, q, q): site, half of its rows, and the matrix of moments.
+    halves_by_site = np.array([unpacked(message, bent=bent) for message in messages])
     n_rows = np.array([float(message.n_rows) for message in messages])
     scales = np.array([noise_scale(message.promise) for message in messages])
     if messages[0].schema:
         units = PoolUnits.of_schema(schema_from(messages[0].schema))
     else:
-        units = PoolUnits.of_sites(whole.sum(axis=1), n_rows)
-        whole = units.scaled(whole)
-    summed = whole.sum(axis=1)
+        units = PoolUnits.of_sites(halves_by_site.sum(axis=1), n_rows)
+        halves_by_site = units.scaled(halves_by_site)
+    moments = halves_by_site.sum(axis=1)
     noise = scales * np.sqrt(2.0)
-    scale, counted = bound_contributions(summed[:, :-1, :-1], n_rows, noise)
-    bounded = ~(scale == np.eye(scale.shape[1])).all(axis=(1, 2))
-    lines, shares = fit_lines(summed, noise), counted / n_rows
-    for index in np.flatnonzero(bounded):
-        whole[index] = scale_rows(whole[index], lines[index], scale[index], shares[index])
-    size = np.maximum(np.abs(np.trace(whole, axis1=2, axis2=3).sum(axis=1)), 1e-300)
-    share = np.minimum(1.0, MOST_WEIGHT * np.median(size) / size)
-    halves = np.moveaxis(whole * share[:, None, None, None], 0, 1)
-    share = share * shares
-    return Pool(tuple(m.site for m in messages), halves, scales * share, n_rows * share, units, bounded)
+    row_scales, counted_rows = bound_contributions(moments[:, :-1, :-1], n_rows, noise)
+    bounded = ~(row_scales == np.eye(row_scales.shape[1])).all(axis=(1, 2))
+    own_lines, counted_shares = fit_lines(moments, noise), counted_rows / n_rows
+    for site in np.flatnonzero(bounded):
+        halves_by_site[site] = scale_rows(
+            halves_by_site[site], own_lines[site], row_scales[site], counted_shares[site]
+        )
+    traces = np.maximum(np.abs(np.trace(halves_by_site, axis1=2, axis2=3).sum(axis=1)), 1e-300)
+    weights = np.minimum(1.0, MAX_WEIGHT_RATIO * np.median(traces) / traces)
+    halves = np.moveaxis(halves_by_site * weights[:, None, None, None], 0, 1)
+    weights = weights * counted_shares
+    return Pool(
+        sites=tuple(message.site for message in messages),
+        halves=halves,
+        scales=scales * weights,
+        n_rows=n_rows * weights,
+        units=units,
+        bounded=bounded,
+    )
 
 
 def spread_of_sums(member: Array, scales: Array) -> Array:
-    """Return the spread (K,) of the noise on sums over the members (K, L) of clusters."""
+    """Return the standard deviation (K,) of the noise on the summed moments of K clusters.
+
+    ``member`` (K, L) says how much each site counts in each cluster, ``scales`` (L,) are the sites' own.
+    """
     spread: Array = np.sqrt(member @ (scales * scales))
     return spread
 
 
 def fit_lines(moments: Array, noise: Array | float) -> Array:
-    """Return lines (..., q - 1) of moments (..., q, q) whose noise has this spread (...).
+    """Return least-squares lines (..., q - 1) from moments (..., q, q) that carry noise.
 
-    Eigenvalues of the predictors' moments tell nothing where they are below the largest one that noise alone
-    would have, and those well above it are right: each direction counts as far as it stands out.
+    ``noise`` (...) is its standard deviation. Eigenvalues of X'X below the largest that noise alone would
+    have are unknown, so the inverse 1 / v becomes v / (v^2 + edge^2), as in ridge regression.
     """
-    values, vectors = np.linalg.eigh(moments[..., :-1, :-1])
-    edge = np.asarray(noise)[..., None] * np.sqrt(2.0 * values.shape[-1])
-    values = np.maximum(values, 0.0)
+    eigenvalues, eigenvectors = np.linalg.eigh(moments[..., :-1, :-1])
+    noise_edge = np.asarray(noise)[..., None] * np.sqrt(2.0 * eigenvalues.shape[-1])
+    eigenvalues = np.maximum(eigenvalues, 0.0)
     # Never zero, not even of an empty cluster.
-    values = values + RIDGE * values.mean(axis=-1, keepdims=True) + 1e-150
-    inner = np.einsum("...ji,...j->...i", vectors, moments[..., :-1, -1])
-    inner *= values / (values * values + edge * edge)
-    lines: Array = np.einsum("...ij,...j->...i", vectors, inner)
-    return lines
+    eigenvalues = eigenvalues + RIDGE * eigenvalues.mean(axis=-1, keepdims=True) + 1e-150
+    projections = np.einsum("...ji,...j->...i", eigenvectors, moments[..., :-1, -1])
+    projections *= eigenvalues / (eigenvalues * eigenvalues + noise_edge * noise_edge)
+    coefficients: Array = np.einsum("...ij,...j->...i", eigenvectors, projections)
+    return coefficients
 
 
 def losses_of(lines: Array, moments: Array) -> Array:
-    """Return what lines (K, q - 1) lose in all on moments (L, q, q), of shape (K, L)."""
-    whole = np.column_stack([lines, -np.ones(len(lines))])
-    losses: Array = np.einsum("kq,lqr,kr->kl", whole, moments, whole, optimize=True)
+    """Return the sums of squared errors of lines (K, q - 1) on moments (L, q, q), of shape (K, L).
+
+    With u = (w, -1), the sum over the rows behind M is u'Mu: no rows are needed.
+    """
+    lines_and_response = np.column_stack([lines, -np.ones(len(lines))])
+    losses: Array = np.einsum("kq,lqr,kr->kl", lines_and_response, moments, lines_and_response, optimize=True)
     return losses
 
 
 def lines_of(member: Array, moments: Array, scales: Array) -> Array:
-    """Return the lines (K, q - 1) of clusters with members (K, L) whose moments are (L, q, q)."""
+    """Return the least-squares line of each of K clusters, of shape (K, q - 1).
+
+    ``member`` (K, L) says how much each site counts, ``moments`` (L, q, q) are the sites', and ``scales``
+    (L,) the standard deviations of their noise.
+    """
     return fit_lines(np.tensordot(member, moments, axes=1), spread_of_sums(member, scales))

@@ -58,16 +58,19 @@ class Column:
         require(self.kind in KINDS, f"{where} must be one of {', '.join(KINDS)}. Got {self.kind!r}.")
         if self.kind == "category":
             require(bool(self.levels), f"{where} is a category: list its 'levels'.")
+            # Two texts of one number, such as 1 and 1.0, would be one level.
             levels = [level.strip() for level in self.levels]
             numbers = [number for number in map(number_of, levels) if not math.isnan(number)]
-            distinct = all(len(set(result)) == len(result) for result in (levels, numbers))
-            require(distinct and all(levels), f"{where} has a level twice, or an empty one.")
+            are_distinct = all(len(set(entries)) == len(entries) for entries in (levels, numbers))
+            require(are_distinct and all(levels), f"{where} has a level twice, or an empty one.")
             return
-        known = self.low is not None and self.high is not None
-        require(known, f"{where} needs 'low' and 'high': where most of its values are expected.")
+        has_ends = self.low is not None and self.high is not None
+        require(has_ends, f"{where} needs 'low' and 'high': where most of its values are expected.")
         require(self.half > 0, f"{where} must have 'low' below 'high'.")
-        good = 1 / LARGEST_RANGE < self.half < LARGEST_RANGE and abs(self.middle) < LARGEST_RANGE
-        require(good, f"The range of the column {self.name!r} of the schema is too large or too small.")
+        is_sensible = 1 / LARGEST_RANGE < self.half < LARGEST_RANGE and abs(self.middle) < LARGEST_RANGE
+        require(
+            is_sensible, f"The range of the column {self.name!r} of the schema is too large or too small."
+        )
 
     @property
     def middle(self) -> float:
@@ -101,13 +104,13 @@ class Column:
 
     @property
     def units(self) -> list[tuple[float, float]]:
-        """Middle and half range of each column that it becomes."""
-        ends: list[tuple[float, float]] = []
+        """Middle and half range of each numeric column that it becomes; indicators are in units of one."""
+        middles_and_halves: list[tuple[float, float]] = []
         if self.kind == "number":
-            ends = [(self.middle, self.half)]
+            middles_and_halves = [(self.middle, self.half)]
         elif self.kind == "date":
-            ends = [((low + high) / 2, (high - low) / 2) for low, high in self.parts.values()]
-        return ends + [(0.0, 1.0)] * (len(self.plan.features) - len(ends))
+            middles_and_halves = [((low + high) / 2, (high - low) / 2) for low, high in self.parts.values()]
+        return middles_and_halves + [(0.0, 1.0)] * (len(self.plan.features) - len(middles_and_halves))
 
 
 @dataclass(frozen=True)
@@ -122,8 +125,11 @@ class Schema:
     decimal: str = "."
 
     def __post_init__(self) -> None:
-        kinds = self.target.kind == "number" or (self.target.kind == "category" and len(self.classes) == 2)
-        require(kinds, "The target of the schema must be a number, or a category of two levels.")
+        """Refuse a schema whose target, columns or decimal sign cannot be used."""
+        is_allowed = self.target.kind == "number" or (
+            self.target.kind == "category" and len(self.classes) == 2
+        )
+        require(is_allowed, "The target of the schema must be a number, or a category of two levels.")
         require(len(self.columns) > 0, "The schema has no columns to predict from.")
         names = [self.target.name, *(column.name for column in self.columns)]
         require(len(set(names)) == len(names), "The schema names a column twice.")
@@ -147,13 +153,16 @@ class Schema:
         """Return the response (n,) of a table's rows, NaN where there is none, or no class of these."""
         texts = texts_of(as_table(table)[self.target.name], self.decimal)
         if self.classes:
-            result = places_of(texts, self.classes, self.decimal)
-            result[result == len(self.classes)] = np.nan
+            response = places_of(texts, self.classes, self.decimal)
+            # An entry that is none of the classes has the place behind the last of them.
+            response[response == len(self.classes)] = np.nan
         else:
-            result = numbers_of(texts, self.decimal)
+            response = numbers_of(texts, self.decimal)
         if notes is not None:
-            notes += note_of(self.target.name, "class" if self.classes else "number", texts, np.isnan(result))
-        return result
+            notes += note_of(
+                self.target.name, "class" if self.classes else "number", texts, np.isnan(response)
+            )
+        return response
 
     @property
     def features(self) -> tuple[str, ...]:
@@ -171,12 +180,15 @@ class Schema:
         return to_text(self)
 
 
-def _column(found: Any, where: str) -> dict[str, Any]:
-    """Return a column's fields, those that are not given with their defaults."""
-    if not isinstance(found, dict):
+def _column(parsed: Any, where: str) -> dict[str, Any]:
+    """Return the fields of a column from parsed JSON, with defaults for those that are not given.
+
+    ``where`` names the part of the schema for the error.
+    """
+    if not isinstance(parsed, dict):
         raise ProtocolError(f"The {where} of the schema must be an object with a 'name'.")
-    defaults = {f.name: f.default for f in fields(Column) if f.name != "name"}
-    return {**defaults, "levels": [], **found}
+    defaults = {field_.name: field_.default for field_ in fields(Column) if field_.name != "name"}
+    return {**defaults, "levels": [], **parsed}
 
 
 def read_schema(path: str | Path) -> Schema:
@@ -197,15 +209,15 @@ def read_schema(path: str | Path) -> Schema:
 
 
 def schema_from(text: bytes) -> Schema:
-    """Return the schema that a file or a message holds."""
-    result = parse(text, "schema")
-    columns = result.get("columns")
+    """Return the checked schema of a JSON text, from a file or a message; fields left out have defaults."""
+    parsed = parse(text, "schema")
+    columns = parsed.get("columns")
     if not isinstance(columns, list):
         raise ProtocolError("The schema must have a list of 'columns'.")
-    whole = {
+    complete = {
         "decimal": ".",
-        **result,
-        "target": _column(result.get("target"), "target"),
+        **parsed,
+        "target": _column(parsed.get("target"), "target"),
         "columns": [_column(column, "column") for column in columns],
     }
-    return from_plain(Schema, whole, "schema")
+    return from_plain(Schema, complete, "schema")

@@ -21,10 +21,11 @@ from coterie.method.refine.moment_starts import SEARCH
 from coterie.method.spectral import tidy_labels
 from coterie.records import Curve
 
-# Losses count up to this multiple of the noise level: one site that nobody can predict must not decide.
-MOST_LOSS = 4.0
+# Mean squared errors count up to this multiple of the noise level: one site that nobody can predict must not
+# decide.
+MAX_LOSS_RATIO = 4.0
 # Noise levels are within a quarter of the median and four times the median.
-MOST_LEVEL = 4.0
+MAX_LEVEL_RATIO = 4.0
 
 
 def _members(labels: Array, n_clusters: int) -> Array:
@@ -32,65 +33,71 @@ def _members(labels: Array, n_clusters: int) -> Array:
 
 
 def _spread_out(moments: Array, own: Array, n_clusters: int, generator: np.random.Generator) -> Array:
-    """Return labels (L,) by the lines of sites that are far from each other, drawn as k-means++ draws."""
-    chosen = [int(generator.integers(len(own)))]
-    losses = losses_of(own[chosen], moments)
-    while len(chosen) < n_clusters:
-        far = np.maximum(losses.min(axis=0), 0.0)
-        share = far / far.sum() if far.sum() > 0 else None
-        chosen.append(int(generator.choice(len(own), p=share)))
-        losses = np.vstack([losses, losses_of(own[chosen[-1:]], moments)])
+    """Return starting labels (L,): each site belongs to the drawn site whose line predicts its rows best.
+
+    ``n_clusters`` sites are drawn as in k-means++, with probabilities proportional to their losses under the
+    lines ``own`` (L, q - 1) drawn so far. So they are far from each other.
+    """
+    chosen_sites = [int(generator.integers(len(own)))]
+    losses = losses_of(own[chosen_sites], moments)
+    while len(chosen_sites) < n_clusters:
+        distances = np.maximum(losses.min(axis=0), 0.0)
+        probabilities = distances / distances.sum() if distances.sum() > 0 else None
+        chosen_sites.append(int(generator.choice(len(own), p=probabilities)))
+        losses = np.vstack([losses, losses_of(own[chosen_sites[-1:]], moments)])
     labels: Array = losses.argmin(axis=0)
     return labels
 
 
 def search_labels(pool: Pool, n_clusters: int, seed: int, level: Array | None = None) -> tuple[Array, Array]:
-    """Return the labelling (L,) with the lowest loss of many random starts, and who counts in lines (L,).
+    """Return the labels (L,) with the lowest loss of many starts of K-models, and who counts in lines (L,).
 
-    Clusters may be empty. Where noise levels (L,) are known, a site's mean loss counts up to a bound, and who
-    is beyond the bound is part of no line. Nobody counts by more rows than the site in the middle has.
+    Each round fits a line per cluster and moves every site to the line that predicts it best. Where noise
+    levels (L,) are known, a site's loss counts up to a bound, and beyond it the site is part of no line.
+    Clusters may be empty. Nobody counts by more rows than the median site has.
     """
     moments, scales = pool.moments, pool.scales * np.sqrt(2.0)
-    most = np.inf if level is None else MOST_LOSS * level
-    weight = np.minimum(pool.n_rows, np.median(pool.n_rows))
+    loss_bound = np.inf if level is None else MAX_LOSS_RATIO * level
+    weights = np.minimum(pool.n_rows, np.median(pool.n_rows))
     generator = np.random.default_rng([seed, n_clusters])
     all_learners = np.arange(len(scales))
-    own = lines_of(np.eye(len(scales)), moments, scales)
-    first = all_learners % n_clusters
-    best, inside, lowest = np.zeros_like(first), np.ones(len(first)), np.inf
-    for start in range(SEARCH.starts if n_clusters > 1 else 0):
-        if start % 2:
-            labels = generator.permutation(first)
+    own_lines = lines_of(np.eye(len(scales)), moments, scales)
+    even_labels = all_learners % n_clusters
+    best_labels, best_counted, lowest_loss = np.zeros_like(even_labels), np.ones(len(even_labels)), np.inf
+    for attempt in range(SEARCH.starts if n_clusters > 1 else 0):
+        if attempt % 2:
+            labels = generator.permutation(even_labels)
         else:
-            labels = _spread_out(moments, own, n_clusters, generator)
+            labels = _spread_out(moments, own_lines, n_clusters, generator)
         counted = np.ones(len(labels))
         for _ in range(SEARCH.rounds):
             member = _members(labels, n_clusters) * counted
             losses = losses_of(lines_of(member, moments, scales), moments) / pool.n_rows
-            before, labels = labels, losses.argmin(axis=0)
-            outside, counted = counted, (losses[labels, all_learners] <= most).astype(float)
-            if (before == labels).all() and (outside == counted).all():
+            previous_labels, labels = labels, losses.argmin(axis=0)
+            previous_counted, counted = counted, (losses[labels, all_learners] <= loss_bound).astype(float)
+            if (previous_labels == labels).all() and (previous_counted == counted).all():
                 break
-        total = float(np.minimum(losses.min(axis=0), most) @ weight)
-        if total < lowest:
-            best, inside, lowest = labels, counted, total
-    return best, inside
+        loss = float(np.minimum(losses.min(axis=0), loss_bound) @ weights)
+        if loss < lowest_loss:
+            best_labels, best_counted, lowest_loss = labels, counted, loss
+    return best_labels, best_counted
 
 
 def held_out_losses(pool: Pool, labels: Array, counted: Array) -> Array:
-    """Return the mean losses (L,) of the clusters that each site's other half picks.
+    """Return the mean squared error (L,) of each site on rows that chose neither its cluster nor the line.
 
-    ``counted`` (L,) says who is part of lines.
+    Lines are fitted on one half of all sites' rows. On it each site picks its best cluster, and the loss is
+    that on its other half; then the halves swap. ``counted`` (L,) says who is part of lines.
     """
     member = _members(labels, int(labels.max()) + 1) * counted
     all_learners = np.arange(len(labels))
-    total = np.zeros(len(labels))
-    for seen, held in (pool.halves, pool.halves[::-1]):
-        lines = lines_of(member, seen, pool.scales)
-        empty = np.where(member.any(axis=1), 0.0, np.inf)[:, None]
-        picks = (losses_of(lines, seen) + empty).argmin(axis=0)
-        total += losses_of(lines, held)[picks, all_learners]
-    means: Array = total / pool.n_rows
+    losses = np.zeros(len(labels))
+    for training, held_out in (pool.halves, pool.halves[::-1]):
+        lines = lines_of(member, training, pool.scales)
+        penalty_of_empty = np.where(member.any(axis=1), 0.0, np.inf)[:, None]
+        best_clusters = (losses_of(lines, training) + penalty_of_empty).argmin(axis=0)
+        losses += losses_of(lines, held_out)[best_clusters, all_learners]
+    means: Array = losses / pool.n_rows
     return means
 
 
@@ -121,57 +128,69 @@ class MomentSearchResult:
         return {count: self.labels[count] for count in sorted(counts)}
 
 
-def _spread(values: Array) -> float:
-    return float(values.std(ddof=1) / np.sqrt(len(values))) if len(values) > 1 else 0.0
+def _spread(samples: Array) -> float:
+    """Return the standard error of the mean of samples (L,); zero of a single one."""
+    return float(samples.std(ddof=1) / np.sqrt(len(samples))) if len(samples) > 1 else 0.0
 
 
 def _as_good(excess: Array) -> bool:
-    """Tell whether losses that are higher by this (L,) are as good."""
+    """Tell whether losses that are higher by ``excess`` (L,) are as good as the lowest.
+
+    They are where the mean excess is within the allowed number of standard errors.
+    """
     return bool(excess.mean() <= errors_allowed(len(excess)) * _spread(excess) + RULE.negligible)
 
 
 def _somebody_worse(excess: Array, doubt: Array, pool: Pool) -> bool:
-    """Tell whether a single site does surely worse, by losses that are higher by this (L,).
+    """Tell whether a single site does surely worse, by losses that are higher by ``excess`` (L,).
 
-    Of two lines that differ by d in the mean square, losses differ by d with the variance 4 d / n where the
-    noise level is one.
+    The test is one-sided with the Bonferroni correction for L sites. Of two lines that differ by d in the
+    mean square, losses differ by d with the variance 4 d / n, and noise on the moments adds ``doubt`` (L,).
     """
-    above = np.maximum(excess, 0.0)
-    spread = np.sqrt(4 * above / pool.n_rows + 2 * doubt * doubt)
-    bound = norm.isf(RULE.significance / len(excess))
-    return bool(np.any((above > bound * spread) & (above > RULE.negligible)))
+    positive_excess = np.maximum(excess, 0.0)
+    standard_errors = np.sqrt(4 * positive_excess / pool.n_rows + 2 * doubt * doubt)
+    critical_value = norm.isf(RULE.significance / len(excess))
+    return bool(
+        np.any((positive_excess > critical_value * standard_errors) & (positive_excess > RULE.negligible))
+    )
 
 
 def search_clusters(pool: Pool, most: int, seed: int, n_clusters: int | None = None) -> MomentSearchResult:
-    """Return clusters of the sites; ``n_clusters`` None: as many as it takes."""
+    """Return clusters of the sites for each number up to ``most``, and the number that is taken.
+
+    It is the smallest number whose held-out losses are as good as the lowest and under which no single site
+    does surely worse; or ``n_clusters``, where it is given.
+    """
     counts = range(1, most + 1)
     # With as many clusters as there may be, what is left is noise.
-    losses = held_out_losses(pool, *search_labels(pool, most, seed))
-    typical = max(float(np.median(losses)), 1e-12)
-    level = np.clip(losses, typical / MOST_LEVEL, MOST_LEVEL * typical)
-    result = {count: search_labels(pool, count, seed, level) for count in counts}
+    finest_losses = held_out_losses(pool, *search_labels(pool, most, seed))
+    typical = max(float(np.median(finest_losses)), 1e-12)
+    level = np.clip(finest_losses, typical / MAX_LEVEL_RATIO, MAX_LEVEL_RATIO * typical)
+    labels_and_counted = {count: search_labels(pool, count, seed, level) for count in counts}
     # Less noise than the median is not believed: it would give a site more to say about their number.
     level = np.maximum(level, typical)
-    raw = np.array([held_out_losses(pool, *result[count]) for count in counts])
-    labels = {count: tidy_labels(result[count][0]) for count in counts}
+    losses = np.array([held_out_losses(pool, *labels_and_counted[count]) for count in counts])
+    labels = {count: tidy_labels(labels_and_counted[count][0]) for count in counts}
     # The noise on u'Mu has the spread of that on M times u'u, which is two where slopes are as long as one.
     doubt = 2 * np.sqrt(2.0) * pool.scales / pool.n_rows / level
-    ratios = np.minimum(raw / level, MOST_LOSS)
-    best = int(ratios.mean(axis=1).argmin())
+    ratios = np.minimum(losses / level, MAX_LOSS_RATIO)
+    best_index = int(ratios.mean(axis=1).argmin())
     # Whom no cluster describes has no say in their number.
-    excess = np.where(raw[best] <= MOST_LOSS * level, raw - raw[best], 0.0) / np.maximum(level, raw[best])
-    chosen = next(
-        k
-        for k in range(best + 1)
-        if _as_good(ratios[k] - ratios[best]) and not _somebody_worse(excess[k], doubt, pool)
+    excess = np.where(
+        losses[best_index] <= MAX_LOSS_RATIO * level, losses - losses[best_index], 0.0
+    ) / np.maximum(level, losses[best_index])
+    chosen_index = next(
+        index
+        for index in range(best_index + 1)
+        if _as_good(ratios[index] - ratios[best_index]) and not _somebody_worse(excess[index], doubt, pool)
     )
     curve = Curve(
         rule="held-out",
         n_clusters=np.array(counts),
         values=ratios.mean(axis=1),
-        chosen=chosen + 1,
+        chosen=chosen_index + 1,
         criterion="mean held-out loss by moments, in units of the site's noise (lower is better)",
         spread=np.array([_spread(row) for row in ratios]),
     )
-    taken = n_clusters or chosen + 1
-    return MomentSearchResult(labels, curve, taken, raw[taken - 1] / level, doubt)
+    taken_count = n_clusters or chosen_index + 1
+    return MomentSearchResult(labels, curve, taken_count, losses[taken_count - 1] / level, doubt)

@@ -20,8 +20,8 @@ from coterie.federated.tables import Moments, Promise
 # What stands for the constant in a row whose other entries are one at the ends of their ranges. From a tenth
 # to a half, coteries and errors were the same for ranges of one to five standard deviations.
 CONSTANT = 0.25
-# Of entries, in units of half their range: their squares must stay within the range of numbers.
-MOST = 1e6
+# Entries are clipped here, in units of half their range: their squares must not overflow.
+MAX_HALF_RANGES = 1e6
 
 # For each column, the places where it bends.
 Knots = tuple[tuple[float, ...], ...]
@@ -36,44 +36,48 @@ def bounded_rows(X: Any, y: Any, schema: Schema) -> Array:
     """
     middle, half = np.array([*schema.units, schema.target_unit]).T
     columns = np.column_stack([np.asarray(X, dtype=float), np.asarray(y, dtype=float)])
-    known = np.isfinite(columns).all(axis=1)
-    values = np.clip((np.where(known[:, None], columns, 0.0) - middle) / half, -MOST, MOST)
-    rows = np.column_stack([np.full(len(values), CONSTANT), values])
-    bounded: Array = rows / np.linalg.norm(rows, axis=1, keepdims=True) * known[:, None]
+    is_complete = np.isfinite(columns).all(axis=1)
+    scaled = np.clip(
+        (np.where(is_complete[:, None], columns, 0.0) - middle) / half, -MAX_HALF_RANGES, MAX_HALF_RANGES
+    )
+    rows = np.column_stack([np.full(len(scaled), CONSTANT), scaled])
+    bounded: Array = rows / np.linalg.norm(rows, axis=1, keepdims=True) * is_complete[:, None]
     return bounded
 
 
 def bent(X: Any, knots: Knots) -> Array:
-    """Return predictors (n, p) with how far they are above each of their knots, of shape (n, p + b).
+    """Return predictors (n, p) and behind them the hinge functions max(x - knot, 0), of shape (n, p + b).
 
-    That is counted from the column's first knot to its last one: most sites may be below all of them.
+    A linear model of these is piecewise linear in x and bends at the b knots. Hinges are in units from the
+    column's first knot to its last: most sites may be below all of them.
     """
-    rows = np.asarray(X, dtype=float)
+    predictors = np.asarray(X, dtype=float)
     above = [
-        np.maximum(rows[:, [k]] - np.array(indices), 0.0) / (indices[-1] - indices[0])
-        for k, indices in enumerate(knots)
-        if indices
+        np.maximum(predictors[:, [column]] - np.array(column_knots), 0.0)
+        / (column_knots[-1] - column_knots[0])
+        for column, column_knots in enumerate(knots)
+        if column_knots
     ]
-    return np.hstack([rows, *above])
+    return np.hstack([predictors, *above])
 
 
 def moments_by_half(rows: Array, second: Array) -> Array:
-    """Return the second moments of rows (n, q) over those that are not in the second half and those that are.
+    """Return the second moments Z'Z of rows Z (n, q) in the first half and in the second, of shape (2, q, q).
 
-    They have the shape (2, q, q).
+    ``second`` (n,) marks the rows of the second half.
     """
     return np.array([rows[half].T @ rows[half] for half in (~second, second)])
 
 
 def _packed(halves: Array) -> tuple[tuple[float, ...], tuple[float, ...]]:
-    """Return the upper triangles of the moments of both halves."""
-    indices = np.triu_indices(halves.shape[1])
-    first, last = (tuple(half[indices].tolist()) for half in halves)
+    """Return the upper triangles of both symmetric matrices (2, q, q), as a message has them."""
+    upper_triangle = np.triu_indices(halves.shape[1])
+    first, last = (tuple(half[upper_triangle].tolist()) for half in halves)
     return first, last
 
 
 def _halving(n_rows: int, generator: np.random.Generator) -> Array:
-    """Return which rows are in the second half, drawn at random."""
+    """Return which of the rows are in the second half, of shape (n,); half of them, drawn at random."""
     second = np.zeros(n_rows, dtype=bool)
     second[generator.permutation(n_rows)[: n_rows // 2]] = True
     return second
@@ -104,13 +108,13 @@ def moments_of(
     Moments
         The message, with fresh noise.
     """
-    rows = on_grid(bounded_rows(X, y, schema))
+    integer_rows = on_grid(bounded_rows(X, y, schema))
     # The promise holds for every halving, even one that is known.
-    second = _halving(len(rows), np.random.default_rng())
-    halves = noisy([summed(rows[~second]), summed(rows[second])], promise, below)
+    second = _halving(len(integer_rows), np.random.default_rng())
+    halves = noisy([summed(integer_rows[~second]), summed(integer_rows[second])], promise, below)
     return Moments(
         site=site,
-        n_rows=len(rows),
+        n_rows=len(integer_rows),
         columns=schema.features,
         target=schema.target.name,
         schema=schema.text,

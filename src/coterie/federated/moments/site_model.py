@@ -34,10 +34,10 @@ from coterie.verdicts.gains import ROUNDING, error_and_spread
 from coterie.verdicts.learning import compare, decay_of, reached_with_all
 from coterie.verdicts.verdict import BY_ITSELF, NO_COMPANY, NO_DIFFERENCE, STAY_ALONE, judge, reason_for
 
-# What a row of others counts beside one of the site's own.
-SHARES = (1.0, 0.1, 0.01)
+# How much a row of others counts beside one of the site's own in a fit: a line is fitted for each of these.
+ROW_WEIGHTS_OF_OTHERS = (1.0, 0.1, 0.01)
 # Many, so that the own model is judged by nearly all rows; the site has time.
-FOLDS = 10
+N_FOLDS = 10
 # Pseudo-rows, at the error of the best member, under which all members are as good and err by themselves: a
 # site has few rows to tell ten members or twenty from each other. Without them, real tables were up to 15 %
 # worse; from ten to a hundred they are much alike. Under noise members are not alike: there are none then.
@@ -71,31 +71,42 @@ class SiteModel:
         return float(self.weights[0])
 
     def predict_own(self, X: Any) -> Array:
-        """Predict rows (n, p) with the site's own model."""
+        """Predict rows (n, p) with the site's own model, within the bounds of its response, of shape (n,)."""
         return guarded(self.model, np.asarray(X, dtype=float), self.lines.bounds)
 
     def predict(self, X: Any) -> Array:
-        """Predict rows (n, p) of the site."""
-        predicted: Array = self.weights @ np.vstack([self.predict_own(X), self.lines.predict(X)])
-        return predicted
+        """Predict rows (n, p) of the site by a weighted sum of its own model and the lines, of shape (n,)."""
+        predictions: Array = self.weights @ np.vstack([self.predict_own(X), self.lines.predict(X)])
+        return predictions
 
 
 def _own_rows(site: Site, units: PoolUnits, schema: bytes, knots: Knots) -> Array:
-    """Return the site's rows (n, q) as its message counts them."""
+    """Return the site's rows (1, x, y) in the units of the pool, of shape (n, q).
+
+    With a schema they are also scaled to bounded length, as in the private message; ``knots`` add columns.
+    """
     X, y = bent(site.learners.X, knots), site.learners.scalar_y
     if schema:
         return bounded_rows(X, y, schema_from(schema))
     return np.column_stack([units.rows(X), (y - units.middle[-1]) / units.half[-1]])
 
 
-def _fitted(resolutions: list[list[tuple[Array, float]]], own: Array) -> Array:
-    """Return lines (M, p + 1) by the own moments with shares of the nearest cluster's, at each resolution."""
-    result = []
+def _fitted(resolutions: list[list[tuple[Array, float]]], own_moments: Array) -> Array:
+    """Return least-squares lines (M, p + 1) on the site's moments and weighted ones of its nearest cluster.
+
+    ``resolutions`` has, for each number of clusters, each cluster's summed moments (q, q) and their noise.
+    The nearest cluster is that whose line has the least loss on ``own_moments`` (q, q). Each resolution gives
+    a line for each of `ROW_WEIGHTS_OF_OTHERS`.
+    """
+    lines = []
     for clusters in resolutions:
-        lines = np.array([fit_lines(moments, noise) for moments, noise in clusters])
-        moments, noise = clusters[int(losses_of(lines, own[None])[:, 0].argmin())]
-        result += [fit_lines(share * moments + own, share * noise) for share in SHARES]
-    return np.array(result).reshape(-1, len(own) - 1)
+        cluster_lines = np.array([fit_lines(moments, noise) for moments, noise in clusters])
+        moments, noise = clusters[int(losses_of(cluster_lines, own_moments[None])[:, 0].argmin())]
+        lines += [
+            fit_lines(row_weight * moments + own_moments, row_weight * noise)
+            for row_weight in ROW_WEIGHTS_OF_OTHERS
+        ]
+    return np.array(lines).reshape(-1, len(own_moments) - 1)
 
 
 @dataclass(frozen=True)
@@ -128,8 +139,8 @@ class PooledLines:
 
     def predict(self, X: Any) -> Array:
         """Return the lines' predictions of rows (n, p), of shape (M, n)."""
-        predicted: Array = np.clip(np.vstack([part.predict(X) for part in self.parts]), *self.bounds)
-        return predicted
+        predictions: Array = np.clip(np.vstack([part.predict(X) for part in self.parts]), *self.bounds)
+        return predictions
 
 
 def pooled_lines(site: Site, pooled: Pooled, folds: Array, schema: bytes = b"") -> PooledLines:
@@ -154,20 +165,24 @@ def pooled_lines(site: Site, pooled: Pooled, folds: Array, schema: bytes = b"") 
     y = site.learners.scalar_y
     if len(pooled.pool.units.middle) != site.learners.n_features + 1:
         raise ProtocolError(f"The rows of {site.name!r} have other columns than its moments.")
-    result = [_of_pool(site, pooled, pooled.pool, (), folds, schema)]
+    results_by_pool = [_of_pool(site, pooled, pooled.pool, (), folds, schema)]
     if pooled.bends is not None:
-        result.append(_of_pool(site, pooled, pooled.bends, pooled.knots, folds, schema))
-    out_of_fold, parts = zip(*result, strict=True)
+        results_by_pool.append(_of_pool(site, pooled, pooled.bends, pooled.knots, folds, schema))
+    out_of_fold, parts = zip(*results_by_pool, strict=True)
     return PooledLines(np.hstack(out_of_fold), parts, np.array(widened(y)))
 
 
 def _of_pool(
     site: Site, pooled: Pooled, pool: Pool, knots: Knots, folds: Array, schema: bytes
 ) -> tuple[Array, _Lines]:
-    """Return what the lines of a pool predict out of fold, (n, M), and those of all rows."""
+    """Return the out-of-fold predictions (n, M) of the lines of a pool, and the lines from all rows.
+
+    For a held-out fold, the site's own moments are those of its other rows, and the others' moments are
+    without the site's message. So no line has seen the rows that it predicts; rows in no fold stay NaN.
+    """
     others, X, y = pooled.others(site.name, pool), site.learners.X, site.learners.scalar_y
     rows = _own_rows(site, pool.units, schema, knots)
-    out_of_fold = np.full((len(y), len(others) * len(SHARES)), np.nan)
+    out_of_fold = np.full((len(y), len(others) * len(ROW_WEIGHTS_OF_OTHERS)), np.nan)
     for fold in np.unique(folds[folds >= 0]):
         validation, training = folds == fold, folds != fold
         lines = _Lines(_fitted(others, rows[training].T @ rows[training]), pool.units, knots)
@@ -176,47 +191,63 @@ def _of_pool(
 
 
 def _evened(grams: Array, n_rows: Array) -> Array:
-    """Return products of residuals (..., C, C) of rows (...) with pseudo-rows, for weights nearer to even."""
-    level = np.diagonal(grams, axis1=-2, axis2=-1).min(axis=-1) / n_rows
-    evened: Array = grams + PSEUDO_ROWS * level[..., None, None] * np.eye(grams.shape[-1])
-    return evened
+    """Return matrices R'R of residuals R (n, C) with a ridge, which pulls weights towards equal ones.
+
+    ``grams`` (..., C, C) belong to C members and ``n_rows`` (...) rows. The ridge is the error of the best
+    member times `PSEUDO_ROWS`.
+    """
+    least_error = np.diagonal(grams, axis1=-2, axis2=-1).min(axis=-1) / n_rows
+    regularised: Array = grams + PSEUDO_ROWS * least_error[..., None, None] * np.eye(grams.shape[-1])
+    return regularised
 
 
 def _own_out_of_fold(site: Site, folds: Folds) -> Array:
-    """Return residuals (n, 1) of the site's own model, fitted again without each fold."""
+    """Return the residuals (n, 1) of the site's own model out of fold; NaN where no fold held a row out.
+
+    The model that the site selected is fitted again without each fold.
+    """
     learners, model = site.learners, site.selection.models[0]
     X, y = learners.X, learners.scalar_y
     seed = integer_seed(generator_for(site.seed, site.name))
     residuals = np.full((len(y), 1), np.nan)
     with quiet_fits():
-        for fold, training in enumerate(folds.training):
-            held = folds.held_out == fold
-            fitted = fit_or_replace(ModelFit(clone(model), X[training], y[training], None, seed, model))
-            residuals[held, 0] = y[held] - guarded(fitted, X[held], np.array(widened(y[training])))
+        for fold, is_training in enumerate(folds.training):
+            held_out = folds.held_out == fold
+            fitted = fit_or_replace(ModelFit(clone(model), X[is_training], y[is_training], None, seed, model))
+            residuals[held_out, 0] = y[held_out] - guarded(
+                fitted, X[held_out], np.array(widened(y[is_training]))
+            )
     return residuals
 
 
 def _expected(
-    site: Site, own_residuals: Array, shared: Array, own: float, share: float
+    site: Site, own_residuals: Array, shared_residuals: Array, own_weight: float, training_share: float
 ) -> ExpectedGains | None:
-    """Return what the site may expect of others, by the rules of a local fit; None where nothing is known.
+    """Return the gain that the site may expect of the others, with its interval; None where nothing is known.
 
-    ``own_residuals`` and ``shared`` (n, 1) are residuals out of fold, ``own`` the weight of the own model,
-    and ``share`` that of the rows which each fold trains on.
+    ``own_residuals`` and ``shared_residuals`` (n, 1) are out of fold, alone and with others. ``own_weight``
+    is that of the own model, and ``training_share`` the share of the rows that each fold trains on. The rules
+    are those of a local fit.
     """
-    selection, size = site.selection, np.array([float(len(own_residuals))])
+    selection, n_rows = site.selection, np.array([float(len(own_residuals))])
     rounding = ROUNDING * selection.noise
-    early = [selection.residuals[0]]
-    compared, measured, _ = compare(early, [own_residuals], [shared], [None], site.learners.loss, rounding)
-    if not measured.any() or own > 1 - 1e-9:
+    earlier_residuals = [selection.residuals[0]]
+    compared, is_measured, _ = compare(
+        earlier_residuals, [own_residuals], [shared_residuals], [None], site.learners.loss, rounding
+    )
+    if not is_measured.any() or own_weight > 1 - 1e-9:
         return None
-    decay = decay_of(compared, (share_of_rows(selection), share))
-    reached = reached_with_all(size, share, decay)
-    fall = np.log(reached) - np.log(1 - own * own * (1 - reached))
-    ratio = np.log(compared.own / compared.others) + fall
-    error = compared.errors(share, selection.inflation, compared.typical)
-    evidence = ratio, error, compared.relative_distances, compared.n_rows
-    return fit_gain_model(*evidence, decay, compared.typical).expect(*evidence, fall)
+    decay = decay_of(compared, (share_of_rows(selection), training_share))
+    # An own model of all rows is better than one of a fold's training rows, with others in part: the gain
+    # shrinks.
+    error_ratio_with_all = reached_with_all(n_rows, training_share, decay)
+    log_ratio_correction = np.log(error_ratio_with_all) - np.log(
+        1 - own_weight * own_weight * (1 - error_ratio_with_all)
+    )
+    log_ratios = np.log(compared.own / compared.others) + log_ratio_correction
+    standard_errors = compared.errors(training_share, selection.inflation, compared.typical)
+    evidence = log_ratios, standard_errors, compared.relative_distances, compared.n_rows
+    return fit_gain_model(*evidence, decay, compared.typical).expect(*evidence, log_ratio_correction)
 
 
 def site_model(site: Site, pooled: Pooled, schema: bytes = b"") -> SiteModel:
@@ -237,28 +268,36 @@ def site_model(site: Site, pooled: Pooled, schema: bytes = b"") -> SiteModel:
         Never leaves the site.
     """
     selection, y = site.selection, site.learners.scalar_y
-    folds = folds_of(site.learners, selection, FOLDS, None, site.seed)
+    folds = folds_of(site.learners, selection, N_FOLDS, None, site.seed)
     lines = pooled_lines(site, pooled, folds.held_out, schema)
     n_lines, own_residuals = len(lines), _own_out_of_fold(site, folds)
     residuals = np.column_stack([own_residuals, y[:, None] - lines.out_of_fold])
     validation_sets = [np.flatnonzero(folds.held_out == fold) for fold in range(len(folds))]
-    grams = np.array([residuals[held].T @ residuals[held] for held in validation_sets])
-    whole = grams.sum(axis=0)
-    choices = np.concatenate([whole[None], whole - grams])
-    n_rows = np.array([float(len(y)), *(float(len(y) - len(held)) for held in validation_sets)])
-    weights = simplex_weights(choices if pooled.pool.scales.any() else _evened(choices, n_rows))
-    shared = np.full_like(own_residuals, np.nan)
-    for held, mine in zip(validation_sets, weights[1:], strict=True):
-        shared[held, 0] = residuals[held] @ mine
-    error_alone, error_with = (error_and_spread(part)[0] for part in (own_residuals, shared))
-    expected = _expected(site, own_residuals, shared, float(weights[0, 0]), float(folds.training.mean()))
+    grams = np.array([residuals[held_out].T @ residuals[held_out] for held_out in validation_sets])
+    gram_of_all = grams.sum(axis=0)
+    # Weights of all rows come first, for predictions; then those without each fold, for its residuals.
+    grams_to_weigh = np.concatenate([gram_of_all[None], gram_of_all - grams])
+    n_rows = np.array([float(len(y)), *(float(len(y) - len(held_out)) for held_out in validation_sets)])
+    weights = simplex_weights(grams_to_weigh if pooled.pool.scales.any() else _evened(grams_to_weigh, n_rows))
+    shared_residuals = np.full_like(own_residuals, np.nan)
+    for held_out, fold_weights in zip(validation_sets, weights[1:], strict=True):
+        shared_residuals[held_out, 0] = residuals[held_out] @ fold_weights
+    error_alone, error_with = (error_and_spread(errors)[0] for errors in (own_residuals, shared_residuals))
+    expected_gain = _expected(
+        site,
+        own_residuals,
+        shared_residuals,
+        own_weight=float(weights[0, 0]),
+        training_share=float(folds.training.mean()),
+    )
     gain = low = high = None
     verdict, reason = NO_DIFFERENCE, BY_ITSELF if n_lines else NO_COMPANY
-    if expected is not None:
+    if expected_gain is not None:
         gain, low, high = (
-            float(1 - np.exp(-part[0])) for part in (expected.mean, expected.low, expected.high)
+            float(1 - np.exp(-bound[0]))
+            for bound in (expected_gain.mean, expected_gain.low, expected_gain.high)
         )
-        verdict = str(judge(expected)[0])
+        verdict = str(judge(expected_gain)[0])
         reason = reason_for(verdict, gain)
     return SiteModel(
         site=site.name,
@@ -270,6 +309,6 @@ def site_model(site: Site, pooled: Pooled, schema: bytes = b"") -> SiteModel:
         gain_low=low,
         gain_high=high,
         model=selection.models[0],
-        weights=weights[0] if expected is not None and verdict != STAY_ALONE else np.eye(1 + n_lines)[0],
+        weights=weights[0] if expected_gain is not None and verdict != STAY_ALONE else np.eye(1 + n_lines)[0],
         lines=lines,
     )

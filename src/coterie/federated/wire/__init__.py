@@ -66,7 +66,10 @@ class WireModel:
         return self.n_classes if self.n_classes > 2 else 1
 
     def by_coefficients(self, rows: Array) -> Array | None:
-        """Return the predictions (n, C) of a model that is coefficients; None: it is a program."""
+        """Return the predictions (n, C) for rows (n, p) of a model of coefficients; None for a program.
+
+        C is one for numbers and for two classes, where the column is the probability of the second class.
+        """
         if self.affine is not None:
             return (rows @ self.affine[0] + self.affine[1])[:, None]
         if self.lines is None:
@@ -91,13 +94,15 @@ class Predictions:
 
 
 def pack_affine(w: Any, b: float) -> bytes:
-    """Return x'w + b as bytes: a header and p + 1 numbers in float64."""
-    vector = np.append(np.asarray(w, dtype=float), float(b))
-    if not np.isfinite(vector).all():
+    """Return the linear model x'w + b as bytes: a header and p + 1 numbers in float64, not rounded."""
+    coefficients = np.append(np.asarray(w, dtype=float), float(b))
+    if not np.isfinite(coefficients).all():
         raise WireError("The model has a coefficient that is not a finite number: leave this candidate out.")
-    if not 1 <= (n := len(vector) - 1) <= envelope.MAX_FEATURES:
-        raise WireError(f"A model on the wire takes 1 to {envelope.MAX_FEATURES} predictors. Got {n}.")
-    return envelope.seal(envelope.AFFINE, n, vector.astype("<f8").tobytes())
+    if not 1 <= (n_features := len(coefficients) - 1) <= envelope.MAX_FEATURES:
+        raise WireError(
+            f"A model on the wire takes 1 to {envelope.MAX_FEATURES} predictors. Got {n_features}."
+        )
+    return envelope.seal(envelope.AFFINE, n_features, coefficients.astype("<f8").tobytes())
 
 
 def _need_onnx() -> None:
@@ -144,7 +149,10 @@ def pack(model: Any, n_features: int, n_classes: int = 0) -> bytes:
 
 
 def _class_lines(model: Any, n_features: int, n_classes: int) -> ClassLines | None:
-    """Return a logistic model as lines, or that of one class; None where it is another one."""
+    """Return a logistic model of numbered classes as coefficients; None where the model is of another kind.
+
+    A model that has seen one class only has no line, and always answers that class.
+    """
     if type(model) is OneClass:
         return ClassLines.of_one(int(model.classes_[0]), n_features, n_classes)
     form = logistic_form(model, n_features)
@@ -165,26 +173,29 @@ def unpack(payload: bytes, n_features: int, n_classes: int = 0) -> WireModel:
         raise unreadable(f"knows {classes_of(body)} classes, and there are {n_classes}")
     if kind == envelope.CLASS_LINES:
         lines = read_class_lines(body, n_features, n_classes)
-        return WireModel(n_features, None, None, lines, n_classes)
+        return WireModel(n_features, affine=None, onnx=None, lines=lines, n_classes=n_classes)
     if kind in (envelope.ONNX, envelope.CLASS_ONNX):
         _need_onnx()
         from coterie.federated.wire.onnx_form import read_onnx, write_onnx
 
-        content, n_columns = (body[4:], n_classes if n_classes > 2 else 1) if n_classes else (body, 1)
-        written = write_onnx(read_onnx(content, n_features, n_columns))
-        return WireModel(n_features, None, written, None, n_classes)
+        # With classes, the body begins with their number in four bytes.
+        onnx_file, n_columns = (body[4:], n_classes if n_classes > 2 else 1) if n_classes else (body, 1)
+        # onnxruntime never sees the peer's file, but one that is written from the checked program.
+        fresh_file = write_onnx(read_onnx(onnx_file, n_features, n_columns))
+        return WireModel(n_features, affine=None, onnx=fresh_file, n_classes=n_classes)
     if len(body) != 8 * (n_features + 1):
         raise unreadable(f"does not hold {n_features + 1} coefficients")
-    vector = np.frombuffer(body, dtype="<f8").astype(np.float64)
-    if not np.isfinite(vector).all():
+    coefficients = np.frombuffer(body, dtype="<f8").astype(np.float64)
+    if not np.isfinite(coefficients).all():
         raise unreadable("has a coefficient that is not a finite number")
-    return WireModel(n_features, (vector[:-1], float(vector[-1])), None)
+    return WireModel(n_features, (coefficients[:-1], float(coefficients[-1])), None)
 
 
 def predict_rows(models: Sequence[WireModel], X: Any, allowance: Allowance | None = None) -> Predictions:
-    """Predict rows by many models, each of which may fail for itself, at single rows or altogether.
+    """Predict rows (n, p) by m models from peers, each of which may fail without stopping the others.
 
-    Not all predictions need be finite; ``troubles`` has the models that did not run.
+    Programs run in a process of their own, coefficients here. Predictions need not be finite numbers;
+    ``troubles`` has the models that did not run.
     """
     if not models:
         return Predictions(np.empty((0, len(X))), {})
@@ -196,10 +207,10 @@ def predict_rows(models: Sequence[WireModel], X: Any, allowance: Allowance | Non
         raise WireError("The 'models' argument mixes models of different responses.")
     predictions = np.full((len(models), len(rows), n_columns), np.nan)
     troubles: dict[int, str] = {}
-    waiting = [index for index, model in enumerate(models) if model.onnx is not None]
-    files = [models[index].onnx or b"" for index in waiting]
-    answers, seconds = evaluate.evaluate(files, rows, allowance or Allowance(), n_columns)
-    for index, answer in zip(waiting, answers, strict=True):
+    program_indices = [index for index, model in enumerate(models) if model.onnx is not None]
+    onnx_files = [models[index].onnx or b"" for index in program_indices]
+    answers, seconds = evaluate.evaluate(onnx_files, rows, allowance or Allowance(), n_columns)
+    for index, answer in zip(program_indices, answers, strict=True):
         if isinstance(answer, str):
             troubles[index] = answer
         else:
@@ -207,22 +218,31 @@ def predict_rows(models: Sequence[WireModel], X: Any, allowance: Allowance | Non
     # Coefficients that overflow give infinities.
     with np.errstate(over="ignore", invalid="ignore"):
         for index, model in enumerate(models):
-            answered = model.by_coefficients(rows)
-            if answered is not None:
-                predictions[index] = answered
+            rows_predicted = model.by_coefficients(rows)
+            if rows_predicted is not None:
+                predictions[index] = rows_predicted
     return Predictions(predictions if n_classes else predictions[..., 0], troubles, seconds)
 
 
-def _are_chances(answer: Array) -> bool:
-    """Tell whether numbers (n, C) are probabilities, up to rounding."""
-    inside = bool(((answer >= -ROUNDING) & (answer <= 1 + ROUNDING)).all())
-    return inside and (answer.shape[1] == 1 or bool((np.abs(answer.sum(axis=1) - 1) <= ROUNDING).all()))
+def _are_chances(predictions: Array) -> bool:
+    """Tell whether predictions (n, C) are probabilities, up to the rounding of sums.
+
+    All are from nought to one. More than one column is a column for each class, and rows sum to one.
+    """
+    are_in_range = bool(((predictions >= -ROUNDING) & (predictions <= 1 + ROUNDING)).all())
+    return are_in_range and (
+        predictions.shape[1] == 1 or bool((np.abs(predictions.sum(axis=1) - 1) <= ROUNDING).all())
+    )
 
 
 def predict_each(models: Sequence[WireModel], X: Any, allowance: Allowance | None = None) -> Predictions:
-    """Predict rows by many models; one that fails, if only at one row, gives NaN and has its trouble."""
-    result = predict_rows(models, X, allowance)
-    predictions, troubles = result.predictions, dict(result.troubles)
+    """Predict rows (n, p) by many models, and take no half answers.
+
+    A model whose prediction of even one row is infinite, missing or no probability predicts NaN everywhere,
+    and its trouble says why.
+    """
+    answered = predict_rows(models, X, allowance)
+    predictions, troubles = answered.predictions, dict(answered.troubles)
     for index, answer in enumerate(predictions):
         if not np.isfinite(answer).all():
             troubles.setdefault(index, "predicts something that is not a finite number")
@@ -230,4 +250,4 @@ def predict_each(models: Sequence[WireModel], X: Any, allowance: Allowance | Non
             troubles.setdefault(index, "predicts something that is no probability")
         if index in troubles:
             predictions[index] = np.nan
-    return Predictions(predictions, troubles, result.seconds)
+    return Predictions(predictions, troubles, answered.seconds)

@@ -15,8 +15,10 @@ from coterie._arrays import Array
 from coterie.federated.wire.envelope import MAX_CLASSES, WireError, unreadable
 from coterie.kernels.logistic import LogisticForm
 
+# Number of classes and the softmax flag.
 _HEAD = struct.Struct("<II")
-LINKS = (False, True)
+# Whether log-odds become probabilities by a softmax, else by a logistic function for each class.
+SOFTMAX_FLAGS = (False, True)
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,35 +42,41 @@ class ClassLines:
         return cls(np.empty((0, n_features + 1)), np.array([seen]), False, n_classes)
 
     def predict(self, X: Array) -> Array:
-        """Return the probabilities of all classes for rows (n, p), of shape (n, n_classes)."""
+        """Return the probabilities of all classes for rows (n, p), of shape (n, n_classes).
+
+        Classes that the model has not seen have probability nought.
+        """
         probabilities = np.zeros((len(X), self.n_classes))
         if len(self.seen) == 1:
             probabilities[:, self.seen] = 1.0
             return probabilities
         with np.errstate(over="ignore", invalid="ignore", under="ignore"):
-            odds = X @ self.lines[:, :-1].T + self.lines[:, -1]
+            log_odds = X @ self.lines[:, :-1].T + self.lines[:, -1]
             if len(self.seen) == 2:
-                second = 1 / (1 + np.exp(-odds[:, 0]))
+                second = 1 / (1 + np.exp(-log_odds[:, 0]))
                 probabilities[:, self.seen] = np.column_stack([1 - second, second])
             elif self.softmax:
-                powers = np.exp(odds - odds.max(axis=1, keepdims=True))
-                probabilities[:, self.seen] = powers / powers.sum(axis=1, keepdims=True)
+                exponentials = np.exp(log_odds - log_odds.max(axis=1, keepdims=True))
+                probabilities[:, self.seen] = exponentials / exponentials.sum(axis=1, keepdims=True)
             else:
-                # All lines may be sure that it is not their class.
-                rest = np.maximum(1 / (1 + np.exp(-odds)), np.finfo(float).tiny)
-                probabilities[:, self.seen] = rest / rest.sum(axis=1, keepdims=True)
+                # Every line may give nought to its class: a tiny number keeps the sum positive.
+                one_vs_rest = np.maximum(1 / (1 + np.exp(-log_odds)), np.finfo(float).tiny)
+                probabilities[:, self.seen] = one_vs_rest / one_vs_rest.sum(axis=1, keepdims=True)
         return probabilities
 
     def to_bytes(self) -> bytes:
-        """Return the body of a model on the wire."""
+        """Return the body of a model on the wire: header, a byte for each class, and coefficients in float64.
+
+        The byte says whether the model has seen the class.
+        """
         if not np.isfinite(self.lines).all():
             raise WireError(
                 "The model has a coefficient that is not a finite number: leave this candidate out."
             )
-        marks = np.isin(np.arange(self.n_classes), self.seen).astype("u1")
+        seen_flags = np.isin(np.arange(self.n_classes), self.seen).astype("u1")
         return (
             _HEAD.pack(self.n_classes, int(self.softmax))
-            + marks.tobytes()
+            + seen_flags.tobytes()
             + self.lines.astype("<f8").tobytes()
         )
 
@@ -81,26 +89,29 @@ def classes_of(body: bytes) -> int:
 
 
 def read_class_lines(body: bytes, n_features: int, n_classes: int) -> ClassLines:
-    """Read the body of a logistic model from a peer."""
+    """Read what `ClassLines.to_bytes` of a peer wrote; refuse everything else that may have come.
+
+    ``n_features`` and ``n_classes`` are what the reader expects.
+    """
     if len(body) < _HEAD.size + n_classes:
         raise unreadable("is cut short")
-    _, link = _HEAD.unpack_from(body)
-    marks = np.frombuffer(body, dtype="u1", count=n_classes, offset=_HEAD.size)
-    seen = np.flatnonzero(marks)
-    if link not in LINKS or not set(marks.tolist()) <= {0, 1} or not len(seen):
+    _, softmax_flag = _HEAD.unpack_from(body)
+    seen_flags = np.frombuffer(body, dtype="u1", count=n_classes, offset=_HEAD.size)
+    seen = np.flatnonzero(seen_flags)
+    if softmax_flag not in SOFTMAX_FLAGS or not set(seen_flags.tolist()) <= {0, 1} or not len(seen):
         raise unreadable("holds lines of classes that do not fit each other")
     n_lines = {1: 0, 2: 1}.get(len(seen), len(seen))
-    rest = body[_HEAD.size + n_classes :]
-    if len(rest) != 8 * n_lines * (n_features + 1):
+    coefficient_bytes = body[_HEAD.size + n_classes :]
+    if len(coefficient_bytes) != 8 * n_lines * (n_features + 1):
         raise unreadable(f"does not hold {n_lines} lines of {n_features + 1} coefficients")
-    lines = np.frombuffer(rest, dtype="<f8").astype(np.float64).reshape(n_lines, n_features + 1)
+    lines = np.frombuffer(coefficient_bytes, dtype="<f8").astype(np.float64).reshape(n_lines, n_features + 1)
     if not np.isfinite(lines).all():
         raise unreadable("has a coefficient that is not a finite number")
-    return ClassLines(lines, seen, bool(link), n_classes)
+    return ClassLines(lines, seen, bool(softmax_flag), n_classes)
 
 
 def check_n_classes(n_classes: int) -> int:
-    """Refuse a number of classes that no message has."""
+    """Return a number of classes; refuse one that no message may have."""
     if not 2 <= n_classes <= MAX_CLASSES:
         raise WireError(f"A model of classes knows 2 to {MAX_CLASSES} of them. Got {n_classes}.")
     return n_classes

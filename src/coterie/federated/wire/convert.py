@@ -53,7 +53,10 @@ def family_of(kind: type) -> str:
 
 
 def fitted_part(model: Any, name: str) -> Any:
-    """Return a fitted attribute that has no public name, from the state that the model is stored with."""
+    """Return a fitted attribute with a private name, from the state that the model is pickled with.
+
+    Reading the state does not pickle anything.
+    """
     return model.__getstate__()[name]
 
 
@@ -72,32 +75,38 @@ def refuse_carriers(part: Any) -> None:
 
 
 def _joined(trees: Iterable[tuple[Array, ...]]) -> Trees:
-    """Return trees as one list.
+    """Return many trees as one list of inner nodes and one of leaves, as ONNX has them.
 
-    Of every tree, for all its nodes as scikit-learn lists them: whether it is an inner one, its two children,
-    feature, threshold and value.
+    Each tree comes as six arrays over all its nodes, as scikit-learn lists them: whether a node is an inner
+    one, its left and right child, feature, threshold and value.
     """
-    parts: dict[str, list[Array]] = {name: [] for name in Trees.__dataclass_fields__}
+    lists: dict[str, list[Array]] = {name: [] for name in Trees.__dataclass_fields__}
     n_nodes = n_leaves = 0
-    for inner, left, right, features, splits, values in trees:
-        if not inner.any():
+    for is_inner, left, right, features, splits, values in trees:
+        if not is_inner.any():
             # A tree of one leaf becomes a question whose two answers agree: nodes must ask something.
-            inner, left, right = np.arange(3) == 0, np.full(3, 1), np.full(3, 2)
+            is_inner, left, right = np.arange(3) == 0, np.full(3, 1), np.full(3, 2)
             features, splits, values = np.zeros(3), np.zeros(3), np.repeat(values, 3)
-        index = np.where(inner, np.cumsum(inner) - 1 + n_nodes, np.cumsum(~inner) - 1 + n_leaves)
-        parts["features"].append(features[inner])
-        parts["splits"].append(splits[inner])
-        parts["true_ids"].append(index[left[inner]])
-        parts["true_leafs"].append(~inner[left[inner]])
-        parts["false_ids"].append(index[right[inner]])
-        parts["false_leafs"].append(~inner[right[inner]])
-        parts["roots"].append(np.array([n_nodes]))
-        parts["weights"].append(values[~inner])
-        n_nodes += int(inner.sum())
-        n_leaves += int((~inner).sum())
-    joined = {name: np.concatenate(arrays) for name, arrays in parts.items()}
-    numbers = {"splits", "weights"}
-    return Trees(**{k: a.astype(np.float64 if k in numbers else np.int64) for k, a in joined.items()})
+        # Inner nodes and leaves are numbered apart, each behind those of the trees before.
+        new_ids = np.where(is_inner, np.cumsum(is_inner) - 1 + n_nodes, np.cumsum(~is_inner) - 1 + n_leaves)
+        lists["features"].append(features[is_inner])
+        lists["splits"].append(splits[is_inner])
+        lists["true_ids"].append(new_ids[left[is_inner]])
+        lists["true_leafs"].append(~is_inner[left[is_inner]])
+        lists["false_ids"].append(new_ids[right[is_inner]])
+        lists["false_leafs"].append(~is_inner[right[is_inner]])
+        lists["roots"].append(np.array([n_nodes]))
+        lists["weights"].append(values[~is_inner])
+        n_nodes += int(is_inner.sum())
+        n_leaves += int((~is_inner).sum())
+    joined = {name: np.concatenate(arrays) for name, arrays in lists.items()}
+    float_fields = {"splits", "weights"}
+    return Trees(
+        **{
+            field_name: entries.astype(np.float64 if field_name in float_fields else np.int64)
+            for field_name, entries in joined.items()
+        }
+    )
 
 
 def _only_value(tree: Any) -> Array:
@@ -109,21 +118,30 @@ def _only_value(tree: Any) -> Array:
 def plain_trees(
     trees: Sequence[Any], factor: float = 1.0, values: Callable[[Any], Array] = _only_value
 ) -> Trees:
-    """Return fitted decision trees as one list; the nodes' ``values`` are multiplied with the factor."""
-    nodes = ("children_left", "children_right", "feature", "threshold")
+    """Return fitted decision trees as one list of nodes and leaves.
+
+    ``values`` takes a tree and gives a value for each node, by default its only output; the factor, such as a
+    learning rate, multiplies it.
+    """
+    node_arrays = ("children_left", "children_right", "feature", "threshold")
     return _joined(
-        (tree.children_left != -1, *(getattr(tree, name) for name in nodes), factor * values(tree))
+        (tree.children_left != -1, *(getattr(tree, name) for name in node_arrays), factor * values(tree))
         for tree in (model.tree_ for model in trees)
     )
 
 
 def histogram_trees(predictors: Sequence[Any]) -> Trees:
-    """Return the trees of histogram gradient boosting, without categorical questions, as one list."""
+    """Return the trees of histogram gradient boosting as one list; they must not ask about categories."""
     # An infinite threshold parts missing from present values; rows here have no missing ones.
-    most, nodes = np.finfo(float).max, ("left", "right", "feature_idx")
+    largest_float, nodes = np.finfo(float).max, ("left", "right", "feature_idx")
     return _joined(
-        (t["is_leaf"] == 0, *(t[n] for n in nodes), np.minimum(t["num_threshold"], most), t["value"])
-        for t in (predictor.nodes for predictor in predictors)
+        (
+            node_table["is_leaf"] == 0,
+            *(node_table[name] for name in nodes),
+            np.minimum(node_table["num_threshold"], largest_float),
+            node_table["value"],
+        )
+        for node_table in (predictor.nodes for predictor in predictors)
     )
 
 
@@ -135,9 +153,12 @@ class Converter(ProgramWriter):
     """Writes models into one program."""
 
     def elementwise(self, operator: str, table: str, constant: Any) -> str:
-        """Combine a table with a constant for each column."""
-        spelt_out = np.broadcast_to(np.asarray(constant, dtype=float), (self.widths[table],))
-        return self.add(operator, table, constant=spelt_out)
+        """Combine a table with a constant for each of its columns, and return the name of the result.
+
+        A single number is spelt out for all columns, for programs never broadcast.
+        """
+        constants = np.broadcast_to(np.asarray(constant, dtype=float), (self.widths[table],))
+        return self.add(operator, table, constant=constants)
 
     def columns(self, table: str, places: Any) -> str:
         """Pick columns."""
@@ -190,25 +211,29 @@ class Converter(ProgramWriter):
 def _clipped_min_max(to: Converter, step: Any, table: str) -> str:
     """Write a MinMaxScaler that clips to its range into a program."""
     scaled = to.elementwise("Add", to.elementwise("Mul", table, step.scale_), step.min_)
-    least, most = step.feature_range
-    return to.elementwise("Min", to.elementwise("Max", scaled, least), most)
+    low, high = step.feature_range
+    return to.elementwise("Min", to.elementwise("Max", scaled, low), high)
 
 
 def _polynomial(to: Converter, step: Any, table: str) -> str:
-    """Write PolynomialFeatures as products of columns into a program."""
-    p = to.widths[table]
-    one = to.elementwise("Add", to.elementwise("Mul", to.columns(table, [0]), 0.0), 1.0)
-    extended = to.add("Concat", table, one)
+    """Write PolynomialFeatures into a program: each output is a product of input columns.
+
+    The powers of an output are spelt out as a list of columns, so that Gather and Mul do for all outputs at
+    once.
+    """
+    width = to.widths[table]
+    column_of_ones = to.elementwise("Add", to.elementwise("Mul", to.columns(table, [0]), 0.0), 1.0)
+    extended = to.add("Concat", table, column_of_ones)
     # Each product as a list of columns, filled up with the column of ones.
     degree = int(step.powers_.sum(axis=1).max())
-    factors = np.full((len(step.powers_), degree), p)
+    columns_of_products = np.full((len(step.powers_), degree), width)
     for row, powers in enumerate(step.powers_):
-        listed = np.repeat(np.arange(p), powers)
-        factors[row, : len(listed)] = listed
-    result = to.columns(extended, factors[:, 0])
+        columns = np.repeat(np.arange(width), powers)
+        columns_of_products[row, : len(columns)] = columns
+    products = to.columns(extended, columns_of_products[:, 0])
     for index in range(1, degree):
-        result = to.add("Mul", result, to.columns(extended, factors[:, index]))
-    return result
+        products = to.add("Mul", products, to.columns(extended, columns_of_products[:, index]))
+    return products
 
 
 def _components(to: Converter, step: Any, table: str) -> str:
@@ -227,19 +252,22 @@ def _pipeline(to: Converter, model: Any, table: str) -> str:
 
 
 def _target(to: Converter, model: Any, table: str) -> str:
-    """Write a TransformedTargetRegressor into a program: the model, then the way back."""
-    inside, transformer = to.predict(model.regressor_, table), model.transformer_
+    """Write a TransformedTargetRegressor into a program: its model, then the inverse of the transformation.
+
+    Of inverses only those of scalers, exp and expm1 are operators of ONNX programs here.
+    """
+    transformed_prediction, transformer = to.predict(model.regressor_, table), model.transformer_
     scaler = scaler_form(transformer)
     if scaler is not None:
         centre, spread = (float(np.ravel(part)[0]) for part in scaler)
-        return to.elementwise("Add", to.elementwise("Mul", inside, spread), centre)
+        return to.elementwise("Add", to.elementwise("Mul", transformed_prediction, spread), centre)
     inverse = (
         transformer.inverse_func if family_of(type(transformer)) == "FunctionTransformer" else transformer
     )
     if inverse is None:
-        return inside
+        return transformed_prediction
     if inverse is np.exp or inverse is np.expm1:
-        exponential = to.add("Exp", inside)
+        exponential = to.add("Exp", transformed_prediction)
         return exponential if inverse is np.exp else to.elementwise("Sub", exponential, 1.0)
     raise refused(model, "of the ways back from a transformed response only scalers, exp and expm1 travel")
 
@@ -265,7 +293,10 @@ def _boosting(to: Converter, model: Any, table: str) -> str:
 
 
 def _histogram_boosting(to: Converter, model: Any, table: str) -> str:
-    """Write histogram boosting into a program: its baseline and the sum of its trees."""
+    """Write histogram boosting into a program: its baseline and the sum of its trees.
+
+    Losses for counts and sizes predict on the log scale, so an exponential follows.
+    """
     if model.is_categorical_ is not None and np.any(model.is_categorical_):
         raise refused(model, "it has categorical predictors, which the trees that travel do not ask about")
     trees = histogram_trees([stage[0] for stage in fitted_part(model, "_predictors")])
@@ -292,12 +323,12 @@ def _generalised_linear(to: Converter, model: Any, table: str) -> str:
 
 
 def _bagging(to: Converter, model: Any, table: str) -> str:
-    """Write the mean of bagged models into a program, each on its own columns."""
-    everything = np.arange(to.widths[table])
+    """Write the mean of bagged models into a program, each on its own columns of the table."""
+    all_columns = np.arange(to.widths[table])
     parts = []
     for inner, indices in zip(model.estimators_, model.estimators_features_, strict=True):
-        whole = np.array_equal(indices, everything)
-        parts.append(to.predict(inner, table if whole else to.columns(table, indices)))
+        takes_all_columns = np.array_equal(indices, all_columns)
+        parts.append(to.predict(inner, table if takes_all_columns else to.columns(table, indices)))
     return to.mean(parts)
 
 
@@ -311,9 +342,9 @@ def _voting(to: Converter, model: Any, table: str) -> str:
 
 def _stacking(to: Converter, model: Any, table: str) -> str:
     """Write a stack into a program: the models, then the one that combines them."""
-    parts = [to.predict(inner, table) for inner in model.estimators_]
-    parts += [table] if model.passthrough else []
-    return to.predict(model.final_estimator_, to.add("Concat", *parts))
+    columns = [to.predict(inner, table) for inner in model.estimators_]
+    columns += [table] if model.passthrough else []
+    return to.predict(model.final_estimator_, to.add("Concat", *columns))
 
 
 # Exact classes: a subclass may predict in a way of its own.

@@ -36,18 +36,21 @@ class ClassConverter(Converter):
         return self.columns(column, np.zeros(times, dtype=int))
 
     def normalised(self, table: str) -> str:
-        """Divide by the sum of the columns."""
+        """Divide each row by its sum, so that rows become probabilities."""
         width = self.widths[table]
         return self.add("Div", table, self.repeated(self.product(table, np.ones((width, 1))), width))
 
     def softmax(self, table: str) -> str:
-        """Turn log-odds into probabilities by exponentials that sum to one."""
+        """Turn log-odds, a column for each class, into probabilities by exponentials that sum to one.
+
+        The largest of a row is subtracted first, so that no exponential overflows.
+        """
         width = self.widths[table]
         largest = self.columns(table, [0])
         for index in range(1, width):
             largest = self.add("Max", largest, self.columns(table, [index]))
-        lowered = self.add("Sub", table, self.repeated(largest, width))
-        return self.normalised(self.add("Exp", lowered))
+        shifted = self.add("Sub", table, self.repeated(largest, width))
+        return self.normalised(self.add("Exp", shifted))
 
     def two(self, second: str) -> str:
         """Return the probabilities of two classes from that of the second."""
@@ -55,7 +58,10 @@ class ClassConverter(Converter):
         return self.add("Concat", first, second)
 
     def linked(self, odds: str, *, softmax: bool = True) -> str:
-        """Return probabilities from one column of log-odds, or from one for each class."""
+        """Return probabilities from log-odds: one column of them for two classes, else one for each.
+
+        Without ``softmax``, each class has its own logistic function, and rows are divided by their sums.
+        """
         if self.widths[odds] == 1:
             return self.two(self.add("Sigmoid", odds))
         if softmax:
@@ -69,7 +75,11 @@ class ClassConverter(Converter):
         return self.elementwise("Add", zero, np.asarray(chances, dtype=float))
 
     def chances(self, model: Any, table: str) -> str:
-        """Write what ``model.predict_proba`` does with a table: the classes that the model has seen."""
+        """Write what ``model.predict_proba`` does with a table, and return the name of the result.
+
+        It has a column for each class that the model has seen, in the model's order. Models that keep
+        training rows are refused.
+        """
         refuse_carriers(model)
         if len(model.classes_) == 1:
             return self.certain(table, [1.0])
@@ -83,25 +93,28 @@ class ClassConverter(Converter):
         return writer(self, model, table)
 
     def over_all(self, model: Any, table: str, n_classes: int) -> str:
-        """Write the probabilities of all classes, nought for those that the model has not seen."""
-        probabilities, seen = self.chances(model, table), np.asarray(model.classes_).astype(int)
+        """Write the probabilities of all classes, nought for those that the model has not seen.
+
+        A matrix of zeros and ones moves the columns of seen classes, which are numbers here, to their places.
+        """
+        seen_probabilities, seen = self.chances(model, table), np.asarray(model.classes_).astype(int)
         if len(seen) == n_classes:
-            return probabilities
-        indices = np.zeros((len(seen), n_classes))
-        indices[np.arange(len(seen)), seen] = 1.0
-        return self.product(probabilities, indices)
+            return seen_probabilities
+        placement = np.zeros((len(seen), n_classes))
+        placement[np.arange(len(seen)), seen] = 1.0
+        return self.product(seen_probabilities, placement)
 
 
 def _tree_sum(to: ClassConverter, table: str, trees: Sequence[Any], values: Callable[[Any], Array]) -> str:
-    """Return the mean of a column of the trees' leaves."""
+    """Return the mean over trees of the leaf values of a row, a column; ``values`` picks the values."""
     summed = to.add("TreeEnsemble", to.rounded(table), trees=plain_trees(trees, values=values))
     return to.elementwise("Div", summed, len(trees))
 
 
-def _output(c: int, tree: Any) -> Array:
+def _output(output: int, tree: Any) -> Array:
     """Return the values of a tree's nodes for one output."""
-    values: Array = tree.value[:, c, 0]
-    return values
+    node_values: Array = tree.value[:, output, 0]
+    return node_values
 
 
 def _voting_forest(to: ClassConverter, model: Any, table: str) -> str:
@@ -109,7 +122,7 @@ def _voting_forest(to: ClassConverter, model: Any, table: str) -> str:
     trees, n_classes = model.forest_.estimators_, len(model.classes_)
     if n_classes == 2:
         return to.two(_tree_sum(to, table, trees, partial(_output, 0)))
-    columns = [_tree_sum(to, table, trees, partial(_output, c)) for c in range(n_classes)]
+    columns = [_tree_sum(to, table, trees, partial(_output, output)) for output in range(n_classes)]
     return to.add("Concat", *columns)
 
 
@@ -118,40 +131,52 @@ def _class_forest(to: ClassConverter, model: Any, table: str) -> str:
     trees = getattr(model, "estimators_", None)
     trees, n_classes = [model] if trees is None else trees, len(model.classes_)
 
-    def share(c: int) -> Callable[[Any], Array]:
+    def share(column: int) -> Callable[[Any], Array]:
         """Return the function that gives the share of a class in each node of a tree."""
-        return lambda tree: tree.value[:, 0, c] / tree.value[:, 0].sum(axis=1)
+        return lambda tree: tree.value[:, 0, column] / tree.value[:, 0].sum(axis=1)
 
     if n_classes == 2:
         return to.two(_tree_sum(to, table, trees, share(1)))
-    return to.add("Concat", *(_tree_sum(to, table, trees, share(c)) for c in range(n_classes)))
+    return to.add("Concat", *(_tree_sum(to, table, trees, share(column)) for column in range(n_classes)))
 
 
 def _histogram_boosting(to: ClassConverter, model: Any, table: str) -> str:
-    """Write histogram boosting of classes into a program: log-odds, then probabilities."""
+    """Write histogram boosting of classes into a program: log-odds, then probabilities.
+
+    Each column of log-odds is its baseline and the sum of its own trees, one from each stage.
+    """
     if model.is_categorical_ is not None and np.any(model.is_categorical_):
         raise refused(model, "it has categorical predictors, which the trees that travel do not ask about")
-    stages, baseline = fitted_part(model, "_predictors"), np.ravel(fitted_part(model, "_baseline_prediction"))
-    sums = [
-        to.elementwise("Add", to.add("TreeEnsemble", table, trees=histogram_trees(trees)), float(level))
-        for trees, level in zip(zip(*stages, strict=True), baseline, strict=True)
+    stages, baselines = (
+        fitted_part(model, "_predictors"),
+        np.ravel(fitted_part(model, "_baseline_prediction")),
+    )
+    log_odds = [
+        to.elementwise("Add", to.add("TreeEnsemble", table, trees=histogram_trees(trees)), float(baseline))
+        for trees, baseline in zip(zip(*stages, strict=True), baselines, strict=True)
     ]
-    return to.linked(sums[0] if len(sums) == 1 else to.add("Concat", *sums))
+    return to.linked(log_odds[0] if len(log_odds) == 1 else to.add("Concat", *log_odds))
 
 
 def _boosting(to: ClassConverter, model: Any, table: str) -> str:
-    """Write gradient boosting of classes into a program: log-odds, then probabilities."""
+    """Write gradient boosting of classes into a program: log-odds, then probabilities.
+
+    Each column of log-odds starts from the share of the class in the training rows, and the trees' leaves are
+    added.
+    """
     if family_of(type(model.init_)) != "DummyClassifier" or model.loss != "log_loss":
         raise refused(model, "its start or its loss is not among those that travel")
     rounded = to.rounded(table)
-    least = np.finfo(np.float32).eps
-    prior = np.clip(np.asarray(model.init_.class_prior_, dtype=float), least, 1 - least)
-    starts = [np.log(prior[1] / (1 - prior[1]))] if len(prior) == 2 else np.log(prior)
-    sums = []
-    for column, start in enumerate(starts):
-        trees = plain_trees(model.estimators_[:, column], model.learning_rate)
-        sums.append(to.elementwise("Add", to.add("TreeEnsemble", rounded, trees=trees), float(start)))
-    return to.linked(sums[0] if len(sums) == 1 else to.add("Concat", *sums))
+    smallest_probability = np.finfo(np.float32).eps
+    prior = np.clip(
+        np.asarray(model.init_.class_prior_, dtype=float), smallest_probability, 1 - smallest_probability
+    )
+    start_log_odds = [np.log(prior[1] / (1 - prior[1]))] if len(prior) == 2 else np.log(prior)
+    log_odds = []
+    for output, start in enumerate(start_log_odds):
+        trees = plain_trees(model.estimators_[:, output], model.learning_rate)
+        log_odds.append(to.elementwise("Add", to.add("TreeEnsemble", rounded, trees=trees), float(start)))
+    return to.linked(log_odds[0] if len(log_odds) == 1 else to.add("Concat", *log_odds))
 
 
 def _network(to: ClassConverter, model: Any, table: str) -> str:
@@ -171,13 +196,13 @@ def _pipeline(to: ClassConverter, model: Any, table: str) -> str:
 
 
 def _average(to: ClassConverter, parts: Sequence[str], weights: Any = None) -> str:
-    """Return the mean of tables of the same width."""
+    """Return the weighted mean of tables of the same width; without weights, all count the same."""
     shares = np.ones(len(parts)) if weights is None else np.asarray(weights, dtype=float)
     shares = shares / shares.sum()
-    total = to.elementwise("Mul", parts[0], shares[0])
+    weighted_sum = to.elementwise("Mul", parts[0], shares[0])
     for part, share in zip(parts[1:], shares[1:], strict=True):
-        total = to.add("Add", total, to.elementwise("Mul", part, share))
-    return total
+        weighted_sum = to.add("Add", weighted_sum, to.elementwise("Mul", part, share))
+    return weighted_sum
 
 
 def _voting(to: ClassConverter, model: Any, table: str) -> str:
@@ -194,9 +219,11 @@ def _bagging(to: ClassConverter, model: Any, table: str) -> str:
     """Write the mean of bagged classifiers' probabilities into a program."""
     n_classes, parts = len(model.classes_), []
     for inner, indices in zip(model.estimators_, model.estimators_features_, strict=True):
-        whole = np.array_equal(indices, np.arange(to.widths[table]))
+        takes_all_columns = np.array_equal(indices, np.arange(to.widths[table]))
         # A part numbers the classes as the whole does.
-        parts.append(to.over_all(inner, table if whole else to.columns(table, indices), n_classes))
+        parts.append(
+            to.over_all(inner, table if takes_all_columns else to.columns(table, indices), n_classes)
+        )
     return _average(to, parts)
 
 

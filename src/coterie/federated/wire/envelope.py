@@ -49,21 +49,21 @@ def open_sealed(payload: bytes, n_features: int) -> tuple[int, bytes]:
 
     ``n_features`` is how many predictors the reader's own rows have.
     """
-    start = _HEADER.size + _DIGEST
-    if len(payload) > MAX_BYTES + start:
-        raise unreadable(f"has {len(payload)} bytes, more than the {MAX_BYTES + start} that are read")
+    body_start = _HEADER.size + _DIGEST
+    if len(payload) > MAX_BYTES + body_start:
+        raise unreadable(f"has {len(payload)} bytes, more than the {MAX_BYTES + body_start} that are read")
     if payload[: len(MAGIC)] != MAGIC[: len(payload)] or len(payload) == 0:
         raise unreadable("does not begin as a model of coterie does (pickle, zip or plain ONNX are not read)")
-    if len(payload) < start:
+    if len(payload) < body_start:
         raise unreadable(f"is cut short: it has {len(payload)} bytes, fewer than its header")
     _, version, kind, promised_features, length = _HEADER.unpack_from(payload)
     if version != VERSION:
         raise unreadable(f"has version {version} of the format, and this coterie reads version {VERSION}")
-    if length != len(payload) - start:
-        raise unreadable(f"is cut short or has a tail: {len(payload) - start} bytes instead of {length}")
-    body = payload[start:]
+    if length != len(payload) - body_start:
+        raise unreadable(f"is cut short or has a tail: {len(payload) - body_start} bytes instead of {length}")
+    body = payload[body_start:]
     digest = hashlib.sha256(payload[: _HEADER.size] + body).digest()
-    if not hmac.compare_digest(digest, payload[_HEADER.size : start]):
+    if not hmac.compare_digest(digest, payload[_HEADER.size : body_start]):
         raise unreadable("is damaged: its checksum does not fit")
     if kind not in (AFFINE, ONNX, CLASS_LINES, CLASS_ONNX):
         raise unreadable(f"holds a model of kind {kind}, which is not known")

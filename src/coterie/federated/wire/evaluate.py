@@ -52,9 +52,12 @@ def usual_seconds(model: bytes, n_rows: int) -> float:
 
 
 def _folders() -> list[str]:
-    """Return where numpy and onnxruntime are, for isolated mode does not look at PYTHONPATH."""
-    result = (importlib.util.find_spec(name) for name in ("numpy", "onnxruntime"))
-    origins = [spec.origin for spec in result if spec is not None and spec.origin is not None]
+    """Return the folders with numpy and onnxruntime, for the process to import from.
+
+    It runs in isolated mode, which does not look at PYTHONPATH.
+    """
+    specs = (importlib.util.find_spec(name) for name in ("numpy", "onnxruntime"))
+    origins = [spec.origin for spec in specs if spec is not None and spec.origin is not None]
     if len(origins) < 2:
         raise WireError(
             "Models that are not linear are evaluated by onnxruntime, which is not installed: "
@@ -91,7 +94,10 @@ class _Worker:
 
     @contextlib.contextmanager
     def _watched(self, seconds: float) -> Iterator[None]:
-        """Kill the process if what is inside takes longer than some seconds."""
+        """Kill the process if the block takes longer than some seconds, and note that it was late.
+
+        Killing it ends any read or write in the block, which could wait without an end otherwise.
+        """
 
         def end() -> None:
             """Kill the process, and note that it was late."""
@@ -107,7 +113,7 @@ class _Worker:
             watchdog.cancel()
 
     def _give(self, content: bytes) -> None:
-        """Send bytes to the process."""
+        """Send bytes to the process; where it has ended, do nothing."""
         assert self._process.stdin is not None
         # A process that has ended is noticed when it does not answer.
         with contextlib.suppress(BrokenPipeError, OSError):
@@ -115,12 +121,16 @@ class _Worker:
             self._process.stdin.flush()
 
     def _take(self, n_bytes: int) -> bytes:
-        """Read bytes from the process."""
+        """Read so many bytes from the process, or fewer where it ends before."""
         assert self._process.stdout is not None
         return self._process.stdout.read(n_bytes)
 
     def predict(self, model: bytes, n_rows: int, seconds: float) -> Array | str:
-        """Return predictions, or why there are none; the process may have ended then."""
+        """Return a model's predictions (n_rows, n_columns), or why there are none: the end of a sentence.
+
+        After a model that took longer than ``seconds`` or broke off, the process has ended and serves no
+        other model.
+        """
         with self._watched(seconds):
             self._give(worker.TASK.pack(len(model), int(np.ceil(seconds))) + model)
             status = self._take(1)
@@ -128,9 +138,9 @@ class _Worker:
                 length = worker.LENGTH.unpack(self._take(worker.LENGTH.size))[0]
                 return f"could not be evaluated ({self._take(length).decode('ascii')})"
             size = 8 * n_rows * self._n_columns
-            content = self._take(size) if status == worker.ANSWERED else b""
-        if len(content) == size and status == worker.ANSWERED:
-            return np.frombuffer(content).reshape(n_rows, self._n_columns)
+            answer_bytes = self._take(size) if status == worker.ANSWERED else b""
+        if len(answer_bytes) == size and status == worker.ANSWERED:
+            return np.frombuffer(answer_bytes).reshape(n_rows, self._n_columns)
         self._process.kill()
         self._process.wait()
         if self.late:
@@ -163,17 +173,23 @@ def evaluate(
     """
     answers: list[Array | str] = []
     running: _Worker | None = None
-    spent = 0.0
+    seconds_charged = 0.0
     try:
         for model in models:
             if running is None or not running.alive:
                 if running is not None:
                     running.close()
                 running = _Worker(rows, n_columns, allowance)
-            usual, seconds_left = usual_seconds(model, len(rows)), allowance.seconds - spent
-            begun = time.monotonic()
-            answer = running.predict(model, len(rows), usual + seconds_left)
-            spent = min(allowance.seconds, spent + max(0.0, time.monotonic() - begun - usual))
+            usual_for_size, seconds_left = (
+                usual_seconds(model, len(rows)),
+                allowance.seconds - seconds_charged,
+            )
+            begun_at = time.monotonic()
+            answer = running.predict(model, len(rows), usual_for_size + seconds_left)
+            # Only time beyond what a sound model of this size needs is charged to all models together.
+            seconds_charged = min(
+                allowance.seconds, seconds_charged + max(0.0, time.monotonic() - begun_at - usual_for_size)
+            )
             if running.late:
                 used = "used up" if seconds_left else "others had used up"
                 answer = f"{answer}, and {used} the time that all models have together"
@@ -183,4 +199,4 @@ def evaluate(
     finally:
         if running is not None:
             running.close()
-    return answers, spent
+    return answers, seconds_charged

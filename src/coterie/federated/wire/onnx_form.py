@@ -97,7 +97,10 @@ class _ByteScan:
         self.n_parts = 0
 
     def varint(self, start: int, end: int) -> tuple[int, int]:
-        """Return the number of variable length at a place, and where it ends."""
+        """Return the number of variable length at a place, and where it ends.
+
+        A byte holds seven bits, lowest first, and its eighth bit says whether another byte follows.
+        """
         value = 0
         for index in range(start, min(start + 10, end)):
             byte = self.content[index]
@@ -112,13 +115,16 @@ class _ByteScan:
             raise unreadable(f"holds a name that is not plain text of at most {MAX_NAME} letters")
 
     def message(self, kind: Any, start: int, end: int) -> None:
-        """Check that a protobuf message has only the admitted fields."""
+        """Check that a protobuf message of this kind, between two places, has only the admitted fields.
+
+        Messages inside it are checked in the same way. Only `MAX_PARTS` parts are looked at in all.
+        """
         called, admitted = _ADMITTED[kind.full_name]
         while start < end:
             if called == "attribute":
-                run = _RUN_OF_INTS.match(self.content, start, end)
-                if run is not None:
-                    start = run.end()
+                integer_run = _RUN_OF_INTS.match(self.content, start, end)
+                if integer_run is not None:
+                    start = integer_run.end()
                     continue
             self.n_parts += 1
             if self.n_parts > MAX_PARTS:
@@ -128,8 +134,8 @@ class _ByteScan:
             field = kind.fields_by_number.get(number)
             name = "" if field is None else field.name
             if name not in admitted or wire_type != _wire_type(field):
-                what = _REFUSED.get(name, f"an unknown part (field {number} of a {called})")
-                raise unreadable(f"holds {what}, which models of coterie do not have")
+                refused_part = _REFUSED.get(name, f"an unknown part (field {number} of a {called})")
+                raise unreadable(f"holds {refused_part}, which models of coterie do not have")
             length, start = self.varint(start, end)
             if wire_type == _VARINT:
                 continue
@@ -149,7 +155,7 @@ def scan(content: bytes) -> None:
 
 def _tree_attributes(trees: Trees) -> dict[str, Any]:
     """Return the attributes of ONNX's TreeEnsemble for some trees."""
-    lists = {name: getattr(trees, mine).tolist() for mine, name in _TREE_LISTS.items()}
+    lists = {attribute: getattr(trees, field_name).tolist() for field_name, attribute in _TREE_LISTS.items()}
     return {
         **lists,
         "leaf_targetids": [0] * len(trees.weights),
@@ -161,10 +167,13 @@ def _tree_attributes(trees: Trees) -> dict[str, Any]:
 
 
 def _node(step: Step, constants: list[Any]) -> Any:
-    """Return a step as an ONNX node; its constant is added to the list."""
+    """Return a step as an ONNX node; its constant, if any, is appended to ``constants`` under a new name."""
     inputs = list(step.inputs)
     admitted, _ = _SETTINGS.get(step.operator, ({}, ""))
-    settings: dict[str, Any] = {name: values[int(step.single)] for name, values in admitted.items()}
+    # Cast is the only operator with two values: to float64 and to float32, in this order.
+    settings: dict[str, Any] = {
+        name: admitted_values[int(step.single)] for name, admitted_values in admitted.items()
+    }
     if step.constant is not None:
         dtype = "<i8" if step.operator == "Gather" else "<f8"
         name = f"c{len(constants)}"
@@ -194,61 +203,77 @@ def write_onnx(program: Program) -> bytes:
 
 
 def _array(tensor: Any, *, dtype: np.dtype[Any]) -> Array:
-    """Return a tensor's numbers once its type, shape and bytes fit each other."""
+    """Return the numbers of an ONNX tensor as an array of one or two dimensions.
+
+    Its declared shape must match its bytes before anything of that shape is made.
+    """
     shape = tuple(tensor.dims)
     if len(shape) not in (1, 2) or any(size < 1 for size in shape):
         raise unreadable("holds a tensor of an impossible shape")
     # Python's own integers, for the product of two of them may not fit into 64 bits.
-    n_numbers = shape[0] if len(shape) == 1 else shape[0] * shape[1]
-    if n_numbers * dtype.itemsize != len(tensor.raw_data):
+    n_entries = shape[0] if len(shape) == 1 else shape[0] * shape[1]
+    if n_entries * dtype.itemsize != len(tensor.raw_data):
         raise unreadable("holds a tensor whose shape and bytes differ")
     return np.frombuffer(tensor.raw_data, dtype=dtype).reshape(shape).astype(dtype.newbyteorder("="))
 
 
 def _settings(node: Any) -> dict[str, Any]:
-    """Return the settings of an operator, those and such as coterie writes."""
-    result: dict[str, Any] = {}
+    """Return the attributes of an ONNX operator by name; refuse others than those that coterie writes.
+
+    Numbers and tensors stay as they are, and lists become integer arrays. The tensors of trees are checked by
+    `_read_trees`.
+    """
+    settings: dict[str, Any] = {}
     for attribute in node.attribute:
-        kind = attribute.type
-        if attribute.name in result:
+        attribute_kind = attribute.type
+        if attribute.name in settings:
             raise unreadable(f"has the setting {attribute.name!r} twice")
-        if kind == AttributeProto.INT:
-            result[attribute.name] = attribute.i
-        elif kind == AttributeProto.INTS:
-            result[attribute.name] = np.fromiter(attribute.ints, dtype=np.int64, count=len(attribute.ints))
-        elif kind == AttributeProto.TENSOR:
-            result[attribute.name] = attribute.t
+        if attribute_kind == AttributeProto.INT:
+            settings[attribute.name] = attribute.i
+        elif attribute_kind == AttributeProto.INTS:
+            settings[attribute.name] = np.fromiter(attribute.ints, dtype=np.int64, count=len(attribute.ints))
+        elif attribute_kind == AttributeProto.TENSOR:
+            settings[attribute.name] = attribute.t
         else:
             raise unreadable("has a setting of a kind that models of coterie do not have")
     operator = node.op_type
-    admitted, sentence = _SETTINGS.get(operator, ({}, ""))
-    arrays = (*_TREE_LISTS.values(), "leaf_targetids", *_TREE_TENSORS) if operator == "TreeEnsemble" else ()
-    if set(result) != {*admitted, *arrays}:
+    admitted, refusal = _SETTINGS.get(operator, ({}, ""))
+    array_names = (
+        (*_TREE_LISTS.values(), "leaf_targetids", *_TREE_TENSORS) if operator == "TreeEnsemble" else ()
+    )
+    if set(settings) != {*admitted, *array_names}:
         raise unreadable(f"has an operator {operator} whose settings are not those that coterie writes")
-    for name, values in admitted.items():
+    for name, admitted_values in admitted.items():
         # It may also have arrived as a list or a tensor.
-        if not isinstance(result[name], int) or result[name] not in values:
-            raise unreadable(sentence)
-    return result
+        if not isinstance(settings[name], int) or settings[name] not in admitted_values:
+            raise unreadable(refusal)
+    return settings
 
 
 def _read_trees(settings: dict[str, Any]) -> Trees:
-    """Return the trees of an ONNX node; refuse what coterie does not write."""
-    wrong = unreadable("has trees whose numbers are not of the type that coterie writes")
-    if not all(isinstance(settings[name], np.ndarray) for name in (*_TREE_LISTS.values(), "leaf_targetids")):
-        raise wrong
+    """Return the trees of an ONNX node, from its settings; refuse what coterie does not write.
+
+    Where the indices lead is not checked here, but by `Trees.check`.
+    """
+    wrong_type = unreadable("has trees whose numbers are not of the type that coterie writes")
+    if not all(
+        isinstance(settings[attribute], np.ndarray) for attribute in (*_TREE_LISTS.values(), "leaf_targetids")
+    ):
+        raise wrong_type
     tensors = []
-    for name, (kind, dtype) in _TREE_TENSORS.items():
-        tensor = settings[name]
+    for attribute, (kind, dtype) in _TREE_TENSORS.items():
+        tensor = settings[attribute]
         if not isinstance(tensor, TensorProto) or tensor.data_type != kind or tensor.name:
-            raise wrong
+            raise wrong_type
         tensors.append(_array(tensor, dtype=dtype).reshape(-1))
     weights, modes, splits = tensors
     targets = settings["leaf_targetids"]
     if modes.any() or len(modes) != len(splits) or targets.any() or len(targets) != len(weights):
         raise unreadable("has trees with other questions than x <= split")
     return Trees(
-        splits=splits, weights=weights, **{mine: settings[name] for mine, name in _TREE_LISTS.items()}
+        splits=splits,
+        weights=weights,
+        **{field_name: settings[attribute] for field_name, attribute in _TREE_LISTS.items()},
     )
 
 
@@ -265,12 +290,18 @@ def _read_constants(graph: Any) -> dict[str, Array]:
 
 
 def _read_step(node: Any, constants: dict[str, Array]) -> Step:
-    """Return an ONNX node as a step; refuse operators that are not admitted."""
+    """Return an ONNX node as a step; refuse operators that are not admitted.
+
+    A constant that the step uses is taken out of ``constants``, so that what is left at the end was used by
+    no step.
+    """
     operator, domain = node.op_type, node.domain
     if operator not in OPERATORS or domain != (TREES_DOMAIN if operator == "TreeEnsemble" else ""):
-        known = ", ".join(OPERATORS)
-        named = f"{domain}.{operator}" if domain else operator
-        raise unreadable(f"uses the operator {named[:60]!r}, and only these are admitted: {known}")
+        admitted_operators = ", ".join(OPERATORS)
+        full_name = f"{domain}.{operator}" if domain else operator
+        raise unreadable(
+            f"uses the operator {full_name[:60]!r}, and only these are admitted: {admitted_operators}"
+        )
     settings = _settings(node)
     inputs: list[str] = list(node.input)
     constant = None
@@ -286,18 +317,22 @@ def _read_step(node: Any, constants: dict[str, Array]) -> Step:
     return Step(operator, tuple(inputs), node.output[0], constant, single, trees)
 
 
-def _check_table(values: Any, name: str, width: int, what: str) -> None:
-    """Refuse inputs or outputs other than one table of float64 of the given width."""
-    if len(values) != 1 or values[0].name != name:
+def _check_table(declared: Any, name: str, width: int, what: str) -> None:
+    """Refuse inputs or outputs of a graph unless they are one table of float64, n rows and ``width`` wide."""
+    if len(declared) != 1 or declared[0].name != name:
         raise unreadable(f"does not have exactly one {what}")
-    kind = values[0].type.tensor_type
-    sizes = [dim.dim_value for dim in kind.shape.dim]
-    if kind.elem_type != TensorProto.DOUBLE or sizes != [0, width]:
+    tensor_type = declared[0].type.tensor_type
+    sizes = [dim.dim_value for dim in tensor_type.shape.dim]
+    if tensor_type.elem_type != TensorProto.DOUBLE or sizes != [0, width]:
         raise unreadable(f"has an {what} that is not n rows of {width} float64")
 
 
 def read_onnx(content: bytes, n_features: int, n_columns: int = 1) -> Program:
-    """Read a program from an ONNX file of which nothing is known; it is checked, and made of plain arrays."""
+    """Read a program from an ONNX file that may hold anything; what is not as coterie writes it is refused.
+
+    The bytes are scanned before they are parsed. The program is checked and made of plain arrays, with names
+    of our own.
+    """
     scan(content)
     model = onnx.ModelProto()
     try:
@@ -306,8 +341,8 @@ def read_onnx(content: bytes, n_features: int, n_columns: int = 1) -> Program:
         raise unreadable("is not a sound ONNX file") from error
     if model.ir_version != IR_VERSION:
         raise unreadable(f"has version {model.ir_version} of ONNX's own format, and {IR_VERSION} is read")
-    result = [(entry.domain, entry.version) for entry in model.opset_import]
-    if result != list(OPERATOR_SETS.items()):
+    operator_sets = [(entry.domain, entry.version) for entry in model.opset_import]
+    if operator_sets != list(OPERATOR_SETS.items()):
         raise unreadable("asks for operator sets that are not admitted")
     graph = model.graph
     if not 1 <= len(graph.node) <= MAX_OPERATORS:

@@ -46,10 +46,13 @@ class Trees:
     weights: Array
 
     def check(self, width: int) -> None:
-        """Refuse trees whose indices lead outside, in circles or nowhere."""
-        n, n_leaves = len(self.features), len(self.weights)
-        columns = (self.splits, self.true_ids, self.true_leafs, self.false_ids, self.false_leafs)
-        if n == 0 or any(len(column) != n for column in columns):
+        """Refuse trees whose indices lead outside, in circles or nowhere; ``width`` is that of the rows.
+
+        In what passes, every walk from a root ends in a leaf.
+        """
+        n_nodes, n_leaves = len(self.features), len(self.weights)
+        node_lists = (self.splits, self.true_ids, self.true_leafs, self.false_ids, self.false_leafs)
+        if n_nodes == 0 or any(len(column) != n_nodes for column in node_lists):
             raise ProgramError("has trees whose lists of nodes differ in length")
         if not 1 <= len(self.roots) <= MAX_TREES:
             raise ProgramError(f"has {len(self.roots)} trees, and 1 to {MAX_TREES} are possible")
@@ -57,36 +60,46 @@ class Trees:
             raise ProgramError("has trees with a threshold or a leaf that is not a finite number")
         if not _within(self.features, width):
             raise ProgramError(f"has trees that look at a column beyond the {width} there are")
-        ids = np.concatenate([self.true_ids, self.false_ids])
-        flags = np.concatenate([self.true_leafs, self.false_leafs])
-        if not _within(flags, 2):
+        children = np.concatenate([self.true_ids, self.false_ids])
+        leaf_flags = np.concatenate([self.true_leafs, self.false_leafs])
+        if not _within(leaf_flags, 2):
             raise ProgramError("has trees whose children are neither nodes nor leaves")
-        to_leaf = flags == 1
-        leaves, nodes = ids[to_leaf], ids[~to_leaf]
-        parents = np.tile(np.arange(n), 2)[~to_leaf]
-        if not (_within(leaves, n_leaves) and _within(nodes, n) and _within(self.roots, n)):
+        is_leaf = leaf_flags == 1
+        leaf_children, node_children = children[is_leaf], children[~is_leaf]
+        node_parents = np.tile(np.arange(n_nodes), 2)[~is_leaf]
+        if not (
+            _within(leaf_children, n_leaves)
+            and _within(node_children, n_nodes)
+            and _within(self.roots, n_nodes)
+        ):
             raise ProgramError("has trees whose children lie outside of the list of nodes")
         # Every node is reached once, from a node before it: then the trees are trees, and every walk ends.
-        arrivals = np.bincount(np.concatenate([nodes, self.roots]), minlength=n)
-        if (nodes <= parents).any() or (arrivals != 1).any():
+        arrivals = np.bincount(np.concatenate([node_children, self.roots]), minlength=n_nodes)
+        if (node_children <= node_parents).any() or (arrivals != 1).any():
             raise ProgramError("has trees that go in a circle, meet, or hold nodes that nothing leads to")
-        if (np.bincount(leaves, minlength=n_leaves) != 1).any():
+        if (np.bincount(leaf_children, minlength=n_leaves) != 1).any():
             raise ProgramError("has trees that share leaves, or leaves that nothing leads to")
         if self._depth() > MAX_DEPTH:
             raise ProgramError(f"has trees of more than {MAX_DEPTH} levels")
 
     def _depth(self) -> int:
-        """Return the depth of the deepest tree; one more than is admitted stands for any."""
-        level, depth = self.roots, 0
-        while len(level) and depth <= MAX_DEPTH:
+        """Return the depth of the deepest tree; beyond `MAX_DEPTH` the count stops at one more."""
+        nodes_of_level, depth = self.roots, 0
+        while len(nodes_of_level) and depth <= MAX_DEPTH:
             depth += 1
-            left, right = self.true_leafs[level] == 0, self.false_leafs[level] == 0
-            level = np.concatenate([self.true_ids[level][left], self.false_ids[level][right]])
+            goes_left, goes_right = (
+                self.true_leafs[nodes_of_level] == 0,
+                self.false_leafs[nodes_of_level] == 0,
+            )
+            nodes_of_level = np.concatenate(
+                [self.true_ids[nodes_of_level][goes_left], self.false_ids[nodes_of_level][goes_right]]
+            )
         return depth
 
 
-def _within(values: Array, bound: int) -> bool:
-    return bool(((values >= 0) & (values < bound)).all())
+def _within(indices: Array, length: int) -> bool:
+    """Tell whether all indices point into a list of this length."""
+    return bool(((indices >= 0) & (indices < length)).all())
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,30 +117,34 @@ class Step:
     single: bool = False
     trees: Trees | None = None
 
-    def width(self, taken: tuple[int, ...]) -> int:
-        """Return the width of the result from the widths of what is taken, or refuse the step."""
+    def width(self, input_widths: tuple[int, ...]) -> int:
+        """Return how many columns the step gives, from those of its inputs; refuse a step that is not sound.
+
+        An elementwise operator has two tables of one width, or one table and a constant. Other operators have
+        a constant only where they need one.
+        """
         operator, constant = self.operator, self.constant
         if constant is not None and not np.isfinite(constant).all():
             raise ProgramError("has a weight that is not a finite number")
-        n_inputs = len(taken)
+        n_inputs = len(input_widths)
         if operator == "TreeEnsemble" and self.trees is not None:
-            self.trees.check(taken[0])
-            fits, width = n_inputs == 1 and constant is None, 1
+            self.trees.check(input_widths[0])
+            is_sound, width = n_inputs == 1 and constant is None, 1
         elif operator in UNARY or operator == "Cast":
-            fits, width = n_inputs == 1 and constant is None, taken[0]
+            is_sound, width = n_inputs == 1 and constant is None, input_widths[0]
         elif operator in ELEMENTWISE and constant is not None:
-            fits, width = n_inputs == 1 and constant.shape == taken, taken[0]
+            is_sound, width = n_inputs == 1 and constant.shape == input_widths, input_widths[0]
         elif operator in ELEMENTWISE:
-            fits, width = n_inputs == 2 and taken[0] == taken[-1], taken[0]
+            is_sound, width = n_inputs == 2 and input_widths[0] == input_widths[-1], input_widths[0]
         elif operator == "Concat":
-            fits, width = constant is None, sum(taken)
+            is_sound, width = constant is None, sum(input_widths)
         elif operator == "MatMul" and constant is not None and constant.ndim == 2:
-            fits, width = n_inputs == 1 and len(constant) == taken[0], constant.shape[1]
+            is_sound, width = n_inputs == 1 and len(constant) == input_widths[0], constant.shape[1]
         elif operator == "Gather" and constant is not None and constant.ndim == 1:
-            fits, width = n_inputs == 1 and _within(constant, taken[0]), len(constant)
+            is_sound, width = n_inputs == 1 and _within(constant, input_widths[0]), len(constant)
         else:
-            fits, width = False, 0
-        if not fits or not 1 <= width <= MAX_WIDTH:
+            is_sound, width = False, 0
+        if not is_sound or not 1 <= width <= MAX_WIDTH:
             raise ProgramError(f"has a step {operator} whose parts do not fit each other")
         return width
 
@@ -169,13 +186,16 @@ class ProgramWriter:
         self.steps: list[Step] = []
 
     def append(self, step: Step) -> None:
-        """Append a step that has names already."""
+        """Append a step that has names already; refuse one that does not follow from the steps before.
+
+        Its inputs exist, its output is new, and float32 tables are only cast back to float64.
+        """
         if not step.inputs or any(name not in self.widths for name in step.inputs):
             raise ProgramError("uses a result before it is there, as a circle would")
         if step.output in self.widths:
             raise ProgramError("gives two results one name")
-        rounds_back = step.operator == "Cast" and not step.single
-        if any((name in self.single) != rounds_back for name in step.inputs):
+        is_cast_to_float64 = step.operator == "Cast" and not step.single
+        if any((name in self.single) != is_cast_to_float64 for name in step.inputs):
             raise ProgramError("computes in float32, where only Cast may go")
         self.widths[step.output] = step.width(tuple(self.widths[name] for name in step.inputs))
         if step.operator == "Cast" and step.single:
@@ -185,16 +205,19 @@ class ProgramWriter:
     def add(self, operator: str, *inputs: str, constant: Any = None, **more: Any) -> str:
         """Append a step, and return the name of what it gives."""
         output = f"t{len(self.steps)}"
-        held = None if constant is None else np.asarray(constant)
-        self.append(Step(operator, inputs, output, held, **more))
+        constant_array = None if constant is None else np.asarray(constant)
+        self.append(Step(operator, inputs, output, constant_array, **more))
         return output
 
     def program(self, n_columns: int = 1) -> Program:
-        """Return the program, checked."""
+        """Return the collected program; refuse one without steps, with too many, or with another last table.
+
+        The last table is the predictions, ``n_columns`` wide and in float64.
+        """
         if not 1 <= len(self.steps) <= MAX_OPERATORS:
             raise ProgramError(f"has {len(self.steps)} operators, and 1 to {MAX_OPERATORS} are possible")
         last = self.steps[-1].output
         if self.widths[last] != n_columns or last in self.single:
-            wanted = "one column" if n_columns == 1 else f"{n_columns} columns"
-            raise ProgramError(f"does not end in {wanted} of float64")
+            expected_width = "one column" if n_columns == 1 else f"{n_columns} columns"
+            raise ProgramError(f"does not end in {expected_width} of float64")
         return Program(self.widths[ROWS], tuple(self.steps), n_columns)

@@ -18,7 +18,9 @@ except ImportError:
     # Windows has no such limits.
     resource = None  # type: ignore[assignment]
 
+# Rows, predictors, and columns of the predictions.
 SIZES = struct.Struct("<QQQ")
+# Bytes of the reason why a model failed.
 LENGTH = struct.Struct("<Q")
 # Bytes of a model, and the seconds that it may take.
 TASK = struct.Struct("<QQ")
@@ -29,7 +31,10 @@ READY = b"ready"
 
 
 def _confine(memory: int) -> None:
-    """Give up what evaluating a model does not need; where the system has no such limits, nothing."""
+    """Limit this process to ``memory`` bytes and forbid it to open or write files, once and for all.
+
+    Where the system has no such limits, as on Windows, do nothing.
+    """
     if resource is None:
         return
     for kind in (resource.RLIMIT_CORE, resource.RLIMIT_FSIZE):
@@ -40,7 +45,10 @@ def _confine(memory: int) -> None:
 
 
 def _allow_time(seconds: int) -> None:
-    """Let the system end this process when the next model takes more processor time than that."""
+    """Let the system end this process when the next model takes more than some seconds of processor time.
+
+    The limit counts from the start of the process, so what has been used is added.
+    """
     if resource is None:
         return
     used = resource.getrusage(resource.RUSAGE_SELF)
@@ -49,15 +57,18 @@ def _allow_time(seconds: int) -> None:
 
 
 def _take(source: BinaryIO, n_bytes: int) -> bytes:
-    """Return exactly so many bytes of a stream."""
-    content = source.read(n_bytes)
-    if len(content) != n_bytes:
+    """Read exactly so many bytes from a stream; EOFError where it ends before."""
+    taken = source.read(n_bytes)
+    if len(taken) != n_bytes:
         raise EOFError
-    return content
+    return taken
 
 
 def _predict(runtime: Any, numpy: Any, model: bytes, rows: Any, n_columns: int) -> bytes:
-    """Return an ONNX model's predictions of rows, as bytes of float64."""
+    """Return an ONNX model's predictions of rows (n, p), of shape (n, n_columns), as bytes of float64.
+
+    ``runtime`` and ``numpy`` are the imported modules.
+    """
     options = runtime.SessionOptions()
     options.intra_op_num_threads = options.inter_op_num_threads = 1
     options.log_severity_level = 4
@@ -68,8 +79,8 @@ def _predict(runtime: Any, numpy: Any, model: bytes, rows: Any, n_columns: int) 
     for start in range(0, len(rows), BLOCK):
         answer = session.run(None, {"X": rows[start : start + BLOCK]})[0]
         predictions[start : start + BLOCK] = answer.reshape(-1, n_columns)
-    content: bytes = predictions.tobytes()
-    return content
+    as_bytes: bytes = predictions.tobytes()
+    return as_bytes
 
 
 def main() -> None:
@@ -82,8 +93,8 @@ def main() -> None:
     # Whatever a library prints must not be taken for an answer.
     os.dup2(2, 1)
     # Behind Python's own modules, before other packages: the same libraries as in the process that asks.
-    index = next((k for k, entry in enumerate(sys.path) if entry.endswith("-packages")), len(sys.path))
-    sys.path[index:index] = folders
+    position = next((k for k, entry in enumerate(sys.path) if entry.endswith("-packages")), len(sys.path))
+    sys.path[position:position] = folders
     import numpy
     import onnxruntime
 
@@ -93,10 +104,10 @@ def main() -> None:
     n_rows, n_features, n_columns = SIZES.unpack(_take(source, SIZES.size))
     rows = numpy.frombuffer(_take(source, 8 * n_rows * n_features)).reshape(n_rows, n_features)
     while True:
-        task = source.read(TASK.size)
-        if len(task) < TASK.size:
+        task_header = source.read(TASK.size)
+        if len(task_header) < TASK.size:
             return
-        length, seconds = TASK.unpack(task)
+        length, seconds = TASK.unpack(task_header)
         model = _take(source, length)
         _allow_time(seconds)
         try:
