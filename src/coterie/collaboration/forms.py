@@ -3,7 +3,7 @@
 ``"average"`` weights the members' models by their rows and moves no data (the paper's first case);
 ``"pooled"`` fits one model on the members' pooled rows (its second case); ``"local"`` and
 ``"global"`` are the two ends. The pooled model is chosen as every learner's was, on the same split of the
-rows, so its residuals are honest and comparable with those of learning alone.
+rows, so its residuals are out of fold and comparable with those of learning alone.
 """
 
 from __future__ import annotations

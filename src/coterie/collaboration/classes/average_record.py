@@ -48,7 +48,7 @@ class ClassAverages(NestedForm):
     bounds : ndarray of shape (L, 2)
         What the probabilities of each model are kept within.
     plain_residuals, all_residuals : tuple of ndarray
-        Honest residual of each row under what its coterie shares, and under what all learners share.
+        Out-of-fold residuals of rows under what their coterie shares, and under what all learners share.
     all_row : int
         The row of ``weights`` that predicts with what all learners share; so predicts an unseen learner.
     share_names : tuple of str

@@ -160,7 +160,7 @@ def _mix(
     dictionary = AverageDictionary(labellings, units, ratios)
     grams, row_counts = zip(*(site.grams(dictionary) for site in sites), strict=True)
     learnt = agree_on_class_weights(np.array(grams), np.array(row_counts))
-    clusters_of = np.array([best_clusters(losses, entry) for entry in labellings])
+    clusters_of = np.array([best_clusters(losses, labelling) for labelling in labellings])
     all_learners = slice(0, len(learners))
     losses_on_learners = exchange.source.tile(all_learners, all_learners)
     parts, shares = mixed_parts(
@@ -172,14 +172,14 @@ def _mix(
         dictionary=dictionary,
         parts=parts,
         part_shares=learnt.personal,
-        lines=np.array([entry.lines for entry in own_lines]),
-        limits=np.array([entry.limits for entry in own_lines]),
+        lines=np.array([site_lines.lines for site_lines in own_lines]),
+        limits=np.array([site_lines.limits for site_lines in own_lines]),
         shares=shares,
         shrinkage=learnt.shrinkage,
         residuals=[
             site.residuals(dictionary, learnt.held_out[:, position]) for position, site in enumerate(sites)
         ],
-        averages=[np.stack([site.average(entry) for entry in labellings], axis=1) for site in sites],
+        averages=[np.stack([site.average(labelling) for labelling in labellings], axis=1) for site in sites],
     )
 
 

@@ -78,9 +78,7 @@ def learn_calibration(
             calibration = fit_calibration(probabilities[training], codes[training], weights[training])
             recalibrated_probabilities[validation] = recalibrated(probabilities[validation], calibration)
     rows = np.flatnonzero(is_held_out)
-    saved_losses = (_logs(recalibrated_probabilities) - _logs(probabilities))[rows, codes[rows]] * weights[
-        rows
-    ]
-    if not len(rows) or saved_losses.mean() <= saved_losses.std() / np.sqrt(len(rows)):
+    savings = (_logs(recalibrated_probabilities) - _logs(probabilities))[rows, codes[rows]] * weights[rows]
+    if not len(rows) or savings.mean() <= savings.std() / np.sqrt(len(rows)):
         return None, probabilities
     return fit_calibration(probabilities[rows], codes[rows], weights[rows]), recalibrated_probabilities

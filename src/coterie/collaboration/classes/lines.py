@@ -47,7 +47,7 @@ class ClassRows:
 
     @property
     def has_slopes(self) -> bool:
-        """Whether learners may have slopes of their own: moments of each are then kept."""
+        """Whether learners may have slopes of their own: the Gram matrix of each is then kept."""
         size = self.Z.shape[1]
         return size - 1 <= MOST_SLOPES and bool(self.n_learners * size * size <= MOST_NUMBERS)
 

@@ -145,11 +145,11 @@ def _fitted(
         n_fits += len(with_models)
         steps.done()
     out_of_fold = np.full((len(members), *Y.shape), np.nan)
-    shared_probabilities = np.full((2, *Y.shape), np.nan)
+    shared = np.full((2, *Y.shape), np.nan)
     for fold, (view, rows) in enumerate(zip(fold_views, validation, strict=True)):
         for index, member in enumerate(members):
             out_of_fold[index, rows] = tree_jobs.answer(member, models[fold].get(member.name), view, rows)
-        shared_probabilities[0, rows], shared_probabilities[1, rows] = (
+        shared[0, rows], shared[1, rows] = (
             probabilities(view.common[rows]),
             probabilities(view.plain_coterie_line[rows]),
         )
@@ -157,17 +157,17 @@ def _fitted(
     tree_shares = np.zeros(2)
     trees_of_all = names.index(TREES_OF_ALL) if TREES_OF_ALL in names else -1
     trees_of_coterie = names.index(TREES_OF_COTERIE) if TREES_OF_COTERIE in names else trees_of_all
-    # Source 0 is what all learners share, source 1 what a coterie shares.
+    # Entry 0 of ``shared`` is what all learners share, entry 1 what a coterie shares.
     for source, index in enumerate((trees_of_all, trees_of_coterie)):
         if index >= 0:
-            line_and_trees = np.stack([shared_probabilities[source], out_of_fold[index]])
+            line_and_trees = np.stack([shared[source], out_of_fold[index]])
             is_predicted = np.isfinite(line_and_trees).all(axis=(0, 2))
             tree_shares[source] = simplex_weights(
                 _gram(Y[is_predicted] - line_and_trees[:, is_predicted], scales[is_predicted])
             )[1]
-            shared_probabilities[source] = (1 - tree_shares[source]) * shared_probabilities[
-                source
-            ] + tree_shares[source] * out_of_fold[index]
+            shared[source] = (1 - tree_shares[source]) * shared[source] + tree_shares[source] * out_of_fold[
+                index
+            ]
     view = views.view(None)
     # All rows are more than a fold trains on, and the rounds of boosting grow in proportion.
     row_ratio = len(Y) / np.mean([fold_view.training.sum() for fold_view in fold_views])
@@ -184,7 +184,7 @@ def _fitted(
         members=members,
         models=models_of_all_rows,
         out_of_fold=out_of_fold,
-        plain=shared_probabilities,
+        plain=shared,
         tree_shares=tree_shares,
         view=view,
         n_fits=n_fits + len(jobs),

@@ -122,11 +122,11 @@ def _nest_pooled(
 
 @dataclass(frozen=True)
 class NestedResult:
-    """Nested coteries, and what was measured of learners with few rows.
+    """Nested coteries, and out-of-fold residuals of own models and of learners with few rows.
 
-    ``own_predictions`` says how the learners with models of their own do alone. ``few_residuals`` and
-    ``few_all_residuals`` have the honest residuals of the rows of the others, by learner: with others, and
-    under what all learners share. ``few_weight_rows`` (M,) are their rows of the collaboration's weights.
+    ``own`` has the residuals of the learners' own models. The others are of learners with few rows, one
+    array for each: ``few_residuals`` under their mixture, ``few_all_residuals`` under what all learners
+    share. ``few_weight_rows`` (M,) are their rows of the collaboration's weights.
     """
 
     collaboration: NestedCollaboration

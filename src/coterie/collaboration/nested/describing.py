@@ -32,7 +32,10 @@ MOST_IN_TREE = 2_000
 
 @dataclass(frozen=True)
 class Description:
-    """What is known of L learners: numbers (L, T), coteries by resolution (L, R), own lines (L, q)."""
+    """What models see of L learners: numbers (L, T), coteries by resolution (L, R), own lines (L, q).
+
+    The numbers are the shrunken mean, offset and spread, and coordinates of the slopes.
+    """
 
     numbers: Array
     coteries: Array
@@ -47,12 +50,14 @@ class Description:
 
 @dataclass(frozen=True)
 class Describer:
-    """How learners are described, learnt from the moments of many.
+    """How learners are described by sums of squares and products of their rows, learnt from many learners.
 
-    ``common`` (q,) is everybody's line and ``ratios`` say how far learners depart from it; ``level`` and
-    ``variance`` are those of the average learner; ``directions`` (d, q - 1) are those of slopes; ``shift``
-    and ``scale`` bring levels and slopes to one size, and ``centres`` has the centres of coteries, of shape
-    (k, q), for every resolution.
+    ``common`` (q,) is everybody's line and ``ratios`` say how far learners depart from it. ``level`` and
+    ``variance`` are those of the average learner's response. ``directions`` (d, q - 1) are principal
+    directions of slopes.
+
+    ``shift`` and ``scale`` bring levels and slopes to one size, and ``centres`` has the centres of
+    coteries, (k, q), for every resolution.
     """
 
     common: Array

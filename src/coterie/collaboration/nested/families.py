@@ -24,7 +24,7 @@ from coterie._seeds import seeded_copy
 from coterie.kernels.affine import AFFINE_PREDICTIONS
 from coterie.method.fitting import fit_model
 
-# Affine, but not by least squares: moments would not do what they do.
+# Affine, but not by least squares: fits from sums of squares and products would not do what they do.
 _OTHER_LOSSES = (HuberRegressor, LinearSVR, QuantileRegressor, SGDRegressor, TheilSenRegressor)
 SCALERS = (StandardScaler, RobustScaler, MinMaxScaler, MaxAbsScaler)
 

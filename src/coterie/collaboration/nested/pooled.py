@@ -254,11 +254,11 @@ def fit_dictionary(
     tree_shares = np.array(
         [_tree_share(y, lines[:, source], shared_trees[source], scales) for source in range(2)]
     )
-    shared_predictions = lines.copy()
-    # Source 0 is what all learners share, source 1 what a coterie shares.
+    shared = lines.copy()
+    # Column 0 of ``shared`` is what all learners share, column 1 what a coterie shares.
     for source, tree_predictions in enumerate(shared_trees):
         if tree_predictions is not None:
-            shared_predictions[:, source] = (1 - tree_shares[source]) * lines[:, source] + tree_shares[
+            shared[:, source] = (1 - tree_shares[source]) * lines[:, source] + tree_shares[
                 source
             ] * tree_predictions
     view = table.view(None)
@@ -266,7 +266,7 @@ def fit_dictionary(
         members=cross_fit.members,
         models=tuple(cross_fit.last_models(view)),
         out_of_fold=np.column_stack([predictions_of[member.name] for member in cross_fit.members]),
-        plain=shared_predictions,
+        plain=shared,
         tree_shares=tree_shares,
         view=view,
         n_fits=cross_fit.n_fits,

@@ -57,7 +57,7 @@ class NestedForm(Collaboration):
 
     @property
     def cluster_residuals(self) -> tuple[Array, ...] | None:
-        """Honest residuals under what the members of a cluster share."""
+        """Out-of-fold residuals under what the members of a cluster share."""
         return self.plain_residuals
 
     @property
@@ -99,9 +99,9 @@ class NestedCollaboration(NestedForm):
     form : {"pooled", "average"}
         What shared predictors are: models of pooled rows, or averages of the learners' models.
     plain_residuals : tuple of ndarray
-        Honest residual of each row under what its cluster shares, with nothing of its own.
+        Out-of-fold residual of each row under what its cluster shares, with nothing of its own.
     all_residuals : tuple of ndarray
-        Honest residual of each row under what all learners share, by the same folds.
+        Out-of-fold residual of each row under what all learners share, by the same folds.
     all_row : int
         The row of ``weights`` that predicts with what all learners share; so predicts an unseen learner.
     share_names : tuple of str

@@ -110,11 +110,11 @@ def _common(table: PooledTable, residuals: Array, scales: Array, used_members: A
 
 @dataclass(frozen=True)
 class StackedWeights:
-    """How everybody weighs the dictionary.
+    """The weights of own models and of the dictionary's members, learnt on out-of-fold predictions.
 
-    ``own`` (L,) is the weight of the own model, ``members`` (L, E) are those of the members; ``newcomers``
-    (E,) are common weights of those that need no id. ``residuals`` (N,) are honest: weights were learnt
-    without the row's fold. ``shrinkage`` counts pseudo-rows of the average learner.
+    ``own`` (L,) are weights of the own models and ``members`` (L, E) of the members. ``newcomers`` (E,)
+    are common weights of those members that need no id. ``residuals`` (N,) are under weights learnt
+    without the row's fold. ``shrinkage`` is the number of pseudo-rows of the average learner.
     """
 
     own: Array

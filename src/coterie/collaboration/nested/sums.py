@@ -1,7 +1,7 @@
 """Sums of squares and products of predictors and response (second moments), by learner and by fold.
 
 Rows are measured in common units. Rows that the same folds train on are summed once for each learner, so that
-the moments without any fold, or without any two of them, are sums of these.
+the sums without any fold, or without any two of them, are sums of these.
 """
 
 from __future__ import annotations
@@ -124,10 +124,10 @@ def _cell_sums(row_values: Array, first_rows: Array, cells: Array, n_cells: int)
 
 
 class FoldSums:
-    """The moments of learners' rows, by which folds train on them.
+    """Sums of squares and products of learners' rows, kept by which folds train on the rows.
 
-    ``Z`` (N, q) and ``y`` (N,) are in common units; ``training`` (F, N) marks the rows that each fold trains
-    on. ``slopes`` says whether moments of single learners are kept.
+    ``Z`` (N, q) and ``y`` (N,) are in common units; ``training`` (F, N) marks the rows that each fold
+    trains on. The attribute ``slopes`` says whether Gram matrices of single learners are kept.
     """
 
     def __init__(self, Z: Array, y: Array, learners: Learners, training: Array) -> None:
