@@ -256,11 +256,9 @@ def fit_dictionary(
     )
     shared = lines.copy()
     # Column 0 of ``shared`` is what all learners share, column 1 what a coterie shares.
-    for source, tree_predictions in enumerate(shared_trees):
-        if tree_predictions is not None:
-            shared[:, source] = (1 - tree_shares[source]) * lines[:, source] + tree_shares[
-                source
-            ] * tree_predictions
+    for source, by_trees in enumerate(shared_trees):
+        if by_trees is not None:
+            shared[:, source] = (1 - tree_shares[source]) * lines[:, source] + tree_shares[source] * by_trees
     view = table.view(None)
     return PooledDictionary(
         members=cross_fit.members,
